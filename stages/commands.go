@@ -1,0 +1,47 @@
+package stages
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Commands runs allow-listed programs in a sandbox. It is implemented by *sandbox.Pool.
+type Commands interface {
+	// CheckCommand checks a command and its arguments, and runs nothing. The error is an *Error:
+	// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT, with what to use instead. It may be called concurrently.
+	CheckCommand(c Command) error
+
+	// Open takes a worker for one run. ctx bounds only the taking. The error is an *Error.
+	Open(ctx context.Context) (Session, error)
+}
+
+// A Command is one program of the allow list with its arguments as the agent wrote them: no shell reads them.
+type Command struct {
+	Name string
+	Args []string
+
+	// Timeout bounds the time in which the command has something to do: it counts only while there is unread input
+	// or the input has ended, and the reader of the output is ready.
+	Timeout time.Duration
+}
+
+// A Session is one sandbox worker that serves one run.
+type Session interface {
+	// Prepare readies a chain of neighbouring commands, each reading what the one before writes, to run as one
+	// filter. The filter may be called many times and concurrently, also by more callers than the worker has room
+	// for: they wait their turn. After each call used is told of every command that ran, by its index in the chain.
+	//
+	// The filter's error is an *Error whose Place is the index of the command in the chain, counted from 1, and
+	// whose Sample holds the beginning of that command's input where it is known.
+	Prepare(chain []Command, used func(i int, u Usage)) (Filter, error)
+
+	// Close ends everything that still runs and gives the worker back. It may be called more than once.
+	io.Closer
+}
+
+// Usage is what one command used in one call of its chain.
+type Usage struct {
+	BytesIn, BytesOut int64
+	Elapsed, CPU      time.Duration
+}

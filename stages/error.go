@@ -1,0 +1,92 @@
+package stages
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code is a machine word for a kind of failure. Codes never change their meaning (pipeline.md §6).
+type Code string
+
+// The codes of pipeline.md §6.
+const (
+	InvalidPipeline    Code = "INVALID_PIPELINE"
+	UnknownServer      Code = "UNKNOWN_SERVER"
+	UnknownTool        Code = "UNKNOWN_TOOL"
+	UnknownRun         Code = "UNKNOWN_RUN"
+	InvalidArguments   Code = "INVALID_ARGUMENTS"
+	DisallowedCommand  Code = "DISALLOWED_COMMAND"
+	DisallowedArgument Code = "DISALLOWED_ARGUMENT"
+	ToolError          Code = "TOOL_ERROR"
+	ServerUnavailable  Code = "SERVER_UNAVAILABLE"
+	CommandFailed      Code = "COMMAND_FAILED"
+	Timeout            Code = "TIMEOUT"
+	LimitExceeded      Code = "LIMIT_EXCEEDED"
+	Denied             Code = "DENIED"
+	Cancelled          Code = "CANCELLED"
+	Internal           Code = "INTERNAL"
+)
+
+// Place says which stage of a pipeline something belongs to, counted from 1 as people do: "3" is the third stage,
+// "3.1" the first stage inside of it, "3.users.1" the first stage of its branch "users". Empty: the whole pipeline.
+type Place string
+
+// In returns the place p as seen from outside of the stage at outer.
+func (p Place) In(outer Place) Place {
+	switch {
+	case outer == "":
+		return p
+	case p == "":
+		return outer
+	}
+	return outer + "." + p
+}
+
+// An Error is a failure that someone can act on: what went wrong (Code, Msg), where (Place, Label, Field, Item) and
+// what to do next (Hint).
+type Error struct {
+	Code Code
+	Msg  string // lower case, no final period; names the wrong value
+	Hint string // one concrete next step, or empty
+
+	Place Place  // the stage
+	Label string // what runs there, such as "tool github/get_issue" or "command jq"
+	Field string // the member of the stage's JSON that is wrong, such as "args.url" or "concurrency", if one is
+
+	Item  int // the failed item of a for_each, counted from 1; 0 where there is none
+	Items int // how many items there were, when the input had ended
+	Done  int // how many items had succeeded before
+
+	Sample []byte // the beginning of what the failed stage was given, if known
+	Err    error  // the cause, if there is one worth unwrapping
+}
+
+// Errorf makes an Error with a code, a hint (which may be empty) and a formatted message. A %w operand becomes Err.
+func Errorf(code Code, hint, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Msg: err.Error(), Hint: hint, Err: errors.Unwrap(err)}
+}
+
+// Error returns one line: place, label, code and message.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Place != "" {
+		fmt.Fprintf(&b, "stage %s", e.Place)
+		if e.Label != "" {
+			fmt.Fprintf(&b, " (%s)", e.Label)
+		}
+		if e.Item > 0 {
+			fmt.Fprintf(&b, " item %d", e.Item)
+		}
+		b.WriteString(": ")
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Msg)
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,45 @@
+package stages
+
+import "time"
+
+// Limits bound what one run may use (pipeline.md §8). Reaching one is an error that names it. The zero value of a
+// field means its default.
+type Limits struct {
+	Stages    int           // stages in a plan, nested ones included
+	Nesting   int           // depth of stages within stages
+	Items     int           // items in one for_each
+	Calls     int           // tool calls in a run
+	Run       time.Duration // the whole run
+	Call      time.Duration // one tool call
+	Command   time.Duration // one command, see [Command.Timeout]
+	Input     int64         // bytes of input that one tool call takes
+	Item      int64         // bytes of one item
+	Waiting   int64         // bytes of results that wait behind a slower item, per for_each
+	Held      int64         // bytes held in memory by one run
+	SpoolHead int64         // bytes of one spool kept in memory before it goes to disk
+	SpoolDir  string        // where spools go, the system's temporary directory if empty
+}
+
+// withDefaults returns l with every zero field set to its default.
+func (l Limits) withDefaults() Limits {
+	or(&l.Stages, 64)
+	or(&l.Nesting, 3)
+	or(&l.Items, 100_000)
+	or(&l.Calls, 100_000)
+	or(&l.Run, 300*time.Second)
+	or(&l.Call, 60*time.Second)
+	or(&l.Command, 30*time.Second)
+	or(&l.Input, 16<<20)
+	or(&l.Item, 16<<20)
+	or(&l.Waiting, 16<<20)
+	or(&l.Held, 256<<20)
+	or(&l.SpoolHead, 1<<20)
+	return l
+}
+
+func or[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,5 @@
+package stages
+
+// Scope, Step: see the engine.
+type Scope struct{}
+type Step struct{}

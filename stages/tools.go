@@ -1,0 +1,55 @@
+package stages
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Tools calls the tools of MCP servers. It is implemented by *upstream.Pool. All methods may be called concurrently.
+type Tools interface {
+	// Tool returns what is known of a tool. It waits for a server that is still starting until ctx is done. The
+	// error is an *Error: UNKNOWN_SERVER, UNKNOWN_TOOL (both with the nearest names), DENIED or SERVER_UNAVAILABLE.
+	Tool(ctx context.Context, server, name string) (*Tool, error)
+
+	// CallTool calls a tool with a JSON object of arguments and returns its result as pipeline data. A failure is an
+	// *Error (TOOL_ERROR with the tool's own words, SERVER_UNAVAILABLE, TIMEOUT, LIMIT_EXCEEDED) or wraps ctx.Err().
+	CallTool(ctx context.Context, server, name string, args json.RawMessage) (Result, error)
+}
+
+// A Tool is what the engine knows of one tool of one server before it calls it.
+type Tool struct {
+	Server, Name string
+
+	Annotated  bool // whether the server says anything of the tool's effects
+	ReadOnly   bool // annotated readOnlyHint, or declared so by the operator
+	Idempotent bool // annotated idempotentHint
+
+	// Signature is the compact form that messages print: "get_issue(owner: string, number: integer, body?: string)".
+	Signature string
+
+	// Input is what the tool's inputSchema says about arguments.
+	Input Input
+}
+
+// Input is the part of a tool's inputSchema that decides how pipeline data becomes arguments.
+type Input struct {
+	Properties []string // declared properties, in the schema's order
+	Required   []string
+	Closed     bool // additionalProperties is false: what is not declared is refused by the tool
+
+	// Check validates args, a JSON object, and returns one sentence per mistake, each naming the field, what was
+	// expected and what came. With partial set, more fields may still be added: only the fields present are judged.
+	// A nil Check means that the schema cannot be compiled here and the server is left to judge.
+	Check func(args json.RawMessage, partial bool) []string
+}
+
+// A Result is what a tool returned, as pipeline data.
+type Result struct {
+	// Data is the result's bytes as they flow into the next stage (pipeline.md §3): exact, and ending in a newline
+	// unless empty.
+	Data []byte
+
+	// Blocks holds the result's content blocks as MCP writes them when not all of them are text, else nil. They are
+	// used when the tool is the last stage, so that images reach the agent as images.
+	Blocks []json.RawMessage
+}
