@@ -2,6 +2,7 @@ package stages
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,19 +33,10 @@ func (m *Meter) leave(fields []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range fields {
-		if !contains(m.leftOut, f) {
+		if !slices.Contains(m.leftOut, f) {
 			m.leftOut = append(m.leftOut, f)
 		}
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // add counts what a command used.

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -41,7 +42,7 @@ type Window struct {
 // report takes the counts of m and of everything within it.
 func (m *Meter) report() StageReport {
 	m.mu.Lock()
-	leftOut := m.leftOut
+	leftOut := slices.Sorted(slices.Values(m.leftOut))
 	m.mu.Unlock()
 	elapsed := time.Duration(m.elapsed.Load())
 	r := StageReport{

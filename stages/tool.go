@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -188,7 +189,7 @@ func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []stri
 	case len(input) == 0:
 	case err == nil:
 		for _, m := range object {
-			if tool.Input.Closed && !contains(tool.Input.Properties, m.key) {
+			if tool.Input.Closed && !slices.Contains(tool.Input.Properties, m.key) {
 				leftOut = append(leftOut, m.key)
 				continue
 			}
@@ -222,7 +223,7 @@ func checkFinal(tool *Tool, final json.RawMessage) error {
 // openArgument chooses the argument that takes a value which is no object.
 func openArgument(tool *Tool, args []member, input []byte) (string, error) {
 	in := tool.Input
-	if contains(in.Properties, "input") || len(in.Properties) == 0 && !in.Closed {
+	if slices.Contains(in.Properties, "input") || len(in.Properties) == 0 && !in.Closed {
 		return "input", nil
 	}
 	var open []string
