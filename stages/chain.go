@@ -38,6 +38,11 @@ func (l *link) effect() Effect { return effectOf(l.steps) }
 
 // call runs the filter once, metered, and says where it failed.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	defer func() {
+		for _, m := range l.meters {
+			m.broke.Store(m.broke.Load() || err != nil)
+		}
+	}()
 	defer recovered(&err)
 	m := l.meters[0]
 	if l.steps[0].Command == nil {
@@ -117,22 +122,7 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 	for _, s := range l.steps {
 		commands = append(commands, *s.Command)
 	}
-	filter, err := session.Prepare(commands, func(i int, u Usage) { l.meters[i].add(u) })
-	if err != nil {
-		return nil, err
-	}
-	return counted(filter, l.meters), nil
-}
-
-// counted marks the commands of a chain as begun and ended, for messages about runs that took too long.
-func counted(filter Filter, meters []*Meter) Filter {
-	return func(ctx context.Context, in io.Reader, out io.Writer) error {
-		for _, m := range meters {
-			m.started.Add(1)
-			defer m.completed.Add(1)
-		}
-		return filter(ctx, in, out)
-	}
+	return session.Prepare(commands, func(i int, u Usage) { l.meters[i].add(u) })
 }
 
 // chain returns the filter that runs links at the same time, joined by pipes. It may be called concurrently.

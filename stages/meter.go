@@ -16,10 +16,10 @@ type Meter struct {
 	step   *Step
 	nested []*Meter // one per step of Step.Nested, in order
 
-	items, calls       atomic.Int64
-	bytesIn, bytesOut  atomic.Int64
-	elapsed, cpu       atomic.Int64 // nanoseconds
-	started, completed atomic.Int64 // calls of the filter
+	items, calls      atomic.Int64
+	bytesIn, bytesOut atomic.Int64
+	elapsed, cpu      atomic.Int64 // nanoseconds
+	broke             atomic.Bool  // whether a call of the filter ended with an error
 
 	mu      sync.Mutex
 	leftOut []string // guarded by mu
@@ -50,11 +50,7 @@ func (m *Meter) add(u Usage) {
 // time counts one call of the filter from now until the returned function is called.
 func (m *Meter) time() (stop func()) {
 	start := time.Now()
-	m.started.Add(1)
-	return func() {
-		m.completed.Add(1)
-		m.elapsed.Add(int64(time.Since(start)))
-	}
+	return func() { m.elapsed.Add(int64(time.Since(start))) }
 }
 
 // reader counts what is read from r, and remembers its beginning where keep is set.

@@ -101,7 +101,7 @@ func whereabouts(meters []*Meter) string {
 	for _, m := range meters {
 		r := m.report()
 		calls += r.allCalls()
-		if m.started.Load() > m.completed.Load() || m.started.Load() == 0 {
+		if m.broke.Load() {
 			busy = append(busy, fmt.Sprintf("stage %s (%s)", m.step.place, m.step.Label))
 		}
 	}
