@@ -140,7 +140,10 @@ func TestHeadStopsCalls(t *testing.T) {
 func TestReaderHoldsBackItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		tool := w.add("fast", reads, "i", func(_ context.Context, args map[string]any) (string, error) { return "x", nil })
+		tool := w.add("fast", reads, "i", func(context.Context, map[string]any) (string, error) {
+			time.Sleep(time.Millisecond)
+			return "x", nil
+		})
 		p := compiled(t, w.deps(), `[{"type":"tool","server":"demo","name":"fast","for_each":true,"concurrency":4}]`)
 		pr, pw := io.Pipe()
 		done := make(chan error, 1)
