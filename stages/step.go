@@ -1,5 +1,37 @@
 package stages
 
-// Scope, Step: see the engine.
-type Scope struct{}
-type Step struct{}
+import "context"
+
+// A Step is a compiled stage: what it is called, what it may change and how it becomes a filter.
+type Step struct {
+	Label   string // "tool github/get_issue", "command jq"
+	Effect  Effect
+	Does    string // one clause for a reader of the plan: "calls github/get_issue once per item, 8 at a time"
+	Expects string // the input that it makes sense of, such as "a JSON object of arguments"
+	Command *Command
+
+	// Bind makes the filter for one run, before anything has run. The filter may then be called many times and
+	// concurrently. A step with a Command has no Bind: neighbouring commands are bound together, as one chain.
+	Bind func(ctx context.Context, r *Run, m *Meter) (Filter, error)
+
+	Nested []Nested // lists of stages within this one
+
+	place Place
+	kind  string
+}
+
+// Nested is a compiled list of stages inside of a step.
+type Nested struct {
+	Branch string // the branch of a parallel stage, else empty
+	Steps  []*Step
+}
+
+// effectOf returns what running all of steps may do.
+func effectOf(steps []*Step) Effect {
+	for _, s := range steps {
+		if s.Effect == Changes {
+			return Changes
+		}
+	}
+	return ReadOnly
+}

@@ -1,0 +1,67 @@
+package stages
+
+// A Kind is one type of stage. The parser, the JSON Schema, the tool description, the hints and the reference page all
+// follow from the table of kinds.
+type Kind struct {
+	Name    string       // the value of "type"
+	Summary string       // one line for agents and for the reference page
+	New     func() Stage // a pointer to a zero stage, to decode into
+	Each    bool         // whether "for_each": true and the fields of [EachOptions] are allowed
+	Example string       // a stage as JSON; a test compiles it
+}
+
+// Kinds returns the table of stage types. To add one, write its file and its entry here.
+func Kinds() []Kind {
+	return []Kind{
+		{
+			Name:    "tool",
+			Summary: "calls one tool of one upstream MCP server",
+			New:     func() Stage { return new(ToolStage) },
+			Each:    true,
+			Example: `{"type": "tool", "server": "demo", "name": "get_customer", "for_each": true, "concurrency": 16}`,
+		},
+		{
+			Name:    "command",
+			Summary: "runs one allow-listed command over the input, without a shell",
+			New:     func() Stage { return new(CommandStage) },
+			Each:    true,
+			Example: `{"type": "command", "command": "jq", "args": ["-c", ".[] | {id: .customer_id}"]}`,
+		},
+		{
+			Name:    "preview",
+			Summary: "shows the shape of the data within a budget",
+			New:     func() Stage { return new(PreviewStage) },
+			Example: `{"type": "preview", "chars": 1200}`,
+		},
+		{
+			Name:    "for_each",
+			Summary: "runs a pipeline of its own for every item of the input",
+			New:     func() Stage { return new(ForEachStage) },
+			Example: `{"type": "for_each", "stages": [{"type": "tool", "server": "demo", "name": "get_customer"}, {"type": "command", "command": "jq", "args": ["-c", ".region"]}]}`,
+		},
+		{
+			Name:    "parallel",
+			Summary: "runs named branches at the same time on the same input; output is one object, a key per branch",
+			New:     func() Stage { return new(ParallelStage) },
+			Example: `{"type": "parallel", "branches": {"count": [{"type": "command", "command": "jq", "args": ["length"]}], "first": [{"type": "command", "command": "jq", "args": [".[0]"]}]}}`,
+		},
+	}
+}
+
+// kindNamed returns the entry of the table, or nil.
+func kindNamed(name string) *Kind {
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return &k
+		}
+	}
+	return nil
+}
+
+func kindNames() []string {
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}

@@ -1,0 +1,93 @@
+package stages
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// member is one key of a JSON object with its value as it was written: numbers keep every digit.
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+var errNotObject = errors.New("not one JSON object")
+
+// parseObject returns the members of data, which must be exactly one JSON object, in their order.
+func parseObject(data []byte) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errNotObject
+	}
+	members := []member{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, errNotObject
+		}
+		key, _ := t.(string)
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, errNotObject
+		}
+		members = append(members, member{key, value})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errNotObject
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errNotObject
+	}
+	return members, nil
+}
+
+// set replaces the value of key, or appends it.
+func set(members []member, key string, value json.RawMessage) []member {
+	for i := range members {
+		if members[i].key == key {
+			members[i].value = value
+			return members
+		}
+	}
+	return append(members, member{key, value})
+}
+
+// encodeObject writes members as a JSON object, values as they are.
+func encodeObject(members []member) json.RawMessage {
+	b := []byte{'{'}
+	for i, m := range members {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, []byte(m.key))
+		b = append(b, ':')
+		b = append(b, m.value...)
+	}
+	return append(b, '}')
+}
+
+// appendString appends text as a JSON string. Bytes that are not UTF-8 stay as they are, so that they pass between
+// stages untouched (pipeline.md §2); only what JSON demands is escaped.
+func appendString(b, text []byte) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, '\\', 'n')
+		case c == '\t':
+			b = append(b, '\\', 't')
+		case c == '\r':
+			b = append(b, '\\', 'r')
+		case c < 0x20:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}

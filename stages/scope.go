@@ -1,0 +1,40 @@
+package stages
+
+import "context"
+
+// Site is where a list of stages stands; a few rules depend on it.
+type Site int
+
+// The sites of a list of stages.
+const (
+	AtTop    Site = iota // the pipeline itself
+	InEach               // the stages of a for_each
+	InBranch             // a branch of a parallel stage
+)
+
+// Scope is what a stage knows of its surroundings while it is compiled.
+type Scope struct {
+	Deps
+	Site Site
+	Fed  bool // whether anything flows into the stage; if not, its input is empty
+	Last bool // whether its output is the output of its list
+
+	place Place
+	depth int
+	c     *compiler
+}
+
+// List compiles the stages of a list that belongs to the stage of s. A branch is named, a for_each's list is not.
+// The steps that compiled are returned along with the error, an [errors.Join] of everything that is wrong.
+func (s Scope) List(ctx context.Context, list List, site Site, branch string, fed bool) ([]*Step, error) {
+	inner := s
+	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
+	if branch != "" {
+		inner.place = Place(branch).In(s.place)
+	}
+	if inner.depth > s.Limits.Nesting {
+		return nil, Errorf(LimitExceeded, "flatten the pipeline, or run the inner part as a pipeline of its own",
+			"stages are nested deeper than %d (limit nesting)", s.Limits.Nesting)
+	}
+	return s.c.list(ctx, list, inner)
+}
