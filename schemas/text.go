@@ -3,6 +3,7 @@ package schemas
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -161,4 +162,10 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// whole reports whether a number is an integer, however it is written.
+func whole(number json.Number) bool {
+	r, ok := new(big.Rat).SetString(number.String())
+	return ok && r.IsInt()
 }
