@@ -32,7 +32,7 @@ type finder struct {
 func (f finder) flaws(e *jsonschema.ValidationError) []flaw {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Type:
-		return []flaw{{path: e.InstanceLocation, want: typeNames(k.Want)}}
+		return []flaw{{path: e.InstanceLocation, want: typesOf(f.at[e.SchemaURL], k.Want)}}
 	case *kind.Enum:
 		return []flaw{{path: e.InstanceLocation, want: shownAll(k.Want), fixed: true}}
 	case *kind.Const:

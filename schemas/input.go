@@ -87,10 +87,10 @@ type outliner struct {
 
 // read adds what one schema declares. Its required properties count if it must hold, not if it is an alternative.
 func (o *outliner) read(schema json.RawMessage, must bool) {
-	if o.left--; o.left < 0 {
+	s := readObject(schema)
+	if o.left--; o.left < 0 || len(s) == 0 {
 		return
 	}
-	s := readObject(schema)
 	for _, e := range readObject(s.get("properties")) {
 		if _, ok := o.declared[e.name]; !ok {
 			o.declared[e.name] = e.value

@@ -16,13 +16,17 @@ var articles = map[string]string{
 	"object": "an object", "array": "an array", "null": "null",
 }
 
-func typeNames(types []string) []string {
+// typesOf names the types that a schema takes, and what the items of an array are.
+func typesOf(s *jsonschema.Schema, types []string) []string {
 	if slices.Contains(types, "number") {
 		types = slices.DeleteFunc(slices.Clone(types), func(t string) bool { return t == "integer" })
 	}
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = articles[t]
+		if t == "array" && s != nil {
+			names[i] += itemsOf(s)
+		}
 	}
 	return names
 }
@@ -33,6 +37,9 @@ func phrase(k jsonschema.ErrorKind) string {
 	case *kind.Pattern:
 		return "must match the pattern " + cut(k.Want, 200)
 	case *kind.MinLength:
+		if k.Want == 1 {
+			return "must not be empty"
+		}
 		return "must have at least " + count(k.Want, "character")
 	case *kind.MaxLength:
 		return "must have at most " + count(k.Want, "character")
@@ -105,11 +112,7 @@ func describe(s *jsonschema.Schema, depth int) string {
 		return show(*s.Const)
 	}
 	if s.Types != nil && !s.Types.IsEmpty() {
-		names := typeNames(s.Types.ToStrings())
-		if i := slices.Index(names, articles["array"]); i >= 0 {
-			names[i] += itemsOf(s)
-		}
-		return alternatives(names)
+		return alternatives(typesOf(s, s.Types.ToStrings()))
 	}
 	return describe(s.Ref, depth+1)
 }

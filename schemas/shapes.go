@@ -103,11 +103,23 @@ func (fl flaw) asError(value any) *stages.Error {
 		place = field(value, fl.path)
 	}
 	hint := fl.hinted(value)
-	if hint == "" && !fl.whole && lookup(value, fl.path) == nil {
-		hint = "leave the field out for its default"
+	if hint == "" && !fl.whole {
+		hint = advice(fl, lookup(value, fl.path))
 	}
 	fl.hint, fl.fixed = "", fl.fixed && hint == ""
 	return wrong(place, hint, "%s", fl.sentence("the stage", value))
+}
+
+// advice is what to do about a value of the wrong type.
+func advice(fl flaw, got any) string {
+	_, isObject := got.(map[string]any)
+	switch {
+	case got == nil:
+		return "leave the field out for its default"
+	case isObject && len(fl.want) == 1 && strings.HasPrefix(fl.want[0], articles["array"]):
+		return "put it into an array: [{...}]"
+	}
+	return ""
 }
 
 // fewest leaves one flaw where a wrong name makes two: a field that is unknown, and the one meant by it missing. It
