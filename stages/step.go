@@ -16,6 +16,10 @@ type Step struct {
 
 	Nested []Nested // lists of stages within this one
 
+	alone      bool  // calls should not run side by side unless asked to
+	takesValue bool  // reads its item as one value, not as a line of text
+	mapped     *Step // the step that a for_each flag wraps: both are one line of the report
+
 	place Place
 	kind  string
 }

@@ -1,0 +1,282 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+)
+
+// errStopped is what a stage sees when whatever reads its output wants no more. It is no failure.
+var errStopped = errors.New("the next stage has stopped reading")
+
+// errBroken is what a stage sees when the stages around it end because of a failure elsewhere.
+var errBroken = errors.New("another stage has failed")
+
+// echo reports whether err only repeats that the data ends elsewhere: it is never the cause of a failure.
+func echo(err error) bool {
+	return errors.Is(err, errStopped) || errors.Is(err, errBroken) || errors.Is(err, io.ErrClosedPipe)
+}
+
+// stopReading ends a read of in that waits, if in is a pipe: nothing more is wanted from it.
+func stopReading(in io.Reader) {
+	if pipe, ok := in.(interface{ CloseWithError(error) error }); ok {
+		pipe.CloseWithError(errStopped)
+	}
+}
+
+// link is a filter of a chain with the steps that it runs: one, or several neighbouring commands.
+type link struct {
+	filter Filter
+	steps  []*Step
+	meters []*Meter
+	keep   bool // remember the beginning of the input for messages
+}
+
+func (l *link) effect() Effect { return effectOf(l.steps) }
+
+// call runs the filter once, metered, and says where it failed.
+func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	defer func() {
+		for _, m := range l.meters {
+			m.broke.Store(m.broke.Load() || err != nil)
+		}
+	}()
+	defer recovered(&err)
+	m := l.meters[0]
+	if l.steps[0].Command == nil {
+		defer m.time()()
+		in, out = m.reader(in, l.keep), m.writer(out)
+	}
+	if err = l.filter(ctx, in, out); err == nil || echo(err) {
+		return err
+	}
+	var e *Error
+	isError := errors.As(err, &e)
+	if ctx.Err() != nil && (!isError || cancelled(err)) {
+		return context.Cause(ctx)
+	}
+	if !isError {
+		e = &Error{Code: Internal, Msg: err.Error(), Err: err}
+	}
+	return l.locate(e)
+}
+
+// cancelled reports whether err only says that a context ended; the context's cause says why.
+func cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// locate places e at the step that failed. A chain of commands counts its commands from 1.
+func (l *link) locate(e *Error) *Error {
+	at := 0
+	if l.steps[0].Command != nil {
+		if n, err := strconv.Atoi(string(e.Place)); err == nil && n >= 1 && n <= len(l.steps) {
+			at, e.Place = n-1, ""
+		}
+	}
+	if e.Place != "" {
+		return e
+	}
+	e.Place, e.Label = l.steps[at].place, l.steps[at].Label
+	if e.Sample == nil && l.steps[0].Command == nil {
+		e.Sample = l.meters[at].head()
+	}
+	return e
+}
+
+// bind makes one filter of steps for this run, and the meters of the steps. With keep, errors show what the failed
+// step was given; a list that runs once per item leaves that to the for_each, which knows the item.
+func (r *Run) bind(ctx context.Context, steps []*Step, keep bool) (Filter, []*Meter, error) {
+	var links []*link
+	var meters []*Meter
+	for i := 0; i < len(steps); {
+		n := 1
+		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil {
+			n++
+		}
+		l := &link{steps: steps[i : i+n], keep: keep}
+		for _, s := range l.steps {
+			l.meters = append(l.meters, newMeter(s))
+		}
+		var err error
+		if l.filter, err = r.bindLink(ctx, l); err != nil {
+			return nil, nil, located(err, steps[i].place, steps[i].Label)
+		}
+		links, meters = append(links, l), append(meters, l.meters...)
+		i += n
+	}
+	return chain(links, r.deps.Limits), meters, nil
+}
+
+func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
+	if l.steps[0].Command == nil {
+		return l.steps[0].Bind(ctx, r, l.meters[0])
+	}
+	session, err := r.commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var commands []Command
+	for _, s := range l.steps {
+		commands = append(commands, *s.Command)
+	}
+	return session.Prepare(commands, func(i int, u Usage) { l.meters[i].add(u) })
+}
+
+// chain returns the filter that runs links at the same time, joined by pipes. It may be called concurrently.
+func chain(links []*link, limits Limits) Filter {
+	switch len(links) {
+	case 0:
+		return func(_ context.Context, in io.Reader, out io.Writer) error {
+			_, err := io.Copy(out, in)
+			return err
+		}
+	case 1:
+		return links[0].call
+	}
+	return func(ctx context.Context, in io.Reader, out io.Writer) error {
+		f := newFlow(ctx, links, in, out)
+		f.limits = limits
+		return f.run(ctx)
+	}
+}
+
+// flow is one running chain: a goroutine per link and a pipe between neighbours.
+type flow struct {
+	limits  Limits
+	links   []*link
+	ins     []io.Reader
+	outs    []io.Writer
+	readers []*io.PipeReader // readers[i] feeds links[i+1]
+	writers []*io.PipeWriter // writers[i] is fed by links[i]
+	ctxs    []context.Context
+	cancels []context.CancelCauseFunc
+	done    []chan struct{}
+
+	mu    sync.Mutex
+	cause error // the first failure; guarded by mu
+	last  error // what the last link returned; guarded by mu
+}
+
+func newFlow(ctx context.Context, links []*link, in io.Reader, out io.Writer) *flow {
+	n := len(links)
+	f := &flow{links: links, ins: make([]io.Reader, n), outs: make([]io.Writer, n)}
+	f.ins[0], f.outs[n-1] = in, out
+	for i := range n {
+		c, cancel := context.WithCancelCause(ctx)
+		f.ctxs, f.cancels = append(f.ctxs, c), append(f.cancels, cancel)
+		f.done = append(f.done, make(chan struct{}))
+		if i < n-1 {
+			pr, pw := io.Pipe()
+			f.readers, f.writers = append(f.readers, pr), append(f.writers, pw)
+			f.outs[i], f.ins[i+1] = pw, pr
+		}
+	}
+	return f
+}
+
+// run runs the links and returns the first failure, or what ended the last link's output early.
+func (f *flow) run(ctx context.Context) error {
+	// A pipe has no context: when the chain is cancelled, whoever waits at one must wake up.
+	stop := context.AfterFunc(ctx, func() { f.breakPipes() })
+	defer stop()
+	var wg sync.WaitGroup
+	for i := range f.links {
+		wg.Go(func() { f.runLink(i) })
+	}
+	wg.Wait()
+	for _, cancel := range f.cancels {
+		cancel(nil)
+	}
+	switch {
+	case f.cause != nil:
+		return f.cause
+	case ctx.Err() != nil && f.last != nil:
+		return context.Cause(ctx)
+	}
+	return f.last
+}
+
+func (f *flow) runLink(i int) {
+	defer close(f.done[i])
+	err := f.perform(i)
+	f.settle(i, err)
+}
+
+// perform calls link i. A link with effects gets its input only when every link before it has succeeded.
+func (f *flow) perform(i int) error {
+	l, ctx, in := f.links[i], f.ctxs[i], f.ins[i]
+	if i == 0 || l.effect() == ReadOnly {
+		return l.call(ctx, in, f.outs[i])
+	}
+	spool := NewSpool(f.limits.SpoolHead, f.limits.SpoolDir)
+	defer spool.Close()
+	if _, err := io.Copy(spool, in); echo(err) {
+		return err
+	} else if err != nil {
+		return located(err, l.steps[0].place, l.steps[0].Label)
+	}
+	for j := range i {
+		<-f.done[j]
+	}
+	if f.failure() != nil {
+		return errBroken
+	}
+	return l.call(ctx, spool.Reader(), f.outs[i])
+}
+
+// settle tells the neighbours of link i how it ended: whoever feeds it stops, whoever reads it sees the end or a break.
+func (f *flow) settle(i int, err error) {
+	if f.record(i, err) {
+		f.breakPipes()
+		for _, cancel := range f.cancels {
+			cancel(errBroken)
+		}
+	}
+	for j := range i {
+		stopReading(f.ins[j])
+		f.cancels[j](errStopped)
+	}
+	if i > 0 {
+		stopReading(f.ins[i])
+	}
+	if i < len(f.writers) {
+		if err != nil {
+			err = errBroken
+		}
+		f.writers[i].CloseWithError(err)
+	}
+}
+
+// record keeps the error of link i if it is the first failure, and reports whether it is. After a link has been
+// stopped, only a failure of one with effects counts: something may have been changed.
+func (f *flow) record(i int, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i == len(f.links)-1 {
+		f.last = err
+	}
+	if err == nil || echo(err) || f.cause != nil {
+		return false
+	}
+	if context.Cause(f.ctxs[i]) == errStopped && f.links[i].effect() == ReadOnly {
+		return false
+	}
+	f.cause = err
+	return true
+}
+
+func (f *flow) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cause
+}
+
+func (f *flow) breakPipes() {
+	for i := range f.readers {
+		f.readers[i].CloseWithError(errBroken)
+		f.writers[i].CloseWithError(errBroken)
+	}
+}

@@ -1,0 +1,38 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// CommandStage runs one allow-listed command over its input (pipeline.md §5).
+type CommandStage struct {
+	Command string  `json:"command" jsonschema:"minLength=1" jsonschema_description:"One of list_available_shell_commands, such as jq, grep or sort."`
+	Args    Args    `json:"args,omitempty" jsonschema_description:"Arguments, one per element, given to the command as they are. One string means one argument."`
+	Timeout float64 `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"Seconds in which the command has work to do."`
+}
+
+// Label names the stage in messages.
+func (c *CommandStage) Label() string { return "command " + shortened(c.Command, 40) }
+
+// Compile checks the command and its arguments; jq programs are compiled.
+func (c *CommandStage) Compile(_ context.Context, s Scope) (*Step, error) {
+	if c.Command == "" {
+		return nil, nil // the shape says what is missing
+	}
+	if s.Commands == nil {
+		return nil, Errorf(DisallowedCommand, "start the gateway with a sandbox", "there is no sandbox to run commands in")
+	}
+	timeout, terr := within(c.Timeout, s.Limits.Command, "command")
+	command := Command{Name: c.Command, Args: c.Args, Timeout: timeout}
+	if err := errors.Join(terr, s.Commands.CheckCommand(command)); err != nil {
+		return nil, err
+	}
+	return &Step{
+		Label: c.Label(), Command: &command,
+		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, strings.Join(c.Args, " "))),
+		Expects: "any bytes",
+	}, nil
+}

@@ -1,0 +1,325 @@
+package stages
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// item is one element of the input of a for_each.
+type item struct {
+	data []byte // JSON, or a line of text without its newline
+	text bool   // data is not JSON
+}
+
+// line returns the item as a command gets it: one line of JSON, or the raw line, then a newline.
+func (it item) line() []byte {
+	if it.text || !bytes.ContainsAny(it.data, "\n\r") {
+		return append(bytes.Clone(it.data), '\n')
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, it.data); err != nil { // cannot be: data is valid JSON
+		return append(bytes.Clone(it.data), '\n')
+	}
+	return append(b.Bytes(), '\n')
+}
+
+const itemsBuffer = 64 << 10
+
+// items splits a stream into the items of a for_each (pipeline.md §4): the elements of arrays, JSON values, or lines.
+// It holds one item at a time.
+type items struct {
+	r     *bufio.Reader
+	max   int64
+	count int  // items returned so far
+	atEnd bool // whether the input has ended
+	mode  func(*items) (item, error)
+}
+
+// newItems returns the items of in. One that is longer than max bytes is an error.
+func newItems(in io.Reader, max int64) *items {
+	return &items{r: bufio.NewReaderSize(in, itemsBuffer), max: max, mode: (*items).begin}
+}
+
+// next returns the next item, or io.EOF after the last one.
+func (s *items) next() (item, error) {
+	it, err := s.mode(s)
+	if err == nil {
+		s.count++
+	}
+	s.atEnd = err == io.EOF
+	return it, err
+}
+
+// begin chooses how to split by the first non-blank byte. If what it begins is no JSON, the input is lines.
+func (s *items) begin() (item, error) {
+	c, err := s.skipBlank()
+	if err != nil {
+		return item{}, err
+	}
+	s.mode = (*items).line
+	switch {
+	case c == '[' && !s.textBehindArray():
+		s.mode = (*items).array
+	case c == '{':
+		s.mode = (*items).value
+	}
+	it, err := s.mode(s)
+	var bad *notJSON
+	if errors.As(err, &bad) && bad.complete {
+		s.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bad.read), s.r), itemsBuffer)
+		s.mode = (*items).line
+		return s.line()
+	}
+	return it, err
+}
+
+// textBehindArray reports whether the input begins with a line such as "[12] started": an array, then text.
+func (s *items) textBehindArray() bool {
+	buf, _ := s.r.Peek(s.r.Buffered())
+	line, _, _ := bytes.Cut(buf, []byte("\n"))
+	dec := json.NewDecoder(bytes.NewReader(line))
+	var v json.RawMessage
+	if dec.Decode(&v) != nil {
+		return false
+	}
+	rest := bytes.TrimSpace(line[dec.InputOffset():])
+	return len(rest) > 0 && rest[0] != '[' && rest[0] != '{'
+}
+
+// array reads what follows the beginning of an array: its first element, or its end.
+func (s *items) array() (item, error) {
+	s.r.Discard(1)
+	c, err := s.skipBlank()
+	switch {
+	case err != nil:
+		return item{}, s.cut(err)
+	case c == ']':
+		s.r.Discard(1)
+		s.mode = (*items).betweenArrays
+		return s.mode(s)
+	}
+	s.mode = (*items).moreElements
+	it, err := s.readValue()
+	var bad *notJSON
+	if errors.As(err, &bad) {
+		bad.read = append([]byte{'['}, bad.read...)
+	}
+	return it, err
+}
+
+// moreElements reads a comma and the next element, or the end of the array.
+func (s *items) moreElements() (item, error) {
+	c, err := s.skipBlank()
+	if err != nil {
+		return item{}, s.cut(err)
+	}
+	s.r.Discard(1)
+	switch c {
+	case ']':
+		s.mode = (*items).betweenArrays
+		return s.mode(s)
+	case ',':
+		if _, err := s.skipBlank(); err != nil {
+			return item{}, s.cut(err)
+		}
+		return s.readValue()
+	}
+	return item{}, s.invalid(fmt.Sprintf("expected a comma or the end of the array, got %q", c))
+}
+
+// betweenArrays reads what follows an array: another array, whose elements are items too, or anything else.
+func (s *items) betweenArrays() (item, error) {
+	c, err := s.skipBlank()
+	if err == nil && c == '[' {
+		return s.array()
+	}
+	return s.value()
+}
+
+// value reads one of the JSON values that follow each other, or a line between them that is not JSON.
+func (s *items) value() (item, error) {
+	c, err := s.skipBlank()
+	if err != nil {
+		return item{}, err
+	}
+	if c == '{' || c == '[' {
+		return s.readValue()
+	}
+	return s.line()
+}
+
+// line reads the next line that is not blank. A line that is not JSON counts as a string.
+func (s *items) line() (item, error) {
+	for {
+		text, err := s.readLine()
+		if err != nil && (err != io.EOF || len(text) == 0) {
+			return item{}, err
+		}
+		text = bytes.TrimRight(text, "\r\n")
+		if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 {
+			continue
+		} else if json.Valid(trimmed) {
+			return item{data: trimmed}, nil
+		}
+		return item{data: text, text: true}, nil
+	}
+}
+
+func (s *items) readLine() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := s.r.ReadSlice('\n')
+		line = append(line, part...)
+		if int64(len(line)) > s.max {
+			return nil, s.tooLong()
+		}
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+}
+
+// readValue reads one JSON value, whose first byte is next.
+func (s *items) readValue() (item, error) {
+	var scan valueScanner
+	var data []byte
+	for done := false; !done; {
+		if _, err := s.r.Peek(1); err == io.EOF {
+			if !scan.ended() {
+				return item{}, &notJSON{read: data, err: s.cut(io.EOF)}
+			}
+			break
+		} else if err != nil {
+			return item{}, err
+		}
+		chunk, _ := s.r.Peek(s.r.Buffered())
+		var n int
+		n, done = scan.scan(chunk)
+		data = append(data, chunk[:n]...)
+		s.r.Discard(n)
+		if int64(len(data)) > s.max {
+			return item{}, s.tooLong()
+		}
+	}
+	if len(data) == 0 || !json.Valid(data) {
+		problem := "expected a JSON value"
+		if len(data) > 0 {
+			problem = syntaxError(data)
+		}
+		return item{}, &notJSON{read: data, complete: true, err: s.invalid(problem)}
+	}
+	return item{data: data}, nil
+}
+
+// skipBlank discards white space and returns the next byte without consuming it.
+func (s *items) skipBlank() (byte, error) {
+	for {
+		b, err := s.r.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if !blank(b) {
+			return b, s.r.UnreadByte()
+		}
+	}
+}
+
+func blank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
+
+// notJSON is the error of a value that is not JSON, with the bytes that were taken for it.
+type notJSON struct {
+	read     []byte
+	complete bool // the value had its end: it was not merely cut off
+	err      error
+}
+
+func (e *notJSON) Error() string { return e.err.Error() }
+func (e *notJSON) Unwrap() error { return e.err }
+
+func (s *items) invalid(problem string) error {
+	return Errorf(InvalidArguments, "give for_each a JSON array, JSON values or lines of text",
+		"item %d of the input is not valid JSON: %s", s.count+1, problem)
+}
+
+// cut explains an end of the input where JSON goes on; other errors stay as they are.
+func (s *items) cut(err error) error {
+	if err != io.EOF {
+		return err
+	}
+	return s.invalid("the input ends inside of it")
+}
+
+func (s *items) tooLong() error {
+	return Errorf(LimitExceeded, "split the data further before for_each, for example with jq '.[]'",
+		"item %d of the input is longer than %s (limit item)", s.count+1, size(s.max))
+}
+
+// valueScanner finds the end of a JSON value by its brackets and quotes. It does not validate.
+type valueScanner struct {
+	depth             int
+	inString, escaped bool
+	scalar            bool // a number or word has begun
+	closed            bool
+}
+
+// ended reports whether the end of the input is the end of the value.
+func (v *valueScanner) ended() bool { return v.closed || v.scalar && v.depth == 0 && !v.inString }
+
+// scan reads p and returns how much of it belongs to the value, and whether that ended it.
+func (v *valueScanner) scan(p []byte) (n int, done bool) {
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		switch {
+		case v.inString:
+			i += v.skipString(p[i:])
+			if v.inString || v.depth > 0 {
+				continue
+			}
+			v.closed = true
+			return i + 1, true
+		case c == '"':
+			if v.scalar {
+				return i, true
+			}
+			v.inString = true
+		case c == '{' || c == '[':
+			if v.scalar {
+				return i, true
+			}
+			v.depth++
+		case c == '}' || c == ']':
+			if v.depth == 0 {
+				return i, true
+			}
+			if v.depth--; v.depth == 0 {
+				v.closed = true
+				return i + 1, true
+			}
+		case v.depth == 0 && (c == ',' || c == ':' || blank(c)):
+			return i, true
+		case v.depth == 0:
+			v.scalar = true
+		}
+	}
+	return len(p), false
+}
+
+// skipString reads p inside of a string and returns the index of the last byte that it read.
+func (v *valueScanner) skipString(p []byte) int {
+	for i, c := range p {
+		switch {
+		case v.escaped:
+			v.escaped = false
+		case c == '\\':
+			v.escaped = true
+		case c == '"':
+			v.inString = false
+			return i
+		}
+	}
+	return len(p) - 1
+}

@@ -1,0 +1,110 @@
+package stages
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sampleSize is how much of a stage's input is remembered for error messages.
+const sampleSize = 32 << 10
+
+// Meter counts what one stage did in one run, over all of its calls. Its methods may be called concurrently.
+type Meter struct {
+	step   *Step
+	nested []*Meter // one per step of Step.Nested, in order
+
+	items, calls      atomic.Int64
+	bytesIn, bytesOut atomic.Int64
+	elapsed, cpu      atomic.Int64 // nanoseconds
+	broke             atomic.Bool  // whether a call of the filter ended with an error
+
+	mu      sync.Mutex
+	leftOut []string // guarded by mu
+	sample  []byte   // guarded by mu
+}
+
+func newMeter(step *Step) *Meter { return &Meter{step: step} }
+
+// leave notes fields that were left out of a tool's arguments, once each.
+func (m *Meter) leave(fields []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range fields {
+		if !slices.Contains(m.leftOut, f) {
+			m.leftOut = append(m.leftOut, f)
+		}
+	}
+}
+
+// add counts what a command used.
+func (m *Meter) add(u Usage) {
+	m.bytesIn.Add(u.BytesIn)
+	m.bytesOut.Add(u.BytesOut)
+	m.elapsed.Add(int64(u.Elapsed))
+	m.cpu.Add(int64(u.CPU))
+}
+
+// time counts one call of the filter from now until the returned function is called.
+func (m *Meter) time() (stop func()) {
+	start := time.Now()
+	return func() { m.elapsed.Add(int64(time.Since(start))) }
+}
+
+// reader counts what is read from r, and remembers its beginning where keep is set.
+func (m *Meter) reader(r io.Reader, keep bool) io.Reader {
+	return &meteredReader{r: r, m: m, keep: keep}
+}
+
+// writer counts what is written to w.
+func (m *Meter) writer(w io.Writer) io.Writer { return &meteredWriter{w, m} }
+
+type meteredReader struct {
+	r    io.Reader
+	m    *Meter
+	keep bool
+}
+
+func (r *meteredReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.m.bytesIn.Add(int64(n))
+	if r.keep && n > 0 {
+		r.keep = r.m.remember(p[:n])
+	}
+	return n, err
+}
+
+// CloseWithError passes the end of reading on to the pipe behind the meter.
+func (r *meteredReader) CloseWithError(error) error {
+	stopReading(r.r)
+	return nil
+}
+
+// remember appends to the sample and reports whether there is room for more.
+func (m *Meter) remember(p []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	room := sampleSize - len(m.sample)
+	m.sample = append(m.sample, p[:min(room, len(p))]...)
+	return len(p) < room
+}
+
+// head returns the beginning of the stage's input.
+func (m *Meter) head() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sample
+}
+
+type meteredWriter struct {
+	w io.Writer
+	m *Meter
+}
+
+func (w *meteredWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	w.m.bytesOut.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,219 @@
+package stages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcsh-dev/mcsh/internal/nearest"
+)
+
+// Compile checks a whole pipeline and returns it ready to run, or everything that is wrong with it. The pipeline is a
+// JSON array of stages; a JSON string that holds such an array is accepted, because models send that. Nothing is
+// called and nothing is started. ctx bounds the waiting for servers that are still starting.
+func Compile(ctx context.Context, pipeline []byte, d Deps) (*Pipeline, []*Error) {
+	return compile(ctx, pipeline, d, false)
+}
+
+// CompileFed is [Compile] for a pipeline that is given input of its own: its first stage does not start from nothing.
+func CompileFed(ctx context.Context, pipeline []byte, d Deps) (*Pipeline, []*Error) {
+	return compile(ctx, pipeline, d, true)
+}
+
+func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline, []*Error) {
+	d.Limits = d.Limits.withDefaults()
+	list, err := parseList(pipeline)
+	if err != nil {
+		return nil, []*Error{err}
+	}
+	c := &compiler{}
+	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, depth: 1, c: c})
+	if cerr != nil {
+		return nil, flatten(cerr)
+	}
+	return &Pipeline{steps: steps, deps: d}, nil
+}
+
+func parseList(pipeline []byte) (List, *Error) {
+	text := bytes.TrimSpace(pipeline)
+	if len(text) > 0 && text[0] == '"' {
+		var inner string
+		if json.Unmarshal(text, &inner) == nil {
+			text = bytes.TrimSpace([]byte(inner))
+		}
+	}
+	const hint = `send an array of stages: [{"type": "tool", "server": "...", "name": "..."}, ...]`
+	if len(text) == 0 {
+		return nil, Errorf(InvalidPipeline, hint, "the pipeline is missing")
+	}
+	var list List
+	if err := json.Unmarshal(text, &list); err == nil && text[0] == '[' {
+		return list, nil
+	}
+	if !json.Valid(text) {
+		return nil, Errorf(InvalidPipeline, hint, "the pipeline is not valid JSON: %s", syntaxError(text))
+	}
+	return nil, Errorf(InvalidPipeline, hint, "the pipeline must be an array of stages, got %s", describe(text))
+}
+
+// syntaxError says where text stops being JSON, by line and column.
+func syntaxError(text []byte) string {
+	var v any
+	err := json.Unmarshal(text, &v)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return fmt.Sprint(err)
+	}
+	at := min(int(syntax.Offset), len(text))
+	line := 1 + bytes.Count(text[:at], []byte("\n"))
+	column := at - (bytes.LastIndexByte(text[:at], '\n') + 1)
+	return fmt.Sprintf("line %d, column %d: %s", line, column, syntax)
+}
+
+// compiler counts the stages of one pipeline while they are compiled side by side.
+type compiler struct {
+	stages atomic.Int64
+}
+
+// list compiles stages concurrently, so that servers that have to be started for the check start together.
+func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error) {
+	if n := c.stages.Add(int64(len(list))); n > int64(s.Limits.Stages) {
+		return nil, Errorf(LimitExceeded, "split the work into several pipelines",
+			"the pipeline has more than %d stages (limit stages)", s.Limits.Stages)
+	}
+	steps, errs := make([]*Step, len(list)), make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, raw := range list {
+		wg.Go(func() {
+			at := s
+			at.Fed, at.Last = s.Fed || i > 0, i == len(list)-1
+			at.place = Place(fmt.Sprint(i + 1)).In(s.place)
+			steps[i], errs[i] = c.stage(ctx, raw, at)
+		})
+	}
+	wg.Wait()
+	steps = slices.DeleteFunc(steps, func(s *Step) bool { return s == nil })
+	return steps, errors.Join(errs...)
+}
+
+// stage compiles one stage: its shape, then its meaning. A stage whose shape is wrong in some field is still compiled
+// as far as it can be decoded, so that one pass finds everything.
+func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (step *Step, err error) {
+	defer recovered(&err)
+	kind, kerr := kindOf(raw)
+	if kerr != nil {
+		return nil, located(kerr, s.place, "")
+	}
+	shape := c.checkShape(kind, raw, s)
+	stage := kind.New()
+	var each EachOptions
+	if derr := errors.Join(json.Unmarshal(raw, stage), json.Unmarshal(raw, &each)); derr != nil {
+		if shape == nil {
+			shape = Errorf(InvalidPipeline, "", "%s", decodeError(derr))
+		}
+		return nil, located(shape, s.place, kind.Name)
+	}
+	if kind.Each {
+		step, err = compileEach(ctx, stage, each, s)
+	} else {
+		step, err = stage.Compile(ctx, s)
+	}
+	label := labelOf(kind.Name, stage)
+	if err := errors.Join(shape, err); err != nil {
+		return nil, located(err, s.place, label)
+	}
+	step.place, step.kind = s.place, kind.Name
+	return step, nil
+}
+
+// labelOf names a stage in messages, as far as it could be decoded.
+func labelOf(kind string, stage Stage) string {
+	if l, ok := stage.(interface{ Label() string }); ok {
+		return l.Label()
+	}
+	return kind
+}
+
+// kindOf finds the kind of a stage by its "type".
+func kindOf(raw json.RawMessage) (*Kind, error) {
+	members, err := parseObject(raw)
+	if err != nil {
+		return nil, Errorf(InvalidPipeline, `a stage is an object such as {"type": "command", "command": "jq", "args": ["."]}`,
+			"a stage must be an object, got %s", describe(raw))
+	}
+	i := slices.IndexFunc(members, func(m member) bool { return m.key == "type" })
+	known := strings.Join(kindNames(), ", ")
+	if i < 0 {
+		return nil, fielded("type", Errorf(InvalidPipeline, `add "type": one of `+known, `missing field "type"`))
+	}
+	var name string
+	if json.Unmarshal(members[i].value, &name) != nil {
+		return nil, fielded("type", Errorf(InvalidPipeline, "the types are "+known, "type must be a string, got %s", describe(members[i].value)))
+	}
+	if kind := kindNamed(name); kind != nil {
+		return kind, nil
+	}
+	hint := "the types are " + known
+	if best := nearest.Name(name, kindNames()); best != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", best, hint)
+	}
+	return nil, fielded("type", Errorf(InvalidPipeline, hint, "unknown stage type %s", quoted(name)))
+}
+
+func (c *compiler) checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
+	if s.Shapes == nil {
+		return unknownFields(kind, raw)
+	}
+	var errs []error
+	for _, e := range s.Shapes.CheckShape(kind.Name, raw) {
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// unknownFields refuses what no field of the stage is named, for callers without a schema.
+func unknownFields(kind *Kind, raw json.RawMessage) error {
+	known := append([]string{"type"}, fieldNames(reflect.TypeOf(kind.New()).Elem())...)
+	if kind.Each {
+		known = append(known, fieldNames(reflect.TypeFor[EachOptions]())...)
+	}
+	members, _ := parseObject(raw)
+	var errs []error
+	for _, m := range members {
+		if slices.Contains(known, m.key) {
+			continue
+		}
+		hint := "its fields are " + strings.Join(known, ", ")
+		if best := nearest.Name(m.key, known); best != "" {
+			hint = fmt.Sprintf("did you mean %q?", best)
+		}
+		errs = append(errs, fielded(m.key, Errorf(InvalidPipeline, hint, "unknown field %s", quoted(m.key))))
+	}
+	return errors.Join(errs...)
+}
+
+func fieldNames(t reflect.Type) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// decodeError puts encoding/json's words into ours.
+func decodeError(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Sprintf("field %q cannot be a JSON %s", wrong.Field, wrong.Value)
+	}
+	return err.Error()
+}

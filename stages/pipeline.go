@@ -1,0 +1,121 @@
+package stages
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
+type Pipeline struct {
+	steps []*Step
+	deps  Deps
+}
+
+// RunOptions are the choices for one run. The zero value is a run with the operator's limits.
+type RunOptions struct {
+	// Timeout bounds the run, at most [Limits.Run]. 0 means Limits.Run.
+	Timeout time.Duration
+
+	// Progress is called after every finished item, possibly by several goroutines at once. It must not block.
+	Progress func(Progress)
+}
+
+// Run reads in, which may be nil, and writes the output of the last stage to out. The error is an *Error: the first
+// real failure, never what it made elsewhere. The report is filled in either case.
+func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOptions) (Report, error) {
+	timeout := o.Timeout
+	or(&timeout, p.deps.Limits.Run)
+	if timeout > p.deps.Limits.Run {
+		return Report{}, Errorf(LimitExceeded, "leave timeout out, or ask for less",
+			"timeout %s is more than the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	r := &Run{deps: p.deps, outer: ctx, progress: o.Progress}
+	meters, err := p.perform(ctx, r, in, out)
+	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.blocks}
+	for _, m := range meters {
+		report.Stages = append(report.Stages, m.report())
+	}
+	return report, p.explain(ctx, err, timeout, meters)
+}
+
+func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer) (meters []*Meter, err error) {
+	filter, meters, err := r.bind(ctx, p.steps, true)
+	if err == nil {
+		err = fed(ctx, filter, in, out)
+	}
+	if cerr := r.close(); err == nil && cerr != nil {
+		err = fmt.Errorf("closing the sandbox session: %w", cerr)
+	}
+	return meters, err
+}
+
+// fed runs filter on in, which may be a terminal or a socket: a read that waits there does not keep the run from
+// ending. The goroutine that reads ends with that read.
+func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error {
+	if in == nil {
+		return filter(ctx, bytes.NewReader(nil), out)
+	}
+	pr, pw := io.Pipe()
+	defer pr.CloseWithError(errStopped)
+	stop := context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })
+	defer stop()
+	go func() {
+		_, err := io.Copy(pw, in)
+		pw.CloseWithError(err)
+	}()
+	return filter(ctx, pr, out)
+}
+
+// errTimeout is the cause of a run's context that ends because the time is up.
+var errTimeout = errors.New("the time of the run is up")
+
+// explain turns what ended a run into an *Error. An output that nobody reads to its end is a success.
+func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration, meters []*Meter) error {
+	var e *Error
+	switch {
+	case err == nil || errors.Is(err, errStopped):
+		return nil
+	case errors.Is(err, errTimeout) || ctx.Err() != nil && context.Cause(ctx) == errTimeout && cancelled(err):
+		return Errorf(Timeout, "narrow the data before the slow stage, or raise timeout if the operator allows more",
+			"the run took longer than %s (limit timeout); %s", timeout, whereabouts(meters))
+	case ctx.Err() != nil && (cancelled(err) || errors.Is(err, context.Cause(ctx))):
+		return Errorf(Cancelled, "", "the run was cancelled; %s", whereabouts(meters))
+	case errors.As(err, &e):
+		return e
+	}
+	return Errorf(Internal, "", "%w", err)
+}
+
+// whereabouts says what the stages were doing when a run was ended.
+func whereabouts(meters []*Meter) string {
+	var busy []string
+	calls := int64(0)
+	for _, m := range meters {
+		r := m.report()
+		calls += r.allCalls()
+		if m.broke.Load() {
+			busy = append(busy, fmt.Sprintf("stage %s (%s)", m.step.place, m.step.Label))
+		}
+	}
+	text := fmt.Sprintf("%d tool calls had been made", calls)
+	if len(busy) > 0 {
+		text = strings.Join(busy, ", ") + " had not ended; " + text
+	}
+	return text
+}
+
+func (s StageReport) allCalls() int64 {
+	n := s.Calls
+	for _, inner := range s.Stages {
+		n += inner.allCalls()
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package stages
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Report says what a run did, stage by stage.
+type Report struct {
+	Elapsed time.Duration
+	Stages  []StageReport
+
+	// Windows holds what preview stages that are not the output saw, in the order of their stages.
+	Windows []Window
+
+	// Blocks is set when the last stage is a tool whose result is not all text: its content blocks, as MCP writes them.
+	Blocks []json.RawMessage
+}
+
+// StageReport is one line of a report.
+type StageReport struct {
+	Place    Place         `json:"stage"`
+	Label    string        `json:"label"`
+	Branch   string        `json:"branch,omitempty"`
+	Items    int64         `json:"items,omitempty"` // items of a for_each that were started
+	Calls    int64         `json:"calls,omitempty"` // tool calls
+	BytesIn  int64         `json:"bytes_in"`
+	BytesOut int64         `json:"bytes_out"`
+	Elapsed  time.Duration `json:"-"`
+	Millis   float64       `json:"ms"`
+	LeftOut  []string      `json:"left_out,omitempty"` // fields of the data that the tool does not take
+	Stages   []StageReport `json:"stages,omitempty"`   // stages within this one, summed over all items
+}
+
+// Window is the text of a preview stage through which data passed on.
+type Window struct {
+	Place Place
+	Text  string
+}
+
+// report takes the counts of m and of everything within it.
+func (m *Meter) report() StageReport {
+	m.mu.Lock()
+	leftOut := slices.Sorted(slices.Values(m.leftOut))
+	m.mu.Unlock()
+	elapsed := time.Duration(m.elapsed.Load())
+	r := StageReport{
+		Place: m.step.place, Label: m.step.Label,
+		Items: m.items.Load(), Calls: m.calls.Load(),
+		BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
+		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,
+		LeftOut: leftOut,
+	}
+	if m.step.mapped != nil && len(m.nested) == 1 {
+		inner := m.nested[0].report()
+		r.Calls, r.LeftOut, r.Stages = inner.Calls, inner.LeftOut, inner.Stages
+		return r
+	}
+	if len(m.nested) == 0 {
+		return r
+	}
+	i := 0
+	for _, n := range m.step.Nested {
+		for range n.Steps {
+			inner := m.nested[i].report()
+			inner.Branch = n.Branch
+			r.Stages = append(r.Stages, inner)
+			i++
+		}
+	}
+	return r
+}

@@ -1,0 +1,155 @@
+package stages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// Run is one execution of a pipeline: what its stages share.
+type Run struct {
+	deps     Deps
+	outer    context.Context // the caller's: a tool call with effects ends with it and with nothing less
+	progress func(Progress)
+
+	calls atomic.Int64
+	held  atomic.Int64
+	items atomic.Int64
+
+	session Session // opened while the steps are bound, when one of them is a command
+
+	mu      sync.Mutex
+	windows []Window          // guarded by mu
+	blocks  []json.RawMessage // guarded by mu
+}
+
+// Progress says how far a run is.
+type Progress struct {
+	Items int64 // items of for_each stages that are finished
+	Calls int64 // tool calls that were started
+}
+
+// commands returns the run's sandbox session, and opens it at first.
+func (r *Run) commands(ctx context.Context) (Session, error) {
+	if r.session == nil {
+		s, err := r.deps.Commands.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.session = s
+	}
+	return r.session, nil
+}
+
+// close gives the sandbox session back.
+func (r *Run) close() error {
+	if r.session == nil {
+		return nil
+	}
+	return r.session.Close()
+}
+
+// called counts a tool call before it is made.
+func (r *Run) called(m *Meter) error {
+	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
+		return Errorf(LimitExceeded, "filter the items before the call, or split the work into several pipelines",
+			"the run makes more than %d tool calls (limit calls)", r.deps.Limits.Calls)
+	}
+	m.calls.Add(1)
+	return nil
+}
+
+// finished counts a finished item.
+func (r *Run) finished() {
+	items := r.items.Add(1)
+	if r.progress != nil {
+		r.progress(Progress{Items: items, Calls: r.calls.Load()})
+	}
+}
+
+// looked keeps the text of a window. A window within a stage that runs often shows its latest view.
+func (r *Run) looked(w Window) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.windows {
+		if r.windows[i].Place == w.Place {
+			r.windows[i] = w
+			return
+		}
+	}
+	r.windows = append(r.windows, w)
+}
+
+// show keeps the content blocks of the last stage.
+func (r *Run) show(blocks []json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocks = blocks
+}
+
+// letFinish returns a context for work that has effects: a stage that stops or fails elsewhere does not end it, only
+// the run's own caller does.
+func (r *Run) letFinish(ctx context.Context) (context.Context, context.CancelFunc) {
+	free, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(r.outer, func() { cancel(context.Cause(r.outer)) })
+	return free, func() { stop(); cancel(nil) }
+}
+
+// hold takes n bytes of the memory that one run may hold.
+func (r *Run) hold(n int64) error {
+	if r.held.Add(n) > r.deps.Limits.Held {
+		r.held.Add(-n)
+		return Errorf(LimitExceeded, "lower concurrency, or make each item's result smaller",
+			"the run holds more than %s in memory (limit held)", size(r.deps.Limits.Held))
+	}
+	return nil
+}
+
+// holder is a buffer whose bytes count as held by the run until it is released.
+type holder struct {
+	r   *Run
+	buf bytes.Buffer
+}
+
+func (h *holder) Write(p []byte) (int, error) {
+	if err := h.r.hold(int64(len(p))); err != nil {
+		return 0, err
+	}
+	return h.buf.Write(p)
+}
+
+func (h *holder) release() {
+	h.r.held.Add(-int64(h.buf.Len()))
+	h.buf = bytes.Buffer{}
+}
+
+// readAll reads at most limit bytes from in and reports whether there was more.
+func readAll(in io.Reader, limit int64) (data []byte, more bool, err error) {
+	data, err = io.ReadAll(io.LimitReader(in, limit+1))
+	return data, int64(len(data)) > limit, err
+}
+
+// ordered returns the windows in the order of their stages.
+func (r *Run) ordered(steps []*Step) []Window {
+	byPlace := map[Place]Window{}
+	for _, w := range r.windows {
+		byPlace[w.Place] = w
+	}
+	var list []Window
+	var walk func(steps []*Step)
+	walk = func(steps []*Step) {
+		for _, s := range steps {
+			if w, ok := byPlace[s.place]; ok {
+				list = append(list, w)
+			}
+			for _, n := range s.Nested {
+				walk(n.Steps)
+			}
+		}
+	}
+	walk(steps)
+	return list
+}

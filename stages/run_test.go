@@ -1,0 +1,117 @@
+package stages_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestRun runs every case of testdata/run: a pipeline, perhaps an input, and the output or the error that must come.
+func TestRun(t *testing.T) {
+	files, err := filepath.Glob("testdata/run/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := runCase(t, archive)
+			if os.Getenv("UPDATE") != "" {
+				archive.Files = append(archive.Files[:without(archive)], got...)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			for _, f := range got {
+				want, ok := part(archive, f.Name)
+				if !ok && f.Name != "calls" {
+					t.Errorf("unexpected %s:\n%s", f.Name, f.Data)
+				} else if ok && string(f.Data) != want {
+					t.Errorf("%s: (-want +got)\n%s", f.Name, cmp.Diff(want, string(f.Data)))
+				}
+			}
+			for _, f := range archive.Files {
+				if _, ok := part(&txtar.Archive{Files: got}, f.Name); !ok && f.Name != "pipeline" && f.Name != "input" {
+					t.Errorf("missing %s:\n%s", f.Name, f.Data)
+				}
+			}
+		})
+	}
+}
+
+// without returns where the results of a case begin.
+func without(a *txtar.Archive) int {
+	for i, f := range a.Files {
+		if f.Name != "pipeline" && f.Name != "input" {
+			return i
+		}
+	}
+	return len(a.Files)
+}
+
+func part(a *txtar.Archive, name string) (string, bool) {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return string(f.Data), true
+		}
+	}
+	return "", false
+}
+
+func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
+	t.Helper()
+	w := newWorld()
+	pipeline, _ := part(archive, "pipeline")
+	input, _ := part(archive, "input")
+	out, report, err := w.run(t, pipeline, input)
+	var files []txtar.File
+	if err == nil {
+		files = append(files, txtar.File{Name: "output", Data: newlined(out)})
+	} else {
+		files = append(files, txtar.File{Name: "error", Data: newlined(describe(t, err))})
+	}
+	for _, window := range report.Windows {
+		files = append(files, txtar.File{Name: "window " + string(window.Place), Data: newlined(window.Text)})
+	}
+	if calls := w.callsOf("write"); len(calls) > 0 {
+		files = append(files, txtar.File{Name: "calls", Data: newlined(strings.Join(sorted(calls), "\n"))})
+	}
+	return files
+}
+
+// newlined ends text with a newline, as txtar does.
+func newlined(s string) []byte {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return []byte(s)
+	}
+	return []byte(s + "\n")
+}
+
+// describe prints everything an error tells, one member a line.
+func describe(t *testing.T, err error) string {
+	t.Helper()
+	e, ok := err.(*stages.Error)
+	if !ok {
+		t.Fatalf("error is a %T, want *stages.Error: %v", err, err)
+	}
+	b, _ := json.MarshalIndent(struct {
+		Code              stages.Code
+		Place             stages.Place
+		Label, Msg        string
+		Hint              string `json:",omitempty"`
+		Item, Items, Done int    `json:",omitempty"`
+		Sample            string `json:",omitempty"`
+	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Done, string(e.Sample)}, "", " ")
+	return string(b)
+}

@@ -1,0 +1,309 @@
+package stages_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// world is the surroundings of a pipeline in tests: one server "demo" whose tools are functions, and a handful of
+// commands that run as filters in this process.
+type world struct {
+	tools map[string]*tool
+
+	mu    sync.Mutex
+	calls []string // guarded by mu
+}
+
+type tool struct {
+	info stages.Tool
+	do   func(ctx context.Context, args map[string]any) (string, error)
+
+	calls, active, peak atomic.Int64
+}
+
+func newWorld() *world {
+	w := &world{tools: map[string]*tool{}}
+	w.add("echo", reads, "value", func(_ context.Context, args map[string]any) (string, error) {
+		return encode(args), nil
+	})
+	w.add("say", reads, "text", func(_ context.Context, args map[string]any) (string, error) {
+		return fmt.Sprint(args["text"]), nil
+	})
+	w.add("get", reads, "id", func(_ context.Context, args map[string]any) (string, error) {
+		if fmt.Sprint(args["id"]) == "13" {
+			return "", errors.New("no such id: 13")
+		}
+		return fmt.Sprintf(`{"id":%v,"name":"n%v"}`, args["id"], args["id"]), nil
+	})
+	w.add("numbers", reads, "n", func(_ context.Context, args map[string]any) (string, error) {
+		n, _ := strconv.Atoi(fmt.Sprint(args["n"]))
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%d\n", i+1)
+		}
+		return b.String(), nil
+	})
+	w.add("slow", reads, "ms", func(ctx context.Context, args map[string]any) (string, error) {
+		ms, _ := strconv.Atoi(fmt.Sprint(args["ms"]))
+		select {
+		case <-time.After(time.Duration(ms) * time.Millisecond):
+			return encode(args), nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	w.add("write", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+		return "wrote " + fmt.Sprint(args["x"]), nil
+	})
+	return w
+}
+
+const (
+	reads  = true
+	writes = false
+)
+
+// add adds a tool with one required argument.
+func (w *world) add(name string, readOnly bool, arg string, do func(context.Context, map[string]any) (string, error)) *tool {
+	t := &tool{do: do, info: stages.Tool{
+		Server: "demo", Name: name, Annotated: true, ReadOnly: readOnly, Signature: name + "(" + arg + ": any)",
+		Input: stages.Input{Properties: []string{arg}, Required: []string{arg}, Closed: name == "get" || name == "write"},
+	}}
+	t.info.Input.Check = func(args json.RawMessage, partial bool) []string {
+		var m map[string]any
+		json.Unmarshal(args, &m)
+		if _, ok := m[arg]; !ok && !partial {
+			return []string{fmt.Sprintf("missing %q", arg)}
+		}
+		return nil
+	}
+	w.tools[name] = t
+	return t
+}
+
+func encode(args map[string]any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.Encode(args)
+	return strings.TrimSpace(b.String())
+}
+
+func (w *world) Tool(_ context.Context, server, name string) (*stages.Tool, error) {
+	if server != "demo" {
+		return nil, stages.Errorf(stages.UnknownServer, `the servers are "demo"`, "unknown server %q", server)
+	}
+	t := w.tools[name]
+	if t == nil {
+		return nil, stages.Errorf(stages.UnknownTool, "", "no tool %q on %q", name, server)
+	}
+	return &t.info, nil
+}
+
+func (w *world) CallTool(ctx context.Context, _, name string, args json.RawMessage) (stages.Result, error) {
+	t := w.tools[name]
+	t.calls.Add(1)
+	for n := t.active.Add(1); ; {
+		if p := t.peak.Load(); n <= p || t.peak.CompareAndSwap(p, n) {
+			break
+		}
+	}
+	defer t.active.Add(-1)
+	w.mu.Lock()
+	w.calls = append(w.calls, name+string(args))
+	w.mu.Unlock()
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var m map[string]any
+	if err := dec.Decode(&m); err != nil {
+		return stages.Result{}, err
+	}
+	text, err := t.do(ctx, m)
+	if err != nil {
+		if ctx.Err() != nil {
+			return stages.Result{}, err
+		}
+		return stages.Result{}, stages.Errorf(stages.ToolError, "", "%w", err)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return stages.Result{Data: []byte(text)}, nil
+}
+
+// callsOf returns the calls of a tool, in the order in which they were made.
+func (w *world) callsOf(name string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []string
+	for _, c := range w.calls {
+		if strings.HasPrefix(c, name+"{") {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// commands of the test world, line by line.
+var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) error{
+	"cat": func(_ []string, in *bufio.Scanner, out io.Writer) error {
+		for in.Scan() {
+			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
+				return err
+			}
+		}
+		return in.Err()
+	},
+	"upper": func(_ []string, in *bufio.Scanner, out io.Writer) error {
+		for in.Scan() {
+			if _, err := fmt.Fprintln(out, strings.ToUpper(in.Text())); err != nil {
+				return err
+			}
+		}
+		return in.Err()
+	},
+	"head": func(args []string, in *bufio.Scanner, out io.Writer) error {
+		n, _ := strconv.Atoi(args[0])
+		for range n {
+			if !in.Scan() {
+				return in.Err()
+			}
+			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"fail-at": func(args []string, in *bufio.Scanner, out io.Writer) error {
+		for in.Scan() {
+			if in.Text() == args[0] {
+				return stages.Errorf(stages.CommandFailed, "", "cannot bear %s", args[0])
+			}
+			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
+				return err
+			}
+		}
+		return in.Err()
+	},
+	"drop": func(_ []string, in *bufio.Scanner, _ io.Writer) error {
+		for in.Scan() {
+		}
+		return in.Err()
+	},
+}
+
+func (w *world) CheckCommand(c stages.Command) error {
+	if commands[c.Name] == nil {
+		return stages.Errorf(stages.DisallowedCommand, "", "unknown command %q", c.Name)
+	}
+	return nil
+}
+
+func (w *world) Open(context.Context) (stages.Session, error) { return session{}, nil }
+
+type session struct{}
+
+func (session) Close() error { return nil }
+
+// Prepare runs the commands of a chain one goroutine each, as the sandbox runs processes.
+func (session) Prepare(chain []stages.Command, used func(int, stages.Usage)) (stages.Filter, error) {
+	return func(ctx context.Context, in io.Reader, out io.Writer) error {
+		errs := make([]error, len(chain))
+		var wg sync.WaitGroup
+		for i, c := range chain {
+			next := out
+			var pr *io.PipeReader
+			if i < len(chain)-1 {
+				var pw *io.PipeWriter
+				pr, pw = io.Pipe()
+				next = pw
+			}
+			reader := in
+			wg.Go(func() {
+				counter := &counting{r: reader}
+				scan := bufio.NewScanner(counter)
+				scan.Buffer(nil, 1<<20)
+				err := commands[c.Name](c.Args, scan, next)
+				var e *stages.Error
+				if errors.As(err, &e) {
+					e.Place = stages.Place(strconv.Itoa(i + 1))
+				}
+				errs[i] = err
+				if pw, ok := next.(*io.PipeWriter); ok && next != out {
+					if err != nil {
+						err = io.ErrClosedPipe // the cause is told once, by the command that failed
+					}
+					pw.CloseWithError(err)
+				}
+				if p, ok := reader.(*io.PipeReader); ok {
+					p.CloseWithError(io.ErrClosedPipe)
+				}
+				used(i, stages.Usage{BytesIn: counter.n})
+			})
+			in = pr
+		}
+		wg.Wait()
+		for _, err := range errs {
+			var e *stages.Error
+			if errors.As(err, &e) {
+				return err
+			}
+		}
+		return errs[len(errs)-1]
+	}, nil
+}
+
+type counting struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (w *world) deps() stages.Deps { return stages.Deps{Tools: w, Commands: w} }
+
+// run compiles and runs a pipeline and returns its output.
+func (w *world) run(t *testing.T, pipeline, input string) (string, stages.Report, error) {
+	t.Helper()
+	return w.runWith(t, pipeline, input, w.deps(), stages.RunOptions{})
+}
+
+func (w *world) runWith(t *testing.T, pipeline, input string, d stages.Deps, o stages.RunOptions) (string, stages.Report, error) {
+	t.Helper()
+	compile, in := stages.Compile, io.Reader(nil)
+	if input != "" {
+		compile, in = stages.CompileFed, strings.NewReader(input)
+	}
+	p, errs := compile(t.Context(), []byte(pipeline), d)
+	if errs != nil {
+		t.Fatalf("compiling %s: %v", pipeline, errs)
+	}
+	var out bytes.Buffer
+	report, err := p.Run(t.Context(), in, &out, o)
+	return out.String(), report, err
+}
+
+// sorted returns a sorted copy.
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return list
+}
