@@ -62,6 +62,9 @@ func phrase(k jsonschema.ErrorKind) string {
 func containerPhrase(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.MinItems:
+		if k.Want == 1 {
+			return "must not be empty"
+		}
 		return "must have at least " + count(k.Want, "item")
 	case *kind.MaxItems:
 		return fmt.Sprintf("must have at most %s, has %d", count(k.Want, "item"), k.Got)

@@ -61,7 +61,7 @@ func union(kinds []stages.Kind) *jsonschema.Schema {
 // briefly returns a shorter schema that takes the same stages: what mapped stages share stands once, beside a oneOf
 // over what is peculiar to each kind.
 func briefly(kinds []stages.Kind) *jsonschema.Schema {
-	shared := published.reflect(eachOptions())
+	shared := published.reflect(stages.EachOptions{})
 	all := &jsonschema.Schema{
 		Type: "object", Properties: jsonschema.NewProperties(), Required: []string{"type"},
 		Extras: map[string]any{"unevaluatedProperties": false},
@@ -146,7 +146,7 @@ func (d dialect) kind(k stages.Kind) *jsonschema.Schema {
 	}
 	add(own)
 	if k.Each {
-		add(d.reflect(eachOptions()))
+		add(d.reflect(stages.EachOptions{}))
 	}
 	return s
 }
