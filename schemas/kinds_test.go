@@ -50,7 +50,9 @@ type (
 	inert struct{}
 )
 
-func (inert) Compile(context.Context, stages.Scope) (*stages.Step, error) { return new(stages.Step), nil }
+func (inert) Compile(context.Context, stages.Scope) (*stages.Step, error) {
+	return new(stages.Step), nil
+}
 
 func (p *pages) UnmarshalJSON(data []byte) error {
 	type plain pages
