@@ -1,0 +1,207 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Options choose how the schema of execute_pipeline is written.
+type Options struct {
+	// Brief leaves out what agents can do without: descriptions of fields, defaults and limits. The fields that
+	// mapped stages share are listed once. The text that goes with the tool explains the rest.
+	Brief bool
+}
+
+// stageRef is where the schema of a stage stands in the schema of execute_pipeline.
+const stageRef = "#/$defs/stage"
+
+// call is what execute_pipeline takes besides its stages.
+type call struct {
+	Pipeline  stages.List `json:"pipeline" jsonschema_description:"the stages in order; each one's output is the next one's input"`
+	Mode      string      `json:"mode,omitempty" jsonschema:"enum=run,enum=check,enum=dry_run,default=run" jsonschema_description:"check explains the plan and calls nothing; dry_run stops before the first tool that may change something and shows the calls it would make"`
+	Timeout   float64     `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0,default=300" jsonschema_description:"seconds for the whole run"`
+	MaxOutput int         `json:"max_output,omitempty" jsonschema:"minimum=1,default=32000" jsonschema_description:"characters of the reply; a longer output is kept, and a preview of it is returned"`
+}
+
+// Stage returns the JSON Schema of one stage: a oneOf over kinds, told apart by the constant "type". Nested stages
+// refer to "#/$defs/stage", where this schema belongs.
+func Stage(kinds []stages.Kind) json.RawMessage { return marshal(union(kinds)) }
+
+// ExecutePipeline returns the input schema of execute_pipeline, with the schema of a stage at "#/$defs/stage".
+func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
+	s := published.reflect(call{})
+	stage := union(kinds)
+	if o.Brief {
+		stage = briefly(kinds)
+		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			if pair.Key != "mode" {
+				trim(pair.Value)
+			}
+		}
+	}
+	s.Definitions = jsonschema.Definitions{"stage": stage}
+	return marshal(s)
+}
+
+// union returns the oneOf over kinds.
+func union(kinds []stages.Kind) *jsonschema.Schema {
+	all := &jsonschema.Schema{Type: "object"}
+	for _, k := range kinds {
+		all.OneOf = append(all.OneOf, published.kind(k))
+	}
+	return all
+}
+
+// briefly returns a shorter schema that takes the same stages: what mapped stages share stands once, beside a oneOf
+// over what is peculiar to each kind.
+func briefly(kinds []stages.Kind) *jsonschema.Schema {
+	shared := published.reflect(stages.EachOptions{})
+	all := &jsonschema.Schema{
+		Type: "object", Properties: jsonschema.NewProperties(), Required: []string{"type"},
+		Extras: map[string]any{"unevaluatedProperties": false},
+	}
+	for pair := shared.Properties.Oldest(); pair != nil; pair = pair.Next() {
+		all.Properties.Set(pair.Key, trim(pair.Value))
+	}
+	for _, k := range kinds {
+		s := published.kind(k)
+		for pair := shared.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			s.Properties.Delete(pair.Key)
+		}
+		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			trim(pair.Value)
+		}
+		s.Required = s.Required[1:] // "type", which is required of all
+		s.Type, s.AdditionalProperties, s.Description = "", nil, ""
+		all.OneOf = append(all.OneOf, s)
+	}
+	return all
+}
+
+// trim removes what a brief schema goes without, and returns s.
+func trim(s *jsonschema.Schema) *jsonschema.Schema {
+	s.Description, s.Default, s.Minimum, s.Maximum, s.ExclusiveMinimum, s.MinLength = "", nil, "", "", "", nil
+	s.MaxLength, s.MinItems, s.MaxItems, s.Pattern = nil, nil, nil, ""
+	if s.Const != nil || len(s.Enum) > 0 {
+		s.Type = ""
+	}
+	for _, option := range s.OneOf {
+		trim(option)
+		if option.Properties != nil {
+			for pair := option.Properties.Oldest(); pair != nil; pair = pair.Next() {
+				trim(pair.Value)
+			}
+		}
+	}
+	return s
+}
+
+// A dialect says how the Go types of stages are written as schemas. There are two: the one that is published, which
+// shows agents the form to write, and the one that stages are checked against, which takes other forms too and does
+// not look into nested stages.
+type dialect struct {
+	list func() *jsonschema.Schema // a list of stages
+	args func() *jsonschema.Schema // the arguments of a command
+}
+
+var (
+	published = dialect{
+		list: func() *jsonschema.Schema {
+			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: stageRef}}
+		},
+		args: stringArray,
+	}
+	checked = dialect{
+		list: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "array"} },
+		args: func() *jsonschema.Schema {
+			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{stringArray(), {Type: "string"}}}
+		},
+	}
+)
+
+func stringArray() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
+}
+
+// kind returns the schema of the stages of one kind.
+func (d dialect) kind(k stages.Kind) *jsonschema.Schema {
+	own := d.reflect(k.New())
+	s := &jsonschema.Schema{
+		Description: k.Summary, Type: "object", Properties: jsonschema.NewProperties(),
+		Required: append([]string{"type"}, own.Required...), AdditionalProperties: jsonschema.FalseSchema,
+	}
+	s.Properties.Set("type", &jsonschema.Schema{Type: "string", Const: k.Name})
+	add := func(from *jsonschema.Schema) {
+		for pair := from.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			if _, present := s.Properties.Get(pair.Key); !present {
+				s.Properties.Set(pair.Key, pair.Value)
+			}
+		}
+	}
+	add(own)
+	if k.Each {
+		add(d.reflect(stages.EachOptions{}))
+	}
+	return s
+}
+
+// reflect returns the schema of a struct, without references and metadata.
+func (d dialect) reflect(v any) *jsonschema.Schema {
+	r := &jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: true, Mapper: d.mapped}
+	s := r.Reflect(v)
+	s.Version = ""
+	return s
+}
+
+// mapped returns the schema of a type whose JSON is not what its Go form suggests, or nil.
+func (d dialect) mapped(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[stages.List]():
+		return d.list()
+	case reflect.TypeFor[stages.Args]():
+		return d.args()
+	case reflect.TypeFor[stages.Branches]():
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: d.list()}
+	case reflect.TypeFor[json.RawMessage]():
+		return &jsonschema.Schema{Type: "object"}
+	}
+	if t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return d.switchable(t)
+	}
+	return nil
+}
+
+// switchable returns the schema of a struct that reads itself: true and false stand for a struct of defaults and for
+// none.
+func (d dialect) switchable(t reflect.Type) *jsonschema.Schema {
+	inner := d
+	r := &jsonschema.Reflector{
+		Anonymous: true, DoNotReference: true, ExpandedStruct: true,
+		Mapper: func(other reflect.Type) *jsonschema.Schema {
+			if other == t {
+				return nil
+			}
+			return inner.mapped(other)
+		},
+	}
+	s := r.ReflectFromType(t)
+	s.Version = ""
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "boolean"}, s}}
+}
+
+// marshal writes a schema that was made from Go types.
+func marshal(s *jsonschema.Schema) json.RawMessage {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(fmt.Sprintf("schemas: writing the schema of a Go type: %v", err))
+	}
+	return json.RawMessage(strings.TrimSuffix(b.String(), "\n"))
+}

@@ -1,0 +1,122 @@
+package schemas_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestExecutePipelineGolden(t *testing.T) {
+	for _, tt := range []struct {
+		file   string
+		schema json.RawMessage
+	}{
+		{"testdata/stage.json", schemas.Stage(testKinds())},
+		{"testdata/full.json", schemas.ExecutePipeline(testKinds(), schemas.Options{})},
+	} {
+		var got bytes.Buffer
+		if err := json.Indent(&got, tt.schema, "", "  "); err != nil {
+			t.Fatalf("%s: %v", tt.file, err)
+		}
+		got.WriteByte('\n')
+		if *update {
+			if err := os.WriteFile(tt.file, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(tt.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s (-want +got; -update rewrites it):\n%s", tt.file, diff)
+		}
+	}
+}
+
+// mounted compiles a schema as a client would: as it is published.
+func mounted(t *testing.T, schema json.RawMessage) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("mem:///published", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("mem:///published")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestExecutePipelineTakes(t *testing.T) {
+	full := mounted(t, schemas.ExecutePipeline(testKinds(), schemas.Options{}))
+	brief := mounted(t, schemas.ExecutePipeline(testKinds(), schemas.Options{Brief: true}))
+	for _, tt := range []struct {
+		args string
+		want bool
+	}{
+		{`{"pipeline": []}`, true},
+		{`{"pipeline": [{"type": "tool", "server": "s", "name": "n"}], "mode": "check", "timeout": 5, "max_output": 100}`, true},
+		{`{"pipeline": [{"type": "tool", "server": "s", "name": "n", "paginate": true, "for_each": true, "on_error": "skip"}]}`, true},
+		{`{"pipeline": [{"type": "tool", "server": "s", "name": "n", "paginate": {"arg": "after"}}]}`, true},
+		{`{"pipeline": [{"type": "for_each", "stages": [{"type": "parallel", "branches": {"a": [{"type": "preview"}]}}]}]}`, true},
+		{`{"pipeline": [{"type": "command", "command": "join", "args": ["-", "@b"], "inputs": {"b": []}}]}`, true},
+		{`{}`, false},
+		{`{"pipeline": [], "mod": "run"}`, false},
+		{`{"pipeline": [{"type": "tool", "server": "s"}]}`, false},
+		{`{"pipeline": [{"type": "tool", "server": "s", "name": "n", "argz": {}}]}`, false},
+		{`{"pipeline": [{"server": "s", "name": "n"}]}`, false},
+		{`{"pipeline": [{"type": "shell"}]}`, false},
+		{`{"pipeline": [{"type": "for_each", "stages": [{"type": "shell"}]}]}`, false},
+		{`{"pipeline": [{"type": "tool", "server": "s", "name": "n", "on_error": "ignore"}]}`, false},
+	} {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(tt.args)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := full.Validate(value); (err == nil) != tt.want {
+			t.Errorf("the full schema on %s: %v, want it taken: %v", tt.args, err, tt.want)
+		}
+		if err := brief.Validate(value); (err == nil) != tt.want {
+			t.Errorf("the brief schema on %s: %v, want it taken: %v", tt.args, err, tt.want)
+		}
+	}
+}
+
+// TestKinds holds the real table to what agents are told: the brief schema is short, and every example is taken.
+func TestKinds(t *testing.T) {
+	kinds := stages.Kinds()
+	if n := len(schemas.ExecutePipeline(kinds, schemas.Options{Brief: true})); n > 2600 {
+		t.Errorf("the brief schema has %d characters, want at most 2600: agents pay for it in every session", n)
+	}
+	full := string(schemas.ExecutePipeline(kinds, schemas.Options{}))
+	mounted(t, json.RawMessage(full))
+	mapped := reflect.VisibleFields(reflect.TypeFor[stages.EachOptions]())
+	for _, f := range mapped {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && strings.Count(full, `"`+name+`":{`) < 2 {
+			t.Errorf("the full schema has the field %q of EachOptions less than twice", name)
+		}
+	}
+	shapes := schemas.NewShapes(kinds)
+	for _, k := range kinds {
+		for _, err := range shapes.CheckShape(k.Name, []byte(k.Example)) {
+			t.Errorf("the example of %q: %v", k.Name, err)
+		}
+	}
+}
