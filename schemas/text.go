@@ -1,0 +1,164 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxShown is how many characters of a wrong value a message shows.
+const maxShown = 60
+
+// cut shortens s to n runes, marking the cut.
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s[:min(len(s), 4*n)])[:n]) + "..."
+}
+
+// quoted lists names as "a", "b", "c", at most n of them.
+func quoted(names []string, n int) string {
+	shown := make([]string, 0, n)
+	for _, name := range names[:min(n, len(names))] {
+		shown = append(shown, strconv.Quote(cut(name, maxShown)))
+	}
+	if len(names) > n {
+		shown = append(shown, fmt.Sprintf("and %d more", len(names)-n))
+	}
+	return strings.Join(shown, ", ")
+}
+
+// show writes a value as JSON for a message: exact when short, else its beginning.
+func show(v any) string {
+	var b strings.Builder
+	appendShown(&b, v)
+	return cut(b.String(), maxShown)
+}
+
+func appendShown(b *strings.Builder, v any) {
+	if b.Len() > maxShown {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		appendObject(b, v)
+	case []any:
+		b.WriteByte('[')
+		for i, element := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if appendShown(b, element); b.Len() > maxShown {
+				return
+			}
+		}
+		b.WriteByte(']')
+	case string:
+		b.WriteString(quoteJSON(cut(v, maxShown)))
+	case json.Number:
+		b.WriteString(v.String())
+	default: // null, true, false
+		text, _ := json.Marshal(v)
+		b.Write(text)
+	}
+}
+
+func appendObject(b *strings.Builder, object map[string]any) {
+	keys := make([]string, 0, len(object))
+	for key := range object {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	b.WriteByte('{')
+	for i, key := range keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(quoteJSON(cut(key, maxShown)) + ":")
+		if appendShown(b, object[key]); b.Len() > maxShown {
+			return
+		}
+	}
+	b.WriteByte('}')
+}
+
+// quoteJSON writes s as a JSON string, leaving <, > and & readable.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// field writes a place inside a JSON value as people do: filter.labels[2], or ["a b"] for names that need quotes.
+func field(value any, path []string) string {
+	var b strings.Builder
+	for _, token := range path {
+		if array, ok := value.([]any); ok {
+			b.WriteString("[" + token + "]")
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(array) {
+				value = array[i]
+			}
+			continue
+		}
+		b.WriteString(member(token, b.Len() == 0))
+		if object, ok := value.(map[string]any); ok {
+			value = object[token]
+		}
+	}
+	return b.String()
+}
+
+// member writes the name of an object's member as a step of a path.
+func member(name string, first bool) string {
+	switch {
+	case name == "" || strings.ContainsAny(name, ".[]\" \t\n"):
+		return "[" + quoteJSON(cut(name, maxShown)) + "]"
+	case first:
+		return cut(name, maxShown)
+	}
+	return "." + cut(name, maxShown)
+}
+
+// lookup returns the value at a path, nil if there is none.
+func lookup(value any, path []string) any {
+	for _, token := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// alternatives joins words as "a", "a or b", "a, b or c".
+func alternatives(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// count writes "1 item" or "3 items".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
