@@ -129,7 +129,9 @@ func (t *httpTransport) hangUp() {
 	if t.conn != nil {
 		_ = t.conn.Close()
 	}
-	t.trip.base.CloseIdleConnections()
+	if base, ok := t.trip.base.(interface{ CloseIdleConnections() }); ok && t.trip.base != http.DefaultTransport {
+		base.CloseIdleConnections()
+	}
 }
 
 // isHTTP reports that notifications reach us only within an answer, so that a tool list is refreshed by time.
@@ -154,7 +156,7 @@ func (e *statusError) Error() string {
 // roundTripper sends the requests of the SDK's client: with our headers, only to our host, with a cap on what comes
 // back, with the words of errors kept, and with the results of captured requests taken out.
 type roundTripper struct {
-	base    *http.Transport
+	base    http.RoundTripper
 	target  *url.URL
 	headers http.Header
 	max     int64
@@ -231,7 +233,7 @@ func (t *roundTripper) failure(req *http.Request, resp *http.Response) (*http.Re
 	// Real servers answer 404, and some 400, to a session that they do not know.
 	e.gone = missing && req.Header.Get("Mcp-Session-Id") != "" && req.Method == http.MethodPost
 	if capt := captureOf(req.Context()); capt != nil {
-		capt.setSent(!e.gone && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable)
+		capt.setSent(resp.StatusCode >= 500 && resp.StatusCode != http.StatusServiceUnavailable)
 	}
 	// The SDK negotiates the version by such errors, and knows 405 as the answer of a server without a stream.
 	if msg, ok := scanEnvelope(raw); (missing && !e.gone && ok && msg.err != nil) || req.Method != http.MethodPost {
@@ -273,4 +275,25 @@ func synthetic(request func() (io.ReadCloser, error), msg string) []byte {
 		panic("upstream: internal error: " + err.Error())
 	}
 	return b
+}
+
+// tapStreamable puts the tap into a streamable transport that was made elsewhere, keeping its client and settings.
+func tapStreamable(t *mcp.StreamableClientTransport) (mcp.Transport, error) {
+	target, err := parseEndpoint(t.Endpoint)
+	if err != nil {
+		return nil, &dialError{"give the server's address as Endpoint", err}
+	}
+	client := http.Client{}
+	if t.HTTPClient != nil {
+		client = *t.HTTPClient
+	}
+	base := client.Transport
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	trip := &roundTripper{base: base, target: target, max: defaultMaxMessage}
+	client.Transport = trip
+	tapped := *t
+	tapped.HTTPClient = &client
+	return &httpTransport{Transport: &tapped, trip: trip}, nil
 }

@@ -182,7 +182,7 @@ type process struct {
 
 	mu        sync.Mutex // guards what follows
 	gone      bool       // the group's number may no longer be used
-	status    string // how it ended, once exited is closed
+	status    string     // how it ended, once exited is closed
 	lived     time.Duration
 	stderr    ring
 	junkLines int
