@@ -89,3 +89,6 @@ func quote(path string) string {
 	}
 	return fmt.Sprintf("%q", path)
 }
+
+// ErrorKind returns the kind as a plain string, for those who report errors of several packages.
+func (e *Error) ErrorKind() string { return string(e.Kind) }
