@@ -61,6 +61,18 @@ func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func
 	}
 }
 
+// After returns a Func that runs first before every call of f, and f only if it succeeds.
+func (f Func) After(first func(context.Context) error) Func {
+	call := f.call
+	f.call = func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+		if err := first(ctx); err != nil {
+			return nil, err
+		}
+		return call(ctx, args)
+	}
+	return f
+}
+
 // A Server describes an MCP server.
 type Server struct {
 	Name         string // what it calls itself to clients
