@@ -33,7 +33,7 @@ type cond struct {
 	oneOf []uint32
 }
 
-// A verdict for system calls that no rule allows.
+// The verdicts for system calls that no rule allows.
 const (
 	denied  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	missing = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
@@ -42,10 +42,7 @@ const (
 // compile makes the filter program: another architecture kills the process, unknown calls look as if the kernel did
 // not have them, a call that no rule allows is EPERM.
 func compile(rules []rule, unknown []uint32) ([]unix.SockFilter, error) {
-	p := []unix.SockFilter{
-		load(offArch), jump(unix.BPF_JEQ, auditArch, 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
-		load(offNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), ret(unix.SECCOMP_RET_KILL_PROCESS),
-	}
+	p := prologue()
 	for _, r := range rules {
 		body := r.body()
 		if len(body) > 255 {
@@ -62,6 +59,14 @@ func compile(rules []rule, unknown []uint32) ([]unix.SockFilter, error) {
 		return nil, fmt.Errorf("compiling the system call filter: %d instructions, %d at most", len(p), unix.BPF_MAXINSNS)
 	}
 	return p, nil
+}
+
+// prologue kills what calls by the rules of another architecture, and leaves the call's number loaded.
+func prologue() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(offArch), jump(unix.BPF_JEQ, auditArch, 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
+		load(offNumber), jump(unix.BPF_JGE, x32Bit, 0, 1), ret(unix.SECCOMP_RET_KILL_PROCESS),
+	}
 }
 
 // body returns the instructions that decide about a call whose number has matched; all paths end in a verdict.
