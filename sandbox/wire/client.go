@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ type Client struct {
 	ended sync.WaitGroup
 
 	mu     sync.Mutex
-	chains uint32
+	chains map[[sha256.Size]byte]uint32 // by what was sent
 	runs   uint32
 	pings  map[uint64]chan struct{}
 	nonce  uint64
@@ -27,6 +28,7 @@ type Client struct {
 // rwc must make its Read and Write return.
 func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
 	c := &Client{conn: newConn(rwc, gateway), ready: make(chan struct{}), pings: map[uint64]chan struct{}{}}
+	c.chains = map[[sha256.Size]byte]uint32{}
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.read(c.handle))) })
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.out.run(rwc))) })
 	select {
@@ -71,7 +73,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Prepare sends a chain and returns its id. [ErrTooLarge] says that it cannot be sent.
+// Prepare sends a chain and returns its id; equal chains have one. [ErrTooLarge] and [ErrTooMany] say that it cannot be
+// sent.
 func (c *Client) Prepare(chain Chain) (uint32, error) {
 	payload, err := encode(chain)
 	if err != nil {
@@ -79,11 +82,16 @@ func (c *Client) Prepare(chain Chain) (uint32, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.chains == MaxChains {
-		return 0, fmt.Errorf("preparing a chain: more than %d", MaxChains)
+	key := sha256.Sum256(payload)
+	if id, ok := c.chains[key]; ok {
+		return id, nil
 	}
-	c.chains++
-	return c.chains, c.conn.message(kindPrepare, c.chains, payload)
+	if len(c.chains) == MaxChains {
+		return 0, ErrTooMany
+	}
+	id := uint32(len(c.chains) + 1)
+	c.chains[key] = id
+	return id, c.conn.message(kindPrepare, id, payload)
 }
 
 // Run starts a run of a prepared chain. The caller reads the stream to its end, or cancels it, and then asks for its

@@ -13,6 +13,7 @@ var (
 	ErrLost      = errors.New("the connection to the sandbox worker is lost")
 	ErrDeaf      = errors.New("the reader has stopped reading")
 	ErrCancelled = errors.New("the run was cancelled")
+	ErrTooMany   = fmt.Errorf("more than %d different chains in one run", MaxChains)
 	ErrTooLarge  = fmt.Errorf("more than the %d bytes that one message may have", MaxMessage)
 )
 
