@@ -98,16 +98,16 @@ func (p *process) Read(b []byte) (int, error) {
 
 func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 
-// Close ends the worker: the end of its input tells it to, and it is killed if it does not.
+// Close ends the worker: the end of its input tells it to, and it is killed if it does not. Its output is drained
+// meanwhile, so that it cannot wait for a reader.
 func (p *process) Close() error {
 	p.once.Do(func() {
 		p.in.Close()
+		kill := time.AfterFunc(exitGrace, func() { _ = p.cmd.Process.Kill() })
+		defer kill.Stop()
+		_, _ = io.Copy(io.Discard, p.out)
+		<-p.exited
 		p.out.Close()
-		select {
-		case <-p.exited:
-		case <-time.After(exitGrace):
-			_ = p.cmd.Process.Kill() // it may have exited just now
-		}
 	})
 	<-p.exited
 	return nil

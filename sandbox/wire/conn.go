@@ -80,10 +80,10 @@ func (c *conn) fail(err error) {
 		c.mu.Unlock()
 		c.out.stop(err)
 		close(c.done)
-		_ = c.rwc.Close() // the error that led here is the one that counts
 		for _, s := range streams {
 			s.fail(err)
 		}
+		_ = c.rwc.Close() // the error that led here is the one that counts
 	})
 }
 
