@@ -191,6 +191,8 @@ type repeat struct {
 	size int64
 	i    int
 	rest []byte
+	look func() // called every few megabytes, if set
+	seen int64  // bytes since then
 }
 
 func (r *repeat) Read(p []byte) (int, error) {
@@ -205,6 +207,10 @@ func (r *repeat) Read(p []byte) (int, error) {
 		}
 		r.rest = b.Bytes()
 		r.size -= int64(b.Len())
+		if r.seen += int64(b.Len()); r.look != nil && r.seen > 4<<20 {
+			r.look()
+			r.seen = 0
+		}
 	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]

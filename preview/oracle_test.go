@@ -3,7 +3,6 @@ package preview_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"regexp"
@@ -21,6 +20,7 @@ type claim struct {
 	path  string
 	types []string
 	null  bool // something above may be missing or null, so that null may come out
+	as    string
 }
 
 var (
@@ -83,6 +83,9 @@ func claims(t *testing.T, text string) (all []claim, tries []string) {
 
 func newClaim(parent claim, seg, note string) claim {
 	c := claim{path: parent.path + seg, types: types(note)}
+	if as := asPath.FindString(presence.ReplaceAllString(note, "")); as != "" {
+		c.as = strings.TrimPrefix(as, " as ")
+	}
 	if parent.path == "." && strings.HasPrefix(seg, ".") {
 		c.path = seg
 	} else if parent.path == "" {
@@ -161,6 +164,20 @@ func inline(parent claim, note string) (found []claim) {
 	return found
 }
 
+// repeated are the claims that "as" makes: what is said of one path holds for another.
+func repeated(all []claim) (more []claim) {
+	for _, c := range all {
+		for _, d := range all {
+			below, ok := strings.CutPrefix(d.path, c.as)
+			if c.as != "" && ok && strings.HasPrefix(below, ".") && c.as != "." {
+				d.path = c.path + below
+				more = append(more, d)
+			}
+		}
+	}
+	return more
+}
+
 // run returns the types of all results of a jq program over the documents.
 func run(t *testing.T, program string, docs []any) []string {
 	t.Helper()
@@ -236,6 +253,7 @@ func checkPaths(t *testing.T, data string, docs []any, chars int) {
 		return
 	}
 	found, tries := claims(t, res.Text)
+	found = append(found, repeated(found)...)
 	for _, c := range found {
 		got := run(t, c.path, docs)
 		for _, name := range got {
@@ -255,8 +273,10 @@ func checkPaths(t *testing.T, data string, docs []any, chars int) {
 	if chars > 10_000 && strings.Contains(res.Text, "more key") {
 		t.Errorf("chars %d: keys are left out although there is room\n%s", chars, res.Text)
 	}
+	if len(found) == 0 && chars > 500 {
+		t.Errorf("chars %d: no paths\n%s", chars, res.Text)
+	}
 	if t.Failed() {
-		fmt.Println()
 		t.FailNow()
 	}
 }
