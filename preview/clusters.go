@@ -223,8 +223,8 @@ func (c *clusters) repeated() []*cluster {
 	return c.sorted
 }
 
-// String spells the pattern.
-func (cl *cluster) String() string {
+// spell spells the pattern, with short words for what varies or with its values.
+func (cl *cluster) spell(short bool) string {
 	var b strings.Builder
 	for i := range cl.slots {
 		s := &cl.slots[i]
@@ -237,11 +237,28 @@ func (cl *cluster) String() string {
 			b.WriteString("<…>")
 		case s.vary == nil:
 			b.WriteString(cut(s.text, longString))
+		case short:
+			b.WriteString(s.vary.shortSlot())
 		default:
 			b.WriteString(s.vary.slotText())
 		}
 	}
 	return b.String()
+}
+
+// shortSlot spells only what kind of thing stands in a place of a line, or its values if they are few and short.
+func (n *node) shortSlot() string {
+	full := n.slotText()
+	c := n.class()
+	switch {
+	case full[0] != '<' || runes(full) <= longString/4:
+		return full
+	case n.kinds[kindString] == 0:
+		return "<n>"
+	case n.kinds[kindNumber] == 0 && c != classText:
+		return "<" + classNames[c] + ">"
+	}
+	return "<…>"
 }
 
 // slotText spells what stands in a place of a line, without spaces of its own.

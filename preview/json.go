@@ -112,8 +112,15 @@ func (j *jsonReading) header(in *source) (string, []string) {
 	if j.s.seq {
 		format = "JSON text sequence (jq --seq)"
 	}
-	main := fmt.Sprintf("%s: %s, %s.", format, count(j.p.docs, "document"), in.size())
-	return main, j.notes(in)
+	docs := count(j.p.docs, "document")
+	switch {
+	case j.broken == nil:
+	case j.p.docs == 0:
+		docs = "1 document, not complete"
+	default:
+		docs += " and one that is not complete"
+	}
+	return fmt.Sprintf("%s: %s, %s.", format, docs, in.size()), j.notes(in)
 }
 
 func (j *jsonReading) notes(in *source) (notes []string) {
@@ -152,6 +159,7 @@ func (j *jsonReading) body(budget int, sample []byte) string {
 	if j.p.root.total() == 0 {
 		return ""
 	}
+	j.p.foldMaps(j.p.root)
 	root := newItemTree(j.p.root).root
 	var b strings.Builder
 	b.WriteString(renderTree(root, budget))

@@ -43,7 +43,11 @@ func tryLine(root *item, docs int64) string {
 		return ""
 	}
 	keys = keys[:min(len(keys), maxTryKeys)]
-	return "try: jq -c '" + at.path + " | {" + strings.Join(keys, ",") + "}'"
+	from := at.path + " | "
+	if at.path == "." {
+		from = ""
+	}
+	return "try: jq -c '" + from + "{" + strings.Join(keys, ",") + "}'"
 }
 
 // keywords cannot stand for themselves in an object construction of every jq.

@@ -314,6 +314,7 @@ func (s *scanner) errorAt(msg string) *syntaxError {
 
 // fail reports the byte at r; format has one %s for it.
 func (s *scanner) fail(format string) (tokenKind, error) {
+	s.need(utf8.UTFMax)
 	if s.r >= s.w {
 		return tokEnd, s.truncated("the data ends inside a document")
 	}

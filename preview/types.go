@@ -122,10 +122,15 @@ func (n *node) numberText(level uint8) string {
 		return name + fmt.Sprintf(" (some longer than %d digits)", maxToken)
 	case n.lo.String() == n.hi.String() && n.alone(kindNumber):
 		return name + "=" + n.lo.String()
-	case !n.ints.over && distinct <= maxIntEnum && n.kinds[kindNumber] >= int64(2*distinct):
+	case !n.ints.over && isEnum(distinct, maxIntEnum, n.kinds[kindNumber]):
 		return listed(&n.ints, cutNumber)
 	}
 	return name + " " + n.lo.String() + ".." + n.hi.String()
+}
+
+// isEnum reports whether distinct values, seen all times together, are few enough to be listed.
+func isEnum(distinct, limit int, all int64) bool {
+	return distinct == 1 || distinct > 0 && distinct <= limit && all >= int64(2*distinct)
 }
 
 func cutNumber(s string) string { return cut(s, maxNumber) }
@@ -166,12 +171,12 @@ func (n *node) stringText(level uint8) string {
 		return name + " " + masked
 	case distinct == 1 && n.alone(kindString):
 		return "=" + quote(n.strs.values[0].text)
-	case distinct > 0 && all >= int64(2*distinct):
+	case isEnum(distinct, maxTally, all):
 		return listed(&n.strs, quote)
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
-		name += " like " + listed(&n.patterns, patternText)
+		name += " like " + patternList(&n.patterns)
 	case n.example != "":
 		name += " e.g. " + quoteCut(n.example, maxExample)
 	}
@@ -193,6 +198,13 @@ func (n *node) hasPatterns(c class) bool {
 		return false
 	}
 	return n.kinds[kindString] >= int64(2*len(n.patterns.values))
+}
+
+func patternList(t *tally) string {
+	if len(t.values) == 1 {
+		return patternText(t.values[0].text)
+	}
+	return listed(t, patternText)
 }
 
 func patternText(p string) string { return strings.ReplaceAll(quote(p), `\u0000`, "<n>") }
