@@ -271,8 +271,10 @@ func TestCheckConcurrently(t *testing.T) {
 
 func TestSignature(t *testing.T) {
 	for _, tt := range []struct{ schema, want string }{
-		{`{"type":"object","properties":{"owner":{"type":"string"},"state":{"enum":["open","closed"],"default":"open"},"labels":{"type":"array","items":{"type":"string"}},"number":{"type":"integer"}},"required":["owner","number"]}`,
-			`t(owner: string, number: integer, state?: "open"|"closed" = "open", labels?: [string])`},
+		{
+			`{"type":"object","properties":{"owner":{"type":"string"},"state":{"enum":["open","closed"],"default":"open"},"labels":{"type":"array","items":{"type":"string"}},"number":{"type":"integer"}},"required":["owner","number"]}`,
+			`t(owner: string, number: integer, state?: "open"|"closed" = "open", labels?: [string])`,
+		},
 		{``, `t(...)`},
 		{`{"type":"object"}`, `t()`},
 		{`{"type":"object","properties":{}}`, `t()`},

@@ -176,8 +176,8 @@ func (t *tree) refused(p *pkg, sel *ast.SelectorExpr) []string {
 	return nil
 }
 
-// mutable finds package variables that something changes, as far as that can be seen without types: those without a
-// value, those of package sync, and those that a function assigns to or takes the address of.
+// mutable finds package variables that something changes, as far as that can be seen without types: those that have
+// neither a value nor a type whose zero value is an empty table, those of package sync, and those that a function assigns to or takes the address of.
 func (t *tree) mutable(p *pkg) []string {
 	var found []string
 	vars := map[string]bool{}
@@ -193,7 +193,7 @@ func (t *tree) mutable(p *pkg) []string {
 				for _, name := range s.Names {
 					vars[name.Name] = name.Name != "_"
 				}
-				if !embedded && (len(s.Values) == 0 || synchronised(s)) {
+				if !embedded && (stateful(s) || synchronised(s)) {
 					found = append(found, fmt.Sprintf("%s: package variable %s holds state; put it into a struct", t.at(s.Pos()), s.Names[0].Name))
 				}
 			}
@@ -207,6 +207,16 @@ func (t *tree) mutable(p *pkg) []string {
 		}
 	}
 	return found
+}
+
+// stateful reports whether a variable without a value can be there only to be changed. An empty slice or map need not:
+// it can be the table of a platform that has no entries.
+func stateful(s *ast.ValueSpec) bool {
+	switch s.Type.(type) {
+	case *ast.ArrayType, *ast.MapType:
+		return false
+	}
+	return len(s.Values) == 0
 }
 
 // synchronised reports whether a variable is of a type of sync or sync/atomic.
