@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ type Client struct {
 	ended sync.WaitGroup
 
 	mu     sync.Mutex
-	chains map[[sha256.Size]byte]uint32 // by what was sent
+	chains map[string]uint32 // by what was sent
 	runs   uint32
 	pings  map[uint64]chan struct{}
 	nonce  uint64
@@ -28,7 +27,7 @@ type Client struct {
 // rwc must make its Read and Write return.
 func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
 	c := &Client{conn: newConn(rwc, gateway), ready: make(chan struct{}), pings: map[uint64]chan struct{}{}}
-	c.chains = map[[sha256.Size]byte]uint32{}
+	c.chains = map[string]uint32{}
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.read(c.handle))) })
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.out.run(rwc))) })
 	select {
@@ -82,15 +81,14 @@ func (c *Client) Prepare(chain Chain) (uint32, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := sha256.Sum256(payload)
-	if id, ok := c.chains[key]; ok {
+	if id, ok := c.chains[string(payload)]; ok {
 		return id, nil
 	}
 	if len(c.chains) == MaxChains {
 		return 0, ErrTooMany
 	}
 	id := uint32(len(c.chains) + 1)
-	c.chains[key] = id
+	c.chains[string(payload)] = id
 	return id, c.conn.message(kindPrepare, id, payload)
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -79,8 +81,23 @@ func pipes() (in, out [2]*os.File, err error) {
 	}
 	if out[0], out[1], err = os.Pipe(); err != nil {
 		closeAll(in[0], in[1])
+		return in, out, err
 	}
-	return in, out, err
+	widen(in[1])
+	widen(out[0])
+	return in, out, nil
+}
+
+// pipeSize is what a pipe holds where the system allows it. More than the usual 64 KiB lets the two ends take turns
+// less often.
+const pipeSize = 256 << 10
+
+func widen(f *os.File) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
 }
 
 func closeAll(files ...*os.File) {
