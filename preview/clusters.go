@@ -134,8 +134,7 @@ func (n *node) addWord(text []byte, times int64) {
 		n.kinds[kindString] += times - 1
 		n.classes[classify(text[:min(len(text), maxToken)], int64(len(text)), last)] += times - 1
 		if len(text) <= maxTallyText {
-			n.strs.add(text, times-1)
-			n.addPattern(text, times-1)
+			n.addText(text, times-1)
 		}
 	}
 }
@@ -271,6 +270,7 @@ func (n *node) slotText() string {
 		}
 	}
 	c := n.class()
+	patterns := n.stringPatterns()
 	switch {
 	case len(values) == 1:
 		return values[0]
@@ -280,9 +280,9 @@ func (n *node) slotText() string {
 		return fmt.Sprintf("<%s..%s>", n.lo.String(), n.hi.String())
 	case numbers == 0 && (c == classDate || c == classDateTime):
 		return fmt.Sprintf("<%s..%s>", n.dateLo, n.dateHi)
-	case numbers == 0 && len(n.patterns.values) > 0 && len(n.patterns.values) <= maxPatterns:
+	case numbers == 0 && len(patterns.values) > 0 && len(patterns.values) <= maxPatterns:
 		var parts []string
-		for _, v := range n.patterns.byCount() {
+		for _, v := range patterns.byCount() {
 			parts = append(parts, strings.ReplaceAll(v.text, "\x00", "<n>"))
 		}
 		if len(parts) == 1 {

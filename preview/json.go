@@ -27,7 +27,11 @@ func readJSON(src io.Reader, skipped int64, seq bool) (*jsonReading, error) {
 	for {
 		between := j.s.depth == 0
 		k, err := j.s.next()
-		if syntax, ok := errors.AsType[*syntaxError](err); ok {
+		if err != nil {
+			syntax, ok := errors.AsType[*syntaxError](err)
+			if !ok {
+				return nil, err
+			}
 			if between {
 				began = syntax.line
 			}
@@ -35,9 +39,6 @@ func readJSON(src io.Reader, skipped int64, seq bool) (*jsonReading, error) {
 				return j, nil
 			}
 			continue
-		}
-		if err != nil {
-			return nil, err
 		}
 		if k == tokEnd {
 			return j, nil

@@ -176,7 +176,7 @@ func (n *node) stringText(level uint8) string {
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
-		name += " like " + patternList(&n.patterns)
+		name += " like " + patternList(n.stringPatterns())
 	case n.example != "":
 		name += " e.g. " + quoteCut(n.example, maxExample)
 	}
@@ -191,13 +191,11 @@ func (n *node) stringText(level uint8) string {
 
 // hasPatterns reports whether the strings differ in numbers only, in a few ways.
 func (n *node) hasPatterns(c class) bool {
-	if len(n.patterns.values) == 0 || len(n.patterns.values) > maxPatterns || n.kinds[kindString] < 3 {
+	if n.kinds[kindString] < 3 || c != classText && c != classURL && c != classEmail {
 		return false
 	}
-	if c != classText && c != classURL && c != classEmail {
-		return false
-	}
-	return n.kinds[kindString] >= int64(2*len(n.patterns.values))
+	distinct := len(n.stringPatterns().values)
+	return isEnum(distinct, maxPatterns, n.kinds[kindString])
 }
 
 func patternList(t *tally) string {
