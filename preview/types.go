@@ -70,7 +70,11 @@ func (n *node) objectText(uint8) string {
 	if len(keys) > 0 {
 		eg = " e.g. " + strings.Join(keys, ",")
 	}
-	return fmt.Sprintf("map{%s keys%s} use to_entries[]", span(n.keysMin, n.keysMax), eg)
+	each := ""
+	if n.kinds[kindObject] > 1 {
+		each = " each"
+	}
+	return fmt.Sprintf("map{%s keys%s%s} use to_entries[]", span(n.keysMin, n.keysMax), each, eg)
 }
 
 func (n *node) arrayText(uint8) string {
