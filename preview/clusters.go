@@ -8,6 +8,7 @@ import (
 
 const (
 	maxClusters   = 200 // line patterns
+	maxAlike      = 25  // patterns that a line is compared with
 	maxTokens     = 40  // words of a line; what follows is one more
 	maxSlotValues = 6   // values of a slot that are listed
 )
@@ -62,7 +63,7 @@ func (c *clusters) add(line []byte) {
 		}
 	}
 	if 2*score < len(c.words) || best == nil {
-		if len(c.all) == maxClusters {
+		if len(c.all) == maxClusters || len(c.index[string(c.key)]) == maxAlike {
 			return
 		}
 		best = &cluster{slots: make([]slot, len(c.words))}

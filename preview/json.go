@@ -47,15 +47,12 @@ func readJSON(src io.Reader, prefix int64, seq bool) (*jsonReading, error) {
 			began = j.s.line
 			j.joined = j.joined || began == ended
 		}
-		j.deepen()
 		j.p.add(k, &j.s.tok)
 		if j.s.depth == 0 {
 			ended = j.s.line
 		}
 	}
 }
-
-func (j *jsonReading) deepen() { j.p.deep = max(j.p.deep, j.s.depth) }
 
 // recover goes on behind the line of an error if the broken document began on it, as in JSON Lines mixed with text.
 // What is left of a document of many lines would only be taken for documents of its own.
@@ -148,7 +145,7 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
 	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
 	add(p.lone > 0, "Strings with half a surrogate pair: %d.", p.lone)
-	add(p.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", p.deep, maxDepth, deepWarning(p.deep))
+	add(j.s.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deep, maxDepth, deepWarning(j.s.deep))
 	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
 	return notes
 }

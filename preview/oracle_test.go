@@ -347,6 +347,77 @@ func TestEveryPathIsTrue(t *testing.T) {
 	}
 }
 
+// paths adds the jq paths of all values below v, without question marks.
+func paths(v any, at string, all map[string]bool) {
+	all[at] = true
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			paths(e, at+"[]", all)
+		}
+	case map[string]any:
+		for k, e := range v {
+			if !plainKey.MatchString(k) {
+				k = strconv.Quote(k)
+			}
+			paths(e, at+"."+k, all)
+		}
+	}
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
+// TestPathsAreFound is the other side of soundness: what there is, a preview of the default size shows.
+func TestPathsAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		make  func(*rand.Rand) string
+		chars int
+		want  float64 // part of all paths
+	}{
+		{"issues", issues, 3000, 1}, {"issues", issues, 1000, 0.9}, {"issues", issues, 500, 0.4},
+		{"events", events, 3000, 1}, {"events", events, 600, 1},
+		{"late field", lateField, 300, 1},
+	} {
+		data := tt.make(rand.New(rand.NewPCG(4, 4)))
+		truth := map[string]bool{}
+		for _, doc := range decode(t, data) {
+			paths(doc, "", truth)
+		}
+		res, err := preview.Preview(context.Background(), strings.NewReader(data), preview.Options{Chars: tt.chars})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _ := claims(t, res.Text)
+		known := map[string]bool{"": true}
+		for _, c := range append(found, repeated(found)...) {
+			path := strings.TrimPrefix(strings.ReplaceAll(c.path, "?", ""), ".")
+			if !strings.HasPrefix(path, "[") {
+				path = "." + path
+			}
+			known[path] = true
+			for strings.HasSuffix(path, "[]") { // .a[] says that .a is an array
+				path = strings.TrimSuffix(path, "[]")
+				known[path] = true
+			}
+		}
+		n := 0
+		var missing []string
+		for path := range truth {
+			if known[path] {
+				n++
+			} else {
+				missing = append(missing, path)
+			}
+		}
+		if got := float64(n) / float64(len(truth)); got < tt.want {
+			t.Errorf("%s at %d: %.2f of the paths are shown, want %.2f; missing %q\n%s", tt.name, tt.chars, got, tt.want, missing, res.Text)
+		} else {
+			t.Logf("%s at %d: %.2f", tt.name, tt.chars, got)
+		}
+	}
+}
+
 func checkPaths(t *testing.T, data string, docs []any, chars int) {
 	t.Helper()
 	res, err := preview.Preview(context.Background(), strings.NewReader(data), preview.Options{Chars: chars, Window: true})
