@@ -41,8 +41,11 @@ func parse(document []byte) []command {
 	return all
 }
 
-// finish takes the exit status from the end of the output.
+// finish takes the exit status from the end of the output, and the empty lines that set commands apart.
 func (c *command) finish() {
+	for len(c.want) > 0 && c.want[len(c.want)-1] == "" {
+		c.want = c.want[:len(c.want)-1]
+	}
 	last := len(c.want) - 1
 	if last < 0 {
 		return
@@ -126,13 +129,13 @@ func wildcard(want, got []string, all func(string) bool, same func(w, g string) 
 
 func TestParse(t *testing.T) {
 	document := strings.Join([]string{
-		"# Title", "```sh", "$ not run", "```", "text", "```console", "$ one", "1", "$ two \\", "> more", "```",
+		"# Title", "```sh", "$ not run", "```", "text", "```console", "$ one", "1", "", "$ two \\", "> more", "```",
 		"````console", "$ three", "```", "(exit 3)", "````", "$ no command",
 	}, "\n")
 	want := []command{
 		{line: 7, text: "one", want: []string{"1"}},
-		{line: 9, text: "two \\\nmore"},
-		{line: 13, text: "three", want: []string{"```"}, exit: 3},
+		{line: 10, text: "two \\\nmore"},
+		{line: 14, text: "three", want: []string{"```"}, exit: 3},
 	}
 	if diff := cmp.Diff(want, parse([]byte(document)), cmp.AllowUnexported(command{})); diff != "" {
 		t.Errorf("parse (-want +got):\n%s", diff)
