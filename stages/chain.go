@@ -54,8 +54,8 @@ func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error
 	}
 	var e *Error
 	isError := errors.As(err, &e)
-	if ctx.Err() != nil && (!isError || cancelled(err)) {
-		return context.Cause(ctx)
+	if ctx.Err() != nil && (!isError || cancelled(err) || l.effect() == ReadOnly) {
+		return context.Cause(ctx) // what was cancelled may say anything
 	}
 	if !isError {
 		e = &Error{Code: Internal, Msg: err.Error(), Err: err}

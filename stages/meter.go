@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// sampleSize is how much of a stage's input is remembered for error messages.
-const sampleSize = 32 << 10
+// SampleSize is how many bytes of the input of a stage are remembered for its errors.
+const SampleSize = 32 << 10
 
 // Meter counts what one stage did in one run, over all of its calls. Its methods may be called concurrently.
 type Meter struct {
@@ -86,7 +86,7 @@ func (r *meteredReader) CloseWithError(error) error {
 func (m *Meter) remember(p []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	room := sampleSize - len(m.sample)
+	room := SampleSize - len(m.sample)
 	m.sample = append(m.sample, p[:min(room, len(p))]...)
 	return len(p) < room
 }

@@ -1,0 +1,43 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+)
+
+func (g *Gateway) listCommands(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if err := decode(req, &struct{}{}); err != nil {
+		return nil, err
+	}
+	if g.o.Sandbox == nil {
+		return textResult("Command stages are not available: this gateway has no sandbox. Tool and preview stages work.\n"), nil
+	}
+	return textResult(CommandsText(g.o.Sandbox.Report())), nil
+}
+
+// CommandsText lists the commands of a sandbox with what differs from what people expect of them.
+func CommandsText(r sandbox.Report) string {
+	var b, missing strings.Builder
+	fmt.Fprintf(&b, "Commands read the output of the stage before and write to the next; no shell, no files. Sandbox: %s, profile %s.\n", r.Backend, r.Profile)
+	for _, a := range r.Programs {
+		p, ok := programs.Find(a.Name)
+		switch {
+		case !ok:
+		case a.Refusal != "":
+			fmt.Fprintf(&missing, "%s: not available: %s\n", a.Name, a.Refusal)
+		default:
+			fmt.Fprintf(&b, "%s: %s", a.Name, p.Summary)
+			if p.Notes != "" {
+				fmt.Fprintf(&b, ". %s", strings.TrimSuffix(p.Notes, "."))
+			}
+			b.WriteString(".\n")
+		}
+	}
+	return b.String() + missing.String()
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// heartbeat is how often a client that asked for progress hears of a run at least.
+const heartbeat = 5 * time.Second
+
+// notifier sends progress to the client that asked for it: for every finished item, as fast as the client takes it.
+type notifier struct {
+	news chan struct{} // holds at most one: progress that comes faster than it is sent is summed up
+	quit chan struct{}
+	sent sync.WaitGroup
+
+	mu   sync.Mutex
+	last stages.Progress // guarded by mu
+}
+
+func newNotifier(ctx context.Context, req *mcp.CallToolRequest) *notifier {
+	n := &notifier{news: make(chan struct{}, 1), quit: make(chan struct{})}
+	if token := req.Params.GetProgressToken(); token != nil && req.Session != nil {
+		n.sent.Go(func() { n.loop(ctx, req, token) })
+	}
+	return n
+}
+
+// progress takes the news and never blocks.
+func (n *notifier) progress(p stages.Progress) {
+	n.mu.Lock()
+	if p.Items > n.last.Items {
+		n.last = p
+	}
+	n.mu.Unlock()
+	select {
+	case n.news <- struct{}{}:
+	default:
+	}
+}
+
+func (n *notifier) loop(ctx context.Context, req *mcp.CallToolRequest, token any) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for beats := 0.0; ; {
+		select {
+		case <-n.quit:
+			return
+		case <-ctx.Done():
+			return
+		case <-n.news:
+		case <-tick.C:
+			beats += 0.001 // progress must grow with every notification
+		}
+		n.mu.Lock()
+		p := n.last
+		n.mu.Unlock()
+		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+			ProgressToken: token, Progress: float64(p.Items) + beats,
+			Message: fmt.Sprintf("%d items done, %d tool calls", p.Items, p.Calls),
+		})
+		if err != nil {
+			return // the client is gone; the run hears of it by its context
+		}
+	}
+}
+
+// stop ends the sending and waits for it.
+func (n *notifier) stop() {
+	close(n.quit)
+	n.sent.Wait()
+}

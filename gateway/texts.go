@@ -1,0 +1,29 @@
+package gateway
+
+import (
+	_ "embed"
+	"encoding/json"
+)
+
+// The words that agents read. They know nothing else, so every sentence here answers something that agents stumbled on.
+var (
+	//go:embed texts/execute_pipeline.md
+	executeText string
+	//go:embed texts/list_all_tools.md
+	listText string
+	//go:embed texts/get_tool_details.md
+	detailsText string
+	//go:embed texts/list_available_shell_commands.md
+	commandsText string
+)
+
+var (
+	listSchema = json.RawMessage(`{"type":"object","properties":{
+"server":{"description":"one server name, or an array of them","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}},
+"additionalProperties":false}`)
+	detailsSchema = json.RawMessage(`{"type":"object","properties":{
+"server":{"type":"string"},"tool_name":{"type":"string"},
+"tools":{"description":"several, as server/tool","type":"array","items":{"type":"string"}}},
+"additionalProperties":false}`)
+	commandsSchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+)

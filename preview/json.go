@@ -1,0 +1,174 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// jsonReading is what one pass over JSON documents found.
+type jsonReading struct {
+	s      *scanner
+	p      *profile
+	others int64        // lines that are not JSON
+	first  *syntaxError // the first of them
+	broken *syntaxError // where a document broke off for good
+	joined bool         // documents follow each other on one line
+}
+
+// readJSON profiles all documents of src. skipped lines stand before them; line numbers count them.
+func readJSON(src io.Reader, skipped int64, seq bool) (*jsonReading, error) {
+	j := &jsonReading{s: newScanner(src), p: newProfile()}
+	j.s.seq = seq
+	j.others = skipped
+	j.s.line += skipped
+	var began, ended int64 // lines of the current document's begin, and of the end of the one before
+	for {
+		between := j.s.depth == 0
+		k, err := j.s.next()
+		if syntax, ok := errors.AsType[*syntaxError](err); ok {
+			if between {
+				began = syntax.line
+			}
+			if !j.recover(syntax, began) {
+				return j, nil
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if k == tokEnd {
+			return j, nil
+		}
+		if between {
+			began = j.s.line
+			j.joined = j.joined || began == ended
+		}
+		j.deepen()
+		j.p.add(k, &j.s.tok)
+		if j.s.depth == 0 {
+			ended = j.s.line
+		}
+	}
+}
+
+func (j *jsonReading) deepen() { j.p.deep = max(j.p.deep, j.s.depth) }
+
+// recover goes on behind the line of an error if the broken document began on it, as in JSON Lines mixed with text.
+// What is left of a document of many lines would only be taken for documents of its own.
+func (j *jsonReading) recover(e *syntaxError, began int64) bool {
+	j.p.abort()
+	if e.end || e.line != began {
+		j.broken = e
+		return false
+	}
+	if j.first == nil {
+		j.first = e
+	}
+	j.others++
+	return j.s.resync()
+}
+
+// summary names the data in a few words.
+func (j *jsonReading) summary() string {
+	p := j.p
+	var text string
+	switch {
+	case p.docs > 1:
+		text = fmt.Sprintf("%d JSON documents", p.docs)
+	case j.broken != nil || p.docs == 0:
+		return "JSON, not valid"
+	default:
+		text = "JSON " + rootName(p.root)
+	}
+	if j.others > 0 {
+		text += " and " + count(j.others, "other line")
+	}
+	return text
+}
+
+// rootName names the kind of the only document.
+func rootName(n *node) string {
+	for k, name := range [numKinds]string{"null", "boolean", "number", "string", "array", "object"} {
+		if n.kinds[k] == 0 {
+			continue
+		}
+		if valueKind(k) == kindArray {
+			return fmt.Sprintf("array of %d", n.lenMax)
+		}
+		return name
+	}
+	return "nothing"
+}
+
+// header is the first line of the preview and the notes that may follow on it.
+func (j *jsonReading) header(in *source) (string, []string) {
+	format := "JSON"
+	if j.p.docs > 1 && !j.joined {
+		format = "JSON Lines"
+	}
+	if j.s.seq {
+		format = "JSON text sequence (jq --seq)"
+	}
+	docs := count(j.p.docs, "document")
+	switch {
+	case j.broken == nil:
+	case j.p.docs == 0:
+		docs = "1 document, not complete"
+	default:
+		docs += " and one that is not complete"
+	}
+	return fmt.Sprintf("%s: %s, %s.", format, docs, in.size()), j.notes(in)
+}
+
+func (j *jsonReading) notes(in *source) (notes []string) {
+	add := func(wanted bool, format string, args ...any) {
+		if wanted {
+			notes = append(notes, fmt.Sprintf(format, args...))
+		}
+	}
+	p := j.p
+	add(j.broken != nil && !in.partial, "NOT VALID at %v; jq fails there, the shape is of the part before.", j.broken)
+	if j.others > 0 {
+		at := "the first is line 1"
+		if j.first != nil {
+			at = "the first at " + j.first.Error()
+		}
+		add(true, "%s not valid JSON (%s); jq -R 'fromjson? // empty' leaves such lines out.", count(j.others, "line"), at)
+	}
+	add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
+	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
+	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
+	add(p.lone > 0, "Strings with half a surrogate pair: %d.", p.lone)
+	add(p.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", p.deep, maxDepth, deepWarning(p.deep))
+	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
+	return notes
+}
+
+func deepWarning(depth int) string {
+	if depth > 10_000 {
+		return ", jq reads at most 10000"
+	}
+	return ""
+}
+
+// body prints the tree, then what helps with the next step, if there is room.
+func (j *jsonReading) body(budget int, sample []byte) string {
+	if j.p.root.total() == 0 {
+		return ""
+	}
+	j.p.foldMaps(j.p.root)
+	root := newItemTree(j.p.root).root
+	var b strings.Builder
+	b.WriteString(renderTree(root, budget))
+	left := budget - runes(b.String())
+	for _, line := range []string{tryLine(root, j.p.docs), sampleLine(sample)} {
+		if n := runes(line) + 1; line != "" && n <= left {
+			b.WriteString(line + "\n")
+			left -= n
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,32 @@
+package preview
+
+import (
+	"regexp"
+	"strings"
+)
+
+// secretWords in a key mean that its values are not shown.
+var secretWords = []string{
+	"token", "secret", "password", "passwd", "authorization", "api_key", "apikey", "api-key", "cookie",
+	"private_key", "privatekey", "credential",
+}
+
+func isSecret(key string) bool {
+	key = strings.ToLower(key)
+	for _, w := range secretWords {
+		if strings.Contains(key, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretText finds secrets in a line of text: what follows a key with one of the words and a colon or equals sign.
+var secretText = regexp.MustCompile(`(?i)([\w.-]*(?:token|secret|password|passwd|authorization|api[_-]?key|cookie|private[_-]?key|credential)[\w.-]*["']?\s*[:=]\s*)` +
+	`((?:(?:bearer|basic)\s+)?(?:"[^"]*"?|'[^']*'?|[^\s,;&]+))`)
+
+const masked = "(masked)"
+
+func maskText(line string) string {
+	return secretText.ReplaceAllString(line, "${1}"+masked)
+}

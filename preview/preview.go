@@ -1,0 +1,197 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Options say how much may be printed. The zero value works.
+type Options struct {
+	// Chars is the budget in Unicode code points, markers included. 0 means 3000, or 1200 for a window; below 0
+	// nothing is printed. More than 1,000,000 is taken for that.
+	Chars int
+	// Window says that the data also flows on, so that its shape is wanted: data that fits is printed verbatim only
+	// up to 400 characters.
+	Window bool
+}
+
+const (
+	defaultChars  = 3000
+	windowChars   = 1200
+	windowWhole   = 400 // characters of data that a window prints verbatim
+	maxChars      = 1_000_000
+	markedChars   = 120 // the budget from which on there are markers
+	opening       = "=== PREVIEW (not valid JSON: shape of the data) ===\n"
+	closing       = "=== END PREVIEW ===\n"
+	byteOrderMark = "\xef\xbb\xbf"
+)
+
+func (o Options) chars() int {
+	switch {
+	case o.Chars < 0:
+		return 0
+	case o.Chars > 0:
+		return min(o.Chars, maxChars)
+	case o.Window:
+		return windowChars
+	}
+	return defaultChars
+}
+
+// Result is a preview.
+type Result struct {
+	Text     string // at most Chars code points, valid UTF-8, ends in a newline when there is room
+	Summary  string // what the data is in a few words: "30 JSON documents", "text, 12 lines", "binary (gzip)"
+	Bytes    int64  // bytes read
+	Verbatim bool   // Text is the data itself
+	Partial  bool   // the data was cut: the reader ended with io.ErrUnexpectedEOF
+}
+
+// Preview reads r to its end and describes it. Whatever the data is, the only errors are those of r and of ctx.
+// Data that fits into the budget is returned as it is.
+func Preview(ctx context.Context, r io.Reader, o Options) (Result, error) {
+	chars := o.chars()
+	in := &source{ctx: ctx, r: r}
+	head, whole, err := in.head(max(sniffBytes, chars*utf8.UTFMax))
+	if err != nil {
+		return Result{}, fmt.Errorf("reading the data to preview: %w", err)
+	}
+	about, err := describe(in, head, whole)
+	if err != nil {
+		return Result{}, fmt.Errorf("reading the data to preview: %w", err)
+	}
+	res := Result{Summary: about.summary, Bytes: in.bytes, Partial: in.partial}
+	fits := chars
+	if o.Window {
+		fits = min(fits, windowWhole)
+	}
+	if whole && !in.partial && about.text && utf8.Valid(head) && utf8.RuneCount(head) <= fits {
+		res.Text, res.Verbatim = endLine(string(head), chars), true
+		return res, nil
+	}
+	res.Text = about.print(chars)
+	return res, nil
+}
+
+// description is what data turned out to be.
+type description struct {
+	summary string
+	text    bool // it may be printed as it is
+	header  string
+	notes   []string                // sentences behind the header, the most important first
+	body    func(budget int) string // prints at most so many characters; nil: nothing
+}
+
+// describe reads the rest of in behind head.
+func describe(in *source, head []byte, whole bool) (description, error) {
+	name := binaryName(head)
+	if blank := len(bytes.TrimSpace(head)) == 0; name != "" || blank && whole {
+		if err := in.drain(); err != nil {
+			return description{}, err
+		}
+		if name != "" {
+			return describeBinary(name, in), nil
+		}
+		return describeEmpty(in), nil
+	}
+	data, marked := bytes.CutPrefix(head, []byte(byteOrderMark))
+	about, err := describeText(in, data, whole)
+	if marked && err == nil {
+		about.notes = append(about.notes, "Begins with a byte order mark.")
+	}
+	return about, err
+}
+
+func describeText(in *source, data []byte, whole bool) (description, error) {
+	if at, lines, ok := sniffJSON(data, whole); ok {
+		seq := data[at] == 0x1e
+		j, err := readJSON(io.MultiReader(bytes.NewReader(data[at:]), in), lines, seq)
+		if err == nil {
+			err = in.drain()
+		}
+		if err != nil {
+			return description{}, err
+		}
+		header, notes := j.header(in)
+		body := func(budget int) string { return j.body(budget, data[at:]) }
+		return description{summary: j.summary(), text: true, header: header, notes: notes, body: body}, nil
+	}
+	t, err := readText(io.MultiReader(bytes.NewReader(data), in))
+	if err != nil {
+		return description{}, err
+	}
+	t.note = whyNotJSON(data)
+	header, notes := t.header(in)
+	return description{summary: t.summary(), text: true, header: header, notes: notes, body: t.body}, nil
+}
+
+// whyNotJSON says what is wrong with data that begins as JSON would.
+func whyNotJSON(data []byte) string {
+	begin := bytes.TrimLeft(data[:min(len(data), sniffBytes)], " \t\r\n")
+	if len(begin) == 0 || begin[0] != '{' && begin[0] != '[' {
+		return ""
+	}
+	s := newScanner(bytes.NewReader(data))
+	for {
+		if k, err := s.next(); err != nil {
+			return fmt.Sprintf("Not JSON: %v.", err)
+		} else if k == tokEnd {
+			return ""
+		}
+	}
+}
+
+func describeBinary(name string, in *source) description {
+	return description{
+		summary: "binary (" + name + ")",
+		header:  fmt.Sprintf("BINARY: %s, %s.", name, in.size()),
+		notes:   []string{"Text filters cannot read it."},
+	}
+}
+
+func describeEmpty(in *source) description {
+	d := description{summary: "empty", header: "EMPTY: 0 bytes"}
+	if in.bytes > 0 {
+		d.header = fmt.Sprintf("EMPTY: %s of white space", sizeText(in.bytes))
+	}
+	if in.partial {
+		d.header += " (the data was cut there)"
+	}
+	return d
+}
+
+// print fills a budget: markers where there is room for them and something between them, the header, the body.
+func (d description) print(chars int) string {
+	before, after := "", ""
+	if chars >= markedChars {
+		before, after = opening, closing
+	}
+	room := chars - runes(before) - runes(after)
+	header := d.header
+	for _, note := range d.notes {
+		if longer := header + " " + note; runes(longer) <= room/2 {
+			header = longer
+		}
+	}
+	header = endLine(cut(header, room), room)
+	var b strings.Builder
+	b.WriteString(before)
+	b.WriteString(header)
+	if left := room - runes(header); d.body != nil && left > 0 {
+		b.WriteString(d.body(left))
+	}
+	b.WriteString(after)
+	return b.String()
+}
+
+// endLine ends text in a newline if that fits.
+func endLine(text string, chars int) string {
+	if text == "" || strings.HasSuffix(text, "\n") || runes(text) >= chars {
+		return text
+	}
+	return text + "\n"
+}

@@ -1,0 +1,136 @@
+package preview
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+func runes(s string) int { return utf8.RuneCountInString(s) }
+
+const (
+	maxSample  = 2000 // characters of a sample record
+	maxTryKeys = 6
+)
+
+// tryLine is a jq command that is a good next step, empty if there is none.
+func tryLine(root *item, docs int64) string {
+	at := root
+	if !strings.HasSuffix(at.seg, "[]") {
+		for _, kid := range root.kids {
+			if strings.HasSuffix(kid.path, "[]") && kid.lens != "" && len(kid.n.keys) > 0 {
+				at = kid
+				break
+			}
+		}
+	}
+	if at == root && docs < 2 && at.lens == "" || !at.n.alone(kindObject) {
+		return ""
+	}
+	var hot, cold []string
+	for i := range at.n.keys {
+		e := &at.n.keys[i]
+		switch {
+		case !e.n.isScalar() || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
+		case hotNames[e.name]:
+			hot = append(hot, e.name)
+		default:
+			cold = append(cold, e.name)
+		}
+	}
+	keys := append(hot, cold...)
+	if len(keys) == 0 {
+		return ""
+	}
+	keys = keys[:min(len(keys), maxTryKeys)]
+	from := at.path + " | "
+	if at.path == "." {
+		from = ""
+	}
+	return "try: jq -c '" + from + "{" + strings.Join(keys, ",") + "}'"
+}
+
+// keywords cannot stand for themselves in an object construction of every jq.
+var keywords = map[string]bool{
+	"and": true, "as": true, "catch": true, "def": true, "elif": true, "else": true, "end": true, "foreach": true,
+	"if": true, "import": true, "include": true, "label": true, "module": true, "or": true, "reduce": true,
+	"then": true, "try": true, "__loc__": true,
+}
+
+// sampleLine is the first record, compact, with long strings cut and secrets masked; empty if head does not hold
+// all of it or if it is long.
+func sampleLine(head []byte) string {
+	s := newScanner(bytes.NewReader(head))
+	k, err := s.next()
+	if err == nil && k == tokArray {
+		k, err = s.next()
+	}
+	if err != nil || k != tokObject {
+		return ""
+	}
+	base := s.depth
+	w := sampleWriter{scanner: s}
+	for w.token(k); s.depth >= base; w.token(k) {
+		if k, err = s.next(); err != nil || w.out.Len() > 4*maxSample {
+			return ""
+		}
+	}
+	if line := "sample: " + w.out.String(); runes(line) <= maxSample {
+		return line
+	}
+	return ""
+}
+
+// sampleWriter prints tokens as compact JSON.
+type sampleWriter struct {
+	*scanner
+	out    strings.Builder
+	comma  bool
+	secret int // the depth of the container that a secret value is in, 0 outside of one
+	hide   bool
+}
+
+func (w *sampleWriter) token(k tokenKind) {
+	ends := k == tokObjectEnd || k == tokArrayEnd
+	if w.comma && !ends {
+		w.out.WriteByte(',')
+	}
+	hide := w.hide
+	w.hide = w.secret > 0
+	w.comma = k != tokKey && k != tokObject && k != tokArray
+	switch k {
+	case tokObject, tokArray:
+		if hide && w.secret == 0 {
+			w.secret, w.hide = w.depth, true
+		}
+		w.out.WriteByte(map[tokenKind]byte{tokObject: '{', tokArray: '['}[k])
+	case tokObjectEnd, tokArrayEnd:
+		if w.depth < w.secret {
+			w.secret, w.hide = 0, false
+		}
+		w.out.WriteByte(map[tokenKind]byte{tokObjectEnd: '}', tokArrayEnd: ']'}[k])
+	case tokKey:
+		key := string(unescape(nil, w.tok.raw))
+		w.out.WriteString(quoteCut(key, maxToken) + ":")
+		w.hide = w.secret > 0 || isSecret(key)
+	default:
+		w.scalar(k, hide)
+	}
+}
+
+func (w *sampleWriter) scalar(k tokenKind, hide bool) {
+	switch {
+	case k == tokNull:
+		w.out.WriteString("null")
+	case hide:
+		w.out.WriteString(quote(masked))
+	case k == tokString:
+		w.out.WriteString(quoteCut(string(unescape(nil, w.tok.raw)), maxExample))
+	case k == tokNumber:
+		w.out.WriteString(cut(string(w.tok.raw), maxNumber))
+	case k == tokTrue:
+		w.out.WriteString("true")
+	default:
+		w.out.WriteString("false")
+	}
+}

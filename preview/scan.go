@@ -1,0 +1,505 @@
+package preview
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/bits"
+	"unicode/utf8"
+)
+
+const (
+	scanBuffer = 64 << 10 // one read; tokens longer than it are passed through, not gathered
+	maxToken   = 256      // bytes kept of a token; names and values that matter are shorter
+)
+
+// tokenKind says what a token is.
+type tokenKind uint8
+
+const (
+	tokEnd tokenKind = iota // end of the data, between two documents
+	tokNull
+	tokFalse
+	tokTrue
+	tokNumber
+	tokString
+	tokKey
+	tokObject // {
+	tokObjectEnd
+	tokArray // [
+	tokArrayEnd
+)
+
+// token is the last one read. raw is valid until the next call of next.
+type token struct {
+	raw     []byte // as written, without quotes, at most maxToken bytes
+	size    int64  // length of the whole token as written, without quotes
+	last    byte   // last byte of the whole string
+	escaped bool   // a string with \ in it
+	invalid bool   // a string that is not valid UTF-8
+	lone    bool   // a string with half a surrogate pair
+	float   bool   // a number with fraction or exponent
+}
+
+// cut reports whether raw is only the beginning.
+func (t *token) cut() bool { return t.size > int64(len(t.raw)) }
+
+// scanState is what the grammar allows next.
+type scanState uint8
+
+const (
+	stTop      scanState = iota // a document, or the end
+	stFirst                     // after [: a value or ]
+	stFirstKey                  // after {: a key or }
+	stColon                     // after a key
+	stNext                      // after a value inside a container
+)
+
+// syntaxError says where the data stops being JSON. Line and column count from 1, columns in bytes.
+type syntaxError struct {
+	line, col int64
+	off       int64
+	depth     int
+	msg       string
+	end       bool // the data ended inside a document
+}
+
+func (e *syntaxError) Error() string { return fmt.Sprintf("line %d:%d: %s", e.line, e.col, e.msg) }
+
+// scanner reads a stream of JSON documents (RFC 8259, strictly) token by token. Its memory does not grow with the
+// size of tokens, and by one bit per level of nesting.
+type scanner struct {
+	src  io.Reader
+	buf  []byte
+	r, w int   // unread bytes are buf[r:w]
+	base int64 // offset of buf[0] in the data
+	eof  bool
+	err  error // a read error
+
+	line    int64
+	lineOff int64 // offset of the line's first byte
+
+	tok   token
+	spill []byte // beginning of a token that crosses a refill
+	state scanState
+	depth int
+	stack []uint64 // a bit per open container, 1 is an object
+	seq   bool     // RFC 7464: record separators stand before documents
+}
+
+func newScanner(src io.Reader) *scanner {
+	return &scanner{src: src, buf: make([]byte, scanBuffer), line: 1, spill: make([]byte, 0, maxToken)}
+}
+
+// next reads one token. It returns a *syntaxError for data that is not JSON, else the reader's error; after a
+// syntax error only resync leads on.
+func (s *scanner) next() (tokenKind, error) {
+	c, ok := s.skipSpace()
+	if !ok {
+		return s.end()
+	}
+	switch s.state {
+	case stColon:
+		if c != ':' {
+			return s.fail("a colon must follow the key, found %s")
+		}
+		s.r++
+		if c, ok = s.skipSpace(); !ok {
+			return s.end()
+		}
+	case stNext:
+		object := s.inObject()
+		if object && c == '}' || !object && c == ']' {
+			return s.close(object)
+		}
+		if c != ',' {
+			return s.fail("a comma or the end of the container must follow the value, found %s")
+		}
+		s.r++
+		if c, ok = s.skipSpace(); !ok {
+			return s.end()
+		}
+		if object {
+			return s.key(c)
+		}
+	case stFirst:
+		if c == ']' {
+			return s.close(false)
+		}
+	case stFirstKey:
+		if c == '}' {
+			return s.close(true)
+		}
+		return s.key(c)
+	}
+	return s.value(c)
+}
+
+// offset is the position of the next unread byte.
+func (s *scanner) offset() int64 { return s.base + int64(s.r) }
+
+func (s *scanner) value(c byte) (tokenKind, error) {
+	switch c {
+	case '"':
+		if err := s.str(); err != nil {
+			return tokEnd, err
+		}
+		return s.done(tokString)
+	case '{':
+		return s.open(tokObject)
+	case '[':
+		return s.open(tokArray)
+	case 't':
+		return s.literal("true", tokTrue)
+	case 'f':
+		return s.literal("false", tokFalse)
+	case 'n':
+		return s.literal("null", tokNull)
+	}
+	if c == '-' || '0' <= c && c <= '9' {
+		return s.number()
+	}
+	return s.fail("a value cannot begin with %s")
+}
+
+func (s *scanner) key(c byte) (tokenKind, error) {
+	if c != '"' {
+		return s.fail("a key must be a string, found %s")
+	}
+	if err := s.str(); err != nil {
+		return tokEnd, err
+	}
+	s.state = stColon
+	return tokKey, nil
+}
+
+func (s *scanner) open(k tokenKind) (tokenKind, error) {
+	s.r++
+	word, bit := s.depth/64, uint64(1)<<(s.depth%64)
+	if word == len(s.stack) {
+		s.stack = append(s.stack, 0)
+	}
+	s.stack[word] &^= bit
+	s.state = stFirst
+	if k == tokObject {
+		s.stack[word] |= bit
+		s.state = stFirstKey
+	}
+	s.depth++
+	return k, nil
+}
+
+func (s *scanner) inObject() bool {
+	d := s.depth - 1
+	return s.stack[d/64]>>(d%64)&1 == 1
+}
+
+func (s *scanner) close(object bool) (tokenKind, error) {
+	s.r++
+	s.depth--
+	if object {
+		return s.done(tokObjectEnd)
+	}
+	return s.done(tokArrayEnd)
+}
+
+// done notes that a value is complete.
+func (s *scanner) done(k tokenKind) (tokenKind, error) {
+	s.state = stNext
+	if s.depth == 0 {
+		s.state = stTop
+	}
+	return k, nil
+}
+
+func (s *scanner) literal(word string, k tokenKind) (tokenKind, error) {
+	s.need(len(word) + 1)
+	n := min(len(word), s.w-s.r)
+	for i := range n {
+		if s.buf[s.r+i] != word[i] {
+			s.r += i
+			return s.fail("the word " + word + " was expected, found %s")
+		}
+	}
+	s.r += n
+	if n < len(word) {
+		return tokEnd, s.truncated("the data ends inside the word " + word)
+	}
+	if s.r < s.w && isLetter(s.buf[s.r]) {
+		return s.fail("the word " + word + " goes on with %s")
+	}
+	return s.done(k)
+}
+
+func isLetter(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '+' || c == '.'
+}
+
+// skipSpace moves to the next byte that is not white space and returns it.
+func (s *scanner) skipSpace() (byte, bool) {
+	for {
+		for s.r < s.w {
+			switch c := s.buf[s.r]; c {
+			case ' ', '\t', '\r':
+			case '\n':
+				s.line++
+				s.lineOff = s.offset() + 1
+			default:
+				if c != 0x1e || !s.seq || s.state != stTop {
+					return c, true
+				}
+			}
+			s.r++
+		}
+		if !s.fill(s.r) {
+			return 0, false
+		}
+	}
+}
+
+// fill moves buf[keep:w] to the front, so that index keep becomes 0, and reads at least one byte more.
+func (s *scanner) fill(keep int) bool {
+	if keep > 0 {
+		copy(s.buf, s.buf[keep:s.w])
+		s.base += int64(keep)
+		s.w -= keep
+		s.r = max(0, s.r-keep)
+	}
+	for tries := 0; !s.eof && s.w < len(s.buf); tries++ {
+		n, err := s.src.Read(s.buf[s.w:])
+		s.w += n
+		if err == nil && n == 0 && tries > 100 {
+			err = io.ErrNoProgress
+		}
+		if err != nil {
+			s.eof = true
+			if err != io.EOF {
+				s.err = err
+			}
+		}
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// need makes n bytes available from r on, if the data has them.
+func (s *scanner) need(n int) {
+	for s.w-s.r < n && s.fill(s.r) {
+	}
+}
+
+// end is called where the data has ended: between documents that is the end, else an error.
+func (s *scanner) end() (tokenKind, error) {
+	if s.err == nil && s.state == stTop {
+		return tokEnd, nil
+	}
+	return tokEnd, s.truncated("the data ends inside a document")
+}
+
+// truncated is the error for data that ends too early.
+func (s *scanner) truncated(msg string) error {
+	if s.err != nil {
+		return s.err
+	}
+	e := s.errorAt(msg)
+	e.end = true
+	return e
+}
+
+func (s *scanner) errorAt(msg string) *syntaxError {
+	return &syntaxError{line: s.line, col: s.offset() - s.lineOff + 1, off: s.offset(), depth: s.depth, msg: msg}
+}
+
+// fail reports the byte at r; format has one %s for it.
+func (s *scanner) fail(format string) (tokenKind, error) {
+	s.need(utf8.UTFMax)
+	if s.r >= s.w {
+		return tokEnd, s.truncated("the data ends inside a document")
+	}
+	return tokEnd, s.errorAt(fmt.Sprintf(format, spellByte(s.buf[s.r:s.w])))
+}
+
+func spellByte(b []byte) string {
+	r, _ := utf8.DecodeRune(b)
+	if r == utf8.RuneError {
+		return fmt.Sprintf("byte 0x%02x", b[0])
+	}
+	if !printable(r) {
+		return fmt.Sprintf("U+%04X", r)
+	}
+	return "'" + string(r) + "'"
+}
+
+// resync gives up the current document and moves behind the next line feed. It reports whether there was one.
+func (s *scanner) resync() bool {
+	s.depth, s.state = 0, stTop
+	for {
+		for s.r < s.w {
+			c := s.buf[s.r]
+			s.r++
+			if c == '\n' {
+				s.line++
+				s.lineOff = s.offset()
+				return true
+			}
+		}
+		if !s.fill(s.r) {
+			return false
+		}
+	}
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// special has its lowest set bit in the first byte of x that ends a run of plain ASCII in a string.
+func special(x uint64) uint64 {
+	quote := x ^ ones*'"'
+	slash := x ^ ones*'\\'
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*0x20)&^x | x) & highs
+}
+
+// str reads a string whose opening quote is at r.
+func (s *scanner) str() error {
+	s.tok = token{}
+	s.spill = s.spill[:0]
+	s.r++
+	start, i := s.r, s.r
+	for {
+		for i+8 <= s.w {
+			if m := special(binary.LittleEndian.Uint64(s.buf[i:])); m != 0 {
+				i += bits.TrailingZeros64(m) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= s.w {
+			if !s.carry(start, i) {
+				return s.truncated("the data ends inside a string")
+			}
+			start, i = 0, 0
+			continue
+		}
+		c := s.buf[i]
+		if c == '"' {
+			s.finish(start, i)
+			s.r = i + 1
+			return nil
+		}
+		if c != '\\' && c >= 0x20 && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if s.w-i < 12 && !s.eof { // the longest unit is a pair of \u escapes
+			s.carry(start, i)
+			start, i = 0, 0
+			continue
+		}
+		n, err := s.unit(i)
+		if err != nil {
+			return err
+		}
+		i += n
+	}
+}
+
+// carry saves the token's bytes buf[start:i] before a refill that makes i index 0.
+func (s *scanner) carry(start, i int) bool {
+	s.tok.size += int64(i - start)
+	if i > start {
+		s.tok.last = s.buf[i-1]
+	}
+	if room := maxToken - len(s.spill); room > 0 {
+		s.spill = append(s.spill, s.buf[start:min(i, start+room)]...)
+	}
+	s.r = i
+	return s.fill(i)
+}
+
+// finish sets the token's text, which ends before i.
+func (s *scanner) finish(start, i int) {
+	if i > start {
+		s.tok.last = s.buf[i-1]
+	}
+	if s.tok.size == 0 {
+		s.tok.raw = s.buf[start:min(i, start+maxToken)]
+	} else {
+		room := maxToken - len(s.spill)
+		s.spill = append(s.spill, s.buf[start:min(i, start+room)]...)
+		s.tok.raw = s.spill
+	}
+	s.tok.size += int64(i - start)
+}
+
+// unit returns the length of the escape or the rune beyond ASCII at i, or an error.
+func (s *scanner) unit(i int) (int, error) {
+	b := s.buf[i:s.w]
+	if b[0] >= utf8.RuneSelf {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			s.tok.invalid = true
+		}
+		return n, nil
+	}
+	s.r = i
+	if b[0] < 0x20 {
+		_, err := s.fail("a string must not hold the raw character %s")
+		return 0, err
+	}
+	s.tok.escaped = true
+	if len(b) < 2 {
+		return 0, s.truncated("the data ends inside a string")
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2, nil
+	case 'u':
+		return s.unicodeEscape(i)
+	}
+	s.r = i + 1
+	_, err := s.fail("a backslash must not stand before %s")
+	return 0, err
+}
+
+func (s *scanner) unicodeEscape(i int) (int, error) {
+	v, ok := hex4(s.buf[i:s.w])
+	if !ok {
+		if s.w-i < 6 {
+			s.r = s.w
+			return 0, s.truncated("the data ends inside a string")
+		}
+		s.r = i
+		_, err := s.fail("four hexadecimal digits must follow \\u, found %s")
+		return 0, err
+	}
+	if v < 0xd800 || v > 0xdfff {
+		return 6, nil
+	}
+	if low, ok := hex4(s.buf[i+6 : s.w]); ok && v < 0xdc00 && low >= 0xdc00 && low <= 0xdfff {
+		return 12, nil
+	}
+	s.tok.lone = true
+	return 6, nil
+}
+
+// hex4 reads \uXXXX.
+func hex4(b []byte) (v rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			v = v<<4 | rune(c-'0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			v = v<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return v, true
+}

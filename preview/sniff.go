@@ -1,0 +1,108 @@
+package preview
+
+import (
+	"bytes"
+	"errors"
+)
+
+const (
+	sniffBytes  = 64 << 10 // what the format is guessed from
+	prefixLines = 8        // lines of text that may stand before JSON
+)
+
+// sniffJSON looks for JSON documents at the beginning of the data: where they begin, behind how many lines of text.
+func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
+	head = head[:min(len(head), sniffBytes)]
+	for ; lines <= prefixLines; lines++ {
+		rest := bytes.TrimLeft(head[at:], " \t\r")
+		if len(rest) > 0 && (lines == 0 || rest[0] == '{' || rest[0] == '[') && isJSON(head[at:], whole) {
+			return at, lines, true
+		}
+		n := bytes.IndexByte(head[at:], '\n')
+		if n < 0 {
+			break
+		}
+		at += n + 1
+	}
+	return 0, 0, false
+}
+
+// isJSON judges whether b holds more documents than lines of something else.
+func isJSON(b []byte, whole bool) bool {
+	g := guess{s: newScanner(bytes.NewReader(b))}
+	g.s.seq = len(b) > 0 && b[0] == 0x1e
+	for g.document() {
+	}
+	if g.cut && (!whole || g.proof) {
+		g.good++
+	}
+	return g.good > 0 && g.good >= g.bad
+}
+
+// guess counts documents and lines that are none.
+type guess struct {
+	s         *scanner
+	good, bad int
+	proof     bool // the current document holds what no text would begin with
+	cut       bool // it goes on behind the end
+}
+
+// document reads one document and reports whether there may be more.
+func (g *guess) document() bool {
+	g.proof = false
+	var began int64
+	for first := true; ; first = false {
+		k, err := g.s.next()
+		if first {
+			began = g.s.line
+		}
+		if e, ok := errors.AsType[*syntaxError](err); ok {
+			return g.failed(e, began)
+		}
+		if k == tokEnd {
+			return false
+		}
+		// Logs begin with [INFO] or [12:30:01]; keys, strings and containers inside are another matter.
+		g.proof = g.proof || !first && g.proves(k)
+		if g.s.depth == 0 {
+			return g.complete(!g.proof)
+		}
+	}
+}
+
+func (g *guess) proves(k tokenKind) bool {
+	switch k {
+	case tokKey, tokObjectEnd, tokArrayEnd:
+		return false
+	case tokNumber:
+		return g.s.depth > 0 && g.s.inObject()
+	}
+	return true
+}
+
+func (g *guess) failed(e *syntaxError, began int64) bool {
+	if e.end {
+		g.cut = true
+		return false
+	}
+	if g.proof {
+		g.good++
+	} else {
+		g.bad++
+	}
+	return e.line == began && g.s.resync()
+}
+
+// complete counts a whole document. A weak one, such as a number or a word, must stand alone on its line.
+func (g *guess) complete(weak bool) bool {
+	if weak {
+		g.s.need(1)
+		rest := bytes.TrimLeft(g.s.buf[g.s.r:g.s.w], " \t\r")
+		if len(rest) > 0 && rest[0] != '\n' {
+			g.bad++
+			return g.s.resync()
+		}
+	}
+	g.good++
+	return true
+}

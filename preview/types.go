@@ -1,0 +1,210 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+)
+
+// How much an annotation tells.
+const (
+	levelHidden uint8 = iota
+	levelTypes        // the complete set of types
+	levelValues       // and values, ranges, counts
+)
+
+const (
+	maxExample  = 40 // characters of an example or of a value
+	maxPatterns = 3  // patterns of strings that are shown
+	maxIntEnum  = 6  // distinct numbers that are listed rather than given as a range
+	longString  = 64 // bytes from which on the length of strings is said
+)
+
+// types spells the set of types of n.
+func (n *node) types(level uint8) string {
+	var parts []string
+	for _, k := range []valueKind{kindObject, kindArray, kindString, kindNumber, kindBool, kindNull} {
+		if n.kinds[k] == 0 {
+			continue
+		}
+		text := typeTexts[k](n, level)
+		if level == levelValues && k != kindNull && !strings.Contains(text, "×") && n.mixed() {
+			text += " (" + count(n.kinds[k], "value") + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "|")
+}
+
+var typeTexts = [numKinds]func(*node, uint8) string{
+	kindNull: (*node).nullText, kindBool: (*node).boolText, kindNumber: (*node).numberText,
+	kindString: (*node).stringText, kindArray: (*node).arrayText, kindObject: (*node).objectText,
+}
+
+// alone reports whether n has values of one type only.
+func (n *node) alone(k valueKind) bool { return n.kinds[k] == n.total() }
+
+// mixed reports whether n has values of several types other than null.
+func (n *node) mixed() bool {
+	different := 0
+	for k := kindBool; k < numKinds; k++ {
+		if n.kinds[k] > 0 {
+			different++
+		}
+	}
+	return different > 1
+}
+
+func (n *node) objectText(uint8) string {
+	if n.mapv == nil {
+		more := ""
+		if n.longKeys > 0 || n.lost {
+			more = "+"
+		}
+		return fmt.Sprintf("{%d%s}", len(n.keys), more)
+	}
+	keys := make([]string, len(n.mapKeys))
+	for i, k := range n.mapKeys {
+		keys[i] = quoteCut(k, maxExample)
+	}
+	eg := ""
+	if len(keys) > 0 {
+		eg = " e.g. " + strings.Join(keys, ",")
+	}
+	return fmt.Sprintf("map{%s keys%s} use to_entries[]", span(n.keysMin, n.keysMax), eg)
+}
+
+func (n *node) arrayText(uint8) string {
+	if n.lost {
+		return "[…]"
+	}
+	return "[" + span(n.lenMin, n.lenMax) + "]"
+}
+
+func span(lo, hi int64) string {
+	if lo == hi {
+		return fmt.Sprint(lo)
+	}
+	return fmt.Sprintf("%d..%d", lo, hi)
+}
+
+func (n *node) nullText(level uint8) string {
+	if level < levelValues || n.alone(kindNull) {
+		return "null"
+	}
+	return fmt.Sprintf("null×%d", n.kinds[kindNull])
+}
+
+func (n *node) boolText(level uint8) string {
+	falses := n.kinds[kindBool] - n.trues
+	switch {
+	case level < levelValues || n.secret:
+		return "bool"
+	case n.trues > 0 && falses > 0:
+		return fmt.Sprintf("true×%d|false×%d", n.trues, falses)
+	case n.alone(kindBool):
+		return fmt.Sprintf("=%t", n.trues > 0)
+	}
+	return fmt.Sprintf("%t×%d", n.trues > 0, n.kinds[kindBool])
+}
+
+func (n *node) numberText(level uint8) string {
+	name := "int"
+	if n.floats > 0 {
+		name = "num"
+	}
+	distinct := len(n.ints.values)
+	switch {
+	case level < levelValues:
+		return name
+	case n.secret:
+		return name + " " + masked
+	case n.huge > 0:
+		return name + fmt.Sprintf(" (some longer than %d digits)", maxToken)
+	case n.lo.String() == n.hi.String() && n.alone(kindNumber):
+		return name + "=" + n.lo.String()
+	case !n.ints.over && isEnum(distinct, maxIntEnum, n.kinds[kindNumber]):
+		return listed(&n.ints, cutNumber)
+	}
+	return name + " " + n.lo.String() + ".." + n.hi.String()
+}
+
+// isEnum reports whether distinct values, seen all times together, are few enough to be listed.
+func isEnum(distinct, limit int, all int64) bool {
+	return distinct == 1 || distinct > 0 && distinct <= limit && all >= int64(2*distinct)
+}
+
+func cutNumber(s string) string { return cut(s, maxNumber) }
+
+// listed spells all values of a tally with their counts.
+func listed(t *tally, spell func(string) string) string {
+	var parts []string
+	for _, v := range t.byCount() {
+		parts = append(parts, fmt.Sprintf("%s×%d", spell(v.text), v.n))
+	}
+	return strings.Join(parts, "|")
+}
+
+// class is the class of all strings of n that are not empty, classText if they differ.
+func (n *node) class() class {
+	one := classText
+	for c := class(0); c < numClasses; c++ {
+		if c == classEmpty || n.classes[c] == 0 {
+			continue
+		}
+		if n.classes[c]+n.classes[classEmpty] != n.kinds[kindString] {
+			return classText
+		}
+		one = c
+	}
+	return one
+}
+
+func (n *node) stringText(level uint8) string {
+	c := n.class()
+	name := classNames[c]
+	distinct := len(n.strs.values)
+	all := n.kinds[kindString]
+	switch {
+	case level < levelValues:
+		return name
+	case n.secret:
+		return name + " " + masked
+	case distinct == 1 && n.alone(kindString):
+		return "=" + quote(n.strs.values[0].text)
+	case isEnum(distinct, maxTally, all):
+		return listed(&n.strs, quote)
+	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
+		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
+	case n.hasPatterns(c):
+		name += " like " + patternList(&n.patterns)
+	case n.example != "":
+		name += " e.g. " + quoteCut(n.example, maxExample)
+	}
+	if n.maxLen > longString {
+		name += fmt.Sprintf(" ≤%d bytes", n.maxLen)
+	}
+	if empty := n.classes[classEmpty]; empty > 0 && c != classText {
+		name += fmt.Sprintf(`|""×%d`, empty)
+	}
+	return name
+}
+
+// hasPatterns reports whether the strings differ in numbers only, in a few ways.
+func (n *node) hasPatterns(c class) bool {
+	if len(n.patterns.values) == 0 || len(n.patterns.values) > maxPatterns || n.kinds[kindString] < 3 {
+		return false
+	}
+	if c != classText && c != classURL && c != classEmail {
+		return false
+	}
+	return n.kinds[kindString] >= int64(2*len(n.patterns.values))
+}
+
+func patternList(t *tally) string {
+	if len(t.values) == 1 {
+		return patternText(t.values[0].text)
+	}
+	return listed(t, patternText)
+}
+
+func patternText(p string) string { return strings.ReplaceAll(quote(p), `\u0000`, "<n>") }

@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// Of the question which version a program is.
+const (
+	versionTimeout = 10 * time.Second
+	versionSize    = 16 << 10
+)
+
+// Audit asks the worker at the other end of rwc, which it closes, what it can do, and each program, in its jail, which
+// one it is. A worker that cannot lock its programs in is an error: it must not serve.
+func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report, error) {
+	client, err := wire.Dial(ctx, rwc)
+	if err != nil {
+		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
+	}
+	defer client.Close()
+	h := client.Hello()
+	r := Report{
+		Backend: backend, Profile: string(h.Profile), Landlock: h.Landlock, Seccomp: h.Seccomp,
+		NoNewPrivs: h.NoNewPrivs, UID: h.UID, Programs: make([]Availability, len(h.Programs)),
+	}
+	if err := r.safe(); err != nil {
+		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(wire.Slots)
+	for i, f := range h.Programs {
+		group.Go(func() (err error) {
+			r.Programs[i], err = identify(ctx, client, f)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
+	}
+	return r, nil
+}
+
+// safe says what is missing for commands to be harmless. A kernel without Landlock is safe with the pure profile.
+func (r Report) safe() error {
+	switch {
+	case !r.Seccomp:
+		return errors.New("its kernel offers no system call filters (seccomp)")
+	case !r.NoNewPrivs:
+		return errors.New("it could not set no_new_privs")
+	case r.Profile == string(wire.Dynamic) && r.Landlock == 0:
+		return errors.New("it claims to run programs without Landlock")
+	}
+	return nil
+}
+
+// identify finds out whether a program is the implementation that the grammar describes. The error means that the
+// worker is lost, not that the program is wrong.
+func identify(ctx context.Context, client *wire.Client, f wire.Found) (Availability, error) {
+	p, known := programs.Find(f.Name)
+	a := Availability{Name: f.Name, Package: p.Package, Refusal: f.Refusal}
+	if !known || p.Bin == "" || a.Refusal != "" {
+		return a, nil
+	}
+	text, failure, err := versionText(ctx, client, p)
+	if err != nil {
+		return a, err
+	}
+	a.Version, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	switch {
+	case failure != nil && !strings.Contains(text, p.Mark):
+		a.Refusal = fmt.Sprintf("%s --version failed in the jail (%s)", p.Bin, failure.Reason)
+	case !strings.Contains(text, p.Mark):
+		a.Refusal = fmt.Sprintf("this %s is another implementation (%s)", p.Bin, shorten(a.Version, 60))
+	}
+	return a, nil
+}
+
+func versionText(ctx context.Context, client *wire.Client, p programs.Program) (string, *wire.Failure, error) {
+	id, err := client.Prepare(wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
+		{Name: p.Name, Argv: []string{p.Bin, "--version"}, Timeout: versionTimeout},
+	}})
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := client.Run(id)
+	if err != nil {
+		return "", nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { client.Fail(context.Cause(ctx)) })
+	defer stop()
+	if err := s.End(); err != nil {
+		return "", nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(s, versionSize))
+	if err != nil {
+		return "", nil, err
+	}
+	if len(text) == versionSize {
+		_ = s.Cancel() // a lost connection shows in Outcome
+	}
+	o, err := s.Outcome()
+	return string(text), o.Failure, err
+}
+
+// shorten cuts s to n bytes.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

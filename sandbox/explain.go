@@ -1,0 +1,95 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// stderrShown is how much of a command's standard error an agent gets to read: its end, where the cause stands.
+const stderrShown = 2 << 10
+
+// reasons says for every way in which a command ends badly what an agent is told.
+var reasons = map[wire.Reason]struct {
+	code stages.Code
+	msg  func(c wire.Command, f *wire.Failure) string
+	hint func(c wire.Command) string
+}{
+	wire.Exit: {stages.CommandFailed, func(c wire.Command, f *wire.Failure) string {
+		return fmt.Sprintf("%s exited with status %d", c.Name, f.Status)
+	}, nil},
+	wire.Signal: {stages.CommandFailed, func(c wire.Command, f *wire.Failure) string {
+		return fmt.Sprintf("%s was ended by a signal (%s)", c.Name, f.Signal)
+	}, nil},
+	wire.Refused: {stages.CommandFailed, func(c wire.Command, f *wire.Failure) string {
+		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
+	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh doctor")},
+	wire.Timeout: {stages.Timeout, func(c wire.Command, _ *wire.Failure) string {
+		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (waiting for input or for the reader does not count)",
+			c.Name, c.Timeout)
+	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
+	wire.CPULimit: {stages.LimitExceeded, func(c wire.Command, _ *wire.Failure) string {
+		return fmt.Sprintf("%s used more processor time than its \"timeout\" of %s", c.Name, c.Timeout)
+	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
+	wire.MemoryLimit: {stages.LimitExceeded, func(c wire.Command, _ *wire.Failure) string {
+		return fmt.Sprintf("%s used more than %d MiB of memory, the limit of one command", c.Name, Memory>>20)
+	}, memoryHint},
+	wire.DiskLimit: {stages.LimitExceeded, func(c wire.Command, _ *wire.Failure) string {
+		return fmt.Sprintf("%s needed more than %d MiB on disk, the limit of one command, or the disk is full", c.Name, Disk>>20)
+	}, fixed("filter earlier so that there is less to sort")},
+	wire.Cancelled: {stages.Cancelled, func(c wire.Command, _ *wire.Failure) string {
+		return c.Name + " was cancelled"
+	}, nil},
+}
+
+func fixed(hint string) func(wire.Command) string { return func(wire.Command) string { return hint } }
+
+func memoryHint(c wire.Command) string {
+	if c.Name == "jq" {
+		return "a JSON document needs about ten times its size: filter earlier, or have one object per line and no -s"
+	}
+	return "filter earlier, or use a program that need not hold all of its input"
+}
+
+// explain makes an error of a failure that the worker has reported.
+func (f *filter) explain(fail *wire.Failure) error {
+	reason, ok := reasons[fail.Reason]
+	if !ok || fail.Command < 0 || fail.Command >= len(f.chain) {
+		return at(lostError(fmt.Errorf("it reports %q of command %d", fail.Reason, fail.Command)), 0, f.chain[0].Name)
+	}
+	c := f.chain[fail.Command]
+	e := &stages.Error{Code: reason.code, Msg: reason.msg(c, fail), Sample: fail.Sample}
+	if reason.hint != nil {
+		e.Hint = reason.hint(c)
+	}
+	if said := lastWords(fail.Stderr); said != "" && fail.Reason != wire.Refused {
+		e.Msg += ": " + said
+	}
+	return at(e, fail.Command, c.Name)
+}
+
+// lastWords returns the end of what a command said, whole lines of it where possible.
+func lastWords(stderr string) string {
+	s := strings.TrimSpace(strings.ToValidUTF8(stderr, "\uFFFD"))
+	if len(s) <= stderrShown {
+		return s
+	}
+	s = s[len(s)-stderrShown:]
+	if _, rest, ok := strings.Cut(s, "\n"); ok {
+		s = rest
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// lostError says that the worker is gone. sandbox_lost is the word to look for in logs.
+func lostError(err error) error {
+	return stages.Errorf(stages.Internal, "run the pipeline again; nothing of this stage's output is complete",
+		"the sandbox worker that ran this stage is gone (sandbox_lost): %w", err)
+}
+
+func cancelled(ctx context.Context) error {
+	return stages.Errorf(stages.Cancelled, "", "the stage was cancelled: %w", context.Cause(ctx))
+}

@@ -1,0 +1,33 @@
+//go:build linux
+
+package jail
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Confine locks the calling process in, all of its threads: it can use the descriptors it has, its memory and the
+// clock, and nothing else. It cannot be undone. parent is the process id of the starter, with which it dies.
+func Confine(l Limits, parent int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	offerToOOM()
+	if err := dieWith(parent); err != nil {
+		return err
+	}
+	// On this thread only: SECCOMP_FILTER_FLAG_TSYNC carries it to the others (seccomp(2)).
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("setting no_new_privs: %w", err)
+	}
+	if err := l.apply(false); err != nil {
+		return err
+	}
+	filter, err := confineFilter()
+	if err != nil {
+		return err
+	}
+	return install(filter, unix.SECCOMP_FILTER_FLAG_TSYNC)
+}

@@ -1,0 +1,28 @@
+//go:build !linux
+
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+)
+
+// A Driver refuses to start workers: their jail is made of what only Linux has.
+type Driver struct{}
+
+// New returns a driver whose Probe says why it does not work.
+func New(Options) *Driver { return &Driver{} }
+
+var errLinux = errors.New("the local sandbox needs Linux: here use the docker backend")
+
+// Probe returns an error.
+func (*Driver) Probe(context.Context) (sandbox.Report, error) { return sandbox.Report{}, errLinux }
+
+// Open returns an error.
+func (*Driver) Open(context.Context) (io.ReadWriteCloser, error) { return nil, errLinux }
+
+// Close does nothing.
+func (*Driver) Close() error { return nil }

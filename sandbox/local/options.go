@@ -1,0 +1,12 @@
+package local
+
+// Options set up a [Driver]. Worker is required.
+type Options struct {
+	// Worker is the worker's argv: the absolute path of its binary, and what makes the binary a worker if it can be
+	// something else too.
+	Worker []string
+
+	// Scratch is the directory in which private directories of commands are made; the system's directory for
+	// temporary files if empty. It should be on a disk.
+	Scratch string
+}

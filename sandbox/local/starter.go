@@ -1,0 +1,58 @@
+//go:build linux
+
+package local
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+)
+
+// A starter starts processes from one thread. The parent-death signal comes when the thread that has started the
+// process ends, not when its process does (prctl(2), PR_SET_PDEATHSIG): threads of the Go runtime come and go.
+type starter struct {
+	requests chan request
+	quit     chan struct{}
+	ended    chan struct{}
+	once     sync.Once
+}
+
+type request struct {
+	cmd *exec.Cmd
+	err chan error
+}
+
+func newStarter() *starter {
+	s := &starter{requests: make(chan request), quit: make(chan struct{}), ended: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *starter) run() {
+	defer close(s.ended)
+	runtime.LockOSThread() // and never unlocked: the thread ends with this function
+	for {
+		select {
+		case r := <-s.requests:
+			r.err <- r.cmd.Start()
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+func (s *starter) start(cmd *exec.Cmd) error {
+	r := request{cmd, make(chan error, 1)}
+	select {
+	case s.requests <- r:
+		return <-r.err
+	case <-s.ended:
+		return errClosed
+	}
+}
+
+// close ends the thread, and with it every process that is left.
+func (s *starter) close() {
+	s.once.Do(func() { close(s.quit) })
+	<-s.ended
+}

@@ -1,0 +1,303 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// What one command may take. Memory is private memory; Disk is what sort and tac keep on disk.
+const (
+	Memory = 512 << 20
+	Disk   = 1 << 30
+)
+
+// Options set up a [Pool]. Only Driver is required.
+type Options struct {
+	Driver Driver
+
+	Warm     int      // workers that wait for the next run: 1 if zero, none if negative
+	Max      int      // workers that runs hold at a time, then runs wait: 16 if zero
+	Commands []string // the commands that are allowed; all if nil
+}
+
+const (
+	defaultWarm = 1
+	defaultMax  = 16
+	openTimeout = 30 * time.Second // of a worker that is started in the background
+	pingTimeout = 2 * time.Second  // of a worker that has waited
+)
+
+// A Pool gives every run a worker of its own. It implements [stages.Commands].
+type Pool struct {
+	driver  Driver
+	warm    int
+	report  Report
+	ability map[string]Availability // of the commands that are allowed
+	inUse   chan struct{}           // holds one value for each session
+
+	ctx     context.Context // ends with Close; for the starts in the background
+	cancel  context.CancelFunc
+	started sync.WaitGroup
+
+	mu       sync.Mutex
+	idle     []*wire.Client
+	starting int // workers that are being started for idle
+	sessions map[*session]bool
+	closed   bool
+}
+
+// New probes the driver, which the Pool closes from then on, also when there is an error, and returns a Pool. A driver
+// whose worker cannot lock programs in is an error.
+func New(ctx context.Context, o Options) (*Pool, error) {
+	report, err := o.Driver.Probe(ctx)
+	if err != nil {
+		_ = o.Driver.Close() // the probe's error is the one to tell
+		return nil, err
+	}
+	p := &Pool{driver: o.Driver, warm: defaultWarm, report: report, sessions: map[*session]bool{}}
+	if o.Warm != 0 {
+		p.warm = max(o.Warm, 0)
+	}
+	size := defaultMax
+	if o.Max > 0 {
+		size = o.Max
+	}
+	p.inUse = make(chan struct{}, size)
+	if p.ability, err = allowed(report, o.Commands); err != nil {
+		_ = o.Driver.Close()
+		return nil, err
+	}
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	p.refill()
+	return p, nil
+}
+
+// allowed picks the programs that may be used, and refuses a list that names one that does not exist.
+func allowed(r Report, names []string) (map[string]Availability, error) {
+	m := map[string]Availability{}
+	for _, a := range r.Programs {
+		if names == nil || slices.Contains(names, a.Name) {
+			m[a.Name] = a
+		}
+	}
+	for _, name := range names {
+		if _, ok := m[name]; !ok {
+			return nil, fmt.Errorf("allowed command %q: there is no such program", name)
+		}
+	}
+	return m, nil
+}
+
+// Report says what the backend is able to do. Programs that are not allowed are left out.
+func (p *Pool) Report() Report {
+	r := p.report
+	r.Programs = slices.DeleteFunc(slices.Clone(r.Programs), func(a Availability) bool {
+		_, ok := p.ability[a.Name]
+		return !ok
+	})
+	return r
+}
+
+// CheckCommand implements [stages.Commands].
+func (p *Pool) CheckCommand(c stages.Command) error {
+	_, err := p.parse(c)
+	return err
+}
+
+func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
+	inv, err := programs.Parse(c.Name, c.Args)
+	if err != nil {
+		if _, known := programs.Find(c.Name); !known {
+			return inv, err
+		}
+	}
+	// That a command is missing matters more than its arguments.
+	a, ok := p.ability[c.Name]
+	switch {
+	case !ok:
+		return inv, stages.Errorf(stages.DisallowedCommand, "use one of: "+p.usable(),
+			"%s is not among the commands that are allowed here", c.Name)
+	case a.Refusal != "":
+		hint := "use one of: " + p.usable()
+		if a.Package != "" {
+			hint = fmt.Sprintf("whoever runs this server can install the Debian package %s; meanwhile %s", a.Package, hint)
+		}
+		return inv, stages.Errorf(stages.DisallowedCommand, hint, "%s is not available here: %s", c.Name, a.Refusal)
+	}
+	return inv, err
+}
+
+// usable names the commands that can be used.
+func (p *Pool) usable() string {
+	var names []string
+	for name, a := range p.ability {
+		if a.Refusal == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// Open implements [stages.Commands]. It waits while Max runs hold a worker.
+func (p *Pool) Open(ctx context.Context) (stages.Session, error) {
+	select {
+	case p.inUse <- struct{}{}:
+	case <-p.ctx.Done():
+		return nil, errClosed()
+	case <-ctx.Done():
+		return nil, stages.Errorf(stages.LimitExceeded, "try again later",
+			"all %d sandbox workers are in use: %w", cap(p.inUse), context.Cause(ctx))
+	}
+	s, err := p.session(ctx)
+	if err != nil {
+		<-p.inUse
+		return nil, err
+	}
+	return s, nil
+}
+
+func errClosed() error {
+	return stages.Errorf(stages.Internal, "", "the sandbox is shutting down")
+}
+
+func (p *Pool) session(ctx context.Context) (*session, error) {
+	client, err := p.take(ctx)
+	if err != nil {
+		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
+			"this server to run mcsh doctor", "starting a sandbox worker: %w", err)
+	}
+	s := newSession(p, client)
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		p.sessions[s] = true
+	}
+	p.mu.Unlock()
+	if closed {
+		_ = client.Close()
+		return nil, errClosed()
+	}
+	p.refill()
+	return s, nil
+}
+
+// take returns a worker that waits and is alive, or starts one.
+func (p *Pool) take(ctx context.Context) (*wire.Client, error) {
+	for {
+		client := p.pop()
+		if client == nil {
+			return p.dial(ctx)
+		}
+		alive, cancel := context.WithTimeout(ctx, pingTimeout)
+		err := client.Ping(alive)
+		cancel()
+		if err == nil {
+			return client, nil
+		}
+		_ = client.Close() // it was lost while it waited; another one serves
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (p *Pool) pop() *wire.Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	last := len(p.idle) - 1
+	client := p.idle[last]
+	p.idle = p.idle[:last]
+	return client
+}
+
+func (p *Pool) dial(ctx context.Context) (*wire.Client, error) {
+	rwc, err := p.driver.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Dial(ctx, rwc)
+}
+
+// refill starts workers in the background until enough wait. One that does not start is not missed: Open will try
+// again and tell why.
+func (p *Pool) refill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && len(p.idle)+p.starting < p.warm {
+		p.starting++
+		p.started.Go(func() {
+			ctx, cancel := context.WithTimeout(p.ctx, openTimeout)
+			defer cancel()
+			client, err := p.dial(ctx)
+			if !p.keep(client, err) {
+				_ = client.Close()
+			}
+		})
+	}
+}
+
+// keep adds a worker to those that wait. It returns false when the pool has closed and does not want it.
+func (p *Pool) keep(client *wire.Client, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.starting--
+	if err != nil {
+		return true
+	}
+	if p.closed {
+		return false
+	}
+	p.idle = append(p.idle, client)
+	return true
+}
+
+// release takes a session off the books. It returns false when that was done before.
+func (p *Pool) release(s *session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.sessions[s] {
+		return false
+	}
+	delete(p.sessions, s)
+	<-p.inUse
+	return true
+}
+
+// Close ends every worker, what runs in them, and the driver. It may be called more than once.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	idle := p.idle
+	p.idle = nil
+	sessions := make([]*session, 0, len(p.sessions))
+	for s := range p.sessions {
+		sessions = append(sessions, s)
+	}
+	p.mu.Unlock()
+
+	p.cancel()
+	p.started.Wait()
+	for _, s := range sessions {
+		_ = s.Close()
+	}
+	for _, client := range idle {
+		_ = client.Close()
+	}
+	return p.driver.Close()
+}

@@ -1,0 +1,94 @@
+package programs
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+var awk = Program{
+	Name: "awk", Summary: "process lines by a program, split into fields (GNU awk)",
+	Example: []string{"-F", ",", "{sum += $2} END {print sum}"},
+	Notes:   "system(), pipes and redirections inside of the program are not available, /dev/stderr neither. For CSV use jq -R -s fromcsv.",
+	Bin:     "gawk", Package: "gawk", Mark: "GNU Awk", Locale: true,
+	grammar: grammar{
+		inject: []string{"--sandbox"}, inOrder: true,
+		arrange: awkOperands,
+		stops:   func(p *parsed) bool { return exits.MatchString(awkSource(p)) },
+		options: shared(
+			value('F', "field-separator", nil),
+			value('v', "assign", like(assignment+`(?s:.*)`, "write NAME=VALUE")),
+			value('e', "source", nil), flag('b', "characters-as-bytes"), flag('M', "bignum"), flag('P', "posix"),
+			flag('c', "traditional"), flag('r', "re-interval"), flag('n', "non-decimal-data"), flag('N', "use-lc-numeric"),
+			flag('O', "optimize"), flag('s', "no-optimize"), alias('V', "", "version"),
+			skip('S', "sandbox", nothing),
+			deny('k', "csv", nothing, "only GNU awk 5.3 and later have it", "put a stage before that makes rows: jq -R -s -r 'fromcsv[] | [.name, .price] | @tsv', then awk -F with a tab"),
+			deny('f', "file", one, readsFile, "give the program as an argument; it may have several lines"),
+			deny('E', "exec", one, readsFile, "give the program as an argument"),
+			deny('i', "include", one, readsFile, "give the program as an argument"),
+			deny('l', "load", one, "it loads code from a file", useNothing),
+			deny('D', "debug", maybe, "there is nobody to talk to a debugger", useNothing),
+			deny('d', "dump-variables", maybe, writesFile, "print the variables in an END rule"),
+			deny('o', "pretty-print", maybe, writesFile, useNothing),
+			deny('p', "profile", maybe, writesFile, useNothing),
+			deny('L', "lint", maybe, "its warnings are lost in a pipeline", useNothing),
+			deny('t', "lint-old", nothing, "its warnings are lost in a pipeline", useNothing),
+			deny('g', "gen-pot", nothing, "it translates programs", useNothing),
+			deny('I', "trace", nothing, "it traces the interpreter", useNothing),
+			deny('C', "copyright", nothing, "it is the license text", useNothing),
+			deny('h', "", nothing, "it is the usage text", useNothing),
+			deny('W', "", one, "it hides a long option", "write the long option itself"),
+		),
+	},
+}
+
+const assignment = `[A-Za-z_][A-Za-z0-9_]*=`
+
+var (
+	assigns = regexp.MustCompile(`^` + assignment)
+	exits   = regexp.MustCompile(`\bexit\b`)
+
+	// loads finds the directives that read other source files. The language wants a string literal after the word.
+	loads = regexp.MustCompile(`@[\s\\]*(include|load)[\s\\]*"`)
+)
+
+// awkSource returns the text of the program.
+func awkSource(p *parsed) string {
+	if p.has("source") {
+		return strings.Join(p.values("source"), "\n")
+	}
+	if ops := p.operands(); len(ops) > 0 {
+		return ops[0].value
+	}
+	return ""
+}
+
+// awkOperands checks the program and that nothing but assignments and "-" follows it.
+func awkOperands(p *parsed, _ *Invocation) *stages.Error {
+	rest := p.operands()
+	if !p.has("source") {
+		if len(rest) == 0 {
+			return refuse(-1, `for example "args": ["{print $1}"]`, "%s: the program is missing", p.name)
+		}
+		if err := quotedScript(p, rest[0]); err != nil {
+			return err
+		}
+		rest = rest[1:]
+	}
+	if loads.MatchString(awkSource(p)) {
+		return refuse(-1, "write the functions into the program itself",
+			"%s: @include and @load are not available: %s", p.name, readsFile)
+	}
+	for _, w := range rest {
+		switch {
+		case w.value == "-" || assigns.MatchString(w.value):
+		case strings.HasPrefix(w.value, "-"):
+			return refuse(w.at, "put options before the program", "%s: %s stands after the program, where only NAME=VALUE may stand",
+				p.name, quote(w.value))
+		default:
+			return noFile(p.name, w)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package programs
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+var jqProgram = Program{
+	Name: "jq", Summary: "query, reshape and build JSON",
+	Example: []string{"-c", "map({id, name: .user.name})"},
+	Notes: "It is gojq. Object keys come out sorted. Integers of any size are exact; other numbers keep their digits while they are only passed on. " +
+		"fromcsv and fromtsv read text with a header row: jq -R -s fromcsv gives one array of objects with string values. " +
+		"There are no files, modules, environment, input_filename or $__loc__.",
+	Applet:  runJQ,
+	grammar: jqGrammar,
+}
+
+var jqGrammar = grammar{
+	exact:   true,
+	arrange: arrangeJQ,
+	options: shared(
+		flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
+		flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
+		flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
+		pair("arg", nil), pair("argjson", nil), flag(0, "args"), flag(0, "jsonargs"),
+		alias('V', "", "version"),
+		skip('S', "sort-keys", nothing), skip('M', "monochrome-output", nothing), skip('C', "color-output", nothing),
+		skip(0, "unbuffered", nothing),
+		deny('f', "from-file", one, readsFile, "give the filter as an argument; it may have several lines"),
+		deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
+		deny(0, "slurpfile", two, readsFile, "give small values with --argjson NAME JSON"),
+		deny(0, "rawfile", two, readsFile, "give small texts with --arg NAME TEXT"),
+		deny(0, "argfile", two, readsFile, "give small values with --argjson NAME JSON"),
+		deny(0, "run-tests", maybe, readsFile, useNothing),
+		deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
+		deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
+		deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
+	),
+}
+
+// looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
+var looksLikeFile = regexp.MustCompile(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
+
+// arrangeJQ compiles the filter, so that its mistakes are found before anything runs, and writes the argv anew.
+func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
+	if p.has("version") {
+		return nil
+	}
+	options, err := jqOptions(p)
+	if err != nil {
+		return err
+	}
+	filter, err := compileJQ(p, options)
+	if err != nil {
+		return err
+	}
+	inv.Argv = jqArgv(p, options)
+	inv.stops = filter.StopsEarly()
+	return nil
+}
+
+func compileJQ(p *parsed, options jq.Options) (*jq.Filter, *stages.Error) {
+	filter, err := jq.Compile(options)
+	if err == nil {
+		return filter, nil
+	}
+	at := -1
+	if ops := p.operands(); len(ops) > 0 {
+		at = ops[0].at
+		if err := quotedScript(p, ops[0]); err != nil {
+			return nil, err
+		}
+	}
+	return nil, refuse(at, err.Hint, "jq: %s", err.Error())
+}
+
+// jqOptions turns words into options. The first operand is the filter; the others are values for $ARGS.positional.
+func jqOptions(p *parsed) (jq.Options, *stages.Error) {
+	o := jq.Options{Filter: ".", Indent: 2}
+	mode, seen := "", false
+	for _, w := range p.words {
+		switch {
+		case w.opt == nil && !seen:
+			if looksLikeFile.MatchString(w.value) {
+				return o, refuse(w.at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
+					"jq: %s is the name of a file, and there are none", quote(w.value))
+			}
+			o.Filter, seen = w.value, true
+		case w.opt == nil && mode == "":
+			return o, noFile(p.name, w)
+		case w.opt == nil:
+			v := jq.Var{Text: w.value, JSON: mode == "jsonargs"}
+			if err := v.Check(); err != nil {
+				return o, refuse(w.at, "give a JSON value, or use --args for texts", "jq: --jsonargs %s: %s", quote(w.value), err)
+			}
+			o.Positional = append(o.Positional, v)
+		case w.opt.long == "args" || w.opt.long == "jsonargs":
+			mode = w.opt.long
+		case w.opt.takes == two:
+			v := jq.Var{Name: w.value, Text: w.second, JSON: w.opt.long == "argjson"}
+			if err := v.Check(); err != nil {
+				return o, refuse(w.at, "write --arg NAME TEXT or --argjson NAME JSON; the filter reads it as $NAME",
+					"jq: --%s %s %s: %s", w.opt.long, quote(w.value), quote(w.second), err)
+			}
+			o.Named = append(o.Named, v)
+		default:
+			jqFlags[w.opt.long](&o, w.value)
+		}
+	}
+	return o, nil
+}
+
+// jqFlags says what each option means. As in jq the last of -c, --tab and --indent wins.
+var jqFlags = map[string]func(o *jq.Options, value string){
+	"null-input":     func(o *jq.Options, _ string) { o.NullInput = true },
+	"raw-output":     func(o *jq.Options, _ string) { o.Raw = true },
+	"join-output":    func(o *jq.Options, _ string) { o.Join = true },
+	"raw-output0":    func(o *jq.Options, _ string) { o.Raw0 = true },
+	"ascii-output":   func(o *jq.Options, _ string) { o.ASCII = true },
+	"compact-output": func(o *jq.Options, _ string) { o.Tab, o.Indent = false, 0 },
+	"tab":            func(o *jq.Options, _ string) { o.Tab = true },
+	"indent":         func(o *jq.Options, v string) { o.Tab, o.Indent = false, int(v[len(v)-1]-'0') },
+	"slurp":          func(o *jq.Options, _ string) { o.Slurp = true },
+	"raw-input":      func(o *jq.Options, _ string) { o.RawInput = true },
+	"stream":         func(o *jq.Options, _ string) { o.Stream = true },
+	"seq":            func(o *jq.Options, _ string) { o.Seq = true },
+	"exit-status":    func(o *jq.Options, _ string) { o.ExitStatus = true },
+}
+
+// jqArgv writes the options first and the filter and the values after "--". Where texts and JSON values are mixed, all
+// become JSON.
+func jqArgv(p *parsed, o jq.Options) []string {
+	argv := []string{"jq"}
+	for _, w := range p.words {
+		if w.opt != nil && w.opt.long != "args" && w.opt.long != "jsonargs" {
+			argv = append(argv, w.spell()...)
+		}
+	}
+	mode := "--args"
+	for _, v := range o.Positional {
+		if v.JSON {
+			mode = "--jsonargs"
+		}
+	}
+	if len(o.Positional) > 0 {
+		argv = append(argv, mode)
+	}
+	argv = append(argv, "--", o.Filter)
+	for _, v := range o.Positional {
+		if mode == "--jsonargs" && !v.JSON {
+			v.Text = jsonText(v.Text)
+		}
+		argv = append(argv, v.Text)
+	}
+	return argv
+}
+
+// runJQ is jq. Like jq it exits with 2 for wrong arguments and 3 for a filter that cannot be compiled.
+func runJQ(ctx context.Context, args []string, io IO) int {
+	p, err := jqGrammar.read("jq", args)
+	if err != nil {
+		fmt.Fprintln(io.Err, err.Msg)
+		return 2
+	}
+	if p.has("version") {
+		fmt.Fprintln(io.Out, "jq-1.7 (gojq 0.12.20)")
+		return 0
+	}
+	options, err := jqOptions(p)
+	if err != nil {
+		fmt.Fprintln(io.Err, err.Msg)
+		return 2
+	}
+	filter, wrong := jq.Compile(options)
+	if wrong != nil {
+		fmt.Fprintln(io.Err, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: "))
+		return 3
+	}
+	return filter.Run(ctx, io.In, io.Out, io.Err)
+}

@@ -1,0 +1,290 @@
+package jq
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxDepth bounds the nesting of what is read. encoding/json and jq have the same bound.
+const maxDepth = 10_000
+
+const bufferSize = 64 << 10
+
+// A decoder reads JSON documents one after another. Numbers keep every digit: short integers become int, everything
+// else json.Number. It is not encoding/json's decoder because it has to say where a mistake is, to read arrays element
+// by element, and to tell before it waits for more input.
+type decoder struct {
+	r io.Reader
+
+	buf      []byte
+	pos, end int   // the part of buf that is not used up
+	readErr  error // what ended the input
+	base     int64 // the offset of buf[0] in the input
+
+	line      int   // of the next byte, counted from 1
+	lineStart int64 // offset of that line
+	started   bool
+	records   bool // U+001E separates documents
+
+	scratch []byte
+	keys    map[string]string // keys seen, so that equal ones share memory
+	failed  error             // the first mistake; there is no going on after it
+}
+
+func newDecoder(r io.Reader) *decoder {
+	return &decoder{r: r, buf: make([]byte, 0, bufferSize), line: 1, keys: map[string]string{}}
+}
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) }
+
+// next returns the next document, io.EOF after the last.
+func (d *decoder) next() (any, error) {
+	if d.failed != nil {
+		return nil, d.failed
+	}
+	if _, err := d.peek(); err != nil {
+		return nil, d.fail(err)
+	}
+	v, err := d.value(0)
+	if err != nil {
+		return nil, d.fail(err)
+	}
+	return v, nil
+}
+
+func (d *decoder) fail(err error) error {
+	d.failed = err
+	return err
+}
+
+// fill reads more input. It keeps a little of what was used up, to show it with a mistake.
+func (d *decoder) fill() bool {
+	if d.readErr != nil {
+		return false
+	}
+	if keep := max(0, d.pos-nearSize); keep > 0 {
+		copy(d.buf[:d.end-keep], d.buf[keep:d.end])
+		d.base += int64(keep)
+		d.pos, d.end = d.pos-keep, d.end-keep
+	}
+	d.buf = d.buf[:cap(d.buf)]
+	for range 100 {
+		n, err := d.r.Read(d.buf[d.end:])
+		d.end += n
+		if err != nil {
+			d.readErr = err
+		}
+		if n > 0 || err != nil {
+			return n > 0
+		}
+	}
+	d.readErr = io.ErrNoProgress
+	return false
+}
+
+// peek skips white space and returns the next byte, io.EOF if there is none.
+func (d *decoder) peek() (byte, error) {
+	for {
+		for d.pos < d.end {
+			switch c := d.buf[d.pos]; c {
+			case '\n':
+				d.line++
+				d.lineStart = d.base + int64(d.pos) + 1
+				d.pos++
+			case ' ', '\t', '\r':
+				d.pos++
+			case 0x1e:
+				if !d.records {
+					return c, nil
+				}
+				d.pos++
+			case 0xef:
+				if d.started || !d.byteOrderMark() {
+					return c, nil
+				}
+			default:
+				d.started = true
+				return c, nil
+			}
+		}
+		if !d.fill() {
+			return 0, d.readErr
+		}
+	}
+}
+
+// byteOrderMark skips the mark at the beginning of the input.
+func (d *decoder) byteOrderMark() bool {
+	d.started = true
+	for d.end-d.pos < 3 && d.fill() {
+	}
+	if !bytes.HasPrefix(d.buf[d.pos:d.end], []byte("\ufeff")) {
+		return false
+	}
+	d.pos += 3
+	return true
+}
+
+// inside is peek where a value has begun and the input must not end.
+func (d *decoder) inside() (byte, error) {
+	c, err := d.peek()
+	if isEOF(err) {
+		return 0, d.mistake("unexpected end of the input")
+	}
+	return c, err
+}
+
+// value reads a value that is not white space; depth is the number of arrays and objects around it.
+func (d *decoder) value(depth int) (any, error) {
+	c, err := d.inside()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c == '{':
+		return d.object(depth + 1)
+	case c == '[':
+		return d.array(depth + 1)
+	case c == '"':
+		b, err := d.text()
+		return string(b), err
+	}
+	return d.scalar(c)
+}
+
+func (d *decoder) scalar(c byte) (any, error) {
+	switch {
+	case c == 't':
+		return true, d.word("true")
+	case c == 'f':
+		return false, d.word("false")
+	case c == 'n':
+		return nil, d.word("null")
+	case c == '-' || '0' <= c && c <= '9':
+		return d.number()
+	}
+	return nil, d.unexpected(c)
+}
+
+func (d *decoder) array(depth int) (any, error) {
+	if err := d.open(depth); err != nil {
+		return nil, err
+	}
+	vs := []any{}
+	for {
+		more, err := d.element(len(vs) == 0)
+		if err != nil || !more {
+			return vs, err
+		}
+		v, err := d.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		vs = append(vs, v)
+	}
+}
+
+// open consumes the bracket that begins an array or an object.
+func (d *decoder) open(depth int) error {
+	if depth > maxDepth {
+		return d.mistake(fmt.Sprintf("more than %d arrays and objects inside of one another", maxDepth))
+	}
+	d.pos++
+	return nil
+}
+
+// element stands before an element of an array and says whether there is one. It consumes the comma or the bracket.
+func (d *decoder) element(first bool) (bool, error) {
+	c, err := d.inside()
+	switch {
+	case err != nil:
+		return false, err
+	case c == ']':
+		d.pos++
+		return false, nil
+	case first:
+		return true, nil
+	case c != ',':
+		return false, d.expected("a comma or ]", c)
+	}
+	d.pos++
+	if c, err = d.inside(); err == nil && c == ']' {
+		err = d.mistake("a comma without a value after it")
+	}
+	return true, err
+}
+
+func (d *decoder) object(depth int) (any, error) {
+	if err := d.open(depth); err != nil {
+		return nil, err
+	}
+	m := map[string]any{}
+	for first := true; ; first = false {
+		key, more, err := d.key(first)
+		if err != nil || !more {
+			return m, err
+		}
+		v, err := d.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		m[key] = v
+	}
+}
+
+// key reads a key of an object with its colon. more is false at the end of the object.
+func (d *decoder) key(first bool) (key string, more bool, err error) {
+	c, err := d.inside()
+	if err == nil && c == '}' {
+		d.pos++
+		return "", false, nil
+	}
+	if err == nil && !first {
+		if c != ',' {
+			return "", false, d.expected("a comma or }", c)
+		}
+		d.pos++
+		c, err = d.inside()
+	}
+	if err != nil {
+		return "", false, err
+	}
+	if c != '"' {
+		return "", false, d.expected("a key in double quotes", c)
+	}
+	b, err := d.text()
+	if err != nil {
+		return "", false, err
+	}
+	key = d.intern(b)
+	if c, err = d.inside(); err == nil && c != ':' {
+		err = d.expected("a colon", c)
+	}
+	d.pos++
+	return key, true, err
+}
+
+// intern returns b as a string, the same one for equal keys as long as they are few and short.
+func (d *decoder) intern(b []byte) string {
+	const maxKeys, maxLen = 1000, 64
+	if s, ok := d.keys[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(b) <= maxLen && len(d.keys) < maxKeys {
+		d.keys[s] = s
+	}
+	return s
+}
+
+// has says whether n more bytes are there. n is small.
+func (d *decoder) has(n int) bool {
+	for d.end-d.pos < n {
+		if !d.fill() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,114 @@
+package jq
+
+import (
+	"bufio"
+	"io"
+	"strings"
+)
+
+// A source yields the values that a program runs on. next returns io.EOF after the last one. line is the number of
+// the line that was read last.
+type source interface {
+	next() (any, error)
+	line() int
+}
+
+// documents are JSON documents one after another.
+type documents struct{ *decoder }
+
+func (s documents) line() int { return s.decoder.line }
+
+// slurped is one array of everything that another source yields.
+type slurped struct {
+	source
+	done bool
+}
+
+func (s *slurped) next() (any, error) {
+	if s.done {
+		return nil, io.EOF
+	}
+	s.done = true
+	all := []any{}
+	for {
+		v, err := s.source.next()
+		if isEOF(err) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+}
+
+// lines are the lines of a text without their newlines.
+type lines struct {
+	r *bufio.Reader
+	n int
+}
+
+func (s *lines) line() int { return s.n }
+
+func (s *lines) next() (any, error) {
+	text, err := s.r.ReadString('\n')
+	if err != nil && (!isEOF(err) || text == "") {
+		return nil, err
+	}
+	s.n++
+	return strings.ToValidUTF8(strings.TrimSuffix(text, "\n"), "\ufffd"), nil
+}
+
+// whole is a text as one string.
+type whole struct {
+	r    io.Reader
+	done bool
+	n    int
+}
+
+func (s *whole) line() int { return s.n }
+
+func (s *whole) next() (any, error) {
+	if s.done {
+		return nil, io.EOF
+	}
+	s.done = true
+	b, err := io.ReadAll(s.r)
+	if err != nil {
+		return nil, err
+	}
+	s.n = strings.Count(string(b), "\n")
+	return strings.ToValidUTF8(string(b), "\ufffd"), nil
+}
+
+// eager calls before ahead of every read, for it may have to wait.
+type eager struct {
+	r      io.Reader
+	before func()
+}
+
+func (e eager) Read(p []byte) (int, error) {
+	e.before()
+	return e.r.Read(p)
+}
+
+// source returns what o reads from r. before is called ahead of every read.
+func (o Options) source(r io.Reader, before func()) source {
+	r = eager{r, before}
+	if o.RawInput {
+		if o.Slurp {
+			return &whole{r: r}
+		}
+		return &lines{r: bufio.NewReaderSize(r, bufferSize)}
+	}
+	d := newDecoder(r)
+	d.records = o.Seq
+	var s source = documents{d}
+	if o.Stream {
+		s = &streamer{d: d}
+	}
+	if o.Slurp {
+		return &slurped{source: s}
+	}
+	return s
+}

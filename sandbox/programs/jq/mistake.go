@@ -1,0 +1,79 @@
+package jq
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// nearSize is how many bytes are shown on either side of a mistake.
+const nearSize = 32
+
+// A SyntaxError says what is wrong with a JSON text, and where.
+type SyntaxError struct {
+	Msg          string
+	Line, Column int    // counted from 1, the column in bytes
+	Near         string // the text around the place
+	text         bool   // the input does not look like JSON at all
+}
+
+func (e *SyntaxError) Error() string {
+	s := fmt.Sprintf("%s at line %d, column %d", e.Msg, e.Line, e.Column)
+	if e.Near != "" {
+		s += ", near " + e.Near
+	}
+	if e.text {
+		s += " (the input looks like text, not JSON: use -R to read lines as strings)"
+	}
+	return s
+}
+
+// ended returns why there is no more input: a reading error, or a mistake.
+func (d *decoder) ended(msg string) error {
+	if !isEOF(d.readErr) {
+		return d.readErr
+	}
+	return d.mistake(msg)
+}
+
+func (d *decoder) unexpected(c byte) error {
+	err := d.mistake("unexpected " + d.character(c))
+	err.text = d.line == 1 && err.Column == 1 && (c == '<' || unicode.IsLetter(rune(c)))
+	return err
+}
+
+func (d *decoder) expected(what string, c byte) error {
+	return d.mistake("expected " + what + ", not " + d.character(c))
+}
+
+func (d *decoder) character(c byte) string {
+	if c < utf8.RuneSelf {
+		return strconv.QuoteRune(rune(c))
+	}
+	r, _ := utf8.DecodeRune(d.buf[d.pos:d.end])
+	return strconv.QuoteRune(r)
+}
+
+// mistake makes an error about the byte at pos.
+func (d *decoder) mistake(msg string) *SyntaxError {
+	before := string(d.buf[max(0, d.pos-nearSize):d.pos])
+	after := string(d.buf[d.pos:min(d.end, d.pos+nearSize)])
+	near := strings.ToValidUTF8(before+after, "")
+	if near != "" {
+		near = strconv.Quote(near)
+	}
+	return &SyntaxError{
+		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near,
+	}
+}
+
+// cutText cuts s to a length that an error can carry.
+func cutText(s string) string {
+	const limit = 60
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}

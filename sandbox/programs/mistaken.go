@@ -1,0 +1,315 @@
+package programs
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// habits are commands that people expect from a shell, and what does their work here.
+var habits = map[string]string{
+	"cat":      "leave the stage out: the data is passed on by itself",
+	"less":     "leave the stage out: the data is passed on by itself",
+	"more":     "leave the stage out: the data is passed on by itself",
+	"echo":     "to begin with a text, use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-nr\",\"\\\"text\\\"\"]}",
+	"printf":   "to begin with a text, use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-nr\",\"\\\"text\\\"\"]}",
+	"seq":      "use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-n\",\"range(1;11)\"]}",
+	"xargs":    "set \"for_each\": true on the stage that is to run once for every item",
+	"parallel": "set \"for_each\": true, and \"concurrency\", on the stage that is to run once for every item",
+	"find":     "there are no files; call a server's tool that lists what you need",
+	"ls":       "there are no files; call a server's tool that lists what you need",
+	"fd":       "there are no files; call a server's tool that lists what you need",
+	"tee":      "use the stage {\"type\":\"tee\",\"path\":…}, where a workspace is set; to look at the data use {\"type\":\"preview\"}",
+	"sponge":   "leave the stage out: there are no files to overwrite",
+	"perl":     "use jq for JSON, awk or sed -E for lines, grep -P for Perl's regular expressions",
+	"python":   "use jq for JSON, awk for lines, bc for numbers",
+	"python3":  "use jq for JSON, awk for lines, bc for numbers",
+	"ruby":     "use jq for JSON, awk or sed -E for lines",
+	"node":     "use jq for JSON",
+	"php":      "use jq for JSON, awk or sed -E for lines",
+	"sh":       "no shell runs here: make every command a stage of its own",
+	"bash":     "no shell runs here: make every command a stage of its own",
+	"zsh":      "no shell runs here: make every command a stage of its own",
+	"curl":     "commands have no network; call a server's tool in a tool stage",
+	"wget":     "commands have no network; call a server's tool in a tool stage",
+	"timeout":  "set \"timeout\" on the stage",
+	"time":     "leave it out: the report has the time of every stage",
+	"sudo":     "leave it out",
+	"env":      "commands have no environment to speak of; give values with jq --arg or awk -v",
+	"export":   "commands have no environment to speak of; give values with jq --arg or awk -v",
+	"diff":     "use jq to compare JSON values, or sort and uniq -u to compare lines",
+	"md5sum":   "use sha256sum",
+	"sha1sum":  "use sha256sum",
+	"shasum":   "use sha256sum",
+	"expr":     "use bc, or jq -n '1 + 2'",
+	"dc":       "use bc",
+	"yq":       "use jq; there is no YAML reader",
+	"mlr":      "use jq -R -s fromcsv for CSV, jq for JSON",
+	"csvcut":   "use jq -R -s fromcsv, then jq 'map({name})'",
+	"xmllint":  "use grep -oP, or sed",
+	"od":       "use base64",
+	"xxd":      "use base64",
+	"hexdump":  "use base64",
+	"strings":  "use grep -aoE '[[:print:]]{4,}'",
+	"split":    "set \"for_each\": true on the stage that is to see one item at a time",
+	"csplit":   "set \"for_each\": true on the stage that is to see one item at a time",
+	"test":     "use jq: if … then error(\"why\") else . end",
+	"true":     "leave the stage out",
+	"rm":       "there are no files",
+	"cp":       "there are no files",
+	"mv":       "there are no files",
+	"mkdir":    "there are no files",
+	"touch":    "there are no files",
+	"watch":    "run the pipeline again",
+	"expand":   "use sed 's/\\t/    /g'",
+	"unexpand": "use sed 's/    /\\t/g'",
+	"look":     "use grep '^prefix'",
+	"fmt":      "use fold -s -w 80",
+	"pr":       "use column, or paste - -",
+}
+
+// renamed are commands that are here under another name, with arguments to put first.
+var renamed = map[string][]string{
+	"egrep": {"grep", "-E"}, "fgrep": {"grep", "-F"}, "ggrep": {"grep"}, "pcregrep": {"grep", "-P"},
+	"ripgrep": {"rg"}, "ag": {"rg"}, "ack": {"rg"},
+	"gawk": {"awk"}, "mawk": {"awk"}, "nawk": {"awk"}, "gsed": {"sed"}, "gojq": {"jq"}, "jaq": {"jq"},
+	"ghead": {"head"}, "gtail": {"tail"}, "gsort": {"sort"}, "gdate": {"date"}, "sha256": {"sha256sum"},
+}
+
+// stage is a command stage as it is written in a pipeline.
+type stage struct {
+	Type    string   `json:"type"`
+	Command string   `json:"command"`
+	Args    []string `json:"args,omitempty"`
+}
+
+// jsonText writes v as JSON the way people write it.
+func jsonText(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func disallowed(hint, format string, args ...any) *stages.Error {
+	err := stages.Errorf(stages.DisallowedCommand, hint, format, args...)
+	err.Field = "command"
+	return err
+}
+
+// unknownCommand explains why name is not a command, and what to write instead.
+func unknownCommand(name string, args []string) *stages.Error {
+	trimmed := strings.TrimSpace(name)
+	if trimmed == "" {
+		return disallowed("commands: "+strings.Join(names(), " "), "the command is empty")
+	}
+	if strings.ContainsAny(trimmed, " \t\n|;&<>`$()'\"") {
+		return commandLine(trimmed, args)
+	}
+	plain := strings.ToLower(path.Base(trimmed))
+	if _, ok := Find(plain); ok {
+		return disallowed("write "+jsonText(plain), "command %s is not written plainly: commands have no path and are lower case", quote(name))
+	}
+	if to, ok := renamed[plain]; ok {
+		fixed := stage{"command", to[0], append(slices.Clone(to[1:]), args...)}
+		return disallowed("use "+shortJSON(fixed), "command %s is available as %s", quote(name), to[0])
+	}
+	if use, ok := habits[plain]; ok {
+		return disallowed(use, "command %s is not available", quote(name))
+	}
+	if near := nearest(plain, names(), 3); len(near) > 0 {
+		return disallowed("did you mean "+strings.Join(near, " or ")+"?", "command %s is not available", quote(name))
+	}
+	return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(name))
+}
+
+func names() []string {
+	ns := make([]string, len(table))
+	for i := range table {
+		ns[i] = table[i].Name
+	}
+	return ns
+}
+
+// commandLine takes apart a whole command line that was given as the command.
+func commandLine(line string, args []string) *stages.Error {
+	commands, rest := splitLine(line)
+	var fixed []stage
+	for _, words := range commands {
+		if len(words) == 0 {
+			continue
+		}
+		name := strings.ToLower(path.Base(words[0]))
+		if name == "cat" && len(commands) > 1 {
+			continue // it only fetches data, and that arrives by itself
+		}
+		if to, ok := renamed[name]; ok {
+			name, words = to[0], append(slices.Clone(to), words[1:]...)
+		}
+		fixed = append(fixed, stage{"command", name, words[1:]})
+	}
+	if n := len(fixed); n > 0 {
+		fixed[n-1].Args = append(fixed[n-1].Args, args...)
+	}
+	switch {
+	case rest != "":
+		return disallowed("no shell reads the command: make every command a stage of its own, and leave out files, redirections and variables",
+			"command %s contains %s, which only a shell understands", quote(line), quote(rest))
+	case len(fixed) == 0:
+		return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(line))
+	}
+	for _, s := range fixed {
+		if _, ok := Find(s.Command); !ok {
+			err := unknownCommand(s.Command, s.Args)
+			err.Msg += fmt.Sprintf(", and command %s would need a shell", quote(line))
+			return err
+		}
+	}
+	if len(commands) > 1 {
+		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
+			"command %s is several commands", quote(line))
+	}
+	return disallowed("write the arguments apart: "+shortJSON(fixed[0]), "command %s holds its arguments too", quote(line))
+}
+
+// shortJSON writes v as JSON unless that is too long for a hint.
+func shortJSON(v any) string {
+	if s := jsonText(v); len(s) <= 2000 {
+		return s
+	}
+	return "with the name in \"command\" and the rest in \"args\""
+}
+
+// splitLine splits a command line into commands at "|", and into words as a shell does with simple quotes. rest is
+// the first thing in it that only a shell could carry out, if there is one.
+func splitLine(line string) (commands [][]string, rest string) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	end := func() {
+		if inWord {
+			words = append(words, word.String())
+			word.Reset()
+			inWord = false
+		}
+	}
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; c {
+		case ' ', '\t', '\n', '\r':
+			end()
+		case '|':
+			if strings.HasPrefix(line[i:], "||") {
+				return nil, "||"
+			}
+			end()
+			commands, words = append(commands, words), nil
+		case ';', '&', '<', '>', '`', '(', ')':
+			return nil, operatorAt(line[i:])
+		case '$':
+			return nil, "$"
+		case '\\':
+			if i++; i < len(line) {
+				word.WriteByte(line[i])
+				inWord = true
+			}
+		case '\'', '"':
+			n := closing(line[i+1:], c)
+			if n < 0 {
+				return nil, string(c)
+			}
+			word.WriteString(unescape(line[i+1:i+1+n], c))
+			inWord = true
+			i += n + 1
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	end()
+	return append(commands, words), ""
+}
+
+// operatorAt returns the operator that s begins with.
+func operatorAt(s string) string {
+	for _, op := range []string{"&&", ">>", "<<"} {
+		if strings.HasPrefix(s, op) {
+			return op
+		}
+	}
+	return s[:1]
+}
+
+// closing returns where the quote c ends in s, or -1.
+func closing(s string, c byte) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && c == '"' {
+			i++
+		} else if s[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+// unescape takes away the backslashes that a shell takes away inside of double quotes.
+func unescape(s string, c byte) string {
+	if c == '\'' {
+		return s
+	}
+	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`").Replace(s)
+}
+
+// nearest returns up to n of words that are most like s, best first.
+func nearest(s string, words []string, n int) []string {
+	type scored struct {
+		word  string
+		score int
+	}
+	var found []scored
+	for _, w := range words {
+		d := distance(s, w)
+		if len(s) > 2 && (strings.HasPrefix(w, s) || strings.HasPrefix(s, w) && len(w) > 2) {
+			d = 1
+		}
+		if d <= 1 || d == 2 && len(s) > 3 {
+			found = append(found, scored{w, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b scored) int { return a.score - b.score })
+	var out []string
+	for _, f := range found[:min(n, len(found))] {
+		out = append(out, f.word)
+	}
+	return out
+}
+
+// distance is the number of letters to insert, remove or replace to get from a to b. Long words are far from anything.
+func distance(a, b string) int {
+	if len(a) > 40 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		last := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := last
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			last = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,64 @@
+package programs
+
+import "github.com/mcsh-dev/mcsh/stages"
+
+// arranger is the type of a grammar's arrange.
+type arranger = func(p *parsed, inv *Invocation) *stages.Error
+
+// stdinOnly is for programs that read nothing but their input: "-" is accepted and left out, files are refused.
+func stdinOnly(p *parsed, _ *Invocation) *stages.Error {
+	for _, w := range p.operands() {
+		if w.value != "-" {
+			return noFile(p.name, w)
+		}
+	}
+	p.drop(func(word) bool { return true })
+	return nil
+}
+
+// scriptFirst is for programs whose first operand is a script unless an option gave one: it becomes that option.
+func scriptFirst(option, what, example string) arranger {
+	return func(p *parsed, inv *Invocation) *stages.Error {
+		if !p.has(option) {
+			i := -1
+			for j, w := range p.words {
+				if w.opt == nil {
+					i = j
+					break
+				}
+			}
+			if i < 0 {
+				return refuse(-1, "for example "+example, "%s: the %s is missing", p.name, what)
+			}
+			p.words[i].opt, p.words[i].has = p.grammar.long(option), true
+		}
+		return stdinOnly(p, inv)
+	}
+}
+
+// twoInputs is for programs that compare two inputs: exactly one is the command's own.
+func twoInputs(p *parsed, _ *Invocation) *stages.Error {
+	ops := p.operands()
+	own := 0
+	for _, w := range ops {
+		if w.value != "-" {
+			return noFile(p.name, w)
+		}
+		own++
+	}
+	if own > 1 {
+		return refuse(ops[1].at, "the other input has to have a name, such as @users",
+			"%s: only one of the two inputs can be the stage before", p.name)
+	}
+	return noInputs(p.name, -1)
+}
+
+// quotedScript refuses a script that still wears the quotes that a shell would have taken off.
+func quotedScript(p *parsed, w word) *stages.Error {
+	s := w.value
+	if len(s) < 2 || s[0] != '\'' || s[len(s)-1] != '\'' {
+		return nil
+	}
+	return refuse(w.at, "write "+jsonText(s[1:len(s)-1]),
+		"%s: %s is quoted for a shell, but no shell reads it", p.name, quote(s))
+}

@@ -1,0 +1,162 @@
+package programs
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// ScratchDir stands in an [Invocation]'s Argv for a private writable directory. Whoever runs the program replaces it,
+// wherever it occurs inside of an argument, by the directory's path.
+const ScratchDir = "{scratch}"
+
+// The bounds of what one command may be given.
+const (
+	maxArgs     = 256
+	maxArgBytes = 64 << 10
+)
+
+// A Program is one row of the table.
+type Program struct {
+	Name    string   // as a stage names it, such as "awk"
+	Summary string   // what it does, in a few words
+	Example []string // an argv after the name that is worth imitating
+	Notes   string   // what differs from what people expect; often empty
+
+	Bin     string // the executable behind it, such as "gawk"; empty for an applet
+	Package string // the Debian package that brings Bin
+	Mark    string // what the output of "Bin --version" holds when it is the implementation that the grammar describes
+
+	Scratch  bool // it needs a private writable directory, see ScratchDir and TempEnv
+	TempEnv  bool // it finds that directory only through the environment variable TMPDIR
+	Locale   bool // it needs locale data to count characters rather than bytes
+	Zoneinfo bool // it needs the time zone data
+
+	SuccessCodes []int // exit codes besides 0 that mean success
+
+	// Applet is the program itself where it is part of this module. It is meant to run in a jailed process of its
+	// own: neither its memory nor its time is bounded here. args are those of a canonical Argv, without the name.
+	Applet func(ctx context.Context, args []string, io IO) int
+
+	grammar grammar
+}
+
+// IO is what an applet reads and writes.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// An Invocation is a program with arguments that were accepted.
+type Invocation struct {
+	// Argv is canonical: the executable (or the applet's name), the options with their values attached, then "--"
+	// and the operands. It may hold ScratchDir.
+	Argv []string
+
+	// Timer is above zero for sleep: no process is needed, only a timer.
+	Timer time.Duration
+
+	stops  bool
+	byLine string // the option that asks for output line by line, if there is one
+	head   int    // where that option goes: after the name and what is injected
+}
+
+// LineBuffered returns the invocation changed so that the program writes every line as soon as it has it, where the
+// program can do that; otherwise it returns the invocation as it is. It costs speed: it is worth it where the reader
+// may stop early.
+func (inv Invocation) LineBuffered() Invocation {
+	if inv.byLine == "" || slices.Contains(inv.Argv, inv.byLine) {
+		return inv
+	}
+	inv.Argv = slices.Insert(slices.Clone(inv.Argv), inv.head, inv.byLine)
+	return inv
+}
+
+// All returns the table, sorted by name.
+func All() []Program { return slices.Clone(table) }
+
+// Find returns the program of that exact name.
+func Find(name string) (Program, bool) {
+	i, ok := slices.BinarySearchFunc(table, name, func(p Program, name string) int {
+		return strings.Compare(p.Name, name)
+	})
+	if !ok {
+		return Program{}, false
+	}
+	return table[i], true
+}
+
+// StopsEarly says whether the program, invoked like this, may stop reading before its input ends. It is a guess on
+// the side of no: it looks at options and at the words of a script.
+func (p Program) StopsEarly(inv Invocation) bool { return inv.stops }
+
+// Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
+// equal results. Parsing a canonical argv (without its first element) gives that argv again. The error is a
+// *stages.Error, DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
+func Parse(name string, args []string) (Invocation, error) {
+	p, ok := Find(name)
+	if !ok {
+		return Invocation{}, unknownCommand(name, args)
+	}
+	if err := withinBounds(p.Name, args); err != nil {
+		return Invocation{}, err
+	}
+	inv, err := p.parse(args)
+	if err != nil {
+		return Invocation{}, err
+	}
+	return inv, nil
+}
+
+func withinBounds(name string, args []string) *stages.Error {
+	size := 0
+	for i, arg := range args {
+		size += len(arg)
+		if strings.IndexByte(arg, 0) >= 0 {
+			return refuse(i, `write it as an escape that the program reads, such as \0, or drop it`,
+				"%s: argument %d contains a NUL byte", name, i+1)
+		}
+	}
+	switch {
+	case len(args) > maxArgs:
+		return refuse(maxArgs, "give data to the command as its input, not as arguments",
+			"%s: %d arguments, but at most %d are allowed", name, len(args), maxArgs)
+	case size > maxArgBytes:
+		return refuse(-1, "give data to the command as its input, not as arguments",
+			"%s: the arguments take %d bytes, but at most %d are allowed", name, size, maxArgBytes)
+	}
+	return nil
+}
+
+// parse reads args by p's grammar and writes them anew.
+func (p Program) parse(args []string) (Invocation, *stages.Error) {
+	g := &p.grammar
+	parsed, err := g.read(p.Name, args)
+	if err != nil {
+		return Invocation{}, err
+	}
+	first := p.Bin
+	if first == "" {
+		first = p.Name
+	}
+	if parsed.has("version") {
+		return Invocation{Argv: []string{first, "--version"}}, nil
+	}
+	inv := Invocation{byLine: g.byLine, head: 1 + len(g.inject)}
+	if g.arrange != nil {
+		if err := g.arrange(parsed, &inv); err != nil {
+			return Invocation{}, err
+		}
+	}
+	if inv.Argv == nil {
+		inv.Argv = g.argv(first, parsed)
+	}
+	if g.stops != nil {
+		inv.stops = g.stops(parsed)
+	}
+	return inv, nil
+}

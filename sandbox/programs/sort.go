@@ -1,0 +1,130 @@
+package programs
+
+import "github.com/mcsh-dev/mcsh/stages"
+
+const (
+	ordering  = `[bdfgiMhnRrV]*`
+	keyBegin  = `[1-9][0-9]{0,11}(\.[1-9][0-9]{0,11})?` + ordering
+	keyEnd    = `[1-9][0-9]{0,11}(\.[0-9]{1,12})?` + ordering
+	sortBytes = "use awk to turn the separator into a tab first, then sort with a tab"
+)
+
+var sort = Program{
+	Name: "sort", Summary: "sort lines",
+	Example: []string{"-t", ",", "-k2,2nr"},
+	Bin:     "sort", Package: "coreutils", Mark: coreutils, Scratch: true, Locale: true,
+	grammar: grammar{
+		inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
+		arrange: stdinOnly,
+		options: shared(
+			flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
+			flag('g', "general-numeric-sort"), flag('i', "ignore-nonprinting"), flag('M', "month-sort"),
+			flag('h', "human-numeric-sort"), flag('n', "numeric-sort"), flag('R', "random-sort"), flag('r', "reverse"),
+			flag('V', "version-sort"), flag('c', ""), flag('C', ""), flag('m', "merge"), flag('s', "stable"),
+			flag('u', "unique"), flag('z', "zero-terminated"),
+			value('k', "key", like(keyBegin+`(,`+keyEnd+`)?`, "write a key such as 2,2 or 2,2nr")),
+			value('t', "field-separator", sortSeparator),
+			value(0, "sort", oneOf("general-numeric", "human-numeric", "month", "numeric", "random", "version")),
+			optional(0, "check", oneOf("diagnose-first", "quiet", "silent")),
+			skip('S', "buffer-size", one), skip(0, "parallel", one), skip(0, "batch-size", one),
+			option{short: 'T', long: "temporary-directory", takes: one, fate: ignored, check: ownScratch},
+			deny('o', "output", one, writesFile, useStdout),
+			deny(0, "compress-program", one, runsProgram, useNothing),
+			deny(0, "files0-from", one, readsFile, useStdin),
+			deny(0, "random-source", one, readsFile, useNothing),
+			deny(0, "debug", nothing, "it would underline keys in the output", useNothing),
+		),
+	},
+}
+
+func sortSeparator(v string) *problem {
+	if v == `\0` {
+		return nil
+	}
+	return oneByte(sortBytes)(v)
+}
+
+// ownScratch accepts the one temporary directory that a canonical argv names.
+func ownScratch(v string) *problem {
+	if v == ScratchDir {
+		return nil
+	}
+	return &problem{"the sandbox gives sort a directory of its own", useNothing}
+}
+
+var uniq = Program{
+	Name: "uniq", Summary: "leave out or count repeated neighbouring lines",
+	Example: []string{"-c"}, Notes: "Sort first: only neighbouring lines are compared.",
+	Bin: "uniq", Package: "coreutils", Mark: coreutils, Locale: true,
+	grammar: grammar{
+		number: "skip-fields", arrange: stdinOnly,
+		options: shared(
+			flag('c', "count"), flag('d', "repeated"), flag('D', ""), flag('u', "unique"), flag('i', "ignore-case"),
+			value('f', "skip-fields", count), value('s', "skip-chars", count), value('w', "check-chars", count),
+			flag('z', "zero-terminated"),
+			optional(0, "all-repeated", oneOf("none", "prepend", "separate")),
+			optional(0, "group", oneOf("separate", "prepend", "append", "both")),
+		),
+	},
+}
+
+var shuf = Program{
+	Name: "shuf", Summary: "shuffle lines, or take a random sample of them",
+	Example: []string{"-n", "10"},
+	Bin:     "shuf", Package: "coreutils", Mark: coreutils, Locale: true,
+	grammar: grammar{
+		arrange: shufOperands,
+		options: shared(
+			flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
+			value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),
+			deny('o', "output", one, writesFile, useStdout),
+			deny(0, "random-source", one, readsFile, useNothing),
+		),
+	},
+}
+
+func shufOperands(p *parsed, inv *Invocation) *stages.Error {
+	if p.has("repeat") && !p.has("head-count") {
+		return refuse(-1, "add -n COUNT", "%s: -r without -n never ends", p.name)
+	}
+	if p.has("echo") {
+		return nil // the operands are the lines
+	}
+	return stdinOnly(p, inv)
+}
+
+var tsort = Program{
+	Name: "tsort", Summary: "order names topologically, from pairs \"before after\"",
+	Bin: "tsort", Package: "coreutils", Mark: coreutils, Locale: true,
+	grammar: grammar{arrange: stdinOnly, options: shared()},
+}
+
+var join = Program{
+	Name: "join", Summary: "join the lines of two sorted inputs on a field",
+	Notes: "Needs a second, named input, which is not available yet.",
+	Bin:   "join", Package: "coreutils", Mark: coreutils, Locale: true,
+	grammar: grammar{
+		arrange: twoInputs,
+		options: shared(
+			value('a', "", oneOf("1", "2")), value('v', "", oneOf("1", "2")), value('e', "", nil),
+			flag('i', "ignore-case"), value('j', "", number(1, maxCount)),
+			value('1', "", number(1, maxCount)), value('2', "", number(1, maxCount)),
+			value('o', "", like(`auto|(0|[12]\.[1-9][0-9]{0,11})([, \t](0|[12]\.[1-9][0-9]{0,11}))*`, "write a list such as 0,1.2,2.3, or auto")),
+			value('t', "", sortSeparator), flag('z', "zero-terminated"),
+			flag(0, "check-order"), flag(0, "nocheck-order"), flag(0, "header"),
+		),
+	},
+}
+
+var comm = Program{
+	Name: "comm", Summary: "compare two sorted inputs line by line",
+	Notes: "Needs a second, named input, which is not available yet.",
+	Bin:   "comm", Package: "coreutils", Mark: coreutils, Locale: true,
+	grammar: grammar{
+		arrange: twoInputs,
+		options: shared(
+			flag('1', ""), flag('2', ""), flag('3', ""), flag(0, "check-order"), flag(0, "nocheck-order"),
+			value(0, "output-delimiter", nil), flag(0, "total"), flag('z', "zero-terminated"),
+		),
+	},
+}

@@ -1,0 +1,98 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// defaultTimeout is that of a command that names none.
+const defaultTimeout = 30 * time.Second
+
+// A session is one worker that serves one run.
+type session struct {
+	pool   *Pool
+	client *wire.Client
+	slots  chan struct{} // holds one value for each chain that runs
+}
+
+func newSession(p *Pool, client *wire.Client) *session {
+	return &session{pool: p, client: client, slots: make(chan struct{}, wire.Slots)}
+}
+
+// Prepare implements [stages.Session].
+func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usage)) (stages.Filter, error) {
+	message := wire.Chain{Memory: Memory, Disk: Disk, Commands: make([]wire.Command, len(chain))}
+	stops := false // something later in the chain may stop early
+	for i := len(chain) - 1; i >= 0; i-- {
+		inv, err := s.pool.parse(chain[i])
+		if err != nil {
+			return nil, at(err, i, chain[i].Name)
+		}
+		if stops {
+			inv = inv.LineBuffered()
+		}
+		p, _ := programs.Find(chain[i].Name)
+		stops = stops || p.StopsEarly(inv)
+		message.Commands[i] = wire.Command{
+			Name: p.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: chain[i].Timeout,
+		}
+		if message.Commands[i].Timeout <= 0 {
+			message.Commands[i].Timeout = defaultTimeout
+		}
+	}
+	id, err := s.client.Prepare(message)
+	if err != nil {
+		return nil, unprepared(err, chain)
+	}
+	f := &filter{session: s, chain: message.Commands, id: id, used: used}
+	return f.run, nil
+}
+
+// unprepared explains why a chain did not reach the worker.
+func unprepared(err error, chain []stages.Command) error {
+	name := ""
+	if len(chain) > 0 {
+		name = chain[0].Name
+	}
+	if errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrTooMany) {
+		return at(stages.Errorf(stages.LimitExceeded, "give data to commands as their input, not as arguments",
+			"preparing neighbouring commands: %w", err), 0, name)
+	}
+	return at(lostError(err), 0, name)
+}
+
+// at says which command of the chain an error is about.
+func at(err error, i int, name string) error {
+	var e *stages.Error
+	if !errors.As(err, &e) {
+		e = stages.Errorf(stages.Internal, "", "%w", err)
+	}
+	copied := *e
+	copied.Place, copied.Label = stages.Place(strconv.Itoa(i+1)), "command "+name
+	return &copied
+}
+
+// Close implements [stages.Session].
+func (s *session) Close() error {
+	err := s.client.Close()
+	s.pool.release(s)
+	return err
+}
+
+// slot waits until the worker has room for one more chain.
+func (s *session) slot(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-s.client.Done():
+		return lostError(s.client.Err())
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+}

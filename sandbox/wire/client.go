@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A Client is the gateway's end of a connection.
+type Client struct {
+	conn  *conn
+	hello Hello
+	ready chan struct{} // closed when hello has come
+	ended sync.WaitGroup
+
+	mu     sync.Mutex
+	chains map[string]uint32 // by what was sent
+	runs   uint32
+	pings  map[uint64]chan struct{}
+	nonce  uint64
+}
+
+// Dial waits for the worker's hello on rwc, which is the Client's from then on, also when there is an error. Closing
+// rwc must make its Read and Write return.
+func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
+	c := &Client{conn: newConn(rwc, gateway), ready: make(chan struct{}), pings: map[uint64]chan struct{}{}}
+	c.chains = map[string]uint32{}
+	c.ended.Go(func() { c.conn.fail(lost(c.conn.read(c.handle))) })
+	c.ended.Go(func() { c.conn.fail(lost(c.conn.out.run(rwc))) })
+	select {
+	case <-c.ready:
+		return c, nil
+	case <-c.conn.done:
+	case <-ctx.Done():
+		c.conn.fail(fmt.Errorf("waiting for the worker's hello: %w", context.Cause(ctx)))
+	}
+	c.ended.Wait()
+	return nil, c.Err()
+}
+
+// lost wraps what ended a connection. A worker that ends its stream is as lost as any other.
+func lost(err error) error {
+	if errors.Is(err, ErrLost) {
+		return err
+	}
+	if err == io.EOF {
+		return fmt.Errorf("%w: it has exited", ErrLost)
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// Hello returns what the worker said of itself.
+func (c *Client) Hello() Hello { return c.hello }
+
+// Done is closed when the connection has failed or was closed.
+func (c *Client) Done() <-chan struct{} { return c.conn.done }
+
+// Err returns why Done is closed.
+func (c *Client) Err() error {
+	c.conn.mu.Lock()
+	defer c.conn.mu.Unlock()
+	return c.conn.err
+}
+
+// Close ends the connection and everything that runs on it, and returns when that is done. It may be called again.
+func (c *Client) Close() error {
+	c.conn.fail(fmt.Errorf("%w: it was closed", ErrLost))
+	c.ended.Wait()
+	return nil
+}
+
+// Prepare sends a chain and returns its id; equal chains have one. [ErrTooLarge] and [ErrTooMany] say that it cannot be
+// sent.
+func (c *Client) Prepare(chain Chain) (uint32, error) {
+	payload, err := encode(chain)
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id, ok := c.chains[string(payload)]; ok {
+		return id, nil
+	}
+	if len(c.chains) == MaxChains {
+		return 0, ErrTooMany
+	}
+	id := uint32(len(c.chains) + 1)
+	c.chains[string(payload)] = id
+	return id, c.conn.message(kindPrepare, id, payload)
+}
+
+// Run starts a run of a prepared chain. The caller reads the stream to its end, or cancels it, and then asks for its
+// Outcome; no more than Slots may be under way.
+func (c *Client) Run(chain uint32) (*Stream, error) {
+	// The lock keeps ids in order on the way.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs++
+	s, err := c.conn.open(c.runs)
+	if err != nil {
+		return nil, err
+	}
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], chain)
+	return s, c.conn.message(kindRun, c.runs, b[:])
+}
+
+// Ping asks the worker for a sign of life.
+func (c *Client) Ping(ctx context.Context) error {
+	answered := make(chan struct{})
+	c.mu.Lock()
+	c.nonce++
+	nonce := c.nonce
+	c.pings[nonce] = answered
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.pings, nonce)
+	}()
+	if err := c.conn.message(kindPing, 0, binary.BigEndian.AppendUint64(nil, nonce)); err != nil {
+		return err
+	}
+	select {
+	case <-answered:
+		return nil
+	case <-c.conn.done:
+		return c.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// End says that the input has ended.
+func (s *Stream) End() error { return s.conn.message(kindEnd, s.id, nil) }
+
+// Cancel kills the run. What it still sends is dropped; its outcome still comes.
+func (s *Stream) Cancel() error {
+	s.stopReading()
+	s.hush()
+	return s.conn.message(kindCancel, s.id, nil)
+}
+
+// Outcome waits until the run has ended. Output that was not read by then is dropped.
+func (s *Stream) Outcome() (Outcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.outcome == nil && s.err == nil {
+		s.arrived.Wait()
+	}
+	if s.outcome != nil {
+		return *s.outcome, nil
+	}
+	return Outcome{}, s.err
+}
+
+// Fail gives the worker up: the connection ends, and every run on it.
+func (c *Client) Fail(err error) { c.conn.fail(lost(err)) }
+
+func (c *Client) handle(h header, payload []byte) error {
+	select {
+	case <-c.ready:
+	default:
+		if h.kind != kindHello {
+			return protocolError("%s frame before hello", kinds[h.kind].name)
+		}
+		return c.greet(payload)
+	}
+	if h.kind == kindHello {
+		return protocolError("second hello")
+	}
+	if h.kind == kindPong {
+		return c.pong(binary.BigEndian.Uint64(payload))
+	}
+	s, _ := c.conn.find(h.id)
+	if s == nil {
+		return protocolError("%s frame for run %d, which is not under way", kinds[h.kind].name, h.id)
+	}
+	return c.streamFrame(s, h, payload)
+}
+
+func (c *Client) greet(payload []byte) error {
+	if err := decode(kindHello, payload, &c.hello); err != nil {
+		return err
+	}
+	if c.hello.Version != version {
+		return protocolError("the worker speaks version %d, this end %d: they must be of the same release",
+			c.hello.Version, version)
+	}
+	close(c.ready)
+	return nil
+}
+
+func (c *Client) pong(nonce uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answered, ok := c.pings[nonce]; ok {
+		close(answered)
+		delete(c.pings, nonce)
+	}
+	return nil
+}
+
+func (c *Client) streamFrame(s *Stream, h header, payload []byte) error {
+	switch h.kind {
+	case kindData:
+		return s.receive(payload)
+	case kindCredit:
+		return s.earn(binary.BigEndian.Uint32(payload))
+	case kindDeaf:
+		s.hush()
+		return nil
+	}
+	var o Outcome
+	if err := decode(kindOutcome, payload, &o); err != nil {
+		return err
+	}
+	c.conn.forget(h.id)
+	s.settle(&o)
+	return nil
+}

@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Errors of a connection.
+var (
+	ErrLost      = errors.New("the connection to the sandbox worker is lost")
+	ErrDeaf      = errors.New("the reader has stopped reading")
+	ErrCancelled = errors.New("the run was cancelled")
+	ErrTooMany   = fmt.Errorf("more than %d different chains in one run", MaxChains)
+	ErrTooLarge  = fmt.Errorf("more than the %d bytes that one message may have", MaxMessage)
+)
+
+// A conn is what both ends have in common: the streams, the outbox and the loop that reads frames.
+type conn struct {
+	rwc    io.ReadWriteCloser
+	self   side
+	out    *outbox
+	done   chan struct{} // closed when the connection has failed or was closed
+	closed sync.Once
+
+	mu      sync.Mutex
+	streams map[uint32]*Stream
+	lastID  uint32 // of the runs so far
+	err     error  // why done is closed
+}
+
+func newConn(rwc io.ReadWriteCloser, self side) *conn {
+	return &conn{rwc: rwc, self: self, out: newOutbox(), done: make(chan struct{}), streams: map[uint32]*Stream{}}
+}
+
+// handle takes one frame that is not data or credit. payload is valid until it returns.
+type handle func(h header, payload []byte) error
+
+// read reads frames until one is wrong or the stream ends; io.EOF is a clean end.
+func (c *conn) read(handle handle) error {
+	r := bufio.NewReaderSize(c.rwc, 2*MaxData)
+	buf := make([]byte, MaxData)
+	peer := (gateway | worker) &^ c.self
+	for {
+		h, err := readHeader(r, peer)
+		if err != nil {
+			return err
+		}
+		if int(h.length) > len(buf) {
+			buf = make([]byte, h.length) // at most MaxMessage, see readHeader
+		}
+		payload := buf[:h.length]
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return fmt.Errorf("reading a %s frame: %w", kinds[h.kind].name, noEOF(err))
+		}
+		if err := handle(h, payload); err != nil {
+			return err
+		}
+	}
+}
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// fail ends the connection and every stream with err, once.
+func (c *conn) fail(err error) {
+	c.closed.Do(func() {
+		c.mu.Lock()
+		c.err = err
+		streams := make([]*Stream, 0, len(c.streams))
+		for _, s := range c.streams {
+			streams = append(streams, s)
+		}
+		c.mu.Unlock()
+		c.out.stop(err)
+		close(c.done)
+		for _, s := range streams {
+			s.fail(err)
+		}
+		_ = c.rwc.Close() // the error that led here is the one that counts
+	})
+}
+
+// open registers the stream of a new run.
+func (c *conn) open(id uint32) (*Stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, c.err
+	}
+	if id <= c.lastID {
+		return nil, protocolError("run %d after run %d", id, c.lastID)
+	}
+	if len(c.streams) >= Slots {
+		return nil, protocolError("more than %d runs at a time", Slots)
+	}
+	c.lastID = id
+	s := newStream(c, id)
+	c.streams[id] = s
+	return s, nil
+}
+
+// find returns the stream of a run, nil if there is none; past says that there was one.
+func (c *conn) find(id uint32) (s *Stream, past bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams[id], id != 0 && id <= c.lastID
+}
+
+func (c *conn) forget(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.streams, id)
+}
+
+func (c *conn) data(id uint32, p []byte) error { return c.out.data(id, p) }
+
+func (c *conn) message(k kind, id uint32, payload []byte) error {
+	err := c.out.message(k, id, payload)
+	if wrong := (*ProtocolError)(nil); errors.As(err, &wrong) {
+		c.fail(err)
+	}
+	return err
+}

@@ -1,0 +1,41 @@
+// Package wire is the protocol between the gateway and one sandbox worker: many chains of commands at a time over one
+// pair of byte streams. It knows frames, credit and messages; it starts no process and knows no program.
+//
+// # Frames
+//
+// A frame is a header of nine bytes and a payload:
+//
+//	kind   1 byte
+//	id     4 bytes, big endian: the run, the prepared chain or 0
+//	length 4 bytes, big endian: bytes of payload
+//
+// Every kind has one direction and bounds of length; [kinds] is the table. A frame of an unknown kind, in the wrong
+// direction, with a length out of bounds or at the wrong time ends the connection: both ends are the same release, so
+// that anything else is a fault or an attack. Nothing is allocated before the length has been checked.
+//
+//	worker → gateway                          gateway → worker
+//	hello    JSON, once, first                prepare  JSON of a chain, under a new id
+//	data     output of a run                  run      starts a run; the payload is the id of its chain
+//	credit   4 bytes: more input is welcome   data     input of a run
+//	deaf     no more input is wanted          end      the input has ended
+//	outcome  JSON, the last frame of a run    credit   4 bytes: more output is welcome
+//	pong     the payload of the ping          cancel   kill the run
+//	                                          ping     8 bytes
+//
+// # Flow
+//
+// Each direction of a run begins with a credit of [Window] bytes. Whoever sends data spends credit; whoever reads what
+// has arrived gives it back, in steps of a quarter of the window. So the reading loop of either end never waits for a
+// slow reader, one slow run never stops another, and the memory of a run is bounded by its window. Data beyond the
+// credit ends the connection.
+//
+// # Life of a run
+//
+// The gateway chooses ids, each larger than the last. A run ends with its outcome and in no other way: after cancel
+// too the worker answers with an outcome, when all of its processes are dead. Frames for a run that were on their way
+// when the outcome was sent are dropped by the worker; after the outcome the worker sends nothing for it. The worker
+// runs at most [Slots] at a time; one more ends the connection, so the gateway queues.
+//
+// When the gateway's stream ends the worker kills everything and exits. When the worker's stream ends every run fails
+// with [ErrLost].
+package wire

@@ -1,0 +1,159 @@
+package wire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"sync"
+)
+
+// A Runner runs one chain for one stream: it reads the input from in, writes the output to out and returns how it
+// went. When ctx is done everything it started must be dead before it returns.
+type Runner func(ctx context.Context, s *Stream, chain Chain) Outcome
+
+// A server is the worker's end of a connection.
+type server struct {
+	conn    *conn
+	run     Runner
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	chains  map[uint32]Chain
+	cancels map[uint32]context.CancelCauseFunc
+}
+
+// Serve says hello on rwc and runs what the gateway asks for, until its stream ends, which is no error. It returns
+// when all runs have ended.
+func Serve(ctx context.Context, rwc io.ReadWriteCloser, hello Hello, run Runner) error {
+	s := &server{
+		conn: newConn(rwc, worker), run: run,
+		chains: map[uint32]Chain{}, cancels: map[uint32]context.CancelCauseFunc{},
+	}
+	hello.Version = version
+	payload, err := encode(hello)
+	if err != nil {
+		return err
+	}
+	if err := s.conn.message(kindHello, 0, payload); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var writing sync.WaitGroup
+	writing.Go(func() { s.conn.fail(s.conn.out.run(rwc)) })
+	stop := context.AfterFunc(ctx, func() { s.conn.fail(context.Cause(ctx)) })
+	defer stop()
+
+	err = s.conn.read(func(h header, payload []byte) error { return s.handle(ctx, h, payload) })
+	s.conn.fail(err)
+	cancel(ErrLost)
+	s.running.Wait()
+	writing.Wait()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (s *server) handle(ctx context.Context, h header, payload []byte) error {
+	switch h.kind {
+	case kindPing:
+		return s.conn.message(kindPong, 0, payload)
+	case kindPrepare:
+		return s.prepare(h.id, payload)
+	case kindRun:
+		return s.start(ctx, h.id, binary.BigEndian.Uint32(payload))
+	}
+	stream, past := s.conn.find(h.id)
+	if stream == nil {
+		if past {
+			return nil // it was on its way when the outcome was sent
+		}
+		return protocolError("%s frame for run %d, which was never started", kinds[h.kind].name, h.id)
+	}
+	switch h.kind {
+	case kindData:
+		return stream.receive(payload)
+	case kindCredit:
+		return stream.earn(binary.BigEndian.Uint32(payload))
+	case kindEnd:
+		return stream.end()
+	}
+	s.cancel(h.id)
+	return nil
+}
+
+func (s *server) prepare(id uint32, payload []byte) error {
+	var chain Chain
+	if err := decode(kindPrepare, payload, &chain); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, again := s.chains[id]; again || len(s.chains) == MaxChains {
+		return protocolError("prepare frame %d: the id is in use, or %d are", id, MaxChains)
+	}
+	s.chains[id] = chain
+	return nil
+}
+
+func (s *server) start(ctx context.Context, id, chainID uint32) error {
+	s.mu.Lock()
+	chain, ok := s.chains[chainID]
+	s.mu.Unlock()
+	if !ok {
+		return protocolError("run of chain %d, which was not prepared", chainID)
+	}
+	stream, err := s.conn.open(id)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.cancels[id] = cancel
+	s.mu.Unlock()
+	s.running.Go(func() {
+		outcome := s.run(ctx, stream, chain)
+		cancel(nil)
+		s.finish(id, outcome)
+	})
+	return nil
+}
+
+func (s *server) cancel(id uint32) {
+	s.mu.Lock()
+	cancel := s.cancels[id]
+	s.mu.Unlock()
+	if stream, _ := s.conn.find(id); stream != nil {
+		stream.fail(ErrCancelled)
+	}
+	if cancel != nil {
+		cancel(ErrCancelled)
+	}
+}
+
+// finish frees the slot before the outcome leaves: the gateway starts the next run when it has read it.
+func (s *server) finish(id uint32, o Outcome) {
+	s.mu.Lock()
+	delete(s.cancels, id)
+	s.mu.Unlock()
+	s.conn.forget(id)
+	payload, err := encode(o)
+	if err != nil { // it is bounded far below MaxMessage
+		s.conn.fail(err)
+		return
+	}
+	_ = s.conn.message(kindOutcome, id, payload) // a lost connection has told Serve already
+}
+
+// StopReading tells the gateway that no more input is wanted. It may be called again.
+func (s *Stream) StopReading() error {
+	if !s.stopReading() {
+		return nil
+	}
+	return s.conn.message(kindDeaf, s.id, nil)
+}
+
+// Abort ends both directions of the run on this side: its processes are being killed, and nobody waits for its output.
+func (s *Stream) Abort() { s.fail(ErrCancelled) }

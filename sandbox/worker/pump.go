@@ -1,0 +1,78 @@
+//go:build linux
+
+package worker
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	pumpBuffer = 64 << 10
+	sampleSize = 4 << 10
+)
+
+// buffers are shared by all pumps of the worker.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) get() *[]byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return p
+	}
+	p := make([]byte, pumpBuffer)
+	return &p
+}
+
+// A pump carries data from one command to the next, counting it. There is one before the first command, one between
+// neighbours and one behind the last.
+type pump struct {
+	src   io.Reader
+	dst   io.Writer
+	close [2]func() // end src and dst; each may be called more than once, and while the pump uses them
+
+	taken   atomic.Int64  // bytes that the command before has written
+	given   atomic.Int64  // bytes that the command behind has been given
+	moves   atomic.Uint64 // odd while a write is under way
+	ended   atomic.Bool   // src has ended by itself
+	refused atomic.Bool   // dst did not want more
+	done    chan struct{}
+
+	sample []byte // the beginning of the data; to be read after done
+}
+
+func (p *pump) run(b *buffers) {
+	defer close(p.done)
+	buf := b.get()
+	defer b.pool.Put(buf)
+	for {
+		n, err := p.src.Read(*buf)
+		if n > 0 && !p.move((*buf)[:n]) {
+			p.refused.Store(true)
+			break
+		}
+		if err != nil {
+			p.ended.Store(err == io.EOF)
+			break
+		}
+	}
+	p.stop()
+}
+
+func (p *pump) move(data []byte) bool {
+	p.taken.Add(int64(len(data)))
+	if room := sampleSize - len(p.sample); room > 0 {
+		p.sample = append(p.sample, data[:min(room, len(data))]...)
+	}
+	p.moves.Add(1)
+	n, err := p.dst.Write(data)
+	p.moves.Add(1)
+	p.given.Add(int64(n))
+	return err == nil
+}
+
+// stop closes both ends: the command before gets SIGPIPE when it writes on, the command behind sees the end.
+func (p *pump) stop() {
+	p.close[0]()
+	p.close[1]()
+}

@@ -1,0 +1,76 @@
+//go:build linux
+
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// A worker runs chains.
+type worker struct {
+	prefix  []string
+	support jail.Support
+	tools   map[string]*tool
+	found   []wire.Found
+	scratch *scratch
+	buffers buffers
+	pid     int
+}
+
+func newWorker(o Options, s *scratch) *worker {
+	w := &worker{prefix: o.Prefix, support: jail.Supported(), scratch: s, pid: os.Getpid()}
+	w.tools, w.found = locate(o.Extra, w.support)
+	return w
+}
+
+// hello says what this worker is. It claims what it has tried: Harden has installed a filter.
+func (w *worker) hello() wire.Hello {
+	h := wire.Hello{
+		Profile: wire.Dynamic, Landlock: w.support.Landlock, Seccomp: w.support.Seccomp, NoNewPrivs: true,
+		UID: os.Getuid(), Programs: w.found,
+	}
+	if h.Landlock == 0 {
+		h.Profile = wire.Pure
+	}
+	return h
+}
+
+// run is the [wire.Runner].
+func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire.Outcome {
+	r := &run{worker: w, stream: s, chain: chain, exits: make(chan *process, len(chain.Commands))}
+	if failure := r.start(); failure != nil {
+		r.fail(failure)
+	}
+	r.wait(ctx)
+	return r.finish()
+}
+
+// newProcess readies command i of a chain.
+func (w *worker) newProcess(i int, chain wire.Chain) (*process, error) {
+	c := chain.Commands[i]
+	p := &process{index: i, release: make(chan struct{})}
+	if c.Timer > 0 {
+		return p, nil
+	}
+	t, ok := w.tools[c.Name]
+	if !ok {
+		return p, fmt.Errorf("%q is not a program of this worker", c.Name)
+	}
+	p.tool = t
+	if len(c.Argv) == 0 {
+		return p, fmt.Errorf("%s: the arguments lack the name", c.Name)
+	}
+	if t.Scratch {
+		dir, err := w.scratch.make()
+		if err != nil {
+			return p, err
+		}
+		p.scratch = dir
+	}
+	return p, w.command(p, c, chain)
+}

@@ -1,0 +1,62 @@
+// Package demo is an MCP server over a small shop that is made up, the same for everyone with the same seed: orders and
+// customers to query, pages to turn, tools that are slow or fail, a picture, and notes to write. It is for first steps
+// and for tests, and keeps everything in memory.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/servers/tool"
+)
+
+// Options are the settings of the server. The zero value answers at once.
+type Options struct {
+	Latency time.Duration `json:"latency"` // every call takes at least this long; at most a minute
+	Seed    int64         `json:"seed"`    // of the data and of the failures
+}
+
+const longestWait = time.Minute
+
+const instructions = `A made-up shop: 200 orders of 40 customers, the same at every start. ` +
+	`list_orders and get_customer are the data; get_page, slow, flaky and picture show how a gateway deals with such tools; ` +
+	`add_note writes to a list in memory.`
+
+// New makes the server. Servers share nothing.
+func New(o Options) (*mcp.Server, error) {
+	if o.Latency < 0 || o.Latency > longestWait {
+		return nil, fmt.Errorf("option latency is %v, want 0 to %v", o.Latency, longestWait)
+	}
+	seed := uint64(o.Seed)
+	s := &server{
+		shop:   newShop(rand.New(rand.NewPCG(seed, 1))),
+		seed:   seed,
+		chance: rand.New(rand.NewPCG(seed, 2)),
+	}
+	tools := append(s.shop.tools(), s.slow(), s.flaky(), s.picture(), s.notes.add(), s.notes.list())
+	if o.Latency > 0 {
+		for i := range tools {
+			tools[i].Call = tools[i].Call.After(func(ctx context.Context) error { return wait(ctx, o.Latency) })
+		}
+	}
+	return tool.Open(tool.Server{Name: "demo", Title: "A made-up shop", Instructions: instructions, Tools: tools})
+}
+
+// looking is what all tools do that do not write.
+var looking = tool.Effects{ReadOnly: true, Idempotent: true}
+
+// wait waits for d or for ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

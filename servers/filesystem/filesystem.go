@@ -1,0 +1,58 @@
+// Package filesystem is an MCP server over the files of one directory: it reads text files and lists directories. The
+// workspace package keeps callers inside of the directory; this package only turns what it says into results.
+package filesystem
+
+import (
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/servers/tool"
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+// Options are the settings of the server. The zero value serves the current directory.
+type Options struct {
+	Root     string `json:"root"`      // the directory; empty: the current one
+	MaxBytes int64  `json:"max_bytes"` // the most text of one read_text_file; 0: 64 MiB
+}
+
+const defaultMaxBytes = 64 << 20
+
+const instructions = `Files below one directory. Paths are relative to it ("." is the directory itself). ` +
+	`Listings leave out .git, node_modules, target, __pycache__ and what the root's .gitignore names; ` +
+	`entries and tree nodes have a "path" that the other tools take.`
+
+// New makes the server. The directory stays open as long as the server is in use.
+func New(o Options) (*mcp.Server, error) {
+	switch {
+	case o.MaxBytes < 0:
+		return nil, fmt.Errorf("option max_bytes is %d, want a positive number", o.MaxBytes)
+	case o.MaxBytes == 0:
+		o.MaxBytes = defaultMaxBytes
+	}
+	dir, err := workspace.Open(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir, maxBytes: o.MaxBytes}
+	srv, err := tool.Open(tool.Server{
+		Name:         "filesystem",
+		Title:        "Files of one directory",
+		Instructions: instructions,
+		Tools:        []tool.Tool{s.readTextFile(), s.listDirectory(), s.directoryTree()},
+	})
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return srv, nil
+}
+
+type server struct {
+	dir      *workspace.Dir
+	maxBytes int64
+}
+
+// reading is what all tools here do.
+var reading = tool.Effects{ReadOnly: true, Idempotent: true}

@@ -1,0 +1,107 @@
+package filesystem
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/servers/tool"
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+const listInput = `{
+  "type": "object",
+  "properties": {
+    "path": {"type": "string", "description": "The directory, relative to the root; \".\" is the root."}
+  },
+  "required": ["path"],
+  "additionalProperties": false
+}`
+
+const listOutput = `{
+  "type": "object",
+  "properties": {
+    "entries": {
+      "type": "array",
+      "items": {
+        "type": "object",
+        "properties": {
+          "name": {"type": "string"},
+          "path": {"type": "string", "description": "Relative to the root."},
+          "type": {"enum": ["file", "directory", "link", "other"]},
+          "size": {"type": "integer", "description": "Bytes; of files only."},
+          "modified": {"type": "string", "format": "date-time"}
+        },
+        "required": ["name", "path", "type", "modified"],
+        "additionalProperties": false
+      }
+    }
+  },
+  "required": ["entries"],
+  "additionalProperties": false
+}`
+
+type listArgs struct {
+	Path string `json:"path"`
+}
+
+type listing struct {
+	Entries []listed `json:"entries"`
+}
+
+type listed struct {
+	Name     string         `json:"name"`
+	Path     string         `json:"path"`
+	Type     workspace.Type `json:"type"`
+	Size     *int64         `json:"size,omitempty"`
+	Modified string         `json:"modified"`
+}
+
+// labels are the types as the text lines show them.
+var labels = map[workspace.Type]string{
+	workspace.File:      "[FILE] ",
+	workspace.Directory: "[DIR] ",
+	workspace.Link:      "[LINK] ",
+	workspace.Other:     "[OTHER] ",
+}
+
+func (s *server) listDirectory() tool.Tool {
+	return tool.Tool{
+		Name: "list_directory",
+		Description: "Lists one directory, sorted by name: entries with name, path, type, size and modified. " +
+			"As text, one line each: [FILE] name, [DIR] name, [LINK] name, [OTHER] name.",
+		Input:   listInput,
+		Output:  listOutput,
+		Effects: reading,
+		Call:    tool.New(s.list),
+	}
+}
+
+func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, error) {
+	infos, err := s.dir.ReadDir(ctx, a.Path)
+	if err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	out := listing{Entries: make([]listed, 0, len(infos))}
+	for _, i := range infos {
+		e := listed{Name: i.Name, Path: i.Path, Type: i.Type, Modified: i.Modified.UTC().Format(time.RFC3339)}
+		if i.Type == workspace.File {
+			e.Size = &i.Size
+		}
+		out.Entries = append(out.Entries, e)
+		text.WriteString(labels[i.Type] + lineName.Replace(i.Name) + "\n")
+	}
+	data, err := tool.Encode(out)
+	if err != nil {
+		return nil, err
+	}
+	res := textResult([]byte(text.String()))
+	res.StructuredContent = data
+	return res, nil
+}
+
+// lineName keeps a name on its line.
+var lineName = strings.NewReplacer("\n", `\n`, "\r", `\r`)

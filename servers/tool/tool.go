@@ -1,0 +1,217 @@
+// Package tool is what the MCP servers of the binary are made of: a tool with its schemas, effects and a function, and
+// a server of such tools that checks arguments, bounds concurrency, survives a panic and reports failures as results
+// that an agent can read. It knows nothing of what the tools do.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/servers/strictjson"
+)
+
+// maxCalls is how many calls one server runs at once; further calls wait. It is the most that a for_each asks for, and
+// it bounds what results hold in memory.
+const maxCalls = 64
+
+// A Tool is one tool of a server.
+type Tool struct {
+	Name        string
+	Description string
+	Input       string  // JSON Schema of the arguments, an object schema; published as it is
+	Output      string  // JSON Schema of the structured result, or empty
+	Effects     Effects // what a call may do
+	Call        Func
+}
+
+// Effects are published as the tool's annotations.
+type Effects struct {
+	ReadOnly    bool
+	Destructive bool // may overwrite or remove; for tools that are not read-only
+	Idempotent  bool // a second call with equal arguments changes nothing more
+	OpenWorld   bool // reaches beyond this machine
+}
+
+// A Func runs a tool. The result must be new for every call. An error becomes a result that says so (see Error).
+type Func struct {
+	names []string // of the arguments
+	call  func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error)
+}
+
+// New makes a Func of a function that takes its arguments as a struct, whose json tags must name the properties of
+// the tool's input schema. That required arguments are present has been checked before.
+func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func {
+	var zero A
+	return Func{
+		names: strictjson.Names(zero),
+		call: func(ctx context.Context, raw json.RawMessage) (*mcp.CallToolResult, error) {
+			var args A
+			if err := strictjson.Decode("argument", raw, &args); err != nil {
+				return nil, &Error{Kind: InvalidArgument, Msg: err.Error()}
+			}
+			return call(ctx, args)
+		},
+	}
+}
+
+// After returns a Func that runs first before every call of f, and f only if it succeeds.
+func (f Func) After(first func(context.Context) error) Func {
+	call := f.call
+	f.call = func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+		if err := first(ctx); err != nil {
+			return nil, err
+		}
+		return call(ctx, args)
+	}
+	return f
+}
+
+// A Server describes an MCP server.
+type Server struct {
+	Name         string // what it calls itself to clients
+	Title        string // a few words for people
+	Instructions string // for agents: what the tools are for, in a sentence or two
+	Tools        []Tool
+}
+
+// Open makes the server. It fails only if a tool is not well described.
+func Open(s Server) (*mcp.Server, error) {
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: s.Name, Title: s.Title, Version: version()},
+		&mcp.ServerOptions{
+			Instructions: s.Instructions,
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		})
+	slots := make(chan struct{}, maxCalls)
+	for _, t := range s.Tools {
+		required, err := check(t)
+		if err != nil {
+			return nil, fmt.Errorf("tool %q: %w", t.Name, err)
+		}
+		server.AddTool(describe(t), handler(t, required, slots))
+	}
+	server.AddReceivingMiddleware(onlyTools)
+	return server, nil
+}
+
+// describe returns the tool as clients see it.
+func describe(t Tool) *mcp.Tool {
+	d := &mcp.Tool{
+		Name:        t.Name,
+		Description: t.Description,
+		InputSchema: json.RawMessage(t.Input),
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:   t.Effects.ReadOnly,
+			IdempotentHint: t.Effects.Idempotent,
+			OpenWorldHint:  &t.Effects.OpenWorld,
+		},
+	}
+	if !t.Effects.ReadOnly {
+		d.Annotations.DestructiveHint = &t.Effects.Destructive
+	}
+	if t.Output != "" {
+		d.OutputSchema = json.RawMessage(t.Output)
+	}
+	return d
+}
+
+// check compares a tool's input schema with the arguments that its function knows and returns the required ones.
+func check(t Tool) (required []string, err error) {
+	var schema struct {
+		Type       string                     `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	if err := json.Unmarshal([]byte(t.Input), &schema); err != nil {
+		return nil, fmt.Errorf("reading the input schema: %w", err)
+	}
+	if schema.Type != "object" {
+		return nil, fmt.Errorf("the input schema is of type %q, want object", schema.Type)
+	}
+	for _, name := range t.Call.names {
+		if schema.Properties[name] == nil {
+			return nil, fmt.Errorf("argument %q is not in the input schema", name)
+		}
+	}
+	for name := range schema.Properties {
+		if !slices.Contains(t.Call.names, name) {
+			return nil, fmt.Errorf("property %q of the input schema is not an argument", name)
+		}
+	}
+	return schema.Required, nil
+}
+
+// handler wraps a tool's function: slots bound the calls that run at once, required arguments are there, a panic ends
+// the call and not the process, and errors become results.
+func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, err error) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-ctx.Done():
+			return failure(ctx.Err()), nil
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				res, err = failure(&Error{Kind: Internal, Msg: fmt.Sprintf("the tool %s broke: %v", t.Name, p)}), nil
+			}
+		}()
+		if err := present(required, req.Params.Arguments); err != nil {
+			return failure(err), nil
+		}
+		res, err = t.Call.call(ctx, req.Params.Arguments)
+		if err != nil {
+			return failure(err), nil
+		}
+		return res, nil
+	}
+}
+
+// present checks that args has all required members.
+func present(required []string, args json.RawMessage) error {
+	members, err := strictjson.Members("argument", args)
+	if err != nil {
+		return &Error{Kind: InvalidArgument, Msg: err.Error()}
+	}
+	for _, name := range required {
+		if !slices.ContainsFunc(members, func(m strictjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
+			return &Error{Kind: InvalidArgument, Msg: fmt.Sprintf("argument %q is missing", name)}
+		}
+	}
+	return nil
+}
+
+// onlyTools answers requests for what the server does not declare as the specification wants it, where the SDK would
+// send empty lists.
+func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		for _, prefix := range []string{"prompts/", "resources/", "completion/"} {
+			if strings.HasPrefix(method, prefix) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: " + method}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// version is the version of this module as the build recorded it.
+func version() string {
+	const module = "github.com/mcsh-dev/mcsh"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == module {
+			return m.Version
+		}
+	}
+	return "(unknown)"
+}

@@ -1,0 +1,51 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// statusHints says what to do about an answer, by its status.
+var statusHints = map[int]string{
+	http.StatusUnauthorized:      `the server wants sign-in: set "headers": {"Authorization": "Bearer ${TOKEN}"} for it`,
+	http.StatusForbidden:         "check the token's rights; a server on this machine may accept one host name only, localhost or 127.0.0.1",
+	http.StatusNotFound:          "check the path of url: most servers answer at /mcp",
+	http.StatusMethodNotAllowed:  `check the path of url, or set "type": "sse" if this is a server of the older SSE transport`,
+	http.StatusBadRequest:        `check the path of url, or set "type": "sse" if this is a server of the older SSE transport`,
+	http.StatusTooManyRequests:   "wait, or lower concurrency for this server",
+	http.StatusProxyAuthRequired: "check the proxy's user and password",
+}
+
+// explain puts a failure of HTTP into words.
+func (t *httpTransport) explain(err error) (msg, hint string) {
+	host := t.trip.target.Host
+	var status *statusError
+	var dns *net.DNSError
+	switch text := err.Error(); {
+	case errors.As(err, &status):
+		hint = statusHints[status.status]
+		if hint == "" && status.status >= 500 {
+			hint = "the server or a proxy before it has trouble: see its logs, or try again later"
+		}
+		return status.Error(), hint + at(t.where)
+	case errors.As(err, &dns):
+		return fmt.Sprintf("there is no host named %q", dns.Name), "check the host of url" + at(t.where)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens on " + host, "start the server, or check the host and port of url" + at(t.where)
+	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
+		return host + " speaks http, not https", "write url with http://" + at(t.where)
+	case strings.Contains(text, "malformed HTTP response"):
+		return host + " does not answer with HTTP", "check the port, or write url with https://" + at(t.where)
+	case strings.Contains(text, "x509: "):
+		_, cert, _ := strings.Cut(text, "x509: ")
+		return "the certificate of " + host + " is not accepted: " + shorten(cert, 300), "check the host name and the certificate" + at(t.where)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer from " + place(t.trip.target), "see whether the server runs and the address is right" + at(t.where)
+	}
+	return "", "see whether the server runs and the address is right" + at(t.where)
+}

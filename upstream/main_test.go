@@ -1,0 +1,12 @@
+package upstream_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m, map[string]func(){"echo": func() { echoServer().ServeStdio() }}) }
+
+func contains(s, part string) bool { return strings.Contains(s, part) }

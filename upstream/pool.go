@@ -1,0 +1,295 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Options are the settings of a [Pool]. The zero value of a field means its default.
+type Options struct {
+	Sources []Source // read by Load
+
+	ClientName, ClientVersion string // how we introduce ourselves: "mcsh", "dev"
+
+	ReadOnly bool // only tools that are annotated or declared read-only may be called
+
+	CallTimeout  time.Duration // of one call: 60 s
+	StartTimeout time.Duration // of a start: 60 s
+	ProbeTimeout time.Duration // of the question for the newer protocol: 3 s
+	ListTimeout  time.Duration // of fetching a tool list: 30 s
+	ListTTL      time.Duration // how long a tool list is taken for current where the server does not say: 5 min
+	Concurrency  int           // calls in flight per server: 64
+	ResultMax    int64         // bytes of one result as pipeline data: 64 MiB
+}
+
+func (o Options) withDefaults() Options {
+	or(&o.ClientName, "mcsh")
+	or(&o.ClientVersion, "dev")
+	or(&o.CallTimeout, 60*time.Second)
+	or(&o.StartTimeout, 60*time.Second)
+	or(&o.ProbeTimeout, 3*time.Second)
+	or(&o.ListTimeout, 30*time.Second)
+	or(&o.ListTTL, 5*time.Minute)
+	or(&o.Concurrency, 64)
+	or(&o.ResultMax, 64<<20)
+	return o
+}
+
+func or[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o Options) implementation() *mcp.Implementation {
+	return &mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}
+}
+
+// A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A server
+// that is slow or broken delays nobody who does not use it. All methods may be called concurrently.
+type Pool struct {
+	options Options
+	life    context.Context
+	end     context.CancelFunc
+	tasks   tasks
+
+	mu      sync.Mutex // guards what follows; not held while reading sources
+	loading chan struct{}
+	units   map[string]*unit
+	names   []string // sorted
+	err     error    // of Load
+}
+
+var _ stages.Tools = (*Pool)(nil)
+
+// NewPool makes a pool. Nothing is read or started before it is needed.
+func NewPool(o Options) *Pool {
+	life, end := context.WithCancel(context.Background())
+	return &Pool{options: o.withDefaults(), life: life, end: end, units: map[string]*unit{}}
+}
+
+// Close ends all sessions and cancels the calls in flight. It returns when the programs that the pool has started are
+// gone. It may be called more than once.
+func (p *Pool) Close() error {
+	p.end()
+	p.tasks.close()
+	return nil
+}
+
+// Load reads the sources, once; later calls return what the first returned. The servers of good sources and the good
+// servers of any are there even when the error is not nil. All other methods call Load where nobody has.
+func (p *Pool) Load(ctx context.Context) error {
+	p.mu.Lock()
+	loading := p.loading
+	if loading == nil {
+		p.loading = make(chan struct{})
+	}
+	p.mu.Unlock()
+	if loading != nil {
+		select {
+		case <-loading:
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return p.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	units, err := p.read(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.units, p.err = units, err
+	for name := range units {
+		p.names = append(p.names, name)
+	}
+	slices.Sort(p.names)
+	close(p.loading)
+	return err
+}
+
+func (p *Pool) read(ctx context.Context) (map[string]*unit, error) {
+	units := map[string]*unit{}
+	var errs []error
+	for _, source := range p.options.Sources {
+		servers, err := source.Servers(ctx)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		for _, s := range servers {
+			if err := s.check(); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if units[s.Name] != nil {
+				errs = append(errs, fmt.Errorf("server %q is there twice; rename one of the two", s.Name))
+				continue
+			}
+			units[s.Name] = newUnit(s, p.options, p.life, &p.tasks)
+		}
+	}
+	return units, errors.Join(errs...)
+}
+
+// unit finds a server by its name.
+func (p *Pool) unit(ctx context.Context, server string) (*unit, error) {
+	loadErr := p.Load(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if u := p.units[server]; u != nil {
+		return u, nil
+	}
+	switch near := nearest.List(server, p.names, 3); {
+	case len(p.names) == 0 && loadErr != nil:
+		return nil, stages.Errorf(stages.UnknownServer, "mend the configuration", "there is no server %q: %w", shorten(server, 80), loadErr)
+	case len(p.names) == 0:
+		return nil, stages.Errorf(stages.UnknownServer, "add a server to the configuration", "there is no server %q, nor any other", shorten(server, 80))
+	case len(near) > 0:
+		return nil, stages.Errorf(stages.UnknownServer, "did you mean "+quoted(near)+"?", "there is no server %q", shorten(server, 80))
+	default:
+		return nil, stages.Errorf(stages.UnknownServer, "call list_all_tools; there are "+quoted(p.names[:min(len(p.names), 10)]), "there is no server %q", shorten(server, 80))
+	}
+}
+
+func quoted(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Tool implements [stages.Tools].
+func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
+	_, t, err := p.find(ctx, server, name)
+	if err != nil {
+		return nil, err
+	}
+	info := t.details().Tool
+	return &info, nil
+}
+
+// find returns a tool that may be called.
+func (p *Pool) find(ctx context.Context, server, name string) (*unit, *tool, error) {
+	u, err := p.unit(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := u.tools.get(ctx)
+	if err != nil {
+		return nil, nil, asError(err)
+	}
+	t := list.byName[name]
+	if t == nil { // it may be new
+		if newer, err := u.tools.renew(ctx); err == nil {
+			list, t = newer, newer.byName[name]
+		}
+	}
+	switch {
+	case t == nil:
+		return nil, nil, p.unknownTool(u, list, name)
+	case t.refused != "":
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", describe(server, name), t.refused)
+	case t.denied != "":
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool", "%s cannot be called: %s", describe(server, name), t.denied)
+	}
+	return u, t, nil
+}
+
+// asError makes sure that an error has a code.
+func asError(err error) error {
+	var e *stages.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return stages.Errorf(stages.ServerUnavailable, "try again", "%w", err)
+}
+
+// unknownTool names the tools that may be meant, here and, if none is close, on other servers that are known already.
+func (p *Pool) unknownTool(u *unit, list *toolList, name string) error {
+	hint := ""
+	if others := p.serversWith(name, u); len(others) > 0 {
+		hint = fmt.Sprintf("server %s has a tool of that name", quoted(others))
+	} else if near := nearest.List(name, list.names(), 3); len(near) > 0 {
+		hint = "did you mean " + quoted(near) + "?"
+	} else if names := list.names(); len(names) > 0 {
+		hint = "it has " + quoted(names[:min(len(names), 10)])
+		if len(names) > 10 {
+			hint += fmt.Sprintf(" and %d more: see list_all_tools", len(names)-10)
+		}
+	} else {
+		hint = "the server offers no tools"
+	}
+	return stages.Errorf(stages.UnknownTool, hint, "server %q has no tool %q", u.server.Name, shorten(name, 80))
+}
+
+// serversWith returns the other servers whose list, as far as it is known, has a tool.
+func (p *Pool) serversWith(name string, not *unit) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []string
+	for _, server := range p.names {
+		u := p.units[server]
+		if u == not {
+			continue
+		}
+		if t := u.tools.known(name); t != nil && t.refused == "" {
+			found = append(found, server)
+		}
+	}
+	return found
+}
+
+// CallTool implements [stages.Tools]. SERVER_UNAVAILABLE means that the tool has not seen the call, unless the message
+// says otherwise.
+func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawMessage) (stages.Result, error) {
+	u, t, err := p.find(ctx, server, name)
+	if err != nil {
+		if ctx.Err() != nil {
+			return stages.Result{}, fmt.Errorf("calling %s: %w", describe(server, name), ctx.Err())
+		}
+		return stages.Result{}, err
+	}
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if !json.Valid(args) {
+		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", describe(server, name))
+	}
+	raw, err := u.call(ctx, name, args)
+	if err != nil {
+		return stages.Result{}, withSignature(err, t)
+	}
+	res, err := resultOf(raw, t.wrapped)
+	if err != nil {
+		return stages.Result{}, withSignature(err, t)
+	}
+	if size := int64(len(res.Data)); size > p.options.ResultMax {
+		return stages.Result{}, stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
+			"%s returned %d bytes, more than the limit of %d", describe(server, name), size, p.options.ResultMax)
+	}
+	return res, nil
+}
+
+// aboutArguments matches the words of tools that were called wrongly.
+var aboutArguments = regexp.MustCompile(`(?i)-32602|invalid (?:arguments?|params?|input)|validat|required propert|missing propert`)
+
+// withSignature adds the tool's signature as a hint to an error that is about the arguments.
+func withSignature(err error, t *tool) error {
+	var e *stages.Error
+	if errors.As(err, &e) && e.Code == stages.ToolError && aboutArguments.MatchString(e.Msg) {
+		e.Hint = "compare the arguments with " + t.details().Tool.Signature
+	}
+	return err
+}

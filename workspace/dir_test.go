@@ -1,0 +1,360 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+// layout makes a directory "root" with files inside, and secrets beside it, and returns its parent.
+func layout(t *testing.T) string {
+	t.Helper()
+	top := t.TempDir()
+	top, err := filepath.EvalSymlinks(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"secret.txt":             "secret",
+		"rooted/secret.txt":      "secret", // a name that begins like the root's
+		"outside/secret.txt":     "secret",
+		"root/a.txt":             "a",
+		"root/dir/b.txt":         "b",
+		"root/dir/deep/c.txt":    "c",
+		"root/..dots/d.txt":      "d",
+		"root/node_modules/x.js": "x",
+	} {
+		write(t, filepath.Join(top, name), text)
+	}
+	for link, target := range map[string]string{
+		"root/in":             "dir/b.txt",
+		"root/indir":          "dir",
+		"root/dir/up":         "../a.txt",
+		"root/out":            "../secret.txt",
+		"root/outdir":         "../outside",
+		"root/abs":            filepath.Join(top, "secret.txt"),
+		"root/absin":          filepath.Join(top, "root/a.txt"),
+		"root/dir/deep/chain": "../../outdir",
+		"root/loop":           "loop",
+		"root/broken":         "nowhere",
+		"root/rootlink":       "..",
+		"link":                "root",
+	} {
+		if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(top, "root/pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return top
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, root string) *workspace.Dir {
+	t.Helper()
+	d, err := workspace.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// read returns what is in the file at path, or the kind of the error.
+func read(d *workspace.Dir, path string) string {
+	f, err := d.Open(path)
+	if err != nil {
+		return string(workspace.KindOf(err))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func TestOpenIsConfined(t *testing.T) {
+	top := layout(t)
+	d := open(t, filepath.Join(top, "link"))
+	if got, want := d.Root(), filepath.Join(top, "root"); got != want {
+		t.Errorf("Root() = %q, want %q", got, want)
+	}
+	for _, tt := range []struct{ path, want string }{
+		{"a.txt", "a"},
+		{"./a.txt", "a"},
+		{"dir//b.txt", "b"},
+		{"dir/../a.txt", "a"},
+		{"nowhere/../a.txt", "a"},
+		{"outdir/../a.txt", "a"}, // cleaned first: the link is never followed
+		{"..dots/d.txt", "d"},
+		{"in", "b"},
+		{"indir/b.txt", "b"},
+		{"dir/up", "a"},
+		{filepath.Join(top, "root/a.txt"), "a"},
+		{filepath.Join(top, "link/a.txt"), "a"}, // by the name that was given
+		{filepath.Join(top, "root/dir/../a.txt"), "a"},
+		{"node_modules/x.js", "x"}, // hidden from listings only
+
+		{"..", "PathEscape"},
+		{"../secret.txt", "PathEscape"},
+		{"dir/../../secret.txt", "PathEscape"},
+		{"../root/a.txt", "PathEscape"},
+		{"/", "PathEscape"},
+		{"/etc/passwd", "PathEscape"},
+		{filepath.Join(top, "secret.txt"), "PathEscape"},
+		{filepath.Join(top, "rooted/secret.txt"), "PathEscape"},
+		{filepath.Join(top, "root/../secret.txt"), "PathEscape"},
+		{top + "/root/../root/a.txt", "a"},
+		{"out", "PathEscape"},
+		{"outdir/secret.txt", "PathEscape"},
+		{"abs", "PathEscape"},
+		{"absin", "PathEscape"}, // absolute links are never followed
+		{"dir/deep/chain/secret.txt", "PathEscape"},
+		{"rootlink/secret.txt", "PathEscape"},
+		{"rootlink/root/a.txt", "PathEscape"},
+		{filepath.Join(top, "root/out"), "PathEscape"},
+
+		{"", "InvalidArgument"},
+		{"a\x00b", "InvalidArgument"},
+		{strings.Repeat("a/", 3000), "InvalidArgument"},
+		{strings.Repeat("a", 300), "InvalidArgument"},
+		{".", "InvalidArgument"},
+		{"dir", "InvalidArgument"},
+		{filepath.Join(top, "root"), "InvalidArgument"},
+		{"pipe", "InvalidArgument"},
+		{"loop", "InvalidArgument"},
+		{"broken", "NotFound"},
+		{"missing.txt", "NotFound"},
+		{"a.txt/b", "NotFound"},
+		{"~/a.txt", "NotFound"},
+		{`..\secret.txt`, "NotFound"},
+	} {
+		if got := read(d, tt.path); got != tt.want {
+			t.Errorf("reading %q: got %q, want %q", tt.path, got, tt.want)
+		}
+	}
+}
+
+func TestErrorsShowNoPathOutside(t *testing.T) {
+	top := layout(t)
+	d := open(t, filepath.Join(top, "root"))
+	for _, path := range []string{"out", "outdir/secret.txt", "abs", "missing", "pipe", "loop", "dir"} {
+		_, err := d.Open(path)
+		if err == nil {
+			t.Errorf("Open(%q): no error", path)
+			continue
+		}
+		if strings.Contains(err.Error(), top) {
+			t.Errorf("Open(%q): the error shows a path outside: %v", path, err)
+		}
+		if _, ok := errors.AsType[*workspace.Error](err); !ok {
+			t.Errorf("Open(%q): error of type %T", path, err)
+		}
+	}
+}
+
+func TestDevicesAreRefused(t *testing.T) {
+	d := open(t, "/dev")
+	if got, want := read(d, "zero"), "InvalidArgument"; got != want {
+		t.Errorf("reading a device: got %.20q, want %q", got, want)
+	}
+}
+
+func TestOpenOfNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "x")
+	for _, root := range []string{file, file + "/missing", filepath.Dir(file) + "/missing"} {
+		if d, err := workspace.Open(root); err == nil {
+			d.Close()
+			t.Errorf("Open(%q) succeeded", root)
+		}
+	}
+}
+
+// TestSwappedLinks changes a name between a directory inside and a link to one outside while it is read. Whatever the
+// moment, nothing of the outside may be seen.
+func TestSwappedLinks(t *testing.T) {
+	top := layout(t)
+	root := filepath.Join(top, "root")
+	write(t, filepath.Join(root, "real/secret.txt"), "public")
+	if err := os.Symlink("../outside", filepath.Join(root, "evil")); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, root)
+	ctx, cancel := context.WithCancel(context.Background())
+	var swapper sync.WaitGroup
+	swapper.Go(func() {
+		at := func(name string) string { return filepath.Join(root, name) }
+		for ctx.Err() == nil {
+			os.Rename(at("real"), at("swap"))
+			os.Rename(at("swap"), at("real"))
+			os.Rename(at("evil"), at("swap"))
+			os.Rename(at("swap"), at("evil"))
+		}
+	})
+	defer swapper.Wait()
+	defer cancel()
+	seen := map[string]int{}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		seen[read(d, "swap/secret.txt")]++
+		if list, err := d.ReadDir(ctx, "swap"); err == nil {
+			for _, e := range list {
+				seen["size "+map[bool]string{true: "inside", false: "outside"}[e.Size == int64(len("public"))]]++
+			}
+		}
+	}
+	if seen["secret"]+seen["size outside"] > 0 {
+		t.Errorf("read a file outside of the root: %v", seen)
+	}
+	if seen["public"] == 0 || seen["PathEscape"] == 0 {
+		t.Logf("not every state was met: %v", seen)
+	}
+}
+
+// TestPipeSwappedIn has a pipe appear where a file was looked at: opening it must not wait for a writer.
+func TestPipeSwappedIn(t *testing.T) {
+	root := t.TempDir()
+	at := func(name string) string { return filepath.Join(root, name) }
+	write(t, at("file"), "x")
+	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, root)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	var swapper sync.WaitGroup
+	swapper.Go(func() {
+		for ctx.Err() == nil {
+			os.Rename(at("file"), at("f"))
+			os.Rename(at("f"), at("file"))
+			os.Rename(at("pipe"), at("f"))
+			os.Rename(at("f"), at("pipe"))
+		}
+	})
+	for ctx.Err() == nil {
+		if got := read(d, "f"); got != "x" && got != "NotFound" && got != "InvalidArgument" {
+			t.Errorf("got %q", got)
+		}
+	}
+	swapper.Wait()
+}
+
+func TestReadDir(t *testing.T) {
+	top := layout(t)
+	root := filepath.Join(top, "root")
+	write(t, filepath.Join(root, ".gitignore"), "*.log\n/dir\n")
+	write(t, filepath.Join(root, "x.log"), "x")
+	write(t, filepath.Join(root, ".git/config"), "x")
+	d := open(t, root)
+	list, err := d.ReadDir(t.Context(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range list {
+		got = append(got, string(e.Type)+" "+e.Path)
+		if e.Modified.IsZero() {
+			t.Errorf("%s has no time", e.Path)
+		}
+	}
+	want := []string{
+		"directory ..dots", "file .gitignore", "file a.txt", "link abs", "link absin", "link broken", "link in",
+		"link indir", "link loop", "link out", "link outdir", "other pipe", "link rootlink",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ReadDir (-want +got):\n%s", diff)
+	}
+	for path, want := range map[string]workspace.Kind{
+		"a.txt": workspace.InvalidArgument, "missing": workspace.NotFound, "outdir": workspace.PathEscape,
+		"..": workspace.PathEscape, "rootlink": workspace.PathEscape,
+	} {
+		if _, err := d.ReadDir(t.Context(), path); err == nil || workspace.KindOf(err) != want {
+			t.Errorf("ReadDir(%q): error %v, want kind %s", path, err, want)
+		}
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.ReadDir(cancelled, "."); !errors.Is(err, context.Canceled) {
+		t.Errorf("ReadDir with a cancelled context: error %v", err)
+	}
+}
+
+func TestWalk(t *testing.T) {
+	top := layout(t)
+	d := open(t, filepath.Join(top, "root"))
+	exclude, err := workspace.ParseIgnore("..dots/\n*.txt\n!b.txt\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		dir  string
+		o    workspace.WalkOptions
+		want string
+	}{
+		{"dir", workspace.WalkOptions{}, "dir/b.txt dir/deep dir/deep/c.txt dir/deep/chain -dir/deep() dir/up"},
+		{"dir", workspace.WalkOptions{MaxDepth: 1}, "dir/b.txt dir/deep -dir/deep(max_depth) dir/up"},
+		{"indir/deep", workspace.WalkOptions{}, "indir/deep/c.txt indir/deep/chain"},
+		{".", workspace.WalkOptions{Exclude: exclude}, "abs absin broken dir dir/b.txt dir/deep dir/deep/chain -dir/deep() dir/up -dir() in indir loop out outdir pipe rootlink"},
+	} {
+		var got []string
+		err := d.Walk(t.Context(), tt.dir, tt.o, workspace.Visitor{
+			Enter: func(e workspace.Entry) error { got = append(got, e.Path); return nil },
+			Leave: func(e workspace.Entry, unread string) { got = append(got, "-"+e.Path+"("+unread+")") },
+		})
+		if err != nil {
+			t.Errorf("Walk(%q): %v", tt.dir, err)
+		}
+		if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" {
+			t.Errorf("Walk(%q) (-want +got):\n%s", tt.dir, diff)
+		}
+	}
+}
+
+func FuzzRel(f *testing.F) {
+	root := f.TempDir()
+	d, err := workspace.Open(root)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer d.Close()
+	for _, s := range []string{".", "a/../b", "../x", root + "/a", "/", "//", "a\x00", "..", "...", "a/./b//c/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, path string) {
+		rel, err := d.Rel(path)
+		if err != nil {
+			if _, ok := errors.AsType[*workspace.Error](err); !ok {
+				t.Fatalf("error of type %T: %v", err, err)
+			}
+			return
+		}
+		if !filepath.IsLocal(rel) || filepath.Clean(rel) != rel {
+			t.Fatalf("Rel(%q) = %q", path, rel)
+		}
+		if again, err := d.Rel(rel); err != nil || again != rel {
+			t.Fatalf("Rel(%q) = %q, %v", rel, again, err)
+		}
+	})
+}
