@@ -231,6 +231,7 @@ func TestHostile(t *testing.T) {
 		{"large schema", `{"enum":[` + strings.Repeat(`"x",`, 400_000) + `1]}`, `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			start := time.Now()
 			in, err := schemas.CompileInput(json.RawMessage(tt.schema))
 			if err != nil {
@@ -244,7 +245,7 @@ func TestHostile(t *testing.T) {
 					}
 				}
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})
