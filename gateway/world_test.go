@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,18 +17,26 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
-	"github.com/mcsh-dev/mcsh/sandbox/worker"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestMain makes the test binary a sandbox worker when it is started as one.
+// TestMain builds the sandbox worker that the tests use, as it ships: without the race detector's weight.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "worker" {
-		os.Exit(worker.Main(os.Args[2:], worker.Options{Prefix: []string{"worker"}}))
+	dir, err := os.MkdirTemp("", "mcsh-worker")
+	if err != nil {
+		panic(err)
 	}
-	os.Exit(m.Run())
+	workerBinary = filepath.Join(dir, "mcsh-worker")
+	if out, err := exec.Command("go", "build", "-o", workerBinary, "github.com/mcsh-dev/mcsh/cmd/mcsh-worker").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("building the worker: %v\n%s", err, out))
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
+
+var workerBinary string
 
 // world is a gateway over a shop and an empty server, with the real sandbox, and an agent that is connected to it.
 type world struct {
@@ -93,11 +103,7 @@ func newClient() *mcp.Client {
 // newSandbox returns a pool of real workers, or skips the test where the machine cannot have one.
 func newSandbox(t testing.TB) *sandbox.Pool {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{self, "worker"}})})
+	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerBinary}})})
 	if err != nil {
 		t.Skipf("needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", err)
 	}

@@ -15,7 +15,7 @@ type CommandStage struct {
 }
 
 // Label names the stage in messages.
-func (c *CommandStage) Label() string { return "command " + shortened(c.Command, 40) }
+func (c *CommandStage) Label() string { return strings.TrimSpace("command " + shortened(c.Command, 40)) }
 
 // Compile checks the command and its arguments; jq programs are compiled.
 func (c *CommandStage) Compile(_ context.Context, s Scope) (*Step, error) {

@@ -21,7 +21,12 @@ type ToolStage struct {
 }
 
 // Label names the stage in messages.
-func (t *ToolStage) Label() string { return fmt.Sprintf("tool %s/%s", t.Server, t.Name) }
+func (t *ToolStage) Label() string {
+	if t.Server == "" || t.Name == "" {
+		return "tool"
+	}
+	return fmt.Sprintf("tool %s/%s", t.Server, t.Name)
+}
 
 // Compile checks that the tool exists and that the literal arguments fit its schema as far as they are known: wholly
 // where nothing flows into the stage.
