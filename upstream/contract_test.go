@@ -3,7 +3,6 @@ package upstream_test
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"os"
 	"testing"
 
@@ -79,8 +78,9 @@ func TestHTTP(t *testing.T) {
 				s := upstreamtest.NewServer()
 				web := s.HTTP(t, o)
 				return upstreamtest.Subject{
+					Small:  o.Stateless,
 					Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})},
-					Kill:   func(t *testing.T, _ *upstream.Pool) { forgetSessions(t, s, web) },
+					Kill:   func(t *testing.T, _ *upstream.Pool) { forgetSessions(t, s) },
 				}
 			})
 		})
@@ -88,9 +88,8 @@ func TestHTTP(t *testing.T) {
 }
 
 // forgetSessions makes the server forget its sessions, as one does that was started anew.
-func forgetSessions(t *testing.T, s *mcptest.Upstream, web *httptest.Server) {
+func forgetSessions(t *testing.T, s *mcptest.Upstream) {
 	t.Helper()
-	web.CloseClientConnections()
 	for session := range s.MCP().Sessions() {
 		if err := session.Close(); err != nil && !errors.Is(err, mcp.ErrConnectionClosed) {
 			t.Errorf("closing a session: %v", err)
@@ -101,7 +100,7 @@ func forgetSessions(t *testing.T, s *mcptest.Upstream, web *httptest.Server) {
 func TestStreamableOfTheSDK(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
 		web := upstreamtest.NewServer().HTTP(t, &mcp.StreamableHTTPOptions{})
-		return upstreamtest.Subject{Server: upstream.Server{Dial: func(context.Context) (mcp.Transport, error) {
+		return upstreamtest.Subject{Small: true, Server: upstream.Server{Dial: func(context.Context) (mcp.Transport, error) {
 			return &mcp.StreamableClientTransport{Endpoint: web.URL, DisableStandaloneSSE: true}, nil
 		}}}
 	})

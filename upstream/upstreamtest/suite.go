@@ -35,7 +35,11 @@ func NewServer() *mcptest.Upstream {
 			return `{"content":[],"structuredContent":{"z":12345678901234567890,"a":1.10,"args":` + string(args) + `}}`, nil
 		}},
 		mcptest.Tool{Name: "fail", Do: func(map[string]any) (string, error) { return "", errors.New("disk on fire") }},
-		mcptest.Tool{Name: "big", ReadOnly: true, Do: func(map[string]any) (string, error) { return strings.Repeat("\"x\n", bigSize/3+1), nil }},
+		mcptest.Tool{Name: "big", ReadOnly: true, Raw: func(_ context.Context, args json.RawMessage) (string, error) {
+			var size struct{ Bytes int }
+			err := json.Unmarshal(args, &size)
+			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", size.Bytes) + `"}]}`, err
+		}},
 		mcptest.Tool{Name: "slow", ReadOnly: true, Latency: 10 * time.Minute, Text: "late"},
 		mcptest.Tool{Name: "nap", ReadOnly: true, Latency: 150 * time.Millisecond, Text: "rested"},
 		mcptest.Tool{Name: "panic", Raw: func(context.Context, json.RawMessage) (string, error) { panic("oh dear") }},
@@ -50,6 +54,9 @@ type Subject struct {
 
 	// Kill ends the session from the server's side, so that a new one is needed. Nil: that cannot be done.
 	Kill func(t *testing.T, p *upstream.Pool)
+
+	// Small leaves out the result of 17 MiB, where another subject has the same path for it.
+	Small bool
 }
 
 // Run runs the suite.
@@ -157,9 +164,12 @@ func testTimeout(t *testing.T, s Subject, _ *upstream.Pool) {
 	want(t, p, "echo", `{"value":2}`, "2\n")
 }
 
-func testBig(t *testing.T, _ Subject, p *upstream.Pool) {
-	res, err := p.CallTool(limited(t), "subject", "big", nil)
-	if err != nil || len(res.Data) < bigSize || !strings.HasPrefix(string(res.Data), "\"x\n\"x\n") {
+func testBig(t *testing.T, s Subject, p *upstream.Pool) {
+	if s.Small || testing.Short() {
+		t.Skip("tested with another subject, and not in short mode")
+	}
+	res, err := p.CallTool(limited(t), "subject", "big", fmt.Appendf(nil, `{"bytes":%d}`, bigSize))
+	if err != nil || len(res.Data) != bigSize+1 || strings.Trim(string(res.Data), "x") != "\n" {
 		t.Errorf("got %d bytes, %v", len(res.Data), err)
 	}
 	want(t, p, "echo", `{"value":2}`, "2\n")
@@ -167,7 +177,7 @@ func testBig(t *testing.T, _ Subject, p *upstream.Pool) {
 
 func testTooBig(t *testing.T, s Subject, _ *upstream.Pool) {
 	p := mcptest.NewPool(t, upstream.Options{ResultMax: 1 << 20, Sources: []upstream.Source{upstream.Static{s.Server}}})
-	_, err := p.CallTool(limited(t), "subject", "big", nil)
+	_, err := p.CallTool(limited(t), "subject", "big", json.RawMessage(`{"bytes":2000000}`))
 	wantCode(t, err, stages.LimitExceeded, "1048576")
 	want(t, p, "echo", `{"value":2}`, "2\n")
 }
