@@ -11,11 +11,15 @@ import (
 // A worker has it only where the backend's tests put it there.
 const ProbeName = "probe"
 
-// testProbe runs a program of its own in the jail, with and without being an applet.
+// testProbe runs a program of its own in the jail, as a program, as one that may write, and as an applet.
 func testProbe(t *testing.T, open func() sandbox.Driver) {
 	r := newRaw(t, open)
 	c := newCanary(t)
-	for _, name := range []string{ProbeName, ProbeName + "-applet"} {
+	for name, works := range map[string]string{
+		ProbeName:              "",
+		ProbeName + "-applet":  "",
+		ProbeName + "-scratch": "open pwn\n", // in its own directory
+	} {
 		t.Run(name, func(t *testing.T) {
 			if !r.can(name) {
 				t.Skipf("the worker has no program %q: this backend's tests do not bring it", name)
@@ -25,7 +29,7 @@ func testProbe(t *testing.T, open func() sandbox.Driver) {
 				t.Fatalf("got %q, %+v, %v", said, failure, err)
 			}
 			// The probe reads its input, so that it can be told from one that did not run.
-			if want := "read standard input\ndone\n"; said != want {
+			if want := "read standard input\n" + works + "done\n"; said != want {
 				t.Errorf("in the jail these worked:\n%swant only:\n%s", said, want)
 			}
 		})

@@ -26,6 +26,7 @@ func main() {
 	}
 	os.Exit(worker.Main(os.Args[1:], worker.Options{Extra: []programs.Program{
 		{Name: sandboxtest.ProbeName, Bin: self},
+		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true},
 		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
 	}}))
 }
@@ -139,7 +140,11 @@ func files(secret string) []try {
 		open("/tmp", unix.O_RDONLY|unix.O_DIRECTORY),
 		open("/proc/self/environ", unix.O_RDONLY),
 		open("/proc/self/maps", unix.O_RDONLY),
-		open("/proc/self/fd/0", unix.O_RDONLY),
+		// Its own descriptors may be opened again, those of the worker not.
+		open(fmt.Sprintf("/proc/%d/fd/0", os.Getppid()), unix.O_RDONLY),
+		open(fmt.Sprintf("/proc/%d/fd/1", os.Getppid()), unix.O_WRONLY),
+		open(fmt.Sprintf("/proc/%d/mem", os.Getppid()), unix.O_RDONLY),
+		open("/etc/shadow", unix.O_PATH),
 		open(fmt.Sprintf("/proc/%d/environ", os.Getppid()), unix.O_RDONLY),
 		open("/proc/1/environ", unix.O_RDONLY),
 		open("/dev/null", unix.O_WRONLY),
