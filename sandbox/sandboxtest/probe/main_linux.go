@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	if os.Args[0] == sandboxtest.ProbeName { // started as the program
+	if strings.HasPrefix(os.Args[0], sandboxtest.ProbeName) { // started as the program
 		os.Exit(probe(context.Background(), os.Args[1:], programs.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	self, err := os.Executable()
