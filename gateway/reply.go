@@ -140,7 +140,10 @@ func (r *reply) text(left int64) (string, error) {
 	}
 	head := fmt.Sprintf("The output has %d characters (%s), more than max_output allows (%d). This is its shape. "+
 		"Reduce it with further stages (jq, head, grep ...) or raise max_output.\n", r.characters, r.shape.result.Summary, r.budget)
-	return cut(head, int(left)) + r.shape.result.Text, nil
+	if left < int64(reserved) {
+		return cut(head, int(left)), nil
+	}
+	return head + r.shape.result.Text, nil
 }
 
 // cut shortens text that must fit a budget too small even for it.

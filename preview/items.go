@@ -5,7 +5,10 @@ import (
 	"strings"
 )
 
-const maxInline = 4 // keys of an object that may be written on one line
+const (
+	maxInline = 4 // keys of an object that may be written on one line
+	maxChain  = 6 // arrays inside of arrays that share a line
+)
 
 // item is one path of the tree as it may be printed.
 type item struct {
@@ -44,7 +47,7 @@ type home struct {
 
 func newItemTree(root *node) *itemTree {
 	t := &itemTree{shapes: map[string]int{}, number: map[*node]int{}, homes: map[home]*item{}}
-	t.root = newItem(&item{depth: -1}, ".", root)
+	t.root = newItem(&item{depth: -1}, ".", root, false)
 	t.root.path = t.root.seg
 	// Breadth first, so that a shape is printed where it is nearest to the root.
 	for queue := []*item{t.root}; len(queue) > 0; queue = queue[1:] {
@@ -58,22 +61,23 @@ func newItemTree(root *node) *itemTree {
 }
 
 // newItem makes the item of n, which parent reaches by seg, and walks through arrays that hold nothing but arrays.
-func newItem(parent *item, seg string, n *node) *item {
+// If guard is set, n may be missing below parent.
+func newItem(parent *item, seg string, n *node, guard bool) *item {
 	it := &item{depth: parent.depth + 1}
-	seg, optional := strings.CutSuffix(seg, "?")
-	if optional && strings.HasSuffix(seg, "[]") {
-		seg, optional = seg+"?", false
-	}
-	it.null = optional || parent.null && strings.HasPrefix(seg, ".")
-	for n.kinds[kindArray] > 0 && n.alone(kindArray) && n.elem != nil && n.elem.total() > 0 {
+	it.null = guard || parent.null && seg[0] == '.'
+	guard = guard || it.null && n.alone(kindArray) // null cannot be iterated
+	for range maxChain {
+		if n.kinds[kindArray] == 0 || !n.alone(kindArray) || n.elem == nil || n.elem.total() == 0 {
+			break
+		}
 		it.lens += "[" + span(n.lenMin, n.lenMax) + "]"
 		seg += "[]"
-		if optional {
-			seg, optional = seg+"?", false
+		if guard {
+			seg, guard = seg+"?", false
 		}
 		n, it.null = n.elem, false
 	}
-	if optional {
+	if guard && !strings.HasSuffix(seg, "?") {
 		seg += "?"
 	}
 	it.null = it.null || n.kinds[kindNull] > 0
@@ -93,11 +97,11 @@ func (it *item) addKids() {
 			it.addKey(&n.keys[i], mark)
 		}
 		if n.mapv != nil && n.mapv.total() > 0 {
-			it.kids = append(it.kids, newItem(it, it.elements(kindObject), n.mapv))
+			it.kids = append(it.kids, newItem(it, it.elements(kindObject), n.mapv, false))
 		}
 	}
 	if n.kinds[kindArray] > 0 && n.elem != nil && n.elem.total() > 0 {
-		it.kids = append(it.kids, newItem(it, it.elements(kindArray), n.elem))
+		it.kids = append(it.kids, newItem(it, it.elements(kindArray), n.elem, false))
 	}
 }
 
@@ -120,16 +124,8 @@ func (it *item) addKey(e *edge, mark string) {
 	if e.n.total() == 0 {
 		return
 	}
-	whole := it.n.kinds[kindObject] - it.n.broken
-	optional := e.present < whole
-	if optional {
-		mark = "?"
-	}
-	// A path through null or a missing key leads to null, which cannot be iterated.
-	if it.null && e.n.alone(kindArray) {
-		mark = "?"
-	}
-	kid := newItem(it, segment(e.name)+mark, e.n)
+	optional := e.present < it.n.kinds[kindObject]-it.n.broken
+	kid := newItem(it, segment(e.name)+mark, e.n, optional)
 	kid.name, kid.optional, kid.present, kid.of, kid.first = e.name, optional, e.present, it.n.kinds[kindObject], e.first
 	it.kids = append(it.kids, kid)
 }

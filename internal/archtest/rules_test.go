@@ -39,11 +39,14 @@ func documents(t *tree) []string {
 	return found
 }
 
+// plain are methods that every reader knows, by the interfaces of the standard library.
+var plain = []string{"Error", "String", "Unwrap"}
+
 // undocumented returns the exported names of a declaration that have no comment.
 func undocumented(decl ast.Decl) []*ast.Ident {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
-		if d.Doc == nil && d.Name.IsExported() && (d.Recv == nil || receiver(d).IsExported()) {
+		if d.Doc == nil && d.Name.IsExported() && (d.Recv == nil || receiver(d).IsExported() && !slices.Contains(plain, d.Name.Name)) {
 			return []*ast.Ident{d.Name}
 		}
 	case *ast.GenDecl:
@@ -176,8 +179,8 @@ func (t *tree) refused(p *pkg, sel *ast.SelectorExpr) []string {
 	return nil
 }
 
-// mutable finds package variables that something changes, as far as that can be seen without types: those without a
-// value, those of package sync, and those that a function assigns to or takes the address of.
+// mutable finds package variables that something changes, as far as that can be seen without types: those that have
+// neither a value nor a type whose zero value is an empty table, those of package sync, and those that a function assigns to or takes the address of.
 func (t *tree) mutable(p *pkg) []string {
 	var found []string
 	vars := map[string]bool{}
@@ -187,13 +190,12 @@ func (t *tree) mutable(p *pkg) []string {
 			if !ok || d.Tok != token.VAR {
 				continue
 			}
-			embedded := d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed") })
 			for _, spec := range d.Specs {
 				s := spec.(*ast.ValueSpec)
 				for _, name := range s.Names {
 					vars[name.Name] = name.Name != "_"
 				}
-				if !embedded && (len(s.Values) == 0 || synchronised(s)) {
+				if !embeds(d.Doc) && !embeds(s.Doc) && (stateful(s) || synchronised(s)) {
 					found = append(found, fmt.Sprintf("%s: package variable %s holds state; put it into a struct", t.at(s.Pos()), s.Names[0].Name))
 				}
 			}
@@ -207,6 +209,21 @@ func (t *tree) mutable(p *pkg) []string {
 		}
 	}
 	return found
+}
+
+// embeds reports whether a comment makes the compiler fill a variable with a file.
+func embeds(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed") })
+}
+
+// stateful reports whether a variable without a value can be there only to be changed. An empty slice or map need not:
+// it can be the table of a platform that has no entries.
+func stateful(s *ast.ValueSpec) bool {
+	switch s.Type.(type) {
+	case *ast.ArrayType, *ast.MapType:
+		return false
+	}
+	return len(s.Values) == 0
 }
 
 // synchronised reports whether a variable is of a type of sync or sync/atomic.

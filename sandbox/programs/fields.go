@@ -46,7 +46,7 @@ var paste = Program{
 }
 
 // columns are the names or numbers of columns.
-var columns = like(`[^\x00-\x1f]{0,2000}`, "give names or numbers, separated by commas")
+var columns = like(`[^\x00-\x1f]*`, "give names or numbers, separated by commas")
 
 var column = Program{
 	Name: "column", Summary: "line text up in columns (-t), or make JSON of a table (-J)",

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -146,8 +147,8 @@ func commandLine(line string, args []string) *stages.Error {
 			continue
 		}
 		name := strings.ToLower(path.Base(words[0]))
-		if name == "cat" && len(words) == 1 {
-			continue
+		if name == "cat" && len(commands) > 1 {
+			continue // it only fetches data, and that arrives by itself
 		}
 		if to, ok := renamed[name]; ok {
 			name, words = to[0], append(slices.Clone(to), words[1:]...)
@@ -163,16 +164,17 @@ func commandLine(line string, args []string) *stages.Error {
 			"command %s contains %s, which only a shell understands", quote(line), quote(rest))
 	case len(fixed) == 0:
 		return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(line))
-	case len(fixed) > 1:
+	}
+	for _, s := range fixed {
+		if _, ok := Find(s.Command); !ok {
+			err := unknownCommand(s.Command, s.Args)
+			err.Msg += fmt.Sprintf(", and command %s would need a shell", quote(line))
+			return err
+		}
+	}
+	if len(commands) > 1 {
 		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
 			"command %s is several commands", quote(line))
-	}
-	if _, ok := Find(fixed[0].Command); !ok {
-		hint := "commands: " + strings.Join(names(), " ")
-		if use, ok := habits[fixed[0].Command]; ok {
-			hint = use
-		}
-		return disallowed(hint, "command %s is not available", quote(fixed[0].Command))
 	}
 	return disallowed("write the arguments apart: "+shortJSON(fixed[0]), "command %s holds its arguments too", quote(line))
 }

@@ -62,6 +62,7 @@ type Invocation struct {
 
 	stops  bool
 	byLine string // the option that asks for output line by line, if there is one
+	head   int    // where that option goes: after the name and what is injected
 }
 
 // LineBuffered returns the invocation changed so that the program writes every line as soon as it has it, where the
@@ -71,7 +72,7 @@ func (inv Invocation) LineBuffered() Invocation {
 	if inv.byLine == "" || slices.Contains(inv.Argv, inv.byLine) {
 		return inv
 	}
-	inv.Argv = slices.Insert(slices.Clone(inv.Argv), 1, inv.byLine)
+	inv.Argv = slices.Insert(slices.Clone(inv.Argv), inv.head, inv.byLine)
 	return inv
 }
 
@@ -145,7 +146,7 @@ func (p Program) parse(args []string) (Invocation, *stages.Error) {
 	if parsed.has("version") {
 		return Invocation{Argv: []string{first, "--version"}}, nil
 	}
-	inv := Invocation{byLine: g.byLine}
+	inv := Invocation{byLine: g.byLine, head: 1 + len(g.inject)}
 	if g.arrange != nil {
 		if err := g.arrange(parsed, &inv); err != nil {
 			return Invocation{}, err

@@ -211,7 +211,7 @@ func (f *Filter) functionHint(text, name string) string {
 	if regexp.MustCompile(`\.[\w]+(-\w+)*-` + regexp.QuoteMeta(name)).MatchString(text) {
 		return `a name with a dash stands in quotes: ."first-name"`
 	}
-	if regexp.MustCompile(`[:{(,\s=]` + regexp.QuoteMeta(name) + `\b`).MatchString(text) {
+	if regexp.MustCompile(`(^|[:{(,\s=|])` + regexp.QuoteMeta(name) + `($|\W)`).MatchString(text) {
 		return "a field is written ." + name + ", a string \"" + name + "\""
 	}
 	return ""

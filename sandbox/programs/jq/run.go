@@ -294,6 +294,9 @@ func (r *run) report(err error) {
 			msg = " (not a string): " + compact(value.Value())
 		}
 	}
+	if msg == ": break" && r.f.callsAny("input") {
+		msg = ": No more inputs" // as jq says it; gojq says only that a loop over them would break
+	}
 	fmt.Fprintf(r.err, "jq: error (at %s)%s\n", where, msg)
 }
 

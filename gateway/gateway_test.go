@@ -1,0 +1,395 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+)
+
+func TestExecutePipeline(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ name, pipeline, want string }{
+		{"one tool", `[{"type":"tool","server":"shop","name":"get_item","args":{"id":3}}]`, `{"id":3,"name":"item 3"}` + "\n"},
+		{
+			"a chain", `[{"type":"tool","server":"shop","name":"list_orders"},
+			{"type":"command","command":"jq","args":["-c",".[] | {id}"]},
+			{"type":"tool","server":"shop","name":"get_item","for_each":true},
+			{"type":"command","command":"jq","args":["-r","map(.name) | join(\", \")"]}]`, "item 1, item 2\n",
+		},
+		{"large integers", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":".[0].customer_id"}]`, "9007199254740993\n"},
+		{"commands alone", `[{"type":"command","command":"jq","args":["-n","range(1;4) | {page: .}","-c"]},{"type":"command","command":"tail","args":["-n","1"]}]`, `{"page":3}` + "\n"},
+		{"empty", `[]`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, result := w.execute(t, tt.pipeline)
+			if got != tt.want || result.IsError {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if _, ok := result.Meta["mcsh/report"]; !ok {
+				t.Error("there is no report in _meta")
+			}
+		})
+	}
+}
+
+// TestErrorReply: the form of pipeline.md §6.
+func TestErrorReply(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ name, pipeline, want string }{
+		{
+			"tool", `[{"type":"command","command":"jq","args":["-n","11,12,13,14"]},{"type":"tool","server":"shop","name":"get_item","for_each":true,"concurrency":1}]`,
+			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\nno item 13 in the shop\nThe item: JSON number\n13\n",
+		},
+		{
+			"jq", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":[".items[]"]}]`,
+			"Stage 2 (command jq) failed: COMMAND_FAILED\njq exited with status 5: jq: error (at <stdin>:1): expected an object but got: array",
+		},
+		{"server down", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"tool","server":"shop","name":"get_item"}]`, "Stage 2 (tool shop/get_item) failed: INVALID_ARGUMENTS\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, result := w.execute(t, tt.pipeline)
+			if !strings.HasPrefix(got, tt.want) || !result.IsError {
+				t.Errorf("got:\n%s\nwant it to begin with:\n%s", got, tt.want)
+			}
+			for _, part := range []string{"Input of the stage: ", "The item: "} {
+				if strings.Contains(got, part) {
+					return
+				}
+			}
+			t.Errorf("the input of the stage is not shown:\n%s", got)
+		})
+	}
+}
+
+// TestPlanErrors: everything that is wrong is told at once, and nothing is called.
+func TestPlanErrors(t *testing.T) {
+	w := newWorld(t)
+	got, result := w.execute(t, `[
+		{"type":"tool","server":"shop","name":"delete_item","args":{"id":"x"}},
+		{"type":"comand","command":"jq"},
+		{"type":"command","command":"jq -c .a"},
+		{"type":"command","command":"sort","args":["-o","/tmp/x"]},
+		{"type":"tool","server":"shopp","name":"list_orders"}]`)
+	for _, want := range []string{
+		"5 mistakes. Nothing was called.", "Stage 1 (tool shop/delete_item)", "Stage 2 is wrong: INVALID_PIPELINE", `did you mean "command"`,
+		"Stage 3", "DISALLOWED_COMMAND", "Stage 4 (command sort) is wrong: DISALLOWED_ARGUMENT", "UNKNOWN_SERVER",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the reply lacks %q:\n%s", want, got)
+		}
+	}
+	if !result.IsError || w.shop.Calls() != 0 {
+		t.Errorf("isError %v, %d calls", result.IsError, w.shop.Calls())
+	}
+}
+
+func TestCheckMode(t *testing.T) {
+	w := newWorld(t)
+	got, _ := w.execute(t, `[{"type":"command","command":"jq","args":["-n","1"]},{"type":"tool","server":"shop","name":"delete_item","for_each":true}]`, "mode", "check")
+	for _, want := range []string{"Nothing was called", "Stage 1 (command jq): runs jq -n 1; only reads", "Stage 2 (tool shop/delete_item)", "MAY CHANGE THINGS"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, got)
+		}
+	}
+	if w.shop.Calls() != 0 {
+		t.Errorf("check made %d calls", w.shop.Calls())
+	}
+}
+
+// TestGuard: a jq error on the last record before a writing for_each means that nothing was written.
+func TestGuard(t *testing.T) {
+	w := newWorld(t)
+	got, _ := w.execute(t, `[{"type":"command","command":"jq","args":["-n","range(1;20001)"]},
+		{"type":"command","command":"jq","args":["if . == 20000 then error(\"stop here\") else . end"]},
+		{"type":"tool","server":"shop","name":"delete_item","for_each":true}]`)
+	if !strings.Contains(got, "stop here") || w.shop.Calls() != 0 {
+		t.Errorf("%d calls were made; reply:\n%s", w.shop.Calls(), got)
+	}
+}
+
+// TestReplyBudget: an output that is too long is shown by its shape, within the budget, and its size is told.
+func TestReplyBudget(t *testing.T) {
+	w := newWorld(t)
+	for _, budget := range []int{1, 10, 300, 500, 2000, 32000} {
+		got, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","-c","range(20000) | {id: ., name: \"é\\(.)\"}"]}]`, "max_output", budget)
+		if n := utf8.RuneCountInString(got); n > budget {
+			t.Errorf("budget %d: %d characters", budget, n)
+		}
+		if budget >= 500 && (!strings.Contains(got, "PREVIEW") || !strings.Contains(got, "557780 characters")) {
+			t.Errorf("budget %d: no preview or size in %q", budget, got)
+		}
+		if result.IsError {
+			t.Errorf("budget %d: an error: %s", budget, got)
+		}
+	}
+}
+
+// TestWindow: a preview that is not last stands above the output.
+func TestWindow(t *testing.T) {
+	w := newWorld(t)
+	texts, _ := w.call(t, "execute_pipeline", map[string]any{"pipeline": json.RawMessage(
+		`[{"type":"tool","server":"shop","name":"list_orders"},{"type":"preview"},{"type":"command","command":"jq","args":["length"]}]`)})
+	if len(texts) != 2 || !strings.HasPrefix(texts[0], "Stage 2 sees:\n") || texts[1] != "2\n" {
+		t.Errorf("got %q", texts)
+	}
+}
+
+// TestNativeBlocks: an image of the last stage reaches the agent as an image, and flows as JSON before.
+func TestNativeBlocks(t *testing.T) {
+	w := newWorld(t)
+	_, result := w.execute(t, `[{"type":"tool","server":"shop","name":"picture"}]`)
+	if len(result.Content) != 2 {
+		t.Fatalf("got %d blocks, want 2", len(result.Content))
+	}
+	if image, ok := result.Content[1].(*mcp.ImageContent); !ok || image.MIMEType != "image/png" {
+		t.Errorf("got %T", result.Content[1])
+	}
+	got, _ := w.execute(t, `[{"type":"tool","server":"shop","name":"picture"},{"type":"command","command":"tail","args":["-n","1"]},{"type":"command","command":"jq","args":["-r",".mimeType"]}]`)
+	if got != "image/png\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	w := newWorld(t)
+	for _, tt := range []struct{ tool, args, want string }{
+		{"execute_pipeline", `{}`, "the pipeline is missing"},
+		{"execute_pipeline", `{"pipline":[]}`, `did you mean "pipeline"?`},
+		{"execute_pipeline", `{"pipeline":[],"mode":"dry_run"}`, `unknown mode "dry_run"`},
+		{"execute_pipeline", `{"pipeline":[],"timeout":1000}`, "(limit run)"},
+		{"execute_pipeline", `{"pipeline":[],"timeout":-1}`, "timeout -1"},
+		{"execute_pipeline", `{"pipeline":[],"max_output":0}`, "max_output 0"},
+		{"execute_pipeline", `{"pipeline":{"type":"tool"}}`, "must be an array of stages, got an object"},
+		{"get_tool_details", `{}`, "no tool is named"},
+		{"get_tool_details", `{"server":"shop","tool_name":"get_itm"}`, "get_item"},
+		{"get_tool_details", `{"tools":["shop"]}`, `write "server/tool"`},
+	} {
+		result, err := w.agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tt.tool, Arguments: json.RawMessage(tt.args)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := result.Content[0].(*mcp.TextContent).Text; !result.IsError || !strings.Contains(text, tt.want) {
+			t.Errorf("%s %s: got %q, want an error with %q", tt.tool, tt.args, text, tt.want)
+		}
+	}
+}
+
+func TestListAllTools(t *testing.T) {
+	w := newWorld(t)
+	texts, _ := w.call(t, "list_all_tools", map[string]any{})
+	want := `## empty
+## shop
+delete_item!(id: integer)
+get_item(id: integer)
+list_orders(status?: "open"|"closed", limit?: integer) - Lists orders
+picture()
+slow()
+`
+	if diff := cmp.Diff(want, texts[0]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	texts, _ = w.call(t, "list_all_tools", map[string]any{"server": "empty"})
+	if texts[0] != "## empty\n" {
+		t.Errorf("one server: got %q", texts[0])
+	}
+}
+
+func TestGetToolDetails(t *testing.T) {
+	w := newWorld(t)
+	texts, _ := w.call(t, "get_tool_details", map[string]any{"tools": []string{"shop/get_item", "shop/delete_item"}})
+	for _, want := range []string{itemSchema, `Stage: {"args":{"id":"..."},"name":"get_item","server":"shop","type":"tool"}`, "Effect: may change things", "Effect: only reads"} {
+		if !strings.Contains(texts[0], want) {
+			t.Errorf("the details lack %q:\n%s", want, texts[0])
+		}
+	}
+}
+
+func TestListCommands(t *testing.T) {
+	w := newWorld(t)
+	texts, _ := w.call(t, "list_available_shell_commands", map[string]any{})
+	for _, want := range []string{"jq: ", "sort: ", "Sandbox: local"} {
+		if !strings.Contains(texts[0], want) {
+			t.Errorf("the list lacks %q:\n%s", want, texts[0])
+		}
+	}
+}
+
+// TestTexts: what agents read stays within the budget, and every tool has a schema that is an object.
+func TestTexts(t *testing.T) {
+	w := newWorld(t)
+	list, err := w.agent.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(list.Tools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := len(raw) + len(w.agent.InitializeResult().Instructions)
+	t.Logf("%d characters in all", total)
+	if total > 10_000 { // 2,500 tokens of four characters
+		t.Errorf("the texts have %d characters, want at most 10,000", total)
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	if want := []string{"execute_pipeline", "get_tool_details", "list_all_tools", "list_available_shell_commands"}; !slices.Equal(names, want) {
+		t.Errorf("tools %q, want %q", names, want)
+	}
+}
+
+// TestCancel: a call that is cancelled ends the calls behind it within a second.
+func TestCancel(t *testing.T) {
+	for _, reach := range []string{"memory", "stateful", "stateless"} {
+		t.Run(reach, func(t *testing.T) {
+			w := newWorld(t)
+			agent := w.agent
+			if reach != "memory" {
+				agent = w.overHTTP(t, reach == "stateless")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var ended sync.WaitGroup
+			ended.Go(func() {
+				agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
+					`{"pipeline":[{"type":"command","command":"jq","args":["-n","range(100)|{}"]},{"type":"tool","server":"shop","name":"slow","for_each":true}]}`)})
+			})
+			within(t, 20*time.Second, "8 calls run", func() bool { return w.shop.Running() == 8 })
+			cancel()
+			within(t, time.Second, "no call runs", func() bool { return w.shop.Running() == 0 })
+			ended.Wait()
+		})
+	}
+}
+
+// within waits until a condition holds, at most for d.
+func within(t *testing.T, d time.Duration, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(d)
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("after %s it does not hold that %s", d, what)
+		}
+	}
+}
+
+// overHTTP connects a client over HTTP, in either era of the protocol.
+func (w *world) overHTTP(t *testing.T, stateless bool) *mcp.ClientSession {
+	t.Helper()
+	server := httptest.NewServer(w.gateway.Handler())
+	t.Cleanup(server.Close)
+	o := &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}
+	if stateless {
+		o.ProtocolVersion = "2026-07-28"
+	}
+	session, err := newClient().Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", DisableStandaloneSSE: true}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
+func TestHTTP(t *testing.T) {
+	w := newWorld(t)
+	for _, stateless := range []bool{false, true} {
+		agent := w.overHTTP(t, stateless)
+		result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
+			`{"pipeline":[{"type":"tool","server":"shop","name":"get_item","args":{"id":1}},{"type":"command","command":"jq","args":["-r",".name"]}]}`)})
+		if err != nil || result.Content[0].(*mcp.TextContent).Text != "item 1\n" {
+			t.Errorf("stateless %v: got %+v, %v", stateless, result, err)
+		}
+	}
+}
+
+// TestProgress: whoever asks for progress hears of finished items.
+func TestProgress(t *testing.T) {
+	w := newWorld(t)
+	heard := make(chan float64, 1000)
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { heard <- req.Params.Progress },
+	})
+	server, transport := mcp.NewInMemoryTransports()
+	if _, err := w.gateway.Server().Connect(t.Context(), server, nil); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := client.Connect(t.Context(), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	params := &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
+		`{"pipeline":[{"type":"command","command":"jq","args":["-n","range(1;6)"]},{"type":"tool","server":"shop","name":"get_item","for_each":true}]}`)}
+	params.SetProgressToken("p1")
+	if _, err := agent.CallTool(t.Context(), params); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-heard:
+	case <-time.After(10 * time.Second):
+		t.Error("no progress was heard of")
+	}
+}
+
+// TestTooManyRuns: a limit is an error that names it, not a queue without end.
+func TestTooManyRuns(t *testing.T) {
+	w := newWorld(t)
+	g := gateway.New(gateway.Options{Upstream: w.pool, Runs: 1})
+	server, transport := mcp.NewInMemoryTransports()
+	if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := newClient().Connect(t.Context(), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	call := func(ctx context.Context) (*mcp.CallToolResult, error) {
+		return agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
+			`{"pipeline":[{"type":"tool","server":"shop","name":"slow"}]}`)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var first sync.WaitGroup
+	first.Go(func() { call(ctx) })
+	within(t, 10*time.Second, "one call runs", func() bool { return w.shop.Running() == 1 })
+	result, err := call(t.Context())
+	if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, "(limit runs)") {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	cancel()
+	first.Wait()
+}
+
+// TestClose: closing cancels what runs once its grace is over.
+func TestClose(t *testing.T) {
+	w := newWorld(t)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		w.agent.CallTool(context.Background(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
+			`{"pipeline":[{"type":"tool","server":"shop","name":"slow"}]}`)})
+	})
+	within(t, 10*time.Second, "one call runs", func() bool { return w.shop.Running() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := w.gateway.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	within(t, time.Second, "no call runs", func() bool { return w.shop.Running() == 0 })
+	ended.Wait()
+}

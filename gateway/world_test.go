@@ -1,0 +1,144 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// TestMain builds the sandbox worker that the tests use, as it ships: without the race detector's weight.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "mcsh-worker")
+	if err != nil {
+		panic(err)
+	}
+	workerBinary = filepath.Join(dir, "mcsh-worker")
+	if out, err := exec.Command("go", "build", "-o", workerBinary, "github.com/mcsh-dev/mcsh/cmd/mcsh-worker").CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("building the worker: %v\n%s", err, out))
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var workerBinary string
+
+// world is a gateway over a shop and an empty server, with the real sandbox, and an agent that is connected to it.
+type world struct {
+	shop    *mcptest.Upstream
+	gateway *gateway.Gateway
+	pool    *upstream.Pool
+	agent   *mcp.ClientSession
+}
+
+const itemSchema = `{"type":"object","properties":{"id":{"type":"integer","minimum":1}},"required":["id"],"additionalProperties":false}`
+
+func shopTools() []mcptest.Tool {
+	return []mcptest.Tool{
+		{
+			Name: "list_orders", ReadOnly: true, Description: "Lists orders. More words.",
+			Schema: `{"type":"object","properties":{"status":{"type":"string","enum":["open","closed"]},"limit":{"type":"integer","maximum":100}},"additionalProperties":false}`,
+			Do: func(map[string]any) (string, error) {
+				return `[{"id":1,"customer_id":9007199254740993,"total":3.50},{"id":2,"customer_id":7,"total":4}]`, nil
+			},
+		},
+		{Name: "get_item", ReadOnly: true, Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+			if fmt.Sprint(args["id"]) == "13" {
+				return "", fmt.Errorf("no item 13 in the shop")
+			}
+			return fmt.Sprintf(`{"id":%v,"name":"item %v"}`, args["id"], args["id"]), nil
+		}},
+		{Name: "slow", ReadOnly: true, Latency: time.Minute, Text: "late"},
+		{Name: "delete_item", Destructive: true, Schema: itemSchema, Do: func(args map[string]any) (string, error) {
+			return fmt.Sprintf("deleted %v", args["id"]), nil
+		}},
+		{Name: "picture", ReadOnly: true, Raw: func(context.Context, json.RawMessage) (string, error) {
+			return `{"content":[{"type":"text","text":"a dot"},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}`, nil
+		}},
+	}
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{shop: mcptest.New(shopTools()...)}
+	w.pool = mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": w.shop, "empty": mcptest.New()})
+	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: newSandbox(t), Version: "test"})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		w.gateway.Close(ctx)
+	})
+	server, client := mcp.NewInMemoryTransports()
+	if _, err := w.gateway.Server().Connect(t.Context(), server, nil); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	w.agent, err = newClient().Connect(t.Context(), client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.agent.Close() })
+	return w
+}
+
+func newClient() *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+}
+
+// newSandbox returns a pool of real workers, or skips the test where the machine cannot have one.
+func newSandbox(t testing.TB) *sandbox.Pool {
+	t.Helper()
+	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerBinary}})})
+	if err != nil {
+		t.Skipf("needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	return pool
+}
+
+// call calls a tool of the gateway and returns the texts of its reply.
+func (w *world) call(t testing.TB, name string, args any) (texts []string, result *mcp.CallToolResult) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err = w.agent.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(raw)})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, c := range result.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	return texts, result
+}
+
+// execute runs a pipeline and returns the reply as one text.
+func (w *world) execute(t testing.TB, pipeline string, more ...any) (string, *mcp.CallToolResult) {
+	t.Helper()
+	args := map[string]any{"pipeline": json.RawMessage(pipeline)}
+	for i := 0; i+1 < len(more); i += 2 {
+		args[more[i].(string)] = more[i+1]
+	}
+	texts, result := w.call(t, "execute_pipeline", args)
+	return strings.Join(texts, "\n--\n"), result
+}
+
+var _ stages.Tools = (*upstream.Pool)(nil)

@@ -1,0 +1,354 @@
+package preview_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/mcsh-dev/mcsh/preview"
+)
+
+var update = flag.Bool("update", false, "rewrite the want sections of testdata")
+
+// TestGolden runs testdata/*.txtar. Each file says in its first lines why it exists, and holds the options, the input
+// (a file "input", or "input.go" with one quoted Go string) and the wanted result.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("testdata: got %d files, error %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { checkGolden(t, file) })
+	}
+}
+
+func checkGolden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opts preview.Options
+	var input, want string
+	cut := false
+	for _, f := range archive.Files {
+		switch f.Name {
+		case "options":
+			for _, word := range strings.Fields(string(f.Data)) {
+				name, value, _ := strings.Cut(word, "=")
+				switch name {
+				case "chars":
+					opts.Chars, err = strconv.Atoi(value)
+				case "window":
+					opts.Window = true
+				case "cut":
+					cut = true
+				}
+			}
+		case "input":
+			input = string(f.Data)
+		case "input.go":
+			input, err = expand(strings.TrimSpace(string(f.Data)))
+		case "want":
+			want = string(f.Data)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+	}
+	var r io.Reader = strings.NewReader(input)
+	if cut {
+		r = io.MultiReader(r, iotest.ErrReader(io.ErrUnexpectedEOF))
+	}
+	res, err := preview.Preview(context.Background(), r, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%s; %d bytes, verbatim %t, partial %t\n%s", res.Summary, res.Bytes, res.Verbatim, res.Partial, res.Text)
+	if !strings.HasSuffix(got, "\n") {
+		got += "(no newline)\n"
+	}
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("result differs (-want +got), -update accepts it\n%s", cmp.Diff(want, got))
+	}
+	for i := range archive.Files {
+		if archive.Files[i].Name == "want" {
+			archive.Files[i].Data = []byte(got)
+		}
+	}
+	if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expand reads lines of a number of times and a quoted string, %d in which is the number of the time.
+func expand(source string) (string, error) {
+	var b strings.Builder
+	for line := range strings.Lines(source) {
+		times, quoted, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(times)
+		if err != nil {
+			return "", err
+		}
+		text, err := strconv.Unquote(quoted)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", quoted, err)
+		}
+		for i := range n {
+			b.WriteString(strings.ReplaceAll(text, "%d", strconv.Itoa(i)))
+		}
+	}
+	return b.String(), nil
+}
+
+// check previews data and tests what must hold for any data and any budget.
+func check(t *testing.T, data []byte, opts preview.Options) preview.Result {
+	t.Helper()
+	res, err := preview.Preview(context.Background(), bytes.NewReader(data), opts)
+	if err != nil {
+		t.Fatalf("error %v for %.200q", err, data)
+	}
+	if n := utf8.RuneCountInString(res.Text); n > max(opts.Chars, 0) && opts.Chars != 0 {
+		t.Fatalf("%d characters in a budget of %d for %.200q\n%s", n, opts.Chars, data, res.Text)
+	}
+	if !utf8.ValidString(res.Text) {
+		t.Fatalf("not valid UTF-8 for %.200q: %q", data, res.Text)
+	}
+	if res.Bytes != int64(len(data)) {
+		t.Fatalf("got %d bytes, want %d", res.Bytes, len(data))
+	}
+	for _, r := range res.Text {
+		if !res.Verbatim && r != '\n' && r != utf8.RuneError && !unicode.IsPrint(r) {
+			t.Fatalf("character %U in the preview of %.200q\n%q", r, data, res.Text)
+		}
+	}
+	if res.Verbatim && strings.TrimSuffix(res.Text, "\n") != strings.TrimSuffix(string(data), "\n") {
+		t.Fatalf("verbatim text differs: got %q, want %q", res.Text, data)
+	}
+	if res.Summary == "" || strings.ContainsAny(res.Summary, "\n\x1b") {
+		t.Fatalf("summary %q", res.Summary)
+	}
+	return res
+}
+
+func samples() map[string]string {
+	rng := rand.New(rand.NewPCG(3, 3))
+	all := map[string]string{
+		"log":    logText(rng, 500),
+		"mixed":  strings.Repeat("{\"a\":1}\nplain line\n", 100),
+		"broken": `{"items":[` + strings.Repeat(`{"id":1,"name":"x"},`, 300) + `{"id":2,"na`,
+		"deep":   strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
+		"prose":  strings.Repeat("Some words of a text, and more of them.\n\nAnother paragraph\x1b[31m here.\n", 80),
+		"line":   strings.Repeat("long ", 3000),
+		"binary": "\x1f\x8b" + strings.Repeat("\x00\xff", 5000),
+		"string": marshal(strings.Repeat("é", 9000)),
+	}
+	for _, set := range dataSets {
+		all[set.name] = set.make(rng)
+	}
+	return all
+}
+
+func TestBudgetIsExactForAllChars(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 37
+	}
+	for name, data := range samples() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if len(data) > 40_000 {
+				data = data[:40_000]
+			}
+			for chars := 1; chars <= 4000; chars += step {
+				check(t, []byte(data), preview.Options{Chars: chars, Window: true})
+				if chars > 300 && step == 1 {
+					chars += 12
+				}
+			}
+		})
+	}
+}
+
+func TestBudgetIsUsed(t *testing.T) {
+	for name, data := range samples() {
+		if name == "binary" {
+			continue
+		}
+		for _, chars := range []int{200, 600} {
+			res := check(t, []byte(data), preview.Options{Chars: chars, Window: true})
+			if !strings.Contains(res.Text, "=== PREVIEW (not valid JSON") || !strings.Contains(res.Text, "=== END PREVIEW ===") {
+				t.Errorf("%s at %d: no markers\n%s", name, chars, res.Text)
+			}
+			if strings.Count(res.Text, "\n") < 4 && name != "deep" {
+				t.Errorf("%s at %d: nothing is shown\n%s", name, chars, res.Text)
+			}
+		}
+	}
+}
+
+func FuzzPreview(f *testing.F) {
+	for _, data := range samples() {
+		f.Add([]byte(data[:min(len(data), 3000)]), 700, true)
+		f.Add([]byte(data[:min(len(data), 600)]), 90, false)
+	}
+	for _, seed := range []string{"", " ", "\ufeff{}", "\x1e{}\n\x1e[]", "NaN", "{'a':1}", "a=1 b=2\na=2 b=3", "\xff\xfe", "\u202e", "[1] x\n[2] y"} {
+		f.Add([]byte(seed), 100, false)
+		f.Add([]byte(strings.Repeat(seed, 500)), 100, true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, chars int, window bool) {
+		opts := preview.Options{Chars: chars % 4001, Window: window}
+		first := check(t, data, opts)
+		slow, err := preview.Preview(context.Background(), iotest.OneByteReader(bytes.NewReader(data)), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first, slow); diff != "" {
+			t.Fatalf("one-byte reads differ\n%s", diff)
+		}
+	})
+}
+
+// sized reads at most n bytes at a time.
+type sized struct {
+	r io.Reader
+	n int
+}
+
+func (s sized) Read(p []byte) (int, error) { return s.r.Read(p[:min(len(p), s.n)]) }
+
+func TestReadSizesDoNotMatter(t *testing.T) {
+	for name, data := range samples() {
+		data = strings.Repeat(data, 1+200_000/len(data)) // beyond the scanner's buffer
+		opts := preview.Options{Chars: 2000}
+		want := check(t, []byte(data), opts)
+		for _, n := range []int{1, 7, 64 << 10} {
+			got, err := preview.Preview(context.Background(), sized{strings.NewReader(data), n}, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, reads of %d bytes: result differs\n%s", name, n, diff)
+			}
+		}
+	}
+}
+
+func TestErrorsOfReaderAndContext(t *testing.T) {
+	broken := errors.New("connection lost")
+	for _, data := range []string{"", `{"a":`, strings.Repeat(`{"a":1}`+"\n", 30_000), strings.Repeat("text line\n", 30_000), "\x1f\x8b" + strings.Repeat("x", 200_000)} {
+		_, err := preview.Preview(context.Background(), io.MultiReader(strings.NewReader(data), iotest.ErrReader(broken)), preview.Options{})
+		if !errors.Is(err, broken) {
+			t.Errorf("%.20q: got %v, want the reader's error", data, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	endless := &repeat{make: func(i int) string {
+		if i == 100_000 {
+			cancel()
+		}
+		return fmt.Sprintf(`{"id":%d}`+"\n", i)
+	}, size: 1 << 40}
+	if _, err := preview.Preview(ctx, endless, preview.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: got %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	var b strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&b, `{"id":%d,"api_key":"hunter%d","auth":{"Authorization":"Bearer hunter"},"secrets":{"a":["hunter"],"pin":77777},"next":{"x-token-id":"hunter"}}`+"\n", i, i)
+	}
+	folded := `{"keys":{`
+	for i := range 400 {
+		folded += fmt.Sprintf(`"k%d":"v","token%d":"hunter",`, i, i)
+	}
+	folded += `"z":"z"}}`
+	text := strings.Repeat("login ok password=hunter user=a\nheader Authorization: Bearer hunter\nsaid \"secret\": \"hunter 2\" ok\n", 100)
+	for _, data := range []string{b.String(), folded, text, text + "last line without pattern api-key: hunter"} {
+		for _, chars := range []int{300, 1000, 20_000} {
+			res := check(t, []byte(data), preview.Options{Chars: chars, Window: true})
+			if strings.Contains(res.Text, "hunter") || strings.Contains(res.Text, "77777") {
+				t.Errorf("a secret is shown\n%s", res.Text)
+			}
+		}
+	}
+}
+
+func TestZeroOptions(t *testing.T) {
+	data := issues(rand.New(rand.NewPCG(1, 1)))
+	for _, tt := range []struct {
+		opts preview.Options
+		want int
+	}{
+		{preview.Options{}, 3000},
+		{preview.Options{Window: true}, 1200},
+		{preview.Options{Chars: -1}, 0},
+	} {
+		res, err := preview.Preview(context.Background(), strings.NewReader(data), tt.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := utf8.RuneCountInString(res.Text); n > tt.want || n < tt.want/2 {
+			t.Errorf("%+v: got %d characters, want at most %d and not much less", tt.opts, n, tt.want)
+		}
+	}
+}
+
+// TestMemoryIsBounded previews streams of 50 MB and measures the heap on the way.
+func TestMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 200 MB")
+	}
+	const maxHeap = 32 << 20
+	long := strings.Repeat("x", 1<<20)
+	for name, text := range map[string]func(int) string{
+		"lines": func(i int) string {
+			return fmt.Sprintf(`{"id":%d,"name":"name %d","tags":["a","b"],"v":%d.5}`+"\n", i, i, i)
+		},
+		"keys": func(i int) string { return fmt.Sprintf(`{"key%d":{"key%d":{"key%d":1}}}`+"\n", i, i%977, i) },
+		"structure": func(i int) string {
+			return fmt.Sprintf(`{"a%d":{"b%d":{"c%d":{"d%d":[1]}}}}`+"\n", i%100, i%97, i%89, i%83)
+		},
+		"string": func(i int) string { return map[bool]string{true: `"`}[i == 0] + long },
+		"deep":   func(int) string { return `[{"a":` },
+		"log": func(i int) string {
+			return fmt.Sprintf("2024-05-01T03:00:00Z INFO word%d request %d took %dms\n", i%1000, i, i)
+		},
+		"one line": func(int) string { return "words without an end " },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var most uint64
+			src := &repeat{make: text, size: 50 << 20, look: func() {
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapAlloc)
+			}}
+			if _, err := preview.Preview(context.Background(), src, preview.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if most == 0 || most > maxHeap {
+				t.Errorf("heap of %d bytes, want at most %d", most, maxHeap)
+			}
+		})
+	}
+}

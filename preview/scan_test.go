@@ -1,0 +1,265 @@
+package preview
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// scanAll returns the tokens of a stream as text.
+func scanAll(src io.Reader) ([]string, error) {
+	s := newScanner(src)
+	var events []string
+	for {
+		k, err := s.next()
+		if err != nil {
+			return events, err
+		}
+		switch k {
+		case tokEnd:
+			return events, nil
+		case tokKey, tokString:
+			events = append(events, fmt.Sprintf("%q/%d", unescape(nil, s.tok.raw), s.tok.size))
+		case tokNumber:
+			events = append(events, string(s.tok.raw))
+		default:
+			events = append(events, map[tokenKind]string{
+				tokNull: "null", tokTrue: "true", tokFalse: "false",
+				tokObject: "{", tokObjectEnd: "}", tokArray: "[", tokArrayEnd: "]",
+			}[k])
+		}
+	}
+}
+
+// stdEvents returns the same from encoding/json. Sizes are those of the raw strings, taken by decoding again.
+func stdEvents(data []byte) []string {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var events []string
+	for {
+		t, err := d.Token()
+		if err != nil {
+			return events
+		}
+		switch v := t.(type) {
+		case nil:
+			events = append(events, "null")
+		case string:
+			raw := bytes.TrimRight(data[:d.InputOffset()], " \t\r\n")
+			events = append(events, fmt.Sprintf("%q/%d", v, len(raw)-2-openingQuote(raw)))
+		default:
+			events = append(events, fmt.Sprint(v))
+		}
+	}
+}
+
+// openingQuote finds the quote that opens the string at the end of raw.
+func openingQuote(raw []byte) int {
+	for i := len(raw) - 2; ; i-- {
+		slashes := 0
+		for i-slashes > 0 && raw[i-slashes-1] == '\\' {
+			slashes++
+		}
+		if raw[i] == '"' && slashes%2 == 0 {
+			return i
+		}
+	}
+}
+
+func checkScan(t *testing.T, data []byte) {
+	t.Helper()
+	got, err := scanAll(bytes.NewReader(data))
+	slow, slowErr := scanAll(iotest.OneByteReader(bytes.NewReader(data)))
+	if diff := cmp.Diff(got, slow); diff != "" || fmt.Sprint(err) != fmt.Sprint(slowErr) {
+		t.Fatalf("%q: one-byte reads differ: %v, %v\n%s", data, err, slowErr, diff)
+	}
+	one := err == nil && documents(got) == 1
+	if valid := json.Valid(data); one != valid {
+		t.Fatalf("%q: one valid document: got %v (%v), encoding/json says %v", data, one, err, valid)
+	}
+	if one && longest(got) <= maxToken {
+		if diff := cmp.Diff(stdEvents(data), got); diff != "" {
+			t.Fatalf("%q: events differ (-encoding/json +scanner)\n%s", data, diff)
+		}
+	}
+}
+
+func documents(events []string) (n int) {
+	depth := 0
+	for _, e := range events {
+		switch e {
+		case "{", "[":
+			depth++
+		case "}", "]":
+			depth--
+		}
+		if depth == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func longest(events []string) (n int) {
+	for _, e := range events {
+		n = max(n, len(e))
+	}
+	return n
+}
+
+var scanSeeds = []string{
+	``, ` `, `null`, `true`, `false`, `tru`, `truex`, `nul`, `0`, `-0`, `-`, `01`, `1.`, `1.5e+10`, `1e`, `1e-`, `.5`,
+	`62-290`, `1 2`, `[1,2,3]`, `[1,]`, `[,1]`, `[`, `]`, `{`, `}`, `{"a":1}`, `{"a":1,}`, `{"a"}`, `{"a":}`, `{a:1}`,
+	`{"a":{"b":[{"c":null}]}}`, `"\u00e9\ud83d\ude00"`, `"\ud800"`, `"\ud800\u0041"`, `"\u12"`, `"\x"`, "\"a\nb\"",
+	"\"\x00\"", "\"\xff\"", `"é…👍"`, `"abc`, `"abc\`, `"abc\u`, "[1\n,2\r\n]", "\ufeff{}", `{"a":1}{"a":2}`, `[]]`,
+	`{"":""}`, `"\"\\\/\b\f\n\r\t"`, `{"a":"0123456789abcdef0123456789","b":1}`, `[1e400,123456789012345678901234567890]`,
+	`NaN`, `Infinity`, `{'a':1}`, `// c`, `[1 2]`, `{"a" 1}`, `"a" "b"`, `-x`, `[-]`, `[1.e1]`, `[0x1]`, `[1a]`,
+}
+
+func FuzzScanner(f *testing.F) {
+	for _, s := range scanSeeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(checkScan)
+}
+
+// TestScannerMutations breaks valid documents at random, which reaches more of the grammar than random bytes do.
+func TestScannerMutations(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const letters = "{}[]\",:\\u0123456789abcdefntr+-.eE \n\x00\x1f\x80\xc3\xa9\xff"
+	for range 20_000 {
+		doc := []byte(scanSeeds[rng.IntN(len(scanSeeds))] + scanSeeds[rng.IntN(len(scanSeeds))])
+		if rng.IntN(2) == 0 {
+			doc, _ = json.Marshal(randomValue(rng, 4))
+		}
+		for range rng.IntN(3) {
+			if len(doc) == 0 {
+				break
+			}
+			at := rng.IntN(len(doc))
+			switch rng.IntN(3) {
+			case 0:
+				doc[at] = letters[rng.IntN(len(letters))]
+			case 1:
+				doc = append(doc[:at], doc[at+1:]...)
+			default:
+				doc = doc[:at]
+			}
+		}
+		checkScan(t, doc)
+	}
+}
+
+func randomValue(rng *rand.Rand, depth int) any {
+	switch n := rng.IntN(9); {
+	case depth > 0 && n < 3:
+		m := map[string]any{}
+		for range rng.IntN(4) {
+			m[randomKeys[rng.IntN(len(randomKeys))]] = randomValue(rng, depth-1)
+		}
+		return m
+	case depth > 0 && n < 5:
+		a := make([]any, rng.IntN(4))
+		for i := range a {
+			a[i] = randomValue(rng, depth-1)
+		}
+		return a
+	case n < 6:
+		return rng.IntN(100)
+	case n < 7:
+		return rng.Float64()
+	case n < 8:
+		return randomKeys[rng.IntN(len(randomKeys))]
+	}
+	return []any{nil, true, false}[rng.IntN(3)]
+}
+
+var randomKeys = []string{"id", "name", "a b", `q"\`, "é", "👍", "", "$x", "1", "and", "x\u202ey", "nul\x00", "if", "a?", "\\(1)"}
+
+func TestScannerTokensAcrossBuffers(t *testing.T) {
+	for _, size := range []int{0, 1, 7, 255, 256, 257, scanBuffer - 3, scanBuffer, scanBuffer + 1, 3 * scanBuffer} {
+		for _, unit := range []string{"x", "é", `\u00e9`, `\ud83d\ude00`, `\"`} {
+			text := strings.Repeat(unit, size/len(unit))
+			s := newScanner(strings.NewReader(strings.Repeat(" ", 5) + `{"` + text + `":["` + text + `",12]}`))
+			var kinds []tokenKind
+			var sizes []int64
+			for {
+				k, err := s.next()
+				if err != nil {
+					t.Fatalf("size %d of %q: %v", size, unit, err)
+				}
+				if k == tokEnd {
+					break
+				}
+				kinds = append(kinds, k)
+				if k == tokKey || k == tokString {
+					sizes = append(sizes, s.tok.size)
+					if want := text[:min(len(text), maxToken)]; string(s.tok.raw) != want {
+						t.Fatalf("size %d of %q: got %q, want %q", size, unit, s.tok.raw, want)
+					}
+				}
+			}
+			want := []tokenKind{tokObject, tokKey, tokArray, tokString, tokNumber, tokArrayEnd, tokObjectEnd}
+			if diff := cmp.Diff(want, kinds); diff != "" {
+				t.Fatalf("size %d of %q: kinds differ\n%s", size, unit, diff)
+			}
+			if diff := cmp.Diff([]int64{int64(len(text)), int64(len(text))}, sizes); diff != "" {
+				t.Fatalf("size %d of %q: sizes differ\n%s", size, unit, diff)
+			}
+		}
+	}
+}
+
+func TestScannerErrorPositions(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"{\n  \"a\": 1\n  \"b\": 2}", "line 3:3: a comma or the end of the container must follow the value, found '\"'"},
+		{"{'a': 1}", "line 1:2: a key must be a string, found '''"},
+		{"[1,]", "line 1:4: a value cannot begin with ']'"},
+		{"[nul]", "line 1:5: the word null was expected, found ']'"},
+		{"[01]", "line 1:3: a number cannot go on with '1'"},
+		{"[\"a", "line 1:4: the data ends inside a string"},
+		{"[1,\n", "line 2:1: the data ends inside a document"},
+		{"\"\x01\"", "line 1:2: a string must not hold the raw character U+0001"},
+	} {
+		_, err := scanAll(strings.NewReader(tt.in))
+		if fmt.Sprint(err) != tt.want {
+			t.Errorf("%q: got %v, want %s", tt.in, err, tt.want)
+		}
+	}
+}
+
+func TestScannerReadError(t *testing.T) {
+	broken := errors.New("broken")
+	for _, in := range []string{"", "[", `["a`, "[12", "[tr", `{"a`} {
+		_, err := scanAll(io.MultiReader(strings.NewReader(in), iotest.ErrReader(broken)))
+		if !errors.Is(err, broken) {
+			t.Errorf("%q: got %v, want the reader's error", in, err)
+		}
+	}
+}
+
+func TestScannerAllocatesNothingPerToken(t *testing.T) {
+	var doc bytes.Buffer
+	for i := range 20_000 {
+		fmt.Fprintf(&doc, `{"id":%d,"name":"näme %d\n","ok":true,"v":[1.5,null]}`+"\n", i, i)
+	}
+	allocs := testing.AllocsPerRun(1, func() {
+		s := newScanner(bytes.NewReader(doc.Bytes()))
+		for {
+			if k, err := s.next(); err != nil || k == tokEnd {
+				break
+			}
+		}
+	})
+	if allocs > 20 {
+		t.Errorf("scanning 240,000 tokens allocates %v times, want a constant few", allocs)
+	}
+}

@@ -1,0 +1,251 @@
+package programs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+var update = flag.Bool("update", false, "write what the tables of testdata should hold")
+
+// A row is an argv with what becomes of it.
+type row struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+
+	Argv  []string `json:"argv,omitempty"`
+	Timer string   `json:"timer,omitempty"`
+	Stops bool     `json:"stops,omitempty"`
+
+	Code stages.Code `json:"code,omitempty"`
+	Msg  string      `json:"msg,omitempty"`
+	Hint string      `json:"hint,omitempty"`
+
+	// Differs says why the tool does something else with the canonical argv than with the one that was given.
+	Differs string `json:"differs,omitempty"`
+}
+
+func parse(t *testing.T, command string, args []string) (r row) {
+	t.Helper()
+	r = row{Command: command, Args: args}
+	inv, err := programs.Parse(command, args)
+	if err == nil {
+		r.Argv = inv.Argv
+		if inv.Timer > 0 {
+			r.Timer = inv.Timer.String()
+		}
+		p, _ := programs.Find(command)
+		r.Stops = p.StopsEarly(inv)
+		return r
+	}
+	var e *stages.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("Parse(%q, %q): error %T, want *stages.Error", command, args, err)
+	}
+	r.Code, r.Msg, r.Hint = e.Code, e.Msg, e.Hint
+	return r
+}
+
+func readJSON[T any](t testing.TB, file string) (v T) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return v
+}
+
+// writeRows writes one row a line.
+func writeRows[T any](t *testing.T, file string, rows []T) {
+	t.Helper()
+	var b bytes.Buffer
+	for i, r := range rows {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString([]string{"[\n", ",\n"}[min(i, 1)])
+		b.Write(bytes.TrimSpace(line.Bytes()))
+	}
+	b.WriteString("\n]\n")
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestParse compares what becomes of argvs with the tables: accepted.json holds the canonical argvs, refused.json the
+// words of the refusals.
+func TestParse(t *testing.T) {
+	for _, file := range []string{"testdata/accepted.json", "testdata/refused.json"} {
+		rows := readJSON[[]row](t, file)
+		got := make([]row, len(rows))
+		for i, want := range rows {
+			got[i] = parse(t, want.Command, want.Args)
+			got[i].Differs = want.Differs
+			if accepted := got[i].Code == ""; accepted != strings.Contains(file, "accepted") {
+				t.Errorf("%s: %s %q: accepted = %v (%s)", file, want.Command, want.Args, accepted, got[i].Msg)
+			}
+			if diff := cmp.Diff(want, got[i]); diff != "" && !*update {
+				t.Errorf("%s: %s %q (-want +got):\n%s", file, want.Command, want.Args, diff)
+			}
+		}
+		if *update {
+			writeRows(t, file, got)
+		}
+	}
+}
+
+// TestRefusalsHelp: a refusal says what was wrong in the style of the house, and what to do.
+func TestRefusalsHelp(t *testing.T) {
+	for _, r := range readJSON[[]row](t, "testdata/refused.json") {
+		got := parse(t, r.Command, r.Args)
+		if got.Hint == "" && !strings.Contains(got.Msg, "syntax error") {
+			t.Errorf("%s %q: no hint (%s)", r.Command, r.Args, got.Msg)
+		}
+		if strings.HasSuffix(got.Msg, ".") || got.Msg != "" && got.Msg[0] >= 'A' && got.Msg[0] <= 'Z' {
+			t.Errorf("%s %q: message %q", r.Command, r.Args, got.Msg)
+		}
+		if len(got.Msg) > 1000 || len(got.Hint) > 3000 {
+			t.Errorf("%s: message of %d and hint of %d bytes", r.Command, len(got.Msg), len(got.Hint))
+		}
+	}
+}
+
+// TestAttacks: argvs that would read, write, run or wait for ever are refused before anything runs.
+func TestAttacks(t *testing.T) {
+	type attack struct {
+		ID, Command, Want string
+		Args              []string
+	}
+	attacks := readJSON[[]attack](t, "testdata/attacks.json")
+	if len(attacks) < 50 {
+		t.Fatalf("%d attacks", len(attacks))
+	}
+	for _, a := range attacks {
+		if inv, err := programs.Parse(a.Command, a.Args); err == nil {
+			t.Errorf("%s: %s %.200q was accepted as %.200q, want %s", a.ID, a.Command, a.Args, inv.Argv, a.Want)
+		}
+	}
+}
+
+// reparse checks that a canonical argv is parsed to itself.
+func reparse(t *testing.T, command string, argv []string) {
+	t.Helper()
+	again, err := programs.Parse(command, argv[1:])
+	if err != nil {
+		t.Errorf("%s: canonical argv %q is refused: %v", command, argv, err)
+		return
+	}
+	if !slices.Equal(again.Argv, argv) {
+		t.Errorf("%s: canonical argv %q becomes %q", command, argv, again.Argv)
+	}
+}
+
+func TestCanonicalIsStable(t *testing.T) {
+	for _, r := range readJSON[[]row](t, "testdata/accepted.json") {
+		inv, err := programs.Parse(r.Command, r.Args)
+		if err != nil {
+			t.Errorf("%s %q: %v", r.Command, r.Args, err)
+			continue
+		}
+		reparse(t, r.Command, inv.Argv)
+		reparse(t, r.Command, inv.LineBuffered().Argv)
+	}
+}
+
+// TestTable: the table is sorted and every row is complete.
+func TestTable(t *testing.T) {
+	all := programs.All()
+	if !slices.IsSortedFunc(all, func(a, b programs.Program) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the table is not sorted by name")
+	}
+	for _, p := range all {
+		if got, ok := programs.Find(p.Name); !ok || got.Name != p.Name {
+			t.Errorf("Find(%q) = %q, %v", p.Name, got.Name, ok)
+		}
+		if p.Summary == "" || (p.Bin == "") != (p.Applet != nil) || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
+			t.Errorf("%s: the row is not complete: %+v", p.Name, p)
+		}
+		if _, err := programs.Parse(p.Name, p.Example); err != nil && p.Name != "join" && p.Name != "comm" && p.Name != "tr" {
+			t.Errorf("%s: its example is refused: %v", p.Name, err)
+		}
+		if _, err := programs.Parse(p.Name, []string{"--version"}); err != nil {
+			t.Errorf("%s --version: %v", p.Name, err)
+		}
+	}
+	for _, name := range []string{"", "cat", "find", "fd", "xargs", "tee", "split", "env", "dc", "Sort", "sort "} {
+		if _, ok := programs.Find(name); ok {
+			t.Errorf("Find(%q) found something", name)
+		}
+	}
+}
+
+func TestLineBuffered(t *testing.T) {
+	tests := []struct {
+		command string
+		args    []string
+		want    []string
+	}{
+		{"grep", []string{"x"}, []string{"grep", "--color=never", "--line-buffered", "--regexp=x"}},
+		{"sed", []string{"p"}, []string{"sed", "--sandbox", "--unbuffered", "--expression=p"}},
+		{"rg", []string{"x"}, []string{"rg", "--no-config", "--no-ignore", "--color=never", "--threads=1", "--line-buffered", "--regexp=x", "--", "-"}},
+		{"grep", []string{"--version"}, []string{"grep", "--version"}},
+		{"cut", []string{"-f1"}, []string{"cut", "--fields=1"}},
+	}
+	for _, tt := range tests {
+		inv, err := programs.Parse(tt.command, tt.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := slices.Clone(inv.Argv)
+		if diff := cmp.Diff(tt.want, inv.LineBuffered().Argv); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.command, diff)
+		}
+		if !slices.Equal(before, inv.Argv) {
+			t.Errorf("%s: LineBuffered changed what it was called on", tt.command)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, file := range []string{"testdata/accepted.json", "testdata/refused.json"} {
+		for _, r := range readJSON[[]row](f, file) {
+			f.Add(r.Command, strings.Join(r.Args, "\x1f"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, command, joined string) {
+		var args []string
+		if joined != "" {
+			args = strings.Split(joined, "\x1f")
+		}
+		inv, err := programs.Parse(command, args)
+		if err != nil {
+			var e *stages.Error
+			if !errors.As(err, &e) || e.Msg == "" {
+				t.Fatalf("error %#v", err)
+			}
+			return
+		}
+		if len(inv.Argv) == 0 {
+			t.Fatal("no argv")
+		}
+		if len(args) < 200 && len(joined) < 60_000 {
+			reparse(t, command, inv.Argv)
+		}
+	})
+}
