@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"os"
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 )
 
@@ -87,22 +84,3 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, finish func(
 	<-stopped
 	return err
 }
-
-// serveStdio serves on standard input and output until the input ends or ctx is done.
-func (p *program) serveStdio(ctx context.Context, server *mcp.Server) error {
-	err := server.Run(ctx, &mcp.IOTransport{Reader: openFor(p.stdin), Writer: keepOpen{p.stdout}, MaxLineLength: maxLine})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
-}
-
-// maxLine is the size of one message of a client.
-const maxLine = 8 << 20
-
-// keepOpen is a stream that stays open: the process has it, not the session.
-type keepOpen struct{ io.Writer }
-
-func (keepOpen) Close() error { return nil }
-
-func openFor(r io.Reader) io.ReadCloser { return io.NopCloser(r) }

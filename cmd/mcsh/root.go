@@ -13,7 +13,7 @@ const rootLong = `mcsh is one MCP endpoint in front of many MCP servers. An agen
 mcsh calls the tools, filters, joins and counts, and returns only the end of the pipe.
 
   mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
-             {"type": "command", "command": "jq", "args": ["length"]}]'
+             {"type": "command", "command": "jq", "args": [".orders | length"]}]'
 
 Without a configuration there are the built-in servers demo, fetch and filesystem.
 Data goes to standard output, everything else to standard error.

@@ -24,7 +24,7 @@ standard error; what preview stages see stands before it. The whole plan is chec
 --json prints one object: {"output", "windows", "report"}, or {"errors", "report"} when it failed.`
 
 const runExample = `  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
-             {"type": "command", "command": "jq", "args": ["-c", ".[] | {id, total}"]},
+             {"type": "command", "command": "jq", "args": ["-c", ".orders[] | {id, total}"]},
              {"type": "command", "command": "head", "args": ["-n", "3"]}]'
   mcsh run -f pipeline.json --config mcp.json
   mcsh run -f pipeline.json --input orders.json`
