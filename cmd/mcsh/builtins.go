@@ -10,48 +10,33 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/pflag"
 
-	"github.com/mcsh-dev/mcsh/internal/nearest"
-	"github.com/mcsh-dev/mcsh/servers/demo"
-	"github.com/mcsh-dev/mcsh/servers/fetch"
-	"github.com/mcsh-dev/mcsh/servers/filesystem"
-	"github.com/mcsh-dev/mcsh/servers/strictjson"
+	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// A builtin is one row of the table of servers inside the program.
-type builtin struct {
-	name, summary string
-
-	// open makes the server from its options, a JSON object whose members are named as in a configuration.
-	open func(options json.RawMessage) (*mcp.Server, error)
-
-	// flags are those of "mcsh server NAME".
-	flags []optionFlag
-}
-
-// An optionFlag is an option of a built-in server as a flag.
+// An optionFlag is an option of a built-in server as a flag of "mcsh server NAME".
 type optionFlag struct {
 	flag, option string
 	define       func(f *pflag.FlagSet, name, usage string) func() any // defines the flag and returns its value
 	usage        string
 }
 
-// builtins is the table.
-var builtins = []builtin{
-	{"demo", "a made-up shop: orders, customers, pages, tools that are slow or fail", opener(demo.New), []optionFlag{
+// builtinFlags is the table of flags by server. What is not in it can be set in a configuration.
+var builtinFlags = map[string][]optionFlag{
+	"demo": {
 		{"latency", "latency", text, "every call takes at least this long, such as 20ms"},
 		{"seed", "seed", number, "of the data and of the failures"},
-	}},
-	{"fetch", "HTTP requests to public addresses", opener(fetch.New), []optionFlag{
+	},
+	"fetch": {
 		{"allow-host", "allow_hosts", texts, "reach hosts that match this glob whatever their addresses (repeatable)"},
 		{"allow-private", "allow_private", truth, "reach every address, private and loopback ones too"},
 		{"max-bytes", "max_bytes", number, "the largest body (default 5 MiB)"},
 		{"timeout", "timeout", text, "of a call, such as 10s (default 30s)"},
-	}},
-	{"filesystem", "text files and directories below one root, read only", opener(filesystem.New), []optionFlag{
+	},
+	"filesystem": {
 		{"root", "root", text, "the directory (default: the current one)"},
 		{"max-bytes", "max_bytes", number, "the most text of one read (default 64 MiB)"},
-	}},
+	},
 }
 
 // The kinds of values that options have. An option that is not given is left out.
@@ -75,35 +60,13 @@ func truth(f *pflag.FlagSet, name, usage string) func() any {
 	return func() any { return *v }
 }
 
-// opener decodes the options of a server, strictly, before it makes the server.
-func opener[O any](open func(O) (*mcp.Server, error)) func(json.RawMessage) (*mcp.Server, error) {
-	return func(options json.RawMessage) (*mcp.Server, error) {
-		var o O
-		if err := strictjson.Decode("option", options, &o); err != nil {
-			return nil, err
-		}
-		return open(o)
-	}
-}
-
-// openBuiltin makes the server of a row.
-func openBuiltin(name string, options json.RawMessage) (*mcp.Server, error) {
-	var names []string
-	for _, b := range builtins {
-		if b.name == name {
-			return b.open(options)
-		}
-		names = append(names, b.name)
-	}
-	if near := nearest.Name(name, names); near != "" {
-		return nil, fmt.Errorf("there is no built-in server %q; did you mean %q?", name, near)
-	}
-	return nil, fmt.Errorf("there is no built-in server %q; there are %q", name, names)
-}
-
 // dialBuiltin makes a server and the way to it.
 func dialBuiltin(name string, options json.RawMessage) (func(context.Context) (mcp.Transport, error), error) {
-	server, err := openBuiltin(name, options)
+	b, err := servers.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	server, err := b.Open(options)
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +76,9 @@ func dialBuiltin(name string, options json.RawMessage) (func(context.Context) (m
 // configBuiltins is the table as configurations use it.
 func configBuiltins() map[string]upstream.Builtin {
 	table := map[string]upstream.Builtin{}
-	for _, b := range builtins {
-		table[b.name] = func(options json.RawMessage) (func(context.Context) (mcp.Transport, error), error) {
-			return dialBuiltin(b.name, options)
+	for _, b := range servers.Builtins() {
+		table[b.Name] = func(options json.RawMessage) (func(context.Context) (mcp.Transport, error), error) {
+			return dialBuiltin(b.Name, options)
 		}
 	}
 	return table

@@ -137,7 +137,7 @@ func defaultSources(p *program, s settings) ([]upstream.Source, error) {
 	for _, d := range defaultServers(s) {
 		dial, err := dialBuiltin(d.builtin, d.options)
 		if err != nil {
-			return nil, configError("", fmt.Errorf("built-in server %s: %w", d.builtin, err))
+			return nil, configError("mend the flag that says so, or name the servers you want in a configuration", err)
 		}
 		list = append(list, upstream.Server{Name: d.builtin, Dial: dial, Allow: d.allow})
 	}

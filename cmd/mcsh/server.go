@@ -7,6 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/servers"
 )
 
 const serverLong = `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
@@ -25,33 +27,33 @@ func (p *program) serverCommand() *cobra.Command {
 			return usageError("mcsh server --help lists them", "which built-in server?")
 		},
 	}
-	for _, b := range builtins {
+	for _, b := range servers.Builtins() {
 		cmd.AddCommand(p.builtinCommand(b))
 	}
 	return cmd
 }
 
 // builtinCommand makes the command of one row of the table.
-func (p *program) builtinCommand(b builtin) *cobra.Command {
+func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var l listenFlags
 	values := map[string]func() any{}
-	cmd := &cobra.Command{Use: b.name, Short: "Serve " + b.summary, Args: cobra.NoArgs}
-	for _, o := range b.flags {
+	cmd := &cobra.Command{Use: b.Name, Short: b.Summary, Args: cobra.NoArgs}
+	for _, o := range builtinFlags[b.Name] {
 		values[o.flag] = o.define(cmd.Flags(), o.flag, o.usage)
 	}
 	l.add(cmd)
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
 		given := map[string]any{}
-		for _, o := range b.flags {
+		for _, o := range builtinFlags[b.Name] {
 			if cmd.Flags().Changed(o.flag) {
 				given[o.option] = values[o.flag]()
 			}
 		}
-		server, err := b.open(optionsOf(given))
+		server, err := b.Open(optionsOf(given))
 		if err != nil {
 			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
 		}
-		return p.serveBuiltin(ctx, b.name, server, l)
+		return p.serveBuiltin(ctx, b.Name, server, l)
 	})
 	return cmd
 }
