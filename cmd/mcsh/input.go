@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -29,6 +30,9 @@ func (p *program) pipelineText(args []string, file, input string) ([]byte, error
 	case len(args) == 0 && file == "":
 		return nil, usageError(hint, "there is no pipeline")
 	case len(args) > 0 && args[0] != "-":
+		if text := strings.TrimSpace(args[0]); text == "" || !strings.Contains(`["{`, text[:1]) {
+			return nil, usageError(hint, "%q is not a pipeline: that is a JSON array of stages", cut(args[0], 60))
+		}
 		return []byte(args[0]), nil
 	}
 	if file == "" {
