@@ -50,20 +50,24 @@ func prepare(t *testing.T, binary string, args ...string) *started {
 	return s
 }
 
-// leftNothing checks that nothing of the process is left: no file, and no process that knows its directory.
-func (s *started) leftNothing(t *testing.T) {
+// leftNothing checks that nothing of the process is left: no file in its directory for temporary files or in those
+// given, and no process that knows one of them.
+func (s *started) leftNothing(t *testing.T, dirs ...string) {
 	t.Helper()
-	if left, err := os.ReadDir(s.tmp); err != nil || len(left) > 0 {
-		t.Errorf("temporary files are left: %v, %v", left, err)
-	}
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range lines {
-		line, err := os.ReadFile(name)
-		if err == nil && bytes.Contains(line, []byte(s.tmp)) {
-			t.Errorf("a process is left: %q", bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+	for _, dir := range append(dirs, s.tmp) {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("temporary files are left: %v, %v", left, err)
+		}
+		for _, file := range []string{"cmdline", "environ"} {
+			names, err := filepath.Glob("/proc/[0-9]*/" + file)
+			if err != nil || len(names) == 0 {
+				t.Fatalf("looking at processes: %v", err)
+			}
+			for _, name := range names {
+				if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(dir)) {
+					t.Errorf("a process is left: %s: %q", name, text)
+				}
+			}
 		}
 	}
 }
@@ -123,10 +127,7 @@ func testInterrupt(t *testing.T, binary string) {
 		if got := s.ProcessState.ExitCode(); got != exitInterrupted {
 			t.Errorf("%v: exit status %d, want %d: %s", sig, got, exitInterrupted, &s.stderr)
 		}
-		s.leftNothing(t)
-		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-			t.Errorf("the server has left %v, %v", left, err)
-		}
+		s.leftNothing(t, tmp)
 	}
 }
 
