@@ -54,9 +54,10 @@ type user struct {
 }
 
 type comment struct {
-	User   user   `json:"user"`
-	Author string `json:"author_association"` // MEMBER for those who answer
-	Body   string `json:"body"`
+	IssueURL string `json:"issue_url"`
+	User     user   `json:"user"`
+	Author   string `json:"author_association"` // MEMBER for those who answer
+	Body     string `json:"body"`
 }
 
 // A replica is the API over its data, which does not change.
@@ -117,7 +118,12 @@ func (r *replica) thread(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "there is no such issue", http.StatusNotFound)
 		return
 	}
-	reply(w, append([]comment{}, r.comments[n]...))
+	list := []comment{}
+	for _, c := range r.comments[n] {
+		c.IssueURL = fmt.Sprintf("http://%s/issues/%d", req.Host, n)
+		list = append(list, c)
+	}
+	reply(w, list)
 }
 
 func reply(w http.ResponseWriter, v any) {
