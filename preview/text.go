@@ -65,7 +65,7 @@ func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 func (t *textReading) add(line []byte, size int64) {
 	t.lines++
 	t.longest = max(t.longest, size)
-	if !isPlain(line) {
+	if !isPlain(line) || bytes.IndexByte(line, '\t') >= 0 {
 		if !utf8.Valid(line) && len(line) < maxLine {
 			t.invalid++
 		}
