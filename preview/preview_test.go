@@ -293,6 +293,16 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+func TestCountsOfTokensAreNoSecrets(t *testing.T) {
+	data := strings.Repeat(`{"usage":{"input_tokens":812,"maxTokens":99,"access_tokens":77}}`+"\n", 100)
+	res := check(t, []byte(data), preview.Options{Chars: 1000})
+	for text, want := range map[string]bool{"812": true, "99": true, "77": false} {
+		if got := strings.Contains(res.Text, text); got != want {
+			t.Errorf("%s is shown: got %t, want %t\n%s", text, got, want, res.Text)
+		}
+	}
+}
+
 func TestZeroOptions(t *testing.T) {
 	data := issues(rand.New(rand.NewPCG(1, 1)))
 	for _, tt := range []struct {
@@ -352,3 +362,44 @@ func TestMemoryIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestProseHidesNoGap shows numbered lines, and wants every line that is not shown to be counted where it is missing.
+func TestProseHidesNoGap(t *testing.T) {
+	for _, lines := range []int{30, 210, 249, 250, 251, 400} {
+		rng := rand.New(rand.NewPCG(7, 7))
+		var b strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&b, "%d", i+1)
+			for range i%9 + 1 {
+				fmt.Fprintf(&b, " %s", pick(rng, oddWords...))
+			}
+			b.WriteByte('\n')
+		}
+		for chars := 200; chars < b.Len()+300; chars += 97 {
+			res := check(t, []byte(b.String()), preview.Options{Chars: chars, Window: true})
+			next := 1
+			for i, line := range strings.Split(strings.TrimSpace(res.Text), "\n") {
+				var n int
+				switch {
+				case i < 2 || strings.HasPrefix(line, "==="):
+				case strings.HasPrefix(line, "… "):
+					_, err := fmt.Sscanf(line, "… %d", &n)
+					if err != nil {
+						t.Fatal(err)
+					}
+					next += n
+				default:
+					if _, err := fmt.Sscan(line, &n); err != nil || n != next {
+						t.Fatalf("%d lines at %d: line %d comes where %d should (%v)\n%s", lines, chars, n, next, err, res.Text)
+					}
+					next++
+				}
+			}
+			if next != lines+1 {
+				t.Fatalf("%d lines at %d: %d are told of\n%s", lines, chars, next-1, res.Text)
+			}
+		}
+	}
+}
+
+var oddWords = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau phi chi psi omega")

@@ -91,6 +91,8 @@ type sampleWriter struct {
 	hide   bool
 }
 
+var brackets = [...]byte{tokObject: '{', tokObjectEnd: '}', tokArray: '[', tokArrayEnd: ']'}
+
 func (w *sampleWriter) token(k tokenKind) {
 	ends := k == tokObjectEnd || k == tokArrayEnd
 	if w.comma && !ends {
@@ -104,12 +106,12 @@ func (w *sampleWriter) token(k tokenKind) {
 		if hide && w.secret == 0 {
 			w.secret, w.hide = w.depth, true
 		}
-		w.out.WriteByte(map[tokenKind]byte{tokObject: '{', tokArray: '['}[k])
+		w.out.WriteByte(brackets[k])
 	case tokObjectEnd, tokArrayEnd:
 		if w.depth < w.secret {
 			w.secret, w.hide = 0, false
 		}
-		w.out.WriteByte(map[tokenKind]byte{tokObjectEnd: '}', tokArrayEnd: ']'}[k])
+		w.out.WriteByte(brackets[k])
 	case tokKey:
 		key := string(unescape(nil, w.tok.raw))
 		w.out.WriteString(quoteCut(key, maxToken) + ":")
