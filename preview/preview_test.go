@@ -277,13 +277,17 @@ func TestSecretsAreMasked(t *testing.T) {
 	for i := range 300 {
 		fmt.Fprintf(&b, `{"id":%d,"api_key":"hunter%d","auth":{"Authorization":"Bearer hunter"},"secrets":{"a":["hunter"],"pin":77777},"next":{"x-token-id":"hunter"}}`+"\n", i, i)
 	}
+	var inside strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&inside, `{"a":"https://example.com/?access_token=hunter&b=%d","b":"password: hunter","c":"x%d api_key=hunter%d","d":"%s token=hunter"}`+"\n", i, i, i, strings.Repeat("words ", i%20))
+	}
 	folded := `{"keys":{`
 	for i := range 400 {
 		folded += fmt.Sprintf(`"k%d":"v","token%d":"hunter",`, i, i)
 	}
 	folded += `"z":"z"}}`
 	text := strings.Repeat("login ok password=hunter user=a\nheader Authorization: Bearer hunter\nsaid \"secret\": \"hunter 2\" ok\n", 100)
-	for _, data := range []string{b.String(), folded, text, text + "last line without pattern api-key: hunter"} {
+	for _, data := range []string{b.String(), inside.String(), folded, text, text + "last line without pattern api-key: hunter"} {
 		for _, chars := range []int{300, 1000, 20_000} {
 			res := check(t, []byte(data), preview.Options{Chars: chars, Window: true})
 			if strings.Contains(res.Text, "hunter") || strings.Contains(res.Text, "77777") {

@@ -128,7 +128,7 @@ func (w *sampleWriter) scalar(k tokenKind, hide bool) {
 	case hide:
 		w.out.WriteString(quote(masked))
 	case k == tokString:
-		w.out.WriteString(quoteCut(string(unescape(nil, w.tok.raw)), maxExample))
+		w.out.WriteString(quoteCut(maskText(string(unescape(nil, w.tok.raw))), maxExample))
 	case k == tokNumber:
 		w.out.WriteString(cut(string(w.tok.raw), maxNumber))
 	case k == tokTrue:
