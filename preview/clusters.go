@@ -8,6 +8,7 @@ import (
 
 const (
 	maxClusters   = 200 // line patterns
+	maxAlike      = 25  // patterns that a line is compared with
 	maxTokens     = 40  // words of a line; what follows is one more
 	maxSlotValues = 6   // values of a slot that are listed
 )
@@ -62,7 +63,7 @@ func (c *clusters) add(line []byte) {
 		}
 	}
 	if 2*score < len(c.words) || best == nil {
-		if len(c.all) == maxClusters {
+		if len(c.all) == maxClusters || len(c.index[string(c.key)]) == maxAlike {
 			return
 		}
 		best = &cluster{slots: make([]slot, len(c.words))}
@@ -134,8 +135,7 @@ func (n *node) addWord(text []byte, times int64) {
 		n.kinds[kindString] += times - 1
 		n.classes[classify(text[:min(len(text), maxToken)], int64(len(text)), last)] += times - 1
 		if len(text) <= maxTallyText {
-			n.strs.add(text, times-1)
-			n.addPattern(text, times-1)
+			n.addText(text, times-1)
 		}
 	}
 }
@@ -271,6 +271,7 @@ func (n *node) slotText() string {
 		}
 	}
 	c := n.class()
+	patterns := n.stringPatterns()
 	switch {
 	case len(values) == 1:
 		return values[0]
@@ -280,9 +281,9 @@ func (n *node) slotText() string {
 		return fmt.Sprintf("<%s..%s>", n.lo.String(), n.hi.String())
 	case numbers == 0 && (c == classDate || c == classDateTime):
 		return fmt.Sprintf("<%s..%s>", n.dateLo, n.dateHi)
-	case numbers == 0 && len(n.patterns.values) > 0 && len(n.patterns.values) <= maxPatterns:
+	case numbers == 0 && len(patterns.values) > 0 && len(patterns.values) <= maxPatterns:
 		var parts []string
-		for _, v := range n.patterns.byCount() {
+		for _, v := range patterns.byCount() {
 			parts = append(parts, strings.ReplaceAll(v.text, "\x00", "<n>"))
 		}
 		if len(parts) == 1 {

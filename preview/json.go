@@ -11,23 +11,27 @@ import (
 type jsonReading struct {
 	s      *scanner
 	p      *profile
-	others int64        // lines that are not JSON
+	prefix int64        // lines of text before the first document
+	others int64        // lines behind it that are not JSON
 	first  *syntaxError // the first of them
 	broken *syntaxError // where a document broke off for good
 	joined bool         // documents follow each other on one line
 }
 
-// readJSON profiles all documents of src. skipped lines stand before them; line numbers count them.
-func readJSON(src io.Reader, skipped int64, seq bool) (*jsonReading, error) {
-	j := &jsonReading{s: newScanner(src), p: newProfile()}
+// readJSON profiles all documents of src. prefix lines stand before them; line numbers count those.
+func readJSON(src io.Reader, prefix int64, seq bool) (*jsonReading, error) {
+	j := &jsonReading{s: newScanner(src), p: newProfile(), prefix: prefix}
 	j.s.seq = seq
-	j.others = skipped
-	j.s.line += skipped
+	j.s.line += prefix
 	var began, ended int64 // lines of the current document's begin, and of the end of the one before
 	for {
 		between := j.s.depth == 0
 		k, err := j.s.next()
-		if syntax, ok := errors.AsType[*syntaxError](err); ok {
+		if err != nil {
+			syntax, ok := errors.AsType[*syntaxError](err)
+			if !ok {
+				return nil, err
+			}
 			if between {
 				began = syntax.line
 			}
@@ -36,9 +40,6 @@ func readJSON(src io.Reader, skipped int64, seq bool) (*jsonReading, error) {
 			}
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
 		if k == tokEnd {
 			return j, nil
 		}
@@ -46,15 +47,12 @@ func readJSON(src io.Reader, skipped int64, seq bool) (*jsonReading, error) {
 			began = j.s.line
 			j.joined = j.joined || began == ended
 		}
-		j.deepen()
 		j.p.add(k, &j.s.tok)
 		if j.s.depth == 0 {
 			ended = j.s.line
 		}
 	}
 }
-
-func (j *jsonReading) deepen() { j.p.deep = max(j.p.deep, j.s.depth) }
 
 // recover goes on behind the line of an error if the broken document began on it, as in JSON Lines mixed with text.
 // What is left of a document of many lines would only be taken for documents of its own.
@@ -64,29 +62,35 @@ func (j *jsonReading) recover(e *syntaxError, began int64) bool {
 		j.broken = e
 		return false
 	}
+	more := j.s.resync()
+	if !more && e.depth > 0 {
+		j.broken = e
+		return false
+	}
 	if j.first == nil {
 		j.first = e
 	}
 	j.others++
-	return j.s.resync()
+	return more
 }
 
 // summary names the data in a few words.
-func (j *jsonReading) summary() string {
+func (j *jsonReading) summary(in *source) string {
 	p := j.p
-	var text string
-	switch {
-	case p.docs > 1:
+	text := "JSON " + rootName(p.root)
+	if p.docs > 1 {
 		text = fmt.Sprintf("%d JSON documents", p.docs)
-	case j.broken != nil || p.docs == 0:
-		return "JSON, not valid"
-	default:
-		text = "JSON " + rootName(p.root)
 	}
-	if j.others > 0 {
-		text += " and " + count(j.others, "other line")
+	if others := j.prefix + j.others; others > 0 {
+		text += " and " + count(others, "other line")
 	}
-	return text
+	switch {
+	case j.broken == nil:
+		return text
+	case in.partial:
+		return text + ", cut"
+	}
+	return text + ", not valid"
 }
 
 // rootName names the kind of the only document.
@@ -131,18 +135,17 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 	}
 	p := j.p
 	add(j.broken != nil && !in.partial, "NOT VALID at %v; jq fails there, the shape is of the part before.", j.broken)
-	if j.others > 0 {
-		at := "the first is line 1"
-		if j.first != nil {
-			at = "the first at " + j.first.Error()
-		}
-		add(true, "%s not valid JSON (%s); jq -R 'fromjson? // empty' leaves such lines out.", count(j.others, "line"), at)
+	add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
+	advice := "jq fails there"
+	if p.docs > 1 && !j.joined {
+		advice = "jq -R 'fromjson? // empty' leaves such lines out"
 	}
+	add(j.others > 0, "%s not valid JSON (the first at %v); %s.", count(j.others, "line"), j.first, advice)
 	add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
 	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
 	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
 	add(p.lone > 0, "Strings with half a surrogate pair: %d.", p.lone)
-	add(p.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", p.deep, maxDepth, deepWarning(p.deep))
+	add(j.s.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deep, maxDepth, deepWarning(j.s.deep))
 	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
 	return notes
 }

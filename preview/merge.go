@@ -97,8 +97,7 @@ func (n *node) mergeScalars(o *node) {
 	n.lo.merge(&o.lo, -1)
 	n.hi.merge(&o.hi, 1)
 	n.ints.merge(&o.ints)
-	n.strs.merge(&o.strs)
-	n.patterns.merge(&o.patterns)
+	n.mergeTexts(o)
 	if n.example == "" {
 		n.example = o.example
 	}

@@ -118,20 +118,61 @@ func (n *node) addString(b []byte, size int64, last byte) {
 		n.patterns.drop()
 		return
 	}
-	n.strs.add(b, 1)
-	n.addPattern(b, 1)
+	n.addText(b, 1)
 }
 
-func (n *node) addPattern(b []byte, count int64) {
+// addText counts a short string: among the values while they are few, then among the patterns.
+func (n *node) addText(b []byte, times int64) {
+	if !n.strs.over {
+		few := n.strs.values
+		n.strs.add(b, times)
+		if !n.strs.over {
+			return
+		}
+		n.addPatterns(few)
+	}
+	n.addPattern(b, times)
+}
+
+func (n *node) addPatterns(values []tallied) {
+	for _, v := range values {
+		n.addPattern([]byte(v.text), v.n)
+	}
+}
+
+func (n *node) addPattern(b []byte, times int64) {
 	if n.patterns.over {
 		return
 	}
 	var buf [maxPattern]byte
 	if p, ok := pattern(buf[:0], b); ok && bytes.IndexByte(b, digitRun) < 0 {
-		n.patterns.add(p, count)
+		n.patterns.add(p, times)
 	} else {
 		n.patterns.drop()
 	}
+}
+
+// mergeTexts adds the short strings of o.
+func (n *node) mergeTexts(o *node) {
+	if !o.strs.over {
+		for _, v := range o.strs.values {
+			n.addText([]byte(v.text), v.n)
+		}
+		return
+	}
+	n.addPatterns(n.strs.values)
+	n.strs.drop()
+	n.patterns.merge(&o.patterns)
+}
+
+// stringPatterns are the patterns of all strings of n.
+func (n *node) stringPatterns() *tally {
+	if n.strs.over {
+		return &n.patterns
+	}
+	var all node
+	all.addPatterns(n.strs.values)
+	return &all.patterns
 }
 
 func (n *node) addDate(b []byte) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math/big"
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +23,9 @@ type claim struct {
 	types []string
 	null  bool // something above may be missing or null, so that null may come out
 	as    string
+	note  string // all that is said of the path
+	above string // the path of the parent
+	seg   string
 }
 
 var (
@@ -82,7 +87,7 @@ func claims(t *testing.T, text string) (all []claim, tries []string) {
 }
 
 func newClaim(parent claim, seg, note string) claim {
-	c := claim{path: parent.path + seg, types: types(note)}
+	c := claim{path: parent.path + seg, types: types(note), note: note, above: parent.path, seg: seg}
 	if as := asPath.FindString(presence.ReplaceAllString(note, "")); as != "" {
 		c.as = strings.TrimPrefix(as, " as ")
 	}
@@ -170,7 +175,7 @@ func repeated(all []claim) (more []claim) {
 		for _, d := range all {
 			below, ok := strings.CutPrefix(d.path, c.as)
 			if c.as != "" && ok && strings.HasPrefix(below, ".") && c.as != "." {
-				d.path = c.path + below
+				d.path, d.note = c.path+below, "" // values differ
 				more = append(more, d)
 			}
 		}
@@ -178,8 +183,8 @@ func repeated(all []claim) (more []claim) {
 	return more
 }
 
-// run returns the types of all results of a jq program over the documents.
-func run(t *testing.T, program string, docs []any) []string {
+// run returns all results of a jq program over the documents.
+func run(t *testing.T, program string, docs []any) (results []any) {
 	t.Helper()
 	query, err := gojq.Parse(program)
 	if err != nil {
@@ -189,7 +194,6 @@ func run(t *testing.T, program string, docs []any) []string {
 	if err != nil {
 		t.Fatalf("program %s: %v", program, err)
 	}
-	var found []string
 	for _, doc := range docs {
 		iter := code.Run(doc)
 		for {
@@ -200,17 +204,117 @@ func run(t *testing.T, program string, docs []any) []string {
 			if err, ok := v.(error); ok {
 				t.Fatalf("program %s: %v", program, err)
 			}
-			if name := gojq.TypeOf(v); !slices.Contains(found, name) {
-				found = append(found, name)
-			}
+			results = append(results, v)
+		}
+	}
+	return results
+}
+
+func typesOf(results []any) (found []string) {
+	for _, v := range results {
+		if name := gojq.TypeOf(v); !slices.Contains(found, name) {
+			found = append(found, name)
 		}
 	}
 	return found
 }
 
+var (
+	listedValue = regexp.MustCompile(`^(".*"|-?[0-9.e+-]+|true|false)×(\d+)$`)
+	rangeOf     = regexp.MustCompile(`^(?:int|num) (-?[0-9.e+-]*[0-9])\.\.(-?[0-9.e+-]+)$`)
+	presentIn   = regexp.MustCompile(` in (\d+)/(\d+)`)
+	keyOf       = regexp.MustCompile(`^\.([A-Za-z_]\w*|"(?:[^"\\]|\\.)*")`)
+)
+
+// checkValues compares the values, counts and ranges that a line tells with the data.
+func checkValues(t *testing.T, c claim, results, docs []any) (checked int) {
+	t.Helper()
+	if m := presentIn.FindStringSubmatch(c.note); m != nil {
+		key := keyOf.FindStringSubmatch(c.seg)[1]
+		if key[0] != '"' {
+			key = `"` + key + `"`
+		}
+		objects := run(t, c.above+"|objects", docs)
+		with := run(t, c.above+"|objects|select(has("+key+"))", docs)
+		if strconv.Itoa(len(with)) != m[1] || strconv.Itoa(len(objects)) != m[2] {
+			t.Errorf("%s is announced%s, but is in %d/%d", c.path, m[0], len(with), len(objects))
+		}
+		checked++
+	}
+	note := lengths.ReplaceAllString(asPath.ReplaceAllString(presence.ReplaceAllString(c.note, ""), ""), "$1")
+	for _, part := range split(note, '|') {
+		part = values.ReplaceAllString(part, "")
+		if m := listedValue.FindStringSubmatch(part); m != nil {
+			var want any
+			if err := json.Unmarshal([]byte(m[1]), &want); err != nil {
+				t.Fatalf("%s: %s: %v", c.path, m[1], err)
+			}
+			n := 0
+			for _, v := range results {
+				if gojq.Compare(v, want) == 0 {
+					n++
+				}
+			}
+			if strconv.Itoa(n) != m[2] {
+				t.Errorf("%s has %s %d times, announced is %s", c.path, m[1], n, part)
+			}
+			checked++
+		}
+		if m := rangeOf.FindStringSubmatch(part); m != nil {
+			var numbers []any
+			for _, v := range results {
+				if gojq.TypeOf(v) == "number" {
+					numbers = append(numbers, v)
+				}
+			}
+			lo, hi := slices.MinFunc(numbers, gojq.Compare), slices.MaxFunc(numbers, gojq.Compare)
+			got := jsonText(t, lo) + ".." + jsonText(t, hi)
+			if got != m[1]+".."+m[2] {
+				t.Errorf("%s lies in %s, announced is %s", c.path, got, part)
+			}
+			checked++
+		}
+	}
+	return checked
+}
+
+func jsonText(t *testing.T, v any) string {
+	t.Helper()
+	b, err := gojq.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// numbers makes json.Number what gojq works on, with all digits of integers.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, ok := new(big.Int).SetString(v.String(), 10); ok {
+			if i.IsInt64() {
+				return int(i.Int64())
+			}
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = numbers(v[k])
+		}
+	}
+	return v
+}
+
 func decode(t *testing.T, data string) (docs []any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(data))
+	d.UseNumber()
 	for {
 		var v any
 		err := d.Decode(&v)
@@ -220,7 +324,7 @@ func decode(t *testing.T, data string) (docs []any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		docs = append(docs, v)
+		docs = append(docs, numbers(v))
 	}
 }
 
@@ -243,6 +347,77 @@ func TestEveryPathIsTrue(t *testing.T) {
 	}
 }
 
+// paths adds the jq paths of all values below v, without question marks.
+func paths(v any, at string, all map[string]bool) {
+	all[at] = true
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			paths(e, at+"[]", all)
+		}
+	case map[string]any:
+		for k, e := range v {
+			if !plainKey.MatchString(k) {
+				k = strconv.Quote(k)
+			}
+			paths(e, at+"."+k, all)
+		}
+	}
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+
+// TestPathsAreFound is the other side of soundness: what there is, a preview of the default size shows.
+func TestPathsAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		make  func(*rand.Rand) string
+		chars int
+		want  float64 // part of all paths
+	}{
+		{"issues", issues, 3000, 1}, {"issues", issues, 1000, 0.9}, {"issues", issues, 500, 0.4},
+		{"events", events, 3000, 1}, {"events", events, 600, 1},
+		{"late field", lateField, 300, 1},
+	} {
+		data := tt.make(rand.New(rand.NewPCG(4, 4)))
+		truth := map[string]bool{}
+		for _, doc := range decode(t, data) {
+			paths(doc, "", truth)
+		}
+		res, err := preview.Preview(context.Background(), strings.NewReader(data), preview.Options{Chars: tt.chars})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _ := claims(t, res.Text)
+		known := map[string]bool{"": true}
+		for _, c := range append(found, repeated(found)...) {
+			path := strings.TrimPrefix(strings.ReplaceAll(c.path, "?", ""), ".")
+			if !strings.HasPrefix(path, "[") {
+				path = "." + path
+			}
+			known[path] = true
+			for strings.HasSuffix(path, "[]") { // .a[] says that .a is an array
+				path = strings.TrimSuffix(path, "[]")
+				known[path] = true
+			}
+		}
+		n := 0
+		var missing []string
+		for path := range truth {
+			if known[path] {
+				n++
+			} else {
+				missing = append(missing, path)
+			}
+		}
+		if got := float64(n) / float64(len(truth)); got < tt.want {
+			t.Errorf("%s at %d: %.2f of the paths are shown, want %.2f; missing %q\n%s", tt.name, tt.chars, got, tt.want, missing, res.Text)
+		} else {
+			t.Logf("%s at %d: %.2f", tt.name, tt.chars, got)
+		}
+	}
+}
+
 func checkPaths(t *testing.T, data string, docs []any, chars int) {
 	t.Helper()
 	res, err := preview.Preview(context.Background(), strings.NewReader(data), preview.Options{Chars: chars, Window: true})
@@ -254,8 +429,11 @@ func checkPaths(t *testing.T, data string, docs []any, chars int) {
 	}
 	found, tries := claims(t, res.Text)
 	found = append(found, repeated(found)...)
+	checked := 0
 	for _, c := range found {
-		got := run(t, c.path, docs)
+		results := run(t, c.path, docs)
+		got := typesOf(results)
+		checked += checkValues(t, c, results, docs)
 		for _, name := range got {
 			if !slices.Contains(c.types, name) && (name != "null" || !c.null) {
 				t.Errorf("chars %d: %s is announced as %v, but gives %s\n%s", chars, c.path, c.types, name, res.Text)
@@ -273,8 +451,8 @@ func checkPaths(t *testing.T, data string, docs []any, chars int) {
 	if chars > 10_000 && strings.Contains(res.Text, "more key") {
 		t.Errorf("chars %d: keys are left out although there is room\n%s", chars, res.Text)
 	}
-	if len(found) == 0 && chars > 500 {
-		t.Errorf("chars %d: no paths\n%s", chars, res.Text)
+	if chars > 10_000 && (len(found) == 0 || checked == 0 && strings.ContainsAny(res.Text, "×")) {
+		t.Errorf("chars %d: got %d paths with %d values\n%s", chars, len(found), checked, res.Text)
 	}
 	if t.Failed() {
 		t.FailNow()

@@ -118,7 +118,7 @@ func describeText(in *source, data []byte, whole bool) (description, error) {
 		}
 		header, notes := j.header(in)
 		body := func(budget int) string { return j.body(budget, data[at:]) }
-		return description{summary: j.summary(), text: true, header: header, notes: notes, body: body}, nil
+		return description{summary: j.summary(in), text: true, header: header, notes: notes, body: body}, nil
 	}
 	t, err := readText(io.MultiReader(bytes.NewReader(data), in))
 	if err != nil {

@@ -13,7 +13,6 @@ type profile struct {
 	root  *node
 	nodes int
 	docs  int64
-	deep  int // deepest nesting seen
 
 	stack   []frame
 	skip    int // open containers below a value that is not profiled

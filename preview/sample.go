@@ -31,7 +31,7 @@ func tryLine(root *item, docs int64) string {
 	for i := range at.n.keys {
 		e := &at.n.keys[i]
 		switch {
-		case !e.n.isScalar() || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
+		case !e.n.isScalar() || e.n.alone(kindNull) || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
 		case hotNames[e.name]:
 			hot = append(hot, e.name)
 		default:
@@ -39,7 +39,7 @@ func tryLine(root *item, docs int64) string {
 		}
 	}
 	keys := append(hot, cold...)
-	if len(keys) == 0 {
+	if len(keys) < 2 {
 		return ""
 	}
 	keys = keys[:min(len(keys), maxTryKeys)]
@@ -61,6 +61,7 @@ var keywords = map[string]bool{
 // all of it or if it is long.
 func sampleLine(head []byte) string {
 	s := newScanner(bytes.NewReader(head))
+	s.seq = true
 	k, err := s.next()
 	if err == nil && k == tokArray {
 		k, err = s.next()

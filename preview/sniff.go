@@ -3,6 +3,7 @@ package preview
 import (
 	"bytes"
 	"errors"
+	"strings"
 )
 
 const (
@@ -10,12 +11,15 @@ const (
 	prefixLines = 8        // lines of text that may stand before JSON
 )
 
+// begins are the bytes that documents begin with, at the very beginning and behind lines of text.
+var begins = [2]string{"{[\"-0123456789tfn\n\x1e", "{["}
+
 // sniffJSON looks for JSON documents at the beginning of the data: where they begin, behind how many lines of text.
 func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
 	head = head[:min(len(head), sniffBytes)]
 	for ; lines <= prefixLines; lines++ {
 		rest := bytes.TrimLeft(head[at:], " \t\r")
-		if len(rest) > 0 && (lines == 0 || rest[0] == '{' || rest[0] == '[') && isJSON(head[at:], whole) {
+		if len(rest) > 0 && strings.IndexByte(begins[min(lines, 1)], rest[0]) >= 0 && isJSON(head[at:], whole) {
 			return at, lines, true
 		}
 		n := bytes.IndexByte(head[at:], '\n')

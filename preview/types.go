@@ -70,7 +70,11 @@ func (n *node) objectText(uint8) string {
 	if len(keys) > 0 {
 		eg = " e.g. " + strings.Join(keys, ",")
 	}
-	return fmt.Sprintf("map{%s keys%s} use to_entries[]", span(n.keysMin, n.keysMax), eg)
+	each := ""
+	if n.kinds[kindObject] > 1 {
+		each = " each"
+	}
+	return fmt.Sprintf("map{%s keys%s%s} use to_entries[]", span(n.keysMin, n.keysMax), each, eg)
 }
 
 func (n *node) arrayText(uint8) string {
@@ -176,7 +180,7 @@ func (n *node) stringText(level uint8) string {
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
-		name += " like " + patternList(&n.patterns)
+		name += " like " + patternList(n.stringPatterns())
 	case n.example != "":
 		name += " e.g. " + quoteCut(n.example, maxExample)
 	}
@@ -191,13 +195,11 @@ func (n *node) stringText(level uint8) string {
 
 // hasPatterns reports whether the strings differ in numbers only, in a few ways.
 func (n *node) hasPatterns(c class) bool {
-	if len(n.patterns.values) == 0 || len(n.patterns.values) > maxPatterns || n.kinds[kindString] < 3 {
+	if n.kinds[kindString] < 3 || c != classText && c != classURL && c != classEmail {
 		return false
 	}
-	if c != classText && c != classURL && c != classEmail {
-		return false
-	}
-	return n.kinds[kindString] >= int64(2*len(n.patterns.values))
+	distinct := len(n.stringPatterns().values)
+	return isEnum(distinct, maxPatterns, n.kinds[kindString])
 }
 
 func patternList(t *tally) string {

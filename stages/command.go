@@ -15,12 +15,14 @@ type CommandStage struct {
 }
 
 // Label names the stage in messages.
-func (c *CommandStage) Label() string { return strings.TrimSpace("command " + shortened(c.Command, 40)) }
+func (c *CommandStage) Label() string {
+	return strings.TrimSpace("command " + shortened(c.Command, 40))
+}
 
 // Compile checks the command and its arguments; jq programs are compiled.
 func (c *CommandStage) Compile(_ context.Context, s Scope) (*Step, error) {
-	if c.Command == "" {
-		return nil, nil // the shape says what is missing
+	if err := missing("command", c.Command); err != nil {
+		return nil, err
 	}
 	if s.Commands == nil {
 		return nil, Errorf(DisallowedCommand, "start the gateway with a sandbox", "there is no sandbox to run commands in")

@@ -34,8 +34,9 @@ const itemsBuffer = 64 << 10
 type items struct {
 	r     *bufio.Reader
 	max   int64
-	count int  // items returned so far
-	atEnd bool // whether the input has ended
+	lead  []byte // blanks before the next byte, in its line: part of it if it is text
+	count int    // items returned so far
+	atEnd bool   // whether the input has ended
 	mode  func(*items) (item, error)
 }
 
@@ -60,6 +61,7 @@ func (s *items) begin() (item, error) {
 	if err != nil {
 		return item{}, err
 	}
+	lead := s.lead
 	s.mode = (*items).line
 	switch {
 	case c == '[' && !s.textBehindArray():
@@ -70,16 +72,23 @@ func (s *items) begin() (item, error) {
 	it, err := s.mode(s)
 	var bad *notJSON
 	if errors.As(err, &bad) && bad.complete {
-		s.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(bad.read), s.r), itemsBuffer)
-		s.mode = (*items).line
+		s.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(append(lead, bad.read...)), s.r), itemsBuffer)
+		s.mode, s.lead = (*items).line, nil
 		return s.line()
 	}
 	return it, err
 }
 
-// textBehindArray reports whether the input begins with a line such as "[12] started": an array, then text.
+// textBehindArray reports whether the input begins with a line such as "[12] started": an array, then text. It waits
+// for the line, or for as much of it as the buffer holds, so that the answer does not depend on how the data comes.
 func (s *items) textBehindArray() bool {
-	buf, _ := s.r.Peek(s.r.Buffered())
+	buf, err := s.r.Peek(s.r.Buffered())
+	for seen := 0; err == nil && len(buf) < itemsBuffer && bytes.IndexByte(buf[seen:], '\n') < 0; {
+		seen = len(buf)
+		if _, err = s.r.Peek(seen + 1); err == nil || err == io.EOF {
+			buf, _ = s.r.Peek(s.r.Buffered())
+		}
+	}
 	line, _, _ := bytes.Cut(buf, []byte("\n"))
 	dec := json.NewDecoder(bytes.NewReader(line))
 	var v json.RawMessage
@@ -156,6 +165,8 @@ func (s *items) value() (item, error) {
 func (s *items) line() (item, error) {
 	for {
 		text, err := s.readLine()
+		text = append(s.lead, text...)
+		s.lead = nil
 		if err != nil && (err != io.EOF || len(text) == 0) {
 			return item{}, err
 		}
@@ -217,13 +228,18 @@ func (s *items) readValue() (item, error) {
 
 // skipBlank discards white space and returns the next byte without consuming it.
 func (s *items) skipBlank() (byte, error) {
+	s.lead = nil
 	for {
 		b, err := s.r.ReadByte()
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		if !blank(b) {
+		case b == '\n':
+			s.lead = nil
+		case !blank(b):
 			return b, s.r.UnreadByte()
+		case len(s.lead) < itemsBuffer:
+			s.lead = append(s.lead, b)
 		}
 	}
 }

@@ -31,8 +31,8 @@ func (t *ToolStage) Label() string {
 // Compile checks that the tool exists and that the literal arguments fit its schema as far as they are known: wholly
 // where nothing flows into the stage.
 func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
-	if t.Server == "" || t.Name == "" {
-		return nil, nil // the shape says what is missing
+	if err := errors.Join(missing("server", t.Server), missing("name", t.Name)); err != nil {
+		return nil, err
 	}
 	if s.Tools == nil {
 		return nil, Errorf(ServerUnavailable, "start the gateway with a config file that names servers", "there are no MCP servers here")
@@ -74,6 +74,14 @@ func sideBySide(info *Tool) bool {
 		}
 	}
 	return info.ReadOnly
+}
+
+// missing is the mistake of a stage without a field that it cannot do without.
+func missing(field, value string) error {
+	if value != "" {
+		return nil
+	}
+	return fielded(field, Errorf(InvalidPipeline, "", "missing field %q, a string", field))
 }
 
 func effect(info *Tool) Effect {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -44,6 +45,8 @@ func (t *httpTransport) explain(err error) (msg, hint string) {
 	case strings.Contains(text, "x509: "):
 		_, cert, _ := strings.Cut(text, "x509: ")
 		return "the certificate of " + host + " is not accepted: " + shorten(cert, 300), "check the host name and the certificate" + at(t.where)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), strings.Contains(text, "terminated without response"):
+		return host + " closed the connection before it answered", "see the server's logs: it may have crashed or been restarted"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer from " + place(t.trip.target), "see whether the server runs and the address is right" + at(t.where)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
 
-func TestMain(m *testing.M) { mcptest.Main(m, map[string]func(){"echo": func() { echoServer().ServeStdio() }}) }
+func TestMain(m *testing.M) {
+	mcptest.Main(m, children)
+}
 
 func contains(s, part string) bool { return strings.Contains(s, part) }

@@ -84,5 +84,5 @@ func Child(t testing.TB, name string) upstream.Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upstream.Command{Name: path, Env: map[string]string{childVariable: name}, Lookup: os.LookupEnv}
+	return upstream.Command{Name: path, Env: map[string]string{childVariable: name, "GORACE": "atexit_sleep_ms=0"}, Lookup: os.LookupEnv}
 }

@@ -13,5 +13,5 @@ var (
 		unix.SYS_EPOLL_WAIT, unix.SYS_ARCH_PRCTL,
 	}
 	legacyOpen    = []uint32{unix.SYS_OPEN}
-	legacyScratch = []uint32{unix.SYS_OPEN, unix.SYS_UNLINK}
+	legacyScratch = []uint32{unix.SYS_UNLINK}
 )

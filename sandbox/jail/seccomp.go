@@ -62,7 +62,11 @@ const (
 	filesScratch              // also writes and removes files of its own
 )
 
-const openWrites = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
+// The flags of open that are refused. Landlock lets O_PATH pass, which shows a file's size and times.
+const (
+	openWrites = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC | unix.O_PATH
+	openPath   = unix.O_PATH
+)
 
 // sharedMemory is what RLIMIT_DATA does not count: it is refused.
 const sharedMemory = unix.MAP_SHARED | unix.MAP_ANONYMOUS
@@ -98,15 +102,18 @@ func base() []rule {
 
 // opening returns the rules for open and its like.
 func opening(f files) []rule {
+	refused := uint32(openWrites)
+	var rules []rule
 	if f == filesScratch {
-		return plain(slices.Concat([]uint32{unix.SYS_OPENAT, unix.SYS_UNLINKAT, unix.SYS_FTRUNCATE}, legacyScratch))
+		refused = openPath
+		rules = plain(slices.Concat([]uint32{unix.SYS_UNLINKAT, unix.SYS_FTRUNCATE}, legacyScratch))
 	}
-	readOnly := func(n, arg uint32) rule {
-		return rule{n, []cond{{arg: arg, mask: openWrites, oneOf: []uint32{0}}}}
+	without := func(number, flags uint32) rule {
+		return rule{number, []cond{{arg: flags, mask: refused, oneOf: []uint32{0}}}}
 	}
-	rules := []rule{readOnly(unix.SYS_OPENAT, 2)}
+	rules = append(rules, without(unix.SYS_OPENAT, 2))
 	for _, n := range legacyOpen {
-		rules = append(rules, readOnly(n, 1))
+		rules = append(rules, without(n, 1))
 	}
 	return rules
 }

@@ -148,6 +148,7 @@ func (r *reader) cluster(at int, letters string) *stages.Error {
 			i += len(digits) - 1
 			continue
 		}
+		o = r.grammar.canonical(o)
 		if o.takes == nothing {
 			if err := r.add(word{opt: o, at: at}); err != nil {
 				return err
@@ -165,7 +166,7 @@ func (r *reader) find(at int, name string) (*option, *stages.Error) {
 	g := r.grammar
 	if name != "" {
 		if o := g.long(name); o != nil {
-			return o, nil
+			return g.canonical(o), nil
 		}
 	}
 	var found []*option
@@ -183,7 +184,7 @@ func (r *reader) find(at int, name string) (*option, *stages.Error) {
 	case 0:
 		return nil, r.unknown(at, "--"+name, "")
 	case 1:
-		return found[0], nil
+		return g.canonical(found[0]), nil
 	}
 	var names []string
 	for _, o := range found {
@@ -236,7 +237,6 @@ func (r *reader) add(w word) *stages.Error {
 		}
 	}
 	if o.fate == kept {
-		w.opt = r.grammar.canonical(o)
 		r.words = append(r.words, w)
 	}
 	return nil

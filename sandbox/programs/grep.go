@@ -62,7 +62,7 @@ var rg = Program{
 			value('E', "encoding", like(`[A-Za-z0-9_:.-]{1,40}`, "give the name of an encoding, such as utf-16")),
 			flag(0, "line-buffered"), flag(0, "block-buffered"), alias('V', "", "version"),
 			skip(0, "no-config", nothing), skip(0, "no-ignore", nothing), skip(0, "color", one), skip(0, "colors", one),
-			skip('j', "threads", one), skip(0, "no-messages", nothing), skip('p', "pretty", nothing),
+			skip('j', "threads", one), skip(0, "no-messages", nothing), alias('p', "pretty", "line-number"),
 			skip(0, "hidden", nothing), skip('.', "", nothing), skip(0, "sort", one), skip(0, "sortr", one),
 			deny(0, "pre", one, runsProgram, useNothing), deny(0, "pre-glob", one, runsProgram, useNothing),
 			deny(0, "hostname-bin", one, runsProgram, useNothing),

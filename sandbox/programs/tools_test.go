@@ -1,0 +1,165 @@
+package programs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+)
+
+// toolInput is what the real tools are given: something for everyone to find.
+const toolInput = "x,1 a b\nab 12\nhello x world\n\n1 2\n1 2\n2 3\nyx,20 c\n\tq\té\n"
+
+// inputs are those of programs that want something else.
+var inputs = map[string]string{
+	"bc":     "1/3\n2^70\n",
+	"base64": "aGVsbG8gd29ybGQK",
+	"numfmt": "1000\n2048\n",
+	"tsort":  "a b\nb c\na c\n",
+	"column": "a,b c,d\n1,2 3,4\n",
+}
+
+// tool runs an executable without any sandbox in an empty directory and returns its output and exit code.
+func tool(t *testing.T, dir, stdin string, argv []string) (out string, code int) {
+	t.Helper()
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		t.Skipf("%s is not installed", argv[0])
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC", "TMPDIR=" + t.TempDir()}
+	cmd.Stdin = strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%q: %v", argv, err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%q does not end", argv)
+	}
+	return stdout.String() + stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// withScratch replaces the placeholder as whoever runs the program does.
+func withScratch(argv []string, dir string) []string {
+	argv = slices.Clone(argv)
+	for i := range argv {
+		argv[i] = strings.ReplaceAll(argv[i], programs.ScratchDir, dir)
+	}
+	return argv
+}
+
+// TestToolsAgree runs every accepted argv twice with the real tool, as it was given and in canonical form: the output
+// and the exit code are the same.
+func TestToolsAgree(t *testing.T) {
+	ran := 0
+	for _, r := range readJSON[[]row](t, "testdata/accepted.json") {
+		p, _ := programs.Find(r.Command)
+		if p.Bin == "" || slices.Equal(r.Args, []string{"--version"}) || r.Differs != "" {
+			continue
+		}
+		t.Run(r.Command+" "+strings.Join(r.Args, " "), func(t *testing.T) {
+			stdin := toolInput
+			if s, ok := inputs[r.Command]; ok {
+				stdin = s
+			}
+			dir := t.TempDir()
+			want, wantCode := tool(t, dir, stdin, withScratch(append([]string{p.Bin}, r.Args...), dir))
+			got, gotCode := tool(t, dir, stdin, withScratch(r.Argv, dir))
+			if got != want || gotCode != wantCode {
+				t.Errorf("%q -> %q (exit %d)\n%q -> %q (exit %d)", r.Args, want, wantCode, r.Argv, got, gotCode)
+			}
+			if gotCode != 0 && !slices.Contains(p.SuccessCodes, gotCode) && !strings.HasPrefix(r.Command+strings.Join(r.Args, ""), "sort-") {
+				t.Errorf("%q fails with exit code %d: %s", r.Argv, gotCode, got)
+			}
+			ran++
+		})
+	}
+	if ran == 0 {
+		t.Skip("none of the tools is installed")
+	}
+}
+
+// TestVersions: every executable says that it is the implementation which the grammar describes.
+func TestVersions(t *testing.T) {
+	for _, p := range programs.All() {
+		t.Run(p.Name, func(t *testing.T) {
+			inv, err := programs.Parse(p.Name, []string{"--version"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Applet != nil {
+				var out, errOut bytes.Buffer
+				if code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: strings.NewReader(""), Out: &out, Err: &errOut}); code != 0 || out.Len() == 0 {
+					t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
+				}
+				return
+			}
+			out, code := tool(t, t.TempDir(), "", inv.Argv)
+			if code != 0 || !strings.Contains(out, p.Mark) {
+				t.Errorf("exit %d, %q does not hold %q", code, out, p.Mark)
+			}
+		})
+	}
+}
+
+// TestExamples runs the examples of the table.
+func TestExamples(t *testing.T) {
+	for _, p := range programs.All() {
+		if p.Example == nil {
+			continue
+		}
+		t.Run(p.Name, func(t *testing.T) {
+			inv, err := programs.Parse(p.Name, p.Example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Applet != nil {
+				var errOut bytes.Buffer
+				if code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: strings.NewReader("[]"), Out: &errOut, Err: &errOut}); code != 0 {
+					t.Errorf("exit %d: %s", code, errOut.String())
+				}
+				return
+			}
+			stdin := toolInput
+			if s, ok := inputs[p.Name]; ok && p.Name != "numfmt" {
+				stdin = s
+			} else if p.Name == "numfmt" {
+				stdin = "a 1000\nb 2048\n"
+			}
+			dir := t.TempDir()
+			if out, code := tool(t, dir, stdin, withScratch(inv.Argv, dir)); code != 0 && !slices.Contains(p.SuccessCodes, code) {
+				t.Errorf("%q: exit %d: %s", inv.Argv, code, out)
+			}
+		})
+	}
+}
+
+// TestScratch: sort really uses the directory that it is given.
+func TestScratch(t *testing.T) {
+	inv, err := programs.Parse("sort", []string{"-n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("some line that has to be sorted\n", 4_000_000)
+	missing := filepath.Join(t.TempDir(), "missing")
+	if out, code := tool(t, t.TempDir(), big, withScratch(inv.Argv, missing)); code == 0 || !strings.Contains(out, missing) {
+		t.Errorf("sort without its directory: exit %d, %.200q", code, out)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("the directory was made")
+	}
+}

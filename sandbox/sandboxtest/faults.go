@@ -1,0 +1,95 @@
+package sandboxtest
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// cutter is a driver whose last connection can be cut.
+type cutter struct {
+	sandbox.Driver
+
+	mu   sync.Mutex
+	last io.Closer
+}
+
+func (c *cutter) Open(ctx context.Context) (io.ReadWriteCloser, error) {
+	rwc, err := c.Driver.Open(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = rwc
+	return rwc, err
+}
+
+func (c *cutter) cut() {
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	last.Close()
+}
+
+func testLost(t *testing.T, open func() sandbox.Driver) {
+	c := &cutter{Driver: open()}
+	p := newPool(t, func() sandbox.Driver { return c }, sandbox.Options{Warm: -1})
+	s := openSession(t, p)
+	f := prepare(t, s, nil, command("awk", `BEGIN{print "x"; fflush(); for(;;);}`))
+	var once sync.Once
+	out := writerFunc(func(p []byte) (int, error) { once.Do(c.cut); return len(p), nil })
+	e := asError(t, f(t.Context(), strings.NewReader(""), out))
+	if e.Code != stages.Internal || !strings.Contains(e.Msg, "sandbox_lost") || e.Hint == "" {
+		t.Errorf("got %s: %s (%s), want %s, sandbox_lost and a hint", e.Code, e.Msg, e.Hint, stages.Internal)
+	}
+	if _, err := run(t.Context(), f, ""); err == nil {
+		t.Error("a lost worker ran a chain")
+	}
+	again := openSession(t, p)
+	if out, err := run(t.Context(), prepare(t, again, nil, command("wc", "-c")), "abc"); err != nil || out != "3\n" {
+		t.Errorf("the next run: got %q, %v", out, err)
+	}
+}
+
+func testPool(t *testing.T, open func() sandbox.Driver) {
+	p := newPool(t, open, sandbox.Options{Max: 1})
+	first := openSession(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.Open(ctx); err == nil {
+		t.Fatal("two sessions at a time, want one")
+	} else if e := asError(t, err); e.Code != stages.LimitExceeded {
+		t.Errorf("got %s, want %s", e.Code, stages.LimitExceeded)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	second := openSession(t, p)
+	f := prepare(t, second, nil, command("awk", "BEGIN{for(;;);}"))
+	done := make(chan error)
+	go func() {
+		_, err := run(context.Background(), f, "")
+		done <- err
+	}()
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("a chain survived Close as a success")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a chain survived Close")
+	}
+	if _, err := p.Open(t.Context()); err == nil {
+		t.Error("Open after Close gave a session")
+	}
+}

@@ -1,0 +1,137 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+func testTimeout(t *testing.T, open func() sandbox.Driver) {
+	s := newSession(t, open)
+	for _, test := range []struct {
+		name    string
+		command stages.Command
+	}{
+		{"awk", command("awk", "BEGIN{for(;;);}")},
+		{"sed", command("sed", ":a;ba")},
+		{"jq", command("jq", "def f: f; f")},
+		{"sleep", command("sleep", "20")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.command.Timeout = 300 * time.Millisecond
+			f := prepare(t, s, nil, command("tr", "a", "b"), test.command, command("wc", "-c"))
+			start := time.Now()
+			_, err := run(t.Context(), f, "{}\n")
+			e := asError(t, err)
+			if e.Code != stages.Timeout || e.Place != "2" || !strings.Contains(e.Msg, "300ms") {
+				t.Errorf("got %s at %s: %s; want %s at 2, naming 300ms", e.Code, e.Place, e.Msg, stages.Timeout)
+			}
+			if d := time.Since(start); d > 10*time.Second {
+				t.Errorf("it took %s", d)
+			}
+		})
+	}
+}
+
+// testWaitingIsFree makes a command wait for its input, and then for its reader, longer than its timeout.
+func testWaitingIsFree(t *testing.T, open func() sandbox.Driver) {
+	s := newSession(t, open)
+	const timeout = 200 * time.Millisecond
+	c := command("sed", "-u", "s/a/b/")
+	c.Timeout = timeout
+	r, w := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(w, "a\n")
+		time.Sleep(3 * timeout) // this is the waiting that must not count
+		_, _ = io.Copy(w, &endless{text: "aaaaaaa\n", n: 8 << 20})
+		w.Close()
+	}()
+	waited := false
+	n := int64(0)
+	out := writerFunc(func(p []byte) (int, error) {
+		n += int64(len(p))
+		if n > 1<<20 && !waited {
+			waited = true
+			time.Sleep(5 * timeout)
+		}
+		return len(p), nil
+	})
+	// One process: its own work on 8 MB is far below the timeout unless the machine is overloaded.
+	c.Timeout = max(timeout, 2*time.Second)
+	c2 := command("cut", "-c1-3")
+	c2.Timeout = c.Timeout
+	if err := prepare(t, s, nil, c2)(t.Context(), r, out); err != nil {
+		t.Error(err)
+	}
+}
+
+func testLimits(t *testing.T, open func() sandbox.Driver) {
+	s := newSession(t, open)
+	for _, test := range []struct {
+		name  string
+		chain []stages.Command
+		code  stages.Code
+		msg   string
+	}{
+		{"memory of awk", []stages.Command{command("awk", "BEGIN{s=\"x\";while(1)s=s s}")}, stages.LimitExceeded, "memory"},
+		{"memory of jq", []stages.Command{command("jq", "-n", "[limit(1000000000; repeat(\"xxxxxxxx\"))]")}, stages.LimitExceeded, "memory"},
+		{"memory of shuf", []stages.Command{command("shuf", "-i", "1-9999999999")}, stages.LimitExceeded, "memory"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := run(t.Context(), prepare(t, s, nil, test.chain...), "null")
+			e := asError(t, err)
+			if e.Code != test.code || !strings.Contains(e.Msg, test.msg) || e.Hint == "" {
+				t.Errorf("got %s: %s (%s), want %s with %q and a hint", e.Code, e.Msg, e.Hint, test.code, test.msg)
+			}
+		})
+	}
+	t.Run("standard error", func(t *testing.T) {
+		// Far more complaints than are kept, all different.
+		in := &endless{text: "{\"a\":1}\n", n: 4 << 20}
+		var out bytes.Buffer
+		err := prepare(t, s, nil, command("jq", ".a.b"))(t.Context(), in, &out)
+		if e := asError(t, err); e.Code != stages.CommandFailed || len(e.Msg) > 4<<10 {
+			t.Errorf("got %s and a message of %d bytes, want %s and at most 4 KiB", e.Code, len(e.Msg), stages.CommandFailed)
+		}
+	})
+}
+
+func testPlan(t *testing.T, open func() sandbox.Driver) {
+	p := newPool(t, open, sandbox.Options{Warm: -1, Commands: []string{"jq", "sort"}})
+	for _, test := range []struct {
+		command stages.Command
+		code    stages.Code
+	}{
+		{command("jq", "."), ""},
+		{command("jq", ".["), stages.DisallowedArgument},
+		{command("sort", "-o", "x"), stages.DisallowedArgument},
+		{command("grep", "x"), stages.DisallowedCommand},
+		{command("sh", "-c", "id"), stages.DisallowedCommand},
+	} {
+		err := p.CheckCommand(test.command)
+		if test.code == "" {
+			if err != nil {
+				t.Errorf("%v: %v", test.command, err)
+			}
+			continue
+		}
+		e := asError(t, err)
+		if e.Hint == "" {
+			t.Errorf("%v: no hint: %v", test.command, e)
+		}
+		if e.Code != test.code && e.Code != stages.InvalidArguments {
+			t.Errorf("%v: got %s, want %s", test.command, e.Code, test.code)
+		}
+	}
+	if n := len(p.Report().Programs); n != 2 {
+		t.Errorf("the report lists %d programs, want the 2 that are allowed", n)
+	}
+	if _, err := sandbox.New(t.Context(), sandbox.Options{Driver: open(), Commands: []string{"nosuch"}}); err == nil {
+		t.Error("an unknown name on the allow list was accepted")
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
+	"github.com/mcsh-dev/mcsh/sandbox/worker"
+)
+
+func main() {
+	if strings.HasPrefix(os.Args[0], sandboxtest.ProbeName) { // started as the program
+		os.Exit(probe(context.Background(), os.Args[1:], programs.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(worker.Main(os.Args[1:], worker.Options{Extra: []programs.Program{
+		{Name: sandboxtest.ProbeName, Bin: self},
+		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true},
+		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
+	}}))
+}
+
+// probe tries everything and prints what worked. args[0] is a file that must stay secret.
+func probe(_ context.Context, args []string, io_ programs.IO) int {
+	b, _ := io.ReadAll(io_.In)
+	if string(b) == "input" {
+		fmt.Fprintln(io_.Out, "read standard input")
+	}
+	for _, try := range tries(args[0]) {
+		if err := try.do(); err == nil {
+			fmt.Fprintln(io_.Out, try.name)
+		}
+	}
+	for _, kv := range os.Environ() {
+		if name, _, _ := strings.Cut(kv, "="); name != "LC_ALL" && name != "PATH" && name != "TZ" {
+			fmt.Fprintln(io_.Out, "environment:", kv)
+		}
+	}
+	fmt.Fprintln(io_.Out, "done")
+	return 0
+}
+
+type try struct {
+	name string
+	do   func() error
+}
+
+// call makes a try of a bare system call.
+func call(name string, number uintptr, args ...uintptr) try {
+	return try{name, func() error {
+		var a [6]uintptr
+		copy(a[:], args)
+		if _, _, errno := unix.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); errno != 0 {
+			return errno
+		}
+		return nil
+	}}
+}
+
+func open(path string, flags int) try {
+	return try{"open " + path, func() error {
+		fd, err := unix.Open(path, flags, 0o600)
+		if err == nil {
+			unix.Close(fd)
+		}
+		return err
+	}}
+}
+
+func tries(secret string) []try {
+	path, _ := unix.BytePtrFromString("/usr/bin/id")
+	p := uintptr(unsafe.Pointer(path))
+	var buf [512]byte
+	at := uintptr(unsafe.Pointer(&buf[0]))
+	return append(files(secret),
+		call("socket unix", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
+		call("socket inet", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM),
+		call("socket vsock", unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM),
+		call("socketpair", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, at),
+		call("io_uring_setup", unix.SYS_IO_URING_SETUP, 1, at),
+		call("execve", unix.SYS_EXECVE, p, 0, 0),
+		call("execveat by path", unix.SYS_EXECVEAT, 0, p, 0, 0, 0),
+		call("execveat again", unix.SYS_EXECVEAT, 63, p, 0, 0, unix.AT_EMPTY_PATH),
+		call("dup3 to 63", unix.SYS_DUP3, 0, 63, 0),
+		call("fork", unix.SYS_CLONE, uintptr(unix.SIGCHLD)),
+		call("kill parent", unix.SYS_KILL, uintptr(os.Getppid()), 0),
+		call("tgkill parent", unix.SYS_TGKILL, uintptr(os.Getppid()), uintptr(os.Getppid()), 0),
+		call("ptrace", unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid())),
+		call("process_vm_readv", unix.SYS_PROCESS_VM_READV, uintptr(os.Getppid()), at, 1, at, 1),
+		call("pidfd_open", unix.SYS_PIDFD_OPEN, uintptr(os.Getppid())),
+		call("prlimit of the parent", unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_NOFILE, 0, at),
+		call("prlimit set", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, at),
+		call("memfd_create", unix.SYS_MEMFD_CREATE, p),
+		call("mount", unix.SYS_MOUNT, p, p, p, unix.MS_BIND),
+		call("unshare", unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
+		call("chroot", unix.SYS_CHROOT, p),
+		call("chdir", unix.SYS_CHDIR, p),
+		call("stat by path", unix.SYS_NEWFSTATAT, ^uintptr(99), p, at, 0),
+		call("statx by path", unix.SYS_STATX, ^uintptr(99), p, 0, 0xfff, at),
+		call("readlinkat", unix.SYS_READLINKAT, ^uintptr(99), p, at, 100),
+		call("faccessat", unix.SYS_FACCESSAT, ^uintptr(99), p, 0),
+		call("getdents64", unix.SYS_GETDENTS64, 0, at, 512),
+		call("fcntl F_SETOWN", unix.SYS_FCNTL, 0, unix.F_SETOWN, uintptr(os.Getpid())),
+		call("fcntl F_SETPIPE_SZ", unix.SYS_FCNTL, 0, unix.F_SETPIPE_SZ, 1<<20),
+		call("ioctl TIOCSTI", unix.SYS_IOCTL, 0, unix.TIOCSTI, at),
+		call("prctl PR_SET_DUMPABLE", unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1),
+		call("seccomp", unix.SYS_SECCOMP, 2, 0, at),
+		call("bpf", unix.SYS_BPF, 0, at, 64),
+		call("keyctl", unix.SYS_KEYCTL, 0, ^uintptr(2)),
+		call("perf_event_open", unix.SYS_PERF_EVENT_OPEN, at),
+		call("setuid", unix.SYS_SETUID, 0),
+		call("setpgid", unix.SYS_SETPGID, 0, 0),
+		call("setsid", unix.SYS_SETSID),
+		call("clock_settime", unix.SYS_CLOCK_SETTIME, 0, at),
+		call("shared memory", unix.SYS_MMAP, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS, ^uintptr(0)),
+		call("shmget", unix.SYS_SHMGET, 0, 4096, 0o1600),
+		call("mq_open", unix.SYS_MQ_OPEN, p, unix.O_CREAT|unix.O_RDWR, 0o600),
+		call("inotify_init1", unix.SYS_INOTIFY_INIT1),
+		call("sched_setaffinity", unix.SYS_SCHED_SETAFFINITY, 0, 8, at),
+	)
+}
+
+func files(secret string) []try {
+	return []try{
+		open(secret, unix.O_RDONLY),
+		open("/etc/passwd", unix.O_RDONLY),
+		open("/etc/hostname", unix.O_RDONLY),
+		open("/", unix.O_RDONLY|unix.O_DIRECTORY),
+		open("/tmp", unix.O_RDONLY|unix.O_DIRECTORY),
+		open("/proc/self/environ", unix.O_RDONLY),
+		open("/proc/self/maps", unix.O_RDONLY),
+		// Its own descriptors may be opened again, those of the worker not.
+		open(fmt.Sprintf("/proc/%d/fd/0", os.Getppid()), unix.O_RDONLY),
+		open(fmt.Sprintf("/proc/%d/fd/1", os.Getppid()), unix.O_WRONLY),
+		open(fmt.Sprintf("/proc/%d/mem", os.Getppid()), unix.O_RDONLY),
+		open("/etc/shadow", unix.O_PATH),
+		open(fmt.Sprintf("/proc/%d/environ", os.Getppid()), unix.O_RDONLY),
+		open("/proc/1/environ", unix.O_RDONLY),
+		open("/dev/null", unix.O_WRONLY),
+		open("/tmp/pwn", unix.O_CREAT|unix.O_WRONLY),
+		open("/tmp", unix.O_TMPFILE|unix.O_RDWR),
+		open("/usr/lib/pwn", unix.O_CREAT|unix.O_WRONLY),
+		open("pwn", unix.O_CREAT|unix.O_WRONLY),
+		open(".", unix.O_PATH),
+	}
+}

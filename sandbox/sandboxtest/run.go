@@ -1,0 +1,130 @@
+package sandboxtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Run runs the contract. open returns a new driver, which is closed by who gets it.
+func Run(t *testing.T, open func() sandbox.Driver) {
+	for _, suite := range []struct {
+		name string
+		run  func(*testing.T, func() sandbox.Driver)
+	}{
+		{"report", testReport},
+		{"chains", testChains},
+		{"usage", testUsage},
+		{"bulk", testBulk},
+		{"binary", testBinary},
+		{"concurrent", testConcurrent},
+		{"early stop", testEarlyStop},
+		{"early stop of the reader", testReaderStops},
+		{"slow reader", testSlowReader},
+		{"failing input", testFailingInput},
+		{"cancel", testCancel},
+		{"timeout", testTimeout},
+		{"waiting is not counted", testWaitingIsFree},
+		{"limits", testLimits},
+		{"plan", testPlan},
+		{"lost worker", testLost},
+		{"pool", testPool},
+		{"attacks", testAttacks},
+		{"attacks without the guard", testAttacksOnJail},
+		{"files without the guard", testFilesOnJail},
+		{"probe", testProbe},
+	} {
+		t.Run(suite.name, func(t *testing.T) { suite.run(t, open) })
+	}
+}
+
+// newPool returns a pool that ends with the test.
+func newPool(t *testing.T, open func() sandbox.Driver, o sandbox.Options) *sandbox.Pool {
+	t.Helper()
+	o.Driver = open()
+	p, err := sandbox.New(t.Context(), o)
+	if err != nil {
+		t.Fatalf("probing the backend: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("closing the pool: %v", err)
+		}
+	})
+	return p
+}
+
+// newSession returns a session of a new pool.
+func newSession(t *testing.T, open func() sandbox.Driver) stages.Session {
+	t.Helper()
+	return openSession(t, newPool(t, open, sandbox.Options{Warm: -1}))
+}
+
+func openSession(t *testing.T, p *sandbox.Pool) stages.Session {
+	t.Helper()
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatalf("opening a session: %v", err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// command is a command with a timeout that no test needs, unless it says so.
+func command(name string, args ...string) stages.Command {
+	return stages.Command{Name: name, Args: args, Timeout: 60 * time.Second}
+}
+
+func prepare(t *testing.T, s stages.Session, used func(int, stages.Usage), chain ...stages.Command) stages.Filter {
+	t.Helper()
+	f, err := s.Prepare(chain, used)
+	if err != nil {
+		t.Fatalf("Prepare(%v): %v", chain, err)
+	}
+	return f
+}
+
+// run runs a chain on a text.
+func run(ctx context.Context, f stages.Filter, in string) (string, error) {
+	var out bytes.Buffer
+	err := f(ctx, bytes.NewReader([]byte(in)), &out)
+	return out.String(), err
+}
+
+// asError returns err as what every failure of a filter must be.
+func asError(t *testing.T, err error) *stages.Error {
+	t.Helper()
+	var e *stages.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got error %v, want a *stages.Error", err)
+	}
+	return e
+}
+
+// An endless reader repeats a text, n bytes of it if n is not zero, and counts what was read.
+type endless struct {
+	text string
+	n    int64
+	read int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.n > 0 {
+		if e.read >= e.n {
+			return 0, io.EOF
+		}
+		p = p[:min(int64(len(p)), e.n-e.read)]
+	}
+	n := 0
+	for n < len(p) {
+		n += copy(p[n:], e.text[int((e.read+int64(n))%int64(len(e.text))):])
+	}
+	e.read += int64(n)
+	return n, nil
+}

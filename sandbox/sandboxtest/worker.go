@@ -1,0 +1,28 @@
+package sandboxtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Build builds a command of this module without the race detector, whose memory no jail allows, and returns its path.
+// It is for TestMain, which removes dir.
+func Build(dir, pkg string) (string, error) {
+	file := filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-o", file, "github.com/mcsh-dev/mcsh/"+pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	return file, cmd.Run()
+}
+
+// BuildWorker builds cmd/mcsh-worker for one test.
+func BuildWorker(t testing.TB) string {
+	t.Helper()
+	file, err := Build(t.TempDir(), "cmd/mcsh-worker")
+	if err != nil {
+		t.Fatalf("building the worker: %v", err)
+	}
+	return file
+}

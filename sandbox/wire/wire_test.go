@@ -1,0 +1,420 @@
+package wire_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// duplex is one end of two pipes.
+type duplex struct {
+	io.Reader
+	io.Writer
+	close func()
+}
+
+func (d duplex) Close() error { d.close(); return nil }
+
+func pair() (gateway, worker duplex) {
+	r1, w1 := io.Pipe()
+	r2, w2 := io.Pipe()
+	end := func() { r1.Close(); w1.Close(); r2.Close(); w2.Close() }
+	return duplex{r1, w2, end}, duplex{r2, w1, end}
+}
+
+// runners are the programs of the worker in these tests, by the name of the chain's first command.
+var runners = map[string]wire.Runner{
+	"echo": func(_ context.Context, s *wire.Stream, _ wire.Chain) wire.Outcome {
+		n, err := io.Copy(onlyWriter{s}, onlyReader{s})
+		if err != nil {
+			return wire.Outcome{Failure: &wire.Failure{Reason: wire.Refused, Detail: err.Error()}}
+		}
+		return wire.Outcome{Usage: []wire.Usage{{In: n, Out: n}}}
+	},
+	"deaf": func(_ context.Context, s *wire.Stream, _ wire.Chain) wire.Outcome {
+		_ = s.StopReading()
+		_, _ = s.Write([]byte("enough\n"))
+		return wire.Outcome{}
+	},
+	"wait": func(ctx context.Context, _ *wire.Stream, _ wire.Chain) wire.Outcome {
+		<-ctx.Done()
+		return wire.Outcome{Failure: &wire.Failure{Reason: wire.Cancelled}}
+	},
+}
+
+type onlyWriter struct{ io.Writer }
+
+type onlyReader struct{ io.Reader }
+
+func runner(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+	if len(c.Commands) > 0 {
+		if r, ok := runners[c.Commands[0].Name]; ok {
+			return r(ctx, s, c)
+		}
+	}
+	return wire.Outcome{Failure: &wire.Failure{Reason: wire.Refused}}
+}
+
+// connect returns a client of a worker that ends with the test.
+func connect(t *testing.T) *wire.Client {
+	t.Helper()
+	g, w := pair()
+	served := make(chan error, 1)
+	go func() { served <- wire.Serve(context.Background(), w, wire.Hello{Profile: wire.Pure}, runner) }()
+	c, err := wire.Dial(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		<-served
+	})
+	return c
+}
+
+func start(t *testing.T, c *wire.Client, name string) *wire.Stream {
+	t.Helper()
+	id, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: name}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Run(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEcho(t *testing.T) {
+	c := connect(t)
+	data := bytes.Repeat([]byte("0123456789abcdef\n"), 1<<18) // more than four windows
+	for range 3 {
+		s := start(t, c, "echo")
+		go func() {
+			_, _ = s.Write(data)
+			_ = s.End()
+		}()
+		got, err := io.ReadAll(s)
+		if err != nil || !bytes.Equal(got, data) {
+			t.Fatalf("got %d bytes, %v, want %d", len(got), err, len(data))
+		}
+		if o, err := s.Outcome(); err != nil || o.Failure != nil || o.Usage[0].In != int64(len(data)) {
+			t.Errorf("got outcome %+v, %v", o, err)
+		}
+	}
+}
+
+// TestWindow writes to a run that nobody reads: the writer must be stopped by the two windows.
+func TestWindow(t *testing.T) {
+	c := connect(t)
+	s := start(t, c, "echo")
+	wrote := make(chan int, 1)
+	go func() {
+		n, _ := s.Write(make([]byte, 8*wire.Window))
+		wrote <- n
+	}()
+	// Other runs go on meanwhile.
+	other := start(t, c, "deaf")
+	if got, err := io.ReadAll(other); err != nil || string(got) != "enough\n" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	if err := s.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-wrote; n > 3*wire.Window {
+		t.Errorf("%d bytes went to a run that nobody reads, want at most two windows and what is under way", n)
+	}
+	if o, err := s.Outcome(); err != nil || o.Failure == nil {
+		t.Errorf("got outcome %+v, %v, want a failure", o, err)
+	}
+}
+
+func TestDeaf(t *testing.T) {
+	s := start(t, connect(t), "deaf")
+	var err error
+	for err == nil {
+		_, err = s.Write(make([]byte, wire.MaxData))
+	}
+	if !errors.Is(err, wire.ErrDeaf) {
+		t.Errorf("got %v, want %v", err, wire.ErrDeaf)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	c := connect(t)
+	s := start(t, c, "wait")
+	if err := s.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.Cancelled {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if err := c.Ping(t.Context()); err != nil {
+		t.Errorf("after a cancel: %v", err)
+	}
+}
+
+func TestSlots(t *testing.T) {
+	c := connect(t)
+	var streams []*wire.Stream
+	for range wire.Slots {
+		streams = append(streams, start(t, c, "wait"))
+	}
+	if _, err := c.Run(1); err == nil {
+		t.Error("more runs than slots")
+	}
+	for _, s := range streams {
+		_ = s.Cancel()
+		if _, err := s.Outcome(); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := start(t, c, "deaf"); s == nil {
+		t.Error("no run after the others have ended")
+	}
+}
+
+func TestLost(t *testing.T) {
+	c := connect(t)
+	s := start(t, c, "wait")
+	c.Fail(errors.New("gone"))
+	if _, err := s.Outcome(); !errors.Is(err, wire.ErrLost) {
+		t.Errorf("Outcome: got %v, want %v", err, wire.ErrLost)
+	}
+	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, wire.ErrLost) {
+		t.Errorf("Read: got %v, want %v", err, wire.ErrLost)
+	}
+	if err := c.Ping(t.Context()); !errors.Is(err, wire.ErrLost) {
+		t.Errorf("Ping: got %v, want %v", err, wire.ErrLost)
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	c := connect(t)
+	_, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: strings.Repeat("x", wire.MaxMessage)}}})
+	if !errors.Is(err, wire.ErrTooLarge) {
+		t.Errorf("got %v, want %v", err, wire.ErrTooLarge)
+	}
+	for i := range wire.MaxChains + 1 {
+		for range 2 { // equal chains count once
+			_, err = c.Prepare(wire.Chain{Memory: int64(i)})
+		}
+	}
+	if !errors.Is(err, wire.ErrTooMany) {
+		t.Errorf("got %v, want %v", err, wire.ErrTooMany)
+	}
+}
+
+func frame(kind byte, id uint32, payload []byte) []byte {
+	b := append([]byte{kind}, binary.BigEndian.AppendUint32(nil, id)...)
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(payload))), payload...)
+}
+
+// Numbers of the kinds, as they are on the wire.
+const (
+	hello = iota + 1
+	prepare
+	run
+	data
+	end
+	credit
+	deaf
+	cancel
+	outcome
+	ping
+	pong
+)
+
+func message(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// peer is a fixed stream of bytes; what is written to it is dropped.
+func peer(script []byte) duplex {
+	return duplex{bytes.NewReader(script), io.Discard, func() {}}
+}
+
+// scripts are what a broken or hostile end might send, and a word of the error that it must cause.
+var fromWorker = map[string]struct {
+	script [][]byte
+	want   string
+}{
+	"no hello":       {[][]byte{frame(pong, 0, make([]byte, 8))}, "before hello"},
+	"old version":    {[][]byte{frame(hello, 0, []byte(`{"Version":99}`))}, "version 99"},
+	"bad json":       {[][]byte{frame(hello, 0, []byte(`{"Version"`))}, "hello frame"},
+	"unknown field":  {[][]byte{frame(hello, 0, []byte(`{"Nonsense":1}`))}, "unknown field"},
+	"second hello":   {[][]byte{greeting, greeting}, "second hello"},
+	"unknown kind":   {[][]byte{greeting, frame(77, 1, nil)}, "unknown frame kind"},
+	"wrong way":      {[][]byte{greeting, frame(run, 1, make([]byte, 4))}, "wrong end"},
+	"huge":           {[][]byte{greeting, {data, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff}}, "4294967295 bytes"},
+	"no such run":    {[][]byte{greeting, frame(data, 9, []byte("x"))}, "not under way"},
+	"beyond credit":  {append([][]byte{greeting}, flood()...), "beyond the credit"},
+	"endless credit": {[][]byte{greeting, frame(credit, 1, []byte{0xff, 0xff, 0xff, 0xff})}, "credit of"},
+	"cut short":      {[][]byte{greeting, frame(data, 1, []byte("abc"))[:10]}, "unexpected EOF"},
+	"silence":        {[][]byte{greeting}, "exited"},
+	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
+}
+
+var greeting = frame(hello, 0, message(wire.Hello{Version: 1}))
+
+func flood() [][]byte {
+	var all [][]byte
+	for range wire.Window/wire.MaxData + 1 {
+		all = append(all, frame(data, 1, make([]byte, wire.MaxData)))
+	}
+	return all
+}
+
+func TestHostileWorker(t *testing.T) {
+	for name, test := range fromWorker {
+		t.Run(name, func(t *testing.T) {
+			if err := talkToWorker(t, bytes.Join(test.script, nil)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// talkToWorker is a gateway that runs a chain on a worker who follows a script. It returns why the connection ended.
+func talkToWorker(t *testing.T, script []byte) error {
+	t.Helper()
+	hold := make(chan struct{}) // the worker goes on when the run is under way
+	n := len(greeting)
+	if !bytes.HasPrefix(script, greeting) {
+		n = 0
+		close(hold)
+	}
+	r := io.MultiReader(bytes.NewReader(script[:n]), &held{hold, bytes.NewReader(script[n:])})
+	c, err := wire.Dial(t.Context(), duplex{r, io.Discard, func() {}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	id, _ := c.Prepare(wire.Chain{})
+	s, err := c.Run(id)
+	if n > 0 {
+		close(hold)
+	}
+	if err != nil {
+		return err
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = s.Write(make([]byte, 3*wire.Window))
+	}()
+	select {
+	case <-c.Done():
+	case <-time.After(20 * time.Second):
+		t.Error("the connection hangs")
+	}
+	<-written
+	_, _ = s.Outcome()
+	return c.Err()
+}
+
+type held struct {
+	hold chan struct{}
+	r    io.Reader
+}
+
+func (h *held) Read(p []byte) (int, error) {
+	<-h.hold
+	return h.r.Read(p)
+}
+
+var fromGateway = map[string]struct {
+	script [][]byte
+	want   string // empty: a clean end
+}{
+	"nothing":        {nil, ""},
+	"unprepared":     {[][]byte{frame(run, 1, []byte{0, 0, 0, 9})}, "not prepared"},
+	"same id":        {[][]byte{chain("wait"), runOf(2), runOf(2)}, "run 2 after run 2"},
+	"too many":       {[][]byte{chain("wait"), runOf(1), runOf(2), runOf(3), runOf(4), runOf(5)}, "at a time"},
+	"prepared twice": {[][]byte{chain("wait"), chain("wait")}, "in use"},
+	"never started":  {[][]byte{frame(data, 5, []byte("x"))}, "never started"},
+	"two ends":       {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(end, 1, nil)}, "second end"},
+	"data after end": {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(data, 1, []byte("x"))}, "after the end"},
+	"beyond credit":  {append([][]byte{chain("wait"), runOf(1)}, flood()...), "beyond the credit"},
+	"wrong way":      {[][]byte{frame(outcome, 1, []byte("{}"))}, "wrong end"},
+	"cancel":         {[][]byte{chain("wait"), runOf(1), frame(cancel, 1, nil), frame(cancel, 1, nil)}, ""},
+	"pings":          {[][]byte{frame(ping, 0, make([]byte, 8)), frame(ping, 0, make([]byte, 8))}, ""},
+}
+
+func chain(name string) []byte {
+	return frame(prepare, 1, message(wire.Chain{Commands: []wire.Command{{Name: name}}}))
+}
+
+func runOf(id uint32) []byte { return frame(run, id, []byte{0, 0, 0, 1}) }
+
+func TestHostileGateway(t *testing.T) {
+	for name, test := range fromGateway {
+		t.Run(name, func(t *testing.T) {
+			err := wire.Serve(t.Context(), peer(bytes.Join(test.script, nil)), wire.Hello{}, runner)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestStalledGateway has a peer that asks and never reads.
+func TestStalledGateway(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	asking := duplex{&endlessPings{}, w, func() { r.Close() }}
+	err := wire.Serve(t.Context(), asking, wire.Hello{}, runner)
+	if err == nil || !strings.Contains(err.Error(), "does not read") {
+		t.Errorf("got %v, want an error about a peer that does not read", err)
+	}
+}
+
+type endlessPings struct{ buf []byte }
+
+func (e *endlessPings) Read(p []byte) (int, error) {
+	if len(e.buf) == 0 {
+		e.buf = bytes.Repeat(frame(ping, 0, make([]byte, 8)), 100)
+	}
+	n := copy(p, e.buf)
+	e.buf = e.buf[n:]
+	return n, nil
+}
+
+func FuzzWorkerFrames(f *testing.F) {
+	for _, test := range fromWorker {
+		f.Add(bytes.Join(test.script, nil))
+	}
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if err := talkToWorker(t, script); err == nil {
+			t.Error("the connection ended without an error")
+		}
+	})
+}
+
+func FuzzGatewayFrames(f *testing.F) {
+	for _, test := range fromGateway {
+		f.Add(bytes.Join(test.script, nil))
+	}
+	f.Add(bytes.Join([][]byte{chain("echo"), runOf(1), frame(data, 1, []byte("abc")), frame(end, 1, nil)}, nil))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		done := make(chan error, 1)
+		go func() { done <- wire.Serve(context.Background(), peer(script), wire.Hello{}, runner) }()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Error("the connection hangs")
+		}
+	})
+}

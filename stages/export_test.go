@@ -1,0 +1,27 @@
+package stages
+
+import "io"
+
+// Items splits everything in and returns the items as a for_each would see them.
+func Items(in io.Reader, max int64) (data []string, text []bool, err error) {
+	s := newItems(in, max)
+	for {
+		it, err := s.next()
+		if err == io.EOF {
+			return data, text, nil
+		}
+		if err != nil {
+			return data, text, err
+		}
+		data, text = append(data, string(it.data)), append(text, it.text)
+	}
+}
+
+// Values returns what the result of an item becomes.
+func Values(data []byte) []string {
+	var list []string
+	for _, v := range values(data) {
+		list = append(list, string(v))
+	}
+	return list
+}

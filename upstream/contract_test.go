@@ -1,0 +1,107 @@
+package upstream_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/upstreamtest"
+)
+
+// children are what a test binary started by mcptest.Child may be.
+var children = map[string]func(){
+	"suite": func() { upstreamtest.NewServer().ServeStdio() },
+	"banner": func() {
+		os.Stdout.WriteString("Server v1.0 is starting\n{\"level\":\"info\"}\n\n")
+		upstreamtest.NewServer().ServeStdio()
+	},
+}
+
+func TestInProcess(t *testing.T) {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
+		return upstreamtest.Subject{Server: upstream.Server{Dial: upstreamtest.NewServer().Dial}}
+	})
+}
+
+// TestForeignTransport reaches a server over a transport that is not ours.
+func TestForeignTransport(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "hello", Text: "12345678901234567890"})
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: func(ctx context.Context) (mcp.Transport, error) {
+		far, near := mcp.NewInMemoryTransports()
+		_, err := s.MCP().Connect(ctx, far, nil)
+		return near, err
+	}})
+	res, err := p.CallTool(t.Context(), "s", "hello", nil)
+	if err != nil || string(res.Data) != "12345678901234567890\n" {
+		t.Errorf("got %q, %v", res.Data, err)
+	}
+}
+
+func TestStdio(t *testing.T) {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
+		return upstreamtest.Subject{
+			Server: upstream.Server{Dial: upstream.Stdio(mcptest.Child(t, "suite"))},
+			Kill: func(t *testing.T, p *upstream.Pool) {
+				if _, err := p.CallTool(t.Context(), "subject", "die", nil); err == nil {
+					t.Error("the call that ended the server has succeeded")
+				} else {
+					wantError(t, err, "SERVER_UNAVAILABLE", "exit status 3", "standard error")
+				}
+			},
+		}
+	})
+}
+
+func TestStdioBanner(t *testing.T) {
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "subject", Dial: upstream.Stdio(mcptest.Child(t, "banner"))})
+	l := p.Catalog(t.Context())
+	want := `wrote 2 lines to standard output that are no MCP messages (ignored), the first: "Server v1.0 is starting"`
+	if l[0].Status != upstream.StatusReady || l[0].Note != want {
+		t.Errorf("got %s %q %v, want note %q", l[0].Status, l[0].Note, l[0].Err, want)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	for name, o := range map[string]*mcp.StreamableHTTPOptions{
+		"stateful SSE":   {},
+		"stateful JSON":  {JSONResponse: true},
+		"stateless SSE":  {Stateless: true, PropagateRequestCancellation: true},
+		"stateless JSON": {Stateless: true, JSONResponse: true, PropagateRequestCancellation: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
+				s := upstreamtest.NewServer()
+				web := s.HTTP(t, o)
+				return upstreamtest.Subject{
+					Small:  o.Stateless,
+					Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})},
+					Kill:   func(t *testing.T, _ *upstream.Pool) { forgetSessions(t, s) },
+				}
+			})
+		})
+	}
+}
+
+// forgetSessions makes the server forget its sessions, as one does that was started anew.
+func forgetSessions(t *testing.T, s *mcptest.Upstream) {
+	t.Helper()
+	for session := range s.MCP().Sessions() {
+		if err := session.Close(); err != nil && !errors.Is(err, mcp.ErrConnectionClosed) {
+			t.Errorf("closing a session: %v", err)
+		}
+	}
+}
+
+func TestStreamableOfTheSDK(t *testing.T) {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
+		web := upstreamtest.NewServer().HTTP(t, &mcp.StreamableHTTPOptions{})
+		return upstreamtest.Subject{Small: true, Server: upstream.Server{Dial: func(context.Context) (mcp.Transport, error) {
+			return &mcp.StreamableClientTransport{Endpoint: web.URL, DisableStandaloneSSE: true}, nil
+		}}}
+	})
+}

@@ -1,0 +1,224 @@
+// Package upstreamtest is the contract of a way to reach MCP servers: what every Dial of [upstream.Server] must do,
+// whatever is behind it. It knows nothing of how a server is reached.
+package upstreamtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// patience is how long a test waits for what should be there at once.
+const patience = 20 * time.Second
+
+// bigSize is over the cap of 16 MiB that the SDK's own transports have.
+const bigSize = 17 << 20
+
+// NewServer makes the server that the suite is run against. It must be reached by the Dial under test.
+func NewServer() *mcptest.Upstream {
+	return mcptest.New(
+		mcptest.Tool{
+			Name: "echo", ReadOnly: true, Schema: `{"type":"object","properties":{"value":{}},"required":["value"]}`,
+			Do: func(args map[string]any) (string, error) { return fmt.Sprint(args["value"]), nil },
+		},
+		mcptest.Tool{Name: "exact", ReadOnly: true, Raw: func(_ context.Context, args json.RawMessage) (string, error) {
+			return `{"content":[],"structuredContent":{"z":12345678901234567890,"a":1.10,"args":` + string(args) + `}}`, nil
+		}},
+		mcptest.Tool{Name: "fail", Do: func(map[string]any) (string, error) { return "", errors.New("disk on fire") }},
+		mcptest.Tool{Name: "big", ReadOnly: true, Raw: func(_ context.Context, args json.RawMessage) (string, error) {
+			var size struct{ Bytes int }
+			err := json.Unmarshal(args, &size)
+			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", size.Bytes) + `"}]}`, err
+		}},
+		mcptest.Tool{Name: "slow", ReadOnly: true, Latency: 10 * time.Minute, Text: "late"},
+		mcptest.Tool{Name: "nap", ReadOnly: true, Latency: 150 * time.Millisecond, Text: "rested"},
+		mcptest.Tool{Name: "panic", Raw: func(context.Context, json.RawMessage) (string, error) { panic("oh dear") }},
+		mcptest.Tool{Name: "die", Raw: func(context.Context, json.RawMessage) (string, error) { os.Exit(3); return "", nil }},
+	)
+}
+
+// A Subject is what the suite runs against.
+type Subject struct {
+	// Server reaches a server made by [NewServer].
+	Server upstream.Server
+
+	// Kill ends the session from the server's side, so that a new one is needed. Nil: that cannot be done.
+	Kill func(t *testing.T, p *upstream.Pool)
+
+	// Small leaves out the result of 17 MiB, where another subject has the same path for it.
+	Small bool
+}
+
+// Run runs the suite.
+func Run(t *testing.T, make func(t *testing.T) Subject) {
+	for name, test := range map[string]func(*testing.T, Subject, *upstream.Pool){
+		"list": testList, "call": testCall, "exact": testExact, "fail": testFail, "concurrent": testConcurrent,
+		"cancel": testCancel, "timeout": testTimeout, "big": testBig, "too big": testTooBig, "panic": testPanic,
+		"restart": testRestart, "close": testClose,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := make(t)
+			s.Server.Name = "subject"
+			p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{s.Server}}})
+			t.Cleanup(func() { _ = p.Close() })
+			test(t, s, p)
+		})
+	}
+}
+
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func want(t *testing.T, p *upstream.Pool, tool, args, data string) {
+	t.Helper()
+	res, err := p.CallTool(limited(t), "subject", tool, json.RawMessage(args))
+	if err != nil || string(res.Data) != data {
+		t.Errorf("%s(%s): got %.200q, %v; want %q", tool, args, res.Data, err, data)
+	}
+}
+
+func wantCode(t *testing.T, err error, code stages.Code, words string) {
+	t.Helper()
+	var e *stages.Error
+	if !errors.As(err, &e) || e.Code != code || !strings.Contains(e.Msg, words) {
+		t.Errorf("got %v, want %s with %q", err, code, words)
+	}
+}
+
+func testList(t *testing.T, _ Subject, p *upstream.Pool) {
+	l := p.Catalog(limited(t))
+	if len(l) != 1 || l[0].Status != upstream.StatusReady || l[0].Err != nil {
+		t.Fatalf("got %+v", l)
+	}
+	var names []string
+	for _, tool := range l[0].Tools {
+		names = append(names, tool.Tool.Signature)
+	}
+	if got, want := strings.Join(names, " "), "echo(value: any)"; !strings.Contains(got, want) || len(names) != 8 {
+		t.Errorf("got %s, want %s among 8", got, want)
+	}
+}
+
+func testCall(t *testing.T, _ Subject, p *upstream.Pool) {
+	want(t, p, "echo", `{"value":"héllo \u0000 <&> 😀"}`, "héllo \x00 <&> 😀\n")
+	want(t, p, "echo", `{"value":9007199254740993}`, "9007199254740993\n")
+	want(t, p, "echo", `{"value":""}`, "")
+}
+
+func testExact(t *testing.T, _ Subject, p *upstream.Pool) {
+	want(t, p, "exact", `{"n":-98765432109876543210.000}`,
+		`{"z":12345678901234567890,"a":1.10,"args":{"n":-98765432109876543210.000}}`+"\n")
+}
+
+func testFail(t *testing.T, _ Subject, p *upstream.Pool) {
+	_, err := p.CallTool(limited(t), "subject", "fail", nil)
+	wantCode(t, err, stages.ToolError, "disk on fire")
+	_, err = p.CallTool(limited(t), "subject", "fial", nil)
+	wantCode(t, err, stages.UnknownTool, `no tool "fial"`)
+}
+
+func testConcurrent(t *testing.T, _ Subject, p *upstream.Pool) {
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for i := range 40 {
+		wg.Go(func() {
+			want(t, p, "nap", "", "rested\n")
+			want(t, p, "echo", fmt.Sprintf(`{"value":%d}`, i), fmt.Sprintf("%d\n", i))
+		})
+	}
+	wg.Wait()
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("40 calls of 150 ms at the same time took %v", took)
+	}
+}
+
+func testCancel(t *testing.T, _ Subject, p *upstream.Pool) {
+	want(t, p, "echo", `{"value":1}`, "1\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := p.CallTool(ctx, "subject", "slow", nil)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	want(t, p, "echo", `{"value":2}`, "2\n")
+}
+
+func testTimeout(t *testing.T, s Subject, _ *upstream.Pool) {
+	s.Server.Timeout = 1500 * time.Millisecond
+	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{s.Server}}})
+	_, err := p.CallTool(limited(t), "subject", "slow", nil)
+	wantCode(t, err, stages.Timeout, "within 1.5s")
+	want(t, p, "echo", `{"value":2}`, "2\n")
+}
+
+func testBig(t *testing.T, s Subject, p *upstream.Pool) {
+	if s.Small || testing.Short() {
+		t.Skip("tested with another subject, and not in short mode")
+	}
+	res, err := p.CallTool(limited(t), "subject", "big", fmt.Appendf(nil, `{"bytes":%d}`, bigSize))
+	if err != nil || len(res.Data) != bigSize+1 || strings.Trim(string(res.Data), "x") != "\n" {
+		t.Errorf("got %d bytes, %v", len(res.Data), err)
+	}
+	want(t, p, "echo", `{"value":2}`, "2\n")
+}
+
+func testTooBig(t *testing.T, s Subject, _ *upstream.Pool) {
+	p := mcptest.NewPool(t, upstream.Options{ResultMax: 1 << 20, Sources: []upstream.Source{upstream.Static{s.Server}}})
+	_, err := p.CallTool(limited(t), "subject", "big", json.RawMessage(`{"bytes":2000000}`))
+	wantCode(t, err, stages.LimitExceeded, "1048576")
+	want(t, p, "echo", `{"value":2}`, "2\n")
+}
+
+func testPanic(t *testing.T, _ Subject, p *upstream.Pool) {
+	_, err := p.CallTool(limited(t), "subject", "panic", nil)
+	wantCode(t, err, stages.ToolError, "panicked")
+	want(t, p, "echo", `{"value":2}`, "2\n")
+}
+
+func testRestart(t *testing.T, s Subject, p *upstream.Pool) {
+	want(t, p, "echo", `{"value":1}`, "1\n")
+	if s.Kill == nil {
+		t.Skip("the server cannot be ended from its own side")
+	}
+	for i := range 2 {
+		s.Kill(t, p)
+		value := fmt.Sprint(i)
+		want(t, p, "echo", `{"value":`+value+`}`, value+"\n")
+	}
+}
+
+func testClose(t *testing.T, s Subject, p *upstream.Pool) {
+	want(t, p, "echo", `{"value":1}`, "1\n")
+	failed := make(chan error, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		_, err := p.CallTool(t.Context(), "subject", "slow", nil)
+		failed <- err
+	}()
+	<-started
+	begin := time.Now()
+	_ = p.Close()
+	_ = p.Close()
+	if err := <-failed; err == nil {
+		t.Error("a call outlived the pool")
+	}
+	if took := time.Since(begin); took > 8*time.Second {
+		t.Errorf("closing took %v", took)
+	}
+	_, err := p.CallTool(limited(t), "subject", "echo", json.RawMessage(`{"value":1}`))
+	wantCode(t, err, stages.Cancelled, "closing")
+}
