@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -200,30 +199,12 @@ func readError(path string, err error) error {
 
 // textResult is a result of text, made valid where it is not.
 func textResult(text []byte) *mcp.CallToolResult {
-	valid, bad := validText(text)
+	valid, bad := tool.ValidText(text)
 	res := tool.Text(valid)
 	if bad > 0 {
 		res.Meta = mcp.Meta{"mcsh/text": map[string]any{"replaced": bad}}
 	}
 	return res
-}
-
-// validText replaces every byte that is not part of UTF-8 by U+FFFD and counts them.
-func validText(text []byte) (string, int) {
-	if utf8.Valid(text) {
-		return string(text), 0
-	}
-	var b strings.Builder
-	bad := 0
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			bad++
-		}
-		b.WriteRune(r)
-		text = text[n:]
-	}
-	return b.String(), bad
 }
 
 // contextReader ends reading when the context does.

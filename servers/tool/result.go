@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -43,8 +45,8 @@ type kinded interface {
 	ErrorKind() string
 }
 
-// failure is the result for an error.
-func failure(err error) *mcp.CallToolResult {
+// Failure is the result for an error: its kind, if it has an ErrorKind method, and its text.
+func Failure(err error) *mcp.CallToolResult {
 	kind := Internal
 	if k, ok := errors.AsType[kinded](err); ok {
 		kind = k.ErrorKind()
@@ -83,4 +85,22 @@ func Encode(v any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encoding a result: %w", err)
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// ValidText replaces every byte that is not part of UTF-8 by U+FFFD and counts them.
+func ValidText(text []byte) (string, int) {
+	if utf8.Valid(text) {
+		return string(text), 0
+	}
+	var b strings.Builder
+	bad := 0
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		}
+		b.WriteRune(r)
+		text = text[n:]
+	}
+	return b.String(), bad
 }

@@ -156,19 +156,19 @@ func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
 		case <-ctx.Done():
-			return failure(ctx.Err()), nil
+			return Failure(ctx.Err()), nil
 		}
 		defer func() {
 			if p := recover(); p != nil {
-				res, err = failure(&Error{Kind: Internal, Msg: fmt.Sprintf("the tool %s broke: %v", t.Name, p)}), nil
+				res, err = Failure(&Error{Kind: Internal, Msg: fmt.Sprintf("the tool %s broke: %v", t.Name, p)}), nil
 			}
 		}()
 		if err := present(required, req.Params.Arguments); err != nil {
-			return failure(err), nil
+			return Failure(err), nil
 		}
 		res, err = t.Call.call(ctx, req.Params.Arguments)
 		if err != nil {
-			return failure(err), nil
+			return Failure(err), nil
 		}
 		return res, nil
 	}

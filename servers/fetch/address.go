@@ -1,0 +1,117 @@
+package fetch
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// reserved are the networks that are not the public Internet, with what the registries of special-purpose addresses
+// call them. IPv6 outside of 2000::/3 is refused as a whole.
+var reserved = []struct {
+	prefix netip.Prefix
+	name   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
+	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "carrier-grade NAT"},
+	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
+	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
+	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},
+	{netip.MustParsePrefix("192.31.196.0/24"), "reserved"},
+	{netip.MustParsePrefix("192.52.193.0/24"), "reserved"},
+	{netip.MustParsePrefix("192.88.99.0/24"), "6to4 relay"},
+	{netip.MustParsePrefix("192.168.0.0/16"), "private"},
+	{netip.MustParsePrefix("192.175.48.0/24"), "reserved"},
+	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarking"},
+	{netip.MustParsePrefix("198.51.100.0/24"), "documentation"},
+	{netip.MustParsePrefix("203.0.113.0/24"), "documentation"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
+
+	{netip.MustParsePrefix("::/128"), "unspecified"},
+	{netip.MustParsePrefix("::1/128"), "loopback"},
+	{netip.MustParsePrefix("64:ff9b::/96"), "NAT64"},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "NAT64"},
+	{netip.MustParsePrefix("fc00::/7"), "private"},
+	{netip.MustParsePrefix("fe80::/10"), "link-local"},
+	{netip.MustParsePrefix("ff00::/8"), "multicast"},
+	{netip.MustParsePrefix("2001::/32"), "Teredo"},
+	{netip.MustParsePrefix("2001::/23"), "reserved"},
+	{netip.MustParsePrefix("2001:db8::/32"), "documentation"},
+	{netip.MustParsePrefix("2002::/16"), "6to4"},
+	{netip.MustParsePrefix("2620:4f:8000::/48"), "reserved"},
+	{netip.MustParsePrefix("3fff::/20"), "documentation"},
+}
+
+var globalUnicast6 = netip.MustParsePrefix("2000::/3")
+
+// notPublic says which kind of special address addr is, or returns "" for a public one.
+func notPublic(addr netip.Addr) string {
+	if addr.Zone() != "" {
+		return "link-local"
+	}
+	addr = addr.Unmap() // an IPv4 address in IPv6 form reaches the IPv4 address
+	for _, r := range reserved {
+		if r.prefix.Contains(addr) {
+			return r.name
+		}
+	}
+	if !addr.IsValid() || addr.Is6() && !globalUnicast6.Contains(addr) {
+		return "reserved"
+	}
+	return ""
+}
+
+// refused is the error of a connection to an address that is not public.
+type refused struct{ what string }
+
+func (r *refused) Error() string { return fmt.Sprintf("its address is a %s one", r.what) }
+
+// onlyPublic is a net.Dialer's Control. It sees the address that is about to be connected to, after all resolution, so
+// that a name cannot be good when it is checked and bad when it is used.
+func onlyPublic(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &refused{"malformed"}
+	}
+	if what := notPublic(ap.Addr()); what != "" {
+		return &refused{what}
+	}
+	return nil
+}
+
+// hosts is a list of patterns of host names, in which "*" stands for any text.
+type hosts []string
+
+// newHosts checks the patterns.
+func newHosts(globs []string) (hosts, error) {
+	var list hosts
+	for _, g := range globs {
+		if _, err := path.Match(g, ""); err != nil || g == "" || strings.ContainsAny(g, "/:@") && net.ParseIP(g) == nil {
+			return nil, fmt.Errorf("option allow_hosts: %q is not a pattern of a host name, such as \"*.example.com\"", g)
+		}
+		list = append(list, canonicalHost(g))
+	}
+	return list, nil
+}
+
+// match reports whether host, a name or an address without a port, is listed.
+func (h hosts) match(host string) bool {
+	host = canonicalHost(host)
+	for _, g := range h {
+		if ok, err := path.Match(g, host); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func canonicalHost(h string) string {
+	return strings.TrimSuffix(strings.ToLower(h), ".")
+}

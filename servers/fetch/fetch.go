@@ -1,0 +1,140 @@
+// Package fetch is an MCP server that makes HTTP requests: pages as Markdown, JSON and other text as they are, images as
+// images. It reaches only public addresses unless told otherwise, and never more than a limited amount of data. It knows
+// nothing of pipelines.
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/servers/tool"
+)
+
+// Options are the settings of the server. The zero value reaches public addresses only.
+type Options struct {
+	AllowPrivate bool          `json:"allow_private"` // reach every address
+	AllowHosts   []string      `json:"allow_hosts"`   // reach these hosts whatever their addresses; globs such as "*.internal"
+	MaxBytes     int64         `json:"max_bytes"`     // of a body, where a call does not say; 0: 5 MiB, at most 64 MiB
+	Timeout      time.Duration `json:"timeout"`       // of a call; 0: 30 s, at most 10 minutes
+
+	Resolver *net.Resolver `json:"-"` // nil: the system's
+}
+
+const (
+	defaultMaxBytes = 5 << 20
+	hardMaxBytes    = 64 << 20 // the gateway takes no larger result
+	defaultTimeout  = 30 * time.Second
+	longestTimeout  = 10 * time.Minute
+)
+
+const instructions = `HTTP requests to public addresses. fetch gets a URL; request does everything else. ` +
+	`JSON comes as received, HTML as Markdown (as: "raw" for the source). A status of 400 and above is an error.`
+
+// New makes the server. Idle connections are closed after a while.
+func New(o Options) (*mcp.Server, error) {
+	switch {
+	case o.MaxBytes < 0 || o.MaxBytes > hardMaxBytes:
+		return nil, fmt.Errorf("option max_bytes is %d, want 1 to %d, or 0 for %d", o.MaxBytes, hardMaxBytes, defaultMaxBytes)
+	case o.Timeout < 0 || o.Timeout > longestTimeout:
+		return nil, fmt.Errorf("option timeout is %v, want at most %v, or 0 for %v", o.Timeout, longestTimeout, defaultTimeout)
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	allowed, err := newHosts(o.AllowHosts)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{maxBytes: o.MaxBytes, timeout: o.Timeout, http: newClient(o, allowed)}
+	return tool.Open(tool.Server{
+		Name:         "fetch",
+		Title:        "HTTP requests",
+		Instructions: instructions,
+		Tools:        []tool.Tool{s.fetch(), s.request()},
+	})
+}
+
+type server struct {
+	maxBytes int64
+	timeout  time.Duration
+	http     *http.Client
+}
+
+// commonProperties are the arguments that both tools take.
+const commonProperties = `
+    "url": {"type": "string", "description": "An http or https URL."},
+    "headers": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Request headers, such as {\"Accept\": \"text/csv\"}."},
+    "max_bytes": {"type": "integer", "minimum": 1, "maximum": 67108864, "description": "The largest body that is accepted, decompressed; a longer one is an error. Default 5 MiB."},
+    "as": {"type": "string", "enum": ["auto", "raw", "markdown"], "default": "auto", "description": "auto: HTML becomes Markdown, other text stays as it is. raw: HTML stays as it is, too. markdown: the body is taken for HTML whatever it says it is."}`
+
+const fetchInput = `{
+  "type": "object",
+  "properties": {` + commonProperties + `
+  },
+  "required": ["url"],
+  "additionalProperties": false
+}`
+
+const requestInput = `{
+  "type": "object",
+  "properties": {
+    "method": {"type": "string", "enum": ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], "description": "The HTTP method."},
+    "body": {"type": ["string", "object", "array"], "description": "A string is sent as it is; an object or array is sent as JSON."},` + commonProperties + `
+  },
+  "required": ["method", "url"],
+  "additionalProperties": false
+}`
+
+func (s *server) fetch() tool.Tool {
+	return tool.Tool{
+		Name:        "fetch",
+		Description: "Gets a URL. JSON comes as received, HTML as Markdown, other text as text, images as images. The final URL, status and type are in _meta.",
+		Input:       fetchInput,
+		Effects:     tool.Effects{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Call: tool.New(func(ctx context.Context, a fetchArgs) (*mcp.CallToolResult, error) {
+			return s.do(ctx, requestArgs{Method: http.MethodGet, URL: a.URL, Headers: a.Headers, MaxBytes: a.MaxBytes, As: a.As})
+		}),
+	}
+}
+
+func (s *server) request() tool.Tool {
+	return tool.Tool{
+		Name:        "request",
+		Description: "Makes an HTTP request with any method and a body. The answer comes as with fetch; of HEAD, the status and headers come as JSON.",
+		Input:       requestInput,
+		Effects:     tool.Effects{Destructive: true, OpenWorld: true},
+		Call:        tool.New(s.do),
+	}
+}
+
+// do makes one request and presents the response.
+func (s *server) do(ctx context.Context, a requestArgs) (*mcp.CallToolResult, error) {
+	limit, err := a.check(s.maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTooSlow)
+	defer cancel()
+	req, err := a.build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	defer resp.Body.Close()
+	res, err := present(resp, a.As, limit)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	return res, nil
+}

@@ -1,0 +1,64 @@
+package servers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/servers/demo"
+	"github.com/mcsh-dev/mcsh/servers/fetch"
+	"github.com/mcsh-dev/mcsh/servers/filesystem"
+	"github.com/mcsh-dev/mcsh/servers/strictjson"
+)
+
+// A Builtin is a server inside of the binary.
+type Builtin struct {
+	Name    string
+	Summary string // one line for people
+
+	// Open makes a server of its own for options, a JSON object; empty options are the defaults. An unknown option
+	// is an error that names it and the nearest known one.
+	Open func(options json.RawMessage) (*mcp.Server, error)
+}
+
+// Builtins returns the servers, by name.
+func Builtins() []Builtin {
+	return []Builtin{
+		{"demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", open("demo", demo.New)},
+		{"fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", open("fetch", fetch.New)},
+		{"filesystem", "the text files and directories below one root", open("filesystem", filesystem.New)},
+	}
+}
+
+// Find returns the server called name. The error names the nearest one.
+func Find(name string) (Builtin, error) {
+	var names []string
+	for _, b := range Builtins() {
+		if b.Name == name {
+			return b, nil
+		}
+		names = append(names, b.Name)
+	}
+	hint := ""
+	if near := strictjson.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf(", did you mean %q", near)
+	}
+	return Builtin{}, fmt.Errorf("unknown built-in server %.60q%s; known: %s", name, hint, strings.Join(names, ", "))
+}
+
+// open makes the Open of a server from its constructor.
+func open[O any](name string, create func(O) (*mcp.Server, error)) func(json.RawMessage) (*mcp.Server, error) {
+	return func(options json.RawMessage) (*mcp.Server, error) {
+		var o O
+		if err := strictjson.Decode("option", options, &o); err != nil {
+			return nil, fmt.Errorf("built-in server %q: %w", name, err)
+		}
+		server, err := create(o)
+		if err != nil {
+			return nil, fmt.Errorf("built-in server %q: %w", name, err)
+		}
+		return server, nil
+	}
+}

@@ -1,0 +1,59 @@
+package servers_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/servers/servertest"
+)
+
+func TestBuiltins(t *testing.T) {
+	var names []string
+	for _, b := range servers.Builtins() {
+		names = append(names, b.Name)
+		if b.Summary == "" || strings.Contains(b.Summary, "\n") {
+			t.Errorf("%s: the summary is %q", b.Name, b.Summary)
+		}
+		for _, options := range []string{"", "{}", "null"} {
+			server, err := b.Open(json.RawMessage(options))
+			c := servertest.Connect(t, server, err) // checks the schemas
+			if len(c.Tools) == 0 {
+				t.Errorf("%s has no tools", b.Name)
+			}
+		}
+		if found, err := servers.Find(b.Name); err != nil || found.Name != b.Name {
+			t.Errorf("Find(%q): %q, %v", b.Name, found.Name, err)
+		}
+	}
+	if !slices.IsSorted(names) {
+		t.Errorf("the names are not sorted: %v", names)
+	}
+}
+
+func TestOptionErrors(t *testing.T) {
+	for _, tt := range []struct{ server, options, want string }{
+		{"filesystem", `{"rot":"."}`, `built-in server "filesystem": unknown option "rot", did you mean "root"; known: root, max_bytes`},
+		{"filesystem", `{"root":1}`, `built-in server "filesystem": option "root": want a string, got 1`},
+		{"filesystem", `[]`, `built-in server "filesystem": want a JSON object of options, got []`},
+		{"fetch", `{"allowPrivate":true}`, `built-in server "fetch": unknown option "allowPrivate", did you mean "allow_private"; known: allow_private, allow_hosts, max_bytes, timeout`},
+		{"fetch", `{"allow_hosts":["a/b"]}`, `built-in server "fetch": option allow_hosts: "a/b" is not a pattern of a host name, such as "*.example.com"`},
+		{"fetch", `{"timeout":"1h"}`, `built-in server "fetch": option timeout is 1h0m0s, want at most 10m0s, or 0 for 30s`},
+		{"demo", `{"latency":"2h"}`, `built-in server "demo": option latency is 2h0m0s, want 0 to 1m0s`},
+		{"demo", `{"zzzz":1}`, `built-in server "demo": unknown option "zzzz"; known: latency, seed`},
+	} {
+		b, err := servers.Find(tt.server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Open(json.RawMessage(tt.options)); err == nil || err.Error() != tt.want {
+			t.Errorf("%s:\n got %v\nwant %s", tt.options, err, tt.want)
+		}
+	}
+	_, err := servers.Find("filesytem")
+	if want := `unknown built-in server "filesytem", did you mean "filesystem"; known: demo, fetch, filesystem`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
