@@ -35,6 +35,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // TestNobody starts a worker that is not root
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if workerFile, err = sandboxtest.Build(dir, "cmd/mcsh-worker"); err == nil {
 		probeFile, err = sandboxtest.Build(dir, "sandbox/sandboxtest/probe")
 	}
@@ -46,7 +50,7 @@ func run(m *testing.M) int {
 }
 
 func TestContract(t *testing.T) {
-	sandboxtest.Run(t, func() sandbox.Driver { return local.New(local.Options{Worker: []string{probeFile}}) })
+	sandboxtest.Run(t, func() sandbox.Driver { return local.New(local.Options{Worker: []string{probeFile, "worker"}}) })
 }
 
 // children returns the processes whose parent is pid, and their names.
@@ -130,7 +134,7 @@ func TestEndings(t *testing.T) {
 			failed := make(chan error, 1)
 			go func() { failed <- f(t.Context(), r, io.Discard) }()
 			// More than sort keeps in memory, so that it has files.
-			if _, err := io.Copy(w, io.LimitReader(zeros{}, 200<<20)); err != nil {
+			if _, err := io.Copy(w, io.LimitReader(lines{}, 100<<20)); err != nil {
 				t.Fatal(err)
 			}
 			worker, command := 0, 0
@@ -162,13 +166,15 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-type zeros struct{}
+// lines is endless text.
+type lines struct{}
 
-func (zeros) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = "0123456\n"[i%8]
+func (lines) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		n += copy(p[n:], "some line of text to sort\n")
 	}
-	return len(p), nil
+	return n, nil
 }
 
 // gone says whether a process has ended; a zombie has.
@@ -227,6 +233,39 @@ func TestRefusals(t *testing.T) {
 				t.Log(err)
 			}
 		})
+	}
+}
+
+// TestNobody runs a worker without any privilege. It has no scratch directory here: the driver's belongs to root.
+func TestNobody(t *testing.T) {
+	const setpriv = "/usr/bin/setpriv"
+	if _, err := os.Stat(setpriv); err != nil || os.Getuid() != 0 {
+		t.Skip("it needs root and setpriv of util-linux")
+	}
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{
+		setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", workerFile,
+	}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if uid := p.Report().UID; uid != 65534 {
+		t.Errorf("the worker's uid is %d", uid)
+	}
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []stages.Command{{Name: "grep", Args: []string{"a"}}, {Name: "jq", Args: []string{"-R", "-r", "."}}} {
+		f, err := s.Prepare([]stages.Command{c}, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var out bytes.Buffer
+		if err := f(t.Context(), strings.NewReader("abc\n"), &out); err != nil || out.String() != "abc\n" {
+			t.Errorf("%s: got %q, %v", c.Name, out.String(), err)
+		}
 	}
 }
 

@@ -52,9 +52,11 @@ func attacks(t *testing.T) []attack {
 	return all
 }
 
-// attackTime bounds one attack; attackOutput is where it is stopped.
+// attackTime and rawTime bound one attack; attackOutput is where it is stopped; rawDisk is its limit on disk.
 const (
 	attackTime   = time.Second
+	rawTime      = 3 * time.Second
+	rawDisk      = 64 << 20
 	attackOutput = 1 << 20
 )
 
@@ -186,8 +188,8 @@ func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) 
 	if p, ok := programs.Find(name); ok && p.Bin != "" {
 		first = p.Bin
 	}
-	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: 64 << 20, Commands: []wire.Command{
-		{Name: name, Argv: append([]string{first}, args...), Timeout: attackTime},
+	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
+		{Name: name, Argv: append([]string{first}, args...), Timeout: rawTime},
 	}})
 	if err != nil {
 		return "", nil, err

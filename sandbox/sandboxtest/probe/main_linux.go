@@ -24,7 +24,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(worker.Main(os.Args[1:], worker.Options{Extra: []programs.Program{
+	args, prefix := os.Args[1:], []string(nil)
+	if len(args) > 0 && args[0] == "worker" { // a subcommand, as in a larger binary
+		args, prefix = args[1:], args[:1]
+	}
+	os.Exit(worker.Main(args, worker.Options{Prefix: prefix, Extra: []programs.Program{
 		{Name: sandboxtest.ProbeName, Bin: self},
 		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true},
 		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
