@@ -91,7 +91,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func newPool(t *testing.T, scratch string) *sandbox.Pool {
+func newPool(t testing.TB, scratch string) *sandbox.Pool {
 	t.Helper()
 	d := local.New(local.Options{Worker: []string{workerFile}, Scratch: scratch})
 	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1})
