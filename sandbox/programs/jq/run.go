@@ -272,10 +272,10 @@ func (r *run) unreadable(err error) {
 	r.out.flush()
 	var syntax *SyntaxError
 	if errors.As(err, &syntax) {
-		fmt.Fprintf(r.err, "jq: error: invalid JSON: %s\n", cleanLine(syntax.Error()))
+		fmt.Fprintf(r.err, "jq: error: invalid JSON: %v\n", syntax)
 		return
 	}
-	fmt.Fprintf(r.err, "jq: error: reading the input: %s\n", err)
+	fmt.Fprintf(r.err, "jq: error: reading the input: %v\n", err)
 }
 
 // report writes an error of the program the way jq does.
@@ -327,7 +327,7 @@ func (r *run) stderr(v any, _ []any) any {
 func (r *run) status() int {
 	switch {
 	case r.out.err != nil:
-		fmt.Fprintf(r.err, "jq: error: writing the output: %s\n", r.out.err)
+		fmt.Fprintf(r.err, "jq: error: writing the output: %v\n", r.out.err)
 		return exitBroken
 	case r.exit != 0 || r.halted || !r.f.options.ExitStatus:
 		return r.exit
@@ -337,15 +337,4 @@ func (r *run) status() int {
 		return exitFalse
 	}
 	return 0
-}
-
-// cleanLine keeps control characters of the input out of a message.
-func cleanLine(s string) string {
-	b := []rune(s)
-	for i, c := range b {
-		if c < ' ' {
-			b[i] = ' '
-		}
-	}
-	return string(b)
 }
