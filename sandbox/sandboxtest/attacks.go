@@ -151,7 +151,8 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 
 // A raw connection sends arguments to a worker that the grammar has not seen.
 type raw struct {
-	client *wire.Client
+	client  *wire.Client
+	timeout time.Duration
 }
 
 func newRaw(t *testing.T, open func() sandbox.Driver) raw {
@@ -169,7 +170,7 @@ func newRaw(t *testing.T, open func() sandbox.Driver) raw {
 		client.Close()
 		d.Close()
 	})
-	return raw{client}
+	return raw{client, rawTime}
 }
 
 // can says whether the worker has a program.
@@ -189,7 +190,7 @@ func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) 
 		first = p.Bin
 	}
 	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
-		{Name: name, Argv: append([]string{first}, args...), Timeout: rawTime},
+		{Name: name, Argv: append([]string{first}, args...), Timeout: r.timeout},
 	}})
 	if err != nil {
 		return "", nil, err
