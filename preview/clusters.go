@@ -209,7 +209,7 @@ func (c *clusters) repeated() []*cluster {
 		return c.sorted
 	}
 	for _, cl := range c.all {
-		if cl.n < 2 {
+		if cl.n < 2 || !cl.constant() {
 			continue
 		}
 		i := len(c.sorted)
@@ -221,6 +221,16 @@ func (c *clusters) repeated() []*cluster {
 		c.sorted[i] = cl
 	}
 	return c.sorted
+}
+
+// constant reports whether something in the lines stays, without which there is no pattern.
+func (cl *cluster) constant() bool {
+	for i := range cl.slots {
+		if s := &cl.slots[i]; s.prefix != "" || s.vary == nil && !s.any {
+			return true
+		}
+	}
+	return false
 }
 
 // spell spells the pattern, with short words for what varies or with its values.

@@ -11,8 +11,19 @@ var secretWords = []string{
 	"private_key", "privatekey", "credential",
 }
 
+// countedTokens are what comes before "tokens" in keys that count the words of a language model.
+var countedTokens = []string{"input", "output", "total", "max", "min", "prompt", "completion", "cached", "reasoning", "num", "thinking"}
+
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
+	if before, ok := strings.CutSuffix(key, "tokens"); ok {
+		before = strings.TrimRight(before, "_- ")
+		for _, w := range countedTokens {
+			if strings.HasSuffix(before, w) {
+				return false
+			}
+		}
+	}
 	for _, w := range secretWords {
 		if strings.Contains(key, w) {
 			return true

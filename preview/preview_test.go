@@ -277,18 +277,32 @@ func TestSecretsAreMasked(t *testing.T) {
 	for i := range 300 {
 		fmt.Fprintf(&b, `{"id":%d,"api_key":"hunter%d","auth":{"Authorization":"Bearer hunter"},"secrets":{"a":["hunter"],"pin":77777},"next":{"x-token-id":"hunter"}}`+"\n", i, i)
 	}
+	var inside strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&inside, `{"a":"https://example.com/?access_token=hunter&b=%d","b":"password: hunter","c":"x%d api_key=hunter%d","d":"%s token=hunter"}`+"\n", i, i, i, strings.Repeat("words ", i%20))
+	}
 	folded := `{"keys":{`
 	for i := range 400 {
 		folded += fmt.Sprintf(`"k%d":"v","token%d":"hunter",`, i, i)
 	}
 	folded += `"z":"z"}}`
 	text := strings.Repeat("login ok password=hunter user=a\nheader Authorization: Bearer hunter\nsaid \"secret\": \"hunter 2\" ok\n", 100)
-	for _, data := range []string{b.String(), folded, text, text + "last line without pattern api-key: hunter"} {
+	for _, data := range []string{b.String(), inside.String(), folded, text, text + "last line without pattern api-key: hunter"} {
 		for _, chars := range []int{300, 1000, 20_000} {
 			res := check(t, []byte(data), preview.Options{Chars: chars, Window: true})
 			if strings.Contains(res.Text, "hunter") || strings.Contains(res.Text, "77777") {
 				t.Errorf("a secret is shown\n%s", res.Text)
 			}
+		}
+	}
+}
+
+func TestCountsOfTokensAreNoSecrets(t *testing.T) {
+	data := strings.Repeat(`{"usage":{"input_tokens":812,"maxTokens":99,"access_tokens":77}}`+"\n", 100)
+	res := check(t, []byte(data), preview.Options{Chars: 1000})
+	for text, want := range map[string]bool{"812": true, "99": true, "77": false} {
+		if got := strings.Contains(res.Text, text); got != want {
+			t.Errorf("%s is shown: got %t, want %t\n%s", text, got, want, res.Text)
 		}
 	}
 }
@@ -352,3 +366,44 @@ func TestMemoryIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestProseHidesNoGap shows numbered lines, and wants every line that is not shown to be counted where it is missing.
+func TestProseHidesNoGap(t *testing.T) {
+	for _, lines := range []int{30, 210, 249, 250, 251, 400} {
+		rng := rand.New(rand.NewPCG(7, 7))
+		var b strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&b, "%d", i+1)
+			for range i%9 + 1 {
+				fmt.Fprintf(&b, " %s", pick(rng, oddWords...))
+			}
+			b.WriteByte('\n')
+		}
+		for chars := 200; chars < b.Len()+300; chars += 97 {
+			res := check(t, []byte(b.String()), preview.Options{Chars: chars, Window: true})
+			next := 1
+			for i, line := range strings.Split(strings.TrimSpace(res.Text), "\n") {
+				var n int
+				switch {
+				case i < 2 || strings.HasPrefix(line, "==="):
+				case strings.HasPrefix(line, "… "):
+					_, err := fmt.Sscanf(line, "… %d", &n)
+					if err != nil {
+						t.Fatal(err)
+					}
+					next += n
+				default:
+					if _, err := fmt.Sscan(line, &n); err != nil || n != next {
+						t.Fatalf("%d lines at %d: line %d comes where %d should (%v)\n%s", lines, chars, n, next, err, res.Text)
+					}
+					next++
+				}
+			}
+			if next != lines+1 {
+				t.Fatalf("%d lines at %d: %d are told of\n%s", lines, chars, next-1, res.Text)
+			}
+		}
+	}
+}
+
+var oddWords = strings.Fields("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau phi chi psi omega")

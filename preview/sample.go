@@ -91,6 +91,8 @@ type sampleWriter struct {
 	hide   bool
 }
 
+var brackets = [...]byte{tokObject: '{', tokObjectEnd: '}', tokArray: '[', tokArrayEnd: ']'}
+
 func (w *sampleWriter) token(k tokenKind) {
 	ends := k == tokObjectEnd || k == tokArrayEnd
 	if w.comma && !ends {
@@ -104,12 +106,12 @@ func (w *sampleWriter) token(k tokenKind) {
 		if hide && w.secret == 0 {
 			w.secret, w.hide = w.depth, true
 		}
-		w.out.WriteByte(map[tokenKind]byte{tokObject: '{', tokArray: '['}[k])
+		w.out.WriteByte(brackets[k])
 	case tokObjectEnd, tokArrayEnd:
 		if w.depth < w.secret {
 			w.secret, w.hide = 0, false
 		}
-		w.out.WriteByte(map[tokenKind]byte{tokObjectEnd: '}', tokArrayEnd: ']'}[k])
+		w.out.WriteByte(brackets[k])
 	case tokKey:
 		key := string(unescape(nil, w.tok.raw))
 		w.out.WriteString(quoteCut(key, maxToken) + ":")
@@ -126,7 +128,7 @@ func (w *sampleWriter) scalar(k tokenKind, hide bool) {
 	case hide:
 		w.out.WriteString(quote(masked))
 	case k == tokString:
-		w.out.WriteString(quoteCut(string(unescape(nil, w.tok.raw)), maxExample))
+		w.out.WriteString(quoteCut(maskText(string(unescape(nil, w.tok.raw))), maxExample))
 	case k == tokNumber:
 		w.out.WriteString(cut(string(w.tok.raw), maxNumber))
 	case k == tokTrue:

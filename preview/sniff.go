@@ -16,7 +16,9 @@ var begins = [2]string{"{[\"-0123456789tfn\n\x1e", "{["}
 
 // sniffJSON looks for JSON documents at the beginning of the data: where they begin, behind how many lines of text.
 func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
-	head = head[:min(len(head), sniffBytes)]
+	if len(head) > sniffBytes {
+		head, whole = head[:sniffBytes], false
+	}
 	for ; lines <= prefixLines; lines++ {
 		rest := bytes.TrimLeft(head[at:], " \t\r")
 		if len(rest) > 0 && strings.IndexByte(begins[min(lines, 1)], rest[0]) >= 0 && isJSON(head[at:], whole) {

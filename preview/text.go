@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,6 +16,7 @@ const (
 	tailLines = 50       // lines kept from the end
 	keptLine  = 1000     // bytes kept of each
 	shortLine = 20       // characters below which a line says nothing
+	minWidth  = 200      // characters of a line that are always shown, if there is room
 )
 
 // textReading is what one pass over lines of text found.
@@ -65,7 +67,7 @@ func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 func (t *textReading) add(line []byte, size int64) {
 	t.lines++
 	t.longest = max(t.longest, size)
-	if !isPlain(line) {
+	if !isPlain(line) || bytes.IndexByte(line, '\t') >= 0 {
 		if !utf8.Valid(line) && len(line) < maxLine {
 			t.invalid++
 		}
@@ -208,48 +210,39 @@ func widthSum(lines []string, width int) (sum int) {
 	return sum
 }
 
-// proseBody prints the beginning and the end.
+// proseBody prints the beginning and the end, and between them how many lines are left out.
 func (t *textReading) proseBody(budget int) string {
-	width := max(200, budget/2)
+	width := max(minWidth, budget/2)
 	head := takeLines(t.head, budget*2/3, width)
-	last := t.last()
-	if len(last) == 0 || len(head) < len(t.head) {
-		rest := append(append([]string{}, t.head[len(head):]...), last...)
-		last = rest
+	ends := t.last()
+	if t.lines == int64(len(t.head)+len(ends)) { // every line was kept
+		ends = append(slices.Clone(t.head), ends...)[len(head):]
 	}
-	used := widthSum(head, budget)
-	omitted := fmt.Sprintf("… %s …", count(t.lines, "line"))
-	reversed := make([]string, len(last))
-	for i, line := range last {
-		reversed[len(last)-1-i] = line
+	slices.Reverse(ends)
+	left := budget - widthSum(head, budget)
+	tail := takeLines(ends, left-runes(omitted(t.lines)), width)
+	slices.Reverse(tail)
+	if hidden := t.lines - int64(len(head)+len(tail)); hidden > 0 && runes(omitted(hidden)) <= left {
+		head = append(head, omitted(hidden))
 	}
-	tail := takeLines(reversed, budget-used-runes(omitted)-1, width)
 	var b strings.Builder
-	for _, line := range head {
-		b.WriteString(line + "\n")
-	}
-	if hidden := t.lines - int64(len(head)) - int64(len(tail)); hidden > 0 {
-		if line := fmt.Sprintf("… %s …\n", count(hidden, "line")); used+runes(line) <= budget {
-			b.WriteString(line)
-		}
-	}
-	for i := range tail {
-		b.WriteString(tail[len(tail)-1-i] + "\n")
+	for _, line := range append(head, tail...) {
+		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
 	}
 	return b.String()
 }
 
+func omitted(lines int64) string { return fmt.Sprintf("… %s …\n", count(lines, "line")) }
+
 // takeLines takes lines, cut to width, as long as they fit. The first is cut to fit.
 func takeLines(lines []string, budget, width int) (taken []string) {
 	for i, line := range lines {
+		line = maskText(line)
 		if i == 0 {
-			width = min(width, budget-1)
+			line = cut(line, min(width, budget-1))
 		}
-		line = cut(maskText(line), width)
-		if i == 0 {
-			width = max(width, 1)
-		}
-		if budget -= runes(line) + 1; budget < 0 || width <= 0 {
+		line = cut(line, width)
+		if budget -= runes(line) + 1; budget < 0 {
 			return taken
 		}
 		taken = append(taken, line)

@@ -137,6 +137,9 @@ func isEnum(distinct, limit int, all int64) bool {
 	return distinct == 1 || distinct > 0 && distinct <= limit && all >= int64(2*distinct)
 }
 
+// quoteValue spells a string without the secrets in it, such as those in the query of a URL.
+func quoteValue(s string) string { return quote(maskText(s)) }
+
 func cutNumber(s string) string { return cut(s, maxNumber) }
 
 // listed spells all values of a tally with their counts.
@@ -174,15 +177,15 @@ func (n *node) stringText(level uint8) string {
 	case n.secret:
 		return name + " " + masked
 	case distinct == 1 && n.alone(kindString):
-		return "=" + quote(n.strs.values[0].text)
+		return "=" + quoteValue(n.strs.values[0].text)
 	case isEnum(distinct, maxTally, all):
-		return listed(&n.strs, quote)
+		return listed(&n.strs, quoteValue)
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
 		name += " like " + patternList(n.stringPatterns())
 	case n.example != "":
-		name += " e.g. " + quoteCut(n.example, maxExample)
+		name += " e.g. " + quoteCut(maskText(n.example), maxExample)
 	}
 	if n.maxLen > longString {
 		name += fmt.Sprintf(" ≤%d bytes", n.maxLen)
@@ -209,4 +212,4 @@ func patternList(t *tally) string {
 	return listed(t, patternText)
 }
 
-func patternText(p string) string { return strings.ReplaceAll(quote(p), `\u0000`, "<n>") }
+func patternText(p string) string { return strings.ReplaceAll(quoteValue(p), `\u0000`, "<n>") }

@@ -78,7 +78,8 @@ func identify(ctx context.Context, client *wire.Client, f wire.Found) (Availabil
 	a.Version, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	switch {
 	case failure != nil && !strings.Contains(text, p.Mark):
-		a.Refusal = fmt.Sprintf("%s --version failed in the jail (%s)", p.Bin, failure.Reason)
+		a.Refusal = fmt.Sprintf("%s --version failed in the jail (%s)", p.Bin,
+			strings.TrimSpace(shorten(string(failure.Reason)+" "+failure.Detail+failure.Stderr, 200)))
 	case !strings.Contains(text, p.Mark):
 		a.Refusal = fmt.Sprintf("this %s is another implementation (%s)", p.Bin, shorten(a.Version, 60))
 	}

@@ -14,33 +14,34 @@ const stderrShown = 2 << 10
 
 // reasons says for every way in which a command ends badly what an agent is told.
 var reasons = map[wire.Reason]struct {
-	code stages.Code
-	msg  func(c wire.Command, f *wire.Failure) string
-	hint func(c wire.Command) string
+	code   stages.Code
+	quotes bool // what the command said last belongs to the message; where a limit says it all, it is only noise
+	msg    func(c wire.Command, f *wire.Failure) string
+	hint   func(c wire.Command) string
 }{
-	wire.Exit: {stages.CommandFailed, func(c wire.Command, f *wire.Failure) string {
+	wire.Exit: {stages.CommandFailed, true, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s exited with status %d", c.Name, f.Status)
 	}, nil},
-	wire.Signal: {stages.CommandFailed, func(c wire.Command, f *wire.Failure) string {
+	wire.Signal: {stages.CommandFailed, true, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s was ended by a signal (%s)", c.Name, f.Signal)
 	}, nil},
-	wire.Refused: {stages.CommandFailed, func(c wire.Command, f *wire.Failure) string {
+	wire.Refused: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
 	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh doctor")},
-	wire.Timeout: {stages.Timeout, func(c wire.Command, _ *wire.Failure) string {
+	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (waiting for input or for the reader does not count)",
 			c.Name, c.Timeout)
 	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
-	wire.CPULimit: {stages.LimitExceeded, func(c wire.Command, _ *wire.Failure) string {
+	wire.CPULimit: {stages.LimitExceeded, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s used more processor time than its \"timeout\" of %s", c.Name, c.Timeout)
 	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
-	wire.MemoryLimit: {stages.LimitExceeded, func(c wire.Command, _ *wire.Failure) string {
+	wire.MemoryLimit: {stages.LimitExceeded, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s used more than %d MiB of memory, the limit of one command", c.Name, Memory>>20)
 	}, memoryHint},
-	wire.DiskLimit: {stages.LimitExceeded, func(c wire.Command, _ *wire.Failure) string {
+	wire.DiskLimit: {stages.LimitExceeded, true, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s needed more than %d MiB on disk, the limit of one command, or the disk is full", c.Name, Disk>>20)
 	}, fixed("filter earlier so that there is less to sort")},
-	wire.Cancelled: {stages.Cancelled, func(c wire.Command, _ *wire.Failure) string {
+	wire.Cancelled: {stages.Cancelled, false, func(c wire.Command, _ *wire.Failure) string {
 		return c.Name + " was cancelled"
 	}, nil},
 }
@@ -65,7 +66,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}
-	if said := lastWords(fail.Stderr); said != "" && fail.Reason != wire.Refused {
+	if said := lastWords(fail.Stderr); said != "" && reason.quotes {
 		e.Msg += ": " + said
 	}
 	return at(e, fail.Command, c.Name)

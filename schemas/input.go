@@ -16,6 +16,7 @@ const (
 	maxSentences = 12       // sentences that one check returns
 	maxArguments = 64 << 20 // bytes of arguments that are looked at
 	maxOutline   = 256      // schemas visited while looking for declared properties
+	maxScanned   = 8 << 20  // bytes of JSON read on such visits, when each reads the whole document
 )
 
 // CompileInput reads a tool's inputSchema. The dialect is the one that the schema declares, else the first of 2020-12,
@@ -71,10 +72,14 @@ func sentences(flaws []flaw, root string, value any) []string {
 
 // outline reads what a schema declares, whether it compiles or not.
 func outline(schema json.RawMessage) outliner {
-	o := outliner{root: schema, left: maxOutline, declared: map[string]json.RawMessage{}}
+	o := outliner{root: schema, left: visits(maxOutline, schema), declared: map[string]json.RawMessage{}}
 	o.read(schema, true)
 	return o
 }
+
+// visits is how many parts of a document may be looked at: at most n, and fewer of a large one, since following a
+// reference reads the document again.
+func visits(n int, document json.RawMessage) int { return min(n, 8+maxScanned/(len(document)+1)) }
 
 // An outliner collects the properties that a schema declares for one and the same object: its own, and those of what
 // it refers to or combines.

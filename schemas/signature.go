@@ -26,7 +26,7 @@ func Signature(name string, schema json.RawMessage) string {
 		return name + "(...)"
 	}
 	o := outline(schema)
-	w := signer{root: schema, left: maxTypes}
+	w := signer{root: schema, left: visits(maxTypes, schema)}
 	params := parameters(o)
 	if len(params) == 0 && !o.in.Closed && readObject(schema).get("type") == nil {
 		return name + "(...)"

@@ -228,6 +228,7 @@ func TestHostile(t *testing.T) {
 		{"huge number", `{"properties":{"a":{"type":"integer"}}}`, `{"a":` + strings.Repeat("9", 5_000_000) + `}`},
 		{"long pattern", `{"properties":{"a":{"pattern":"` + strings.Repeat("(a|", 3000) + strings.Repeat(")", 3000) + `"}}}`, `{"a":"a"}`},
 		{"many items", `{"properties":{"a":{"type":"array","uniqueItems":true,"items":{"type":"string"}}}}`, `{"a":[` + strings.Repeat("1,", 100_000) + `1]}`},
+		{"references around a large schema", `{"$ref":"#","properties":{` + strings.Repeat(`"a":{"$ref":"#/properties/a"},`, 30_000) + `"b":{"anyOf":[{"$ref":"#/properties/b"},{"$ref":"#/properties/b"}]}}}`, `{}`},
 		{"large schema", `{"enum":[` + strings.Repeat(`"x",`, 400_000) + `1]}`, `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

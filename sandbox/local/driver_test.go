@@ -3,13 +3,24 @@
 package local_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // The binaries that TestMain builds: the real worker, and one with a program that tries to break out.
@@ -24,6 +35,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // TestNobody starts a worker that is not root
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if workerFile, err = sandboxtest.Build(dir, "cmd/mcsh-worker"); err == nil {
 		probeFile, err = sandboxtest.Build(dir, "sandbox/sandboxtest/probe")
 	}
@@ -35,5 +50,262 @@ func run(m *testing.M) int {
 }
 
 func TestContract(t *testing.T) {
-	sandboxtest.Run(t, func() sandbox.Driver { return local.New(local.Options{Worker: []string{probeFile}}) })
+	sandboxtest.Run(t, func() sandbox.Driver { return local.New(local.Options{Worker: []string{probeFile, "worker"}}) })
+}
+
+// children returns the processes whose parent is pid, and their names.
+func children(t *testing.T, pid int) map[int]string {
+	t.Helper()
+	found := map[int]string{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// "pid (name) state ppid ...", see proc_pid_stat(5)
+		head, tail, ok := strings.Cut(string(b), ") ")
+		fields := strings.Fields(tail)
+		if !ok || len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(pid) {
+			continue
+		}
+		id, name, _ := strings.Cut(head, " (")
+		if n, err := strconv.Atoi(id); err == nil {
+			found[n] = name
+		}
+	}
+	return found
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func newPool(t testing.TB, scratch string) *sandbox.Pool {
+	t.Helper()
+	d := local.New(local.Options{Worker: []string{workerFile}, Scratch: scratch})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// TestEndings kills a worker, or closes its session, while a command runs that keeps files: nothing may be left.
+func TestEndings(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		end  func(worker int, s stages.Session) error
+	}{
+		{"worker killed", func(worker int, _ stages.Session) error { return syscall.Kill(worker, syscall.SIGKILL) }},
+		{"worker stopped, session closed", func(worker int, s stages.Session) error {
+			if err := syscall.Kill(worker, syscall.SIGSTOP); err != nil {
+				return err
+			}
+			return s.Close()
+		}},
+		{"session closed", func(_ int, s stages.Session) error { return s.Close() }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			scratch := t.TempDir()
+			p := newPool(t, scratch)
+			s, err := p.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			f, err := s.Prepare([]stages.Command{{Name: "sort", Timeout: time.Minute}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, w := io.Pipe()
+			defer w.Close()
+			failed := make(chan error, 1)
+			go func() { failed <- f(t.Context(), r, io.Discard) }()
+			// More than sort keeps in memory, so that it has files.
+			if _, err := io.Copy(w, io.LimitReader(lines{}, 100<<20)); err != nil {
+				t.Fatal(err)
+			}
+			worker, command := 0, 0
+			eventually(t, "sort runs", func() bool {
+				for pid := range children(t, os.Getpid()) {
+					for child, name := range children(t, pid) {
+						if name == "sort" {
+							worker, command = pid, child
+						}
+					}
+				}
+				return command != 0
+			})
+			if err := test.end(worker, s); err != nil {
+				t.Fatal(err)
+			}
+			err = <-failed
+			var e *stages.Error
+			if !errors.As(err, &e) || !strings.Contains(e.Msg, "sandbox_lost") {
+				t.Errorf("got %v, want sandbox_lost", err)
+			}
+			eventually(t, "sort is dead", func() bool { return gone(command) })
+			eventually(t, "the worker is dead", func() bool { return gone(worker) })
+			eventually(t, "the scratch directory is empty", func() bool {
+				left, err := os.ReadDir(scratch)
+				return err == nil && len(left) == 0
+			})
+		})
+	}
+}
+
+// lines is endless text.
+type lines struct{}
+
+func (lines) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		n += copy(p[n:], "some line of text to sort\n")
+	}
+	return n, nil
+}
+
+// gone says whether a process has ended; a zombie has.
+func gone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(b), ") Z ")
+}
+
+// TestWorkerSeesNothing looks at what a worker is given.
+func TestWorkerSeesNothing(t *testing.T) {
+	t.Setenv("MCSH_TEST_SECRET", "x")
+	d := local.New(local.Options{Worker: []string{workerFile}})
+	defer d.Close()
+	rwc, err := d.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rwc.Close()
+	client, err := wire.Dial(t.Context(), rwc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for pid, name := range children(t, os.Getpid()) {
+		if !strings.HasPrefix(name, "mcsh-worker") {
+			continue
+		}
+		proc := fmt.Sprintf("/proc/%d/", pid)
+		if env, err := os.ReadFile(proc + "environ"); err != nil || len(env) != 0 {
+			t.Errorf("environment: got %q, %v, want none", env, err)
+		}
+		if cwd, err := os.Readlink(proc + "cwd"); err != nil || cwd != "/" {
+			t.Errorf("working directory: got %q, %v, want /", cwd, err)
+		}
+		status, err := os.ReadFile(proc + "status")
+		if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") || !strings.Contains(string(status), "Seccomp:\t2") {
+			t.Errorf("status: %v, want NoNewPrivs 1 and Seccomp 2 in:\n%s", err, status)
+		}
+		return
+	}
+	t.Error("no worker runs")
+}
+
+func TestRefusals(t *testing.T) {
+	for name, o := range map[string]local.Options{
+		"no worker":    {},
+		"relative":     {Worker: []string{"mcsh-worker"}},
+		"no such file": {Worker: []string{"/nonexistent/mcsh-worker"}},
+		"not a worker": {Worker: []string{"/bin/true"}},
+		"bad argument": {Worker: []string{workerFile, "nonsense"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(o)}); err == nil {
+				t.Error("no error")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+}
+
+// TestNobody runs a worker without any privilege. It has no scratch directory here: the driver's belongs to root.
+func TestNobody(t *testing.T) {
+	const setpriv = "/usr/bin/setpriv"
+	if _, err := os.Stat(setpriv); err != nil || os.Getuid() != 0 {
+		t.Skip("it needs root and setpriv of util-linux")
+	}
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{
+		setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", workerFile,
+	}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if uid := p.Report().UID; uid != 65534 {
+		t.Errorf("the worker's uid is %d", uid)
+	}
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []stages.Command{{Name: "grep", Args: []string{"a"}}, {Name: "jq", Args: []string{"-R", "-r", "."}}} {
+		f, err := s.Prepare([]stages.Command{c}, nil)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var out bytes.Buffer
+		if err := f(t.Context(), strings.NewReader("abc\n"), &out); err != nil || out.String() != "abc\n" {
+			t.Errorf("%s: got %q, %v", c.Name, out.String(), err)
+		}
+	}
+}
+
+// TestNoLeaks opens and closes pools: goroutines and descriptors must not add up.
+func TestNoLeaks(t *testing.T) {
+	cycle := func() {
+		p, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerFile}})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := p.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Prepare([]stages.Command{{Name: "tr", Args: []string{"a", "b"}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := f(t.Context(), strings.NewReader("a"), &out); err != nil || out.String() != "b" {
+			t.Fatalf("got %q, %v", out.String(), err)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func() (goroutines, files int) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runtime.NumGoroutine(), len(entries)
+	}
+	cycle()
+	goroutines, files := count()
+	for range 5 {
+		cycle()
+	}
+	eventually(t, "no goroutine and no descriptor more than before", func() bool {
+		g, f := count()
+		return g <= goroutines && f <= files
+	})
 }

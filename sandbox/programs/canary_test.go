@@ -87,9 +87,10 @@ func options(t *testing.T) map[string][]string {
 // TestCanary: whatever argv is accepted, the tool that runs with it, without any sandbox, neither prints a file that
 // lies beside it, nor writes one, nor runs the program there. The random argvs are the same in every run.
 func TestCanary(t *testing.T) {
-	rounds := 400
+	const rounds = 5000
+	runs := 150
 	if testing.Short() {
-		rounds = 60
+		runs = 30
 	}
 	all := options(t)
 	for _, p := range programs.All() {
@@ -114,8 +115,11 @@ func TestCanary(t *testing.T) {
 				return own[rnd.IntN(len(own))]
 			}
 			for range rounds {
+				if ran == runs {
+					break
+				}
 				var args []string
-				for range 1 + rnd.IntN(4) {
+				for range 1 + rnd.IntN(3) {
 					word := bait[rnd.IntN(len(bait))]
 					switch rnd.IntN(3) {
 					case 0:
@@ -133,8 +137,8 @@ func TestCanary(t *testing.T) {
 				tr.spring(t, args, inv.Argv)
 				ran++
 			}
-			if ran == 0 && p.Name != "join" && p.Name != "comm" {
-				t.Errorf("none of %d argvs was accepted: the test shows nothing", rounds)
+			if ran < runs/3 && p.Name != "join" && p.Name != "comm" {
+				t.Errorf("only %d argvs were accepted: the test shows little", ran)
 			}
 		})
 	}

@@ -8,12 +8,22 @@ var head = Program{
 	Bin:     "head", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: grammar{
 		number: "lines", arrange: stdinOnly,
-		stops: func(p *parsed) bool { return true },
+		stops: headStops,
 		options: shared(
 			value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 			flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),
 		),
 	},
+}
+
+// headStops: all but the last lines, -n -5, are known only at the end.
+func headStops(p *parsed) bool {
+	for _, v := range append(p.values("lines"), p.values("bytes")...) {
+		if v[0] == '-' {
+			return false
+		}
+	}
+	return true
 }
 
 var tail = Program{

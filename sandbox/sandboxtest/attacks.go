@@ -52,9 +52,11 @@ func attacks(t *testing.T) []attack {
 	return all
 }
 
-// attackTime bounds one attack; attackOutput is where it is stopped.
+// attackTime and rawTime bound one attack; attackOutput is where it is stopped; rawDisk is its limit on disk.
 const (
 	attackTime   = time.Second
+	rawTime      = 3 * time.Second
+	rawDisk      = 64 << 20
 	attackOutput = 1 << 20
 )
 
@@ -149,7 +151,8 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 
 // A raw connection sends arguments to a worker that the grammar has not seen.
 type raw struct {
-	client *wire.Client
+	client  *wire.Client
+	timeout time.Duration
 }
 
 func newRaw(t *testing.T, open func() sandbox.Driver) raw {
@@ -167,7 +170,7 @@ func newRaw(t *testing.T, open func() sandbox.Driver) raw {
 		client.Close()
 		d.Close()
 	})
-	return raw{client}
+	return raw{client, rawTime}
 }
 
 // can says whether the worker has a program.
@@ -186,8 +189,8 @@ func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) 
 	if p, ok := programs.Find(name); ok && p.Bin != "" {
 		first = p.Bin
 	}
-	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: 64 << 20, Commands: []wire.Command{
-		{Name: name, Argv: append([]string{first}, args...), Timeout: attackTime},
+	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
+		{Name: name, Argv: append([]string{first}, args...), Timeout: r.timeout},
 	}})
 	if err != nil {
 		return "", nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -40,33 +41,30 @@ func testTimeout(t *testing.T, open func() sandbox.Driver) {
 
 // testWaitingIsFree makes a command wait for its input, and then for its reader, longer than its timeout.
 func testWaitingIsFree(t *testing.T, open func() sandbox.Driver) {
-	s := newSession(t, open)
-	const timeout = 200 * time.Millisecond
-	c := command("sed", "-u", "s/a/b/")
+	const (
+		timeout = time.Second
+		waiting = 3 * timeout / 2 // is what is tested, no synchronisation
+		size    = 8 << 20         // more than fits between the command and its reader
+	)
+	c := command("tr", "a", "b")
 	c.Timeout = timeout
 	r, w := io.Pipe()
 	go func() {
 		_, _ = io.WriteString(w, "a\n")
-		time.Sleep(3 * timeout) // this is the waiting that must not count
-		_, _ = io.Copy(w, &endless{text: "aaaaaaa\n", n: 8 << 20})
+		time.Sleep(waiting)
+		_, _ = io.Copy(w, &endless{text: "aaaaaaa\n", n: size - 2})
 		w.Close()
 	}()
-	waited := false
-	n := int64(0)
+	n := 0
 	out := writerFunc(func(p []byte) (int, error) {
-		n += int64(len(p))
-		if n > 1<<20 && !waited {
-			waited = true
-			time.Sleep(5 * timeout)
+		if n < size/2 && n+len(p) >= size/2 {
+			time.Sleep(waiting)
 		}
+		n += len(p)
 		return len(p), nil
 	})
-	// One process: its own work on 8 MB is far below the timeout unless the machine is overloaded.
-	c.Timeout = max(timeout, 2*time.Second)
-	c2 := command("cut", "-c1-3")
-	c2.Timeout = c.Timeout
-	if err := prepare(t, s, nil, c2)(t.Context(), r, out); err != nil {
-		t.Error(err)
+	if err := prepare(t, newSession(t, open), nil, c)(t.Context(), r, out); err != nil || n != size {
+		t.Errorf("got %d bytes, %v, want %d", n, err, size)
 	}
 }
 
@@ -85,11 +83,22 @@ func testLimits(t *testing.T, open func() sandbox.Driver) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := run(t.Context(), prepare(t, s, nil, test.chain...), "null")
 			e := asError(t, err)
-			if e.Code != test.code || !strings.Contains(e.Msg, test.msg) || e.Hint == "" {
-				t.Errorf("got %s: %s (%s), want %s with %q and a hint", e.Code, e.Msg, e.Hint, test.code, test.msg)
+			if e.Code != test.code || !strings.Contains(e.Msg, test.msg) || e.Hint == "" || len(e.Msg) > 200 {
+				t.Errorf("got %s: %s (%s), want %s with %q, short, and a hint", e.Code, e.Msg, e.Hint, test.code, test.msg)
 			}
 		})
 	}
+	t.Run("disk", func(t *testing.T) {
+		r := newRaw(t, open) // with a smaller limit than that of a session
+		r.timeout = time.Minute
+		_, failure, err := r.run(t.Context(), "sort", []string{"-S1M", "-T{scratch}"}, &endless{text: "x y\n", n: 200 << 20})
+		if err != nil || failure == nil || failure.Reason != wire.DiskLimit {
+			t.Errorf("got %v, want %s", err, wire.DiskLimit)
+			if failure != nil {
+				t.Logf("reason %s, standard error %q", failure.Reason, failure.Stderr)
+			}
+		}
+	})
 	t.Run("standard error", func(t *testing.T) {
 		// Far more complaints than are kept, all different.
 		in := &endless{text: "{\"a\":1}\n", n: 4 << 20}

@@ -23,6 +23,9 @@ var environment = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
 // helperEnvironment is for the Go runtime of the helper, which lives a millisecond.
 var helperEnvironment = []string{"GOGC=off", "GOMAXPROCS=1"}
 
+// appletEnvironment keeps the Go runtime from describing itself when memory runs out. Applets do not see it.
+var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none")
+
 // cpuGrace is what the processor time of a command may exceed its timeout by: the clock ends it first, this is for a
 // worker that cannot.
 const cpuGrace = time.Second
@@ -74,7 +77,7 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) error {
 	p.cmd = w.self(role, string(text), argv)
 	p.cmd.Stderr = &p.stderr
 	if role == roleApplet {
-		p.cmd.Env = environment
+		p.cmd.Env = appletEnvironment
 	}
 	return nil
 }

@@ -75,6 +75,12 @@ func (s *stderr) keep(p []byte) {
 	n := min(len(p), stderrHead-len(s.head))
 	s.head = append(s.head, p[:n]...)
 	s.tail = append(s.tail, p[n:]...)
+	if len(s.tail) > 2*stderrTail { // not at every line: moving the rest costs more than the line
+		s.trim()
+	}
+}
+
+func (s *stderr) trim() {
 	if over := len(s.tail) - stderrTail; over > 0 {
 		s.dropped += int64(over)
 		s.tail = append(s.tail[:0], s.tail[over:]...)
@@ -87,6 +93,7 @@ func (s *stderr) text() string {
 		s.endLine()
 	}
 	s.flush()
+	s.trim()
 	if s.dropped == 0 {
 		return string(s.head) + string(s.tail)
 	}

@@ -16,6 +16,9 @@ var exhausted = []string{
 	"Cannot allocate memory", "Memory exhausted", "virtual memory exhausted",
 }
 
+// overtime are words with which the Go runtime of an applet says that it got SIGXCPU.
+var overtime = []string{"SIGXCPU: cpu time limit exceeded"}
+
 // full are words with which programs say that the scratch directory is.
 var full = []string{"No space left on device", "File too large", "Disk quota exceeded"}
 
@@ -67,6 +70,8 @@ func byStatus(f *wire.Failure, status int, success []int, broken bool) *wire.Fai
 		f.Reason, f.Detail = wire.Refused, strings.TrimSpace(strings.TrimPrefix(f.Stderr, jailPrefix))
 	case holdsAny(f.Stderr, exhausted):
 		f.Reason = wire.MemoryLimit
+	case holdsAny(f.Stderr, overtime):
+		f.Reason = wire.CPULimit
 	case holdsAny(f.Stderr, full):
 		f.Reason = wire.DiskLimit
 	}

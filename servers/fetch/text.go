@@ -7,8 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	htmltomarkdown "github.com/JohannesKaufmann/html-to-markdown/v2"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	basic "github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
@@ -21,6 +22,10 @@ import (
 // maxMarkdownWork bounds the conversion of HTML, whose time and output grow with the square of how deeply quotes and
 // lists are nested: about two seconds. Pages that people read need a thousandth of it.
 const maxMarkdownWork = 200_000_000
+
+// maxBracketWork bounds the escaping of text that could be taken for Markdown: for every "[" the converter looks through
+// the text behind it. A page with more is converted without escaping.
+const maxBracketWork = 500_000_000
 
 // text returns the body as valid UTF-8, in the form that the caller asked for, and notes in about what was done.
 func (d document) text(as string, base *url.URL, about *answer) (string, error) {
@@ -89,7 +94,14 @@ func markdown(page string, base *url.URL) (string, error) {
 	if work(doc, 0, maxMarkdownWork) > maxMarkdownWork {
 		return "", unconvertible("its quotes or lists are nested too deeply")
 	}
-	out, err := htmltomarkdown.ConvertNode(doc, converter.WithDomain(base.Redacted()))
+	escape := converter.EscapeModeSmart
+	if n, size := brackets(doc); n*size > maxBracketWork {
+		escape = converter.EscapeModeDisabled
+	}
+	conv := converter.NewConverter(
+		converter.WithPlugins(basic.NewBasePlugin(), commonmark.NewCommonmarkPlugin()),
+		converter.WithEscapeMode(escape))
+	out, err := conv.ConvertNode(doc, converter.WithDomain(base.Redacted()))
 	if err != nil {
 		return "", unconvertible(err.Error())
 	}
@@ -117,6 +129,17 @@ func work(n *html.Node, depth int, limit int) int {
 		sum += work(c, depth, limit-sum)
 	}
 	return sum
+}
+
+// brackets counts the "[" in the text below n, and the bytes of that text.
+func brackets(n *html.Node) (count, size int) {
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			count += strings.Count(d.Data, "[")
+			size += len(d.Data)
+		}
+	}
+	return count, size
 }
 
 // looksLikeText reports whether body is UTF-8 without the control characters that text does not have.

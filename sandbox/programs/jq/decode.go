@@ -25,8 +25,7 @@ type decoder struct {
 
 	line      int   // of the next byte, counted from 1
 	lineStart int64 // offset of that line
-	started   bool
-	records   bool // U+001E separates documents
+	records   bool  // U+001E separates documents
 
 	scratch []byte
 	keys    map[string]string // keys seen, so that equal ones share memory
@@ -101,11 +100,10 @@ func (d *decoder) peek() (byte, error) {
 				}
 				d.pos++
 			case 0xef:
-				if d.started || !d.byteOrderMark() {
+				if d.base+int64(d.pos) > 0 || !d.byteOrderMark() {
 					return c, nil
 				}
 			default:
-				d.started = true
 				return c, nil
 			}
 		}
@@ -117,7 +115,6 @@ func (d *decoder) peek() (byte, error) {
 
 // byteOrderMark skips the mark at the beginning of the input.
 func (d *decoder) byteOrderMark() bool {
-	d.started = true
 	for d.end-d.pos < 3 && d.fill() {
 	}
 	if !bytes.HasPrefix(d.buf[d.pos:d.end], []byte("\ufeff")) {

@@ -75,11 +75,12 @@ func pipe(q, stage *gojq.Query) *gojq.Query {
 }
 
 // pipeline returns the stages of a query of the form a | b | c.
-func pipeline(q *gojq.Query) []*gojq.Query {
-	if q.Op != gojq.OpPipe || len(q.Patterns) > 0 || len(q.FuncDefs) > 0 {
-		return []*gojq.Query{q}
+func pipeline(q *gojq.Query) (stages []*gojq.Query) {
+	for q.Op == gojq.OpPipe && len(q.Patterns) == 0 && len(q.FuncDefs) == 0 {
+		stages = append(stages, pipeline(q.Left)...)
+		q = q.Right
 	}
-	return append(pipeline(q.Left), pipeline(q.Right)...)
+	return append(stages, q)
 }
 
 // elementwise takes a stage that gets an array apart: into what runs on each element, and whether the results are the

@@ -77,7 +77,7 @@ func (s *whole) next() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.n = strings.Count(string(b), "\n")
+	s.n = max(1, strings.Count(string(b), "\n"))
 	return strings.ToValidUTF8(string(b), "\ufffd"), nil
 }
 

@@ -60,9 +60,9 @@ func (d *decoder) character(c byte) string {
 func (d *decoder) mistake(msg string) *SyntaxError {
 	before := string(d.buf[max(0, d.pos-nearSize):d.pos])
 	after := string(d.buf[d.pos:min(d.end, d.pos+nearSize)])
-	near := strings.ToValidUTF8(before+after, "")
+	near := printable(before + after)
 	if near != "" {
-		near = strconv.Quote(near)
+		near = "`" + near + "`"
 	}
 	return &SyntaxError{
 		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near,
@@ -76,4 +76,14 @@ func cutText(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
+// printable makes of a piece of the input something that can stand in a message of one line.
+func printable(s string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) || c == utf8.RuneError {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(s, ""))
 }

@@ -249,7 +249,7 @@ func (r *run) each(d *decoder, f func(any) error) error {
 	}
 }
 
-// Next implements gojq.Iter for the functions input and inputs.
+// Next implements gojq.Iter for the function inputs.
 func (r *run) Next() (any, bool) {
 	if r.broken {
 		return nil, false
@@ -265,6 +265,15 @@ func (r *run) Next() (any, bool) {
 	return v, true
 }
 
+// input is the function of that name. At the end of the inputs it says what jq says; gojq says "break".
+func (r *run) input(any, []any) any {
+	v, ok := r.Next()
+	if !ok {
+		return errors.New("No more inputs")
+	}
+	return v
+}
+
 // unreadable reports that the input cannot be read on.
 func (r *run) unreadable(err error) {
 	r.broken = true
@@ -272,10 +281,10 @@ func (r *run) unreadable(err error) {
 	r.out.flush()
 	var syntax *SyntaxError
 	if errors.As(err, &syntax) {
-		fmt.Fprintf(r.err, "jq: error: invalid JSON: %s\n", cleanLine(syntax.Error()))
+		fmt.Fprintf(r.err, "jq: error: invalid JSON: %v\n", syntax)
 		return
 	}
-	fmt.Fprintf(r.err, "jq: error: reading the input: %s\n", err)
+	fmt.Fprintf(r.err, "jq: error: reading the input: %v\n", err)
 }
 
 // report writes an error of the program the way jq does.
@@ -293,9 +302,6 @@ func (r *run) report(err error) {
 		} else {
 			msg = " (not a string): " + compact(value.Value())
 		}
-	}
-	if msg == ": break" && r.f.callsAny("input") {
-		msg = ": No more inputs" // as jq says it; gojq says only that a loop over them would break
 	}
 	fmt.Fprintf(r.err, "jq: error (at %s)%s\n", where, msg)
 }
@@ -327,7 +333,7 @@ func (r *run) stderr(v any, _ []any) any {
 func (r *run) status() int {
 	switch {
 	case r.out.err != nil:
-		fmt.Fprintf(r.err, "jq: error: writing the output: %s\n", r.out.err)
+		fmt.Fprintf(r.err, "jq: error: writing the output: %v\n", r.out.err)
 		return exitBroken
 	case r.exit != 0 || r.halted || !r.f.options.ExitStatus:
 		return r.exit
@@ -337,15 +343,4 @@ func (r *run) status() int {
 		return exitFalse
 	}
 	return 0
-}
-
-// cleanLine keeps control characters of the input out of a message.
-func cleanLine(s string) string {
-	b := []rune(s)
-	for i, c := range b {
-		if c < ' ' {
-			b[i] = ' '
-		}
-	}
-	return string(b)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -24,12 +25,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(worker.Main(os.Args[1:], worker.Options{Extra: []programs.Program{
+	args, prefix := os.Args[1:], []string(nil)
+	if len(args) > 0 && args[0] == "worker" { // a subcommand, as in a larger binary
+		args, prefix = args[1:], args[:1]
+	}
+	os.Exit(worker.Main(args, worker.Options{Prefix: prefix, Extra: []programs.Program{
 		{Name: sandboxtest.ProbeName, Bin: self},
 		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true},
 		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
 	}}))
 }
+
+// known are the names in the environment of a program; the last one only in that of an applet.
+var known = []string{"LC_ALL", "PATH", "TZ", "GOTRACEBACK"}
 
 // probe tries everything and prints what worked. args[0] is a file that must stay secret.
 func probe(_ context.Context, args []string, io_ programs.IO) int {
@@ -43,7 +51,7 @@ func probe(_ context.Context, args []string, io_ programs.IO) int {
 		}
 	}
 	for _, kv := range os.Environ() {
-		if name, _, _ := strings.Cut(kv, "="); name != "LC_ALL" && name != "PATH" && name != "TZ" {
+		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(known, name) {
 			fmt.Fprintln(io_.Out, "environment:", kv)
 		}
 	}

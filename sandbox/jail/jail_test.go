@@ -1,0 +1,148 @@
+//go:build linux
+
+package jail
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestRules looks for system calls that two rules name: the second would never be asked.
+func TestRules(t *testing.T) {
+	for name, rules := range map[string][]rule{
+		"base":    append(base(), append(descriptorStat, plain(legacy)...)...),
+		"read":    append(base(), opening(filesRead)...),
+		"scratch": append(base(), opening(filesScratch)...),
+	} {
+		seen := map[uint32]bool{}
+		for _, r := range rules {
+			if seen[r.number] {
+				t.Errorf("%s: two rules for call %d", name, r.number)
+			}
+			seen[r.number] = true
+		}
+	}
+}
+
+// TestNever names calls that no filter may allow, whatever else changes.
+func TestNever(t *testing.T) {
+	never := map[uint32]string{
+		unix.SYS_EXECVE: "execve", unix.SYS_SOCKET: "socket", unix.SYS_CONNECT: "connect", unix.SYS_KILL: "kill",
+		unix.SYS_PTRACE: "ptrace", unix.SYS_PROCESS_VM_READV: "process_vm_readv", unix.SYS_IO_URING_SETUP: "io_uring_setup",
+		unix.SYS_MEMFD_CREATE: "memfd_create", unix.SYS_MOUNT: "mount", unix.SYS_SETNS: "setns", unix.SYS_UNSHARE: "unshare",
+		unix.SYS_BPF: "bpf", unix.SYS_KEYCTL: "keyctl", unix.SYS_SECCOMP: "seccomp", unix.SYS_CLONE3: "clone3",
+		unix.SYS_READLINKAT: "readlinkat", unix.SYS_FACCESSAT: "faccessat", unix.SYS_RENAMEAT2: "renameat2",
+		unix.SYS_LINKAT: "linkat", unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_OPENAT2: "openat2",
+	}
+	for _, r := range append(base(), append(opening(filesScratch), append(descriptorStat, plain(legacy)...)...)...) {
+		if name, bad := never[r.number]; bad {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+}
+
+// TestFilter runs the programs on system calls, as the kernel would.
+func TestFilter(t *testing.T) {
+	read, err := execFilter(filesRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch, err := execFilter(filesScratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pure, err := confineFilter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := uint64(unix.Getpid())
+	for _, test := range []struct {
+		name                string
+		number              uint32
+		args                [6]uint64
+		read, scratch, pure uint32
+	}{
+		{"read", unix.SYS_READ, [6]uint64{}, allow, allow, allow},
+		{"open to read", unix.SYS_OPENAT, [6]uint64{0, 1, unix.O_RDONLY | unix.O_CLOEXEC}, allow, allow, denied},
+		{"open to write", unix.SYS_OPENAT, [6]uint64{0, 1, unix.O_WRONLY}, denied, allow, denied},
+		{"open a path", unix.SYS_OPENAT, [6]uint64{0, 1, unix.O_PATH}, denied, denied, denied},
+		{"unlink", unix.SYS_UNLINKAT, [6]uint64{}, denied, allow, denied},
+		{"the one exec", unix.SYS_EXECVEAT, [6]uint64{63, 1, 2, 3, unix.AT_EMPTY_PATH}, allow, allow, denied},
+		{"exec of another", unix.SYS_EXECVEAT, [6]uint64{62, 1, 2, 3, unix.AT_EMPTY_PATH}, denied, denied, denied},
+		{"exec by path", unix.SYS_EXECVEAT, [6]uint64{63, 1, 2, 3, 0}, denied, denied, denied},
+		{"exec with a high word", unix.SYS_EXECVEAT, [6]uint64{1<<32 | 63, 1, 2, 3, unix.AT_EMPTY_PATH}, denied, denied, denied},
+		{"stat of a descriptor", unix.SYS_NEWFSTATAT, [6]uint64{0, 1, 2, unix.AT_EMPTY_PATH}, allow, allow, denied},
+		{"stat of a path", unix.SYS_NEWFSTATAT, [6]uint64{0, 1, 2, 0}, denied, denied, denied},
+		{"thread", unix.SYS_CLONE, [6]uint64{unix.CLONE_THREAD | unix.CLONE_VM}, allow, allow, allow},
+		{"fork", unix.SYS_CLONE, [6]uint64{uint64(unix.SIGCHLD)}, denied, denied, denied},
+		{"thread in a namespace", unix.SYS_CLONE, [6]uint64{unix.CLONE_THREAD | unix.CLONE_NEWNET}, denied, denied, denied},
+		{"clone3", unix.SYS_CLONE3, [6]uint64{}, missing, missing, missing},
+		{"signal to itself", unix.SYS_TGKILL, [6]uint64{pid, pid, 6}, allow, allow, allow},
+		{"signal to another", unix.SYS_TGKILL, [6]uint64{1, 1, 9}, denied, denied, denied},
+		{"get limits", unix.SYS_PRLIMIT64, [6]uint64{0, 7, 0, 1}, allow, allow, allow},
+		{"set limits", unix.SYS_PRLIMIT64, [6]uint64{0, 7, 1, 0}, denied, denied, denied},
+		{"set limits, low word zero", unix.SYS_PRLIMIT64, [6]uint64{0, 7, 1 << 32, 0}, denied, denied, denied},
+		{"code", unix.SYS_MPROTECT, [6]uint64{0, 4096, unix.PROT_READ | unix.PROT_EXEC}, allow, allow, denied},
+		{"shared memory", unix.SYS_MMAP, [6]uint64{0, 4096, 3, unix.MAP_SHARED | unix.MAP_ANONYMOUS}, denied, denied, denied},
+		{"memory", unix.SYS_MMAP, [6]uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}, allow, allow, allow},
+		{"fcntl", unix.SYS_FCNTL, [6]uint64{0, unix.F_GETFL}, allow, allow, allow},
+		{"fcntl owner", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETOWN}, denied, denied, denied},
+		{"socket", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX}, denied, denied, denied},
+	} {
+		for _, f := range []struct {
+			name   string
+			filter []unix.SockFilter
+			want   uint32
+		}{{"read", read, test.read}, {"scratch", scratch, test.scratch}, {"pure", pure, test.pure}} {
+			if got := evaluate(t, f.filter, auditArch, test.number, test.args); got != f.want {
+				t.Errorf("%s, %s: got %#x, want %#x", test.name, f.name, got, f.want)
+			}
+		}
+	}
+	if got := evaluate(t, read, unix.AUDIT_ARCH_I386, unix.SYS_READ, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+		t.Errorf("another architecture: got %#x, want death", got)
+	}
+	if got := evaluate(t, read, auditArch, x32Bit|unix.SYS_READ, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+		t.Errorf("the x32 ABI: got %#x, want death", got)
+	}
+}
+
+const allow = unix.SECCOMP_RET_ALLOW
+
+// evaluate interprets the few instructions that filters here are made of.
+func evaluate(t *testing.T, p []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
+	t.Helper()
+	data := map[uint32]uint32{offNumber: number, offArch: arch}
+	for i, a := range args {
+		data[offArgs+8*uint32(i)], data[offArgs+8*uint32(i)+4] = uint32(a), uint32(a>>32)
+	}
+	var acc uint32
+	for pc := 0; pc < len(p); pc++ {
+		in := p[pc]
+		var taken bool
+		switch in.Code {
+		case unix.BPF_RET | unix.BPF_K:
+			return in.K
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = data[in.K]
+			continue
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			acc &= in.K
+			continue
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			taken = acc == in.K
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			taken = acc >= in.K
+		default:
+			t.Fatalf("unknown instruction %#x", in.Code)
+		}
+		if taken {
+			pc += int(in.Jt)
+		} else {
+			pc += int(in.Jf)
+		}
+	}
+	t.Fatal("the program runs past its end")
+	return 0
+}

@@ -1,0 +1,243 @@
+package programs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+)
+
+// A jqRow is one run of jq.
+type jqRow struct {
+	Why  string   `json:"why,omitempty"`
+	Args []string `json:"args"`
+	In   string   `json:"in"`
+	Out  string   `json:"out"`
+	Err  string   `json:"err,omitempty"`
+	Exit int      `json:"exit,omitempty"`
+}
+
+// runJQ runs jq as a worker does, by its canonical argv.
+func runJQ(t testing.TB, args []string, in io.Reader, out io.Writer) (errOut string, exit int) {
+	t.Helper()
+	inv, err := programs.Parse("jq", args)
+	if err != nil {
+		t.Fatalf("jq %q: %v", args, err)
+	}
+	p, _ := programs.Find("jq")
+	var e bytes.Buffer
+	exit = p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: in, Out: out, Err: &e})
+	return e.String(), exit
+}
+
+func TestJQ(t *testing.T) {
+	const file = "testdata/jq.json"
+	rows := readJSON[[]jqRow](t, file)
+	got := make([]jqRow, len(rows))
+	for i, want := range rows {
+		var out bytes.Buffer
+		got[i] = jqRow{Why: want.Why, Args: want.Args, In: want.In}
+		got[i].Err, got[i].Exit = runJQ(t, want.Args, strings.NewReader(want.In), &out)
+		got[i].Out = out.String()
+		if diff := cmp.Diff(want, got[i]); diff != "" && !*update {
+			t.Errorf("jq %q < %q (-want +got):\n%s", want.Args, want.In, diff)
+		}
+	}
+	if *update {
+		writeRows(t, file, got)
+	}
+}
+
+// TestJQAgrees runs the rows that end well with C jq, as far as both have the same options, and compares outputs
+// with sorted keys.
+func TestJQAgrees(t *testing.T) {
+	path, err := exec.LookPath("jq")
+	if err != nil {
+		t.Skip("jq is not installed")
+	}
+	for _, r := range readJSON[[]jqRow](t, "testdata/jqsame.json") {
+		var want, got bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), path, append([]string{"-S"}, r.Args...)...)
+		cmd.Env = []string{}
+		cmd.Stdin, cmd.Stdout = strings.NewReader(r.In), &want
+		if err := cmd.Run(); err != nil {
+			t.Errorf("C jq %q: %v", r.Args, err)
+		}
+		if msg, exit := runJQ(t, r.Args, strings.NewReader(r.In), &got); exit != 0 {
+			t.Errorf("jq %q: exit %d: %s", r.Args, exit, msg)
+		}
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+			t.Errorf("jq %q < %q (-C jq +this one):\n%s", r.Args, r.In, diff)
+		}
+	}
+}
+
+// endless repeats a text until n bytes have been read, and sees how much memory is in use meanwhile.
+type endless struct {
+	text string
+	left int
+	peak uint64
+	read int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n+len(e.text) <= len(p) && e.left > 0 {
+		n += copy(p[n:], e.text)
+		e.left -= len(e.text)
+	}
+	if e.read++; e.read%10 == 0 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		e.peak = max(e.peak, m.HeapInuse)
+	}
+	return n, nil
+}
+
+// TestJQMemory: neither many documents nor one array of many elements take more memory than one of them does.
+func TestJQMemory(t *testing.T) {
+	const size, limit = 4 << 20, 16 << 20
+	const doc = `{"id": 123456, "name": "some \"thing\"", "tags": ["a", "b"], "nested": {"x": 1.5, "y": null}},` + "\n"
+	tests := []struct {
+		name string
+		args []string
+		in   func(e *endless) io.Reader
+	}{
+		{"documents", []string{"-c", "{id, name}"}, func(e *endless) io.Reader { e.text = strings.Replace(doc, "}},", "}}", 1); return e }},
+		{"array", []string{"-c", "map(.id)"}, func(e *endless) io.Reader {
+			return io.MultiReader(strings.NewReader("["), e, strings.NewReader("0]"))
+		}},
+		{"inputs", []string{"-n", "reduce inputs as $x (0; . + $x.id)"}, func(e *endless) io.Reader { e.text = strings.Replace(doc, "}},", "}}", 1); return e }},
+		{"events", []string{"-c", "--stream", "select(false)"}, func(e *endless) io.Reader {
+			return io.MultiReader(strings.NewReader("["), e, strings.NewReader("0]"))
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := &endless{text: doc, left: size}
+			runtime.GC()
+			var before runtime.MemStats
+			runtime.ReadMemStats(&before)
+			args := tt.args
+			if tt.name == "array" {
+				args = []string{"-c", "map(.id?)"}
+			}
+			if msg, exit := runJQ(t, args, tt.in(e), io.Discard); exit != 0 {
+				t.Fatalf("exit %d: %s", exit, msg)
+			}
+			if e.peak == 0 || e.peak > before.HeapInuse+limit {
+				t.Errorf("%d MiB of input took %d MiB of memory", size>>20, (e.peak-before.HeapInuse)>>20)
+			}
+		})
+	}
+}
+
+// TestJQFlushes: what has been computed is written before jq waits for more input.
+func TestJQFlushes(t *testing.T) {
+	for _, tt := range []struct{ filter, first, want string }{
+		{".a", "{\"a\":1}\n", "1\n"},
+		{".[]", "[1, ", "1\n"},
+	} {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			runJQ(t, []string{"-c", tt.filter}, inR, outW)
+			_ = outW.Close()
+		})
+		if _, err := io.WriteString(inW, tt.first); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(tt.want))
+		if _, err := io.ReadFull(outR, got); err != nil || string(got) != tt.want {
+			t.Errorf("jq %s: %q, %v", tt.filter, got, err)
+		}
+		_ = outR.Close()
+		_ = inW.Close()
+		wg.Wait()
+	}
+}
+
+// TestJQNesting: a document that is nested too deeply is an error that says so, not a crash.
+func TestJQNesting(t *testing.T) {
+	for _, depth := range []int{9_999, 10_000, 10_001, 200_000} {
+		for _, open := range []string{"[", `{"a":`} {
+			in := strings.Repeat(open, depth) + "1" + strings.Repeat(map[string]string{"[": "]"}[open]+strings.Repeat("}", len(open)/5), depth)
+			for _, args := range [][]string{{"-c", "."}, {"-c", ".[]"}, {"-c", "--stream", "length"}, {"-c", "[.]"}} {
+				msg, exit := runJQ(t, args, strings.NewReader(in), io.Discard)
+				if want := map[bool]int{true: 0, false: 2}[depth <= 10_000]; exit != want {
+					t.Errorf("%q x %d: jq %q: exit %d, want %d (%s)", open, depth, args, exit, want, msg)
+				}
+				if depth > 10_000 && !strings.Contains(msg, "more than 10000 arrays and objects inside of one another") {
+					t.Errorf("%q x %d: jq %q: message %q", open, depth, args, msg)
+				}
+			}
+		}
+	}
+}
+
+// TestJQDeepResult: so is a result that a program nests without end.
+func TestJQDeepResult(t *testing.T) {
+	msg, exit := runJQ(t, []string{"-nc", "reduce range(20001) as $i (0; [.])"}, strings.NewReader(""), io.Discard)
+	if exit != 5 || !strings.Contains(msg, "more than 20000 arrays and objects inside of one another") {
+		t.Errorf("exit %d, message %q", exit, msg)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error)  { return 0, f.err }
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// TestJQStreams: errors of the streams end the run and are named.
+func TestJQStreams(t *testing.T) {
+	broken := failing{errors.New("the pipe is broken")}
+	for _, args := range [][]string{{"."}, {"-R", "."}, {"-Rs", "."}, {"-s", "."}, {"--stream", "."}, {"-n", "inputs"}, {"map(.)"}} {
+		msg, exit := runJQ(t, args, io.MultiReader(strings.NewReader("[1,"), broken), io.Discard)
+		if exit != 2 || !strings.Contains(msg, "the pipe is broken") {
+			t.Errorf("jq %q, reading: exit %d, %q", args, exit, msg)
+		}
+	}
+	for _, filter := range []string{".", ".[]", "map(.)", "repeat(1)"} {
+		msg, exit := runJQ(t, []string{filter}, strings.NewReader("[1]"), broken)
+		if exit != 2 || !strings.Contains(msg, "the pipe is broken") {
+			t.Errorf("jq %q, writing: exit %d, %q", filter, exit, msg)
+		}
+	}
+}
+
+func TestJQCancelled(t *testing.T) {
+	p, _ := programs.Find("jq")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if exit := p.Applet(ctx, []string{"def f: f; f"}, programs.IO{In: strings.NewReader("1"), Out: io.Discard, Err: io.Discard}); exit == 0 {
+		t.Error("a cancelled run ended with success")
+	}
+}
+
+// TestSleep: sleep waits as a timer or as an applet, and ends with its context.
+func TestSleep(t *testing.T) {
+	p, _ := programs.Find("sleep")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if exit := p.Applet(ctx, []string{"--", "1h"}, programs.IO{Out: os.Stdout, Err: os.Stderr}); exit != 1 {
+		t.Errorf("a cancelled sleep: exit %d, want 1", exit)
+	}
+	if exit := p.Applet(t.Context(), []string{"0.001"}, programs.IO{Out: os.Stdout, Err: os.Stderr}); exit != 0 {
+		t.Errorf("exit %d, want 0", exit)
+	}
+}

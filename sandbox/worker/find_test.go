@@ -1,0 +1,39 @@
+//go:build linux
+
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
+)
+
+// TestPure is a kernel without Landlock: only what is linked in may run.
+func TestPure(t *testing.T) {
+	tools, found := locate(nil, jail.Support{Seccomp: true})
+	for name, tool := range tools {
+		if tool.Applet == nil {
+			t.Errorf("%s runs without Landlock", name)
+		}
+	}
+	if len(tools) == 0 {
+		t.Error("nothing runs without Landlock, want jq")
+	}
+	for _, f := range found {
+		if p, _ := programs.Find(f.Name); p.Bin != "" && !strings.Contains(f.Refusal, "Landlock") {
+			t.Errorf("%s: got refusal %q, want one that names Landlock", f.Name, f.Refusal)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	tools, found := locate([]programs.Program{{Name: "zz", Bin: "no-such-program"}}, jail.Support{Landlock: 7})
+	if tools["zz"] != nil {
+		t.Error("a program that does not exist can run")
+	}
+	if last := found[len(found)-1]; last.Name != "zz" || !strings.Contains(last.Refusal, "not installed") {
+		t.Errorf("got %+v, want a refusal", last)
+	}
+}
