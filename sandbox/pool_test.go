@@ -172,6 +172,16 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestEmptyChain(t *testing.T) {
+	s, err := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1}).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prepare(nil, nil); err == nil {
+		t.Error("a chain of no commands was prepared")
+	}
+}
+
 // TestDeadWorker has a worker that neither answers nor dies.
 func TestDeadWorker(t *testing.T) {
 	release := make(chan struct{})
