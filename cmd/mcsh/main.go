@@ -1,0 +1,73 @@
+// Command mcsh is a gateway in front of MCP servers that runs whole pipelines of tool calls and commands and returns
+// only their end. This package is where everything is put together: it alone reads flags, environment variables and
+// configuration files, and hands each part its settings. It knows how to start the parts and how to talk to people,
+// and nothing of what the parts do.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+}
+
+// A program is what the commands have of the process they run in.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            map[string]string
+	json           bool // the command's --json: errors are JSON on stdout too
+}
+
+// run is the whole program. It returns the exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	if len(args) > 0 && args[0] == workerCommand {
+		return workerMain(args[1:]) // before every command of a pipeline: no flags, no signals, nothing that takes time
+	}
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, env: map[string]string{}}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		p.env[name] = value
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	root := p.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return p.report(root.ExecuteContext(ctx))
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, so that everything is closed in order. The
+// second one ends the process as if nobody had asked. A closed pipe at the other end of stdout is an error of Write
+// here and not the end of the process, which would leave temporary files behind.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	return ctx, func() { stop(); signal.Stop(pipe) }
+}
+
+// lookup gives the value of an environment variable.
+func (p *program) lookup(name string) (string, bool) {
+	value, ok := p.env[name]
+	return value, ok
+}
+
+// isTerminal reports whether a person sees what is written to w, or types what is read from it.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"mcsh": func() { os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) },
+	})
+}
+
+// TestScripts runs the program as people do. A script in testdata is a case; its first line says why it is there.
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := sync.OnceValue(func() error { return buildBeside(t, "mcsh", "../mcsh-worker") })
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("EXAMPLES", examples)
+			return worker()
+		},
+		Condition: func(name string) (bool, error) {
+			return name == "sandbox" && runtime.GOOS == "linux", nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":   wantStatus,
+			"jsonpath": wantJSON,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+// buildBeside builds a program into the directory of one that is in PATH.
+func buildBeside(t *testing.T, beside, pkg string) error {
+	path, err := exec.LookPath(beside)
+	if err != nil {
+		return err
+	}
+	return goBuild(t, filepath.Join(filepath.Dir(path), filepath.Base(pkg)), pkg)
+}
+
+// goBuild builds a program.
+func goBuild(t *testing.T, to, pkg string) error {
+	out, err := exec.Command("go", "build", "-o", to, pkg).CombinedOutput()
+	if err != nil {
+		t.Logf("go build %s: %s", pkg, out)
+	}
+	return err
+}
+
+// wantStatus is "status N PROGRAM ARGS...": the program ends with status N.
+func wantStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N PROGRAM [ARGS...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// wantJSON is "jsonpath PATH WANT": stdout is one JSON value, and what is at PATH (names and numbers with dots between
+// them) is WANT as JSON, whatever its spaces.
+func wantJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: jsonpath PATH WANT")
+	}
+	var value, want any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &value))
+	ts.Check(json.Unmarshal([]byte(args[1]), &want))
+	for _, name := range strings.Split(args[0], ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i >= len(v) {
+				ts.Fatalf("%s: no element %q of %d", args[0], name, len(v))
+			}
+			value = v[i]
+		default:
+			ts.Fatalf("%s: nothing is below %v", args[0], value)
+		}
+	}
+	if diff := cmp.Diff(want, value); diff != "" {
+		ts.Fatalf("%s (-want +got):\n%s", args[0], diff)
+	}
+}

@@ -1,0 +1,210 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// patience is how long a test waits for what happens at once.
+const patience = 30 * time.Second
+
+// oneBinary is mcsh where only that was installed: the sandbox worker is the same binary.
+func oneBinary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mcsh")
+	if err := goBuild(t, path, "."); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A started is a running mcsh. Every process that it starts can be told by a variable of its environment, and what it
+// leaves behind lies in a directory of its own.
+type started struct {
+	*exec.Cmd
+	tmp            string
+	stdout, stderr bytes.Buffer
+}
+
+func prepare(t *testing.T, binary string, args ...string) *started {
+	t.Helper()
+	s := &started{Cmd: exec.CommandContext(t.Context(), binary, args...), tmp: t.TempDir()}
+	s.Env = append(os.Environ(), "TMPDIR="+s.tmp)
+	s.Dir = t.TempDir()
+	s.Stdout, s.Stderr = &s.stdout, &s.stderr
+	return s
+}
+
+// leftNothing checks that nothing of the process is left: no file in its directory for temporary files or in those
+// given, and no process that knows one of them.
+func (s *started) leftNothing(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range append(dirs, s.tmp) {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("temporary files are left: %v, %v", left, err)
+		}
+		for _, file := range []string{"cmdline", "environ"} {
+			names, err := filepath.Glob("/proc/[0-9]*/" + file)
+			if err != nil || len(names) == 0 {
+				t.Fatalf("looking at processes: %v", err)
+			}
+			for _, name := range names {
+				if text, err := os.ReadFile(name); err == nil && bytes.Contains(text, []byte(dir)) {
+					t.Errorf("a process is left: %s: %q", name, text)
+				}
+			}
+		}
+	}
+}
+
+// Processes run as where only the one binary was installed: the worker falls back to it, as with go run.
+func TestProcess(t *testing.T) {
+	binary := oneBinary(t)
+	for name, test := range map[string]func(*testing.T, string){
+		"run": testRun, "interrupt": testInterrupt, "closed pipe": testClosedPipe, "HTTP": testServeHTTP,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, binary) })
+	}
+}
+
+func testRun(t *testing.T, binary string) {
+	s := prepare(t, binary, "run", `[
+		{"type": "tool", "server": "demo", "name": "list_orders"},
+		{"type": "command", "command": "jq", "args": ["-c", ".orders[] | .status"]},
+		{"type": "command", "command": "sort"},
+		{"type": "command", "command": "uniq"}]`)
+	if err := s.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &s.stderr)
+	}
+	if got, want := s.stdout.String(), "\"cancelled\"\n\"open\"\n\"paid\"\n\"shipped\"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s.leftNothing(t)
+}
+
+// A signal ends the calls and the commands, and leaves nothing behind.
+func testInterrupt(t *testing.T, binary string) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		config, tmp := filepath.Join(t.TempDir(), "mcp.json"), t.TempDir()
+		servers := fmt.Sprintf(`{"mcpServers": {"shop": {"command": %q, "args": ["server", "demo"], "env": {"TMPDIR": %q}}}}`, binary, tmp)
+		if err := os.WriteFile(config, []byte(servers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := prepare(t, binary, "run", "--config", config, `[
+			{"type": "command", "command": "jq", "args": ["-n", "-c", "{ms: 1}, {ms: 60000}"]},
+			{"type": "tool", "server": "shop", "name": "slow", "for_each": true, "collect": "lines"},
+			{"type": "command", "command": "sed", "args": ["-u", "s/waited/WAITED/"]}]`)
+		s.Stdout = nil
+		out, err := s.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); !strings.Contains(line, "WAITED") {
+			t.Fatalf("the run has not begun: %q, %v", line, err)
+		}
+		if err := s.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Wait() // its status is looked at
+		if got := s.ProcessState.ExitCode(); got != exitInterrupted {
+			t.Errorf("%v: exit status %d, want %d: %s", sig, got, exitInterrupted, &s.stderr)
+		}
+		s.leftNothing(t, tmp)
+	}
+}
+
+// A reader that has enough is no failure, and everything is closed.
+func testClosedPipe(t *testing.T, binary string) {
+	s := prepare(t, binary, "run", `[{"type": "command", "command": "jq", "args": ["-n", "range(1000000)"]}]`)
+	s.Stdout = nil
+	out, err := s.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "0\n" {
+		t.Errorf("got %q, %v", line, err)
+	}
+	out.Close()
+	if err := s.Wait(); err != nil {
+		t.Errorf("%v: %s", err, &s.stderr)
+	}
+	s.leftNothing(t)
+}
+
+// The gateway over HTTP: it says where it listens, answers a client, and ends in order.
+func testServeHTTP(t *testing.T, binary string) {
+	for _, args := range [][]string{{"serve"}, {"server", "demo"}} {
+		t.Run(args[0], func(t *testing.T) {
+			s := prepare(t, binary, append(args, "--listen", "127.0.0.1:0")...)
+			s.Stderr = nil
+			said, err := s.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Start(); err != nil {
+				t.Fatal(err)
+			}
+			words := bufio.NewReader(said)
+			first, err := words.ReadString('\n')
+			_, url, ok := strings.Cut(strings.TrimSpace(first), " listens on ")
+			if err != nil || !ok {
+				t.Fatalf("got %q, %v", first, err)
+			}
+			go io.Copy(io.Discard, words)
+			callOverHTTP(t, url, args[0] == "serve")
+			if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Wait(); err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+			s.leftNothing(t)
+		})
+	}
+}
+
+func callOverHTTP(t *testing.T, url string, gateway bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	call := &mcp.CallToolParams{Name: "get_customer", Arguments: map[string]any{"id": "c-001"}}
+	if gateway {
+		stage := map[string]any{"type": "tool", "server": "demo", "name": "get_customer", "args": map[string]any{"id": "c-001"}}
+		call = &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": []any{stage}}}
+	}
+	result, err := session.CallTool(ctx, call)
+	if err != nil || result.IsError {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if text := result.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, `"id":"c-001"`) {
+		t.Errorf("got %q", text)
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// reportJSON is a report as --json prints it.
+type reportJSON struct {
+	Millis float64              `json:"ms"`
+	Stages []stages.StageReport `json:"stages"`
+}
+
+func jsonOf(r stages.Report) reportJSON {
+	return reportJSON{Millis: float64(r.Elapsed.Microseconds()) / 1000, Stages: r.Stages}
+}
+
+// writeReport writes the windows and the table of stages.
+func writeReport(w io.Writer, r stages.Report) {
+	writeWindows(w, r.Windows)
+	if len(r.Stages) == 0 {
+		return
+	}
+	io.WriteString(w, table(r))
+}
+
+func writeWindows(w io.Writer, windows []stages.Window) {
+	for _, window := range windows {
+		fmt.Fprintf(w, "Stage %s sees:\n%s\n", window.Place, strings.TrimRight(window.Text, "\n"))
+	}
+}
+
+// labelWidth is how much of a stage's label a line shows.
+const labelWidth = 44
+
+// table writes a report as aligned columns and a last line that sums it up.
+func table(r stages.Report) string {
+	var b strings.Builder
+	// The label is padded here: tabwriter aligns all columns to the same side.
+	width := len("stage")
+	rows := rowsOf(r.Stages, 0)
+	for _, row := range rows {
+		width = max(width, utf8.RuneCountInString(row.label))
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "#\t  %-*s\titems\tcalls\tin\tout\tms\t\n", width, "stage")
+	for _, row := range rows {
+		s := row.stage
+		fmt.Fprintf(t, "%s\t  %-*s\t%s\t%s\t%s\t%s\t%.1f\t\n", s.Place, width, row.label,
+			count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), s.Millis)
+	}
+	t.Flush()
+	b.WriteString(summary(r))
+	return b.String()
+}
+
+type row struct {
+	label string
+	stage stages.StageReport
+}
+
+// rowsOf flattens nested stages, indented.
+func rowsOf(list []stages.StageReport, depth int) []row {
+	var rows []row
+	for _, s := range list {
+		label := s.Label
+		if s.Branch != "" {
+			label = s.Branch + ": " + label
+		}
+		label = strings.Repeat("  ", depth) + cut(label, labelWidth)
+		rows = append(rows, row{label, s})
+		rows = append(rows, rowsOf(s.Stages, depth+1)...)
+	}
+	return rows
+}
+
+func cut(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+// summary compares what came out with what the tools returned, which somebody without a pipeline would have read.
+func summary(r stages.Report) string {
+	text := fmt.Sprintf("%d %s, %d ms", len(r.Stages), plural(len(r.Stages), "stage"), r.Elapsed.Round(time.Millisecond).Milliseconds())
+	first, last := r.Stages[0], r.Stages[len(r.Stages)-1]
+	if seen := first.BytesIn + returned(r.Stages); seen > 0 {
+		text += fmt.Sprintf("; %s out of %s seen", size(last.BytesOut), size(seen))
+	}
+	return text + "\n"
+}
+
+// returned sums what tool calls returned.
+func returned(list []stages.StageReport) int64 {
+	var n int64
+	for _, s := range list {
+		switch {
+		case len(s.Stages) > 0:
+			n += returned(s.Stages)
+		case s.Calls > 0:
+			n += s.BytesOut
+		}
+	}
+	return n
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+// count leaves a column empty where there is nothing to count.
+func count(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// size writes a number of bytes as people read it.
+func size(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value := float64(n)
+	for _, unit := range []string{"kB", "MB", "GB", "TB"} {
+		value /= 1000
+		if value < 999.95 {
+			return fmt.Sprintf("%.1f %s", value, unit)
+		}
+	}
+	return fmt.Sprintf("%.1f PB", value/1000)
+}

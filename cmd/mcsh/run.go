@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+const runLong = `Run a pipeline: a JSON array of stages, each one reading what the one before writes.
+
+The output goes to standard output as it comes. With -v, or on a terminal, a table of the stages follows on
+standard error; what preview stages see stands before it. The whole plan is checked before anything is called.
+
+--json prints one object: {"output", "windows", "report"}, or {"errors", "report"} when it failed.`
+
+const runExample = `  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
+             {"type": "command", "command": "jq", "args": ["-c", ".orders[] | {id, total}"]},
+             {"type": "command", "command": "head", "args": ["-n", "3"]}]'
+  mcsh run -f pipeline.json --config mcp.json
+  mcsh run -f pipeline.json --input orders.json`
+
+// jsonOutputMax is how much output --json holds in memory.
+const jsonOutputMax = 64 << 20
+
+// runOptions are the flags of run.
+type runOptions struct {
+	settings
+	pipelineFlags
+	input   string
+	timeout time.Duration
+	table   bool
+}
+
+func (p *program) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:     "run [PIPELINE | -]",
+		Short:   "Run a pipeline",
+		Long:    runLong,
+		Example: runExample,
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    work(func(ctx context.Context, args []string) error { return p.runPipeline(ctx, args, o) }),
+	}
+	o.addSources(cmd)
+	o.addBackends(cmd)
+	o.pipelineFlags.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.input, "input", "", `file that the first stage reads, "-" for standard input`)
+	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s (default 5m)")
+	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is no terminal")
+	f.BoolVar(&o.table, "table", false, "the same as --verbose")
+	p.addJSON(cmd, "print one JSON object instead of the output")
+	return cmd
+}
+
+// runPipeline compiles the pipeline, runs it and closes everything that was started.
+func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) (err error) {
+	if o.timeout < 0 {
+		return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
+	}
+	text, err := p.pipelineText(args, o.file, o.input)
+	if err != nil {
+		return err
+	}
+	in, err := p.openInput(o.input)
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		defer in.Close()
+	}
+	parts, err := p.open(ctx, o.settings, oneRun)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, parts.close()) }()
+	pipeline, err := compile(ctx, text, parts.deps(), in != nil)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.runToJSON(ctx, pipeline, in, o)
+	}
+	return p.runToStdout(ctx, pipeline, in, o)
+}
+
+// oneRun is how many sandbox workers wait where there is one run: none.
+const oneRun = -1
+
+// compile checks the pipeline and waits for the servers that it needs.
+func compile(ctx context.Context, text []byte, d stages.Deps, fed bool) (*stages.Pipeline, error) {
+	waiting, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	check := stages.Compile
+	if fed {
+		check = stages.CompileFed
+	}
+	pipeline, errs := check(waiting, text, d)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if errs != nil {
+		return nil, planError(errs)
+	}
+	return pipeline, nil
+}
+
+// A runError is the failure of a run with what it did before.
+type runError struct {
+	err    error
+	report reportJSON
+}
+
+func (e *runError) Error() string { return e.err.Error() }
+func (e *runError) Unwrap() error { return e.err }
+
+// runToStdout streams the output and tells the rest on stderr.
+func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
+	progress := p.startProgress()
+	out := &stdout{w: p.stdout}
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Progress: progress.update})
+	progress.stop()
+	if out.closed {
+		err = nil // the reader has what it wanted
+	} else if out.err != nil {
+		err = &failure{exitFailed, fmt.Errorf("writing the output: %w", out.err), "free some space, or write elsewhere"}
+	}
+	if o.table || isTerminal(p.stderr) {
+		writeReport(p.stderr, report)
+	} else {
+		writeWindows(p.stderr, report.Windows)
+	}
+	return err
+}
+
+// stdout remembers how writing ended: the engine only sees that nobody reads on.
+type stdout struct {
+	w      io.Writer
+	closed bool // by the reader at the other end
+	err    error
+}
+
+func (s *stdout) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		s.closed = true
+	case err != nil:
+		s.err = err
+	}
+	return n, err
+}
+
+// resultJSON is what run --json prints.
+type resultJSON struct {
+	Output  string       `json:"output"`
+	Windows []windowJSON `json:"windows,omitempty"`
+	Report  reportJSON   `json:"report"`
+}
+
+type windowJSON struct {
+	Stage stages.Place `json:"stage"`
+	Text  string       `json:"text"`
+}
+
+// runToJSON keeps the output and prints one object.
+func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
+	out := &bounded{max: jsonOutputMax}
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout})
+	if out.full {
+		err = stages.Errorf(stages.LimitExceeded, "leave out --json to have the output as a stream, or end the pipeline with a stage that reduces it",
+			"the output is larger than --json holds: %s", size(jsonOutputMax))
+	}
+	if err != nil {
+		return &runError{err, jsonOf(report)}
+	}
+	result := resultJSON{Output: strings.ToValidUTF8(out.buf.String(), "\uFFFD"), Report: jsonOf(report)}
+	for _, w := range report.Windows {
+		result.Windows = append(result.Windows, windowJSON{w.Place, w.Text})
+	}
+	return writeJSON(p.stdout, result)
+}
+
+// bounded is a buffer that refuses more than max bytes.
+type bounded struct {
+	buf  bytes.Buffer
+	max  int
+	full bool
+}
+
+var errFull = errors.New("the buffer is full")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.buf.Len()+len(p) > b.max {
+		b.full = true
+		return 0, errFull
+	}
+	return b.buf.Write(p)
+}
+
+// checkCommand explains a pipeline, or everything that is wrong with it.
+func (p *program) checkCommand() *cobra.Command {
+	var s settings
+	var f pipelineFlags
+	var fed bool
+	cmd := &cobra.Command{
+		Use:   "check [PIPELINE | -]",
+		Short: "Check a pipeline and explain what it would do, calling nothing",
+		Long: "Check a pipeline: what each stage does, whether it only reads or may change something, and what it expects;\n" +
+			"or everything that is wrong with it. Nothing is called.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: work(func(ctx context.Context, args []string) error { return p.check(ctx, args, s, f, fed) }),
+	}
+	s.addSources(cmd)
+	s.addBackends(cmd)
+	f.add(cmd)
+	cmd.Flags().BoolVar(&fed, "fed", false, "the pipeline will be run with --input")
+	p.addJSON(cmd, `print {"stages"}, or {"errors"}`)
+	return cmd
+}
+
+func (p *program) check(ctx context.Context, args []string, s settings, f pipelineFlags, fed bool) (err error) {
+	text, err := p.pipelineText(args, f.file, "")
+	if err != nil {
+		return err
+	}
+	parts, err := p.open(ctx, s, oneRun)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, parts.close()) }()
+	pipeline, err := compile(ctx, text, parts.deps(), fed)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return writeJSON(p.stdout, pipeline.Plan())
+	}
+	_, err = io.WriteString(p.stdout, gateway.PlanText(pipeline.Plan()))
+	return err
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/servers"
+)
+
+const serverLong = `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
+streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside.`
+
+// sessionTimeout ends HTTP sessions that nobody uses.
+const sessionTimeout = 10 * time.Minute
+
+func (p *program) serverCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Serve a built-in MCP server",
+		Long:  serverLong,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError("mcsh server --help lists them", "which built-in server?")
+		},
+	}
+	for _, b := range servers.Builtins() {
+		cmd.AddCommand(p.builtinCommand(b))
+	}
+	return cmd
+}
+
+// builtinCommand makes the command of one row of the table.
+func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
+	var l listenFlags
+	values := map[string]func() any{}
+	cmd := &cobra.Command{Use: b.Name, Short: b.Summary, Args: cobra.NoArgs}
+	for _, o := range builtinFlags[b.Name] {
+		values[o.flag] = o.define(cmd.Flags(), o.flag, o.usage)
+	}
+	l.add(cmd)
+	cmd.RunE = work(func(ctx context.Context, _ []string) error {
+		given := map[string]any{}
+		for _, o := range builtinFlags[b.Name] {
+			if cmd.Flags().Changed(o.flag) {
+				given[o.option] = values[o.flag]()
+			}
+		}
+		server, err := b.Open(optionsOf(given))
+		if err != nil {
+			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
+		}
+		return p.serveBuiltin(ctx, b.Name, server, l)
+	})
+	return cmd
+}
+
+func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Server, l listenFlags) error {
+	if l.address == "" {
+		return p.serveStdio(ctx, server)
+	}
+	listener, err := l.listen()
+	if err != nil {
+		return err
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
+		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler))
+	p.greet("mcsh server "+name, endpointOf(listener.Addr()))
+	return serveHTTP(ctx, listener, mux, func(context.Context) error {
+		for session := range server.Sessions() {
+			session.Close()
+		}
+		return nil
+	})
+}

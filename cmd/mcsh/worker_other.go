@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+// workerMain refuses: the jail of the sandbox worker is made of what only Linux has.
+func workerMain([]string) int {
+	fmt.Fprintln(os.Stderr, "mcsh worker: it needs Linux")
+	return exitConfig
+}
