@@ -15,8 +15,18 @@ import (
 // killGrace is how long a worker may take to kill a chain and say so, before it is given up.
 const killGrace = 3 * time.Second
 
-// copyBuffer is the size of the pieces in which data moves; two for each chain that runs.
-const copyBuffer = wire.MaxData
+// buffers are what data moves in; two for each chain that runs. Small chains come by the thousand, so they are shared.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) get() *[]byte {
+	if p, ok := b.pool.Get().(*[]byte); ok {
+		return p
+	}
+	p := make([]byte, wire.MaxData)
+	return &p
+}
+
+func (b *buffers) put(p *[]byte) { b.pool.Put(p) }
 
 // A filter is a prepared chain.
 type filter struct {
@@ -37,7 +47,7 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return at(lostError(err), 0, f.chain[0].Name)
 	}
-	c := &call{stream: stream, client: f.session.client, fed: make(chan struct{})}
+	c := &call{stream: stream, client: f.session.client, buffers: &f.session.pool.buffers, fed: make(chan struct{})}
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
 	go c.feed(in)
@@ -52,25 +62,26 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	switch {
 	case ctx.Err() != nil:
 		return at(cancelled(ctx), 0, f.chain[0].Name)
-	case readErr != nil:
-		return readErr
 	case errors.Is(writeErr, io.ErrClosedPipe) || errors.Is(writeErr, syscall.EPIPE):
 		return nil // the reader has what it wanted
 	case writeErr != nil:
 		return writeErr
+	case lost == nil && outcome.Failure == nil:
+		return nil // also where in has failed when nobody needed it any more
+	case readErr != nil:
+		return readErr
 	case lost != nil:
 		return at(lostError(lost), 0, f.chain[0].Name)
-	case outcome.Failure != nil:
-		return f.explain(outcome.Failure)
 	}
-	return nil
+	return f.explain(outcome.Failure)
 }
 
 // A call is one run of a chain as the gateway sees it.
 type call struct {
-	stream *wire.Stream
-	client *wire.Client
-	fed    chan struct{} // closed when feed has returned
+	stream  *wire.Stream
+	client  *wire.Client
+	buffers *buffers
+	fed     chan struct{} // closed when feed has returned
 
 	mu      sync.Mutex
 	reading bool // feed is in Read
@@ -82,7 +93,9 @@ type call struct {
 // feed sends in until it ends or nobody wants more.
 func (c *call) feed(in io.Reader) {
 	defer close(c.fed)
-	buf := make([]byte, copyBuffer)
+	p := c.buffers.get()
+	defer c.buffers.put(p)
+	buf := *p
 	for c.begin() {
 		n, err := in.Read(buf)
 		if !c.end() {
@@ -123,7 +136,9 @@ func (c *call) end() bool {
 
 // drain writes what the chain says to out. It returns the error of out; any other end shows in the outcome.
 func (c *call) drain(out io.Writer) error {
-	buf := make([]byte, copyBuffer)
+	p := c.buffers.get()
+	defer c.buffers.put(p)
+	buf := *p
 	for {
 		n, err := c.stream.Read(buf)
 		if n > 0 {

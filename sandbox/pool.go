@@ -42,6 +42,7 @@ type Pool struct {
 	report  Report
 	ability map[string]Availability // of the commands that are allowed
 	inUse   chan struct{}           // holds one value for each session
+	buffers buffers
 
 	ctx     context.Context // ends with Close; for the starts in the background
 	cancel  context.CancelFunc

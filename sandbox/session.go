@@ -27,6 +27,9 @@ func newSession(p *Pool, client *wire.Client) *session {
 
 // Prepare implements [stages.Session].
 func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usage)) (stages.Filter, error) {
+	if len(chain) == 0 {
+		return nil, stages.Errorf(stages.Internal, "", "preparing a chain of no commands")
+	}
 	message := wire.Chain{Memory: Memory, Disk: Disk, Commands: make([]wire.Command, len(chain))}
 	stops := false // something later in the chain may stop early
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -56,10 +59,7 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 
 // unprepared explains why a chain did not reach the worker.
 func unprepared(err error, chain []stages.Command) error {
-	name := ""
-	if len(chain) > 0 {
-		name = chain[0].Name
-	}
+	name := chain[0].Name
 	if errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrTooMany) {
 		return at(stages.Errorf(stages.LimitExceeded, "give data to commands as their input, not as arguments",
 			"preparing neighbouring commands: %w", err), 0, name)

@@ -81,7 +81,7 @@ func (e *Error) Error() string {
 		}
 		b.WriteString(": ")
 	}
-	if e.Field != "" {
+	if e.Field != "" && !strings.Contains(e.Msg, e.Field) {
 		b.WriteString(e.Field + ": ")
 	}
 	b.WriteString(e.Msg)

@@ -107,11 +107,11 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 // as far as it can be decoded, so that one pass finds everything.
 func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (step *Step, err error) {
 	defer recovered(&err)
-	kind, kerr := kindOf(raw)
+	kind, kerr := kindOf(raw, s.Shapes)
 	if kerr != nil {
 		return nil, located(kerr, s.place, "")
 	}
-	shape := c.checkShape(kind, raw, s)
+	shape := checkShape(kind, raw, s)
 	stage := kind.New()
 	var each EachOptions
 	if derr := errors.Join(json.Unmarshal(raw, stage), json.Unmarshal(raw, &each)); derr != nil {
@@ -125,23 +125,28 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	} else {
 		step, err = stage.Compile(ctx, s)
 	}
-	if err := errors.Join(shape, unlessImplied(shape, err)); err != nil {
+	if err := errors.Join(shape, unlessImplied(shape, err, raw)); err != nil {
 		return nil, located(hinted(err, kind), s.place, labelOf(kind.Name, stage))
 	}
 	step.place, step.kind = s.place, kind.Name
 	return step, nil
 }
 
-// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, and
-// arguments that miss what stands under a mistyped name.
-func unlessImplied(shape, err error) error {
-	fields := map[string]bool{}
-	for _, e := range flatten(shape) {
-		fields[e.Field] = true
+// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, a field or
+// an argument that is missing because it stands under a mistyped name.
+func unlessImplied(shape, err error, raw json.RawMessage) error {
+	if shape == nil {
+		return err
 	}
+	told := map[string]bool{}
+	for _, e := range flatten(shape) {
+		told[e.Field] = true
+	}
+	members, _ := parseObject(raw)
 	var rest []error
 	for _, e := range flatten(err) {
-		if e.Place == "" && len(fields) > 0 && (fields[e.Field] || e.Code == InvalidArguments) {
+		missing := e.Code == InvalidPipeline && !given(members, e.Field)
+		if e.Place == "" && (told[e.Field] || missing || e.Code == InvalidArguments) {
 			continue
 		}
 		rest = append(rest, e)
@@ -168,7 +173,7 @@ func labelOf(kind string, stage Stage) string {
 }
 
 // kindOf finds the kind of a stage by its "type".
-func kindOf(raw json.RawMessage) (*Kind, error) {
+func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
 	members, err := parseObject(raw)
 	if err != nil {
 		return nil, Errorf(InvalidPipeline, `a stage is an object such as {"type": "command", "command": "jq", "args": ["."]}`,
@@ -186,6 +191,11 @@ func kindOf(raw json.RawMessage) (*Kind, error) {
 	if kind := kindNamed(name); kind != nil {
 		return kind, nil
 	}
+	if shapes != nil { // it knows what words are taken for types
+		if errs := shapes.CheckShape(name, raw); len(errs) > 0 {
+			return nil, errs[0]
+		}
+	}
 	hint := "the types are " + known
 	if best := nearest.Name(name, kindNames()); best != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", best, hint)
@@ -193,7 +203,7 @@ func kindOf(raw json.RawMessage) (*Kind, error) {
 	return nil, fielded("type", Errorf(InvalidPipeline, hint, "unknown stage type %s", quoted(name)))
 }
 
-func (c *compiler) checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
+func checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
 	if s.Shapes == nil {
 		return unknownFields(kind, raw)
 	}

@@ -184,6 +184,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" { // followed by the client, without our headers elsewhere
+		resp.Body = &jsonBody{body: &body{src: resp.Body, max: maxRPCError, release: release}}
+		return resp, nil
+	}
 	if resp.StatusCode/100 != 2 {
 		defer release(0)
 		return t.failure(req, resp)

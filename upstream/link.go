@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,6 +22,9 @@ const (
 const (
 	closeGrace = time.Second
 	closeLimit = 10 * time.Second
+
+	settleStep  = 20 * time.Millisecond
+	settleSteps = 10
 )
 
 // An era is which of the two protocols a server speaks, as far as it is known.
@@ -37,6 +41,7 @@ type link struct {
 	session   *mcp.ClientSession
 	transport mcp.Transport
 	started   time.Time
+	calls     atomic.Int32  // in flight
 	ended     chan struct{} // closed when the session is over
 	err       error         // why it ended, once ended is closed
 }
@@ -178,6 +183,7 @@ func (l *link) dead() bool {
 
 // close ends the session, politely first. The caller has cancelled the calls in flight.
 func (l *link) close() {
+	l.settle()
 	done := make(chan struct{})
 	go func() {
 		_ = l.session.Close()
@@ -194,6 +200,27 @@ func (l *link) close() {
 	select {
 	case <-l.ended:
 	case <-timer.C: // a transport that is not ours, or a built-in tool that ignores its context
+	}
+}
+
+// settle waits a moment for cancelled calls to return and for the SDK, which does that behind their return, to tell
+// the server of it: some servers do not stop a tool just because its session ends.
+func (l *link) settle() {
+	if l.calls.Load() == 0 {
+		return
+	}
+	tick := time.NewTicker(settleStep)
+	defer tick.Stop()
+	for range settleSteps {
+		idle := l.calls.Load() == 0
+		select {
+		case <-tick.C:
+		case <-l.ended:
+			return
+		}
+		if idle {
+			return
+		}
 	}
 }
 
@@ -238,6 +265,8 @@ func (l *link) request(ctx context.Context, do func(context.Context) (any, error
 
 // call calls a tool.
 func (l *link) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, *callError) {
+	l.calls.Add(1)
+	defer l.calls.Add(-1)
 	return l.request(ctx, func(ctx context.Context) (any, error) {
 		return l.session.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
 	})

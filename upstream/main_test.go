@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	maps.Copy(children, processChildren)
 	mcptest.Main(m, children)
 }
 

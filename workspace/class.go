@@ -41,11 +41,7 @@ func parseClass(s string) (set byteSet, n int) {
 		c := s[i]
 		switch {
 		case c == ']' && !first:
-			if negate {
-				set.invert()
-			}
-			set['/'] = false
-			return set, i + 1
+			return set.finished(negate), i + 1
 		case c == '\\':
 			if i++; i == len(s) {
 				return set, -1
@@ -72,15 +68,29 @@ func parseClass(s string) (set byteSet, n int) {
 			} else {
 				last = -1
 			}
-			for r := 0; r < len(ranges); r += 2 {
-				set.add(ranges[r], ranges[r+1])
-			}
+			set.addAll(ranges)
 			i += width - 1
 		default:
 			last = int(c)
 			set[c] = true
 		}
 		i++
+	}
+}
+
+// finished inverts the set if it is negated, and takes out what no class matches.
+func (s byteSet) finished(negate bool) byteSet {
+	if negate {
+		s.invert()
+	}
+	s['/'] = false
+	return s
+}
+
+// addAll adds ranges, written as pairs of their first and last byte.
+func (s *byteSet) addAll(ranges string) {
+	for r := 0; r < len(ranges); r += 2 {
+		s.add(ranges[r], ranges[r+1])
 	}
 }
 

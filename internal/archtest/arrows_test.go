@@ -25,7 +25,7 @@ var arrows = map[string][]string{
 	"sandbox/local":       {"sandbox", "sandbox/jail", "stages"},
 	"sandbox/worker":      {"sandbox", "sandbox/programs", "sandbox/jail", "sandbox/wire"},
 	"gateway":             {"stages", "schemas", "upstream", "sandbox", "sandbox/programs", "preview"},
-	"servers":             {"workspace", "servers/tool"},
+	"servers":             {"workspace", "servers/tool", "servers/strictjson", "servers/demo", "servers/fetch", "servers/filesystem"},
 	"servers/tool":        {"servers/strictjson"},
 	"servers/strictjson":  {},
 	"servers/shell":       {"workspace", "sandbox", "sandbox/programs", "stages", "servers/tool"},

@@ -43,6 +43,8 @@ type Upstream struct {
 	server *mcp.Server
 	dial   func(context.Context) (mcp.Transport, error)
 	tools  map[string]Tool
+	closed chan struct{} // ends the delays of tools
+	close  func()        // closes closed
 
 	mu      sync.Mutex // guards what follows
 	calls   map[string]int
@@ -52,7 +54,8 @@ type Upstream struct {
 
 // New makes a server with tools.
 func New(tools ...Tool) *Upstream {
-	u := &Upstream{tools: map[string]Tool{}, calls: map[string]int{}}
+	u := &Upstream{tools: map[string]Tool{}, calls: map[string]int{}, closed: make(chan struct{})}
+	u.close = sync.OnceFunc(func() { close(u.closed) })
 	u.server = mcp.NewServer(&mcp.Implementation{Name: "mcptest", Version: "1"}, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})
@@ -197,6 +200,8 @@ func (u *Upstream) call(ctx context.Context, req *mcp.CallToolRequest, next mcp.
 		case <-timer.C:
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-u.closed:
+			return nil, errors.New("the server is closing")
 		}
 	}
 	if t.Raw != nil {

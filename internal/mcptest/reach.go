@@ -49,6 +49,7 @@ func (u *Upstream) HTTP(t testing.TB, o *mcp.StreamableHTTPOptions) *httptest.Se
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return u.server }, o)
 	s := httptest.NewServer(handler)
 	t.Cleanup(func() {
+		u.close() // closing waits for the tools that run, whose calls may not have been cancelled
 		s.CloseClientConnections()
 		s.Close()
 	})

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
@@ -267,6 +269,59 @@ func TestNobody(t *testing.T) {
 			t.Errorf("%s: got %q, %v", c.Name, out.String(), err)
 		}
 	}
+}
+
+// TestManyRuns gives one worker many chains, as for_each does: nothing may add up in it.
+func TestManyRuns(t *testing.T) {
+	s, err := newPool(t, "").Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker := 0
+	for pid, name := range children(t, os.Getpid()) {
+		if strings.HasPrefix(name, "mcsh-worker") {
+			worker = pid
+		}
+	}
+	chains := [][]stages.Command{
+		{{Name: "tr", Args: []string{"a", "b"}}, {Name: "sort"}},
+		{{Name: "jq", Args: []string{"-n", "repeat(1)"}}, {Name: "head", Args: []string{"-n1"}}},
+		{{Name: "awk", Args: []string{"{exit 3}"}}, {Name: "sort"}},
+		{{Name: "sleep", Args: []string{"0.001"}}},
+	}
+	round := func(n int) {
+		var group errgroup.Group
+		group.SetLimit(8)
+		for i := range n {
+			f, err := s.Prepare(chains[i%len(chains)], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			group.Go(func() error {
+				var out bytes.Buffer
+				err := f(t.Context(), strings.NewReader("a\n"), &out)
+				if failed := err != nil; failed != (i%len(chains) == 2) {
+					return fmt.Errorf("chain %d: %q, %v", i%len(chains), out.String(), err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := func() int {
+		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", worker))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	round(16)
+	before := files()
+	round(200)
+	eventually(t, "no descriptor more than before", func() bool { return files() <= before })
+	eventually(t, "no child is left", func() bool { return len(children(t, worker)) == 0 })
 }
 
 // TestNoLeaks opens and closes pools: goroutines and descriptors must not add up.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -52,6 +53,37 @@ func testLost(t *testing.T, open func() sandbox.Driver) {
 	again := openSession(t, p)
 	if out, err := run(t.Context(), prepare(t, again, nil, command("wc", "-c")), "abc"); err != nil || out != "3\n" {
 		t.Errorf("the next run: got %q, %v", out, err)
+	}
+}
+
+// testNotStarted has a chain whose middle cannot be started: the rest must end, and the worker go on.
+func testNotStarted(t *testing.T, open func() sandbox.Driver) {
+	r := newRaw(t, open)
+	if id, err := r.client.Prepare(wire.Chain{}); err != nil {
+		t.Fatal(err)
+	} else if s, err := r.client.Run(id); err != nil {
+		t.Fatal(err)
+	} else if o, err := s.Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.Refused {
+		t.Errorf("an empty chain: got %+v, %v, want a refusal", o.Failure, err)
+	}
+	var chain wire.Chain
+	for _, name := range []string{"wc", "no-such-program", "wc"} {
+		chain.Commands = append(chain.Commands, wire.Command{Name: name, Argv: []string{name}, Timeout: time.Minute})
+	}
+	id, err := r.client.Prepare(chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.client.Run(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := s.Outcome()
+	if err != nil || o.Failure == nil || o.Failure.Reason != wire.Refused || o.Failure.Command != 1 {
+		t.Errorf("got %+v, %v, want command 1 refused", o.Failure, err)
+	}
+	if said, _, err := r.run(t.Context(), "wc", []string{"-c"}, strings.NewReader("abc")); err != nil || said != "3\n" {
+		t.Errorf("afterwards: got %q, %v", said, err)
 	}
 }
 

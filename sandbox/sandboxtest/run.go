@@ -34,6 +34,7 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"limits", testLimits},
 		{"plan", testPlan},
 		{"lost worker", testLost},
+		{"not started", testNotStarted},
 		{"pool", testPool},
 		{"attacks", testAttacks},
 		{"attacks without the guard", testAttacksOnJail},

@@ -74,6 +74,7 @@ type Failure struct {
 // A Reason says what ended a command.
 type Reason string
 
+// The reasons.
 const (
 	Exit        Reason = "exit"
 	Signal      Reason = "signal"

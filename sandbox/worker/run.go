@@ -128,6 +128,10 @@ func (r *run) wait(ctx context.Context) {
 			n++
 		}
 	}
+	// Commands that a cancelled run has fed the end of an incomplete input may have exited as if all was well.
+	if ctx.Err() != nil && r.failure == nil {
+		r.failure = &wire.Failure{Command: len(r.processes) - 1, Reason: wire.Cancelled}
+	}
 }
 
 // exited takes note of the end of a process: it does not read any more, and may be why the chain has failed.

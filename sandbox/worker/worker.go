@@ -42,6 +42,9 @@ func (w *worker) hello() wire.Hello {
 
 // run is the [wire.Runner].
 func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire.Outcome {
+	if len(chain.Commands) == 0 {
+		return wire.Outcome{Failure: &wire.Failure{Reason: wire.Refused, Detail: "the chain is empty"}}
+	}
 	r := &run{worker: w, stream: s, chain: chain, exits: make(chan *process, len(chain.Commands))}
 	if failure := r.start(); failure != nil {
 		r.fail(failure)

@@ -1,0 +1,248 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A scripted driver has workers in this process: they say what the test wants and run no program.
+type scripted struct {
+	hello wire.Hello
+	run   wire.Runner
+
+	mu     sync.Mutex
+	opened int
+	served sync.WaitGroup
+}
+
+func (d *scripted) Open(context.Context) (io.ReadWriteCloser, error) {
+	gateway, worker := net.Pipe()
+	d.mu.Lock()
+	d.opened++
+	d.mu.Unlock()
+	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, d.run) })
+	return gateway, nil
+}
+
+func (d *scripted) Probe(ctx context.Context) (sandbox.Report, error) {
+	rwc, err := d.Open(ctx)
+	if err != nil {
+		return sandbox.Report{}, err
+	}
+	return sandbox.Audit(ctx, "scripted", rwc)
+}
+
+func (d *scripted) Close() error { d.served.Wait(); return nil }
+
+// good is a worker that has jq and sort, and lacks gawk.
+func good(run wire.Runner) *scripted {
+	return &scripted{run: run, hello: wire.Hello{
+		Profile: wire.Dynamic, Landlock: 7, Seccomp: true, NoNewPrivs: true,
+		Programs: []wire.Found{{Name: "jq"}, {Name: "sort", Path: "/usr/bin/sort"}, {Name: "awk", Refusal: "gawk is not installed"}, {Name: "sed", Path: "/bin/sed"}},
+	}}
+}
+
+// versions answers --version and passes everything else to next.
+func versions(next wire.Runner) wire.Runner {
+	texts := map[string]string{"sort": "sort (GNU coreutils) 9.1\n", "sed": "sed, 1990 vintage\n"}
+	return func(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+		if argv := c.Commands[0].Argv; len(argv) == 2 && argv[1] == "--version" {
+			_, _ = io.WriteString(s, texts[c.Commands[0].Name])
+			return wire.Outcome{Usage: []wire.Usage{{}}}
+		}
+		return next(ctx, s, c)
+	}
+}
+
+func newPool(t *testing.T, d *scripted, o sandbox.Options) *sandbox.Pool {
+	t.Helper()
+	o.Driver = d
+	p, err := sandbox.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func TestAuditRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		edit func(*wire.Hello)
+		want string
+	}{
+		{"no filters", func(h *wire.Hello) { h.Seccomp = false }, "seccomp"},
+		{"no no_new_privs", func(h *wire.Hello) { h.NoNewPrivs = false }, "no_new_privs"},
+		{"a lie", func(h *wire.Hello) { h.Landlock = 0 }, "without Landlock"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := good(versions(nil))
+			test.edit(&d.hello)
+			if _, err := sandbox.New(t.Context(), sandbox.Options{Driver: d}); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAvailability(t *testing.T) {
+	p := newPool(t, good(versions(nil)), sandbox.Options{})
+	want := []sandbox.Availability{
+		{Name: "jq"},
+		{Name: "sort", Version: "sort (GNU coreutils) 9.1", Package: "coreutils"},
+		{Name: "awk", Package: "gawk", Refusal: "gawk is not installed"},
+		{Name: "sed", Version: "sed, 1990 vintage", Package: "sed", Refusal: "this sed is another implementation (sed, 1990 vintage)"},
+	}
+	if diff := cmp.Diff(want, p.Report().Programs); diff != "" {
+		t.Errorf("programs (-want +got):\n%s", diff)
+	}
+	for _, test := range []struct{ name, arg, msg, hint string }{
+		{"awk", "{print}", "gawk is not installed", "package gawk"},
+		{"sed", "s/a/b/", "another implementation", "package sed"},
+		{"awk", "-f", "gawk is not installed", "package gawk"},
+		{"grep", "x", "not among the commands", "jq, sort"},
+	} {
+		var e *stages.Error
+		err := p.CheckCommand(stages.Command{Name: test.name, Args: []string{test.arg}})
+		if !errors.As(err, &e) || e.Code != stages.DisallowedCommand || !strings.Contains(e.Msg, test.msg) || !strings.Contains(e.Hint, test.hint) {
+			t.Errorf("%s: got %+v, want %s with %q and %q", test.name, err, stages.DisallowedCommand, test.msg, test.hint)
+		}
+	}
+}
+
+// filter returns a jq filter of a worker whose chains do what run does.
+func filter(t *testing.T, run wire.Runner) stages.Filter {
+	t.Helper()
+	p := newPool(t, good(versions(run)), sandbox.Options{Warm: -1})
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Prepare([]stages.Command{{Name: "jq", Args: []string{"."}}, {Name: "sort"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestExplain(t *testing.T) {
+	long := strings.Repeat("line of complaint\n", 1000)
+	for _, test := range []struct {
+		failure wire.Failure
+		code    stages.Code
+		msg     string
+	}{
+		{wire.Failure{Command: 1, Reason: wire.Exit, Status: 2, Stderr: "oops\n"}, stages.CommandFailed, "sort exited with status 2: oops"},
+		{wire.Failure{Reason: wire.Exit, Status: 5}, stages.CommandFailed, "jq exited with status 5"},
+		{wire.Failure{Reason: wire.Signal, Signal: "aborted"}, stages.CommandFailed, "jq was ended by a signal (aborted)"},
+		{wire.Failure{Reason: wire.Refused, Detail: "no room"}, stages.CommandFailed, "jq could not be started: no room"},
+		{wire.Failure{Reason: wire.MemoryLimit, Stderr: "goroutine 1"}, stages.LimitExceeded, "jq used more than 512 MiB of memory, the limit of one command"},
+		{wire.Failure{Command: 1, Reason: wire.DiskLimit}, stages.LimitExceeded, "sort needed more than 1024 MiB on disk, the limit of one command, or the disk is full"},
+		{wire.Failure{Reason: wire.CPULimit}, stages.LimitExceeded, "jq used more processor time than its \"timeout\" of 30s"},
+		{wire.Failure{Reason: wire.Timeout}, stages.Timeout, "jq was still busy after 30s, its \"timeout\" (waiting for input or for the reader does not count)"},
+		{wire.Failure{Command: 7, Reason: wire.Exit}, stages.Internal, "the sandbox worker that ran this stage is gone (sandbox_lost): it reports \"exit\" of command 7"},
+		{wire.Failure{Reason: "boredom"}, stages.Internal, "the sandbox worker that ran this stage is gone (sandbox_lost): it reports \"boredom\" of command 0"},
+		{wire.Failure{Reason: wire.Exit, Status: 1, Stderr: long}, stages.CommandFailed, "jq exited with status 1: line of"},
+	} {
+		f := filter(t, func(context.Context, *wire.Stream, wire.Chain) wire.Outcome {
+			test.failure.Sample = []byte("sample")
+			return wire.Outcome{Failure: &test.failure}
+		})
+		err := f(t.Context(), strings.NewReader(""), io.Discard)
+		var e *stages.Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%+v: got %v", test.failure, err)
+		}
+		if got := e.Msg; e.Code != test.code || got != test.msg && (test.failure.Stderr != long || !strings.HasPrefix(got, test.msg) || len(got) > 2200) {
+			t.Errorf("got %s: %q\nwant %s: %q", e.Code, got, test.code, test.msg)
+		}
+	}
+}
+
+func TestEmptyChain(t *testing.T) {
+	s, err := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1}).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prepare(nil, nil); err == nil {
+		t.Error("a chain of no commands was prepared")
+	}
+}
+
+// TestDeadWorker has a worker that neither answers nor dies.
+func TestDeadWorker(t *testing.T) {
+	release := make(chan struct{})
+	f := filter(t, func(_ context.Context, s *wire.Stream, _ wire.Chain) wire.Outcome {
+		_, _ = s.Write([]byte("x"))
+		<-release
+		return wire.Outcome{}
+	})
+	t.Cleanup(func() { close(release) }) // before the pool closes
+	ctx, cancel := context.WithCancel(t.Context())
+	start := time.Now()
+	err := f(ctx, strings.NewReader(""), writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil }))
+	var e *stages.Error
+	if !errors.As(err, &e) || e.Code != stages.Cancelled {
+		t.Errorf("got %v, want %s", err, stages.Cancelled)
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("it took %s to give the worker up", d)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestEchoThroughPool(t *testing.T) {
+	f := filter(t, func(_ context.Context, s *wire.Stream, _ wire.Chain) wire.Outcome {
+		_, _ = io.Copy(struct{ io.Writer }{s}, struct{ io.Reader }{s})
+		return wire.Outcome{}
+	})
+	data := bytes.Repeat([]byte("0123456789"), 1<<19)
+	var out bytes.Buffer
+	if err := f(t.Context(), bytes.NewReader(data), &out); err != nil || !bytes.Equal(out.Bytes(), data) {
+		t.Errorf("got %d bytes, %v, want %d", out.Len(), err, len(data))
+	}
+}
+
+// TestWarm looks at how many workers are started for what.
+func TestWarm(t *testing.T) {
+	d := good(versions(nil))
+	p := newPool(t, d, sandbox.Options{Warm: 2})
+	opened := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.opened
+	}
+	wait := func(n int) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); opened() != n; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d workers were started, want %d", opened(), n)
+			}
+		}
+	}
+	wait(3) // one for the probe, two that wait
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wait(4) // one in its place
+}

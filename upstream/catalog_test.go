@@ -1,0 +1,333 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+func TestNames(t *testing.T) {
+	p := mcptest.Pool(t, map[string]*mcptest.Upstream{
+		"github": mcptest.New(mcptest.Tool{Name: "list_issues"}, mcptest.Tool{Name: "get issue (form)"}),
+		"files":  mcptest.New(mcptest.Tool{Name: "list_directory"}, mcptest.Tool{Name: "list_directory_with_sizes"}),
+	})
+	p.Catalog(t.Context()) // so that the lists are known
+	for _, c := range []struct {
+		server, tool string
+		code         stages.Code
+		msg, hint    string
+	}{
+		{"githab", "x", stages.UnknownServer, `there is no server "githab"`, `did you mean "github"?`},
+		{"zzz", "x", stages.UnknownServer, `"zzz"`, `there are "files", "github"`},
+		{"files", "list_dir", stages.UnknownTool, `server "files" has no tool "list_dir"`, `did you mean "list_directory"`},
+		{"files", "list_issues", stages.UnknownTool, "", `server "github" has a tool of that name`},
+		{"github", "zzz", stages.UnknownTool, "", `it has "get issue (form)", "list_issues"`},
+	} {
+		_, err := p.Tool(t.Context(), c.server, c.tool)
+		wantError(t, err, c.code, c.msg, c.hint)
+		_, err = p.CallTool(t.Context(), c.server, c.tool, nil)
+		wantError(t, err, c.code, c.msg, c.hint)
+	}
+	if _, err := p.Tool(t.Context(), "github", "get issue (form)"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	s := mcptest.New(
+		mcptest.Tool{Name: "get_a", ReadOnly: true}, mcptest.Tool{Name: "get_b"}, mcptest.Tool{Name: "put_a/b"},
+		mcptest.Tool{Name: "put_c", Idempotent: true}, mcptest.Tool{Name: "long", ReadOnly: true, Extra: `"execution":{"taskSupport":"required"}`},
+	)
+	type server = upstream.Server
+	for _, c := range []struct {
+		name     string
+		options  upstream.Options
+		server   server
+		listed   string
+		denied   string
+		readOnly string
+	}{
+		{"none", upstream.Options{}, server{}, "get_a get_b long put_a/b put_c", "long", "get_a long"},
+		{"deny", upstream.Options{}, server{Deny: []string{"put*"}}, "get_a get_b long", "put_a/b", "get_a long"},
+		{"allow", upstream.Options{}, server{Allow: []string{"*_?", "put_a*"}, Deny: []string{"get_b"}}, "get_a put_a/b put_c", "get_b", "get_a"},
+		{"read-only", upstream.Options{ReadOnly: true}, server{ReadOnly: []string{"put_[c]", "get_b"}}, "get_a get_b long", "put_c", "get_a get_b long"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.server.Name, c.server.Dial = "s", s.Dial
+			p := staticPool(t, c.options, c.server)
+			var listed, readOnly []string
+			for _, tool := range p.Catalog(t.Context())[0].Tools {
+				listed = append(listed, tool.Name)
+				if tool.ReadOnly {
+					readOnly = append(readOnly, tool.Name)
+				}
+				if tool.ReadOnly != tool.Tool.ReadOnly || (tool.Denied != "") != (tool.Name == "long") {
+					t.Errorf("got %+v", tool)
+				}
+			}
+			if got := strings.Join(listed, " "); got != c.listed {
+				t.Errorf("listed %s, want %s", got, c.listed)
+			}
+			if got := strings.Join(readOnly, " "); got != c.readOnly {
+				t.Errorf("read-only %s, want %s", got, c.readOnly)
+			}
+			calls := s.Calls()
+			_, err := p.Tool(t.Context(), "s", c.denied)
+			wantError(t, err, stages.Denied, c.denied, "")
+			_, err = p.CallTool(t.Context(), "s", c.denied, nil)
+			wantError(t, err, stages.Denied, c.denied, "")
+			if s.Calls() != calls {
+				t.Error("a denied tool was called")
+			}
+		})
+	}
+}
+
+// TestListChanges: a tool that is new is found at once, and one that has gone is not listed for long.
+func TestListChanges(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "a"})
+	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"s": s})
+	if _, err := p.Tool(t.Context(), "s", "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.Add(mcptest.Tool{Name: "b", Text: "new"})
+	eventually(t, "the new tool can be called", func() bool {
+		res, err := p.CallTool(t.Context(), "s", "b", nil)
+		return err == nil && string(res.Data) == "new\n"
+	})
+	s.Remove("a")
+	eventually(t, "the old tool is not listed", func() bool {
+		tools := p.Catalog(t.Context())[0].Tools
+		return len(tools) == 1 && tools[0].Name == "b"
+	})
+}
+
+// TestPages lists real tools, page by page, and wants each schema byte for byte.
+func TestPages(t *testing.T) {
+	b, err := os.ReadFile("testdata/tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tools []json.RawMessage
+	if err := json.Unmarshal(b, &tools); err != nil {
+		t.Fatal(err)
+	}
+	s := handMadeList(t, tools)
+	p := httpPool(t, upstream.Endpoint{URL: s})
+	l := p.Catalog(t.Context())[0]
+	if l.Err != nil || len(l.Tools) != len(tools) {
+		t.Fatalf("got %d tools, %v; want %d", len(l.Tools), l.Err, len(tools))
+	}
+	for i, tool := range l.Tools {
+		var want struct{ InputSchema, OutputSchema, Annotations json.RawMessage }
+		if err := json.Unmarshal(tools[i], &want); err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range [][2]json.RawMessage{{want.InputSchema, tool.InputSchema}, {want.OutputSchema, tool.OutputSchema}, {want.Annotations, tool.Annotations}} {
+			if diff := cmp.Diff(string(pair[0]), string(pair[1])); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tool.Name, diff)
+			}
+		}
+		if tool.Tool.Signature == "" || tool.Flaw != "" {
+			t.Errorf("%s: signature %q, flaw %q", tool.Name, tool.Tool.Signature, tool.Flaw)
+		}
+	}
+}
+
+// handMadeList serves a tool list in pages of two.
+func handMadeList(t *testing.T, tools []json.RawMessage) string {
+	t.Helper()
+	s := mcptest.New()
+	s.MCP().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			list, ok := req.(*mcp.ListToolsRequest)
+			if !ok {
+				return next(ctx, method, req)
+			}
+			from := 0
+			if list.Params != nil {
+				_, _ = fmt.Sscan(list.Params.Cursor, &from)
+			}
+			to := min(from+2, len(tools))
+			page := map[string]any{"tools": tools[from:to]}
+			if to < len(tools) {
+				page["nextCursor"] = fmt.Sprint(to)
+			}
+			b, err := json.Marshal(page)
+			return &page2{json: b}, err
+		}
+	})
+	return s.HTTP(t, nil).URL
+}
+
+type page2 struct {
+	mcp.ResultBase
+	json json.RawMessage
+}
+
+func (p *page2) MarshalJSON() ([]byte, error) { return p.json, nil }
+
+// TestSlowServerDelaysNobody: a server that never starts has no effect on the others.
+func TestSlowServerDelaysNobody(t *testing.T) {
+	stuck := func(ctx context.Context) (mcp.Transport, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	good := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "good", Dial: good.Dial}, upstream.Server{Name: "stuck", Dial: stuck})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	l := p.Catalog(ctx)
+	if l[0].Status != upstream.StatusReady || l[1].Status != upstream.StatusStarting || !errors.Is(l[1].Err, context.DeadlineExceeded) {
+		t.Errorf("got %s, %s %v", l[0].Status, l[1].Status, l[1].Err)
+	}
+	wantError(t, l[1].Err, stages.ServerUnavailable, "is still starting", "")
+	if res, err := p.CallTool(t.Context(), "good", "hi", nil); err != nil || string(res.Data) != "hi\n" {
+		t.Errorf("got %q, %v", res.Data, err)
+	}
+}
+
+// TestOneStart: many callers at once start a server once, and a server that fails is not started again at once.
+func TestOneStart(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+	var mu sync.Mutex
+	good, bad := 0, 0
+	p := staticPool(t, upstream.Options{},
+		upstream.Server{Name: "good", Dial: func(ctx context.Context) (mcp.Transport, error) {
+			mu.Lock()
+			good++
+			mu.Unlock()
+			return s.Dial(ctx)
+		}},
+		upstream.Server{Name: "bad", Dial: func(context.Context) (mcp.Transport, error) {
+			mu.Lock()
+			bad++
+			mu.Unlock()
+			return nil, errors.New("no luck")
+		}})
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if _, err := p.CallTool(t.Context(), "good", "hi", nil); err != nil {
+				t.Error(err)
+			}
+			_, err := p.CallTool(t.Context(), "bad", "hi", nil)
+			wantError(t, err, stages.ServerUnavailable, "no luck", "")
+		})
+	}
+	wg.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if good != 1 || bad < 1 || bad > 5 {
+		t.Errorf("started the good one %d times and the bad one %d times, want once and a few", good, bad)
+	}
+}
+
+func TestConcurrencyLimit(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "nap", Latency: 20 * time.Millisecond})
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: s.Dial, Concurrency: 3})
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := p.CallTool(t.Context(), "s", "nap", nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if s.Peak() != 3 || s.Calls() != 20 {
+		t.Errorf("%d calls, %d at once; want 20, 3", s.Calls(), s.Peak())
+	}
+}
+
+// TestTooLargeForStdio: a message over the limit fails its call, and the session goes on.
+func TestTooLargeForStdio(t *testing.T) {
+	c := mcptest.Child(t, "suite")
+	c.MaxMessage = 100_000
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
+	_, err := p.CallTool(t.Context(), "s", "big", json.RawMessage(`{"bytes":3000000}`))
+	wantError(t, err, stages.LimitExceeded, "larger than the limit", "ask the tool for less")
+	_, err = p.CallTool(t.Context(), "s", "die", nil) // tells the processes apart: the first is still there
+	wantError(t, err, stages.ServerUnavailable, "exit status 3", "")
+}
+
+func TestBadArguments(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{
+		Name: "get", Schema: `{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"]}`,
+		Do: func(map[string]any) (string, error) {
+			return "", errors.New("MCP error -32602: Input validation error: id")
+		},
+	})
+	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"s": s})
+	_, err := p.CallTool(t.Context(), "s", "get", json.RawMessage(`{}`))
+	wantError(t, err, stages.ToolError, "Input validation error: id", "get(id: integer)")
+	_, err = p.CallTool(t.Context(), "s", "get", json.RawMessage(`{`))
+	wantError(t, err, stages.InvalidArguments, "not valid JSON", "")
+}
+
+func TestSources(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{
+		upstream.Static{{Name: "a", Dial: s.Dial}, {Name: "", Dial: s.Dial}},
+		upstream.Static{{Name: "a", Dial: s.Dial}, {Name: "b"}},
+		upstream.Config{Path: "x.json", Data: []byte("{")},
+	}})
+	err := p.Load(t.Context())
+	for _, want := range []string{"a server has no name", `server "a" is there twice`, `server "b" has no way`, "reading x.json"} {
+		if err == nil || !contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	if res, err := p.CallTool(t.Context(), "a", "hi", nil); err != nil || string(res.Data) != "hi\n" {
+		t.Errorf("got %q, %v", res.Data, err)
+	}
+	if again := p.Load(t.Context()); again == nil || again.Error() != err.Error() {
+		t.Errorf("got %v the second time", again)
+	}
+}
+
+// TestEverything runs the npm package @modelcontextprotocol/server-everything, found under the directory that the
+// variable MCSH_TEST_NODE_MODULES names.
+func TestEverything(t *testing.T) {
+	dir := os.Getenv("MCSH_TEST_NODE_MODULES")
+	script := dir + "/@modelcontextprotocol/server-everything/dist/index.js"
+	if _, err := os.Stat(script); dir == "" || err != nil {
+		t.Skip("MCSH_TEST_NODE_MODULES names no directory with @modelcontextprotocol/server-everything")
+	}
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "e", Dial: upstream.Stdio(upstream.Command{
+		Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv,
+	})})
+	l := p.Catalog(t.Context())[0]
+	if l.Err != nil || len(l.Tools) < 10 {
+		t.Fatalf("got %d tools, %v, stderr %s", len(l.Tools), l.Err, l.Stderr)
+	}
+	for _, c := range []struct{ tool, args, want string }{
+		{"echo", `{"message":"hé"}`, "Echo: hé\n"},
+		{"get-sum", `{"a":1,"b":2.5}`, "The sum of 1 and 2.5 is 3.5.\n"},
+		{"get-structured-content", `{"location":"Chicago"}`, `{"temperature":36,"conditions":"Light rain / drizzle","humidity":82}` + "\n"},
+	} {
+		res, err := p.CallTool(t.Context(), "e", c.tool, json.RawMessage(c.args))
+		if err != nil || string(res.Data) != c.want {
+			t.Errorf("%s: got %q, %v; want %q", c.tool, res.Data, err, c.want)
+		}
+	}
+	_, err := p.CallTool(t.Context(), "e", "echo", nil)
+	wantError(t, err, stages.ToolError, "-32602", "echo(message: string)")
+	res, err := p.CallTool(t.Context(), "e", "get-tiny-image", nil)
+	if err != nil || len(res.Blocks) != 3 {
+		t.Errorf("got %d blocks, %v", len(res.Blocks), err)
+	}
+}

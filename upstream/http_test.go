@@ -1,0 +1,256 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// handMade is an HTTP server that answers JSON-RPC by hand; call handles tools/call.
+func handMade(t *testing.T, call func(w http.ResponseWriter, r *http.Request, id json.RawMessage)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&req) != nil {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		switch answer := legacyAnswers[req.Method]; {
+		case req.Method == "tools/call" && call != nil:
+			call(w, r, req.ID)
+		case req.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case answer == "":
+			respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, req.ID))
+		default:
+			w.Header().Set("Mcp-Session-Id", "one")
+			respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, answer))
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func respond(w http.ResponseWriter, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, body)
+}
+
+func httpPool(t *testing.T, e upstream.Endpoint) *upstream.Pool {
+	t.Helper()
+	return staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.HTTP(e)})
+}
+
+// TestHTTPMistakes are the mistakes that people make with an address, and what they are told.
+func TestHTTPMistakes(t *testing.T) {
+	status := func(code int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			io.WriteString(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL + "/mcp?key=hidden"
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := closed.Addr().String()
+	closed.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	for _, c := range []struct{ name, url, msg, hint string }{
+		{"401", status(401, `{"error":"invalid_token"}`), "401 Unauthorized at http://127.0.0.1:", "Authorization"},
+		{"403", status(403, "Access is only allowed at localhost:8931"), "403 Forbidden at", "host name"},
+		{"403 words", status(403, "Access is only allowed at localhost:8931"), "Access is only allowed at localhost:8931", ""},
+		{"404", status(404, "<html>nothing here</html>"), "404 Not Found at", "/mcp"},
+		{"500", status(500, `{"error":{"message":"boom"}}`), "boom", "logs"},
+		{"429 in JSON-RPC", status(429, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"slow down"}}`), "slow down", "concurrency"},
+		{"refused", "http://" + refused + "/mcp", "nothing listens on " + refused, "start the server"},
+		{"no scheme", "127.0.0.1:1/mcp", `did you mean "http://127.0.0.1:1/mcp"?`, "url (mcp.json:4)"},
+		{"other scheme", "ftp://127.0.0.1", `scheme "ftp"`, "url"},
+		{"https to http", strings.Replace(plain.URL, "http:", "https:", 1), "speaks http, not https", "http://"},
+		{"no such host", "http://host.invalid/mcp", "", "url"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := httpPool(t, upstream.Endpoint{URL: c.url, Where: "mcp.json:4"})
+			_, err := p.Tool(t.Context(), "s", "x")
+			wantError(t, err, stages.ServerUnavailable, c.msg, c.hint)
+			var e *stages.Error
+			if errors.As(err, &e) && contains(e.Msg+e.Hint, "hidden") {
+				t.Errorf("%q shows the query of the address", e.Msg)
+			}
+		})
+	}
+}
+
+// TestHeadersStayHome redirects to another host, which must not get the headers.
+func TestHeadersStayHome(t *testing.T) {
+	var leaked, seen atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leaked.Store(leaked.Load() || r.Header.Get("X-Key") != "")
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(other.Close)
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(seen.Load() || r.Header.Get("X-Key") == "secret")
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(home.Close)
+	p := httpPool(t, upstream.Endpoint{URL: home.URL, Headers: http.Header{"X-Key": {"secret"}}})
+	_, err := p.Tool(t.Context(), "s", "x")
+	wantError(t, err, stages.ServerUnavailable, "418", "")
+	if leaked.Load() || !seen.Load() {
+		t.Errorf("header at home: %v, elsewhere: %v; want it at home only", seen.Load(), leaked.Load())
+	}
+}
+
+// TestRetryOnce: a call that the server has refused to look at is made again on a new session, one that may have
+// reached the tool is not.
+func TestRetryOnce(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fail  func(w http.ResponseWriter)
+		calls int32
+		want  string
+	}{
+		{"404", func(w http.ResponseWriter) { http.Error(w, "no such session", 404) }, 2, ""},
+		{"400 in JSON-RPC", func(w http.ResponseWriter) {
+			w.WriteHeader(400)
+			io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
+		}, 2, ""},
+		{"500", func(w http.ResponseWriter) { w.WriteHeader(500) }, 1, "which may have taken effect"},
+		{"closed", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 1, "which may have taken effect"},
+		{"503", func(w http.ResponseWriter) { w.WriteHeader(503) }, 1, "503 Service Unavailable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls atomic.Int32
+			s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+				if calls.Add(1) == 1 {
+					c.fail(w)
+					return
+				}
+				respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
+			})
+			p := httpPool(t, upstream.Endpoint{URL: s.URL})
+			res, err := p.CallTool(t.Context(), "s", "one", nil)
+			if c.want != "" {
+				wantError(t, err, stages.ServerUnavailable, c.want, "")
+			} else if err != nil || string(res.Data) != "hand made\n" {
+				t.Errorf("got %q, %v", res.Data, err)
+			}
+			if calls.Load() != c.calls {
+				t.Errorf("%d calls, want %d", calls.Load(), c.calls)
+			}
+			if res, err = p.CallTool(t.Context(), "s", "one", nil); err != nil || string(res.Data) != "hand made\n" {
+				t.Errorf("afterwards: got %q, %v", res.Data, err)
+			}
+		})
+	}
+}
+
+// TestAnswerForms are forms of an answer that servers have, and that the SDK's own server has not.
+func TestAnswerForms(t *testing.T) {
+	exact := `"structuredContent":{"n":12345678901234567890}`
+	for _, c := range []struct{ name, media, body, want string }{
+		{"event in several lines", "text/event-stream", "id: 1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\ndata: \"result\":{" + exact + "}}\n\n", `{"n":12345678901234567890}` + "\n"},
+		{"CRLF", "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{" + exact + "}}\r\n\r\n", `{"n":12345678901234567890}` + "\n"},
+		{"comment, empty and notification first", "text/event-stream", ": hi\n\ndata:\n\ndata:{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\ndata:{\"result\":{" + exact + "},\"id\":ID,\"jsonrpc\":\"2.0\"}\n\n", `{"n":12345678901234567890}` + "\n"},
+		{"JSON with spaces", "application/json; charset=utf-8", "\n {\"jsonrpc\" : \"2.0\", \"id\" : ID, \"result\" : {" + exact + "} }\n", `{"n":12345678901234567890}` + "\n"},
+		{"protocol error", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"column \"nope\" does not exist"}}`, `TOOL_ERROR column "nope" does not exist`},
+		{"too large JSON", "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}]}}`, "LIMIT_EXCEEDED"},
+		{"too large event", "text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + "\"}]}}\n\n", "LIMIT_EXCEEDED"},
+		{"cut short", "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID", "SERVER_UNAVAILABLE"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var calls atomic.Int32
+			s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+				if calls.Add(1) > 1 {
+					respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
+					return
+				}
+				w.Header().Set("Content-Type", c.media)
+				io.WriteString(w, strings.ReplaceAll(c.body, "ID", string(id)))
+			})
+			p := httpPool(t, upstream.Endpoint{URL: s.URL, MaxMessage: 1 << 20})
+			res, err := p.CallTool(t.Context(), "s", "one", nil)
+			got := string(res.Data)
+			var e *stages.Error
+			if errors.As(err, &e) {
+				got = string(e.Code) + " " + e.Msg
+			}
+			if !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %.200q, %v; want %q", got, err, c.want)
+			}
+			if res, err := p.CallTool(t.Context(), "s", "one", nil); err != nil || string(res.Data) != "hand made\n" {
+				t.Errorf("afterwards: got %q, %v", res.Data, err)
+			}
+		})
+	}
+}
+
+// TestCancelWithinAnswer ends a call while its answer comes; the session must survive that.
+func TestCancelWithinAnswer(t *testing.T) {
+	began := make(chan struct{}, 1)
+	var calls atomic.Int32
+	s := handMade(t, func(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
+		if calls.Add(1) > 1 {
+			respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
+			return
+		}
+		respond(w, `{"jsonrpc":"2.0",`)
+		_ = http.NewResponseController(w).Flush()
+		began <- struct{}{}
+		<-r.Context().Done()
+	})
+	p := httpPool(t, upstream.Endpoint{URL: s.URL})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-began; cancel() }()
+	if _, err := p.CallTool(ctx, "s", "one", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled", err)
+	}
+	if res, err := p.CallTool(t.Context(), "s", "one", nil); err != nil || string(res.Data) != "hand made\n" {
+		t.Errorf("afterwards: got %q, %v", res.Data, err)
+	}
+}
+
+// TestConnectionsAreReused makes calls one after another, which need few connections.
+func TestConnectionsAreReused(t *testing.T) {
+	var opened atomic.Int32
+	server := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server.MCP() }, nil)
+	web := httptest.NewUnstartedServer(handler)
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	web.Start()
+	t.Cleanup(web.Close)
+	p := httpPool(t, upstream.Endpoint{URL: web.URL})
+	for range 200 {
+		if _, err := p.CallTool(t.Context(), "s", "hi", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := opened.Load(); n > 20 {
+		t.Errorf("200 calls one after another opened %d connections", n)
+	}
+}

@@ -1,0 +1,247 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+var processChildren = map[string]func(){
+	"environment": func() {
+		mcptest.New(mcptest.Tool{Name: "environ", Do: func(map[string]any) (string, error) {
+			return strings.Join(os.Environ(), "\n"), nil
+		}}).ServeStdio()
+	},
+	// deaf answers the handshake and the list, and then reads no more.
+	"deaf": func() {
+		serveLines(func(method string) string {
+			if method == "tools/call" {
+				select {}
+			}
+			return legacyAnswers[method]
+		})
+	},
+	// mute answers nothing that it does not know, as some servers do.
+	"mute": func() { serveLines(func(method string) string { return legacyAnswers[method] }) },
+	// touchy ends at the question for the newer protocol.
+	"touchy": func() {
+		serveLines(func(method string) string {
+			if method == "server/discover" {
+				os.Exit(1)
+			}
+			return legacyAnswers[method]
+		})
+	},
+	"crash": func() {
+		fmt.Fprintln(os.Stderr, "\x1b[31mError: GITHUB_TOKEN not set\x1b[0m")
+		os.Exit(7)
+	},
+}
+
+// legacyAnswers are the results of a server that was written by hand.
+var legacyAnswers = map[string]string{
+	"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"hand","version":"1"}}`,
+	"tools/list": `{"tools":[{"name":"one","inputSchema":{"type":"object"}},{"name":5},{"name":"two","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}}]}`,
+	"tools/call": `{"content":[{"type":"text","text":"hand made"}]}`,
+}
+
+// serveLines answers JSON-RPC requests by their method. An empty answer is none.
+func serveLines(answer func(method string) string) {
+	dec := json.NewDecoder(os.Stdin)
+	for {
+		var req struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if dec.Decode(&req) != nil {
+			return
+		}
+		if result := answer(req.Method); result != "" && req.ID != nil {
+			fmt.Printf(`{"result":%s,"jsonrpc":"2.0","id":%s}`+"\n", result, req.ID)
+		}
+	}
+}
+
+func childPool(t *testing.T, child string, o upstream.Options) *upstream.Pool {
+	t.Helper()
+	return staticPool(t, o, upstream.Server{Name: "s", Dial: upstream.Stdio(mcptest.Child(t, child))})
+}
+
+func TestChildEnvironment(t *testing.T) {
+	c := mcptest.Child(t, "environment")
+	c.Env = maps.Clone(c.Env)
+	c.Env["OWN"], c.Env["LANG"] = "mine", "C"
+	c.Lookup = func(name string) (string, bool) { return "of " + name, name != "USER" }
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
+	res, err := p.CallTool(t.Context(), "s", "environ", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "GORACE=atexit_sleep_ms=0\nHOME=of HOME\nLANG=C\nLOGNAME=of LOGNAME\nMCPTEST_CHILD=environment\nOWN=mine\nPATH=of PATH\nSHELL=of SHELL\nTERM=of TERM\n"
+	if string(res.Data) != want {
+		t.Errorf("got %s, want %s", res.Data, want)
+	}
+}
+
+func TestDeafChild(t *testing.T) {
+	p := childPool(t, "deaf", upstream.Options{})
+	if _, err := p.Tool(t.Context(), "s", "one"); err != nil {
+		t.Fatal(err)
+	}
+	args := json.RawMessage(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`) // more than a pipe holds
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		begin := time.Now()
+		_, err := p.CallTool(ctx, "s", "one", args)
+		if took := time.Since(begin); err == nil || took > 3*time.Second {
+			t.Errorf("got %v after %v", err, took)
+		}
+		cancel()
+	}
+}
+
+func TestEras(t *testing.T) {
+	for _, child := range []string{"mute", "touchy"} {
+		t.Run(child, func(t *testing.T) {
+			p := childPool(t, child, upstream.Options{ProbeTimeout: 300 * time.Millisecond})
+			for range 2 {
+				res, err := p.CallTool(t.Context(), "s", "two", nil)
+				if err != nil || string(res.Data) != "hand made\n" {
+					t.Errorf("got %q, %v", res.Data, err)
+				}
+			}
+			l := p.Catalog(t.Context())[0]
+			if len(l.Tools) != 2 || !contains(l.Note, "tool 2: ") {
+				t.Errorf("got %d tools, note %q; want 2 and a note of the malformed one", len(l.Tools), l.Note)
+			}
+		})
+	}
+}
+
+func TestCrash(t *testing.T) {
+	c := mcptest.Child(t, "crash")
+	c.Where = "mcp.json:3"
+	good := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+	p := staticPool(t, upstream.Options{},
+		upstream.Server{Name: "gh", Dial: upstream.Stdio(c)}, upstream.Server{Name: "good", Dial: good.Dial})
+	_, err := p.Tool(t.Context(), "gh", "x")
+	wantError(t, err, stages.ServerUnavailable, "(exit status 7); last on standard error: Error: GITHUB_TOKEN not set", "mcp.json:3")
+	l := p.Catalog(t.Context())
+	if l[0].Status != upstream.StatusFailed || l[0].Err == nil || l[1].Status != upstream.StatusReady || len(l[1].Tools) != 1 {
+		t.Errorf("got %+v", l)
+	}
+}
+
+func TestNoSuchCommand(t *testing.T) {
+	bin, err := filepath.Abs("testdata/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lookup := func(name string) (string, bool) { return bin, name == "PATH" }
+	for _, c := range []struct{ command, msg, hint string }{
+		{"npxx", `server "s": command "npxx" not found in PATH (` + bin + ")", `did you mean "npx"?`},
+		{"/nowhere/x", `command "/nowhere/x": no such file or directory`, "give the path"},
+		{bin, "is a directory", "give the path"},
+		{"./process_test.go", "is not executable", "give the path"},
+	} {
+		p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(upstream.Command{Name: c.command, Lookup: lookup})})
+		_, err := p.Tool(t.Context(), "s", "x")
+		wantError(t, err, stages.ServerUnavailable, c.msg, c.hint)
+	}
+}
+
+// TestNoOrphans runs a server behind a shell that starts another child, and wants all of them gone with the pool.
+func TestNoOrphans(t *testing.T) {
+	sh, err := os.Stat("/bin/sh")
+	if err != nil || sh.IsDir() {
+		t.Skip("there is no /bin/sh")
+	}
+	pids := filepath.Join(t.TempDir(), "pids")
+	c := mcptest.Child(t, "suite")
+	c.Args = []string{"-c", `trap "" TERM; sleep 600 & echo $! $$ > "$1"; "$0"; sleep 600`, c.Name, pids}
+	c.Name = "/bin/sh"
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
+	if res, err := p.CallTool(t.Context(), "s", "echo", json.RawMessage(`{"value":1}`)); err != nil || string(res.Data) != "1\n" {
+		t.Fatalf("got %q, %v", res.Data, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range strings.Fields(string(b)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "process "+field+" is gone", func() bool { return gone(pid) })
+	}
+}
+
+// gone reports whether a process has ended. Its parent may not have taken note yet.
+func gone(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Errorf("not in 10 s: %s", what)
+}
+
+// TestNoLeaks opens and closes many sessions of each kind.
+func TestNoLeaks(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
+	web := s.HTTP(t, nil)
+	before := runtime.NumGoroutine()
+	descriptors := openFiles()
+	for i := range 50 {
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{
+			{Name: "memory", Dial: s.Dial},
+			{Name: "http", Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})},
+			{Name: "stdio", Dial: upstream.Stdio(mcptest.Child(t, "mute"))},
+		}, upstream.Static{}}, ProbeTimeout: 50 * time.Millisecond})
+		names := []string{"memory", "http"}
+		if i%10 == 0 {
+			names = append(names, "stdio")
+		}
+		for _, l := range p.Catalog(t.Context(), names...) {
+			if l.Status != upstream.StatusReady {
+				t.Errorf("%s: %v", l.Server, l.Err)
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+2 })
+	eventually(t, "no file is left open", func() bool { return openFiles() <= descriptors+2 })
+}
+
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
+}
