@@ -45,7 +45,7 @@ func Compile(o Options) (*Filter, *Error) {
 	if err != nil {
 		return nil, f.meaningMistake(err)
 	}
-	if !f.callsAny("input", "inputs", "input_line_number", "debug", "stderr") {
+	if !f.callsAny("input", "_input", "inputs", "input_line_number", "debug", "stderr") {
 		f.code = code
 		if err := f.compileElements(); err != nil {
 			return nil, f.meaningMistake(err)
@@ -74,10 +74,17 @@ func (f *Filter) callsAny(names ...string) bool {
 	return false
 }
 
-// definitions are functions of jq that gojq leaves out. Keys are always sorted, so the first is what it says.
+// definitions are functions of jq that gojq leaves out, or has with another message at the end of the inputs. Keys are
+// always sorted, so keys_unsorted is what it says.
 var definitions = map[string]string{
-	"keys_unsorted": "def keys_unsorted: keys; .",
-	"ascii":         "def ascii: [.] | implode; .",
+	"input":                "def input: _input; .",
+	"keys_unsorted":        "def keys_unsorted: keys; .",
+	"ascii":                "def ascii: [.] | implode; .",
+	"toarray":              "def toarray: if type == \"array\" then . else [.] end; .",
+	"leaf_paths":           "def leaf_paths: paths(scalars); .",
+	"date":                 "def date: todate; .",
+	"pow10":                "def pow10: exp10; .",
+	"have_literal_numbers": "def have_literal_numbers: true; .",
 }
 
 // prelude returns the definitions that the program uses.
@@ -100,6 +107,7 @@ func (f *Filter) compile(query *gojq.Query, r *run) (*gojq.Code, error) {
 		gojq.WithVariables(f.names),
 		gojq.WithEnvironLoader(func() []string { return nil }),
 		gojq.WithInputIter(r),
+		gojq.WithFunction("_input", 0, 0, r.input),
 		gojq.WithFunction("debug", 0, 0, r.debug),
 		gojq.WithFunction("stderr", 0, 0, r.stderr),
 		gojq.WithFunction("input_line_number", 0, 0, func(any, []any) any { return r.source.line() }),

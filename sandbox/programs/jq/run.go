@@ -249,7 +249,7 @@ func (r *run) each(d *decoder, f func(any) error) error {
 	}
 }
 
-// Next implements gojq.Iter for the functions input and inputs.
+// Next implements gojq.Iter for the function inputs.
 func (r *run) Next() (any, bool) {
 	if r.broken {
 		return nil, false
@@ -263,6 +263,15 @@ func (r *run) Next() (any, bool) {
 		return err, true
 	}
 	return v, true
+}
+
+// input is the function of that name. At the end of the inputs it says what jq says; gojq says "break".
+func (r *run) input(any, []any) any {
+	v, ok := r.Next()
+	if !ok {
+		return errors.New("No more inputs")
+	}
+	return v
 }
 
 // unreadable reports that the input cannot be read on.
@@ -293,9 +302,6 @@ func (r *run) report(err error) {
 		} else {
 			msg = " (not a string): " + compact(value.Value())
 		}
-	}
-	if msg == ": break" && r.f.callsAny("input") {
-		msg = ": No more inputs" // as jq says it; gojq says only that a loop over them would break
 	}
 	fmt.Fprintf(r.err, "jq: error (at %s)%s\n", where, msg)
 }
