@@ -66,7 +66,7 @@ func HTTP(e Endpoint) func(context.Context) (mcp.Transport, error) {
 		client := &http.Client{Transport: trip}
 		if e.LegacySSE {
 			t := &mcp.SSEClientTransport{Endpoint: e.URL, HTTPClient: client, MaxEventSize: int(limit)}
-			return &httpTransport{Transport: &tapTransport{Transport: t}, trip: trip, where: e.Where}, nil
+			return &httpTransport{Transport: &tapTransport{Transport: &sseTransport{t}}, trip: trip, where: e.Where}, nil
 		}
 		t := &mcp.StreamableClientTransport{
 			Endpoint: e.URL, HTTPClient: client, DisableStandaloneSSE: true, MaxEventSize: -1,

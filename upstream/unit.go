@@ -202,7 +202,7 @@ func (u *unit) call(ctx context.Context, name string, args json.RawMessage) (jso
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("calling %s: %w", describe(u.server.Name, name), ctx.Err())
 			}
-			return nil, err
+			return nil, asError(err)
 		}
 		raw, failure := u.callOnce(ctx, l, name, args)
 		if failure == nil {
@@ -254,6 +254,7 @@ func (u *unit) callFailure(ctx context.Context, l *link, name string, failure *c
 	}
 	e := unavailable(u.server.Name, l.transport, failure.err)
 	if failure.sent {
+		e.Err = failure.err
 		e.Msg = fmt.Sprintf("calling %s, which may have taken effect: %s", what, e.Msg)
 	}
 	return e
