@@ -217,8 +217,13 @@ func byElement(t *testing.T, o Options, text string) {
 
 func layouts(filter string) []Options {
 	return []Options{
-		{Filter: filter}, {Filter: filter, Indent: 2}, {Filter: filter, Tab: true}, {Filter: filter, Raw: true, Indent: 1}, {Filter: filter, Join: true},
-		{Filter: filter, Raw0: true, ASCII: true}, {Filter: filter, Seq: true, ExitStatus: true},
+		{Filter: filter},
+		{Filter: filter, Indent: 2},
+		{Filter: filter, Tab: true},
+		{Filter: filter, Raw: true, Indent: 1},
+		{Filter: filter, Join: true},
+		{Filter: filter, Raw0: true, ASCII: true},
+		{Filter: filter, Seq: true, ExitStatus: true},
 	}
 }
 
@@ -322,9 +327,13 @@ func TestStopsEarly(t *testing.T) {
 		o    Options
 		want bool
 	}{
-		{Options{Filter: "."}, false}, {Options{Filter: "first(.[])"}, false}, {Options{Filter: "halt"}, true},
-		{Options{Filter: "1", NullInput: true}, true}, {Options{Filter: "input", NullInput: true}, true},
-		{Options{Filter: "[inputs]", NullInput: true}, false}, {Options{Filter: "first(inputs)", NullInput: true}, true},
+		{Options{Filter: "."}, false},
+		{Options{Filter: "first(.[])"}, false},
+		{Options{Filter: "halt"}, true},
+		{Options{Filter: "1", NullInput: true}, true},
+		{Options{Filter: "input", NullInput: true}, true},
+		{Options{Filter: "[inputs]", NullInput: true}, false},
+		{Options{Filter: "first(inputs)", NullInput: true}, true},
 	} {
 		f, err := Compile(tt.o)
 		if err != nil {
