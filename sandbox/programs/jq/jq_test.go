@@ -171,7 +171,7 @@ func printed(t *testing.T, p printer, v any) string {
 
 func TestPrinterNumbers(t *testing.T) {
 	big70, _ := new(big.Int).SetString("1180591620717411303424", 10)
-	for _, v := range []any{0, -1, math.MinInt, 0.5, 1e-7, 1e-10, 1e21, 1e20, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), -0.0, big70} {
+	for _, v := range []any{0, -1, math.MinInt, 0.5, 1e-7, 1e-10, 1e21, 1e20, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), math.Copysign(0, -1), big70} {
 		want, err := gojq.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
