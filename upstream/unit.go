@@ -96,10 +96,7 @@ func (u *unit) joinStart() (*start, *link, error) {
 	case time.Until(u.retryAt) > 0 && u.failure != nil:
 		return nil, nil, u.failure
 	}
-	if wait := time.Until(u.retryAt); wait > 0 {
-		return u.begin(wait), nil, nil
-	}
-	return u.begin(0), nil, nil
+	return u.begin(max(0, time.Until(u.retryAt))), nil, nil
 }
 
 // closing is the error of everything that comes too late.
