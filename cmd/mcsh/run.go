@@ -140,7 +140,10 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	} else {
 		writeWindows(p.stderr, report.Windows)
 	}
-	return err
+	if err != nil {
+		return &runError{err, jsonOf(report)}
+	}
+	return nil
 }
 
 // stdout remembers how writing ended: the engine only sees that nobody reads on.
