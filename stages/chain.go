@@ -60,7 +60,8 @@ func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error
 	if !isError {
 		e = &Error{Code: Internal, Msg: err.Error(), Err: err}
 	}
-	return l.locate(e)
+	c := *e // whoever made the error may keep it and give it to others
+	return l.locate(&c)
 }
 
 // cancelled reports whether err only says that a context ended; the context's cause says why.

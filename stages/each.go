@@ -37,10 +37,13 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	var emitted error
 	var emitter sync.WaitGroup
 	emitter.Go(func() {
+		defer func() {
+			if emitted != nil {
+				w.fail(emitted)
+			}
+		}()
 		defer recovered(&emitted)
-		if emitted = w.emit(out); emitted != nil {
-			w.fail(emitted)
-		}
+		emitted = w.emit(out)
 	})
 	w.dispatch(ctx)
 	w.running.Wait()

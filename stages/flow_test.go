@@ -403,3 +403,23 @@ func TestReport(t *testing.T) {
 		t.Errorf("for_each: %+v", got)
 	}
 }
+
+// TestErrorsAreNotShared: an error that a tool hands out again and again is placed anew each time.
+func TestErrorsAreNotShared(t *testing.T) {
+	w := newWorld()
+	shared := stages.Errorf(stages.ServerUnavailable, "", "down")
+	w.add("down", reads, "i", func(context.Context, map[string]any) (string, error) { return "", shared })
+	for i, pipeline := range []string{
+		`[{"type":"tool","server":"demo","name":"down","for_each":true}]`,
+		`[{"type":"command","command":"cat"},{"type":"tool","server":"demo","name":"down","for_each":true}]`,
+	} {
+		_, _, err := w.run(t, pipeline, lines(100))
+		var e *stages.Error
+		if !errors.As(err, &e) || string(e.Place) != strconv.Itoa(i+1) {
+			t.Errorf("got place %q in %v, want %d", e.Place, err, i+1)
+		}
+	}
+	if shared.Place != "" {
+		t.Errorf("the tool's own error was changed: %+v", shared)
+	}
+}
