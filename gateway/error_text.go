@@ -72,7 +72,7 @@ func sampleText(e *stages.Error) string {
 		return ""
 	}
 	var r io.Reader = bytes.NewReader(e.Sample)
-	if e.Item == 0 && len(e.Sample) >= stages.SampleSize {
+	if e.Cut {
 		r = io.MultiReader(r, cutReader{})
 	}
 	result, err := preview.Preview(context.Background(), r, preview.Options{Chars: samplePreview})

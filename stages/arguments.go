@@ -16,30 +16,30 @@ func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []stri
 		return nil, nil, Errorf(InvalidArguments, "decode the data before, or leave out what is not text",
 			"the data for the tool's arguments is not valid UTF-8 at byte %d (line %d)", at+1, 1+bytes.Count(input[:at], []byte("\n")))
 	}
-	merged := []member{}
+	var merged object
 	var leftOut []string
-	object, err := parseObject(input)
+	fields, err := parseObject(input)
 	switch {
 	case len(input) == 0:
 	case err == nil:
-		for _, m := range object {
+		for _, m := range fields {
 			if tool.Input.Closed && !slices.Contains(tool.Input.Properties, m.key) {
 				leftOut = append(leftOut, m.key)
 				continue
 			}
-			merged = set(merged, m.key, m.value)
+			merged.set(m.key, m.value)
 		}
 	default:
 		key, err := openArgument(tool, args, input)
 		if err != nil {
 			return nil, nil, err
 		}
-		merged = set(merged, key, bareValue(tool, args, key, input))
+		merged.set(key, bareValue(tool, key, input))
 	}
 	for _, m := range args {
-		merged = set(merged, m.key, m.value)
+		merged.set(m.key, m.value)
 	}
-	final := encodeObject(merged)
+	final := encodeObject(merged.members)
 	return final, leftOut, checkFinal(tool, final)
 }
 
@@ -121,7 +121,7 @@ func identifier(name string) bool {
 
 // bareValue is input as the value of argument key: the JSON value that it is, else a string. A value such as 17 or
 // [1] is given as text where the tool's schema wants a string there: a line of text has no type of its own.
-func bareValue(tool *Tool, args []member, key string, input []byte) json.RawMessage {
+func bareValue(tool *Tool, key string, input []byte) json.RawMessage {
 	text := json.RawMessage(appendString(nil, input))
 	if !json.Valid(input) {
 		return text

@@ -82,7 +82,7 @@ func (l *link) locate(e *Error) *Error {
 	}
 	e.Place, e.Label = l.steps[at].place, l.steps[at].Label
 	if e.Sample == nil && l.steps[0].Command == nil {
-		e.Sample = l.meters[at].head()
+		e.Sample, e.Cut = l.meters[at].head()
 	}
 	return e
 }

@@ -202,7 +202,7 @@ func (w *window) itemError(s *slot, err error) error {
 	if e.Item != 0 {
 		e.Msg += " (within item " + strconv.Itoa(s.number) + " of the for_each around it)"
 	}
-	e.Item, e.Sample = s.number, s.item.data
+	e.Item, e.Sample, e.Cut = s.number, s.item.data, false
 	if w.ended {
 		e.Items = w.count
 	}

@@ -58,7 +58,8 @@ type Error struct {
 	Items int // how many items there were, when the input had ended
 	Done  int // how many items had succeeded before
 
-	Sample []byte // the beginning of what the failed stage was given, if known
+	Sample []byte // what the failed stage was given, if known, or the beginning of it
+	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping
 }
 

@@ -423,3 +423,21 @@ func TestErrorsAreNotShared(t *testing.T) {
 		t.Errorf("the tool's own error was changed: %+v", shared)
 	}
 }
+
+// TestManyFields: an object with very many fields costs time in proportion, and the report names some of them.
+func TestManyFields(t *testing.T) {
+	w := newWorld()
+	var b strings.Builder
+	b.WriteString(`{"id":1`)
+	for i := range 500_000 {
+		fmt.Fprintf(&b, `,"k%d":1`, i)
+	}
+	b.WriteString("}")
+	_, report, err := w.run(t, `[{"type":"tool","server":"demo","name":"get"}]`, b.String())
+	if err != nil || len(report.Stages[0].LeftOut) != 50 {
+		t.Errorf("got %d fields, %v", len(report.Stages[0].LeftOut), err)
+	}
+	if _, _, err := w.run(t, `[{"type":"tool","server":"demo","name":"echo","args":{"value":0}}]`, b.String()); err != nil {
+		t.Error(err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -65,14 +66,18 @@ func sideBySide(info *Tool) bool {
 	if info.Annotated {
 		return info.ReadOnly || info.Idempotent
 	}
-	name := strings.ToLower(info.Name)
-	for _, verb := range readingVerbs {
-		rest, ok := strings.CutPrefix(name, verb)
-		if ok && (rest == "" || !identifier(rest[:1]) || rest[0] == '_' || info.Name[len(verb)] != rest[0]) {
-			return true
+	return info.ReadOnly || slices.Contains(readingVerbs, strings.ToLower(firstWord(info.Name)))
+}
+
+// firstWord returns what stands before the first separator or capital letter of a name: "get" of get_item and getItem.
+func firstWord(name string) string {
+	for i, c := range name {
+		lower, upper := c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z'
+		if i > 0 && !lower || i == 0 && !lower && !upper {
+			return name[:i]
 		}
 	}
-	return info.ReadOnly
+	return name
 }
 
 // missing is the mistake of a stage without a field that it cannot do without.
