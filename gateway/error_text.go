@@ -35,10 +35,20 @@ func ErrorText(e *stages.Error) string {
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "Try: %s\n", e.Hint)
 	}
-	if e.Item > 0 {
-		fmt.Fprintf(&b, "Done before: %d %s.\n", e.Done, plural(e.Done, "item"))
-	}
+	b.WriteString(doneText(e))
 	return b.String()
+}
+
+// doneText says what became of the items of a for_each that failed.
+func doneText(e *stages.Error) string {
+	if e.Item == 0 {
+		return ""
+	}
+	rest := "; the rest was not tried"
+	if e.Items > 0 { // the input had ended: all were started
+		rest = ""
+	}
+	return fmt.Sprintf("Done before: %d %s succeeded, 1 failed, %d cancelled%s.\n", e.Done, plural(e.Done, "item"), e.Started-e.Done-1, rest)
 }
 
 func where(e *stages.Error, failed string) string {

@@ -106,12 +106,12 @@ func describe(t *testing.T, err error) string {
 		t.Fatalf("error is a %T, want *stages.Error: %v", err, err)
 	}
 	b, _ := json.MarshalIndent(struct {
-		Code              stages.Code
-		Place             stages.Place
-		Label, Msg        string
-		Hint              string `json:",omitempty"`
-		Item, Items, Done int    `json:",omitempty"`
-		Sample            string `json:",omitempty"`
-	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Done, string(e.Sample)}, "", " ")
+		Code                       stages.Code
+		Place                      stages.Place
+		Label, Msg                 string
+		Hint                       string `json:",omitempty"`
+		Item, Items, Started, Done int    `json:",omitempty"`
+		Sample                     string `json:",omitempty"`
+	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Started, e.Done, string(e.Sample)}, "", " ")
 	return string(b)
 }
