@@ -43,15 +43,22 @@ func parseObject(data []byte) ([]member, error) {
 	return members, nil
 }
 
-// set replaces the value of key, or appends it.
-func set(members []member, key string, value json.RawMessage) []member {
-	for i := range members {
-		if members[i].key == key {
-			members[i].value = value
-			return members
-		}
+// object is a JSON object that is put together: a later value of a key replaces the earlier one, in its place.
+type object struct {
+	members []member
+	at      map[string]int // index in members
+}
+
+func (o *object) set(key string, value json.RawMessage) {
+	if i, ok := o.at[key]; ok {
+		o.members[i].value = value
+		return
 	}
-	return append(members, member{key, value})
+	if o.at == nil {
+		o.at = map[string]int{}
+	}
+	o.at[key] = len(o.members)
+	o.members = append(o.members, member{key, value})
 }
 
 // encodeObject writes members as a JSON object, values as they are.

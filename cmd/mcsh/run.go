@@ -68,6 +68,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	if o.timeout < 0 {
 		return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
 	}
+	o.limits.Run = max(o.timeout, defaultRun)
 	text, err := p.pipelineText(args, o.file, o.input)
 	if err != nil {
 		return err
@@ -93,6 +94,9 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	}
 	return p.runToStdout(ctx, pipeline, in, o)
 }
+
+// defaultRun is the time of a run without --timeout. A shorter --timeout leaves it as the limit of stages.
+const defaultRun = 5 * time.Minute
 
 // oneRun is how many sandbox workers wait where there is one run: none.
 const oneRun = -1
@@ -140,7 +144,10 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	} else {
 		writeWindows(p.stderr, report.Windows)
 	}
-	return err
+	if err != nil {
+		return &runError{err, jsonOf(report)}
+	}
+	return nil
 }
 
 // stdout remembers how writing ended: the engine only sees that nobody reads on.

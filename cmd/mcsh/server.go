@@ -70,7 +70,7 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 	defer cancel()
 	server.AddReceivingMiddleware(endingWith(calls))
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
+		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxLine})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler))
 	p.greet("mcsh server "+name, endpointOf(listener.Addr()))
