@@ -51,13 +51,13 @@ func textResult(text string) (string, error) {
 	return string(result), err
 }
 
-// raw answers with the result it is given, sent as it is.
+// raw answers with the result it is given, sent as it is, but that %FF is a byte that no text has.
 func raw(_ context.Context, args json.RawMessage) (string, error) {
 	var a struct{ Result string }
 	if err := json.Unmarshal(args, &a); err != nil {
 		return "", err
 	}
-	return a.Result, nil
+	return strings.ReplaceAll(a.Result, "%FF", "\xff"), nil
 }
 
 // late answers at once, unless n is the one to wait at: then it says so in a file, and answers when the call ends.

@@ -21,6 +21,7 @@ func toolStage(server, name string, args object) object {
 }
 
 func command(name string, args ...string) object {
+	args = append([]string{}, args...) // none is an empty array
 	return object{"type": "command", "command": name, "args": args}
 }
 

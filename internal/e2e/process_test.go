@@ -156,14 +156,13 @@ func (p *process) above(table map[int]stat, s stat) bool {
 	return false
 }
 
-// find returns the processes below p whose command line holds text.
-func (p *process) find(t *testing.T, text string) []int {
+// children returns the processes that p itself has started and whose command line holds text.
+func (p *process) children(t *testing.T, text string) []int {
 	t.Helper()
-	table := processes(t)
 	var found []int
-	for pid, s := range table {
+	for pid, s := range processes(t) {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && p.above(table, s) && strings.Contains(string(line), text) {
+		if err == nil && s.parent == p.Process.Pid && strings.Contains(string(line), text) {
 			found = append(found, pid)
 		}
 	}
