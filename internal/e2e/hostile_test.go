@@ -109,7 +109,6 @@ func TestHostilePlans(t *testing.T) {
 	t.Parallel()
 	p, url := serveHTTP(t, object{"odd": child(t, "odd")})
 	session := connectHTTP(t, url, versions[1], nil)
-	peak := p.watchMemory(t)
 	for _, plan := range hostilePlans() {
 		t.Run(plan.name, func(t *testing.T) {
 			send(t, session, plan, "check")
@@ -128,9 +127,7 @@ func TestHostilePlans(t *testing.T) {
 			}
 		})
 	}
-	got := peak()
-	t.Logf("the gateway took %d MiB", got)
-	if got > rssLimit {
+	if got := p.memory(t); got > rssLimit {
 		t.Errorf("the gateway took %d MiB, want at most %d", got, rssLimit)
 	}
 }
@@ -163,20 +160,17 @@ func send(t *testing.T, session *mcp.ClientSession, plan hostile, mode string) *
 	return res
 }
 
-// watchMemory returns a function that says how many MiB the process itself took at most.
-func (p *process) watchMemory(t *testing.T) func() int {
+// memory returns how many MiB the process itself took at most.
+func (p *process) memory(t *testing.T) int {
 	t.Helper()
-	return func() int {
-		t.Helper()
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, after, ok := strings.Cut(string(text), "VmHWM:")
-		var kb int
-		if _, err := fmt.Sscan(after, &kb); !ok || err != nil {
-			t.Fatalf("there is no VmHWM in %s", text)
-		}
-		return kb >> 10
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, after, ok := strings.Cut(string(text), "VmHWM:")
+	var kb int
+	if _, err := fmt.Sscan(after, &kb); !ok || err != nil {
+		t.Fatalf("there is no VmHWM in %s", text)
+	}
+	return kb >> 10
 }

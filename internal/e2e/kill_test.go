@@ -69,7 +69,7 @@ func TestKilledPart(t *testing.T) {
 	}{
 		{"server", filepath.Base(os.Args[0]), []string{
 			"Stage 2 (tool odd/get_late) failed at item 3", "SERVER_UNAVAILABLE", "which may have taken effect",
-			"signal: killed", "Try: ", "Done before: 2 items.",
+			"signal: killed", "Try: ", "Done before: 2 items",
 		}},
 		{"sandbox worker", "mcsh-worker", []string{"failed", "sandbox", "Try: "}},
 	} {
