@@ -177,7 +177,7 @@ func (p *process) busy(t *testing.T, session *mcp.ClientSession) string {
 func TestClosedInput(t *testing.T) {
 	t.Parallel()
 	g := serveStdio(t, object{"odd": child(t, "odd")}, versions[0], nil)
-	mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": 7}), command("rev"))
+	mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": 7}), command("tail", "-n", "+1"))
 	g.look(t)
 	if err := g.input.Close(); err != nil {
 		t.Fatal(err)
