@@ -16,7 +16,7 @@ type CommandStage struct {
 
 // Label names the stage in messages.
 func (c *CommandStage) Label() string {
-	return strings.TrimSpace("command " + shortened(c.Command, 40))
+	return strings.TrimSpace("command " + shown(c.Command))
 }
 
 // Compile checks the command and its arguments; jq programs are compiled.
@@ -34,7 +34,7 @@ func (c *CommandStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	}
 	return &Step{
 		Label: c.Label(), Command: &command,
-		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, strings.Join(c.Args, " "))),
+		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, visible(shortened(strings.Join(c.Args, " "), 300)))),
 		Expects: "any bytes",
 	}, nil
 }

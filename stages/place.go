@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -60,6 +63,22 @@ func recovered(err *error) {
 // quoted shows a value in a message, shortened.
 func quoted[T ~string | ~[]byte](text T) string {
 	return fmt.Sprintf("%q", shortened(string(text), 60))
+}
+
+// shown is a name as labels have it: not long, and nothing in it that is a command for terminals or cannot be seen.
+func shown(name string) string { return visible(shortened(name, 60)) }
+
+// visible escapes the characters of text that do not print.
+func visible(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		if unicode.IsPrint(c) {
+			b.WriteRune(c)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
+		}
+	}
+	return b.String()
 }
 
 // shortened cuts text at n bytes or a little before, at the border of a character.

@@ -23,7 +23,7 @@ func planOf(steps []*Step, branch string) []PlanStage {
 	var list []PlanStage
 	for _, s := range steps {
 		stage := PlanStage{
-			Place: s.place, Label: s.Label, Branch: branch,
+			Place: s.place, Label: s.Label, Branch: shown(branch),
 			Does: s.Does, Expects: s.Expects, Changes: s.Effect == Changes,
 		}
 		for _, n := range s.Nested {

@@ -64,7 +64,7 @@ func (m *Meter) report() StageReport {
 	for _, n := range m.step.Nested {
 		for range n.Steps {
 			inner := m.nested[i].report()
-			inner.Branch = n.Branch
+			inner.Branch = shown(n.Branch)
 			r.Stages = append(r.Stages, inner)
 			i++
 		}

@@ -32,7 +32,7 @@ func (s Scope) List(ctx context.Context, list List, site Site, branch string, fe
 	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
 	inner.Each = s.Each || site == InEach
 	if branch != "" {
-		inner.place = Place(branch).In(s.place)
+		inner.place = Place(shown(branch)).In(s.place)
 	}
 	if inner.depth > s.Limits.Nesting {
 		return nil, Errorf(LimitExceeded, "flatten the pipeline, or run the inner part as a pipeline of its own",

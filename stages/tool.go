@@ -25,7 +25,7 @@ func (t *ToolStage) Label() string {
 	if t.Server == "" || t.Name == "" {
 		return "tool"
 	}
-	return fmt.Sprintf("tool %s/%s", t.Server, t.Name)
+	return fmt.Sprintf("tool %s/%s", shown(t.Server), shown(t.Name))
 }
 
 // Compile checks that the tool exists and that the literal arguments fit its schema as far as they are known: wholly

@@ -58,6 +58,18 @@ func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 	return e
 }
 
+// soFar says what has been heard of a server that has not answered yet.
+func soFar(t mcp.Transport) string {
+	text := ""
+	if d, ok := t.(interface{ note() string }); ok && d.note() != "" {
+		text += "; it " + d.note()
+	}
+	if d, ok := t.(interface{ tail() string }); ok && d.tail() != "" {
+		text += "; last on standard error: " + d.tail()
+	}
+	return text
+}
+
 // plainCause strips the layers of the SDK from a message, which say how it works rather than what is wrong.
 func plainCause(err error) string {
 	var wire *jsonrpc.Error

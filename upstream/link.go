@@ -52,6 +52,8 @@ type dialer struct {
 	impl    *mcp.Implementation
 	probe   time.Duration // how long a server may take to answer the question for its era
 	changed func()        // told that the tool list has changed
+
+	trying func(mcp.Transport) // told of every transport before it is tried
 }
 
 // An attempt is one try at a session.
@@ -79,6 +81,7 @@ func (d *dialer) connect(ctx context.Context, known era) (*link, era, mcp.Transp
 			return nil, known, nil, err
 		}
 		last = t
+		d.trying(t)
 		if p, ok := inner(t).(interface{ plain() bool }); ok && p.plain() {
 			attempts = []attempt{{oldVersion, 0}}
 			i = 0

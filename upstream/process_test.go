@@ -45,6 +45,12 @@ var processChildren = map[string]func(){
 			return legacyAnswers[method]
 		})
 	},
+	// waiting never gets ready, and says so.
+	"waiting": func() {
+		fmt.Fprintln(os.Stderr, "waiting for the database")
+		fmt.Println("what?")
+		serveLines(func(string) string { return "" })
+	},
 	"crash": func() {
 		fmt.Fprintln(os.Stderr, "\x1b[31mError: GITHUB_TOKEN not set\x1b[0m")
 		os.Exit(7)
@@ -142,6 +148,24 @@ func TestCrash(t *testing.T) {
 	l := p.Catalog(t.Context())
 	if l[0].Status != upstream.StatusFailed || l[0].Err == nil || l[1].Status != upstream.StatusReady || len(l[1].Tools) != 1 {
 		t.Errorf("got %+v", l)
+	}
+}
+
+// TestStillStarting tells who is out of patience what the server has said so far.
+func TestStillStarting(t *testing.T) {
+	p := childPool(t, "waiting", upstream.Options{})
+	const want = `that are no MCP messages (ignored), the first: "what?"; last on standard error: waiting for the database`
+	for end := time.Now().Add(10 * time.Second); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := p.Tool(ctx, "s", "x")
+		cancel()
+		wantError(t, err, stages.ServerUnavailable, "is still starting", "try again soon")
+		if contains(err.Error(), want) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%q does not say %q", err, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Waits between starts of a server that fails: they double, and are spread so that servers that failed together do
@@ -43,6 +44,7 @@ type unit struct {
 // A start is an attempt at a session that callers wait for together.
 type start struct {
 	begun time.Time
+	trial mcp.Transport // what is tried now, nil before that; guarded by the unit's mu
 	done  chan struct{}
 	link  *link // once done is closed
 	err   error // once done is closed
@@ -60,7 +62,7 @@ func newUnit(s Server, o Options, life context.Context, tasks *tasks) *unit {
 		seats: make(chan struct{}, s.Concurrency),
 	}
 	u.tools = &catalog{unit: u}
-	u.dialer = dialer{dial: s.Dial, impl: o.implementation(), probe: o.ProbeTimeout, changed: u.tools.invalidate}
+	u.dialer = dialer{dial: s.Dial, impl: o.implementation(), probe: o.ProbeTimeout, changed: u.tools.invalidate, trying: u.noteTrial}
 	return u
 }
 
@@ -75,10 +77,22 @@ func (u *unit) session(ctx context.Context) (*link, error) {
 	case <-s.done:
 		return s.link, s.err
 	case <-ctx.Done():
+		u.mu.Lock()
+		trial := s.trial
+		u.mu.Unlock()
 		e := stages.Errorf(stages.ServerUnavailable, "try again soon; a program fetched by npx or uvx takes long the first time",
-			"server %q is still starting (%v so far)", u.server.Name, time.Since(s.begun).Round(time.Second))
+			"server %q is still starting (%v so far)%s", u.server.Name, time.Since(s.begun).Round(time.Second), soFar(trial))
 		e.Err = ctx.Err()
 		return nil, e
+	}
+}
+
+// noteTrial notes the transport that the start under way tries.
+func (u *unit) noteTrial(t mcp.Transport) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.start != nil {
+		u.start.trial = t
 	}
 }
 

@@ -25,6 +25,7 @@ func odd() *mcptest.Upstream {
 		mcptest.Tool{Name: "bulk", ReadOnly: true, Raw: bulk},
 		mcptest.Tool{Name: "raw", ReadOnly: true, Raw: raw},
 		mcptest.Tool{Name: "get_item", ReadOnly: true, Do: func(args map[string]any) (string, error) { return fmt.Sprintf(`{"item":%v}`, args["n"]), nil }},
+		mcptest.Tool{Name: "get_one", ReadOnly: true, Text: "1", Schema: `{"type":"object","properties":{"n":{}},"additionalProperties":false}`},
 		mcptest.Tool{Name: "get_late", ReadOnly: true, Raw: late},
 		mcptest.Tool{Name: "write", Destructive: true, Do: func(args map[string]any) (string, error) {
 			path, _ := args["path"].(string)

@@ -69,7 +69,7 @@ func TestKilledPart(t *testing.T) {
 	}{
 		{"server", filepath.Base(os.Args[0]), []string{
 			"Stage 2 (tool odd/get_late) failed at item 3", "SERVER_UNAVAILABLE", "which may have taken effect",
-			"signal: killed", "Try: ", "Done before: 2 items.",
+			"signal: killed", "Try: ", "Done before: 2 items",
 		}},
 		{"sandbox worker", "mcsh-worker", []string{"failed", "sandbox", "Try: "}},
 	} {
@@ -177,7 +177,7 @@ func (p *process) busy(t *testing.T, session *mcp.ClientSession) string {
 func TestClosedInput(t *testing.T) {
 	t.Parallel()
 	g := serveStdio(t, object{"odd": child(t, "odd")}, versions[0], nil)
-	mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": 7}), command("rev"))
+	mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": 7}), command("tail", "-n", "+1"))
 	g.look(t)
 	if err := g.input.Close(); err != nil {
 		t.Fatal(err)

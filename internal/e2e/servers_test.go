@@ -92,8 +92,11 @@ func TestNodeServers(t *testing.T) {
 			with(object{"type": "tool", "server": "files", "name": "read_text_file"}, "for_each", true),
 			command("jq", "-c", "[.[] | tostring | length]"),
 		}, "[7,27]\n"},
-		{"created entities", []object{toolStage("memory", "create_entities", object{"entities": entities})},
-			`{"entities":[{"name":"Ada","entityType":"person","observations":["wrote a program"]}]}` + "\n"},
+		{
+			"created entities",
+			[]object{toolStage("memory", "create_entities", object{"entities": entities})},
+			`{"entities":[{"name":"Ada","entityType":"person","observations":["wrote a program"]}]}` + "\n",
+		},
 		{"the whole graph", []object{
 			{"type": "tool", "server": "memory", "name": "read_graph"},
 			command("jq", "-c", "[.entities[].name, (.relations | length)]"),
