@@ -56,7 +56,7 @@ func (p *program) runCommand() *cobra.Command {
 	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.input, "input", "", `file that the first stage reads, "-" for standard input`)
-	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s (default 5m)")
+	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s, and for each command in it if that is more than 30s (default 5m)")
 	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is no terminal")
 	f.BoolVar(&o.table, "table", false, "the same as --verbose")
 	p.addJSON(cmd, "print one JSON object instead of the output")
@@ -84,7 +84,9 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	pipeline, err := compile(ctx, text, parts.deps(), in != nil)
+	deps := parts.deps()
+	deps.Limits = o.limits()
+	pipeline, err := compile(ctx, text, deps, in != nil)
 	if err != nil {
 		return err
 	}
@@ -93,6 +95,21 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	}
 	return p.runToStdout(ctx, pipeline, in, o)
 }
+
+// limits are those of a gateway, except for the time: whoever runs a pipeline here is the operator, and a long stream
+// keeps one command busy for as long as the run takes.
+func (o runOptions) limits() stages.Limits {
+	if o.timeout <= commandTime {
+		return stages.Limits{}
+	}
+	return stages.Limits{Run: max(o.timeout, runTime), Command: o.timeout}
+}
+
+// runTime and commandTime are what a run and a command may take where --timeout does not ask for more.
+const (
+	runTime     = 5 * time.Minute
+	commandTime = 30 * time.Second
+)
 
 // oneRun is how many sandbox workers wait where there is one run: none.
 const oneRun = -1
