@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -41,7 +43,8 @@ func (b *bench) runPace(ctx context.Context, n, concurrency int) (q []quantity, 
 	u := newUpstream(b.sizes.latency)
 	pool := newPool(u)
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	p, err := compile(ctx, []step{waiting(concurrency)}, pool, nil)
+	calls := &crowd{Tools: pool}
+	p, err := compile(ctx, []step{waiting(concurrency)}, calls, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,13 +59,35 @@ func (b *bench) runPace(ctx context.Context, n, concurrency int) (q []quantity, 
 	if out.String() != want {
 		return nil, fmt.Errorf("the results are not those of the items in their order: %.200q", out.String())
 	}
-	if got := u.Peak(); got != min(n, concurrency) {
+	if got := calls.peak; got != min(n, concurrency) {
 		return nil, fmt.Errorf("%d calls ran at once, want %d", got, concurrency)
 	}
 	return []quantity{
 		{"items/s", float64(n) / took.elapsed.Seconds(), rate},
 		{"CPU/item", float64(took.cpu) / float64(n), duration},
 	}, nil
+}
+
+// A crowd counts the calls that the engine has under way.
+type crowd struct {
+	stages.Tools
+
+	mu            sync.Mutex
+	running, peak int // guarded by mu
+}
+
+// CallTool implements [stages.Tools].
+func (c *crowd) CallTool(ctx context.Context, server, name string, args json.RawMessage) (stages.Result, error) {
+	c.count(1)
+	defer c.count(-1)
+	return c.Tools.CallTool(ctx, server, name, args)
+}
+
+func (c *crowd) count(change int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running += change
+	c.peak = max(c.peak, c.running)
 }
 
 // earlyStop counts the calls that are made when only the first three results are wanted.

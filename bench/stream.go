@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,7 +26,8 @@ func stream(steps ...step) opener {
 			return through(cmd, data, &last[0])
 		}
 		base := func(ctx context.Context) ([]quantity, error) {
-			return through(exec.CommandContext(ctx, "bash", "-c", shellPipe(steps)), data, &last[1])
+			q, err := through(exec.CommandContext(ctx, "bash", "-c", shellPipe(steps)), data, &last[1])
+			return slices.DeleteFunc(q, func(q quantity) bool { return q.figure == rss }), err // bash itself does nothing
 		}
 		return pair{ours: ours, base: base, close: func() error {
 			if last[0] != last[1] && last[0] != "" && last[1] != "" {
