@@ -66,22 +66,26 @@ func eachProcess(name string, args ...string) opener {
 	}
 }
 
-// eachCall compares for_each of a command over many lines with one call of a tool.
+// eachCall compares for_each of a command over many lines with one call of a tool over HTTP.
 func eachCall(ctx context.Context, b *bench) (pair, error) {
 	s := new(stack)
 	ours, err := b.eachCommand(ctx, s, "tr", "a-z", "A-Z")
 	if err != nil {
 		return pair{}, errors.Join(err, s.close())
 	}
-	session, err := inMemory(ctx, s, newUpstream(0).MCP())
+	url, err := listenUpstream(s, sessionEra)
+	if err != nil {
+		return pair{}, errors.Join(err, s.close())
+	}
+	session, err := connect(ctx, s, streamable(url), sessionEra)
 	if err != nil {
 		return pair{}, errors.Join(err, s.close())
 	}
 	call := caller(session, hello, tool("hello"))
 	base := func(ctx context.Context) ([]quantity, error) {
 		q, err := repeat(ctx, b.sizes.calls, call)
-		for i := range q {
-			q[i].figure = map[string]string{"p50": "time", "CPU": "CPU"}[q[i].figure]
+		if err == nil {
+			q[0].figure = "time" // of one call
 		}
 		return q, err
 	}

@@ -34,6 +34,8 @@ func size(v float64) string  { return fmt.Sprintf("%.1f MB", v/1e6) }
 // significant writes three digits, or all that stand before the point.
 func significant(v float64) string {
 	switch {
+	case v < 0.1:
+		return fmt.Sprintf("%.2g", v)
 	case v < 10:
 		return fmt.Sprintf("%.2f", v)
 	case v < 100:
