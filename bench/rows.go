@@ -58,7 +58,7 @@ const (
 	direct   = "the same call by a go-sdk client"
 	shell    = "the same programs in a pipe of bash, with C jq and GNU grep"
 	rss      = "gateway's peak RSS"
-	held     = 64 << 20 // what the gateway may hold, whatever passes it
+	held     = 64e6 // what the gateway may hold, whatever passes it
 	pooled   = "goroutines that take items from a channel and call the same function"
 	sequence = "as many processes started with os/exec, 8 at a time"
 )
