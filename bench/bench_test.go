@@ -39,3 +39,41 @@ func TestRows(t *testing.T) {
 		}
 	}
 }
+
+func TestGoals(t *testing.T) {
+	ratio := figure{name: "p50", unit: duration, ours: []float64{2, 9, 4}, base: []float64{1, 1, 1}} // 2x, 9x, 4x
+	value := figure{name: "memory", unit: size, ours: []float64{10, 30, 20}}
+	for _, c := range []struct {
+		goal goal
+		of   figure
+		want bool
+	}{
+		{most("p50", 4), ratio, true},
+		{most("p50", 3.9), ratio, false},
+		{least("p50", 4), ratio, true},
+		{least("p50", 4.1), ratio, false},
+		{never("p50", 9), ratio, true},
+		{never("p50", 8), ratio, false},
+		{most("memory", 20), value, true},
+		{never("memory", 20), value, false},
+	} {
+		if got := c.goal.met(c.of); got != c.want {
+			t.Errorf("%s of %s: got %v, want %v", c.goal.text(c.of), c.of.name, got, c.want)
+		}
+	}
+}
+
+// Every goal must name a figure that its row has, or it would be met by silence.
+func TestGoalsAreJudged(t *testing.T) {
+	data, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goals := 0
+	for _, r := range rows() {
+		goals += len(r.goals)
+	}
+	if got := strings.Count(string(data), "| yes |") + strings.Count(string(data), "| no  |"); got != goals {
+		t.Errorf("the results judge %d goals, want %d; run go run ./bench", got, goals)
+	}
+}

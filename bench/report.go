@@ -56,30 +56,29 @@ func (o outcome) lines() [][]string {
 		return [][]string{{name, "failed", "", "", "", "", "", "no", ""}}
 	}
 	var list [][]string
-	for i, f := range o.figures {
-		line := []string{"", f.name, f.unit(median(f.ours)), "", "", "", "", "", ""}
-		if i == 0 {
-			line[0] = name
-		}
-		if len(f.base) > 0 {
-			ratios := f.ratios()
-			line[3], line[4] = f.unit(median(f.base)), significant(median(ratios))+"x"
-			line[5] = significant(slices.Min(ratios)) + "-" + significant(slices.Max(ratios))
-		}
-		for _, g := range o.row.goals {
-			if g.figure == f.name {
-				line[6], line[7] = g.text(f), yesNo(g.met(f))
-				line[8], name = o.row.reference, ""
-			}
-		}
-		list = append(list, line)
+	for _, f := range o.figures {
+		list = append(list, o.line(f))
 	}
-	for i := range list {
-		if i > 0 && list[i][8] == list[i-1][8] {
-			list[i][8] = ""
-		}
+	if len(list) > 0 {
+		list[0][0], list[0][8] = name, o.row.reference
 	}
 	return list
+}
+
+// line is one figure of a row, without the row's name.
+func (o outcome) line(f figure) []string {
+	line := []string{"", f.name, f.unit(median(f.ours)), "", "", "", "", "", ""}
+	if len(f.base) > 0 {
+		ratios := f.ratios()
+		line[3], line[4] = f.unit(median(f.base)), significant(median(ratios))+"x"
+		line[5] = significant(slices.Min(ratios)) + "-" + significant(slices.Max(ratios))
+	}
+	for _, g := range o.row.goals {
+		if g.figure == f.name {
+			line[6], line[7] = g.text(f), yesNo(g.met(f))
+		}
+	}
+	return line
 }
 
 func (g goal) text(f figure) string {
@@ -158,7 +157,8 @@ func (o options) command() string {
 func machine() []string {
 	facts := []string{fmt.Sprintf("%d CPUs", runtime.NumCPU()), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		facts = append(facts, "kernel "+string(bytes.TrimSpace(release)))
+		number, _, _ := bytes.Cut(bytes.TrimSpace(release), []byte("-"))
+		facts = append(facts, "kernel "+string(number))
 	}
 	return facts
 }

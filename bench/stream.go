@@ -105,14 +105,14 @@ func watch(pid int, ended <-chan struct{}) <-chan int64 {
 	go func() {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		most := int64(0)
+		highest := int64(0)
 		for {
 			if now, ok := peakRSS(pid); ok {
-				most = max(most, now)
+				highest = max(highest, now)
 			}
 			select {
 			case <-ended:
-				peak <- most
+				peak <- highest
 				return
 			case <-tick.C:
 			}
