@@ -35,10 +35,20 @@ func ErrorText(e *stages.Error) string {
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "Try: %s\n", e.Hint)
 	}
-	if e.Item > 0 {
-		fmt.Fprintf(&b, "Done before: %d %s.\n", e.Done, plural(e.Done, "item"))
-	}
+	b.WriteString(doneText(e))
 	return b.String()
+}
+
+// doneText says what became of the items of a for_each that failed.
+func doneText(e *stages.Error) string {
+	if e.Item == 0 {
+		return ""
+	}
+	rest := "; the rest was not tried"
+	if e.Items > 0 { // the input had ended: all were started
+		rest = ""
+	}
+	return fmt.Sprintf("Done before: %d %s succeeded, 1 failed, %d cancelled%s.\n", e.Done, plural(e.Done, "item"), e.Started-e.Done-1, rest)
 }
 
 func where(e *stages.Error, failed string) string {
@@ -72,7 +82,7 @@ func sampleText(e *stages.Error) string {
 		return ""
 	}
 	var r io.Reader = bytes.NewReader(e.Sample)
-	if e.Item == 0 && len(e.Sample) >= stages.SampleSize {
+	if e.Cut {
 		r = io.MultiReader(r, cutReader{})
 	}
 	result, err := preview.Preview(context.Background(), r, preview.Options{Chars: samplePreview})

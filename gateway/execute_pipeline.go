@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -104,7 +103,10 @@ func (g *Gateway) logRun(report stages.Report, out *reply, err error) {
 	}
 	var e *stages.Error
 	if errors.As(err, &e) {
-		fields = append(fields, zap.String("code", string(e.Code)), zap.String("stage", fmt.Sprint(e.Place)))
+		fields = append(fields, zap.String("code", string(e.Code)), zap.String("stage", string(e.Place)))
+		if e.Code == stages.Internal {
+			g.o.Log.Error("internal error", zap.Error(e.Err))
+		}
 	}
 	g.o.Log.Info("pipeline", fields...)
 }

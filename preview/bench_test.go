@@ -40,6 +40,7 @@ func BenchmarkPreviewJSONL(b *testing.B) { benchmarkPreview(b, benchmarkLines())
 func BenchmarkPreviewText(b *testing.B) {
 	benchmarkPreview(b, logText(rand.New(rand.NewPCG(1, 1)), 20_000))
 }
+
 func BenchmarkPreviewIssues(b *testing.B) { benchmarkPreview(b, issues(rand.New(rand.NewPCG(1, 1)))) }
 
 // BenchmarkEncodingJSONToken is what reading the tokens alone costs with the standard library.

@@ -125,11 +125,30 @@ func split(s string, sep byte) (parts []string) {
 }
 
 var typeWords = []struct{ begin, name string }{
-	{"{", "object"}, {"map{", "object"}, {"[", "array"}, {`"`, "string"}, {`="`, "string"}, {"null", "null"},
-	{"true", "boolean"}, {"false", "boolean"}, {"=true", "boolean"}, {"=false", "boolean"}, {"bool", "boolean"},
-	{"int-str", "string"}, {"num-str", "string"}, {"int", "number"}, {"num", "number"}, {"-", "number"},
-	{"str", "string"}, {"date", "string"}, {"url", "string"}, {"uuid", "string"}, {"email", "string"},
-	{"ip", "string"}, {"hex", "string"}, {"json-str", "string"},
+	{"{", "object"},
+	{"map{", "object"},
+	{"[", "array"},
+	{`"`, "string"},
+	{`="`, "string"},
+	{"null", "null"},
+	{"true", "boolean"},
+	{"false", "boolean"},
+	{"=true", "boolean"},
+	{"=false", "boolean"},
+	{"bool", "boolean"},
+	{"int-str", "string"},
+	{"num-str", "string"},
+	{"int", "number"},
+	{"num", "number"},
+	{"-", "number"},
+	{"str", "string"},
+	{"date", "string"},
+	{"url", "string"},
+	{"uuid", "string"},
+	{"email", "string"},
+	{"ip", "string"},
+	{"hex", "string"},
+	{"json-str", "string"},
 }
 
 func types(note string) (found []string) {
@@ -375,8 +394,11 @@ func TestPathsAreFound(t *testing.T) {
 		chars int
 		want  float64 // part of all paths
 	}{
-		{"issues", issues, 3000, 1}, {"issues", issues, 1000, 0.9}, {"issues", issues, 500, 0.4},
-		{"events", events, 3000, 1}, {"events", events, 600, 1},
+		{"issues", issues, 3000, 1},
+		{"issues", issues, 1000, 0.9},
+		{"issues", issues, 500, 0.4},
+		{"events", events, 3000, 1},
+		{"events", events, 600, 1},
 		{"late field", lateField, 300, 1},
 	} {
 		data := tt.make(rand.New(rand.NewPCG(4, 4)))

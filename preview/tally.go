@@ -53,14 +53,6 @@ func (t *tally) merge(o *tally) {
 	}
 }
 
-// total is the number of values counted.
-func (t *tally) total() (n int64) {
-	for _, v := range t.values {
-		n += v.n
-	}
-	return n
-}
-
 // byCount returns the values, the most frequent first, equal ones in order of appearance.
 func (t *tally) byCount() []tallied {
 	sorted := make([]tallied, 0, len(t.values))

@@ -27,7 +27,7 @@ var reasons = map[wire.Reason]struct {
 	}, nil},
 	wire.Refused: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
-	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh doctor")},
+	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},
 	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (waiting for input or for the reader does not count)",
 			c.Name, c.Timeout)
@@ -62,7 +62,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 		return at(lostError(fmt.Errorf("it reports %q of command %d", fail.Reason, fail.Command)), 0, f.chain[0].Name)
 	}
 	c := f.chain[fail.Command]
-	e := &stages.Error{Code: reason.code, Msg: reason.msg(c, fail), Sample: fail.Sample}
+	e := &stages.Error{Code: reason.code, Msg: reason.msg(c, fail), Sample: fail.Sample, Cut: fail.Cut}
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}

@@ -174,7 +174,7 @@ func (p *Pool) session(ctx context.Context) (*session, error) {
 	client, err := p.take(ctx)
 	if err != nil {
 		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
-			"this server to run mcsh doctor", "starting a sandbox worker: %w", err)
+			"this server to run mcsh commands", "starting a sandbox worker: %w", err)
 	}
 	s := newSession(p, client)
 	p.mu.Lock()

@@ -24,9 +24,9 @@ const stageRef = "#/$defs/stage"
 // call is what execute_pipeline takes besides its stages.
 type call struct {
 	Pipeline  stages.List `json:"pipeline" jsonschema_description:"the stages in order; each one's output is the next one's input"`
-	Mode      string      `json:"mode,omitempty" jsonschema:"enum=run,enum=check,enum=dry_run,default=run" jsonschema_description:"check explains the plan and calls nothing; dry_run stops before the first tool that may change something and shows the calls it would make"`
+	Mode      string      `json:"mode,omitempty" jsonschema:"enum=run,enum=check,default=run" jsonschema_description:"check explains the plan and calls nothing"`
 	Timeout   float64     `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0,default=300" jsonschema_description:"seconds for the whole run"`
-	MaxOutput int         `json:"max_output,omitempty" jsonschema:"minimum=1,default=32000" jsonschema_description:"characters of the reply; a longer output is kept, and a preview of it is returned"`
+	MaxOutput int         `json:"max_output,omitempty" jsonschema:"minimum=1,default=32000" jsonschema_description:"characters of the reply; of a longer output the shape is returned"`
 }
 
 // Stage returns the JSON Schema of one stage: a oneOf over kinds, told apart by the constant "type". Nested stages

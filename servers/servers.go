@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/servers/demo"
 	"github.com/mcsh-dev/mcsh/servers/fetch"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
@@ -42,7 +43,7 @@ func Find(name string) (Builtin, error) {
 		names = append(names, b.Name)
 	}
 	hint := ""
-	if near := strictjson.Nearest(name, names); near != "" {
+	if near := nearest.Name(name, names); near != "" {
 		hint = fmt.Sprintf(", did you mean %q", near)
 	}
 	return Builtin{}, fmt.Errorf("unknown built-in server %.60q%s; known: %s", name, hint, strings.Join(names, ", "))

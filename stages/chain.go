@@ -60,7 +60,8 @@ func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error
 	if !isError {
 		e = &Error{Code: Internal, Msg: err.Error(), Err: err}
 	}
-	return l.locate(e)
+	c := *e // whoever made the error may keep it and give it to others
+	return l.locate(&c)
 }
 
 // cancelled reports whether err only says that a context ended; the context's cause says why.
@@ -81,7 +82,7 @@ func (l *link) locate(e *Error) *Error {
 	}
 	e.Place, e.Label = l.steps[at].place, l.steps[at].Label
 	if e.Sample == nil && l.steps[0].Command == nil {
-		e.Sample = l.meters[at].head()
+		e.Sample, e.Cut = l.meters[at].head()
 	}
 	return e
 }

@@ -37,15 +37,19 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	var emitted error
 	var emitter sync.WaitGroup
 	emitter.Go(func() {
+		defer func() {
+			if emitted != nil {
+				w.fail(emitted)
+			}
+		}()
 		defer recovered(&emitted)
-		if emitted = w.emit(out); emitted != nil {
-			w.fail(emitted)
-		}
+		emitted = w.emit(out)
 	})
 	w.dispatch(ctx)
 	w.running.Wait()
 	emitter.Wait()
 	w.drain()
+	w.count(w.err)
 	switch {
 	case context.Cause(ctx) == errTooSlow && !w.complete:
 		return e.tooSlow()
@@ -90,7 +94,7 @@ type window struct {
 	ended    bool    // no item will be added
 	complete bool    // the input has ended and every result is written
 	err      error   // the first failure
-	count    int     // items begun
+	begun    int     // items begun
 	ok       int     // items that succeeded
 }
 
@@ -146,13 +150,13 @@ func (w *window) ready(ctx context.Context) bool {
 func (w *window) add(it item) (*slot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.count++
-	if limit := w.e.r.deps.Limits.Items; w.count > limit {
+	w.begun++
+	if limit := w.e.r.deps.Limits.Items; w.begun > limit {
 		return nil, Errorf(LimitExceeded, "filter the items before for_each", "there are more than %d items (limit items)", limit)
 	}
 	w.active++
 	w.e.m.items.Add(1)
-	s := &slot{item: it, number: w.count, out: holder{r: w.e.r}}
+	s := &slot{item: it, number: w.begun, out: holder{r: w.e.r}}
 	w.slots = append(w.slots, s)
 	return s, nil
 }
@@ -193,17 +197,24 @@ func (w *window) itemError(s *slot, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e.Done = w.ok
 	if e.Item != 0 {
 		e.Msg += " (within item " + strconv.Itoa(s.number) + " of the for_each around it)"
 	}
-	e.Item, e.Sample = s.number, s.item.data
-	if w.ended {
-		e.Items = w.count
-	}
+	e.Item, e.Sample, e.Cut = s.number, s.item.data, false
 	return e
+}
+
+// count tells the failure of an item what became of the others, once none of them runs any more: items with effects
+// that had begun were let finish.
+func (w *window) count(err error) {
+	var e *Error
+	if !errors.As(err, &e) || e.Item == 0 {
+		return
+	}
+	e.Done, e.Started = w.ok, w.begun
+	if w.in.atEnd {
+		e.Items = w.begun
+	}
 }
 
 // fail keeps the first failure and ends everything else. Items with effects that have begun are let finish by their

@@ -54,11 +54,13 @@ type Error struct {
 	Label string // what runs there, such as "tool github/get_issue" or "command jq"
 	Field string // the member of the stage's JSON that is wrong, such as "args.url" or "concurrency", if one is
 
-	Item  int // the failed item of a for_each, counted from 1; 0 where there is none
-	Items int // how many items there were, when the input had ended
-	Done  int // how many items had succeeded before
+	Item    int // the failed item of a for_each, counted from 1; 0 where there is none
+	Items   int // how many items there were, when the input had ended
+	Started int // how many items had been started when everything stopped, the failed one included
+	Done    int // how many items had succeeded when everything stopped
 
-	Sample []byte // the beginning of what the failed stage was given, if known
+	Sample []byte // what the failed stage was given, if known, or the beginning of it
+	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping
 }
 

@@ -25,3 +25,12 @@ func Values(data []byte) []string {
 	}
 	return list
 }
+
+// Members returns the keys and values of an object, and whether data is one.
+func Members(data []byte) (keys, values []string, ok bool) {
+	members, err := parseObject(data)
+	for _, m := range members {
+		keys, values = append(keys, m.key), append(values, string(m.value))
+	}
+	return keys, values, err == nil
+}

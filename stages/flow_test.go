@@ -403,3 +403,41 @@ func TestReport(t *testing.T) {
 		t.Errorf("for_each: %+v", got)
 	}
 }
+
+// TestErrorsAreNotShared: an error that a tool hands out again and again is placed anew each time.
+func TestErrorsAreNotShared(t *testing.T) {
+	w := newWorld()
+	shared := stages.Errorf(stages.ServerUnavailable, "", "down")
+	w.add("down", reads, "i", func(context.Context, map[string]any) (string, error) { return "", shared })
+	for i, pipeline := range []string{
+		`[{"type":"tool","server":"demo","name":"down","for_each":true}]`,
+		`[{"type":"command","command":"cat"},{"type":"tool","server":"demo","name":"down","for_each":true}]`,
+	} {
+		_, _, err := w.run(t, pipeline, lines(100))
+		var e *stages.Error
+		if !errors.As(err, &e) || string(e.Place) != strconv.Itoa(i+1) {
+			t.Errorf("got place %q in %v, want %d", e.Place, err, i+1)
+		}
+	}
+	if shared.Place != "" {
+		t.Errorf("the tool's own error was changed: %+v", shared)
+	}
+}
+
+// TestManyFields: an object with very many fields costs time in proportion, and the report names some of them.
+func TestManyFields(t *testing.T) {
+	w := newWorld()
+	var b strings.Builder
+	b.WriteString(`{"id":1`)
+	for i := range 500_000 {
+		fmt.Fprintf(&b, `,"k%d":1`, i)
+	}
+	b.WriteString("}")
+	_, report, err := w.run(t, `[{"type":"tool","server":"demo","name":"get"}]`, b.String())
+	if err != nil || len(report.Stages[0].LeftOut) != 50 {
+		t.Errorf("got %d fields, %v", len(report.Stages[0].LeftOut), err)
+	}
+	if _, _, err := w.run(t, `[{"type":"tool","server":"demo","name":"echo","args":{"value":0}}]`, b.String()); err != nil {
+		t.Error(err)
+	}
+}

@@ -135,6 +135,28 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
+// FuzzMembers: an object is taken apart as encoding/json does it, and nothing else is one.
+func FuzzMembers(f *testing.F) {
+	for _, s := range []string{`{}`, ` { "a" : 1 , "b":[{"}":"\\""}] } `, `{"\u0061":"\\","a":{}}`, `[]`, `{"a":1}{}`, `{"a"}`, "", "{"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		keys, values, ok := stages.Members(in)
+		var want map[string]json.RawMessage
+		isObject := json.Unmarshal(in, &want) == nil && want != nil
+		if ok != isObject {
+			t.Fatalf("%q: object %v, want %v", in, ok, isObject)
+		}
+		got := map[string]json.RawMessage{}
+		for i := range keys {
+			got[keys[i]] = json.RawMessage(values[i])
+		}
+		if diff := cmp.Diff(want, got); isObject && diff != "" {
+			t.Fatalf("%q: (-want +got)\n%s", in, diff)
+		}
+	})
+}
+
 // FuzzCompile: no pipeline makes the compiler panic or hang, and every mistake has a code and a message.
 func FuzzCompile(f *testing.F) {
 	for _, k := range stages.Kinds() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// SampleSize is how many bytes of the input of a stage are remembered for its errors.
-const SampleSize = 32 << 10
+// sampleSize is how many bytes of the input of a stage are remembered for its errors.
+const sampleSize = 32 << 10
 
 // Meter counts what one stage did in one run, over all of its calls. Its methods may be called concurrently.
 type Meter struct {
@@ -28,12 +28,15 @@ type Meter struct {
 
 func newMeter(step *Step) *Meter { return &Meter{step: step} }
 
+// maxLeftOut bounds how many left-out fields a report names: data can have any number.
+const maxLeftOut = 50
+
 // leave notes fields that were left out of a tool's arguments, once each.
 func (m *Meter) leave(fields []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range fields {
-		if !slices.Contains(m.leftOut, f) {
+		if len(m.leftOut) < maxLeftOut && !slices.Contains(m.leftOut, f) {
 			m.leftOut = append(m.leftOut, f)
 		}
 	}
@@ -86,16 +89,16 @@ func (r *meteredReader) CloseWithError(error) error {
 func (m *Meter) remember(p []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	room := SampleSize - len(m.sample)
+	room := sampleSize - len(m.sample)
 	m.sample = append(m.sample, p[:min(room, len(p))]...)
 	return len(p) < room
 }
 
-// head returns the beginning of the stage's input.
-func (m *Meter) head() []byte {
+// head returns the beginning of the stage's input, and whether that is not all of it.
+func (m *Meter) head() (sample []byte, cut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.sample
+	return m.sample, m.bytesIn.Load() > int64(len(m.sample))
 }
 
 type meteredWriter struct {

@@ -1,10 +1,8 @@
 package stages
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 )
 
 // member is one key of a JSON object with its value as it was written: numbers keep every digit.
@@ -17,41 +15,52 @@ var errNotObject = errors.New("not one JSON object")
 
 // parseObject returns the members of data, which must be exactly one JSON object, in their order.
 func parseObject(data []byte) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	if rest := trimBlank(data); len(rest) == 0 || rest[0] != '{' || !json.Valid(data) {
 		return nil, errNotObject
 	}
 	members := []member{}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, errNotObject
+	// What is valid JSON is taken apart by its brackets and quotes alone.
+	for rest := trimBlank(trimBlank(data)[1:]); rest[0] != '}'; {
+		if rest[0] == ',' {
+			rest = trimBlank(rest[1:])
 		}
-		key, _ := t.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, errNotObject
+		var key, value []byte
+		key, rest = nextValue(rest)
+		value, rest = nextValue(trimBlank(trimBlank(rest)[1:])) // behind the colon
+		rest = trimBlank(rest)
+		var m member
+		if err := json.Unmarshal(key, &m.key); err != nil {
+			return nil, err
 		}
-		members = append(members, member{key, value})
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, errNotObject
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errNotObject
+		m.value = value
+		members = append(members, m)
 	}
 	return members, nil
 }
 
-// set replaces the value of key, or appends it.
-func set(members []member, key string, value json.RawMessage) []member {
-	for i := range members {
-		if members[i].key == key {
-			members[i].value = value
-			return members
-		}
+// nextValue splits valid JSON behind the value that it begins with.
+func nextValue(data []byte) (value, rest []byte) {
+	var scan valueScanner
+	n, _ := scan.scan(data)
+	return data[:n:n], data[n:]
+}
+
+// object is a JSON object that is put together: a later value of a key replaces the earlier one, in its place.
+type object struct {
+	members []member
+	at      map[string]int // index in members
+}
+
+func (o *object) set(key string, value json.RawMessage) {
+	if i, ok := o.at[key]; ok {
+		o.members[i].value = value
+		return
 	}
-	return append(members, member{key, value})
+	if o.at == nil {
+		o.at = map[string]int{}
+	}
+	o.at[key] = len(o.members)
+	o.members = append(o.members, member{key, value})
 }
 
 // encodeObject writes members as a JSON object, values as they are.

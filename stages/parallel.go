@@ -3,7 +3,6 @@ package stages
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 )
@@ -15,7 +14,7 @@ type ParallelStage struct {
 
 // Compile compiles the stages of every branch.
 func (p *ParallelStage) Compile(ctx context.Context, s Scope) (*Step, error) {
-	step := &Step{Label: "parallel", Does: fmt.Sprintf("runs %d branches at the same time on the same input", len(p.Branches)), Expects: "whatever the branches expect"}
+	step := &Step{Label: "parallel", Does: "runs its branches at the same time on the same input", Expects: "whatever the branches expect"}
 	var errs []error
 	for _, b := range p.Branches {
 		if b.Name == "" {

@@ -156,12 +156,15 @@ func unlessImplied(shape, err error, raw json.RawMessage) error {
 
 // hinted gives every mistake that has no hint of its own an example of the stage.
 func hinted(err error, kind *Kind) error {
+	var out []error
 	for _, e := range flatten(err) {
-		if e.Hint == "" {
-			e.Hint = "a " + kind.Name + " stage looks like " + kind.Example
+		c := *e
+		if c.Hint == "" {
+			c.Hint = "a " + kind.Name + " stage looks like " + kind.Example
 		}
+		out = append(out, &c)
 	}
-	return err
+	return errors.Join(out...)
 }
 
 // labelOf names a stage in messages, as far as it could be decoded.

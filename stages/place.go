@@ -3,17 +3,20 @@ package stages
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"unicode/utf8"
 )
 
-// located sets place and label on every Error in err that has none yet; other errors become INTERNAL.
+// located sets place and label on every Error in err that has none yet; other errors become INTERNAL. The Errors are
+// copies: whoever made them may keep them and give them to others.
 func located(err error, place Place, label string) error {
 	var out []error
 	for _, e := range flatten(err) {
-		if e.Place == "" {
-			e.Place, e.Label = place, label
+		c := *e
+		if c.Place == "" {
+			c.Place, c.Label = place, label
 		}
-		out = append(out, e)
+		out = append(out, &c)
 	}
 	return errors.Join(out...)
 }
@@ -48,7 +51,9 @@ func fielded(field string, e *Error) *Error {
 // recovered turns a panic into an error, so that one run cannot take the process down.
 func recovered(err *error) {
 	if p := recover(); p != nil {
-		*err = Errorf(Internal, "this is a bug in the gateway; please report it", "internal error: %v", p)
+		e := Errorf(Internal, "this is a bug in the gateway; please report it", "internal error: %v", p)
+		e.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		*err = e
 	}
 }
 

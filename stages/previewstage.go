@@ -14,14 +14,15 @@ type PreviewStage struct {
 	Chars int `json:"chars,omitempty" jsonschema:"minimum=1,maximum=100000" jsonschema_description:"Budget in characters: 3000, or 1200 where data passes on."`
 }
 
-// Compile refuses a preview within a for_each that is not last: it would have a window for every item.
+// Compile refuses a window within a for_each: there would be one for every item.
 func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
-	if s.Site == InEach && !s.Last {
+	window := !s.Last || s.Site == InBranch
+	if window && s.Each {
 		return nil, Errorf(InvalidPipeline, "move the preview to the end of the for_each stages, or behind the for_each",
-			"a preview inside of for_each may only be last")
+			"a preview inside of for_each may only be the last of its stages")
 	}
 	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged"}
-	if s.Last && s.Site != InBranch {
+	if !window {
 		step.Does = "turns the data into a text that shows its shape"
 		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) { return p.output, nil }
 		return step, nil

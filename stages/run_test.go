@@ -2,6 +2,7 @@ package stages_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,13 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 	w := newWorld()
 	pipeline, _ := part(archive, "pipeline")
 	input, _ := part(archive, "input")
+	if _, errs := stages.CompileFed(t.Context(), []byte(pipeline), w.deps()); errs != nil {
+		var plan strings.Builder
+		for _, e := range errs {
+			fmt.Fprintf(&plan, "%s %s %s\n", e.Place, e.Code, e.Msg)
+		}
+		return []txtar.File{{Name: "plan", Data: []byte(plan.String())}}
+	}
 	out, report, err := w.run(t, pipeline, input)
 	var files []txtar.File
 	if err == nil {
@@ -106,12 +114,12 @@ func describe(t *testing.T, err error) string {
 		t.Fatalf("error is a %T, want *stages.Error: %v", err, err)
 	}
 	b, _ := json.MarshalIndent(struct {
-		Code              stages.Code
-		Place             stages.Place
-		Label, Msg        string
-		Hint              string `json:",omitempty"`
-		Item, Items, Done int    `json:",omitempty"`
-		Sample            string `json:",omitempty"`
-	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Done, string(e.Sample)}, "", " ")
+		Code                       stages.Code
+		Place                      stages.Place
+		Label, Msg                 string
+		Hint                       string `json:",omitempty"`
+		Item, Items, Started, Done int    `json:",omitempty"`
+		Sample                     string `json:",omitempty"`
+	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Started, e.Done, string(e.Sample)}, "", " ")
 	return string(b)
 }

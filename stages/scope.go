@@ -16,6 +16,7 @@ const (
 type Scope struct {
 	Deps
 	Site Site
+	Each bool // whether the stage runs once per item, of a for_each at any depth
 	Fed  bool // whether anything flows into the stage; if not, its input is empty
 	Last bool // whether its output is the output of its list
 
@@ -29,6 +30,7 @@ type Scope struct {
 func (s Scope) List(ctx context.Context, list List, site Site, branch string, fed bool) ([]*Step, error) {
 	inner := s
 	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
+	inner.Each = s.Each || site == InEach
 	if branch != "" {
 		inner.place = Place(branch).In(s.place)
 	}

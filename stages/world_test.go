@@ -137,6 +137,10 @@ func (w *world) CallTool(ctx context.Context, _, name string, args json.RawMessa
 		if ctx.Err() != nil {
 			return stages.Result{}, err
 		}
+		var e *stages.Error
+		if errors.As(err, &e) {
+			return stages.Result{}, e
+		}
 		return stages.Result{}, stages.Errorf(stages.ToolError, "", "%w", err)
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {

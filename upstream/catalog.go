@@ -106,6 +106,8 @@ func (c *catalog) begin() *fetch {
 		c.fetch = nil
 		if f.err == nil {
 			c.list = f.list
+		} else {
+			c.stale = true
 		}
 		close(f.done)
 	})

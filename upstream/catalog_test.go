@@ -299,13 +299,13 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestEverything runs the npm package @modelcontextprotocol/server-everything, found under the directory that the
-// variable MCSH_TEST_NODE_MODULES names.
+// TestEverything runs the npm package @modelcontextprotocol/server-everything, found in the node_modules of the
+// directory that the variable MCSH_TEST_NODE names.
 func TestEverything(t *testing.T) {
-	dir := os.Getenv("MCSH_TEST_NODE_MODULES")
-	script := dir + "/@modelcontextprotocol/server-everything/dist/index.js"
+	dir := os.Getenv("MCSH_TEST_NODE")
+	script := dir + "/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 	if _, err := os.Stat(script); dir == "" || err != nil {
-		t.Skip("MCSH_TEST_NODE_MODULES names no directory with @modelcontextprotocol/server-everything")
+		t.Skip("MCSH_TEST_NODE names no directory with the npm package @modelcontextprotocol/server-everything")
 	}
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "e", Dial: upstream.Stdio(upstream.Command{
 		Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv,

@@ -3,6 +3,8 @@ package upstream_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"testing"
 
@@ -103,5 +105,17 @@ func TestStreamableOfTheSDK(t *testing.T) {
 		return upstreamtest.Subject{Small: true, Server: upstream.Server{Dial: func(context.Context) (mcp.Transport, error) {
 			return &mcp.StreamableClientTransport{Endpoint: web.URL, DisableStandaloneSSE: true}, nil
 		}}}
+	})
+}
+
+func TestLegacySSE(t *testing.T) {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
+		s := upstreamtest.NewServer()
+		web := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s.MCP() }, nil))
+		t.Cleanup(func() {
+			web.CloseClientConnections()
+			web.Close()
+		})
+		return upstreamtest.Subject{Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL, LegacySSE: true})}}
 	})
 }

@@ -19,6 +19,17 @@ type dialError struct {
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
+// Unsent is the cause of an error of a call that the tool has certainly not seen, so that it may be made again.
+type Unsent struct{ Err error }
+
+func (u Unsent) Error() string { return u.Err.Error() }
+
+// Unwrap returns the cause.
+func (u Unsent) Unwrap() error { return u.Err }
+
+// Unsent is true. Packages that must not know this one ask for an error with this method.
+func (u Unsent) Unsent() bool { return true }
+
 // explainer is implemented by transports that know more of a failure than the error says. Both texts may be empty.
 type explainer interface {
 	explain(err error) (msg, hint string)
@@ -43,7 +54,7 @@ func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 		msg = plainCause(err)
 	}
 	e := stages.Errorf(stages.ServerUnavailable, hint, "server %q: %s", server, msg)
-	e.Err = err
+	e.Err = Unsent{err}
 	return e
 }
 

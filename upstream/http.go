@@ -23,7 +23,6 @@ const (
 	maxRPCError  = 64 << 10 // of an error's body that may be a JSON-RPC message
 	idlePerHost  = 64       // connections kept; with the default of 2, calls at the same time cost a third more
 	deleteWait   = 2 * time.Second
-	noLimit      = 1 << 62 // the caller's context is the limit
 	drainWait    = 250 * time.Millisecond
 )
 
@@ -66,7 +65,7 @@ func HTTP(e Endpoint) func(context.Context) (mcp.Transport, error) {
 		client := &http.Client{Transport: trip}
 		if e.LegacySSE {
 			t := &mcp.SSEClientTransport{Endpoint: e.URL, HTTPClient: client, MaxEventSize: int(limit)}
-			return &httpTransport{Transport: &tapTransport{Transport: t}, trip: trip, where: e.Where}, nil
+			return &httpTransport{Transport: &tapTransport{Transport: &sseTransport{t}}, trip: trip, where: e.Where}, nil
 		}
 		t := &mcp.StreamableClientTransport{
 			Endpoint: e.URL, HTTPClient: client, DisableStandaloneSSE: true, MaxEventSize: -1,
@@ -207,11 +206,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 // detach gives a request a context that ends with its caller's until release is called; release(d) ends it after d.
 // So a stream whose answer has been read gets a moment to end by itself, and its connection can be used again.
 func detach(ctx context.Context, method string) (context.Context, func(time.Duration)) {
-	limit := time.Duration(noLimit)
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if method == http.MethodDelete { // a server may hold the answer back until its tools are done
-		limit = deleteWait
+		time.AfterFunc(deleteWait, cancel)
 	}
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	stop := context.AfterFunc(ctx, cancel)
 	return own, func(d time.Duration) {
 		stop()

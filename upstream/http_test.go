@@ -153,6 +153,9 @@ func TestRetryOnce(t *testing.T) {
 			res, err := p.CallTool(t.Context(), "s", "one", nil)
 			if c.want != "" {
 				wantError(t, err, stages.ServerUnavailable, c.want, "")
+				if u, ok := errors.AsType[upstream.Unsent](err); ok != (c.name == "503") {
+					t.Errorf("unsent: %v", u)
+				}
 			} else if err != nil || string(res.Data) != "hand made\n" {
 				t.Errorf("got %q, %v", res.Data, err)
 			}

@@ -129,7 +129,11 @@ func (d *dialer) open(ctx context.Context) (mcp.Transport, error) {
 	return &tapTransport{Transport: t}, err
 }
 
+// inner is what is behind the tap.
 func inner(t mcp.Transport) mcp.Transport {
+	if h, ok := t.(*httpTransport); ok {
+		t = h.Transport
+	}
 	if tap, ok := t.(*tapTransport); ok {
 		return tap.Transport
 	}

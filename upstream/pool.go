@@ -207,13 +207,15 @@ func (p *Pool) find(ctx context.Context, server, name string) (*unit, *tool, err
 	return u, t, nil
 }
 
-// asError makes sure that an error has a code.
+// asError gives a caller an error of its own, with a code: one start or one list may fail many callers, and each adds
+// to its error where it happened.
 func asError(err error) error {
 	var e *stages.Error
-	if errors.As(err, &e) {
-		return err
+	if !errors.As(err, &e) {
+		return stages.Errorf(stages.ServerUnavailable, "try again", "%w", err)
 	}
-	return stages.Errorf(stages.ServerUnavailable, "try again", "%w", err)
+	own := *e
+	return &own
 }
 
 // unknownTool names the tools that may be meant, here and, if none is close, on other servers that are known already.

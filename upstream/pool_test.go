@@ -14,8 +14,10 @@ import (
 
 func echoServer() *mcptest.Upstream {
 	return mcptest.New(
-		mcptest.Tool{Name: "echo", ReadOnly: true, Schema: `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`,
-			Do: func(args map[string]any) (string, error) { return fmt.Sprint(args["n"]), nil }},
+		mcptest.Tool{
+			Name: "echo", ReadOnly: true, Schema: `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`,
+			Do: func(args map[string]any) (string, error) { return fmt.Sprint(args["n"]), nil },
+		},
 		mcptest.Tool{Name: "fail", Do: func(map[string]any) (string, error) { return "", errors.New("no such thing") }},
 		mcptest.Tool{Name: "structured", Raw: func(context.Context, json.RawMessage) (string, error) {
 			return `{"content":[{"type":"text","text":"x"}],"structuredContent":{"z":1234567890123456789,"a":1.10}}`, nil

@@ -109,8 +109,10 @@ func (c *Command) find() (string, error) {
 			err = executable(path)
 		}
 		if err != nil {
-			return "", &dialError{"give the path of a program that exists and may be run" + c.at(),
-				fmt.Errorf("command %q: %w", c.Name, bare(err))}
+			return "", &dialError{
+				"give the path of a program that exists and may be run" + c.at(),
+				fmt.Errorf("command %q: %w", c.Name, bare(err)),
+			}
 		}
 		return path, nil
 	}

@@ -96,10 +96,7 @@ func (u *unit) joinStart() (*start, *link, error) {
 	case time.Until(u.retryAt) > 0 && u.failure != nil:
 		return nil, nil, u.failure
 	}
-	if wait := time.Until(u.retryAt); wait > 0 {
-		return u.begin(wait), nil, nil
-	}
-	return u.begin(0), nil, nil
+	return u.begin(max(0, time.Until(u.retryAt))), nil, nil
 }
 
 // closing is the error of everything that comes too late.
@@ -202,7 +199,7 @@ func (u *unit) call(ctx context.Context, name string, args json.RawMessage) (jso
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("calling %s: %w", describe(u.server.Name, name), ctx.Err())
 			}
-			return nil, err
+			return nil, asError(err)
 		}
 		raw, failure := u.callOnce(ctx, l, name, args)
 		if failure == nil {
@@ -254,6 +251,7 @@ func (u *unit) callFailure(ctx context.Context, l *link, name string, failure *c
 	}
 	e := unavailable(u.server.Name, l.transport, failure.err)
 	if failure.sent {
+		e.Err = failure.err
 		e.Msg = fmt.Sprintf("calling %s, which may have taken effect: %s", what, e.Msg)
 	}
 	return e

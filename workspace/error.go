@@ -64,15 +64,19 @@ func classify(rel string, err error) error {
 	}
 	switch {
 	case cause.Error() == escapes:
-		return &Error{PathEscape, fmt.Sprintf("%s leads out of the root through a symbolic link", quote(rel)),
-			"only links that are relative and stay inside the root are followed", cause}
+		return &Error{
+			PathEscape, fmt.Sprintf("%s leads out of the root through a symbolic link", quote(rel)),
+			"only links that are relative and stay inside the root are followed", cause,
+		}
 	case errors.Is(cause, fs.ErrNotExist):
 		return &Error{NotFound, fmt.Sprintf("%s does not exist", quote(rel)), "list its directory to see what does", cause}
 	case errors.Is(cause, fs.ErrExist):
 		return &Error{AlreadyExists, fmt.Sprintf("%s exists", quote(rel)), "", cause}
 	case errors.Is(cause, syscall.ENOTDIR):
-		return &Error{NotFound, fmt.Sprintf("a part of %s is not a directory", quote(rel)),
-			"list its directory to see what is there", cause}
+		return &Error{
+			NotFound, fmt.Sprintf("a part of %s is not a directory", quote(rel)),
+			"list its directory to see what is there", cause,
+		}
 	case errors.Is(cause, syscall.ELOOP):
 		return &Error{InvalidArgument, fmt.Sprintf("%s goes through too many symbolic links", quote(rel)), "", cause}
 	case errors.Is(cause, syscall.ENAMETOOLONG):

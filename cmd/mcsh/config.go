@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -28,6 +29,8 @@ type settings struct {
 	root      string
 	readOnly  bool
 	backend   string
+
+	limits stages.Limits // whoever types the command line is the operator
 }
 
 // A source is one row of the table of where servers come from.

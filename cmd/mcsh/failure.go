@@ -113,6 +113,9 @@ func explain(err error) (told, int) {
 	case errors.As(err, &ran):
 		t, status := explain(ran.err)
 		t.Report = &ran.report
+		if errors.As(ran.err, &stage) {
+			t.text = gateway.ErrorText(stage) // also where no single stage failed: agents see it in this form
+		}
 		return t, status
 	case errors.As(err, &plan):
 		t := told{text: plan.Error() + "\n"}

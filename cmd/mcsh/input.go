@@ -67,6 +67,8 @@ func (p *program) openInput(name string) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there is no file %s", name)
+	} else if info, serr := os.Stat(name); err == nil && serr == nil && info.IsDir() {
+		err = errors.Join(fmt.Errorf("%s is a directory", name), f.Close())
 	}
 	if err != nil {
 		return nil, usageError(`give the path of a file, or "-" for standard input`, "%w", err)

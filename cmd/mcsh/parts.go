@@ -19,6 +19,7 @@ const startWait = 30 * time.Second
 type parts struct {
 	upstream *upstream.Pool
 	sandbox  *lazySandbox
+	limits   stages.Limits
 }
 
 // open puts the parts together. A mistake in the configuration is an error.
@@ -33,13 +34,14 @@ func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error
 	}
 	return &parts{
 		upstream: tools,
+		limits:   s.limits,
 		sandbox:  &lazySandbox{start: func() (*sandbox.Pool, error) { return b.open(ctx, p, warm) }},
 	}, nil
 }
 
 // openUpstream reads the sources and makes the pool of their servers.
 func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool, error) {
-	o := upstream.Options{ClientVersion: version(), ReadOnly: s.readOnly}
+	o := upstream.Options{ClientVersion: version(), ReadOnly: s.readOnly, CallTimeout: s.limits.Call}
 	for _, row := range sources {
 		list, err := row.open(p, s)
 		if err != nil {
@@ -56,7 +58,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 
 // deps is what the engine may call.
 func (x *parts) deps() stages.Deps {
-	return stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds())}
+	return stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits}
 }
 
 // Close ends all servers and workers. It returns when their processes are gone.

@@ -77,6 +77,7 @@ func TestProcess(t *testing.T) {
 	binary := oneBinary(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"run": testRun, "interrupt": testInterrupt, "closed pipe": testClosedPipe, "HTTP": testServeHTTP,
+		"interrupt of a call": testInterruptCall,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, binary) })
 	}
@@ -128,6 +129,53 @@ func testInterrupt(t *testing.T, binary string) {
 			t.Errorf("%v: exit status %d, want %d: %s", sig, got, exitInterrupted, &s.stderr)
 		}
 		s.leftNothing(t, tmp)
+	}
+}
+
+// A signal ends a server on standard input and output whose call would take long, and whose input stays open.
+func testInterruptCall(t *testing.T, binary string) {
+	const slow = `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": %q, "arguments": %s}}`
+	for _, c := range []struct {
+		args []string
+		call string
+	}{
+		{[]string{"server", "demo"}, fmt.Sprintf(slow, "slow", `{"ms": 60000}`)},
+		{[]string{"serve"}, fmt.Sprintf(slow, "execute_pipeline", `{"pipeline": [{"type": "tool", "server": "demo", "name": "slow", "args": {"ms": 60000}}]}`)},
+	} {
+		t.Run(c.args[0], func(t *testing.T) {
+			t.Parallel()
+			s := prepare(t, binary, c.args...)
+			s.Stdout = nil
+			out, err := s.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := s.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// Requests begin in their order: when this one is answered, the call is under way.
+			if _, err := fmt.Fprintf(in, "%s\n%s\n", c.call, `{"jsonrpc": "2.0", "id": 2, "method": "ping"}`); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(out).ReadString('\n'); !strings.Contains(line, `"id":2`) {
+				t.Fatalf("got %q, %v", line, err)
+			}
+			if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			if err := s.Wait(); err != nil {
+				t.Errorf("it ended with %v: %s", err, &s.stderr)
+			}
+			if d := time.Since(begun); d > patience {
+				t.Errorf("it took %v to end", d)
+			}
+			s.leftNothing(t)
+		})
 	}
 }
 

@@ -46,6 +46,7 @@ func raise(v *atomic.Int64, to int64) {
 
 func (g *progress) show(w io.Writer) {
 	const clearLine = "\r\033[K"
+	start := time.Now()
 	select {
 	case <-g.quit:
 		return
@@ -55,8 +56,11 @@ func (g *progress) show(w io.Writer) {
 	defer ticker.Stop()
 	defer io.WriteString(w, clearLine)
 	for {
-		items, calls := int(g.items.Load()), int(g.calls.Load())
-		fmt.Fprintf(w, "%s%d %s finished, %d %s", clearLine, items, plural(items, "item"), calls, plural(calls, "call"))
+		text := fmt.Sprintf("running for %d s", int(time.Since(start).Seconds()))
+		if items, calls := int(g.items.Load()), int(g.calls.Load()); items > 0 {
+			text += fmt.Sprintf(": %d %s finished, %d tool %s", items, plural(items, "item"), calls, plural(calls, "call"))
+		}
+		io.WriteString(w, clearLine+text)
 		select {
 		case <-g.quit:
 			return

@@ -39,30 +39,36 @@ func writeWindows(w io.Writer, windows []stages.Window) {
 // labelWidth is how much of a stage's label a line shows.
 const labelWidth = 44
 
-// table writes a report as aligned columns and a last line that sums it up.
+// table writes a report as columns, words to the left and numbers to the right, and a last line that sums it up.
 func table(r stages.Report) string {
-	var b strings.Builder
-	// The label is padded here: tabwriter aligns all columns to the same side.
-	width := len("stage")
-	rows := rowsOf(r.Stages, 0)
+	rows := append([]row{{place: "#", label: "stage"}}, rowsOf(r.Stages, 0)...)
+	var places, labels int
 	for _, row := range rows {
-		width = max(width, utf8.RuneCountInString(row.label))
+		places, labels = max(places, utf8.RuneCountInString(row.place)), max(labels, utf8.RuneCountInString(row.label))
 	}
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "#\t  %-*s\titems\tcalls\tin\tout\tms\t\n", width, "stage")
-	for _, row := range rows {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, len(gap), ' ', tabwriter.AlignRight)
+	for i, row := range rows {
+		// The words are one cell, padded here: tabwriter aligns all cells to the same side.
+		fmt.Fprintf(t, "%-*s%s%-*s\t", places, row.place, gap, labels, row.label)
+		if i == 0 {
+			fmt.Fprint(t, "items\tcalls\tin\tout\tms\t\n")
+			continue
+		}
 		s := row.stage
-		fmt.Fprintf(t, "%s\t  %-*s\t%s\t%s\t%s\t%s\t%.1f\t\n", s.Place, width, row.label,
-			count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), s.Millis)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.1f\t\n", count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), s.Millis)
 	}
 	t.Flush()
-	b.WriteString(summary(r))
-	return b.String()
+	text := strings.ReplaceAll("\n"+b.String(), "\n"+gap, "\n") // the first cells are equally wide: only their gap is left
+	return text[1:] + summary(r)
 }
 
+// gap stands between columns.
+const gap = "  "
+
 type row struct {
-	label string
-	stage stages.StageReport
+	place, label string
+	stage        stages.StageReport
 }
 
 // rowsOf flattens nested stages, indented.
@@ -74,7 +80,7 @@ func rowsOf(list []stages.StageReport, depth int) []row {
 			label = s.Branch + ": " + label
 		}
 		label = strings.Repeat("  ", depth) + cut(label, labelWidth)
-		rows = append(rows, row{label, s})
+		rows = append(rows, row{string(s.Place), label, s})
 		rows = append(rows, rowsOf(s.Stages, depth+1)...)
 	}
 	return rows

@@ -68,6 +68,8 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	if o.timeout < 0 {
 		return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
 	}
+	o.limits.Run = max(o.timeout, defaultRun)
+	o.limits.Command = max(o.timeout, defaultCommand)
 	text, err := p.pipelineText(args, o.file, o.input)
 	if err != nil {
 		return err
@@ -84,9 +86,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	deps := parts.deps()
-	deps.Limits = o.limits()
-	pipeline, err := compile(ctx, text, deps, in != nil)
+	pipeline, err := compile(ctx, text, parts.deps(), in != nil)
 	if err != nil {
 		return err
 	}
@@ -96,19 +96,11 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	return p.runToStdout(ctx, pipeline, in, o)
 }
 
-// limits are those of a gateway, except for the time: whoever runs a pipeline here is the operator, and a long stream
-// keeps one command busy for as long as the run takes.
-func (o runOptions) limits() stages.Limits {
-	if o.timeout <= commandTime {
-		return stages.Limits{}
-	}
-	return stages.Limits{Run: max(o.timeout, runTime), Command: o.timeout}
-}
-
-// runTime and commandTime are what a run and a command may take where --timeout does not ask for more.
+// The times of a run and of a command in it without --timeout. A shorter --timeout leaves them as the limits of stages;
+// a longer one is for both, because a long stream keeps one command busy for as long as the run takes.
 const (
-	runTime     = 5 * time.Minute
-	commandTime = 30 * time.Second
+	defaultRun     = 5 * time.Minute
+	defaultCommand = 30 * time.Second
 )
 
 // oneRun is how many sandbox workers wait where there is one run: none.
@@ -157,7 +149,10 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	} else {
 		writeWindows(p.stderr, report.Windows)
 	}
-	return err
+	if err != nil {
+		return &runError{err, jsonOf(report)}
+	}
+	return nil
 }
 
 // stdout remembers how writing ended: the engine only sees that nobody reads on.

@@ -66,12 +66,16 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 	if err != nil {
 		return err
 	}
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server.AddReceivingMiddleware(endingWith(calls))
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout})
+		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxLine})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler))
 	p.greet("mcsh server "+name, endpointOf(listener.Addr()))
-	return serveHTTP(ctx, listener, mux, func(context.Context) error {
+	return serveHTTP(ctx, listener, mux, func(ending context.Context) error {
+		defer context.AfterFunc(ending, cancel)() // a session is not closed before its calls have ended
 		for session := range server.Sessions() {
 			session.Close()
 		}

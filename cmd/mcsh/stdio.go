@@ -22,8 +22,9 @@ const (
 )
 
 // serveStdio serves on standard input and output until the input has ended and what it asked for is answered, or ctx
-// is done.
+// is done, which cancels the calls: the session could not be closed before they end, and who ends us may not wait.
 func (p *program) serveStdio(ctx context.Context, server *mcp.Server) error {
+	server.AddReceivingMiddleware(endingWith(ctx))
 	err := server.Run(ctx, &stdioTransport{&mcp.IOTransport{
 		Reader: io.NopCloser(p.stdin), Writer: keepOpen{p.stdout}, MaxLineLength: maxLine,
 	}})
@@ -31,6 +32,18 @@ func (p *program) serveStdio(ctx context.Context, server *mcp.Server) error {
 		return nil
 	}
 	return err
+}
+
+// endingWith makes requests end with life.
+func endingWith(life context.Context) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(life, cancel)()
+			return next(ctx, method, req)
+		}
+	}
 }
 
 // keepOpen is a stream that stays open: the process has it, not the session.

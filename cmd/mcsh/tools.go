@@ -271,6 +271,7 @@ func (p *program) callTool(ctx context.Context, args []string, o runOptions) err
 		}
 		stage.Args = text
 	}
+	o.limits.Call = max(o.timeout, time.Minute)
 	pipeline, err := json.Marshal([]stageJSON{stage})
 	if err != nil {
 		return fmt.Errorf("encoding the stage: %w", err)

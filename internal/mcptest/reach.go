@@ -67,15 +67,23 @@ const childVariable = "MCPTEST_CHILD"
 // Main is the TestMain of a package whose tests start the test binary itself as a server. A process started by
 // [Child] runs its function of children and exits; any other runs the tests.
 func Main(m *testing.M, children map[string]func()) {
-	if name := os.Getenv(childVariable); name != "" {
-		run := children[name]
-		if run == nil {
-			panic("mcptest: there is no child " + name)
-		}
-		run()
-		os.Exit(0)
-	}
+	RunChild(children)
 	os.Exit(m.Run())
+}
+
+// RunChild is the part of [Main] that does not return in a process started by [Child], for packages whose TestMain has
+// more to do.
+func RunChild(children map[string]func()) {
+	name := os.Getenv(childVariable)
+	if name == "" {
+		return
+	}
+	run := children[name]
+	if run == nil {
+		panic("mcptest: there is no child " + name)
+	}
+	run()
+	os.Exit(0)
 }
 
 // Child is the command that runs a child of [Main].

@@ -271,6 +271,34 @@ func TestNobody(t *testing.T) {
 	}
 }
 
+// TestWithoutLandlock has a kernel that lacks it: jq is served, and nothing that opens files.
+func TestWithoutLandlock(t *testing.T) {
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{probeFile, "without-landlock"}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if r := p.Report(); r.Profile != "pure" || r.Landlock != 0 {
+		t.Errorf("got profile %q, Landlock %d, want pure and 0", r.Profile, r.Landlock)
+	}
+	err = p.CheckCommand(stages.Command{Name: "grep", Args: []string{"x"}})
+	if err == nil || !strings.Contains(err.Error(), "Landlock") {
+		t.Errorf("grep: got %v, want a refusal that names Landlock", err)
+	}
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Prepare([]stages.Command{{Name: "jq", Args: []string{"-c", "."}}, {Name: "jq", Args: []string{"-c", ".a"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := f(t.Context(), strings.NewReader(`{"a":[1]}`), &out); err != nil || out.String() != "[1]\n" {
+		t.Errorf("jq: got %q, %v", out.String(), err)
+	}
+}
+
 // TestManyRuns gives one worker many chains, as for_each does: nothing may add up in it.
 func TestManyRuns(t *testing.T) {
 	s, err := newPool(t, "").Open(t.Context())

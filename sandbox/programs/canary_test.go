@@ -61,8 +61,10 @@ func (tr trap) bait() []string {
 		`BEGIN{f="system";@f("` + tr.program + `")}`, "@include \"" + tr.secret + "\"\n1", "@load\"filefuncs\"", "@ include \"secret\"",
 		"TZ=\"" + tr.secret + "\" now", "f" + tr.secret, "pretty-print=" + out,
 	}
-	for _, o := range []string{"-o", "-f", "-T", "-O", "-d", "-p", "-l", "-r", "-s", "--output=", "--file=", "--files0-from=", "--compress-program=", "--pre=",
-		"--reference=", "--random-source=", "--in-place=", "--profile=", "--dump-variables=", "--include=", "--exec=", "--load=", "--hostname-bin="} {
+	for _, o := range []string{
+		"-o", "-f", "-T", "-O", "-d", "-p", "-l", "-r", "-s", "--output=", "--file=", "--files0-from=", "--compress-program=", "--pre=",
+		"--reference=", "--random-source=", "--in-place=", "--profile=", "--dump-variables=", "--include=", "--exec=", "--load=", "--hostname-bin=",
+	} {
 		words = append(words, o+tr.secret, o+out, o+tr.program)
 	}
 	return words

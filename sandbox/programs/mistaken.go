@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -124,7 +125,7 @@ func unknownCommand(name string, args []string) *stages.Error {
 	if use, ok := habits[plain]; ok {
 		return disallowed(use, "command %s is not available", quote(name))
 	}
-	if near := nearest(plain, names(), 3); len(near) > 0 {
+	if near := nearest.List(plain, names(), 3); len(near) > 0 {
 		return disallowed("did you mean "+strings.Join(near, " or ")+"?", "command %s is not available", quote(name))
 	}
 	return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(name))
@@ -264,52 +265,4 @@ func unescape(s string, c byte) string {
 		return s
 	}
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`").Replace(s)
-}
-
-// nearest returns up to n of words that are most like s, best first.
-func nearest(s string, words []string, n int) []string {
-	type scored struct {
-		word  string
-		score int
-	}
-	var found []scored
-	for _, w := range words {
-		d := distance(s, w)
-		if len(s) > 2 && (strings.HasPrefix(w, s) || strings.HasPrefix(s, w) && len(w) > 2) {
-			d = 1
-		}
-		if d <= 1 || d == 2 && len(s) > 3 {
-			found = append(found, scored{w, d})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b scored) int { return a.score - b.score })
-	var out []string
-	for _, f := range found[:min(n, len(found))] {
-		out = append(out, f.word)
-	}
-	return out
-}
-
-// distance is the number of letters to insert, remove or replace to get from a to b. Long words are far from anything.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		last := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := last
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			last = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -181,7 +181,7 @@ func TestTable(t *testing.T) {
 		if p.Summary == "" || (p.Bin == "") != (p.Applet != nil) || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
 			t.Errorf("%s: the row is not complete: %+v", p.Name, p)
 		}
-		if _, err := programs.Parse(p.Name, p.Example); err != nil && p.Name != "join" && p.Name != "comm" && p.Name != "tr" {
+		if _, err := programs.Parse(p.Name, p.Example); err != nil && p.Name != "join" && p.Name != "comm" {
 			t.Errorf("%s: its example is refused: %v", p.Name, err)
 		}
 		if _, err := programs.Parse(p.Name, []string{"--version"}); err != nil {
@@ -192,6 +192,33 @@ func TestTable(t *testing.T) {
 		if _, ok := programs.Find(name); ok {
 			t.Errorf("Find(%q) found something", name)
 		}
+	}
+}
+
+// TestBounds: there is a limit to how many arguments there may be, also within clusters, and to their size.
+func TestBounds(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		ok   bool
+	}{
+		{slices.Repeat([]string{"-u"}, 256), true},
+		{slices.Repeat([]string{"-u"}, 257), false},
+		{[]string{"-" + strings.Repeat("u", 256)}, true},
+		{[]string{"-" + strings.Repeat("u", 257)}, false},
+		{[]string{"-k1", "-t", "\x00" + strings.Repeat("x", 10)}, false},
+		{[]string{"-", "-", strings.Repeat("x", 64<<10)}, false},
+		{[]string{"-u\x00"}, false},
+	} {
+		if _, err := programs.Parse("sort", tt.args); (err == nil) != tt.ok {
+			t.Errorf("sort with %d arguments: accepted = %v (%v)", len(tt.args), err == nil, err)
+		}
+	}
+	big := strings.Repeat("x", 64<<10)
+	if _, err := programs.Parse("grep", []string{big}); err != nil {
+		t.Errorf("64 KiB: %v", err)
+	}
+	if _, err := programs.Parse("grep", []string{big + "x"}); err == nil {
+		t.Error("more than 64 KiB are accepted")
 	}
 }
 
@@ -244,7 +271,8 @@ func FuzzParse(f *testing.F) {
 		if len(inv.Argv) == 0 {
 			t.Fatal("no argv")
 		}
-		if len(args) < 200 && len(joined) < 60_000 {
+		// What is injected may lift an argv at the bounds above them.
+		if len(inv.Argv) < 200 && len(joined) < 30_000 {
 			reparse(t, command, inv.Argv)
 		}
 	})

@@ -123,13 +123,17 @@ func withinBounds(name string, args []string) *stages.Error {
 	}
 	switch {
 	case len(args) > maxArgs:
-		return refuse(maxArgs, "give data to the command as its input, not as arguments",
-			"%s: %d arguments, but at most %d are allowed", name, len(args), maxArgs)
+		return tooMany(name, len(args))
 	case size > maxArgBytes:
 		return refuse(-1, "give data to the command as its input, not as arguments",
 			"%s: the arguments take %d bytes, but at most %d are allowed", name, size, maxArgBytes)
 	}
 	return nil
+}
+
+func tooMany(name string, n int) *stages.Error {
+	return refuse(-1, "give data to the command as its input, not as arguments",
+		"%s: %d arguments, but at most %d are allowed", name, n, maxArgs)
 }
 
 // parse reads args by p's grammar and writes them anew.
@@ -138,6 +142,10 @@ func (p Program) parse(args []string) (Invocation, *stages.Error) {
 	parsed, err := g.read(p.Name, args)
 	if err != nil {
 		return Invocation{}, err
+	}
+	// A cluster of letters counts as the options that it is written out as.
+	if len(parsed.words) > maxArgs {
+		return Invocation{}, tooMany(p.Name, len(parsed.words))
 	}
 	first := p.Bin
 	if first == "" {

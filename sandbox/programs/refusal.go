@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -84,11 +85,7 @@ func (g *grammar) nearest(name string) string {
 			names = append(names, g.options[i].long)
 		}
 	}
-	near := nearest(name, names, 1)
-	if len(near) == 0 {
-		return ""
-	}
-	return near[0]
+	return nearest.Name(name, names)
 }
 
 // shorten cuts s to a length that an error can carry.

@@ -69,6 +69,7 @@ type Failure struct {
 	Detail  string `json:",omitempty"` // with Refused
 	Stderr  string `json:",omitempty"` // the beginning and the end of it
 	Sample  []byte `json:",omitempty"` // the beginning of the command's input
+	Cut     bool   `json:",omitempty"` // whether Sample is not all of it
 }
 
 // A Reason says what ended a command.

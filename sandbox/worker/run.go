@@ -239,7 +239,8 @@ func (r *run) finish() wire.Outcome {
 // describe adds what is known about the command that failed.
 func (r *run) describe(f *wire.Failure) {
 	if f.Command < len(r.pumps) {
-		f.Sample = r.pumps[f.Command].sample
+		p := r.pumps[f.Command]
+		f.Sample, f.Cut = p.sample, p.taken.Load() > int64(len(p.sample))
 	}
 	if f.Stderr == "" && f.Command < len(r.processes) {
 		f.Stderr = r.processes[f.Command].stderr.text()

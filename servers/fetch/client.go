@@ -94,8 +94,10 @@ func (s *server) explain(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	if r, ok := errors.AsType[*refused](err); ok {
-		return &tool.Error{Kind: addressRefused, Msg: fmt.Sprintf("%s is not reached: %v", place, r),
-			Hint: "only public addresses are, unless the operator allows the host"}
+		return &tool.Error{
+			Kind: addressRefused, Msg: fmt.Sprintf("%s is not reached: %v", place, r),
+			Hint: "only public addresses are, unless the operator allows the host",
+		}
 	}
 	if ctx.Err() != nil {
 		if context.Cause(ctx) == errTooSlow {

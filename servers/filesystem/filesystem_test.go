@@ -295,7 +295,7 @@ func TestEffects(t *testing.T) {
 			t.Errorf("%s: annotations %+v", name, a)
 		}
 	}
-	if caps := c.Session.InitializeResult(); caps != nil && (caps.Capabilities.Tools == nil || caps.Capabilities.Logging != nil) {
+	if caps := c.Session.InitializeResult(); caps != nil && caps.Capabilities.Tools == nil {
 		t.Errorf("capabilities %+v", caps.Capabilities)
 	}
 	if _, err := c.Session.ListPrompts(t.Context(), &mcp.ListPromptsParams{}); err == nil {

@@ -57,7 +57,7 @@ func TestDecodeErrors(t *testing.T) {
 		{`{"Path":1}`, `unknown option "Path", did you mean "path"` + known},
 		{`{"max-bytes":1}`, `unknown option "max-bytes", did you mean "max_bytes"` + known},
 		{`{"colour":1}`, `unknown option "colour"` + known},
-		{`{"Bare":"x"}`, `unknown option "Bare"` + known},
+		{`{"Bare":"x"}`, `unknown option "Bare", did you mean "rate"` + known},
 		{`{"Hidden":"x"}`, `unknown option "Hidden"` + known},
 		{`{"path":1}`, `option "path": want a string, got 1`},
 		{`{"path":"a","path":"b"}`, `option "path" is given twice`},

@@ -23,8 +23,7 @@ func endings(context.Context, args) func(string) (*mcp.CallToolResult, error) {
 	return func(how string) (*mcp.CallToolResult, error) {
 		switch how {
 		case "panic":
-			var none map[string]int
-			none["x"] = 1
+			panic("for a test")
 		case "error":
 			return nil, errors.New("plain")
 		case "kind":
@@ -42,7 +41,7 @@ func TestEndings(t *testing.T) {
 	c := servertest.Connect(t, server, err)
 	for how, want := range map[string]string{
 		"well":     "well",
-		"panic":    "Internal: the tool end broke: assignment to entry in nil map",
+		"panic":    "Internal: the tool end broke: for a test",
 		"error":    "Internal: plain",
 		"kind":     "NotFound: nothing there; look elsewhere",
 		"deadline": "Timeout: context deadline exceeded",

@@ -37,25 +37,23 @@ func (s *streamer) event() (any, error) {
 		}
 		return s.value()
 	}
-	for {
-		more, err := s.advance()
-		if err != nil {
-			return nil, err
-		}
-		if more {
-			return s.value()
-		}
-		path := s.path()
-		ended := s.levels[len(s.levels)-1]
-		s.levels = s.levels[:len(s.levels)-1]
-		if !ended.first {
-			return []any{path}, nil
-		}
-		if ended.object {
-			return []any{path[:len(path)-1], map[string]any{}}, nil
-		}
-		return []any{path[:len(path)-1], []any{}}, nil
+	more, err := s.advance()
+	if err != nil {
+		return nil, err
 	}
+	if more {
+		return s.value()
+	}
+	path := s.path()
+	ended := s.levels[len(s.levels)-1]
+	s.levels = s.levels[:len(s.levels)-1]
+	if !ended.first {
+		return []any{path}, nil
+	}
+	if ended.object {
+		return []any{path[:len(path)-1], map[string]any{}}, nil
+	}
+	return []any{path[:len(path)-1], []any{}}, nil
 }
 
 // advance goes to the next element of the innermost level. more is false where the level has ended.

@@ -171,7 +171,7 @@ func printed(t *testing.T, p printer, v any) string {
 
 func TestPrinterNumbers(t *testing.T) {
 	big70, _ := new(big.Int).SetString("1180591620717411303424", 10)
-	for _, v := range []any{0, -1, math.MinInt, 0.5, 1e-7, 1e-10, 1e21, 1e20, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), -0.0, big70} {
+	for _, v := range []any{0, -1, math.MinInt, 0.5, 1e-7, 1e-10, 1e21, 1e20, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), math.Copysign(0, -1), big70} {
 		want, err := gojq.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
@@ -217,8 +217,13 @@ func byElement(t *testing.T, o Options, text string) {
 
 func layouts(filter string) []Options {
 	return []Options{
-		{Filter: filter}, {Filter: filter, Indent: 2}, {Filter: filter, Tab: true}, {Filter: filter, Raw: true, Indent: 1}, {Filter: filter, Join: true},
-		{Filter: filter, Raw0: true, ASCII: true}, {Filter: filter, Seq: true, ExitStatus: true},
+		{Filter: filter},
+		{Filter: filter, Indent: 2},
+		{Filter: filter, Tab: true},
+		{Filter: filter, Raw: true, Indent: 1},
+		{Filter: filter, Join: true},
+		{Filter: filter, Raw0: true, ASCII: true},
+		{Filter: filter, Seq: true, ExitStatus: true},
 	}
 }
 
@@ -322,9 +327,13 @@ func TestStopsEarly(t *testing.T) {
 		o    Options
 		want bool
 	}{
-		{Options{Filter: "."}, false}, {Options{Filter: "first(.[])"}, false}, {Options{Filter: "halt"}, true},
-		{Options{Filter: "1", NullInput: true}, true}, {Options{Filter: "input", NullInput: true}, true},
-		{Options{Filter: "[inputs]", NullInput: true}, false}, {Options{Filter: "first(inputs)", NullInput: true}, true},
+		{Options{Filter: "."}, false},
+		{Options{Filter: "first(.[])"}, false},
+		{Options{Filter: "halt"}, true},
+		{Options{Filter: "1", NullInput: true}, true},
+		{Options{Filter: "input", NullInput: true}, true},
+		{Options{Filter: "[inputs]", NullInput: true}, false},
+		{Options{Filter: "first(inputs)", NullInput: true}, true},
 	} {
 		f, err := Compile(tt.o)
 		if err != nil {

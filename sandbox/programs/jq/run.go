@@ -269,10 +269,15 @@ func (r *run) Next() (any, bool) {
 func (r *run) input(any, []any) any {
 	v, ok := r.Next()
 	if !ok {
-		return errors.New("No more inputs")
+		return errNoInput{}
 	}
 	return v
 }
+
+// errNoInput is what jq says, capital letter included.
+type errNoInput struct{}
+
+func (errNoInput) Error() string { return "No more inputs" }
 
 // unreadable reports that the input cannot be read on.
 func (r *run) unreadable(err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"unsafe"
@@ -26,6 +27,13 @@ func main() {
 		os.Exit(1)
 	}
 	args, prefix := os.Args[1:], []string(nil)
+	if len(args) > 0 && args[0] == "without-landlock" {
+		if err := hideLandlock(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		args = args[1:]
+	}
 	if len(args) > 0 && args[0] == "worker" { // a subcommand, as in a larger binary
 		args, prefix = args[1:], args[:1]
 	}
@@ -34,6 +42,28 @@ func main() {
 		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true},
 		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
 	}}))
+}
+
+// hideLandlock makes this process and its children see a kernel without Landlock.
+func hideLandlock() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the call's number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // known are the names in the environment of a program; the last one only in that of an applet.

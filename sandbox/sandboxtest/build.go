@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 )
 
 // Build builds a command of this module without the race detector, whose memory no jail allows, and returns its path.
@@ -15,14 +14,4 @@ func Build(dir, pkg string) (string, error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return file, cmd.Run()
-}
-
-// BuildWorker builds cmd/mcsh-worker for one test.
-func BuildWorker(t testing.TB) string {
-	t.Helper()
-	file, err := Build(t.TempDir(), "cmd/mcsh-worker")
-	if err != nil {
-		t.Fatalf("building the worker: %v", err)
-	}
-	return file
 }

@@ -1,0 +1,51 @@
+// Calls execute_pipeline as a client of its own: node client.mjs SDK ERA TARGET, where SDK is "sdk" or "client" after
+// the package, ERA "legacy" or "auto", and TARGET an address or, as JSON, a command with its arguments. It runs the
+// pipelines that it reads as JSON from standard input, and prints what came of each.
+import {text} from 'node:stream/consumers';
+
+const [sdk, era, target] = process.argv.slice(2);
+
+const packages = {
+  async sdk() {
+    const {Client} = await import('@modelcontextprotocol/sdk/client/index.js');
+    const {StdioClientTransport} = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    const {StreamableHTTPClientTransport} = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    return {Client, StdioClientTransport, StreamableHTTPClientTransport};
+  },
+  async client() {
+    const {Client, StreamableHTTPClientTransport} = await import('@modelcontextprotocol/client');
+    const {StdioClientTransport} = await import('@modelcontextprotocol/client/stdio');
+    return {Client, StdioClientTransport, StreamableHTTPClientTransport};
+  },
+};
+
+const {Client, StdioClientTransport, StreamableHTTPClientTransport} = await packages[sdk]();
+
+function transport() {
+  if (target.startsWith('http')) return new StreamableHTTPClientTransport(new URL(target));
+  const [command, ...args] = JSON.parse(target);
+  return new StdioClientTransport({command, args, env: process.env, stderr: 'inherit'});
+}
+
+function call(client, pipeline, onprogress) {
+  const params = {name: 'execute_pipeline', arguments: {pipeline}};
+  const options = {onprogress, resetTimeoutOnProgress: true, timeout: 60_000};
+  return sdk === 'sdk' ? client.callTool(params, undefined, options) : client.callTool(params, options);
+}
+
+const pipelines = JSON.parse(await text(process.stdin));
+const client = new Client({name: 'e2e', version: '1'}, {versionNegotiation: {mode: era}});
+await client.connect(transport());
+const replies = [];
+for (const pipeline of pipelines) {
+  const progress = [];
+  const result = await call(client, pipeline, p => progress.push(p.progress));
+  replies.push({isError: result.isError ?? false, content: result.content, progress});
+}
+const {tools} = await client.listTools();
+console.log(JSON.stringify({
+  version: client.getNegotiatedProtocolVersion?.() ?? '',
+  tools: tools.map(t => t.name).sort(),
+  replies,
+}));
+await client.close();

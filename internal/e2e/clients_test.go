@@ -1,0 +1,210 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+var gatewayTools = []string{"execute_pipeline", "get_tool_details", "list_all_tools", "list_available_shell_commands"}
+
+// Every client runs these: one that is slow enough for progress, one that fails, one that ends in an image.
+var clientPipelines = [][]object{
+	{
+		command("jq", "-n", "-c", "{ms: (1, 1, 1, 300)}"),
+		{"type": "tool", "server": "demo", "name": "slow", "for_each": true, "concurrency": 1},
+		command("jq", "-c", "map(.waited_ms)"),
+	},
+	{toolStage("demo", "get_customer", object{"id": "c-nobody"})},
+	{toolStage("demo", "picture", object{})},
+}
+
+// A clientReply is what a client has of a call.
+type clientReply struct {
+	IsError bool `json:"isError"`
+	Content []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		MIMEType string `json:"mimeType"`
+		Data     string `json:"data"`
+	} `json:"content"`
+	Progress []float64 `json:"progress"`
+}
+
+func checkReplies(t *testing.T, replies []clientReply) {
+	t.Helper()
+	if len(replies) != len(clientPipelines) {
+		t.Fatalf("got %d replies", len(replies))
+	}
+	good, bad, image := replies[0], replies[1], replies[2]
+	if len(good.Content) != 1 || good.IsError || good.Content[0].Text != "[1,1,1,300]\n" {
+		t.Errorf("got %+v", good)
+	}
+	if len(good.Progress) == 0 || !slices.IsSorted(good.Progress) || good.Progress[len(good.Progress)-1] > 4 {
+		t.Errorf("progress %v, want rising counts of at most 4 items", good.Progress)
+	}
+	if len(bad.Content) != 1 || !bad.IsError || !strings.HasPrefix(bad.Content[0].Text, "Stage 1 (tool demo/get_customer) failed: TOOL_ERROR\n") {
+		t.Errorf("got %+v", bad)
+	}
+	if len(image.Content) != 1 || image.Content[0].Type != "image" || image.Content[0].MIMEType != "image/png" || !strings.HasPrefix(image.Content[0].Data, "iVBOR") {
+		t.Errorf("got %+v", image)
+	}
+}
+
+func TestNodeClients(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ part, era, version string }{
+		{"sdk", "legacy", ""},
+		{"client", "legacy", "2025-11-25"},
+		{"client", "auto", "2026-07-28"},
+	} {
+		servers := object{"demo": object{"builtin": "demo"}}
+		t.Run(c.part+" "+c.era+" stdio", func(t *testing.T) {
+			t.Parallel()
+			nodeDir(t, "@modelcontextprotocol/"+c.part)
+			p := mcsh(t, servers, "serve")
+			nodeClient(t, p, c.part, c.era, encode(t, p.Args), c.version)
+			until(t, "mcsh serve ends with its client", func() bool { return !alive(t, p.tmp) })
+			if left, err := os.ReadDir(p.tmp); err != nil || len(left) > 0 {
+				t.Errorf("temporary files are left: %v, %v", left, err)
+			}
+		})
+		t.Run(c.part+" "+c.era+" HTTP", func(t *testing.T) {
+			t.Parallel()
+			nodeDir(t, "@modelcontextprotocol/"+c.part)
+			p, url := serveHTTP(t, servers)
+			nodeClient(t, p, c.part, c.era, url, c.version)
+		})
+	}
+}
+
+// alive reports whether a process knows a directory for temporary files.
+func alive(t *testing.T, tmp string) bool {
+	t.Helper()
+	for pid := range processes(t) {
+		if env, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")); bytes.Contains(env, []byte(tmp)) {
+			return true
+		}
+	}
+	return false
+}
+
+// nodeClient runs client.mjs in a directory of its own where it finds its packages.
+func nodeClient(t *testing.T, p *process, part, era, target, version string) {
+	t.Helper()
+	dir := t.TempDir()
+	script, err := os.ReadFile("client.mjs")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "client.mjs"), script, 0o600)
+	}
+	if err == nil {
+		err = os.Symlink(filepath.Join(nodeDir(t), "node_modules"), filepath.Join(dir, "node_modules"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", filepath.Join(dir, "client.mjs"), part, era, target)
+	node.Env, node.Dir = p.Env, p.Dir
+	node.Stdin = strings.NewReader(encode(t, clientPipelines))
+	var stderr bytes.Buffer
+	node.Stderr = &stderr
+	out, err := node.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	var got struct {
+		Version string        `json:"version"`
+		Tools   []string      `json:"tools"`
+		Replies []clientReply `json:"replies"`
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if diff := cmp.Diff(gatewayTools, got.Tools); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	if version != "" && got.Version != version {
+		t.Errorf("the protocol is %s, want %s", got.Version, version)
+	}
+	checkReplies(t, got.Replies)
+}
+
+func TestGoClient(t *testing.T) {
+	t.Parallel()
+	servers := object{"demo": object{"builtin": "demo"}}
+	for _, version := range versions {
+		t.Run(version+" stdio", func(t *testing.T) {
+			t.Parallel()
+			heard := &progress{}
+			goClient(t, serveStdio(t, servers, version, heard.options()).ClientSession, version, heard)
+		})
+		t.Run(version+" HTTP", func(t *testing.T) {
+			t.Parallel()
+			_, url := serveHTTP(t, servers)
+			heard := &progress{}
+			goClient(t, connectHTTP(t, url, version, heard.options()), version, heard)
+		})
+	}
+}
+
+// progress is what a client has heard of one call.
+type progress struct {
+	mu   sync.Mutex
+	done []float64
+}
+
+func (p *progress) options() *mcp.ClientOptions {
+	return &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.done = append(p.done, req.Params.Progress)
+	}}
+}
+
+func (p *progress) all() []float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.done)
+}
+
+func goClient(t *testing.T, session *mcp.ClientSession, version string, heard *progress) {
+	t.Helper()
+	if got := session.InitializeResult().ProtocolVersion; got != version {
+		t.Errorf("the protocol is %s, want %s", got, version)
+	}
+	var replies []clientReply
+	for i, pipeline := range clientPipelines {
+		call := pipelineCall(pipeline)
+		if i == 0 {
+			call.SetProgressToken("token")
+		}
+		res, err := session.CallTool(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := encode(t, res)
+		var reply clientReply
+		if err := json.Unmarshal([]byte(text), &reply); err != nil {
+			t.Fatal(err)
+		}
+		replies = append(replies, reply)
+	}
+	until(t, "progress", func() bool { return len(heard.all()) > 0 })
+	replies[0].Progress = heard.all()
+	checkReplies(t, replies)
+}

@@ -1,0 +1,156 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestBigResults reduces a result of 50 MB.
+func TestBigResults(t *testing.T) {
+	t.Parallel()
+	servers := object{"odd": child(t, "odd")}
+	bulk := toolStage("odd", "bulk", object{"mb": 50})
+	for _, test := range []struct {
+		name     string
+		pipeline []object
+		want     string
+	}{
+		{"jq", []object{bulk, command("jq", "-c", "select(.id % 100000 == 0) | .id")}, "0\n100000\n200000\n300000\n400000\n500000\n"},
+		{"head", []object{bulk, command("head", "-n", "2"), command("jq", ".id")}, "0\n1\n"},
+		{"wc", []object{bulk, command("wc", "-l")}, "521293\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := must(t, servers, test.pipeline...); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	t.Run("too big", func(t *testing.T) {
+		t.Parallel()
+		r := runPipeline(t, servers, toolStage("odd", "bulk", object{"mb": 70}), command("wc", "-l"))
+		wantWords(t, r, "Stage 1 (tool odd/bulk) failed: LIMIT_EXCEEDED", "Try: ask the tool for less")
+	})
+}
+
+// wantWords checks that a pipeline failed and says certain words.
+func wantWords(t *testing.T, r result, words ...string) {
+	t.Helper()
+	for _, want := range words {
+		if r.status == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("status %d; %q does not say %q", r.status, clip(r.stderr), want)
+		}
+	}
+}
+
+// clip shortens what a test shows.
+func clip(s string) string {
+	if len(s) > 3000 {
+		return s[:3000] + "..."
+	}
+	return s
+}
+
+// TestOddResults passes on what is odd but right, and refuses what is wrong, saying what.
+func TestOddResults(t *testing.T) {
+	t.Parallel()
+	g := serveStdio(t, object{"odd": child(t, "odd")}, versions[1], nil)
+	text := func(literal string) string { return `{"content":[{"type":"text","text":` + literal + `}]}` }
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for _, test := range []struct {
+		name, result string
+		then         []object
+		want         string   // of the output
+		wrong        []string // or words of the error
+	}{
+		{name: "NUL", result: text(`"a\u0000b"`), want: "a\u0000b\n"},
+		{name: "NUL to jq", result: text(`"a\u0000b"`), then: []object{command("jq", "-R", "-c", "explode")}, want: "[97,0,98]\n"},
+		{name: "half a pair", result: text(`"a\ud800b"`), want: "a\uFFFDb\n"},
+		{name: "bytes that are no UTF-8", result: text("\"a\xffb\""), want: "a\uFFFDb\n"},
+		{name: "a line separator", result: text(`"a\u2028b"`), want: "a\u2028b\n"},
+		{name: "empty text", result: text(`""`), want: ""},
+		{name: "no content", result: `{"content":[]}`, want: ""},
+		{name: "big numbers", result: `{"content":[],"structuredContent":{"id":123456789012345678901234567890,"x":1e400}}`, want: `{"id":123456789012345678901234567890,"x":1e400}` + "\n"},
+		{name: "deep structure", result: `{"content":[],"structuredContent":{"a":` + deep(500) + `}}`, then: []object{command("jq", "[.. | arrays] | length")}, want: "500\n"},
+		{name: "deep text", result: text(`"` + deep(5000) + `"`), then: []object{command("wc", "-c")}, want: "10001\n"},
+		{name: "deeper than jq goes", result: text(`"` + deep(100_000) + `"`), then: []object{command("jq", "-c", ".")}, wrong: []string{"Stage 2 (command jq) failed", "depth"}},
+		{name: "a key twice", result: `{"content":[],"structuredContent":{"a":1,"a":2}}`, then: []object{command("jq", "-c", ".")}, want: "{\"a\":2}\n"},
+		{name: "its own error", result: `{"isError":true,"content":[{"type":"text","text":"no such thing"}]}`, wrong: []string{"TOOL_ERROR", "no such thing"}},
+		{name: "an unknown block", result: `{"content":[{"type":"hologram","data":"x"}]}`, then: []object{command("jq", "-r", ".type")}, want: "hologram\n"},
+		{name: "content that is no array", result: `{"content":"x"}`, wrong: []string{"Stage 1 (tool odd/raw) failed", "TOOL_ERROR"}},
+		{name: "no result", result: `[]`, wrong: []string{"Stage 1 (tool odd/raw) failed", "TOOL_ERROR"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pipeline := append([]object{toolStage("odd", "raw", object{"result": test.result})}, test.then...)
+			if strings.Contains(test.result, "\xff") { // a pipeline cannot hold it
+				pipeline[0] = toolStage("odd", "raw", object{"result": strings.ReplaceAll(test.result, "\xff", "%FF")})
+			}
+			got, failed := execute(t, g.ClientSession, pipeline...)
+			if failed != (test.wrong != nil) || !failed && got != test.want {
+				t.Errorf("got %q (failed: %v), want %q", clip(got), failed, clip(test.want))
+			}
+			for _, want := range test.wrong {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q does not say %q", clip(got), want)
+				}
+			}
+		})
+	}
+}
+
+// TestManyItems calls a tool ten thousand times, in order.
+func TestManyItems(t *testing.T) {
+	t.Parallel()
+	got := must(t, object{"odd": child(t, "odd")},
+		command("jq", "-n", "-c", "{n: range(10000)}"),
+		with(object{"type": "tool", "server": "odd", "name": "get_item"}, "for_each", true),
+		command("jq", "-c", "[length, (map(.item) == [range(10000)]), .[9999].item]"))
+	if want := "[10000,true,9999]\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestBrokenServers has servers that cannot be talked to: the message says what they did and what to do.
+func TestBrokenServers(t *testing.T) {
+	t.Parallel()
+	shell := func(script string) object { return object{"command": "sh", "args": []string{"-c", script}} }
+	for _, test := range []struct {
+		name   string
+		server object
+		words  []string
+	}{
+		{"dies at start", shell("echo 'TOKEN is not set' >&2; exit 3"), []string{"exit status 3", "last on standard error: TOKEN is not set"}},
+		{"dies without a word", shell("exit 0"), []string{"ended after", "wrote nothing to standard error"}},
+		{"killed at start", shell("kill -9 $$"), []string{"signal: killed"}},
+		{"no such command", object{"command": "npxx-of-nobody"}, []string{`"npxx-of-nobody" not found in PATH`, "mcp.json:1"}},
+		{"no permission", object{"command": "/etc/passwd"}, []string{"/etc/passwd", "is not executable"}},
+		{"garbage", shell("echo garbage; echo more >&2; exit 1"), []string{"exit status 1", "last on standard error: more"}},
+		{"garbage and silence", shell("while read -r l; do echo 'what?'; done"), []string{"what?"}},
+		{"hangs", shell("echo waiting for the database >&2; while read -r l; do :; done"), []string{"still starting"}},
+		{"nobody listens", object{"url": "http://127.0.0.1:1/mcp"}, []string{"nothing listens on 127.0.0.1:1", "start the server"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := runPipeline(t, object{"s": test.server}, toolStage("s", "x", object{}))
+			if r.status != 4 {
+				t.Errorf("exit status %d, want 4", r.status)
+			}
+			wantWords(t, r, append(test.words, "SERVER_UNAVAILABLE", `"s"`, "Try: ")...)
+		})
+	}
+}
+
+// TestBrokenServerStaysApart has a broken server beside a good one, which does not suffer.
+func TestBrokenServerStaysApart(t *testing.T) {
+	t.Parallel()
+	servers := object{"odd": child(t, "odd"), "hangs": object{"command": "sleep", "args": []string{"600"}}}
+	g := serveStdio(t, servers, versions[1], nil)
+	for i := range 3 {
+		if got, want := mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": i})), fmt.Sprintf("{\"item\":%d}\n", i); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

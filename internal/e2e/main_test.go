@@ -1,0 +1,44 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+)
+
+// patience is how long a test waits for what happens soon.
+const patience = 60 * time.Second
+
+// mcshVariable holds the path of mcsh as TestMain has built it.
+const mcshVariable = "MCSH_E2E_BINARY"
+
+// TestMain builds the binaries once. A process that a test starts as an upstream is this binary too.
+func TestMain(m *testing.M) {
+	mcptest.RunChild(children)
+	os.Exit(withBinaries(m.Run))
+}
+
+func withBinaries(tests func() int) int {
+	dir, err := os.MkdirTemp("", "mcsh-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "making a directory for the binaries:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/mcsh", "../../cmd/mcsh-worker")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the binaries: %v\n%s", err, out)
+		return 1
+	}
+	os.Setenv(mcshVariable, filepath.Join(dir, "mcsh"))
+	return tests()
+}
+
+func mcshPath() string { return os.Getenv(mcshVariable) }

@@ -1,0 +1,148 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// versions are the newest versions of the protocol with a handshake and without.
+var versions = []string{"2025-11-25", "2026-07-28"}
+
+// A gateway is an mcsh serve with a client.
+type gateway struct {
+	*process
+	*mcp.ClientSession
+	input io.Closer
+}
+
+// serveStdio starts mcsh serve on standard input and output. The test's end closes it and checks that nothing is left.
+func serveStdio(t *testing.T, servers object, version string, o *mcp.ClientOptions) *gateway {
+	t.Helper()
+	p := mcsh(t, servers, "serve")
+	in, err := p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g := &gateway{process: p, input: in}
+	t.Cleanup(func() {
+		if g.ClientSession != nil {
+			g.look(t)
+			_ = g.Close() // that of a server that was killed fails
+		}
+		_ = in.Close()
+		if p.ProcessState == nil {
+			p.ends(t, patience)
+		}
+		p.leftNothing(t)
+	})
+	g.ClientSession = connect(t, &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: -1}, version, o)
+	return g
+}
+
+// serveHTTP starts mcsh serve on a free port and returns it with its address. The test's end terminates it.
+func serveHTTP(t *testing.T, servers object, args ...string) (*process, string) {
+	t.Helper()
+	p := mcsh(t, servers, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	p.Stderr = nil
+	said, err := p.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	words := bufio.NewReader(io.TeeReader(said, &p.stderr))
+	first, err := words.ReadString('\n')
+	_, url, ok := strings.Cut(strings.TrimSpace(first), " listens on ")
+	if err != nil || !ok {
+		t.Fatalf("got %q, %v", first, err)
+	}
+	read := make(chan struct{})
+	go func() { io.Copy(io.Discard, words); close(read) }()
+	t.Cleanup(func() {
+		p.look(t)
+		if p.ProcessState == nil {
+			_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
+		}
+		<-read
+		if status := p.ends(t, patience); status != 0 {
+			t.Errorf("mcsh serve ended with status %d: %s", status, p.stderr.String())
+		}
+		p.leftNothing(t)
+	})
+	return p, url
+}
+
+func connect(t *testing.T, transport mcp.Transport, version string, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, o)
+	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	return session
+}
+
+func connectHTTP(t *testing.T, url, version string, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	session := connect(t, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{}}, version, o)
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
+// pipelineCall is a call of execute_pipeline.
+func pipelineCall(pipeline any) *mcp.CallToolParams {
+	return &mcp.CallToolParams{Name: "execute_pipeline", Arguments: object{"pipeline": pipeline}}
+}
+
+// execute runs a pipeline and returns the text of the reply, and whether it is an error.
+func execute(t *testing.T, session *mcp.ClientSession, pipeline ...object) (string, bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	res, err := session.CallTool(ctx, pipelineCall(pipeline))
+	if err != nil {
+		t.Fatalf("calling execute_pipeline: %v", err)
+	}
+	return textOf(res), res.IsError
+}
+
+func textOf(res *mcp.CallToolResult) string {
+	var text strings.Builder
+	for _, c := range res.Content {
+		if c, ok := c.(*mcp.TextContent); ok {
+			text.WriteString(c.Text)
+		}
+	}
+	return text.String()
+}
+
+// mustExecute is the text of a pipeline that succeeds.
+func mustExecute(t *testing.T, session *mcp.ClientSession, pipeline ...object) string {
+	t.Helper()
+	text, failed := execute(t, session, pipeline...)
+	if failed {
+		t.Fatalf("the pipeline failed: %s", text)
+	}
+	return text
+}
