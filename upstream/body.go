@@ -90,7 +90,7 @@ type eventBody struct {
 }
 
 func newEventBody(b *body) *eventBody {
-	return &eventBody{body: b, in: bufio.NewReaderSize(b.src, lineBuffer)}
+	return &eventBody{body: b, in: bufio.NewReader(b.src)} // most answers are short; appendLine takes more for others
 }
 
 // Read returns bytes of the rewritten stream.
@@ -178,5 +178,6 @@ func (b *eventBody) appendLine(raw []byte) ([]byte, error) {
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return raw, err
 		}
+		b.in = bufio.NewReaderSize(b.in, lineBuffer)
 	}
 }

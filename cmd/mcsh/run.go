@@ -56,7 +56,7 @@ func (p *program) runCommand() *cobra.Command {
 	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.input, "input", "", `file that the first stage reads, "-" for standard input`)
-	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s (default 5m)")
+	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s, and for each command in it if that is more than 30s (default 5m)")
 	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is no terminal")
 	f.BoolVar(&o.table, "table", false, "the same as --verbose")
 	p.addJSON(cmd, "print one JSON object instead of the output")
@@ -69,6 +69,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
 	}
 	o.limits.Run = max(o.timeout, defaultRun)
+	o.limits.Command = max(o.timeout, defaultCommand)
 	text, err := p.pipelineText(args, o.file, o.input)
 	if err != nil {
 		return err
@@ -95,8 +96,12 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	return p.runToStdout(ctx, pipeline, in, o)
 }
 
-// defaultRun is the time of a run without --timeout. A shorter --timeout leaves it as the limit of stages.
-const defaultRun = 5 * time.Minute
+// The times of a run and of a command in it without --timeout. A shorter --timeout leaves them as the limits of stages;
+// a longer one is for both, because a long stream keeps one command busy for as long as the run takes.
+const (
+	defaultRun     = 5 * time.Minute
+	defaultCommand = 30 * time.Second
+)
 
 // oneRun is how many sandbox workers wait where there is one run: none.
 const oneRun = -1

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A check looks at an option's value and returns nil if it is fine.
@@ -45,11 +46,12 @@ func oneOf(words ...string) check {
 	}
 }
 
-// like accepts what the whole of a regular expression matches.
+// like accepts what the whole of a regular expression matches. It is compiled when it is first needed: every command
+// starts as a process of the worker's binary, and those of the table together take longer than the rest of its start.
 func like(expr, use string) check {
-	re := regexp.MustCompile(`\A(?:` + expr + `)\z`)
+	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + expr + `)\z`) })
 	return func(v string) *problem {
-		if re.MatchString(v) {
+		if re().MatchString(v) {
 			return nil
 		}
 		return &problem{"it does not have the form that is needed", use}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+)
+
+// The eras of the protocol, by their versions. An empty version is the newest.
+const (
+	sessionEra   = "2025-11-25"
+	statelessEra = "2026-07-28"
+)
+
+// connect makes a session of a plain client. It is ended with the stack.
+func connect(ctx context.Context, s *stack, t mcp.Transport, version string) (*mcp.ClientSession, error) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	s.push(session.Close)
+	return session, nil
+}
+
+// inMemory connects a plain client to a server in this process.
+func inMemory(ctx context.Context, s *stack, server *mcp.Server) (*mcp.ClientSession, error) {
+	near, far := mcp.NewInMemoryTransports()
+	if _, err := server.Connect(ctx, far, nil); err != nil {
+		return nil, err
+	}
+	return connect(ctx, s, near, sessionEra)
+}
+
+// caller calls a tool and checks that the answer is the one wanted, or, if that is empty, that there is one.
+func caller(session *mcp.ClientSession, want string, params *mcp.CallToolParams) func(context.Context) error {
+	return func(ctx context.Context) error {
+		result, err := session.CallTool(ctx, params)
+		if err != nil {
+			return err
+		}
+		var got string
+		if len(result.Content) == 1 {
+			if text, ok := result.Content[0].(*mcp.TextContent); ok {
+				got = text.Text
+			}
+		}
+		got = strings.TrimSpace(got)
+		if result.IsError || got == "" || want != "" && got != want {
+			return fmt.Errorf("%s answered %.400q, want %.200q", params.Name, got, want)
+		}
+		return nil
+	}
+}
+
+// tool is a direct call.
+func tool(name string) *mcp.CallToolParams {
+	return &mcp.CallToolParams{Name: name, Arguments: map[string]any{}}
+}
+
+// piped is the same call through execute_pipeline, with commands behind it.
+func piped(name string, commands ...step) *mcp.CallToolParams {
+	list := append([]step{{"type": "tool", "server": serverName, "name": name}}, commands...)
+	return &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": list}}
+}
+
+// oneCall compares a small call.
+func (b *bench) oneCall(s *stack, through, server *mcp.ClientSession) pair {
+	return pair{
+		ours:  repeated(b.sizes.calls, caller(through, hello, piped("hello"))),
+		base:  repeated(b.sizes.calls, caller(server, hello, tool("hello"))),
+		close: s.close,
+	}
+}
+
+// callInMemory has everything in this process.
+func callInMemory(ctx context.Context, b *bench) (pair, error) {
+	s := new(stack)
+	u := newUpstream(0)
+	pool := newPool(u)
+	s.push(pool.Close)
+	g := gateway.New(gateway.Options{Upstream: pool})
+	s.push(func() error { return g.Close(ctx) })
+	through, err := inMemory(ctx, s, g.Server())
+	if err != nil {
+		return pair{}, errors.Join(err, s.close())
+	}
+	server, err := inMemory(ctx, s, u.MCP())
+	if err != nil {
+		return pair{}, errors.Join(err, s.close())
+	}
+	return b.oneCall(s, through, server), nil
+}
+
+// writeConfig writes the configuration of the gateway with one server, given as JSON.
+func (b *bench) writeConfig(format string, args ...any) (string, error) {
+	f, err := os.CreateTemp(b.dir, "config-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(f, `{"mcpServers": {%q: %s}}`, serverName, fmt.Sprintf(format, args...))
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// callStdio has the gateway and the server as processes: the client speaks stdio with the gateway, and the gateway
+// with a server of its own.
+func callStdio(ctx context.Context, b *bench) (pair, error) {
+	s := new(stack)
+	config, err := b.writeConfig(`{"command": %q, "args": [%q]}`, b.self, upstreamArg)
+	if err != nil {
+		return pair{}, errors.Join(err, s.close())
+	}
+	through, err := connect(ctx, s, &mcp.CommandTransport{Command: exec.CommandContext(ctx, b.mcsh, "serve", "--config", config)}, "")
+	if err != nil {
+		return pair{}, errors.Join(err, s.close())
+	}
+	server, err := connect(ctx, s, &mcp.CommandTransport{Command: exec.CommandContext(ctx, b.self, upstreamArg)}, "")
+	if err != nil {
+		return pair{}, errors.Join(err, s.close())
+	}
+	return b.oneCall(s, through, server), nil
+}
+
+// callHTTP has the gateway as a process; client and server are here. All speak the protocol of one era.
+func callHTTP(era string) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		through, server, err := b.overHTTP(ctx, s, era)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		return b.oneCall(s, through, server), nil
+	}
+}
+
+// overHTTP starts a server and a gateway in front of it and connects clients to both.
+func (b *bench) overHTTP(ctx context.Context, s *stack, era string) (through, server *mcp.ClientSession, err error) {
+	url, err := listenUpstream(s, era)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := b.writeConfig(`{"url": %q}`, url)
+	if err != nil {
+		return nil, nil, err
+	}
+	gatewayURL, err := b.listenGateway(ctx, s, config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if through, err = connect(ctx, s, streamable(gatewayURL), era); err != nil {
+		return nil, nil, err
+	}
+	server, err = connect(ctx, s, streamable(url), era)
+	return through, server, err
+}
+
+// streamable is a transport as the gateway uses it towards its servers.
+func streamable(url string) mcp.Transport {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: client, DisableStandaloneSSE: true}
+}
+
+// listenUpstream serves the upstream server over HTTP.
+func listenUpstream(s *stack, era string) (url string, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	u := newUpstream(0)
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return u.MCP() },
+		&mcp.StreamableHTTPOptions{Stateless: era == statelessEra})
+	web := &http.Server{Handler: handler}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = web.Serve(l) }() // it ends with Close
+	s.push(func() error { err := web.Close(); <-served; return err })
+	return "http://" + l.Addr().String(), nil
+}
+
+// callChain compares a call and commands behind it with the call alone.
+func callChain(commands ...step) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		through, server, err := b.overHTTP(ctx, s, sessionEra)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		return pair{
+			ours:  repeated(b.sizes.chains, caller(through, "", piped("rows", commands...))),
+			base:  repeated(b.sizes.calls, caller(server, "", tool("rows"))),
+			close: s.close,
+		}, nil
+	}
+}

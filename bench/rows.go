@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// A row is one comparison.
+type row struct {
+	name      string
+	baseline  string   // what mcsh is compared with
+	goals     []goal   // figures without a goal are there to be read
+	reference string   // the ratio of the Python gateway of the same idea, where it is known
+	long      bool     // too long to be repeated: measured once in five runs
+	needs     []string // programs of the baseline
+
+	open opener
+}
+
+// An opener gets both sides of a comparison ready.
+type opener func(ctx context.Context, b *bench) (pair, error)
+
+// A goal is a bound on a figure's ratio to its baseline, or on its value where it has no baseline.
+type goal struct {
+	figure  string
+	limit   float64
+	atLeast bool // otherwise at most
+	worst   bool // of all runs, not of their median
+}
+
+func most(figure string, limit float64) goal  { return goal{figure: figure, limit: limit} }
+func never(figure string, above float64) goal { return goal{figure: figure, limit: above, worst: true} }
+func least(figure string, limit float64) goal {
+	return goal{figure: figure, limit: limit, atLeast: true}
+}
+
+// sizes say how much work a row does.
+type sizes struct {
+	calls   int           // tool calls one after another
+	chains  int           // pipelines with commands, one after another
+	latency time.Duration // of the tool that takes its time
+	items   int           // items for that tool
+	many    int           // items of which only the first are wanted
+	lines   int           // items of a command
+	quick   int           // items of a tool that answers at once
+	big     int64         // bytes through mcsh run
+	shape   int64         // bytes to preview
+}
+
+func fullSizes() sizes {
+	return sizes{
+		calls: 500, chains: 50, latency: 20 * time.Millisecond, items: 1000, many: 10_000, lines: 500, quick: 20_000,
+		big: 1 << 30, shape: 200 << 20,
+	}
+}
+
+const (
+	direct   = "the same call by a go-sdk client"
+	shell    = "the same programs in a pipe of bash, with C jq and GNU grep"
+	rss      = "gateway's peak RSS"
+	held     = 64e6 // what the gateway may hold, whatever passes it
+	pooled   = "goroutines that take items from a channel and call the same function"
+	sequence = "as many processes started with os/exec, 8 at a time"
+)
+
+// rows is the table.
+func rows() []row {
+	return []row{
+		{
+			name: "one call, in memory", baseline: direct, open: callInMemory,
+			goals: []goal{most("p50", 3), most("CPU", 3)},
+		},
+		{
+			name: "one call, stdio", baseline: direct, open: callStdio,
+			goals: []goal{most("p50", 3), most("CPU", 3)},
+		},
+		{
+			name: "one call, HTTP with sessions", baseline: direct, reference: "110x", open: callHTTP(sessionEra),
+			goals: []goal{most("p50", 3), most("CPU", 3)},
+		},
+		{
+			name: "one call, stateless HTTP", baseline: direct, open: callHTTP(statelessEra),
+			goals: []goal{most("p50", 3), most("CPU", 3)},
+		},
+		{
+			name: "tool and jq, HTTP", baseline: direct, reference: "145x", open: callChain(command("jq", "-c", ".[] | .name")),
+			goals: []goal{most("p50", 29)},
+		},
+		{
+			name: "tool and jq, grep, sort, head, HTTP", baseline: direct, reference: "80x",
+			open:  callChain(command("jq", "-r", ".[] | .name"), command("grep", "1"), command("sort", "-r"), command("head", "-n", "3")),
+			goals: []goal{most("p50", 40)},
+		},
+		{name: "pace of for_each, 1 at once", baseline: ideal, open: pace(1), goals: []goal{least("items/s", 0.9)}},
+		{name: "pace of for_each, 8 at once", baseline: ideal, open: pace(8), goals: []goal{least("items/s", 0.9)}},
+		{
+			name: "pace of for_each, 32 at once", baseline: ideal, reference: "0.03x", open: pace(32),
+			goals: []goal{least("items/s", 0.9)},
+		},
+		{name: "pace of for_each, 64 at once", baseline: ideal, open: pace(64), goals: []goal{least("items/s", 0.8)}},
+		{name: "head -n 3 behind for_each, 8 at once", baseline: promise, open: earlyStop(8), goals: []goal{never("calls", 1)}},
+		{name: "head -n 3 behind for_each, 32 at once", baseline: promise, open: earlyStop(32), goals: []goal{never("calls", 1)}},
+		{
+			name: "for_each of tr, by processes", baseline: sequence, needs: []string{"tr"}, open: eachProcess("tr", "a-z", "A-Z"),
+			goals: []goal{most("time", 1.5), most("CPU", 1.5)},
+		},
+		{
+			name: "for_each of jq, by processes", baseline: sequence, needs: []string{"jq"}, open: eachProcess("jq", "-c", ".id"),
+			goals: []goal{most("time", 1.5), most("CPU", 1.5)},
+		},
+		{
+			name: "for_each of tr, by one call", baseline: "one direct call of a tool over HTTP, for all the lines", reference: "7,000x to 8,700x", open: eachCall,
+			goals: []goal{most("time", 1500)},
+		},
+		{
+			name: "engine, one stage an item", baseline: pooled, open: engine(1),
+			goals: []goal{most("allocations/item", 20)},
+		},
+		{
+			name: "engine, three stages an item", baseline: pooled, open: engine(3),
+			goals: []goal{most("allocations/item", 40)},
+		},
+		{
+			name: "stream: grep, cut, tail", baseline: shell, long: true, needs: shellNeeds, open: stream(
+				command("grep", "error"), command("cut", "-d,", "-f1,3"), command("tail", "-n", "1")),
+			goals: []goal{never(rss, held), least("MB/s", 0.5)},
+		},
+		{
+			name: "stream: jq, grep, tail", baseline: shell, long: true, needs: shellNeeds, open: stream(
+				command("jq", "-c", "{id, level, ms}"), command("grep", "error"), command("tail", "-n", "1")),
+			goals: []goal{never(rss, held), least("MB/s", 0.8)},
+		},
+		{
+			name: "stream: jq, grep, head", baseline: shell, long: true, needs: shellNeeds, open: stream(
+				command("jq", "-c", "{id, level, ms}"), command("grep", "error"), command("head", "-n", "3")),
+			goals: []goal{never(rss, held)},
+		},
+		{
+			name: "stream: window, tail", baseline: "tail alone, without a look at the data", long: true, needs: shellNeeds,
+			open: stream(step{"type": "preview"}, command("tail", "-n", "1")), goals: []goal{never(rss, held)},
+		},
+		{
+			name: "preview of one JSON array", baseline: tokens, long: true, open: shape(true),
+			goals: []goal{least("MB/s of CPU", 4)},
+		},
+		{
+			name: "preview of JSON lines", baseline: tokens, long: true, open: shape(false),
+			goals: []goal{least("MB/s of CPU", 4)},
+		},
+	}
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import (
+	"syscall"
+	"time"
+)
+
+// childrenCPU is the CPU time of the processes below this one that have ended.
+func childrenCPU() time.Duration { return rusage(syscall.RUSAGE_CHILDREN) }
+
+// peakRSS is not known here.
+func peakRSS(int) (int64, bool) { return 0, false }
