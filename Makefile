@@ -14,7 +14,7 @@ fuzz:
 	.ci/run fuzz
 
 bench:
-	go test -run '^$$' -bench . -benchmem ./...
+	go run ./bench
 
 gen:
 	go generate ./...
