@@ -24,7 +24,7 @@ var reasons = map[wire.Reason]struct {
 	}, nil},
 	wire.Signal: {stages.CommandFailed, true, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s was ended by a signal (%s)", c.Name, f.Signal)
-	}, nil},
+	}, fixed("if it was killed, the machine may be out of memory: filter earlier; if it crashed, try another command")},
 	wire.Refused: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
 	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},

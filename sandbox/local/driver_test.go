@@ -168,6 +168,41 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// TestCommandKilled: a command that somebody kills is not said to have used too much memory, and the next one works.
+func TestCommandKilled(t *testing.T) {
+	s, err := newPool(t, t.TempDir()).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f, err := s.Prepare([]stages.Command{{Name: "cut", Args: []string{"-c1"}, Timeout: time.Minute}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	failed := make(chan error, 1)
+	go func() { failed <- f(t.Context(), r, io.Discard) }()
+	eventually(t, "cut runs and is killed", func() bool {
+		for pid := range children(t, os.Getpid()) {
+			for child, name := range children(t, pid) {
+				if name == "cut" {
+					return syscall.Kill(child, syscall.SIGKILL) == nil
+				}
+			}
+		}
+		return false
+	})
+	var e *stages.Error
+	if err := <-failed; !errors.As(err, &e) || e.Code != stages.CommandFailed || !strings.Contains(e.Msg, "killed") || e.Hint == "" {
+		t.Errorf("got %v, want that cut was killed", err)
+	}
+	w.Close()
+	var out strings.Builder
+	if err := f(t.Context(), strings.NewReader("abc\n"), &out); err != nil || out.String() != "a\n" {
+		t.Errorf("after it got %q, %v", out.String(), err)
+	}
+}
+
 // lines is endless text.
 type lines struct{}
 

@@ -22,11 +22,11 @@ var overtime = []string{"SIGXCPU: cpu time limit exceeded"}
 // full are words with which programs say that the scratch directory is.
 var full = []string{"No space left on device", "File too large", "Disk quota exceeded"}
 
-// bySignal says what a signal means that this worker did not send. SIGKILL is the kernel's, out of memory.
+// bySignal says what a signal means that this worker did not send. SIGKILL is not in it: it may be the kernel's, out of
+// memory, or anybody's.
 var bySignal = map[syscall.Signal]wire.Reason{
 	syscall.SIGXCPU: wire.CPULimit,
 	syscall.SIGXFSZ: wire.DiskLimit,
-	syscall.SIGKILL: wire.MemoryLimit,
 }
 
 // judge returns why an ended process has failed, nil if it has not. broken says that its reader had stopped reading.
