@@ -28,7 +28,7 @@ type goal struct {
 	worst   bool // of all runs, not of their median
 }
 
-func most(figure string, limit float64) goal { return goal{figure: figure, limit: limit} }
+func most(figure string, limit float64) goal  { return goal{figure: figure, limit: limit} }
 func never(figure string, above float64) goal { return goal{figure: figure, limit: above, worst: true} }
 
 func least(figure string, limit float64) goal {
