@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -430,5 +431,28 @@ func TestExampleOfText(t *testing.T) {
 	}
 	if err := json.Unmarshal(out.Bytes(), &regions); err != nil || len(regions) < 2 || regions[0].Sum < regions[1].Sum {
 		t.Errorf("got %s, %v", out.Bytes(), err)
+	}
+}
+
+// TestManyChains: commands that are fed from one input, or wait for each other through a tool, never starve each other.
+func TestManyChains(t *testing.T) {
+	w := newWorld(t)
+	branches := make([]string, 12)
+	for i := range branches {
+		branches[i] = fmt.Sprintf(`"b%d":[{"type":"command","command":"wc","args":["-c"]}]`, i)
+	}
+	parallel := `{"type":"parallel","branches":{` + strings.Join(branches, ",") + `}}`
+	alternate := strings.Repeat(`{"type":"command","command":"jq","args":["-c","{id: 1}"]},{"type":"tool","server":"shop","name":"get_item"},`, 12)
+	for _, pipeline := range []string{
+		`[{"type":"command","command":"jq","args":["-n","range(200000)"]},` + parallel + `]`,
+		`[{"type":"command","command":"jq","args":["-n","range(40)"]},{"type":"for_each","concurrency":64,"stages":[` + parallel + `]}]`,
+		`[{"type":"command","command":"jq","args":["-n","{}"]},` + strings.TrimSuffix(alternate, ",") + `]`,
+		`[{"type":"command","command":"jq","args":["-n","range(100)"]},{"type":"for_each","stages":[{"type":"command","command":"jq","args":["{id: (.+1000)}"]},
+			{"type":"tool","server":"shop","name":"get_item"},{"type":"command","command":"jq","args":[".name"]}]}]`,
+	} {
+		got, result := w.execute(t, pipeline, "timeout", 60)
+		if result.IsError {
+			t.Errorf("%.200s:\n%s", pipeline, got)
+		}
 	}
 }

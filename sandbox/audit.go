@@ -20,6 +20,9 @@ const (
 	versionSize    = 16 << 10
 )
 
+// probes is how many programs an audit looks at side by side.
+const probes = 4
+
 // Audit asks the worker at the other end of rwc, which it closes, what it can do, and each program, in its jail, which
 // one it is. A worker that cannot lock its programs in is an error: it must not serve.
 func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report, error) {
@@ -37,7 +40,7 @@ func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report,
 		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(wire.Slots)
+	group.SetLimit(probes)
 	for i, f := range h.Programs {
 		group.Go(func() (err error) {
 			r.Programs[i], err = identify(ctx, client, f)

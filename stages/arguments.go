@@ -57,7 +57,7 @@ func checkFinal(tool *Tool, final json.RawMessage) error {
 // openArgument chooses the argument that takes a value which is no object.
 func openArgument(tool *Tool, args []member, input []byte) (string, error) {
 	in := tool.Input
-	if slices.Contains(in.Properties, "input") || len(in.Properties) == 0 && !in.Closed {
+	if !given(args, "input") && (slices.Contains(in.Properties, "input") || len(in.Properties) == 0 && !in.Closed) {
 		return "input", nil
 	}
 	var open []string

@@ -108,7 +108,7 @@ func (r *Run) bind(ctx context.Context, steps []*Step, keep bool) (Filter, []*Me
 		links, meters = append(links, l), append(meters, l.meters...)
 		i += n
 	}
-	return chain(links, r.deps.Limits), meters, nil
+	return chain(r, links), meters, nil
 }
 
 func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
@@ -127,7 +127,7 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 }
 
 // chain returns the filter that runs links at the same time, joined by pipes. It may be called concurrently.
-func chain(links []*link, limits Limits) Filter {
+func chain(r *Run, links []*link) Filter {
 	switch len(links) {
 	case 0:
 		return func(_ context.Context, in io.Reader, out io.Writer) error {
@@ -138,15 +138,13 @@ func chain(links []*link, limits Limits) Filter {
 		return links[0].call
 	}
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
-		f := newFlow(ctx, links, in, out)
-		f.limits = limits
-		return f.run(ctx)
+		return newFlow(ctx, r, links, in, out).run(ctx)
 	}
 }
 
 // flow is one running chain: a goroutine per link and a pipe between neighbours.
 type flow struct {
-	limits  Limits
+	r       *Run
 	links   []*link
 	ins     []io.Reader
 	outs    []io.Writer
@@ -161,9 +159,9 @@ type flow struct {
 	last  error // what the last link returned; guarded by mu
 }
 
-func newFlow(ctx context.Context, links []*link, in io.Reader, out io.Writer) *flow {
+func newFlow(ctx context.Context, r *Run, links []*link, in io.Reader, out io.Writer) *flow {
 	n := len(links)
-	f := &flow{links: links, ins: make([]io.Reader, n), outs: make([]io.Writer, n)}
+	f := &flow{r: r, links: links, ins: make([]io.Reader, n), outs: make([]io.Writer, n)}
 	f.ins[0], f.outs[n-1] = in, out
 	for i := range n {
 		c, cancel := context.WithCancelCause(ctx)
@@ -212,8 +210,11 @@ func (f *flow) perform(i int) error {
 	if i == 0 || l.effect() == ReadOnly {
 		return l.call(ctx, in, f.outs[i])
 	}
-	spool := NewSpool(f.limits.SpoolHead, f.limits.SpoolDir)
+	spool := f.r.newSpool()
 	defer spool.Close()
+	if max := l.steps[0].accepts; max > 0 {
+		in = io.LimitReader(in, max+1) // the step says what is too much; more need not be kept
+	}
 	if _, err := io.Copy(spool, in); echo(err) {
 		return err
 	} else if err != nil {

@@ -15,6 +15,7 @@ type each struct {
 	r           *Run
 	m           *Meter
 	body        Filter
+	effect      Effect
 	value       bool // the body takes its item as one value; else as a line
 	concurrency int
 	lines       bool // one result a line, else one JSON array
@@ -29,37 +30,67 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	w := &window{e: e, cancel: cancel, in: newItems(in, e.r.deps.Limits.Item)}
-	w.changed.L = &w.mu
+	source := in
+	if e.effect == Changes {
+		checked, err := e.checked(in)
+		if err != nil {
+			return err
+		}
+		defer checked.Close()
+		source = checked.Reader()
+	}
+	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item)}
+	q.changed.L = &q.mu
 	// Neither a read nor a wait has a context: when the items end early, both must wake up.
-	stop := context.AfterFunc(ctx, func() { stopReading(in); w.wake() })
+	stop := context.AfterFunc(ctx, func() { stopReading(in); q.wake() })
 	defer stop()
 	var emitted error
 	var emitter sync.WaitGroup
 	emitter.Go(func() {
 		defer func() {
 			if emitted != nil {
-				w.fail(emitted)
+				q.fail(emitted)
 			}
 		}()
 		defer recovered(&emitted)
-		emitted = w.emit(out)
+		emitted = q.emit(out)
 	})
-	w.dispatch(ctx)
-	w.running.Wait()
+	q.dispatch(ctx)
+	q.running.Wait()
 	emitter.Wait()
-	w.drain()
-	w.count(w.err)
+	q.drain()
+	q.tell()
 	switch {
-	case context.Cause(ctx) == errTooSlow && !w.complete:
+	case context.Cause(ctx) == errTooSlow && !q.complete:
 		return e.tooSlow()
-	case ctx.Err() != nil && !w.complete && (w.err == nil || echo(w.err)):
+	case ctx.Err() != nil && !q.complete && (q.err == nil || echo(q.err)):
 		if emitted != nil {
 			return emitted
 		}
 		return context.Cause(ctx)
 	}
-	return w.err
+	return q.err
+}
+
+// checked reads all items before the first of them may change anything, so that one that is no JSON, or one too many,
+// is found before.
+func (e *each) checked(in io.Reader) (*spool, error) {
+	limits := e.r.deps.Limits
+	kept := e.r.newSpool()
+	s := newItems(io.TeeReader(in, kept), limits.Item)
+	for n := 0; ; n++ {
+		_, err := s.next()
+		if err == nil && n == limits.Items {
+			err = tooMany(limits.Items)
+		}
+		if err == io.EOF {
+			return kept, nil
+		}
+		if err != nil {
+			kept.Close()
+			return nil, err
+		}
+	}
 }
 
 // errTooSlow is the cause of the context of items whose time is up.
@@ -78,8 +109,8 @@ type slot struct {
 	done   bool
 }
 
-// window is the items of one for_each that have begun and whose results are not written yet.
-type window struct {
+// queue is the items of one for_each that have begun and whose results are not written yet.
+type queue struct {
 	e       *each
 	in      *items
 	cancel  context.CancelCauseFunc
@@ -98,146 +129,158 @@ type window struct {
 	ok       int     // items that succeeded
 }
 
-func (w *window) wake() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.changed.Broadcast()
+func (q *queue) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.changed.Broadcast()
 }
 
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
-func (w *window) dispatch(ctx context.Context) {
+func (q *queue) dispatch(ctx context.Context) {
 	defer func() {
-		w.mu.Lock()
-		w.ended = true
-		w.changed.Broadcast()
-		w.mu.Unlock()
+		q.mu.Lock()
+		q.ended = true
+		q.changed.Broadcast()
+		q.mu.Unlock()
 	}()
-	for w.ready(ctx) {
-		it, err := w.in.next()
+	for q.ready(ctx) {
+		it, err := q.in.next()
 		if err == io.EOF {
 			return
 		}
 		if err != nil {
-			w.fail(err)
+			q.fail(err)
 			return
 		}
-		s, err := w.add(it)
+		s, err := q.add(it)
 		if err != nil {
-			w.fail(err)
+			q.fail(err)
 			return
 		}
-		w.running.Go(func() { w.perform(ctx, s) })
+		q.running.Go(func() { q.perform(ctx, s) })
 	}
 }
 
 // ready waits until one more item may begin: there is room to run it, no finished result waits for the reader, and
 // the results that wait behind a slower item are within bounds. It reports false when no item may begin any more.
-func (w *window) ready(ctx context.Context) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *queue) ready(ctx context.Context) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for {
-		if w.err != nil || ctx.Err() != nil {
+		if q.err != nil || ctx.Err() != nil {
 			return false
 		}
-		blocked := w.writing || len(w.slots) > 0 && w.slots[0].done
-		if w.active < w.e.concurrency && !blocked && w.waiting < w.e.r.deps.Limits.Waiting {
+		blocked := q.writing || len(q.slots) > 0 && q.slots[0].done || q.active > 0 && q.e.r.crowded()
+		if q.active < q.e.concurrency && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
 			return true
 		}
-		w.changed.Wait()
+		q.changed.Wait()
 	}
 }
 
-func (w *window) add(it item) (*slot, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.begun++
-	if limit := w.e.r.deps.Limits.Items; w.begun > limit {
-		return nil, Errorf(LimitExceeded, "filter the items before for_each", "there are more than %d items (limit items)", limit)
+func (q *queue) add(it item) (*slot, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if limit := q.e.r.deps.Limits.Items; q.begun == limit {
+		return nil, tooMany(limit)
 	}
-	w.active++
-	w.e.m.items.Add(1)
-	s := &slot{item: it, number: w.begun, out: holder{r: w.e.r}}
-	w.slots = append(w.slots, s)
+	if err := q.e.r.hold(int64(len(it.data))); err != nil {
+		return nil, err
+	}
+	q.begun++
+	q.active++
+	q.e.m.items.Add(1)
+	s := &slot{item: it, number: q.begun, out: holder{r: q.e.r}}
+	q.slots = append(q.slots, s)
 	return s, nil
 }
 
+func tooMany(limit int) error {
+	return Errorf(LimitExceeded, "filter the items before for_each", "there are more than %d items (limit items)", limit)
+}
+
 // perform runs one item.
-func (w *window) perform(ctx context.Context, s *slot) {
+func (q *queue) perform(ctx context.Context, s *slot) {
 	var err error
 	func() {
 		defer recovered(&err)
 		data := s.item.data
-		if !w.e.value {
+		if !q.e.value {
 			data = s.item.line()
 		}
-		err = w.e.body(ctx, bytes.NewReader(data), &s.out)
+		err = q.e.body(ctx, bytes.NewReader(data), &s.out)
 	}()
 	if err != nil && !echo(err) && err != context.Cause(ctx) {
-		err = w.itemError(s, err)
+		err = q.itemError(s, err)
 	}
-	w.mu.Lock()
-	w.active--
+	q.e.r.held.Add(-int64(len(s.item.data)))
+	s.item = item{} // a result that waits behind a slower item does not keep its item
+	q.mu.Lock()
+	q.active--
 	s.done = true
 	if err == nil {
-		w.ok++
-		w.waiting += int64(s.out.buf.Len())
+		q.ok++
+		q.waiting += int64(s.out.buf.Len())
 	}
-	w.changed.Broadcast()
-	w.mu.Unlock()
+	q.changed.Broadcast()
+	q.mu.Unlock()
 	if err != nil {
-		w.fail(err)
+		q.fail(err)
 		return
 	}
-	w.e.r.finished()
+	q.e.r.finished()
 }
 
-// itemError says which item failed and shows it.
-func (w *window) itemError(s *slot, err error) error {
+// itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
+// it say where that was.
+func (q *queue) itemError(s *slot, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	if e.Item != 0 {
 		e.Msg += " (within item " + strconv.Itoa(s.number) + " of the for_each around it)"
+		return e
 	}
 	e.Item, e.Sample, e.Cut = s.number, s.item.data, false
+	e.queue = q
 	return e
 }
 
-// count tells the failure of an item what became of the others, once none of them runs any more: items with effects
+// tell tells the failure of an item what became of the others, once none of them runs any more: items with effects
 // that had begun were let finish.
-func (w *window) count(err error) {
+func (q *queue) tell() {
 	var e *Error
-	if !errors.As(err, &e) || e.Item == 0 {
+	if !errors.As(q.err, &e) || e.queue != q {
 		return
 	}
-	e.Done, e.Started = w.ok, w.begun
-	if w.in.atEnd {
-		e.Items = w.begun
+	e.Done, e.Started = q.ok, q.begun
+	if q.in.atEnd {
+		e.Items = q.begun
 	}
 }
 
 // fail keeps the first failure and ends everything else. Items with effects that have begun are let finish by their
 // tool stages; should one of them fail after the reader has stopped, that is the failure.
-func (w *window) fail(err error) {
-	w.mu.Lock()
-	if w.err == nil || echo(w.err) && !echo(err) {
-		w.err = err
+func (q *queue) fail(err error) {
+	q.mu.Lock()
+	if q.err == nil || echo(q.err) && !echo(err) {
+		q.err = err
 	}
-	w.changed.Broadcast()
-	w.mu.Unlock()
+	q.changed.Broadcast()
+	q.mu.Unlock()
 	if echo(err) {
-		w.cancel(err)
+		q.cancel(err)
 		return
 	}
-	w.cancel(errBroken)
+	q.cancel(errBroken)
 }
 
 // emit writes the results in the order of the items, each as soon as all before it are written.
-func (w *window) emit(out io.Writer) error {
-	c := &collector{out: out, lines: w.e.lines, raw: w.e.raw}
+func (q *queue) emit(out io.Writer) error {
+	c := &collector{out: out, lines: q.e.lines, raw: q.e.raw}
 	for {
-		s, more := w.take()
+		s, more := q.take()
 		if s == nil {
 			if more {
 				return nil // something failed: the array stays open, and the reader is told
@@ -246,10 +289,10 @@ func (w *window) emit(out io.Writer) error {
 		}
 		err := c.add(s.out.buf.Bytes())
 		s.out.release()
-		w.mu.Lock()
-		w.writing = false
-		w.changed.Broadcast()
-		w.mu.Unlock()
+		q.mu.Lock()
+		q.writing = false
+		q.changed.Broadcast()
+		q.mu.Unlock()
 		if err != nil {
 			return err
 		}
@@ -258,30 +301,30 @@ func (w *window) emit(out io.Writer) error {
 
 // take waits for the result that is next in order. It returns nil and false after the last one, nil and true when
 // there will be no complete output.
-func (w *window) take() (*slot, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (q *queue) take() (*slot, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for {
 		switch {
-		case w.err != nil:
+		case q.err != nil:
 			return nil, true
-		case len(w.slots) > 0 && w.slots[0].done:
-			s := w.slots[0]
-			w.slots = w.slots[1:]
-			w.writing = true
-			w.waiting -= int64(s.out.buf.Len())
+		case len(q.slots) > 0 && q.slots[0].done:
+			s := q.slots[0]
+			q.slots = q.slots[1:]
+			q.writing = true
+			q.waiting -= int64(s.out.buf.Len())
 			return s, true
-		case w.ended && len(w.slots) == 0:
-			w.complete = w.in.atEnd
-			return nil, !w.complete
+		case q.ended && len(q.slots) == 0:
+			q.complete = q.in.atEnd
+			return nil, !q.complete
 		}
-		w.changed.Wait()
+		q.changed.Wait()
 	}
 }
 
 // drain gives back the memory of results that were not written.
-func (w *window) drain() {
-	for _, s := range w.slots {
+func (q *queue) drain() {
+	for _, s := range q.slots {
 		s.out.release()
 	}
 }

@@ -62,6 +62,8 @@ type Error struct {
 	Sample []byte // what the failed stage was given, if known, or the beginning of it
 	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping
+
+	queue *queue // the for_each that Item belongs to
 }
 
 // Errorf makes an Error with a code, a hint (which may be empty) and a formatted message. A %w operand becomes Err.

@@ -159,8 +159,8 @@ func TestReaderHoldsBackItems(t *testing.T) {
 			t.Fatal(err)
 		}
 		pr.Close()
-		if err := <-done; err == nil {
-			t.Error("a writer that fails must fail the run")
+		if err := <-done; err != nil {
+			t.Errorf("an output that nobody reads to its end is a success, got %v", err)
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestTimeouts(t *testing.T) {
 		},
 		{
 			"run", `[{"type":"for_each","concurrency":1,"stages":[{"type":"tool","server":"demo","name":"slow","args":{"ms":50000}}]},{"type":"command","command":"cat"}]`,
-			"the run took longer than 2m0s (limit timeout); stage 1 (for_each), stage 2 (command cat) had not ended; 3 tool calls had been made",
+			"the run took longer than 2m0s (limit timeout); stage 1 (for_each), stage 2 (command cat) had not ended; tool calls made: 3",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,6 +14,21 @@ type Mapping struct {
 	Collect     string `json:"collect,omitempty" jsonschema:"enum=array,enum=lines" jsonschema_description:"array: one JSON array. lines: one result a line (default for commands)."`
 }
 
+// maxConcurrency is the most items that may be in flight (pipeline.md §4).
+const maxConcurrency = 64
+
+// check refuses what the engine cannot do, for callers without a schema.
+func (o Mapping) check() error {
+	var errs []error
+	if o.Concurrency < 0 || o.Concurrency > maxConcurrency {
+		errs = append(errs, fielded("concurrency", Errorf(InvalidPipeline, "", "concurrency must be 1 to %d, got %d", maxConcurrency, o.Concurrency)))
+	}
+	if o.Collect != "" && o.Collect != collectArray && o.Collect != collectLines {
+		errs = append(errs, fielded("collect", Errorf(InvalidPipeline, "", "collect must be array or lines, got %s", quoted(o.Collect))))
+	}
+	return errors.Join(errs...)
+}
+
 // EachOptions are the fields that every kind of stage with Each set accepts beside its own.
 type EachOptions struct {
 	ForEach bool `json:"for_each,omitempty" jsonschema_description:"Run the stage once per item of the input, in parallel, results in order."`
@@ -30,8 +45,11 @@ type ForEachStage struct {
 // Compile compiles the stages of the body.
 func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	timeout, terr := within(f.Timeout, s.Limits.Run, "run")
+	if len(f.Stages) == 0 {
+		terr = errors.Join(terr, fielded("stages", Errorf(InvalidPipeline, "", "missing stages to run for each item")))
+	}
 	body, err := s.List(ctx, f.Stages, InEach, "", true)
-	if err := errors.Join(terr, err); err != nil {
+	if err := errors.Join(terr, f.check(), err); err != nil {
 		return nil, err
 	}
 	step := eachStep("for_each", body, f.Mapping, collectArray, timeout)
@@ -48,8 +66,8 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 	inner := s
 	inner.Site, inner.Fed, inner.Last = InEach, true, true
 	step, err := stage.Compile(ctx, inner)
-	if err != nil || step == nil {
-		return step, err
+	if err := errors.Join(o.check(), err); err != nil {
+		return nil, err
 	}
 	step.place = s.place
 	form := collectArray
@@ -65,12 +83,15 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 func eachStep(label string, body []*Step, o Mapping, form string, timeout time.Duration) *Step {
 	concurrency := o.Concurrency
 	or(&concurrency, defaultConcurrency(body))
+	if chains := chainsOf(body); chains > 0 {
+		concurrency = min(concurrency, max(1, commandsAtOnce/chains))
+	}
 	if o.Collect != "" {
 		form = o.Collect
 	}
 	raw := form == collectLines && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Label: label, Effect: effectOf(body),
+		Label: label, Effect: effectOf(body), chains: chainsOf(body) * concurrency,
 		Does:    fmt.Sprintf("runs once per item, up to %d at a time, results in order as %s", concurrency, form),
 		Expects: "a JSON array, JSON values or lines",
 	}
@@ -84,10 +105,26 @@ func eachStep(label string, body []*Step, o Mapping, form string, timeout time.D
 		}
 		m.nested = meters
 		first := len(body) > 0 && body[0].takesValue
-		e := &each{r: r, m: m, body: filter, value: first, concurrency: concurrency, lines: form == collectLines, raw: raw, timeout: timeout}
+		e := &each{r: r, m: m, body: filter, effect: step.Effect, value: first, concurrency: concurrency, lines: form == collectLines, raw: raw, timeout: timeout}
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return e.filter(ctx, in, out) }, nil
 	}
 	return step
+}
+
+// commandsAtOnce is how many chains of commands one for_each runs side by side: for commands concurrency is an upper
+// bound (pipeline.md §4), and what a plan may ask of its worker stays within what the worker takes.
+const commandsAtOnce = 4
+
+// chainsOf counts the chains of commands of steps that run at the same time.
+func chainsOf(steps []*Step) int {
+	n := 0
+	for i, s := range steps {
+		if s.Command != nil && (i == 0 || steps[i-1].Command == nil) {
+			n++
+		}
+		n += s.chains
+	}
+	return n
 }
 
 // defaultConcurrency is 8 where running side by side is known to do no harm, else 1.

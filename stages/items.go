@@ -35,6 +35,7 @@ type items struct {
 	r     *bufio.Reader
 	max   int64
 	lead  []byte // blanks before the next byte, in its line: part of it if it is text
+	fresh bool   // only blanks stand before the next byte in its line
 	count int    // items returned so far
 	atEnd bool   // whether the input has ended
 	mode  func(*items) (item, error)
@@ -71,12 +72,18 @@ func (s *items) begin() (item, error) {
 	}
 	it, err := s.mode(s)
 	var bad *notJSON
-	if errors.As(err, &bad) && bad.complete {
-		s.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(append(lead, bad.read...)), s.r), itemsBuffer)
-		s.mode, s.lead = (*items).line, nil
-		return s.line()
+	if errors.As(err, &bad) && bad.hopeless {
+		s.mode = (*items).line
+		return s.again(lead, bad)
 	}
 	return it, err
+}
+
+// again reads as a line what was taken for the beginning of a JSON value.
+func (s *items) again(lead []byte, bad *notJSON) (item, error) {
+	s.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(append(lead, bad.read...)), s.r), itemsBuffer)
+	s.lead = nil
+	return s.line()
 }
 
 // textBehindArray reports whether the input begins with a line such as "[12] started": an array, then text. It waits
@@ -155,10 +162,16 @@ func (s *items) value() (item, error) {
 	if err != nil {
 		return item{}, err
 	}
-	if c == '{' || c == '[' {
-		return s.readValue()
+	if c != '{' && c != '[' {
+		return s.line()
 	}
-	return s.line()
+	lead, fresh := s.lead, s.fresh
+	it, err := s.readValue()
+	var bad *notJSON
+	if errors.As(err, &bad) && bad.hopeless && fresh {
+		return s.again(lead, bad) // a line of its own that only looks like JSON, such as "[INFO] x"
+	}
+	return it, err
 }
 
 // line reads the next line that is not blank. A line that is not JSON counts as a string.
@@ -201,7 +214,7 @@ func (s *items) readValue() (item, error) {
 	for done := false; !done; {
 		if _, err := s.r.Peek(1); err == io.EOF {
 			if !scan.ended() {
-				return item{}, &notJSON{read: data, err: s.cut(io.EOF)}
+				return item{}, &notJSON{read: data, hopeless: !beginsJSON(data), err: s.cut(io.EOF)}
 			}
 			break
 		} else if err != nil {
@@ -221,21 +234,27 @@ func (s *items) readValue() (item, error) {
 		if len(data) > 0 {
 			problem = syntaxError(data)
 		}
-		return item{}, &notJSON{read: data, complete: true, err: s.invalid(problem)}
+		return item{}, &notJSON{read: data, hopeless: true, err: s.invalid(problem)}
 	}
 	return item{data: data}, nil
 }
 
+// beginsJSON reports whether data is the beginning of a JSON value that has not ended.
+func beginsJSON(data []byte) bool {
+	var v json.RawMessage
+	return errors.Is(json.NewDecoder(bytes.NewReader(data)).Decode(&v), io.ErrUnexpectedEOF)
+}
+
 // skipBlank discards white space and returns the next byte without consuming it.
 func (s *items) skipBlank() (byte, error) {
-	s.lead = nil
+	s.lead, s.fresh = nil, false
 	for {
 		b, err := s.r.ReadByte()
 		switch {
 		case err != nil:
 			return 0, err
 		case b == '\n':
-			s.lead = nil
+			s.lead, s.fresh = nil, true
 		case !blank(b):
 			return b, s.r.UnreadByte()
 		case len(s.lead) < itemsBuffer:
@@ -249,7 +268,7 @@ func blank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r'
 // notJSON is the error of a value that is not JSON, with the bytes that were taken for it.
 type notJSON struct {
 	read     []byte
-	complete bool // the value had its end: it was not merely cut off
+	hopeless bool // no more data would make it JSON
 	err      error
 }
 

@@ -37,14 +37,18 @@ func TestItems(t *testing.T) {
 		{"[INFO] x\n", []string{"[INFO] x"}, ""},
 		{"[2024-01-01] x\n[1]\n", []string{"[2024-01-01] x", "[1]"}, ""},
 		{"[1] x", []string{"[1] x"}, ""},
-		{`[1,]`, []string{"1"}, "item 2 of the input is not valid JSON"},
+		{"[1,\n]", []string{"1"}, "item 2 of the input is not valid JSON"},
 		{`[1,2`, []string{"1", "2"}, "the input ends inside of it"},
-		{`[1 2]`, []string{"1"}, "expected a comma"},
+		{"[1\n2]", []string{"1"}, "expected a comma"},
 		{`{"a":1}{"b"`, []string{`{"a":1}`}, "the input ends inside of it"},
 		{`{"a":1}{"b":}`, []string{`{"a":1}`}, "item 2 of the input is not valid JSON"},
 		{`{"a"`, nil, "the input ends inside of it"},
 		{"[01]", []string{"[01]"}, ""},
-		{strings.Repeat("[", 100_000), nil, "not valid JSON"},
+		{strings.Repeat("[", 100_000), []string{strings.Repeat("[", 100_000)}, ""}, // deeper than JSON is read here
+		{"{ unclosed\nsecond\n", []string{"{ unclosed", "second"}, ""},
+		{"{{ template\nx\n", []string{"{{ template", "x"}, ""},
+		{"{\"a\":1}\n[INFO] x\n{\"b\":2}\n", []string{`{"a":1}`, "[INFO] x", `{"b":2}`}, ""},
+		{"{\"a\":1}\n[WARN open\n", []string{`{"a":1}`, "[WARN open"}, ""},
 	} {
 		for name, wrap := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader} {
 			got, _, err := stages.Items(wrap(strings.NewReader(tt.in)), 1<<20)

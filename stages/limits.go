@@ -6,7 +6,7 @@ import "time"
 // field means its default.
 type Limits struct {
 	Stages    int           // stages in a plan, nested ones included
-	Nesting   int           // depth of stages within stages
+	Nesting   int           // stages within stages, counted without the pipeline itself
 	Items     int           // items in one for_each
 	Calls     int           // tool calls in a run
 	Run       time.Duration // the whole run
@@ -16,7 +16,8 @@ type Limits struct {
 	Item      int64         // bytes of one item
 	Waiting   int64         // bytes of results that wait behind a slower item, per for_each
 	Held      int64         // bytes held in memory by one run
-	SpoolHead int64         // bytes of one spool kept in memory before it goes to disk
+	Spool     int64         // bytes that wait on disk for a later stage, of one run
+	SpoolHead int64         // of those, bytes kept in memory before one spool goes to disk
 	SpoolDir  string        // where spools go, the system's temporary directory if empty
 }
 
@@ -33,6 +34,7 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Item, 16<<20)
 	or(&l.Waiting, 16<<20)
 	or(&l.Held, 256<<20)
+	or(&l.Spool, 2<<30)
 	or(&l.SpoolHead, 1<<20)
 	return l
 }

@@ -25,6 +25,7 @@ func (p *ParallelStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		errs = append(errs, err)
 		step.Nested = append(step.Nested, Nested{Branch: b.Name, Steps: steps})
 		step.Effect = max(step.Effect, effectOf(steps))
+		step.chains += chainsOf(steps)
 	}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		return bindBranches(ctx, r, m, step.Nested)
@@ -43,7 +44,7 @@ func bindBranches(ctx context.Context, r *Run, m *Meter, nested []Nested) (Filte
 		branches[i] = branch{name: n.Branch, filter: filter}
 	}
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
-		return runBranches(ctx, r.deps.Limits, branches, in, out)
+		return runBranches(ctx, r, branches, in, out)
 	}, nil
 }
 
@@ -53,15 +54,15 @@ type branch struct {
 }
 
 // runBranches copies in to every branch, keeps what each writes, and writes one object when all have succeeded.
-func runBranches(ctx context.Context, limits Limits, branches []branch, in io.Reader, out io.Writer) error {
+func runBranches(ctx context.Context, r *Run, branches []branch, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	spools := make([]*Spool, len(branches))
+	spools := make([]*spool, len(branches))
 	feeds := make([]*io.PipeWriter, len(branches))
 	errs := make([]error, len(branches))
 	var wg sync.WaitGroup
 	for i, b := range branches {
-		spools[i] = NewSpool(limits.SpoolHead, limits.SpoolDir)
+		spools[i] = r.newSpool()
 		defer spools[i].Close()
 		pr, pw := io.Pipe()
 		feeds[i] = pw
@@ -83,7 +84,7 @@ func runBranches(ctx context.Context, limits Limits, branches []branch, in io.Re
 	if cause := firstFailure(ctx, err, errs); cause != nil {
 		return cause
 	}
-	return writeBranches(limits, branches, spools, out)
+	return writeBranches(r.deps.Limits, branches, spools, out)
 }
 
 // fanOut copies in to all feeds and closes them. A feed whose branch has stopped reading is left out from then on;
@@ -95,9 +96,12 @@ func fanOut(in io.Reader, feeds []*io.PipeWriter) error {
 		n, err := in.Read(buf)
 		kept := open[:0]
 		for _, f := range open {
-			if _, werr := f.Write(buf[:n]); n == 0 || werr == nil {
-				kept = append(kept, f)
+			if n > 0 { // a write of nothing would wait for a reader too
+				if _, werr := f.Write(buf[:n]); werr != nil {
+					continue
+				}
 			}
+			kept = append(kept, f)
 		}
 		open = kept
 		if err != nil {
@@ -128,7 +132,7 @@ func firstFailure(ctx context.Context, fed error, errs []error) error {
 
 // writeBranches writes one JSON object: for each branch the value that it wrote, an array of several, null for none,
 // a string for text.
-func writeBranches(limits Limits, branches []branch, spools []*Spool, out io.Writer) error {
+func writeBranches(limits Limits, branches []branch, spools []*spool, out io.Writer) error {
 	w := &textWriter{w: out}
 	w.text("{")
 	for i, b := range branches {
@@ -137,15 +141,25 @@ func writeBranches(limits Limits, branches []branch, spools []*Spool, out io.Wri
 		}
 		w.text(string(appendString(nil, []byte(b.name))) + ":")
 		if w.err == nil {
-			w.err = writeValue(spools[i], limits.Item, w)
+			w.err = ofBranch(b.name, limits, writeValue(spools[i], limits.Item, w))
 		}
 	}
 	w.text("}\n")
 	return w.err
 }
 
+// ofBranch says of a value that is too long where it comes from.
+func ofBranch(name string, limits Limits, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Code == LimitExceeded {
+		return Errorf(LimitExceeded, "reduce the output of the branch, or let it write several smaller values",
+			"branch %s gives a JSON value that is longer than %s (limit item)", quoted(name), size(limits.Item))
+	}
+	return err
+}
+
 // writeValue writes what a spool holds as one JSON value, an item at a time.
-func writeValue(s *Spool, max int64, out io.Writer) error {
+func writeValue(s *spool, max int64, out io.Writer) error {
 	count, text, err := surveyValues(s.Reader(), max)
 	switch {
 	case err != nil:

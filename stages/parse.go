@@ -34,7 +34,7 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 		return nil, []*Error{err}
 	}
 	c := &compiler{}
-	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, depth: 1, c: c})
+	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
 	if cerr != nil {
 		return nil, flatten(cerr)
 	}
@@ -128,7 +128,7 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	if err := errors.Join(shape, unlessImplied(shape, err, raw)); err != nil {
 		return nil, located(hinted(err, kind), s.place, labelOf(kind.Name, stage))
 	}
-	step.place, step.kind = s.place, kind.Name
+	step.place = s.place
 	return step, nil
 }
 

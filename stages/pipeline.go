@@ -30,9 +30,9 @@ type RunOptions struct {
 func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOptions) (Report, error) {
 	timeout := o.Timeout
 	or(&timeout, p.deps.Limits.Run)
-	if timeout > p.deps.Limits.Run {
+	if timeout < 0 || timeout > p.deps.Limits.Run {
 		return Report{}, Errorf(LimitExceeded, "leave timeout out, or ask for less",
-			"timeout %s is more than the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)
+			"timeout %s is not within what the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
@@ -81,7 +81,7 @@ var errTimeout = errors.New("the time of the run is up")
 func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration, meters []*Meter) error {
 	var e *Error
 	switch {
-	case err == nil || errors.Is(err, errStopped):
+	case err == nil || echo(err):
 		return nil
 	case errors.Is(err, errTimeout) || ctx.Err() != nil && context.Cause(ctx) == errTimeout && cancelled(err):
 		return Errorf(Timeout, "narrow the data before the slow stage, or raise timeout if the operator allows more",
@@ -105,7 +105,7 @@ func whereabouts(meters []*Meter) string {
 			busy = append(busy, fmt.Sprintf("stage %s (%s)", m.step.place, m.step.Label))
 		}
 	}
-	text := fmt.Sprintf("%d tool calls had been made", calls)
+	text := fmt.Sprintf("tool calls made: %d", calls)
 	if len(busy) > 0 {
 		text = strings.Join(busy, ", ") + " had not ended; " + text
 	}

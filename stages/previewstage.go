@@ -17,6 +17,9 @@ type PreviewStage struct {
 // Compile refuses a window within a for_each: there would be one for every item.
 func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	window := !s.Last || s.Site == InBranch
+	if p.Chars < 0 {
+		return nil, fielded("chars", Errorf(InvalidPipeline, "", "chars must be at least 1, got %d", p.Chars))
+	}
 	if window && s.Each {
 		return nil, Errorf(InvalidPipeline, "move the preview to the end of the for_each stages, or behind the for_each",
 			"a preview inside of for_each may only be the last of its stages")
@@ -49,13 +52,15 @@ func (p *PreviewStage) window(ctx context.Context, r *Run, m *Meter, in io.Reade
 	shown := make(chan error, 1)
 	go func() {
 		var err error
-		defer func() { shown <- err }()
+		defer func() {
+			seen.CloseWithError(err)
+			shown <- err
+		}()
 		defer recovered(&err)
 		result, err := preview.Preview(context.WithoutCancel(ctx), seen, preview.Options{Chars: p.Chars, Window: true})
 		if err == nil {
 			r.looked(Window{Place: m.step.place, Text: result.Text})
 		}
-		seen.CloseWithError(err)
 	}()
 	_, err := io.Copy(io.MultiWriter(out, feed), in)
 	if err != nil {

@@ -15,9 +15,10 @@ type Run struct {
 	outer    context.Context // the caller's: a tool call with effects ends with it and with nothing less
 	progress func(Progress)
 
-	calls atomic.Int64
-	held  atomic.Int64
-	items atomic.Int64
+	calls   atomic.Int64
+	held    atomic.Int64
+	spooled atomic.Int64
+	items   atomic.Int64
 
 	session Session // opened while the steps are bound, when one of them is a command
 
@@ -107,6 +108,9 @@ func (r *Run) hold(n int64) error {
 	}
 	return nil
 }
+
+// crowded reports whether the run holds so much that what runs should end before more begins.
+func (r *Run) crowded() bool { return r.held.Load() > r.deps.Limits.Held/4 }
 
 // holder is a buffer whose bytes count as held by the run until it is released.
 type holder struct {

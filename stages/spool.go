@@ -4,30 +4,32 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 )
 
-// A Spool keeps bytes until they are wanted: the first of them in memory, the rest in a file that has no name. The
-// zero value is not usable; see [NewSpool]. It is not safe for concurrent use.
-type Spool struct {
-	head int64
-	dir  string
+// A spool keeps bytes until they are wanted: the first of them in memory, the rest in a file that has no name. All
+// spools of a run share a limit. It is not safe for concurrent use.
+type spool struct {
+	r    *Run
 	mem  bytes.Buffer
 	file *os.File
 	size int64
 }
 
-// NewSpool returns an empty spool that keeps head bytes in memory and the rest in dir, or in the system's temporary
-// directory if dir is empty.
-func NewSpool(head int64, dir string) *Spool {
-	return &Spool{head: head, dir: dir}
-}
+func (r *Run) newSpool() *spool { return &spool{r: r} }
 
-// Write appends p. When the disk is full the error is LIMIT_EXCEEDED.
-func (s *Spool) Write(p []byte) (int, error) {
+// Write appends p. When the run has spooled too much, or the disk is full, the error is LIMIT_EXCEEDED.
+func (s *spool) Write(p []byte) (int, error) {
+	limits := s.r.deps.Limits
+	if s.r.spooled.Add(int64(len(p))) > limits.Spool {
+		s.r.spooled.Add(-int64(len(p)))
+		return 0, Errorf(LimitExceeded, "reduce the data before the stage that has to wait for all of it",
+			"the data that waits for a later stage is more than %s (limit spool)", size(limits.Spool))
+	}
 	if s.file == nil {
-		if int64(s.mem.Len()+len(p)) <= s.head {
+		if int64(s.mem.Len()+len(p)) <= limits.SpoolHead {
 			s.size += int64(len(p))
 			return s.mem.Write(p)
 		}
@@ -41,8 +43,8 @@ func (s *Spool) Write(p []byte) (int, error) {
 }
 
 // open makes the file and unlinks it at once, so that nothing is left behind however the process ends.
-func (s *Spool) open() error {
-	f, err := os.CreateTemp(s.dir, "mcsh-spool-*")
+func (s *spool) open() error {
+	f, err := os.CreateTemp(s.r.deps.Limits.SpoolDir, "mcsh-spool-*")
 	if err != nil {
 		return diskError(err)
 	}
@@ -54,11 +56,8 @@ func (s *Spool) open() error {
 	return nil
 }
 
-// Size returns the number of bytes written.
-func (s *Spool) Size() int64 { return s.size }
-
 // Reader returns a reader of everything written so far, from the beginning. Several may be used one after another.
-func (s *Spool) Reader() io.Reader {
+func (s *spool) Reader() io.Reader {
 	mem := bytes.NewReader(s.mem.Bytes())
 	if s.file == nil {
 		return mem
@@ -67,8 +66,9 @@ func (s *Spool) Reader() io.Reader {
 }
 
 // Close frees memory and file. It may be called more than once.
-func (s *Spool) Close() error {
-	s.mem = bytes.Buffer{}
+func (s *spool) Close() error {
+	s.r.spooled.Add(-s.size)
+	s.mem, s.size = bytes.Buffer{}, 0
 	if s.file == nil {
 		return nil
 	}
@@ -78,9 +78,13 @@ func (s *Spool) Close() error {
 }
 
 func diskError(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err // the path is the host's, and nothing to agents
+	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return Errorf(LimitExceeded, "free space in the temporary directory, or reduce the data earlier in the pipeline",
-			"the disk is full: %w", err)
+			"the disk for temporary files is full")
 	}
 	return err
 }

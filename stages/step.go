@@ -18,10 +18,11 @@ type Step struct {
 
 	alone      bool  // calls should not run side by side unless asked to
 	takesValue bool  // reads its item as one value, not as a line of text
+	chains     int   // chains of commands within it that run at the same time
+	accepts    int64 // bytes of input beyond which it fails; 0: any
 	mapped     *Step // the step that a for_each flag wraps: both are one line of the report
 
 	place Place
-	kind  string
 }
 
 // Nested is a compiled list of stages inside of a step.

@@ -1,7 +1,6 @@
 package stages
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +46,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, err
 	}
 	step := &Step{
-		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true,
+		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true, accepts: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s", info.Signature),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 	}
@@ -161,10 +160,14 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
+	if err := c.r.hold(int64(len(result.Data))); err != nil {
+		return err
+	}
+	defer c.r.held.Add(-int64(len(result.Data)))
 	if c.show {
 		c.r.show(result.Blocks)
 	}
-	_, err = io.Copy(out, bytes.NewReader(result.Data))
+	_, err = out.Write(result.Data)
 	return err
 }
 

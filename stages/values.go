@@ -76,12 +76,12 @@ func (s *items) topValue() (item, error) {
 }
 
 // writeString writes what a spool holds as one JSON string, a piece at a time, without the newline that ends it.
-func writeString(s *Spool, out io.Writer) error {
+func writeString(s *spool, out io.Writer) error {
 	w := &textWriter{w: out}
-	r := io.LimitReader(s.Reader(), s.Size())
+	r := io.LimitReader(s.Reader(), s.size)
 	buf := make([]byte, 32<<10)
 	w.text(`"`)
-	for left := s.Size(); left > 0; {
+	for left := s.size; left > 0; {
 		n, err := io.ReadFull(r, buf[:min(int64(len(buf)), left)])
 		if err != nil {
 			return err

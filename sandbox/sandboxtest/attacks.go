@@ -21,6 +21,9 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
+// atOnce is how many attacks run side by side.
+const atOnce = 4
+
 // attacksJSON holds what has been tried against command stages.
 //
 //go:embed testdata/attacks.json
@@ -117,7 +120,7 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 	p := newPool(t, open, sandbox.Options{Warm: -1})
 	s := openSession(t, p)
 	var group errgroup.Group
-	group.SetLimit(wire.Slots)
+	group.SetLimit(atOnce)
 	for _, a := range attacks(t) {
 		if a.Rep > 1<<20 && testing.Short() {
 			continue
@@ -230,7 +233,7 @@ func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
 	c := newCanary(t)
 	r := newRaw(t, open)
 	var group errgroup.Group
-	group.SetLimit(wire.Slots)
+	group.SetLimit(atOnce)
 	for _, a := range attacks(t) {
 		if !r.can(a.Cmd) || strings.ContainsRune(strings.Join(a.Args, ""), 0) {
 			continue // not a program of the worker; an argument that no process can be given

@@ -34,7 +34,9 @@
 // The gateway chooses ids, each larger than the last. A run ends with its outcome and in no other way: after cancel
 // too the worker answers with an outcome, when all of its processes are dead. Frames for a run that were on their way
 // when the outcome was sent are dropped by the worker; after the outcome the worker sends nothing for it. The worker
-// runs at most [Slots] at a time; one more ends the connection, so the gateway queues.
+// runs at most [Slots] at a time; one more ends the connection. The chains of one pipeline can wait for each other, as
+// branches do that are fed from one input, so a limit that a pipeline can reach would be a deadlock: the engine keeps
+// what it runs side by side below Slots, and the gateway's queue in front of it is a safeguard only.
 //
 // When the gateway's stream ends the worker kills everything and exits. When the worker's stream ends every run fails
 // with [ErrLost].

@@ -11,7 +11,7 @@ const (
 	Window     = 1 << 20  // bytes that may be under way in one direction of one run
 	MaxData    = 64 << 10 // bytes of one data frame
 	MaxMessage = 1 << 20  // bytes of one JSON message
-	Slots      = 4        // runs at a time in one worker
+	Slots      = 256      // runs at a time in one worker: as many as a plan of 64 stages can need at once, see doc.go
 	MaxChains  = 256      // prepared chains of one worker
 
 	headerSize = 9
