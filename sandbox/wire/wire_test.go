@@ -342,7 +342,7 @@ var fromGateway = map[string]struct {
 	"nothing":        {nil, ""},
 	"unprepared":     {[][]byte{frame(run, 1, []byte{0, 0, 0, 9})}, "not prepared"},
 	"same id":        {[][]byte{chain("wait"), runOf(2), runOf(2)}, "run 2 after run 2"},
-	"too many":       {[][]byte{chain("wait"), runOf(1), runOf(2), runOf(3), runOf(4), runOf(5)}, "at a time"},
+	"too many":       {append([][]byte{chain("wait")}, runs(wire.Slots+1)...), "at a time"},
 	"prepared twice": {[][]byte{chain("wait"), chain("wait")}, "in use"},
 	"never started":  {[][]byte{frame(data, 5, []byte("x"))}, "never started"},
 	"two ends":       {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(end, 1, nil)}, "second end"},
@@ -351,6 +351,14 @@ var fromGateway = map[string]struct {
 	"wrong way":      {[][]byte{frame(outcome, 1, []byte("{}"))}, "wrong end"},
 	"cancel":         {[][]byte{chain("wait"), runOf(1), frame(cancel, 1, nil), frame(cancel, 1, nil)}, ""},
 	"pings":          {[][]byte{frame(ping, 0, make([]byte, 8)), frame(ping, 0, make([]byte, 8))}, ""},
+}
+
+// runs starts n runs.
+func runs(n int) (frames [][]byte) {
+	for i := range n {
+		frames = append(frames, runOf(uint32(i+1)))
+	}
+	return frames
 }
 
 func chain(name string) []byte {
