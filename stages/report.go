@@ -23,8 +23,9 @@ type StageReport struct {
 	Place    Place         `json:"stage"`
 	Label    string        `json:"label"`
 	Branch   string        `json:"branch,omitempty"`
-	Items    int64         `json:"items,omitempty"` // items of a for_each that were started
-	Calls    int64         `json:"calls,omitempty"` // tool calls
+	Changes  bool          `json:"changes,omitempty"` // whether its calls may have changed something
+	Items    int64         `json:"items,omitempty"`   // items of a for_each that were started
+	Calls    int64         `json:"calls,omitempty"`   // tool calls
 	BytesIn  int64         `json:"bytes_in"`
 	BytesOut int64         `json:"bytes_out"`
 	Elapsed  time.Duration `json:"-"`
@@ -46,7 +47,7 @@ func (m *Meter) report() StageReport {
 	m.mu.Unlock()
 	elapsed := time.Duration(m.elapsed.Load())
 	r := StageReport{
-		Place: m.step.place, Label: m.step.Label,
+		Place: m.step.place, Label: m.step.Label, Changes: m.step.Effect == Changes,
 		Items: m.items.Load(), Calls: m.calls.Load(),
 		BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,

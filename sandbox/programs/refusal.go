@@ -23,7 +23,7 @@ func refuse(at int, hint, format string, args ...any) *stages.Error {
 // noInputs refuses the name of a second input. It is the only place that does: inputs beside a command's standard
 // input are not built yet.
 func noInputs(name string, at int) *stages.Error {
-	return refuse(at, "join the data before: a for_each stage with \"with_item\": true, or a parallel stage, whose one JSON object jq can take apart",
+	return refuse(at, "join the data before, in a parallel stage: jq can take its one JSON object apart",
 		"%s: named inputs are not available yet: a command reads only what the stage before it wrote", name)
 }
 

@@ -10,7 +10,7 @@ import (
 var tr = Program{
 	Name: "tr", Summary: "replace, squeeze or delete characters",
 	Example: []string{"a-z", "A-Z"},
-	Notes:   "Works on bytes, not on characters: for letters beyond ASCII use sed y/…/…/ or jq ascii_upcase.",
+	Notes:   "Works on bytes, not on characters: for letters beyond ASCII use sed y/…/…/.",
 	Bin:     "tr", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: grammar{
 		inOrder: true, arrange: trSets,
