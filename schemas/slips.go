@@ -12,7 +12,6 @@ var slips = map[string][]string{
 	"parallelism": {"concurrency"}, "workers": {"concurrency"}, "max_concurrency": {"concurrency"},
 	"parallel": {"concurrency"}, "jobs": {"concurrency"}, "batch_size": {"concurrency"},
 	"foreach": {"for_each"}, "map": {"for_each"}, "each": {"for_each"}, "per_item": {"for_each"},
-	"pages": {"paginate"}, "all_pages": {"paginate"}, "pagination": {"paginate"}, "paging": {"paginate"},
 	"retry": {"retries"}, "max_retries": {"retries"}, "attempts": {"retries"},
 	"onerror": {"on_error"}, "error": {"on_error"}, "errors": {"on_error"}, "continue_on_error": {"on_error"},
 	"unique": {"distinct"}, "dedupe": {"distinct"}, "keep_item": {"with_item"}, "include_item": {"with_item"},

@@ -53,7 +53,12 @@ func TestOptionErrors(t *testing.T) {
 		}
 	}
 	_, err := servers.Find("filesytem")
-	if want := `unknown built-in server "filesytem", did you mean "filesystem"; known: demo, fetch, filesystem`; err == nil || err.Error() != want {
+	var names []string
+	for _, b := range servers.Builtins() {
+		names = append(names, b.Name)
+	}
+	want := `unknown built-in server "filesytem", did you mean "filesystem"; known: ` + strings.Join(names, ", ")
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -162,21 +162,28 @@ func (e *entry) readEnv(value json.RawMessage) error {
 	return nil
 }
 
-// readTimeout takes milliseconds, as clients write them, or a duration such as "90s".
+// maxSeconds is below every timeout that clients write for themselves, which is in milliseconds.
+const maxSeconds = 1000
+
+// readTimeout takes seconds, as everything here does, or a duration such as "90s". Other clients mean milliseconds by
+// a number: one that cannot be seconds is refused rather than taken for a quarter of an hour or more.
 func (e *entry) readTimeout(value json.RawMessage) error {
-	var ms float64
+	var seconds float64
 	var text string
 	switch {
-	case json.Unmarshal(value, &ms) == nil && !isNull(value):
-		e.timeout = time.Duration(ms * float64(time.Millisecond))
+	case json.Unmarshal(value, &seconds) == nil && !isNull(value):
+		if seconds >= maxSeconds {
+			return fmt.Errorf(`a number is in seconds, and %s is too many; write "60s" for a minute, "20m" for more`, shorten(string(value), 60))
+		}
+		e.timeout = time.Duration(seconds * float64(time.Second))
 	case json.Unmarshal(value, &text) == nil && !isNull(value):
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf(`%q is no duration; want one such as "90s", or milliseconds`, text)
+			return fmt.Errorf(`%q is no duration; want one such as "90s", or a number of seconds`, text)
 		}
 		e.timeout = d
 	default:
-		return fmt.Errorf(`want a duration such as "90s", or milliseconds`)
+		return fmt.Errorf(`want a duration such as "90s", or a number of seconds`)
 	}
 	if e.timeout <= 0 || e.timeout > 24*time.Hour {
 		return fmt.Errorf("want more than 0 and at most 24h, got %s", shorten(string(value), 60))

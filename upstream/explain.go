@@ -19,16 +19,14 @@ type dialError struct {
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// Unsent is the cause of an error of a call that the tool has certainly not seen, so that it may be made again.
-type Unsent struct{ Err error }
+// A cause is an error whose text has been cleared of secrets.
+type cause struct {
+	text string
+	err  error
+}
 
-func (u Unsent) Error() string { return u.Err.Error() }
-
-// Unwrap returns the cause.
-func (u Unsent) Unwrap() error { return u.Err }
-
-// Unsent is true. Packages that must not know this one ask for an error with this method.
-func (u Unsent) Unsent() bool { return true }
+func (c cause) Error() string { return c.text }
+func (c cause) Unwrap() error { return c.err }
 
 // explainer is implemented by transports that know more of a failure than the error says. Both texts may be empty.
 type explainer interface {
@@ -53,8 +51,8 @@ func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 	if msg == "" {
 		msg = plainCause(err)
 	}
-	e := stages.Errorf(stages.ServerUnavailable, hint, "server %q: %s", server, msg)
-	e.Err = Unsent{err}
+	e := stages.Errorf(stages.ServerUnavailable, hint, "server %q: %s", server, scrubbed(t, msg))
+	e.Err = cause{scrubbed(t, withoutRequest(err.Error())), err}
 	return e
 }
 
@@ -81,7 +79,7 @@ func plainCause(err error) string {
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		return "the connection was closed"
 	}
-	text := err.Error()
+	text := withoutRequest(err.Error())
 	for _, layer := range []string{`calling "initialize": `, `calling "server/discover": `, `sending "initialize": `, "rejected by transport: "} {
 		text = strings.ReplaceAll(text, layer, "")
 	}

@@ -61,7 +61,7 @@ func HTTP(e Endpoint) func(context.Context) (mcp.Transport, error) {
 		if limit <= 0 {
 			limit = defaultMaxMessage
 		}
-		trip := &roundTripper{base: base, target: target, headers: e.Headers, max: limit}
+		trip := newRoundTripper(base, target, e.Headers, limit)
 		client := &http.Client{Transport: trip}
 		if e.LegacySSE {
 			t := &mcp.SSEClientTransport{Endpoint: e.URL, HTTPClient: client, MaxEventSize: int(limit)}
@@ -84,7 +84,7 @@ func at(where string) string {
 // parseEndpoint checks an address. Its error shows no secrets that the address may hold.
 func parseEndpoint(raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
-		return nil, fmt.Errorf("url needs http:// or https://; did you mean %q?", "http://"+redact(raw))
+		return nil, fmt.Errorf("url needs http:// or https:// before the host")
 	}
 	u, err := url.Parse(raw)
 	switch {
@@ -97,17 +97,6 @@ func parseEndpoint(raw string) (*url.URL, error) {
 	}
 	return u, nil
 }
-
-// redact keeps of an address what is no secret: not the user, and not the query.
-func redact(raw string) string {
-	raw, _, _ = strings.Cut(raw, "?")
-	if i := strings.LastIndexByte(raw, '@'); i >= 0 {
-		raw = raw[i+1:]
-	}
-	return raw
-}
-
-func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }
 
 // httpTransport hands out the SDK's connection as it is: wrapped, the SDK would not recognise it. It is tapped at the
 // round tripper instead.
@@ -159,6 +148,11 @@ type roundTripper struct {
 	target  *url.URL
 	headers http.Header
 	max     int64
+	secrets *scrubber
+}
+
+func newRoundTripper(base http.RoundTripper, target *url.URL, headers http.Header, limit int64) *roundTripper {
+	return &roundTripper{base: base, target: target, headers: headers, max: limit, secrets: newScrubber(target, headers)}
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -166,6 +160,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	capt := captureOf(req.Context())
 	ctx, release := detach(req.Context(), req.Method)
 	out := req.Clone(ctx)
+	out.Header.Del("Referer") // the client adds it where it follows to another host, with all that the address holds
 	if req.URL.Host == t.target.Host && req.URL.Scheme == t.target.Scheme {
 		for name, values := range t.headers {
 			out.Header[name] = values
@@ -225,10 +220,10 @@ func detach(ctx context.Context, method string) (context.Context, func(time.Dura
 func (t *roundTripper) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError))
 	_ = resp.Body.Close()
-	e := &statusError{status: resp.StatusCode, at: place(req.URL), body: errorWords(raw)}
+	e := &statusError{status: resp.StatusCode, at: place(req.URL), body: t.secrets.scrub(errorWords(raw))}
 	if resp.StatusCode == http.StatusUnauthorized {
 		if want := resp.Header.Get("WWW-Authenticate"); want != "" && e.body == "" {
-			e.body = shorten(want, 200)
+			e.body = t.secrets.scrub(shorten(want, 200))
 		}
 	}
 	missing := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest
@@ -293,7 +288,7 @@ func tapStreamable(t *mcp.StreamableClientTransport) (mcp.Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	trip := &roundTripper{base: base, target: target, max: defaultMaxMessage}
+	trip := newRoundTripper(base, target, nil, defaultMaxMessage)
 	client.Transport = trip
 	tapped := *t
 	tapped.HTTPClient = &client

@@ -17,7 +17,7 @@ var rpcHints = map[int64]string{
 
 // rpcError returns a protocol error as the failure of the tool. Servers use such errors for tools that failed, not
 // only for requests that were wrong. It is nil if the failure is anything else.
-func (u *unit) rpcError(failure *callError) error {
+func (u *unit) rpcError(l *link, failure *callError) error {
 	var wire *jsonrpc.Error
 	var status *statusError
 	if errors.As(failure, &status) || !errors.As(failure, &wire) || wire.Code == codeRejected {
@@ -30,7 +30,7 @@ func (u *unit) rpcError(failure *callError) error {
 	if more := messageIn(wire.Data); more != "" && !strings.Contains(words, more) {
 		words += ": " + more
 	}
-	e := toolError(words)
+	e := toolError(scrubbed(l.transport, words))
 	e.Hint = rpcHints[wire.Code]
 	return stages.Errorf(e.Code, e.Hint, "%s", e.Msg)
 }

@@ -256,16 +256,15 @@ func (u *unit) callFailure(ctx context.Context, l *link, name string, failure *c
 			"%s did not answer within %v, the limit of one call", what, u.server.Timeout)
 	case failure.large:
 		return stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
-			"%s: %w", what, failure.err)
+			"%s: %w", what, cause{scrubbed(l.transport, withoutRequest(failure.Error())), failure.err})
 	case u.life.Err() != nil:
 		return u.closing()
 	}
-	if e := u.rpcError(failure); e != nil {
+	if e := u.rpcError(l, failure); e != nil {
 		return e
 	}
 	e := unavailable(u.server.Name, l.transport, failure.err)
 	if failure.sent {
-		e.Err = failure.err
 		e.Msg = fmt.Sprintf("calling %s, which may have taken effect: %s", what, e.Msg)
 	}
 	return e
