@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,7 +49,7 @@ func TestWrongPlans(t *testing.T) {
 		_, errs := stages.Compile(t.Context(), plan.Pipeline, deps)
 		var got []mistake
 		for _, e := range errs {
-			got = append(got, mistake{e.Place, e.Code, e.Field, e.Msg, e.Hint})
+			got = append(got, mistake{e.Place, e.Code, e.Field, withoutKinds(e.Msg), withoutKinds(e.Hint)})
 			if e.Hint == "" {
 				t.Errorf("%s: no hint: %s", plan.Why, e)
 			}
@@ -65,6 +66,15 @@ func TestWrongPlans(t *testing.T) {
 	if os.Getenv("UPDATE") != "" {
 		writePlans(t, file, plans)
 	}
+}
+
+// withoutKinds puts a placeholder for the list of all stage types, so that one more of them changes no expectation.
+func withoutKinds(text string) string {
+	var names []string
+	for _, k := range stages.Kinds() {
+		names = append(names, k.Name)
+	}
+	return strings.ReplaceAll(text, strings.Join(names, ", "), "KINDS")
 }
 
 func writePlans(t *testing.T, file string, plans []wrongPlan) {

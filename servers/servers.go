@@ -22,14 +22,16 @@ type Builtin struct {
 	// Open makes a server of its own for options, a JSON object; empty options are the defaults. An unknown option
 	// is an error that names it and the nearest known one.
 	Open func(options json.RawMessage) (*mcp.Server, error)
+
+	Options []strictjson.Field // what Open knows
 }
 
 // Builtins returns the servers, by name.
 func Builtins() []Builtin {
 	return []Builtin{
-		{"demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", open("demo", demo.New)},
-		{"fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", open("fetch", fetch.New)},
-		{"filesystem", "the text files and directories below one root", open("filesystem", filesystem.New)},
+		builtin("demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", demo.New),
+		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetch.New),
+		builtin("filesystem", "the text files and directories below one root", filesystem.New),
 	}
 }
 
@@ -49,9 +51,9 @@ func Find(name string) (Builtin, error) {
 	return Builtin{}, fmt.Errorf("unknown built-in server %.60q%s; known: %s", name, hint, strings.Join(names, ", "))
 }
 
-// open makes the Open of a server from its constructor.
-func open[O any](name string, create func(O) (*mcp.Server, error)) func(json.RawMessage) (*mcp.Server, error) {
-	return func(options json.RawMessage) (*mcp.Server, error) {
+// builtin makes a row of the table from the constructor of a server.
+func builtin[O any](name, summary string, create func(O) (*mcp.Server, error)) Builtin {
+	open := func(options json.RawMessage) (*mcp.Server, error) {
 		var o O
 		if err := strictjson.Decode("option", options, &o); err != nil {
 			return nil, fmt.Errorf("built-in server %q: %w", name, err)
@@ -62,4 +64,5 @@ func open[O any](name string, create func(O) (*mcp.Server, error)) func(json.Raw
 		}
 		return server, nil
 	}
+	return Builtin{name, summary, open, strictjson.Fields(new(O))}
 }

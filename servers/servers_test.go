@@ -17,6 +17,11 @@ func TestBuiltins(t *testing.T) {
 		if b.Summary == "" || strings.Contains(b.Summary, "\n") {
 			t.Errorf("%s: the summary is %q", b.Name, b.Summary)
 		}
+		for _, o := range b.Options {
+			if o.Usage == "" || strings.Contains(o.Usage, "\n") {
+				t.Errorf("%s: the usage of %s is %q", b.Name, o.Name, o.Usage)
+			}
+		}
 		for _, options := range []string{"", "{}", "null"} {
 			server, err := b.Open(json.RawMessage(options))
 			c := servertest.Connect(t, server, err) // checks the schemas

@@ -3,61 +3,74 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/pflag"
 
 	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/servers/strictjson"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// An optionFlag is an option of a built-in server as a flag of "mcsh server NAME".
-type optionFlag struct {
-	flag, option string
-	define       func(f *pflag.FlagSet, name, usage string) func() any // defines the flag and returns its value
-	usage        string
+// addOptions adds a flag for each option of a built-in server. The function that it returns gives the options that
+// were set, as JSON.
+func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMessage {
+	values := map[string]any{}
+	for _, o := range options {
+		values[o.Name] = define(f, o)
+	}
+	return func() json.RawMessage {
+		given := map[string]any{}
+		for _, o := range options {
+			if f.Changed(flagOf(o)) {
+				given[o.Name] = values[o.Name]
+			}
+		}
+		return optionsOf(given)
+	}
 }
 
-// builtinFlags is the table of flags by server. What is not in it can be set in a configuration.
-var builtinFlags = map[string][]optionFlag{
-	"demo": {
-		{"latency", "latency", text, "every call takes at least this long, such as 20ms"},
-		{"seed", "seed", number, "of the data and of the failures"},
-	},
-	"fetch": {
-		{"allow-host", "allow_hosts", texts, "reach hosts that match this glob whatever their addresses (repeatable)"},
-		{"allow-private", "allow_private", truth, "reach every address, private and loopback ones too"},
-		{"max-bytes", "max_bytes", number, "the largest body (default 5 MiB)"},
-		{"timeout", "timeout", text, "of a call, such as 10s (default 30s)"},
-	},
-	"filesystem": {
-		{"root", "root", text, "the directory (default: the current one)"},
-		{"max-bytes", "max_bytes", number, "the most text of one read (default 64 MiB)"},
-	},
+// flagOf is the name of an option as a flag.
+func flagOf(o strictjson.Field) string { return strings.ReplaceAll(o.Name, "_", "-") }
+
+// define adds the flag of an option and returns the pointer to its value, which is encoded as the option takes it.
+func define(f *pflag.FlagSet, o strictjson.Field) any {
+	name := flagOf(o)
+	switch {
+	case o.Type == reflect.TypeFor[time.Duration](), o.Type.Kind() == reflect.String:
+		return f.String(name, "", o.Usage)
+	case o.Type.Kind() == reflect.Bool:
+		return f.Bool(name, false, o.Usage)
+	case reflect.Zero(o.Type).CanInt():
+		return f.Int64(name, 0, o.Usage)
+	case o.Type == reflect.TypeFor[[]string]():
+		return f.StringArray(name, nil, o.Usage+" (repeatable)")
+	}
+	value := new(jsonValue)
+	f.Var(value, name, o.Usage+" (JSON)")
+	return value
 }
 
-// The kinds of values that options have. An option that is not given is left out.
-func text(f *pflag.FlagSet, name, usage string) func() any {
-	v := f.String(name, "", usage)
-	return func() any { return *v }
-}
+// A jsonValue is the value of a flag whose option has a type of its own.
+type jsonValue struct{ json.RawMessage }
 
-func texts(f *pflag.FlagSet, name, usage string) func() any {
-	v := f.StringArray(name, nil, usage)
-	return func() any { return *v }
-}
+func (v *jsonValue) String() string { return string(v.RawMessage) }
+func (v *jsonValue) Type() string   { return "json" }
 
-func number(f *pflag.FlagSet, name, usage string) func() any {
-	v := f.Int64(name, 0, usage)
-	return func() any { return *v }
-}
-
-func truth(f *pflag.FlagSet, name, usage string) func() any {
-	v := f.Bool(name, false, usage)
-	return func() any { return *v }
+// Set implements [pflag.Value].
+func (v *jsonValue) Set(text string) error {
+	if !json.Valid([]byte(text)) {
+		return errors.New("it is not valid JSON")
+	}
+	v.RawMessage = json.RawMessage(text)
+	return nil
 }
 
 // dialBuiltin makes a server and the way to it.

@@ -47,11 +47,11 @@ func (p *program) commandsCommand() *cobra.Command {
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {
-	b, err := findBackend(s.backend)
+	open, err := findBackend(s.backend, backends)
 	if err != nil {
 		return err
 	}
-	pool, err := b.open(ctx, p, oneRun)
+	pool, err := open(ctx, p, oneRun)
 	if err != nil {
 		return configError("tool and preview stages work without; commands need Linux with seccomp and Landlock",
 			fmt.Errorf("no command can run here: %w", err))

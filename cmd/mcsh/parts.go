@@ -24,7 +24,7 @@ type parts struct {
 
 // open puts the parts together. A mistake in the configuration is an error.
 func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error) {
-	b, err := findBackend(s.backend)
+	open, err := findBackend(s.backend, backends)
 	if err != nil {
 		return nil, err
 	}
@@ -35,21 +35,17 @@ func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error
 	return &parts{
 		upstream: tools,
 		limits:   s.limits,
-		sandbox:  &lazySandbox{start: func() (*sandbox.Pool, error) { return b.open(ctx, p, warm) }},
+		sandbox:  &lazySandbox{start: func() (*sandbox.Pool, error) { return open(ctx, p, warm) }},
 	}, nil
 }
 
 // openUpstream reads the sources and makes the pool of their servers.
 func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool, error) {
-	o := upstream.Options{ClientVersion: version(), ReadOnly: s.readOnly, CallTimeout: s.limits.Call}
-	for _, row := range sources {
-		list, err := row.open(p, s)
-		if err != nil {
-			return nil, err
-		}
-		o.Sources = append(o.Sources, list...)
+	list, err := p.openSources(s)
+	if err != nil {
+		return nil, err
 	}
-	pool := upstream.NewPool(o)
+	pool := upstream.NewPool(upstream.Options{Sources: list, ClientVersion: version(), ReadOnly: s.readOnly, CallTimeout: s.limits.Call})
 	if err := pool.Load(ctx); err != nil {
 		return nil, errors.Join(configError("mend the configuration; nothing was started", err), pool.Close())
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,9 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/local"
 )
 
 // patience is how long a test waits for what happens at once.
@@ -77,7 +81,7 @@ func TestProcess(t *testing.T) {
 	binary := oneBinary(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"run": testRun, "interrupt": testInterrupt, "closed pipe": testClosedPipe, "HTTP": testServeHTTP,
-		"interrupt of a call": testInterruptCall,
+		"interrupt of a call": testInterruptCall, "first backend": testFirstBackend,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, binary) })
 	}
@@ -199,6 +203,28 @@ func testClosedPipe(t *testing.T, binary string) {
 		t.Errorf("%v: %s", err, &s.stderr)
 	}
 	s.leftNothing(t)
+}
+
+// The first backend whose audit passes is used, and none after it is asked.
+func testFirstBackend(t *testing.T, binary string) {
+	row := func(driver sandbox.Driver, err error) backend {
+		return backend{driver: func(*program) (sandbox.Driver, error) {
+			if driver == nil && err == nil {
+				t.Error("a backend after the one that passed was asked")
+			}
+			return driver, err
+		}}
+	}
+	noWorker := local.New(local.Options{Worker: []string{filepath.Join(t.TempDir(), "none")}})
+	works := local.New(local.Options{Worker: []string{binary, workerCommand}})
+	table := []backend{row(nil, errors.New("not here")), row(noWorker, nil), row(works, nil), row(nil, nil)}
+	pool, err := firstOf(table)(t.Context(), &program{}, oneRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // The gateway over HTTP: it says where it listens, answers a client, and ends in order.

@@ -139,9 +139,10 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	out := &stdout{w: p.stdout}
 	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Progress: progress.update})
 	progress.stop()
-	if out.closed {
-		err = nil // the reader has what it wanted
-	} else if out.err != nil {
+	switch {
+	case errors.Is(err, errEnough):
+		err = nil
+	case out.err != nil && (err == nil || errors.Is(err, out.err)):
 		err = &failure{exitFailed, fmt.Errorf("writing the output: %w", out.err), "free some space, or write elsewhere"}
 	}
 	if o.table || isTerminal(p.stderr) {
@@ -155,18 +156,21 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	return nil
 }
 
-// stdout remembers how writing ended: the engine only sees that nobody reads on.
+// errEnough is what the engine sees when the reader at the other end of standard output has left: that is no failure,
+// and what a stage says of its own stays one.
+var errEnough = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
+
+// stdout is standard output for a run. It remembers a failure of its own.
 type stdout struct {
-	w      io.Writer
-	closed bool // by the reader at the other end
-	err    error
+	w   io.Writer
+	err error
 }
 
 func (s *stdout) Write(b []byte) (int, error) {
 	n, err := s.w.Write(b)
 	switch {
 	case errors.Is(err, syscall.EPIPE):
-		s.closed = true
+		return n, errEnough
 	case err != nil:
 		s.err = err
 	}

@@ -52,7 +52,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 	defer func() { err = errors.Join(err, parts.close()) }()
 	o := gateway.Options{Upstream: parts.upstream, Version: version(), Log: p.log(verbose)}
 	if o.Sandbox, err = parts.sandbox.get(); err != nil {
-		if s.backend != backends[0].name && !errors.Is(err, errSandboxOff) {
+		if s.backend != backendAuto && !errors.Is(err, errSandboxOff) {
 			return configError("mcsh commands shows what is missing; --sandbox auto serves without commands", err)
 		}
 		fmt.Fprintf(p.stderr, "mcsh: command stages are refused: %v\n", err)

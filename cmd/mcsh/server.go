@@ -36,20 +36,11 @@ func (p *program) serverCommand() *cobra.Command {
 // builtinCommand makes the command of one row of the table.
 func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var l listenFlags
-	values := map[string]func() any{}
 	cmd := &cobra.Command{Use: b.Name, Short: b.Summary, Args: cobra.NoArgs}
-	for _, o := range builtinFlags[b.Name] {
-		values[o.flag] = o.define(cmd.Flags(), o.flag, o.usage)
-	}
+	options := addOptions(cmd.Flags(), b.Options)
 	l.add(cmd)
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
-		given := map[string]any{}
-		for _, o := range builtinFlags[b.Name] {
-			if cmd.Flags().Changed(o.flag) {
-				given[o.option] = values[o.flag]()
-			}
-		}
-		server, err := b.Open(optionsOf(given))
+		server, err := b.Open(options())
 		if err != nil {
 			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
 		}

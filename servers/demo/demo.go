@@ -16,8 +16,8 @@ import (
 
 // Options are the settings of the server. The zero value answers at once.
 type Options struct {
-	Latency time.Duration `json:"latency"` // every call takes at least this long; at most a minute
-	Seed    int64         `json:"seed"`    // of the data and of the failures
+	Latency time.Duration `json:"latency" usage:"every call takes at least this long, such as 20ms; at most a minute"`
+	Seed    int64         `json:"seed" usage:"of the data and of the failures"`
 }
 
 const longestWait = time.Minute

@@ -13,8 +13,8 @@ import (
 
 // Options are the settings of the server. The zero value serves the current directory.
 type Options struct {
-	Root     string `json:"root"`      // the directory; empty: the current one
-	MaxBytes int64  `json:"max_bytes"` // the most text of one read_text_file; 0: 64 MiB
+	Root     string `json:"root" usage:"the directory (default: the current one)"`
+	MaxBytes int64  `json:"max_bytes" usage:"the most text of one read_text_file (default 64 MiB)"`
 }
 
 const defaultMaxBytes = 64 << 20

@@ -112,9 +112,25 @@ func Names(v any) []string {
 	return names
 }
 
+// A Field is a member that Decode accepts for a struct.
+type Field struct {
+	Name  string
+	Usage string // the tag "usage": one line for people
+	Type  reflect.Type
+}
+
+// Fields describes the members that Decode accepts for the struct that v points to, in their order.
+func Fields(v any) []Field {
+	var list []Field
+	for _, f := range fieldsOf(v) {
+		list = append(list, Field{f.name, f.usage, f.value.Type()})
+	}
+	return list
+}
+
 type field struct {
-	name  string
-	value reflect.Value
+	name, usage string
+	value       reflect.Value
 }
 
 func fieldsOf(v any) []field {
@@ -125,9 +141,10 @@ func fieldsOf(v any) []field {
 	s = s.Elem()
 	var list []field
 	for i := range s.NumField() {
-		name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
+		tag := s.Type().Field(i).Tag
+		name, _, _ := strings.Cut(tag.Get("json"), ",")
 		if name != "" && name != "-" {
-			list = append(list, field{name, s.Field(i)})
+			list = append(list, field{name, tag.Get("usage"), s.Field(i)})
 		}
 	}
 	return list
