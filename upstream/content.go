@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -36,7 +37,11 @@ type block struct {
 // structured content to be a mere wrapper. The error is an *Error with the tool's own words.
 func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 	var r callResult
-	if err := json.Unmarshal(raw, &r); err != nil {
+	err := json.Unmarshal(raw, &r)
+	if err == nil && isNull(bytes.TrimSpace(raw)) {
+		err = errors.New("it is null")
+	}
+	if err != nil {
 		return stages.Result{}, stages.Errorf(stages.ToolError, "report it to the makers of the server",
 			"the server sent a result that is not valid: %w", err)
 	}

@@ -147,3 +147,10 @@ func TestRing(t *testing.T) {
 		t.Errorf("got %.20q, %d bytes", got, len(got))
 	}
 }
+
+// TestNullResult: a result that is null is no empty result.
+func TestNullResult(t *testing.T) {
+	if res, err := resultOf(json.RawMessage(" null "), false); err == nil {
+		t.Errorf("got %q, want an error", res.Data)
+	}
+}
