@@ -259,7 +259,7 @@ func TestStdioRefusedAnswer(t *testing.T) {
 	}
 }
 
-// Whatever comes, the server ends with its input and does not panic.
+// Whatever comes, the server does not panic, answers what is asked after it, and ends with its input.
 func FuzzStdio(f *testing.F) {
 	f.Add([]byte(handshake + echoCall + hangCall + cancel))
 	f.Add([]byte(echoCall))
@@ -272,8 +272,15 @@ func FuzzStdio(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		synctest.Test(t, func(t *testing.T) {
-			p := &program{stdin: bytes.NewReader(input), stdout: io.Discard, stderr: io.Discard}
-			_ = p.serveStdio(t.Context(), twoTools()) // that it ends is what counts
+			const last = "\n" + `{"jsonrpc":"2.0","id":"the last one","method":"ping"}`
+			var out bytes.Buffer
+			p := &program{stdin: io.MultiReader(bytes.NewReader(input), strings.NewReader(last)), stdout: &out, stderr: io.Discard}
+			if err := p.serveStdio(t.Context(), twoTools()); err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(out.String(), `"the last one"`) {
+				t.Errorf("no answer after it, but %q", &out)
+			}
 		})
 	})
 }
