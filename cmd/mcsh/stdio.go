@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -14,7 +18,10 @@ import (
 )
 
 const (
-	maxLine = 8 << 20 // one message of a client
+	maxLine  = 8 << 20  // one message of a client over HTTP
+	maxInput = 16 << 20 // one message of a client on standard input
+	maxDepth = 900      // of its nesting; 1000 are too many for the SDK, which ends the session over them
+	maxField = 1 << 10  // what is looked at of a member of a message; ids are shorter
 
 	// answerWait is how long calls may go on after the input has ended. Whoever piped them in waits for the answers,
 	// but a client that died would never take them.
@@ -25,8 +32,11 @@ const (
 // is done, which cancels the calls: the session could not be closed before they end, and who ends us may not wait.
 func (p *program) serveStdio(ctx context.Context, server *mcp.Server) error {
 	server.AddReceivingMiddleware(endingWith(ctx))
+	out := &wholeWriter{w: p.stdout}
 	err := server.Run(ctx, &stdioTransport{&mcp.IOTransport{
-		Reader: io.NopCloser(p.stdin), Writer: keepOpen{p.stdout}, MaxLineLength: maxLine,
+		Reader:        io.NopCloser(&messageReader{in: bufio.NewReaderSize(p.stdin, 64<<10), out: out}),
+		Writer:        keepOpen{out},
+		MaxLineLength: -1, // the reader has its own
 	}})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -50,6 +60,217 @@ func endingWith(life context.Context) mcp.Middleware {
 type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
+
+// A wholeWriter keeps messages apart that are written at the same time, each with one Write.
+type wholeWriter struct {
+	mu sync.Mutex // guards w, also while it is written to: that is what it is for
+	w  io.Writer
+}
+
+func (w *wholeWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(p)
+}
+
+// A messageReader reads lines, and gives on those that hold a message. The others, which would end the session and
+// every run in it, it answers with an error.
+type messageReader struct {
+	in    *bufio.Reader
+	out   io.Writer
+	line  []byte // the buffer of lines
+	ready []byte // what is to be read of line
+	err   error  // why nothing comes after ready
+}
+
+// Read implements [io.Reader].
+func (r *messageReader) Read(p []byte) (int, error) {
+	for len(r.ready) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		var o outline
+		r.err = r.readLine(&o)
+		line := bytes.Trim(r.line, " \t\r\n")
+		if len(line) == 0 && !o.long {
+			continue
+		}
+		fault := o.fault(line)
+		if fault == nil {
+			r.ready = append(line, '\n')
+		} else if err := r.refuse(&o, fault); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.ready)
+	r.ready = r.ready[n:]
+	return n, nil
+}
+
+// readLine reads a line into r.line and o. Of a line that is too long only o is left.
+func (r *messageReader) readLine(o *outline) error {
+	if r.line = r.line[:0]; cap(r.line) > 1<<20 {
+		r.line = nil // such lines are rare
+	}
+	for {
+		part, err := r.in.ReadSlice('\n')
+		o.add(part)
+		if o.long = o.long || len(r.line)+len(bytes.TrimRight(part, "\r\n")) > maxInput; o.long {
+			r.line = nil
+		} else {
+			r.line = append(r.line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}
+
+// refuse answers a line that is not given on. The answer to a call of ours is not answered: the call gets the error.
+func (r *messageReader) refuse(o *outline, fault *jsonrpc.Error) error {
+	id := o.id()
+	// "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid Request), it MUST be
+	// Null." What looks like an id in a text that is not JSON may be the id of another call.
+	if fault.Code == jsonrpc.CodeParseError || id == nil {
+		id = json.RawMessage("null")
+	}
+	answer, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}{"2.0", id, fault})
+	if err != nil {
+		return fmt.Errorf("answering a message that is refused: %w", err)
+	}
+	answer = append(answer, '\n')
+	if !o.answers() || fault.Code == jsonrpc.CodeParseError {
+		_, err = r.out.Write(answer)
+		return err
+	}
+	if o.id() != nil {
+		r.ready = answer
+	}
+	return nil
+}
+
+// An outline is what can be told of a message as its bytes pass by, in little memory whatever they are.
+type outline struct {
+	long            bool // longer than maxInput
+	depth, deepest  int
+	quoted, escaped bool
+	member          []byte            // of the member that passes by, what is not nested
+	members         map[string][]byte // the outer values of the members in outlined
+	twice           string            // one of them that is there twice
+}
+
+// outlined are the members that tell what a message is, as they are written.
+var outlined = map[string]bool{`"jsonrpc"`: true, `"id"`: true, `"method"`: true, `"result"`: true, `"error"`: true}
+
+// add takes the next bytes of the message.
+func (o *outline) add(p []byte) {
+	for _, b := range p {
+		switch {
+		case o.quoted:
+			o.keep(b)
+			o.quoted = o.escaped || b != '"'
+			o.escaped = !o.escaped && b == '\\'
+		case b == '{' || b == '[':
+			o.keep(b)
+			o.depth++
+			o.deepest = max(o.deepest, o.depth)
+		case b == '}' || b == ']':
+			if o.depth == 1 {
+				o.endMember()
+			}
+			o.depth = max(0, o.depth-1)
+		case b == ',' && o.depth == 1:
+			o.endMember()
+		default:
+			o.quoted = b == '"'
+			o.keep(b)
+		}
+	}
+}
+
+func (o *outline) keep(b byte) {
+	if o.depth == 1 && len(o.member) < maxField {
+		o.member = append(o.member, b)
+	}
+}
+
+func (o *outline) endMember() {
+	name, value, _ := bytes.Cut(o.member, []byte(":"))
+	o.member = o.member[:0]
+	if name = bytes.TrimSpace(name); !outlined[string(name)] {
+		return
+	}
+	if _, ok := o.members[string(name)]; ok {
+		o.twice = string(name)
+	}
+	if o.members == nil {
+		o.members = map[string][]byte{}
+	}
+	o.members[string(name)] = bytes.Clone(bytes.TrimSpace(value))
+}
+
+// id returns the id of a message if it has one that it can be answered with.
+func (o *outline) id() json.RawMessage {
+	id := o.members[`"id"`]
+	if o.twice == `"id"` || len(id) == 0 || id[0] != '"' && id[0] != '-' && (id[0] < '0' || id[0] > '9') || !json.Valid(id) {
+		return nil
+	}
+	return id
+}
+
+// exactID reports whether the SDK, which has numbers as int64, answers with the id that the message has.
+func (o *outline) exactID() bool {
+	var id any
+	value := o.members[`"id"`]
+	if len(value) == 0 || value[0] == '"' || string(value) == "null" {
+		return true
+	}
+	if json.Unmarshal(value, &id) != nil {
+		return false
+	}
+	number, ok := id.(float64)
+	return ok && number == math.Trunc(number) && math.Abs(number) <= 1<<53
+}
+
+// answers reports whether the message is an answer, which must not be answered: two sides could go on for ever.
+func (o *outline) answers() bool {
+	return o.members[`"method"`] == nil && (o.members[`"result"`] != nil || o.members[`"error"`] != nil)
+}
+
+// fault returns what is wrong with the message in a line, or nil if the SDK can read it.
+func (o *outline) fault(line []byte) *jsonrpc.Error {
+	switch {
+	case o.long:
+		return invalid("the message is longer than %d MiB: send less, or let a stage of the pipeline fetch the data", maxInput>>20)
+	case o.deepest > maxDepth:
+		return invalid("the message is nested deeper than %d levels: send flatter data, or send it as a string", maxDepth)
+	case !json.Valid(line):
+		err := json.Unmarshal(line, new(json.RawMessage))
+		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: fmt.Sprintf("parse error: the line is not JSON (%v): send one message per line", err)}
+	case line[0] == '[':
+		return invalid("the message is an array: send the messages of a batch one by one, each on a line")
+	case line[0] != '{':
+		return invalid("the message is not an object: send a JSON-RPC 2.0 request or notification")
+	case o.twice != "":
+		return invalid("the message has the member %s twice", o.twice)
+	case !o.exactID():
+		return invalid("the id of the message is neither a string nor a whole number up to 2^53")
+	case o.members[`"method"`] == nil && !o.answers():
+		return invalid("the message has no method")
+	}
+	if _, err := jsonrpc.DecodeMessage(line); err != nil {
+		return invalid("%v", err)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "invalid request: " + fmt.Sprintf(format, args...)}
+}
 
 // A stdioTransport makes sessions that work from a shell, where a few lines are piped in: the end of the input does not
 // cancel the calls before it, and a tools/call may come without a handshake.
@@ -142,10 +363,9 @@ func (c *stdioConn) note(req *jsonrpc.Request) {
 	if req.Method != "notifications/cancelled" || json.Unmarshal(req.Params, &cancelled) != nil {
 		return
 	}
-	if number, ok := cancelled.ID.(float64); ok {
-		cancelled.ID = int64(number) // as jsonrpc.ID has it
+	if id, err := jsonrpc.MakeID(cancelled.ID); err == nil {
+		delete(c.asked, id.Raw())
 	}
-	delete(c.asked, cancelled.ID)
 }
 
 // Write sends a message, but for the answer to a handshake that the client knows nothing of.
