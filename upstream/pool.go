@@ -172,11 +172,12 @@ func quoted(names []string) string {
 
 // Tool implements [stages.Tools].
 func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
-	_, t, err := p.find(ctx, server, name)
+	u, t, err := p.find(ctx, server, name)
 	if err != nil {
 		return nil, err
 	}
 	info := t.details().Tool
+	info.Timeout = u.server.Timeout
 	return &info, nil
 }
 
@@ -254,8 +255,8 @@ func (p *Pool) serversWith(name string, not *unit) []string {
 }
 
 // CallTool implements [stages.Tools]. SERVER_UNAVAILABLE means that the tool has not seen the call, unless the message
-// says otherwise.
-func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawMessage) (stages.Result, error) {
+// says otherwise. A timeout of zero is that of the server, or else that of the pool's options.
+func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
 	u, t, err := p.find(ctx, server, name)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -269,7 +270,7 @@ func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawM
 	if !json.Valid(args) {
 		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", describe(server, name))
 	}
-	raw, err := u.call(ctx, name, args)
+	raw, err := u.call(ctx, name, args, timeout)
 	if err != nil {
 		return stages.Result{}, withSignature(err, t)
 	}
