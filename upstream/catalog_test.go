@@ -150,6 +150,25 @@ func TestPages(t *testing.T) {
 // handMadeList serves a tool list in pages of two.
 func handMadeList(t *testing.T, tools []json.RawMessage) string {
 	t.Helper()
+	return pagesServer(t, func(cursor string) string {
+		from := 0
+		_, _ = fmt.Sscan(cursor, &from)
+		to := min(from+2, len(tools))
+		page := map[string]any{"tools": tools[from:to]}
+		if to < len(tools) {
+			page["nextCursor"] = fmt.Sprint(to)
+		}
+		b, err := json.Marshal(page)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	})
+}
+
+// pagesServer is a server that answers with the pages of a tool list as they are.
+func pagesServer(t *testing.T, page func(cursor string) string) string {
+	t.Helper()
 	s := mcptest.New()
 	s.MCP().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -157,20 +176,64 @@ func handMadeList(t *testing.T, tools []json.RawMessage) string {
 			if !ok {
 				return next(ctx, method, req)
 			}
-			from := 0
+			cursor := ""
 			if list.Params != nil {
-				_, _ = fmt.Sscan(list.Params.Cursor, &from)
+				cursor = list.Params.Cursor
 			}
-			to := min(from+2, len(tools))
-			page := map[string]any{"tools": tools[from:to]}
-			if to < len(tools) {
-				page["nextCursor"] = fmt.Sprint(to)
-			}
-			b, err := json.Marshal(page)
-			return &page2{json: b}, err
+			return &page2{json: json.RawMessage(page(cursor))}, nil
 		}
 	})
 	return s.HTTP(t, nil).URL
+}
+
+// TestHostileLists: lists without end are cut, and whoever misses a tool is told so.
+func TestHostileLists(t *testing.T) {
+	one := func(name, description string) string {
+		return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, description)
+	}
+	many := func(n int, tool string) string {
+		return `{"tools":[` + strings.TrimSuffix(strings.Repeat(tool+",", n), ",") + `]}`
+	}
+	big := strings.Repeat("x", 6<<20)
+	var distinct []string
+	for i := range 10_001 {
+		distinct = append(distinct, one(fmt.Sprint("t", i), ""))
+	}
+	for _, c := range []struct {
+		name  string
+		page  func(cursor string) string
+		tools int
+		note  string
+	}{
+		{"in circles", func(cursor string) string {
+			next := map[string]string{"": "x", "x": "y", "y": "x"}[cursor]
+			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + next + `"}`
+		}, 3, "the tool list was cut after 3 tools: the server gives the same page again"},
+		{"without end", func(cursor string) string {
+			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + cursor + `x"}`
+		}, 100, "cut after 100 tools: it has more than 100 pages"},
+		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000"},
+		{"too many of one name", func(string) string { return many(20_000, one("a", "")) }, 1, "it has more than 10000"},
+		{"too long a page", func(string) string {
+			return `{"tools":[` + one("a", big) + "," + one("b", big) + "," + one("c", big) + `]}`
+		}, 2, "it is longer than 16 MiB"},
+		{"too long together", func(cursor string) string {
+			return `{"tools":[` + one("a"+cursor, big) + `],"nextCursor":"` + cursor + `x"}`
+		}, 2, "it is longer than 16 MiB"},
+		{"only mistakes", func(string) string { return many(9000, `1`) }, 0, "tool 10: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := httpPool(t, upstream.Endpoint{URL: pagesServer(t, c.page)})
+			l := p.Catalog(t.Context())[0]
+			if l.Err != nil || len(l.Tools) != c.tools || !strings.Contains(l.Note, c.note) || len(l.Note) > 2000 {
+				t.Errorf("got %d tools, %v, note %.200q; want %d, %q", len(l.Tools), l.Err, l.Note, c.tools, c.note)
+			}
+			_, err := p.Tool(t.Context(), "s", "missing")
+			if c.tools > 0 {
+				wantError(t, err, stages.UnknownTool, "missing", c.note)
+			}
+		})
+	}
 }
 
 type page2 struct {

@@ -61,3 +61,35 @@ func staticPool(t *testing.T, o upstream.Options, servers ...upstream.Server) *u
 	o.Sources = []upstream.Source{upstream.Static(servers)}
 	return mcptest.NewPool(t, o)
 }
+
+// sourceFunc is a source that is a function.
+type sourceFunc func(ctx context.Context) ([]upstream.Server, error)
+
+func (f sourceFunc) Servers(ctx context.Context) ([]upstream.Server, error) { return f(ctx) }
+
+// TestLoadIsNotTheFirstCallers: a caller who gives up does not decide for the others.
+func TestLoadIsNotTheFirstCallers(t *testing.T) {
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	source := sourceFunc(func(ctx context.Context) ([]upstream.Server, error) {
+		close(entered)
+		select {
+		case <-proceed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return []upstream.Server{{Name: "demo", Dial: echoServer().Dial}}, nil
+	})
+	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-entered; cancel() }()
+	if _, err := p.Tool(ctx, "demo", "echo"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled", err)
+	}
+	close(proceed)
+	if err := p.Load(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Tool(t.Context(), "demo", "echo"); err != nil {
+		t.Error(err)
+	}
+}
