@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -22,7 +23,7 @@ func (instant) Tool(_ context.Context, server, name string) (*stages.Tool, error
 }
 
 // CallTool implements [stages.Tools].
-func (instant) CallTool(_ context.Context, _, _ string, args json.RawMessage) (stages.Result, error) {
+func (instant) CallTool(_ context.Context, _, _ string, args json.RawMessage, _ time.Duration) (stages.Result, error) {
 	return stages.Result{Data: append(bytes.Clone(args), '\n')}, nil
 }
 
@@ -56,7 +57,7 @@ func loop(ctx context.Context, in io.Reader, depth int) error {
 		wg.Go(func() {
 			for line := range lines {
 				for range depth {
-					res, err := instant{}.CallTool(ctx, serverName, "echo", line)
+					res, err := instant{}.CallTool(ctx, serverName, "echo", line, 0)
 					errs[i] = errors.Join(errs[i], err)
 					line = bytes.TrimSpace(res.Data)
 				}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -77,10 +78,10 @@ type crowd struct {
 }
 
 // CallTool implements [stages.Tools].
-func (c *crowd) CallTool(ctx context.Context, server, name string, args json.RawMessage) (stages.Result, error) {
+func (c *crowd) CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
 	c.count(1)
 	defer c.count(-1)
-	return c.Tools.CallTool(ctx, server, name, args)
+	return c.Tools.CallTool(ctx, server, name, args, timeout)
 }
 
 func (c *crowd) count(change int) {

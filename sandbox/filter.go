@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"syscall"
@@ -53,6 +54,9 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	go c.feed(in)
 	writeErr := c.drain(out)
 	outcome, lost := stream.Outcome()
+	if n := len(outcome.Usage); lost == nil && n > len(f.chain) {
+		lost = fmt.Errorf("it reports what %d commands used, and there are %d", n, len(f.chain))
+	}
 	readErr := c.close()
 	if lost == nil && f.used != nil {
 		for i, u := range outcome.Usage {

@@ -13,7 +13,10 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// What one command may take. Memory is private memory; Disk is what sort and tac keep on disk.
+// What one command may take. Memory is private memory; Disk is what sort and tac keep on disk. There is no bound of
+// this package on what all commands of a worker take together: a run has at most [wire.MaxCommands] of them in a chain
+// and [wire.Slots] chains at a time, most of them use a few MiB, and a machine where hostile pipelines must not add up
+// bounds the whole process, with a container or a control group.
 const (
 	Memory = 512 << 20
 	Disk   = 1 << 30
@@ -133,7 +136,22 @@ func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 		}
 		return inv, stages.Errorf(stages.DisallowedCommand, hint, "%s is not available here: %s", c.Name, a.Refusal)
 	}
-	return inv, err
+	if err != nil {
+		return inv, err
+	}
+	if size := command(c, inv).Size(); size > wire.MaxCommand {
+		return inv, stages.Errorf(stages.DisallowedArgument, "give data to the command as its input, not as arguments",
+			"%s: the arguments take %d bytes with their escapes, but at most %d are allowed", c.Name, size, wire.MaxCommand)
+	}
+	return inv, nil
+}
+
+// command is what the worker is told of a command.
+func command(c stages.Command, inv programs.Invocation) wire.Command {
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
+	return wire.Command{Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: c.Timeout}
 }
 
 // usable names the commands that can be used.

@@ -172,6 +172,60 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestLyingWorker has a worker that reports more commands than it was given.
+func TestLyingWorker(t *testing.T) {
+	p := newPool(t, good(versions(func(context.Context, *wire.Stream, wire.Chain) wire.Outcome {
+		return wire.Outcome{Usage: make([]wire.Usage, 3)}
+	})), sandbox.Options{Warm: -1})
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := []stages.Command{{Name: "jq", Args: []string{"."}}, {Name: "sort"}}
+	f, err := s.Prepare(chain, func(i int, _ stages.Usage) { t.Errorf("it was told what command %d used", i) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *stages.Error
+	if err := f(t.Context(), strings.NewReader(""), io.Discard); !errors.As(err, &e) || e.Code != stages.Internal || !strings.Contains(e.Msg, "sandbox_lost") {
+		t.Errorf("got %v, want that the worker is lost", err)
+	}
+}
+
+// TestLargestChain: what CheckCommand allows can be prepared, as often as a pipeline may have it.
+func TestLargestChain(t *testing.T) {
+	p := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1})
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := stages.Command{Name: "jq"}
+	for n := 64 << 10; n > 0; n -= 1000 { // control characters take six bytes each
+		largest.Args = []string{`"` + strings.Repeat("\x01", n) + `"`}
+		if err = p.CheckCommand(largest); err == nil {
+			break
+		}
+		var e *stages.Error
+		if !errors.As(err, &e) || e.Code != stages.DisallowedArgument {
+			t.Fatalf("got %v, want %s", err, stages.DisallowedArgument)
+		}
+	}
+	if n := len(largest.Args[0]); n < 10_000 || n > wire.MaxCommand/6 {
+		t.Errorf("the largest argument has %d characters", n)
+	}
+	chain := make([]stages.Command, wire.MaxCommands)
+	for i := range chain {
+		chain[i] = largest
+	}
+	if _, err := s.Prepare(chain, nil); err != nil {
+		t.Errorf("preparing the largest chain: %v", err)
+	}
+	var e *stages.Error
+	if _, err := s.Prepare(append(chain, largest), nil); !errors.As(err, &e) || e.Code != stages.LimitExceeded {
+		t.Errorf("got %v, want %s", err, stages.LimitExceeded)
+	}
+}
+
 func TestEmptyChain(t *testing.T) {
 	s, err := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1}).Open(t.Context())
 	if err != nil {

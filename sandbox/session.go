@@ -42,12 +42,7 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 		}
 		p, _ := programs.Find(chain[i].Name)
 		stops = stops || p.StopsEarly(inv)
-		message.Commands[i] = wire.Command{
-			Name: p.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: chain[i].Timeout,
-		}
-		if message.Commands[i].Timeout <= 0 {
-			message.Commands[i].Timeout = defaultTimeout
-		}
+		message.Commands[i] = command(chain[i], inv)
 	}
 	id, err := s.client.Prepare(message)
 	if err != nil {
@@ -61,7 +56,7 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 func unprepared(err error, chain []stages.Command) error {
 	name := chain[0].Name
 	if errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrTooMany) {
-		return at(stages.Errorf(stages.LimitExceeded, "give data to commands as their input, not as arguments",
+		return at(stages.Errorf(stages.LimitExceeded, "use fewer commands next to each other",
 			"preparing neighbouring commands: %w", err), 0, name)
 	}
 	return at(lostError(err), 0, name)

@@ -45,6 +45,9 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := checkLiteral(info, args, s.Fed); err != nil {
 		return nil, err
 	}
+	if t.Timeout == 0 && info.Timeout > 0 {
+		timeout = info.Timeout
+	}
 	step := &Step{
 		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true, accepts: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s", info.Signature),
@@ -171,7 +174,7 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	return err
 }
 
-// call makes the call within its time. A call with effects that has begun is let finish, whatever ends around it.
+// call makes the call, whose time begins when it is sent. A call with effects that has begun is let finish, whatever ends around it.
 func (c *caller) call(ctx context.Context, args json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -184,12 +187,5 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (Result, error)
 		defer cancel()
 		ctx = free
 	}
-	call, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	result, err := c.r.deps.Tools.CallTool(call, c.tool.Server, c.tool.Name, args)
-	if err != nil && call.Err() != nil && ctx.Err() == nil {
-		return Result{}, Errorf(Timeout, "ask the tool for less, or raise the stage's timeout if the operator allows more",
-			"the tool did not answer within %s (limit call)", c.timeout)
-	}
-	return result, err
+	return c.r.deps.Tools.CallTool(ctx, c.tool.Server, c.tool.Name, args, c.timeout)
 }

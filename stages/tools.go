@@ -3,6 +3,7 @@ package stages
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // Tools calls the tools of MCP servers. It is implemented by *upstream.Pool. All methods may be called concurrently.
@@ -13,7 +14,11 @@ type Tools interface {
 
 	// CallTool calls a tool with a JSON object of arguments and returns its result as pipeline data. A failure is an
 	// *Error (TOOL_ERROR with the tool's own words, SERVER_UNAVAILABLE, TIMEOUT, LIMIT_EXCEEDED) or wraps ctx.Err().
-	CallTool(ctx context.Context, server, name string, args json.RawMessage) (Result, error)
+	//
+	// timeout bounds the call itself, from when it is sent, and reaching it is TIMEOUT: "the tool did not answer
+	// within 1s (limit call)". Waiting for other calls, or for a server to start, is bounded by ctx only: it is no
+	// fault of the tool. Zero means what is configured for the server, or the implementation's default.
+	CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (Result, error)
 }
 
 // A Tool is what the engine knows of one tool of one server before it calls it.
@@ -23,6 +28,9 @@ type Tool struct {
 	Annotated  bool // whether the server says anything of the tool's effects
 	ReadOnly   bool // annotated readOnlyHint, or declared so by the operator
 	Idempotent bool // annotated idempotentHint
+
+	// Timeout bounds one call where a stage names none, instead of the limit of the run; 0: the limit.
+	Timeout time.Duration
 
 	// Signature is the compact form that messages print: "get_issue(owner: string, number: integer, body?: string)".
 	Signature string

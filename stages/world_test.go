@@ -114,7 +114,7 @@ func (w *world) Tool(_ context.Context, server, name string) (*stages.Tool, erro
 	return &t.info, nil
 }
 
-func (w *world) CallTool(ctx context.Context, _, name string, args json.RawMessage) (stages.Result, error) {
+func (w *world) CallTool(ctx context.Context, _, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
 	t := w.tools[name]
 	t.calls.Add(1)
 	for n := t.active.Add(1); ; {
@@ -132,7 +132,12 @@ func (w *world) CallTool(ctx context.Context, _, name string, args json.RawMessa
 	if err := dec.Decode(&m); err != nil {
 		return stages.Result{}, err
 	}
-	text, err := t.do(ctx, m)
+	call, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	text, err := t.do(call, m)
+	if err != nil && call.Err() != nil && ctx.Err() == nil {
+		return stages.Result{}, stages.Errorf(stages.Timeout, "", "the tool did not answer within %s (limit call)", timeout)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return stages.Result{}, err

@@ -22,7 +22,7 @@ func BenchmarkCall(b *testing.B) {
 			p := mcptest.Pool(b, map[string]*mcptest.Upstream{"s": s})
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.CallTool(b.Context(), "s", "hi", args); err != nil {
+				if _, err := p.CallTool(b.Context(), "s", "hi", args, 0); err != nil {
 					b.Fatal(err)
 				}
 			}

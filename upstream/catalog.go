@@ -12,6 +12,8 @@ import (
 const (
 	maxPages     = 100    // of one tool list
 	maxTools     = 10_000 // of one server
+	maxListSize  = 16 << 20
+	maxFlaws     = 10 // of one list that are told
 	minTTL       = 10 * time.Second
 	maxTTL       = time.Hour
 	freshForMiss = 2 * time.Second // a list this young is not fetched again for a name that is not in it
@@ -32,6 +34,9 @@ type toolList struct {
 	tools   []*tool
 	byName  map[string]*tool
 	flaws   []string // of tools that could not be read
+	cut     string   // why there may be more tools than these, or empty
+	read    int      // tools, with those that are not in the list
+	size    int64    // bytes of the pages
 	fetched time.Time
 	ttl     time.Duration
 }
@@ -128,30 +133,41 @@ func (c *catalog) load(old *toolList) (*toolList, error) {
 	ctx, cancel := context.WithTimeout(c.unit.life, c.unit.limits.ListTimeout)
 	defer cancel()
 	list := &toolList{byName: map[string]*tool{}, fetched: time.Now(), ttl: c.unit.limits.ListTTL}
-	for cursor, page := "", 0; page < maxPages && len(list.tools) < maxTools; page++ {
+	seen := map[string]bool{} // cursors
+	for cursor, page := "", 1; ; page++ {
 		raw, err := l.list(ctx, cursor)
 		if err != nil {
 			return nil, unavailable(c.unit.server.Name, l.transport, err)
 		}
-		next, err := list.addPage(raw, old, c.unit)
-		if err != nil {
-			return nil, unavailable(c.unit.server.Name, nil, err)
+		if cursor, err = list.addPage(raw, old, c.unit); err != nil {
+			return nil, unavailable(c.unit.server.Name, l.transport, err)
 		}
-		if next == "" || next == cursor {
-			break
+		switch {
+		case cursor == "" || list.cut != "":
+			return list, nil
+		case seen[cursor]:
+			list.cutAt("the server gives the same page again")
+			return list, nil
+		case page == maxPages:
+			list.cutAt(fmt.Sprintf("it has more than %d pages", maxPages))
+			return list, nil
 		}
-		cursor = next
+		seen[cursor] = true
 	}
-	return list, nil
 }
 
-// addPage reads one page, tool by tool: one that is malformed does not lose the others. Tools that are as they were
-// in the old list are taken from it, with their compiled schemas.
+// cutAt notes that there may be more tools than are in the list.
+func (list *toolList) cutAt(why string) {
+	list.cut = fmt.Sprintf("the tool list was cut after %d tools: %s", len(list.tools), why)
+}
+
+// addPage reads one page, tool by tool: one that is malformed does not lose the others, and what is too much is never
+// decoded. Tools that are as they were in the old list are taken from it, with their compiled schemas.
 func (list *toolList) addPage(raw json.RawMessage, old *toolList, u *unit) (next string, err error) {
 	var page struct {
-		Tools      []json.RawMessage `json:"tools"`
-		NextCursor string            `json:"nextCursor"`
-		TTL        float64           `json:"ttlMs"`
+		Tools      json.RawMessage `json:"tools"`
+		NextCursor string          `json:"nextCursor"`
+		TTL        float64         `json:"ttlMs"`
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
 		return "", fmt.Errorf("reading the tool list: %w", err)
@@ -159,24 +175,61 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList, u *unit) (next
 	if page.TTL > 0 {
 		list.ttl = min(maxTTL, max(minTTL, time.Duration(page.TTL)*time.Millisecond))
 	}
-	for i, raw := range page.Tools {
-		t, err := parseTool(raw, u.server.Name, u.policy)
-		if err != nil {
-			list.flaws = append(list.flaws, fmt.Sprintf("tool %d: %v", i+1, err))
-			continue
+	if isNull(page.Tools) {
+		page.Tools = json.RawMessage("[]")
+	}
+	dec := json.NewDecoder(bytes.NewReader(page.Tools))
+	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+		return "", fmt.Errorf("reading the tool list: tools is no array")
+	}
+	for dec.More() {
+		var one json.RawMessage
+		if err := dec.Decode(&one); err != nil {
+			return "", fmt.Errorf("reading the tool list: %w", err)
 		}
-		if list.byName[t.name] != nil {
-			continue // names are unique; the first one counts
+		switch list.read++; {
+		case list.read > maxTools:
+			list.cutAt(fmt.Sprintf("it has more than %d", maxTools))
+			return "", nil
+		case list.size+dec.InputOffset() > maxListSize:
+			list.cutAt(fmt.Sprintf("it is longer than %d MiB", maxListSize>>20))
+			return "", nil
 		}
-		if old != nil {
-			if same := old.byName[t.name]; same != nil && bytes.Equal(same.raw, t.raw) {
-				t = same
-			}
-		}
-		list.byName[t.name] = t
-		list.tools = append(list.tools, t)
+		list.add(one, old, u)
+	}
+	if list.size += int64(len(raw)); list.size > maxListSize && page.NextCursor != "" {
+		list.cutAt(fmt.Sprintf("it is longer than %d MiB", maxListSize>>20))
 	}
 	return page.NextCursor, nil
+}
+
+// add reads one tool.
+func (list *toolList) add(raw json.RawMessage, old *toolList, u *unit) {
+	t, err := parseTool(raw, u.server.Name, u.policy)
+	if err != nil {
+		if len(list.flaws) < maxFlaws {
+			list.flaws = append(list.flaws, fmt.Sprintf("tool %d: %v", list.read, err))
+		}
+		return
+	}
+	if list.byName[t.name] != nil {
+		return // names are unique; the first one counts
+	}
+	if old != nil {
+		if same := old.byName[t.name]; same != nil && bytes.Equal(same.raw, t.raw) {
+			t = same
+		}
+	}
+	list.byName[t.name] = t
+	list.tools = append(list.tools, t)
+}
+
+// notes tell what is wrong with the list.
+func (list *toolList) notes() []string {
+	if list.cut == "" {
+		return list.flaws
+	}
+	return append([]string{list.cut}, list.flaws...)
 }
 
 // names are the tools that may be called or at least be spoken of.

@@ -38,7 +38,7 @@ func TestNames(t *testing.T) {
 	} {
 		_, err := p.Tool(t.Context(), c.server, c.tool)
 		wantError(t, err, c.code, c.msg, c.hint)
-		_, err = p.CallTool(t.Context(), c.server, c.tool, nil)
+		_, err = p.CallTool(t.Context(), c.server, c.tool, nil, 0)
 		wantError(t, err, c.code, c.msg, c.hint)
 	}
 	if _, err := p.Tool(t.Context(), "github", "get issue (form)"); err != nil {
@@ -87,7 +87,7 @@ func TestPolicy(t *testing.T) {
 			calls := s.Calls()
 			_, err := p.Tool(t.Context(), "s", c.denied)
 			wantError(t, err, stages.Denied, c.denied, "")
-			_, err = p.CallTool(t.Context(), "s", c.denied, nil)
+			_, err = p.CallTool(t.Context(), "s", c.denied, nil, 0)
 			wantError(t, err, stages.Denied, c.denied, "")
 			if s.Calls() != calls {
 				t.Error("a denied tool was called")
@@ -105,7 +105,7 @@ func TestListChanges(t *testing.T) {
 	}
 	s.Add(mcptest.Tool{Name: "b", Text: "new"})
 	eventually(t, "the new tool can be called", func() bool {
-		res, err := p.CallTool(t.Context(), "s", "b", nil)
+		res, err := p.CallTool(t.Context(), "s", "b", nil, 0)
 		return err == nil && string(res.Data) == "new\n"
 	})
 	s.Remove("a")
@@ -150,6 +150,25 @@ func TestPages(t *testing.T) {
 // handMadeList serves a tool list in pages of two.
 func handMadeList(t *testing.T, tools []json.RawMessage) string {
 	t.Helper()
+	return pagesServer(t, func(cursor string) string {
+		from := 0
+		_, _ = fmt.Sscan(cursor, &from)
+		to := min(from+2, len(tools))
+		page := map[string]any{"tools": tools[from:to]}
+		if to < len(tools) {
+			page["nextCursor"] = fmt.Sprint(to)
+		}
+		b, err := json.Marshal(page)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	})
+}
+
+// pagesServer is a server that answers with the pages of a tool list as they are.
+func pagesServer(t *testing.T, page func(cursor string) string) string {
+	t.Helper()
 	s := mcptest.New()
 	s.MCP().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -157,20 +176,64 @@ func handMadeList(t *testing.T, tools []json.RawMessage) string {
 			if !ok {
 				return next(ctx, method, req)
 			}
-			from := 0
+			cursor := ""
 			if list.Params != nil {
-				_, _ = fmt.Sscan(list.Params.Cursor, &from)
+				cursor = list.Params.Cursor
 			}
-			to := min(from+2, len(tools))
-			page := map[string]any{"tools": tools[from:to]}
-			if to < len(tools) {
-				page["nextCursor"] = fmt.Sprint(to)
-			}
-			b, err := json.Marshal(page)
-			return &page2{json: b}, err
+			return &page2{json: json.RawMessage(page(cursor))}, nil
 		}
 	})
 	return s.HTTP(t, nil).URL
+}
+
+// TestHostileLists: lists without end are cut, and whoever misses a tool is told so.
+func TestHostileLists(t *testing.T) {
+	one := func(name, description string) string {
+		return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, description)
+	}
+	many := func(n int, tool string) string {
+		return `{"tools":[` + strings.TrimSuffix(strings.Repeat(tool+",", n), ",") + `]}`
+	}
+	big := strings.Repeat("x", 6<<20)
+	var distinct []string
+	for i := range 10_001 {
+		distinct = append(distinct, one(fmt.Sprint("t", i), ""))
+	}
+	for _, c := range []struct {
+		name  string
+		page  func(cursor string) string
+		tools int
+		note  string
+	}{
+		{"in circles", func(cursor string) string {
+			next := map[string]string{"": "x", "x": "y", "y": "x"}[cursor]
+			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + next + `"}`
+		}, 3, "the tool list was cut after 3 tools: the server gives the same page again"},
+		{"without end", func(cursor string) string {
+			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + cursor + `x"}`
+		}, 100, "cut after 100 tools: it has more than 100 pages"},
+		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000"},
+		{"too many of one name", func(string) string { return many(20_000, one("a", "")) }, 1, "it has more than 10000"},
+		{"too long a page", func(string) string {
+			return `{"tools":[` + one("a", big) + "," + one("b", big) + "," + one("c", big) + `]}`
+		}, 2, "it is longer than 16 MiB"},
+		{"too long together", func(cursor string) string {
+			return `{"tools":[` + one("a"+cursor, big) + `],"nextCursor":"` + cursor + `x"}`
+		}, 2, "it is longer than 16 MiB"},
+		{"only mistakes", func(string) string { return many(9000, `1`) }, 0, "tool 10: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := httpPool(t, upstream.Endpoint{URL: pagesServer(t, c.page)})
+			l := p.Catalog(t.Context())[0]
+			if l.Err != nil || len(l.Tools) != c.tools || !strings.Contains(l.Note, c.note) || len(l.Note) > 2000 {
+				t.Errorf("got %d tools, %v, note %.200q; want %d, %q", len(l.Tools), l.Err, l.Note, c.tools, c.note)
+			}
+			_, err := p.Tool(t.Context(), "s", "missing")
+			if c.tools > 0 {
+				wantError(t, err, stages.UnknownTool, "missing", c.note)
+			}
+		})
+	}
 }
 
 type page2 struct {
@@ -195,7 +258,7 @@ func TestSlowServerDelaysNobody(t *testing.T) {
 		t.Errorf("got %s, %s %v", l[0].Status, l[1].Status, l[1].Err)
 	}
 	wantError(t, l[1].Err, stages.ServerUnavailable, "is still starting", "")
-	if res, err := p.CallTool(t.Context(), "good", "hi", nil); err != nil || string(res.Data) != "hi\n" {
+	if res, err := p.CallTool(t.Context(), "good", "hi", nil, 0); err != nil || string(res.Data) != "hi\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 }
@@ -221,10 +284,10 @@ func TestOneStart(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if _, err := p.CallTool(t.Context(), "good", "hi", nil); err != nil {
+			if _, err := p.CallTool(t.Context(), "good", "hi", nil, 0); err != nil {
 				t.Error(err)
 			}
-			_, err := p.CallTool(t.Context(), "bad", "hi", nil)
+			_, err := p.CallTool(t.Context(), "bad", "hi", nil, 0)
 			wantError(t, err, stages.ServerUnavailable, "no luck", "")
 		})
 	}
@@ -242,7 +305,7 @@ func TestConcurrencyLimit(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if _, err := p.CallTool(t.Context(), "s", "nap", nil); err != nil {
+			if _, err := p.CallTool(t.Context(), "s", "nap", nil, 0); err != nil {
 				t.Error(err)
 			}
 		})
@@ -253,14 +316,42 @@ func TestConcurrencyLimit(t *testing.T) {
 	}
 }
 
+// TestQueueingIsNotTheTools: a call's time begins when it is sent, however long it has waited for others.
+func TestQueueingIsNotTheTools(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "nap", Latency: 50 * time.Millisecond}, mcptest.Tool{Name: "sleep", Latency: time.Minute})
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: s.Dial, Concurrency: 1})
+	var wg sync.WaitGroup
+	for range 30 {
+		wg.Go(func() {
+			if _, err := p.CallTool(t.Context(), "s", "nap", nil, time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	_, err := p.CallTool(t.Context(), "s", "sleep", nil, 100*time.Millisecond)
+	wantError(t, err, stages.Timeout, "the tool did not answer within 100ms (limit call)", "raise the stage's timeout")
+}
+
+// TestServerTimeout: what is configured for a server counts where a stage says nothing, and is known beforehand.
+func TestServerTimeout(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "sleep", Latency: time.Minute})
+	p := staticPool(t, upstream.Options{CallTimeout: time.Hour}, upstream.Server{Name: "s", Dial: s.Dial, Timeout: 50 * time.Millisecond})
+	if tool, err := p.Tool(t.Context(), "s", "sleep"); err != nil || tool.Timeout != 50*time.Millisecond {
+		t.Errorf("got %+v, %v", tool, err)
+	}
+	_, err := p.CallTool(t.Context(), "s", "sleep", nil, 0)
+	wantError(t, err, stages.Timeout, "within 50ms", "")
+}
+
 // TestTooLargeForStdio: a message over the limit fails its call, and the session goes on.
 func TestTooLargeForStdio(t *testing.T) {
 	c := mcptest.Child(t, "suite")
 	c.MaxMessage = 100_000
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	_, err := p.CallTool(t.Context(), "s", "big", json.RawMessage(`{"bytes":3000000}`))
+	_, err := p.CallTool(t.Context(), "s", "big", json.RawMessage(`{"bytes":3000000}`), 0)
 	wantError(t, err, stages.LimitExceeded, "larger than the limit", "ask the tool for less")
-	_, err = p.CallTool(t.Context(), "s", "die", nil) // tells the processes apart: the first is still there
+	_, err = p.CallTool(t.Context(), "s", "die", nil, 0) // tells the processes apart: the first is still there
 	wantError(t, err, stages.ServerUnavailable, "exit status 3", "")
 }
 
@@ -272,9 +363,9 @@ func TestBadArguments(t *testing.T) {
 		},
 	})
 	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"s": s})
-	_, err := p.CallTool(t.Context(), "s", "get", json.RawMessage(`{}`))
+	_, err := p.CallTool(t.Context(), "s", "get", json.RawMessage(`{}`), 0)
 	wantError(t, err, stages.ToolError, "Input validation error: id", "get(id: integer)")
-	_, err = p.CallTool(t.Context(), "s", "get", json.RawMessage(`{`))
+	_, err = p.CallTool(t.Context(), "s", "get", json.RawMessage(`{`), 0)
 	wantError(t, err, stages.InvalidArguments, "not valid JSON", "")
 }
 
@@ -291,7 +382,7 @@ func TestSources(t *testing.T) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	if res, err := p.CallTool(t.Context(), "a", "hi", nil); err != nil || string(res.Data) != "hi\n" {
+	if res, err := p.CallTool(t.Context(), "a", "hi", nil, 0); err != nil || string(res.Data) != "hi\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 	if again := p.Load(t.Context()); again == nil || again.Error() != err.Error() {
@@ -319,14 +410,14 @@ func TestEverything(t *testing.T) {
 		{"get-sum", `{"a":1,"b":2.5}`, "The sum of 1 and 2.5 is 3.5.\n"},
 		{"get-structured-content", `{"location":"Chicago"}`, `{"temperature":36,"conditions":"Light rain / drizzle","humidity":82}` + "\n"},
 	} {
-		res, err := p.CallTool(t.Context(), "e", c.tool, json.RawMessage(c.args))
+		res, err := p.CallTool(t.Context(), "e", c.tool, json.RawMessage(c.args), 0)
 		if err != nil || string(res.Data) != c.want {
 			t.Errorf("%s: got %q, %v; want %q", c.tool, res.Data, err, c.want)
 		}
 	}
-	_, err := p.CallTool(t.Context(), "e", "echo", nil)
+	_, err := p.CallTool(t.Context(), "e", "echo", nil, 0)
 	wantError(t, err, stages.ToolError, "-32602", "echo(message: string)")
-	res, err := p.CallTool(t.Context(), "e", "get-tiny-image", nil)
+	res, err := p.CallTool(t.Context(), "e", "get-tiny-image", nil, 0)
 	if err != nil || len(res.Blocks) != 3 {
 		t.Errorf("got %d blocks, %v", len(res.Blocks), err)
 	}

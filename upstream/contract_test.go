@@ -38,7 +38,7 @@ func TestForeignTransport(t *testing.T) {
 		_, err := s.MCP().Connect(ctx, far, nil)
 		return near, err
 	}})
-	res, err := p.CallTool(t.Context(), "s", "hello", nil)
+	res, err := p.CallTool(t.Context(), "s", "hello", nil, 0)
 	if err != nil || string(res.Data) != "12345678901234567890\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
@@ -49,7 +49,7 @@ func TestStdio(t *testing.T) {
 		return upstreamtest.Subject{
 			Server: upstream.Server{Dial: upstream.Stdio(mcptest.Child(t, "suite"))},
 			Kill: func(t *testing.T, p *upstream.Pool) {
-				if _, err := p.CallTool(t.Context(), "subject", "die", nil); err == nil {
+				if _, err := p.CallTool(t.Context(), "subject", "die", nil, 0); err == nil {
 					t.Error("the call that ended the server has succeeded")
 				} else {
 					wantError(t, err, "SERVER_UNAVAILABLE", "exit status 3", "standard error")

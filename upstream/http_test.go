@@ -150,7 +150,7 @@ func TestRetryOnce(t *testing.T) {
 				respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
 			})
 			p := httpPool(t, upstream.Endpoint{URL: s.URL})
-			res, err := p.CallTool(t.Context(), "s", "one", nil)
+			res, err := p.CallTool(t.Context(), "s", "one", nil, 0)
 			if c.want != "" {
 				wantError(t, err, stages.ServerUnavailable, c.want, "")
 			} else if err != nil || string(res.Data) != "hand made\n" {
@@ -159,7 +159,7 @@ func TestRetryOnce(t *testing.T) {
 			if calls.Load() != c.calls {
 				t.Errorf("%d calls, want %d", calls.Load(), c.calls)
 			}
-			if res, err = p.CallTool(t.Context(), "s", "one", nil); err != nil || string(res.Data) != "hand made\n" {
+			if res, err = p.CallTool(t.Context(), "s", "one", nil, 0); err != nil || string(res.Data) != "hand made\n" {
 				t.Errorf("afterwards: got %q, %v", res.Data, err)
 			}
 		})
@@ -190,7 +190,7 @@ func TestAnswerForms(t *testing.T) {
 				io.WriteString(w, strings.ReplaceAll(c.body, "ID", string(id)))
 			})
 			p := httpPool(t, upstream.Endpoint{URL: s.URL, MaxMessage: 1 << 20})
-			res, err := p.CallTool(t.Context(), "s", "one", nil)
+			res, err := p.CallTool(t.Context(), "s", "one", nil, 0)
 			got := string(res.Data)
 			var e *stages.Error
 			if errors.As(err, &e) {
@@ -199,7 +199,7 @@ func TestAnswerForms(t *testing.T) {
 			if !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %.200q, %v; want %q", got, err, c.want)
 			}
-			if res, err := p.CallTool(t.Context(), "s", "one", nil); err != nil || string(res.Data) != "hand made\n" {
+			if res, err := p.CallTool(t.Context(), "s", "one", nil, 0); err != nil || string(res.Data) != "hand made\n" {
 				t.Errorf("afterwards: got %q, %v", res.Data, err)
 			}
 		})
@@ -223,10 +223,10 @@ func TestCancelWithinAnswer(t *testing.T) {
 	p := httpPool(t, upstream.Endpoint{URL: s.URL})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
-	if _, err := p.CallTool(ctx, "s", "one", nil); !errors.Is(err, context.Canceled) {
+	if _, err := p.CallTool(ctx, "s", "one", nil, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was cancelled", err)
 	}
-	if res, err := p.CallTool(t.Context(), "s", "one", nil); err != nil || string(res.Data) != "hand made\n" {
+	if res, err := p.CallTool(t.Context(), "s", "one", nil, 0); err != nil || string(res.Data) != "hand made\n" {
 		t.Errorf("afterwards: got %q, %v", res.Data, err)
 	}
 }
@@ -246,7 +246,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	t.Cleanup(web.Close)
 	p := httpPool(t, upstream.Endpoint{URL: web.URL})
 	for range 200 {
-		if _, err := p.CallTool(t.Context(), "s", "hi", nil); err != nil {
+		if _, err := p.CallTool(t.Context(), "s", "hi", nil, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,8 +69,8 @@ func (u *unit) listing(ctx context.Context) Listing {
 	if list == nil {
 		return l
 	}
-	if len(list.flaws) > 0 {
-		l.Note = strings.Join(append(list.flaws, l.Note), "; ")
+	if notes := list.notes(); len(notes) > 0 {
+		l.Note = strings.TrimSuffix(strings.Join(append(slices.Clone(notes), l.Note), "; "), "; ")
 	}
 	for _, t := range list.tools {
 		if t.refused == "" {

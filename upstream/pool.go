@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -65,8 +66,8 @@ type Pool struct {
 	end     context.CancelFunc
 	tasks   tasks
 
-	mu      sync.Mutex // guards what follows; not held while reading sources
-	loading chan struct{}
+	mu      sync.Mutex    // guards what follows; not held while reading sources
+	loading chan struct{} // set once, closed when the sources have been read
 	units   map[string]*unit
 	names   []string // sorted
 	err     error    // of Load
@@ -88,35 +89,41 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Load reads the sources, once; later calls return what the first returned. The servers of good sources and the good
-// servers of any are there even when the error is not nil. All other methods call Load where nobody has.
+// Load reads the sources, once; all calls return the outcome of that, or the error of ctx where it ends before. The
+// reading itself belongs to the pool: no caller's impatience ends it. The servers of good sources and the good servers
+// of any are there even when the error is not nil. All other methods call Load where nobody has.
 func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
-	loading := p.loading
-	if loading == nil {
+	if p.loading == nil {
 		p.loading = make(chan struct{})
-	}
-	p.mu.Unlock()
-	if loading != nil {
-		select {
-		case <-loading:
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.err
-		case <-ctx.Done():
-			return ctx.Err()
+		if !p.tasks.start(p.load) {
+			p.err = stages.Errorf(stages.Cancelled, "", "the gateway is closing")
+			close(p.loading)
 		}
 	}
-	units, err := p.read(ctx)
+	p.mu.Unlock()
+	select {
+	case <-p.loading:
+	case <-ctx.Done():
+		select {
+		case <-p.loading: // it was there already
+		default:
+			return fmt.Errorf("reading the configuration of servers: %w", ctx.Err())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// load reads the sources and wakes who waits for them.
+func (p *Pool) load() {
+	units, err := p.read(p.life)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.units, p.err = units, err
-	for name := range units {
-		p.names = append(p.names, name)
-	}
-	slices.Sort(p.names)
+	p.names = slices.Sorted(maps.Keys(units))
 	close(p.loading)
-	return err
 }
 
 func (p *Pool) read(ctx context.Context) (map[string]*unit, error) {
@@ -145,6 +152,9 @@ func (p *Pool) read(ctx context.Context) (map[string]*unit, error) {
 // unit finds a server by its name.
 func (p *Pool) unit(ctx context.Context, server string) (*unit, error) {
 	loadErr := p.Load(ctx)
+	if ctx.Err() != nil && errors.Is(loadErr, ctx.Err()) {
+		return nil, loadErr
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if u := p.units[server]; u != nil {
@@ -172,11 +182,12 @@ func quoted(names []string) string {
 
 // Tool implements [stages.Tools].
 func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
-	_, t, err := p.find(ctx, server, name)
+	u, t, err := p.find(ctx, server, name)
 	if err != nil {
 		return nil, err
 	}
 	info := t.details().Tool
+	info.Timeout = u.server.Timeout
 	return &info, nil
 }
 
@@ -233,6 +244,9 @@ func (p *Pool) unknownTool(u *unit, list *toolList, name string) error {
 	} else {
 		hint = "the server offers no tools"
 	}
+	if list.cut != "" {
+		hint += "; " + list.cut
+	}
 	return stages.Errorf(stages.UnknownTool, hint, "server %q has no tool %q", u.server.Name, shorten(name, 80))
 }
 
@@ -254,8 +268,8 @@ func (p *Pool) serversWith(name string, not *unit) []string {
 }
 
 // CallTool implements [stages.Tools]. SERVER_UNAVAILABLE means that the tool has not seen the call, unless the message
-// says otherwise.
-func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawMessage) (stages.Result, error) {
+// says otherwise. A timeout of zero is that of the server, or else that of the pool's options.
+func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
 	u, t, err := p.find(ctx, server, name)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -269,7 +283,7 @@ func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawM
 	if !json.Valid(args) {
 		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", describe(server, name))
 	}
-	raw, err := u.call(ctx, name, args)
+	raw, err := u.call(ctx, name, args, timeout)
 	if err != nil {
 		return stages.Result{}, withSignature(err, t)
 	}

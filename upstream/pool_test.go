@@ -28,15 +28,15 @@ func echoServer() *mcptest.Upstream {
 func TestPoolCalls(t *testing.T) {
 	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"demo": echoServer()})
 	ctx := t.Context()
-	res, err := p.CallTool(ctx, "demo", "echo", json.RawMessage(`{"n":12345678901234567890}`))
+	res, err := p.CallTool(ctx, "demo", "echo", json.RawMessage(`{"n":12345678901234567890}`), 0)
 	if err != nil || string(res.Data) != "12345678901234567890\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
-	res, err = p.CallTool(ctx, "demo", "structured", nil)
+	res, err = p.CallTool(ctx, "demo", "structured", nil, 0)
 	if want := `{"z":1234567890123456789,"a":1.10}` + "\n"; err != nil || string(res.Data) != want {
 		t.Errorf("got %q, %v; want %q", res.Data, err, want)
 	}
-	_, err = p.CallTool(ctx, "demo", "fail", nil)
+	_, err = p.CallTool(ctx, "demo", "fail", nil, 0)
 	wantError(t, err, stages.ToolError, "no such thing", "")
 	tool, err := p.Tool(ctx, "demo", "echo")
 	if err != nil || !tool.ReadOnly || tool.Signature != "echo(n: integer)" {
@@ -60,4 +60,36 @@ func staticPool(t *testing.T, o upstream.Options, servers ...upstream.Server) *u
 	t.Helper()
 	o.Sources = []upstream.Source{upstream.Static(servers)}
 	return mcptest.NewPool(t, o)
+}
+
+// sourceFunc is a source that is a function.
+type sourceFunc func(ctx context.Context) ([]upstream.Server, error)
+
+func (f sourceFunc) Servers(ctx context.Context) ([]upstream.Server, error) { return f(ctx) }
+
+// TestLoadIsNotTheFirstCallers: a caller who gives up does not decide for the others.
+func TestLoadIsNotTheFirstCallers(t *testing.T) {
+	entered, proceed := make(chan struct{}), make(chan struct{})
+	source := sourceFunc(func(ctx context.Context) ([]upstream.Server, error) {
+		close(entered)
+		select {
+		case <-proceed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return []upstream.Server{{Name: "demo", Dial: echoServer().Dial}}, nil
+	})
+	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-entered; cancel() }()
+	if _, err := p.Tool(ctx, "demo", "echo"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled", err)
+	}
+	close(proceed)
+	if err := p.Load(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Tool(t.Context(), "demo", "echo"); err != nil {
+		t.Error(err)
+	}
 }

@@ -92,7 +92,7 @@ func TestChildEnvironment(t *testing.T) {
 	c.Env["OWN"], c.Env["LANG"] = "mine", "C"
 	c.Lookup = func(name string) (string, bool) { return "of " + name, name != "USER" }
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	res, err := p.CallTool(t.Context(), "s", "environ", nil)
+	res, err := p.CallTool(t.Context(), "s", "environ", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestDeafChild(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		begin := time.Now()
-		_, err := p.CallTool(ctx, "s", "one", args)
+		_, err := p.CallTool(ctx, "s", "one", args, 0)
 		if took := time.Since(begin); err == nil || took > 3*time.Second {
 			t.Errorf("got %v after %v", err, took)
 		}
@@ -124,7 +124,7 @@ func TestEras(t *testing.T) {
 		t.Run(child, func(t *testing.T) {
 			p := childPool(t, child, upstream.Options{ProbeTimeout: 300 * time.Millisecond})
 			for range 2 {
-				res, err := p.CallTool(t.Context(), "s", "two", nil)
+				res, err := p.CallTool(t.Context(), "s", "two", nil, 0)
 				if err != nil || string(res.Data) != "hand made\n" {
 					t.Errorf("got %q, %v", res.Data, err)
 				}
@@ -198,7 +198,7 @@ func TestNoOrphans(t *testing.T) {
 	c.Args = []string{"-c", `trap "" TERM; sleep 600 & echo $! $$ > "$1"; "$0"; sleep 600`, c.Name, pids}
 	c.Name = "/bin/sh"
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	if res, err := p.CallTool(t.Context(), "s", "echo", json.RawMessage(`{"value":1}`)); err != nil || string(res.Data) != "1\n" {
+	if res, err := p.CallTool(t.Context(), "s", "echo", json.RawMessage(`{"value":1}`), 0); err != nil || string(res.Data) != "1\n" {
 		t.Fatalf("got %q, %v", res.Data, err)
 	}
 	if err := p.Close(); err != nil {

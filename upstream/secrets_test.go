@@ -141,7 +141,7 @@ func TestSecretsOfCalls(t *testing.T) {
 				URL:     strings.Replace(s.URL, "://", "://USERSECRET:PASSSECRET@", 1) + "/s/PATHSECRET/mcp?api_key=QUERYSECRET",
 				Headers: http.Header{"X-Token": {"HEADERSECRET"}},
 			})
-			_, err := p.CallTool(t.Context(), "s", "one", nil)
+			_, err := p.CallTool(t.Context(), "s", "one", nil, 0)
 			if err == nil {
 				t.Fatal("the call succeeded")
 			}

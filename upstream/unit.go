@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,9 +52,6 @@ type start struct {
 }
 
 func newUnit(s Server, o Options, life context.Context, tasks *tasks) *unit {
-	if s.Timeout <= 0 {
-		s.Timeout = o.CallTimeout
-	}
 	if s.Concurrency <= 0 {
 		s.Concurrency = o.Concurrency
 	}
@@ -200,7 +198,9 @@ func (u *unit) drop(l *link) {
 
 // call calls a tool and returns its raw result. A call that the tool has certainly not seen is made again, once, on a
 // new session.
-func (u *unit) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+// The time of a call begins when it is sent: waiting for a seat or for a start is not the tool's.
+func (u *unit) call(ctx context.Context, name string, args json.RawMessage, timeout time.Duration) (json.RawMessage, error) {
+	timeout = cmp.Or(timeout, u.server.Timeout, u.limits.CallTimeout)
 	select {
 	case u.seats <- struct{}{}:
 		defer func() { <-u.seats }()
@@ -215,7 +215,7 @@ func (u *unit) call(ctx context.Context, name string, args json.RawMessage) (jso
 			}
 			return nil, asError(err)
 		}
-		raw, failure := u.callOnce(ctx, l, name, args)
+		raw, failure := u.callOnce(ctx, l, name, args, timeout)
 		if failure == nil {
 			return raw, nil
 		}
@@ -225,13 +225,13 @@ func (u *unit) call(ctx context.Context, name string, args json.RawMessage) (jso
 				continue
 			}
 		}
-		return nil, u.callFailure(ctx, l, name, failure)
+		return nil, u.callFailure(ctx, l, name, failure, timeout)
 	}
 }
 
 // callOnce calls a tool on a session, within the call's time and the pool's life.
-func (u *unit) callOnce(ctx context.Context, l *link, name string, args json.RawMessage) (json.RawMessage, *callError) {
-	ctx, cancel := context.WithTimeoutCause(ctx, u.server.Timeout, errCallTimeout)
+func (u *unit) callOnce(ctx context.Context, l *link, name string, args json.RawMessage, timeout time.Duration) (json.RawMessage, *callError) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
 	defer cancel()
 	stop := context.AfterFunc(u.life, cancel)
 	defer stop()
@@ -246,14 +246,14 @@ func (u *unit) callOnce(ctx context.Context, l *link, name string, args json.Raw
 var errCallTimeout = errors.New("the call took too long")
 
 // callFailure puts a failed call into the one shape of errors.
-func (u *unit) callFailure(ctx context.Context, l *link, name string, failure *callError) error {
+func (u *unit) callFailure(ctx context.Context, l *link, name string, failure *callError, timeout time.Duration) error {
 	what := describe(u.server.Name, name)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("calling %s: %w", what, ctx.Err())
 	case errors.Is(failure, errCallTimeout):
-		return stages.Errorf(stages.Timeout, "ask for less at once, or give the stage a larger timeout if the operator allows it",
-			"%s did not answer within %v, the limit of one call", what, u.server.Timeout)
+		return stages.Errorf(stages.Timeout, "ask the tool for less, or raise the stage's timeout if the operator allows more",
+			"the tool did not answer within %s (limit call)", timeout)
 	case failure.large:
 		return stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
 			"%s: %w", what, cause{scrubbed(l.transport, withoutRequest(failure.Error())), failure.err})

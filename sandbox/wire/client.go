@@ -75,7 +75,10 @@ func (c *Client) Close() error {
 // Prepare sends a chain and returns its id; equal chains have one. [ErrTooLarge] and [ErrTooMany] say that it cannot be
 // sent.
 func (c *Client) Prepare(chain Chain) (uint32, error) {
-	payload, err := encode(chain)
+	if len(chain.Commands) > MaxCommands {
+		return 0, fmt.Errorf("%d commands, where %d are allowed: %w", len(chain.Commands), MaxCommands, ErrTooLarge)
+	}
+	payload, err := encode(chain, MaxPrepare)
 	if err != nil {
 		return 0, err
 	}

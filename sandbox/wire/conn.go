@@ -14,7 +14,7 @@ var (
 	ErrDeaf      = errors.New("the reader has stopped reading")
 	ErrCancelled = errors.New("the run was cancelled")
 	ErrTooMany   = fmt.Errorf("more than %d different chains in one run", MaxChains)
-	ErrTooLarge  = fmt.Errorf("more than the %d bytes that one message may have", MaxMessage)
+	ErrTooLarge  = errors.New("too large for one message")
 )
 
 // A conn is what both ends have in common: the streams, the outbox and the loop that reads frames.
@@ -49,7 +49,7 @@ func (c *conn) read(handle handle) error {
 			return err
 		}
 		if int(h.length) > len(buf) {
-			buf = make([]byte, h.length) // at most MaxMessage, see readHeader
+			buf = make([]byte, h.length) // at most MaxPrepare, see readHeader
 		}
 		payload := buf[:h.length]
 		if _, err := io.ReadFull(r, payload); err != nil {

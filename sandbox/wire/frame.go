@@ -10,9 +10,13 @@ import (
 const (
 	Window     = 1 << 20  // bytes that may be under way in one direction of one run
 	MaxData    = 64 << 10 // bytes of one data frame
-	MaxMessage = 1 << 20  // bytes of one JSON message
+	MaxMessage = 1 << 20  // bytes of one JSON message, prepare excepted
 	Slots      = 256      // runs at a time in one worker: as many as a plan of 64 stages can need at once, see doc.go
 	MaxChains  = 256      // prepared chains of one worker
+
+	MaxCommands = 64                                 // of one chain; a pipeline has no more stages
+	MaxCommand  = 80 << 10                           // bytes of one command as JSON, see [Command.Size]
+	MaxPrepare  = MaxCommands*(MaxCommand+256) + 256 // bytes of a chain as JSON: any chain within the two fits
 
 	headerSize = 9
 	pingSize   = 8
@@ -50,7 +54,7 @@ var kinds = map[kind]struct {
 	min, max uint32
 }{
 	kindHello:   {"hello", worker, 2, MaxMessage},
-	kindPrepare: {"prepare", gateway, 2, MaxMessage},
+	kindPrepare: {"prepare", gateway, 2, MaxPrepare},
 	kindRun:     {"run", gateway, 4, 4},
 	kindData:    {"data", gateway | worker, 1, MaxData},
 	kindEnd:     {"end", gateway, 0, 0},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -87,16 +88,26 @@ const (
 	Refused     Reason = "refused" // the worker could not or would not start it
 )
 
-// encode writes a message. It fails if the message is too large.
-func encode(message any) ([]byte, error) {
+// Size returns the bytes that the command takes in a message, which is more than it has where they are escaped. Up to
+// [MaxCommand] are allowed.
+func (c Command) Size() int {
+	b, err := encode(c, math.MaxInt)
+	if err != nil {
+		panic("wire: internal error: " + err.Error()) // strings and numbers always encode
+	}
+	return len(b)
+}
+
+// encode writes a message. It fails if the message has more than limit bytes.
+func encode(message any, limit int) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(message); err != nil {
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}
-	if b.Len() > MaxMessage {
-		return nil, fmt.Errorf("a message of %d bytes: %w", b.Len(), ErrTooLarge)
+	if b.Len() > limit {
+		return nil, fmt.Errorf("a message of %d bytes, where %d are allowed: %w", b.Len(), limit, ErrTooLarge)
 	}
 	return b.Bytes(), nil
 }

@@ -31,7 +31,7 @@ func Serve(ctx context.Context, rwc io.ReadWriteCloser, hello Hello, run Runner)
 		chains: map[uint32]Chain{}, cancels: map[uint32]context.CancelCauseFunc{},
 	}
 	hello.Version = version
-	payload, err := encode(hello)
+	payload, err := encode(hello, MaxMessage)
 	if err != nil {
 		return err
 	}
@@ -94,6 +94,9 @@ func (s *server) prepare(id uint32, payload []byte) error {
 	if _, again := s.chains[id]; again || len(s.chains) == MaxChains {
 		return protocolError("prepare frame %d: the id is in use, or %d are", id, MaxChains)
 	}
+	if len(chain.Commands) > MaxCommands {
+		return protocolError("a chain of %d commands", len(chain.Commands))
+	}
 	s.chains[id] = chain
 	return nil
 }
@@ -139,7 +142,7 @@ func (s *server) finish(id uint32, o Outcome) {
 	delete(s.cancels, id)
 	s.mu.Unlock()
 	s.conn.forget(id)
-	payload, err := encode(o)
+	payload, err := encode(o, MaxMessage)
 	if err != nil { // it is bounded far below MaxMessage
 		s.conn.fail(err)
 		return

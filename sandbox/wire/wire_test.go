@@ -199,7 +199,7 @@ func TestLost(t *testing.T) {
 
 func TestPrepare(t *testing.T) {
 	c := connect(t)
-	_, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: strings.Repeat("x", wire.MaxMessage)}}})
+	_, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: strings.Repeat("x", wire.MaxPrepare)}}})
 	if !errors.Is(err, wire.ErrTooLarge) {
 		t.Errorf("got %v, want %v", err, wire.ErrTooLarge)
 	}
