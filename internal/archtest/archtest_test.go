@@ -16,6 +16,7 @@ var rules = []struct {
 	name  string
 	check func(*tree) []string
 }{
+	{"rooms", rooms},
 	{"imports", imports},
 	{"documents", documents},
 	{"sizes", sizes},

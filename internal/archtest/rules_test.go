@@ -152,7 +152,7 @@ func absences(t *tree) []string {
 					found = append(found, t.at(d.Pos())+": an init function; make a table or a constructor instead")
 				}
 			}
-			if isFree(p.dir) {
+			if t.isFree(p.dir) {
 				continue
 			}
 			ast.Inspect(f.ast, func(n ast.Node) bool {

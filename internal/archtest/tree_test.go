@@ -21,6 +21,8 @@ type tree struct {
 	module   string
 	fset     *token.FileSet
 	packages []*pkg
+	top      []string // folders at the root that hold something, hidden ones and what .gitignore names left out
+	page     *page
 }
 
 // A pkg is a folder of Go files, tests left out.
@@ -45,6 +47,12 @@ func load(root string) (*tree, error) {
 	}
 	first, _, _ := strings.Cut(string(mod), "\n")
 	t := &tree{module: strings.TrimSpace(strings.TrimPrefix(first, "module")), fset: token.NewFileSet()}
+	if t.page, err = readPage(root); err != nil {
+		return nil, err
+	}
+	if t.top, err = topFolders(root); err != nil {
+		return nil, err
+	}
 	byDir := map[string]*pkg{}
 	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -60,6 +68,23 @@ func load(root string) (*tree, error) {
 	})
 	slices.SortFunc(t.packages, func(a, b *pkg) int { return strings.Compare(a.dir, b.dir) })
 	return t, err
+}
+
+// topFolders lists the folders at root.
+func topFolders(root string) ([]string, error) {
+	ignored, err := os.ReadFile(filepath.Join(root, ".gitignore"))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	entries, err := os.ReadDir(root)
+	var names []string
+	for _, e := range entries {
+		own := skip(root, filepath.Join(root, e.Name()), e.Name()) == nil
+		if e.IsDir() && own && !slices.Contains(strings.Fields(string(ignored)), "/"+e.Name()+"/") {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
 }
 
 // skip leaves out folders that are no part of the module: data, hidden ones, and modules of their own.
