@@ -56,7 +56,7 @@ func TestErrorReply(t *testing.T) {
 	for _, tt := range []struct{ name, pipeline, want string }{
 		{
 			"tool", `[{"type":"command","command":"jq","args":["-n","11,12,13,14"]},{"type":"tool","server":"shop","name":"get_item","for_each":true,"concurrency":1}]`,
-			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\nno item 13 in the shop\nThe item: JSON number\n13\n",
+			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\nno item 13 in the shop\nInput of the stage: item: JSON number\n13\n",
 		},
 		{
 			"jq", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":[".items[]"]}]`,
@@ -69,7 +69,7 @@ func TestErrorReply(t *testing.T) {
 			if !strings.HasPrefix(got, tt.want) || !result.IsError {
 				t.Errorf("got:\n%s\nwant it to begin with:\n%s", got, tt.want)
 			}
-			for _, part := range []string{"Input of the stage: ", "The item: "} {
+			for _, part := range []string{"Input of the stage: "} {
 				if strings.Contains(got, part) {
 					return
 				}
