@@ -26,7 +26,6 @@ func (w wrongCall) Error() string {
 	return strings.Join(lines, "; ")
 }
 
-
 // decode fills the struct that into points to from a call's arguments, as far as they are right. An unknown argument
 // is a mistake, told with the nearest known name.
 func decode(req *mcp.CallToolRequest, into any) wrongCall {

@@ -24,7 +24,7 @@ const pipelineSubject = "The pipeline"
 func errorText(subject string, err error, n int) string {
 	var wrong wrongCall
 	if errors.As(err, &wrong) {
-		return mistakesText(subject, wrong, n)
+		return mistakesText(subject, "The call", wrong, n)
 	}
 	return failureText(subject, asError(err), n)
 }

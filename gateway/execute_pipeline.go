@@ -29,7 +29,7 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), g.deps)
 	cancel()
 	if errs != nil {
-		return failure(mistakesText(pipelineSubject, errs, call.MaxOutput)), nil
+		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
 	}
 	if call.Mode == schemas.ModeCheck {
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil

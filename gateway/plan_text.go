@@ -30,14 +30,16 @@ func planLines(list []stages.PlanStage, indent string) []string {
 }
 
 // PlanErrorText writes everything that is wrong with a plan.
-func PlanErrorText(errs []*stages.Error) string { return mistakesText(pipelineSubject, errs, math.MaxInt) }
+func PlanErrorText(errs []*stages.Error) string {
+	return mistakesText(pipelineSubject, pipelineSubject, errs, math.MaxInt)
+}
 
-// mistakesText writes why something was not done at all, within n characters.
-func mistakesText(subject string, errs []*stages.Error, n int) string {
+// mistakesText writes why subject was not run at all, within n characters. Mistakes that name no stage are those of whole.
+func mistakesText(subject, whole string, errs []*stages.Error, n int) string {
 	head := fmt.Sprintf("%s was not run: %d %s. Nothing was called.\n", subject, len(errs), plural(len(errs), "mistake"))
 	entries := make([]string, len(errs))
 	for i, e := range errs {
-		entries[i] = fmt.Sprintf("%d. %s", i+1, mistakeText(subject, e))
+		entries[i] = fmt.Sprintf("%d. %s", i+1, mistakeText(whole, e))
 	}
 	return listed(head, entries, n, "mistake")
 }

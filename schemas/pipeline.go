@@ -61,7 +61,9 @@ func (Call) JSONSchemaExtend(s *jsonschema.Schema) {
 type RawStages json.RawMessage
 
 // UnmarshalJSON keeps the text.
-func (r *RawStages) UnmarshalJSON(data []byte) error { return (*json.RawMessage)(r).UnmarshalJSON(data) }
+func (r *RawStages) UnmarshalJSON(data []byte) error {
+	return (*json.RawMessage)(r).UnmarshalJSON(data)
+}
 
 // JSONSchema returns the schema of a list of stages.
 func (RawStages) JSONSchema() *jsonschema.Schema { return published.list() }
