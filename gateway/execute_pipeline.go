@@ -21,7 +21,9 @@ import (
 const checkWait = 30 * time.Second
 
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	call := schemas.Call{Mode: schemas.ModeRun, Timeout: min(schemas.DefaultTimeout, g.longest().Seconds()), MaxOutput: g.defaultOutput()}
+	call := schemas.Call{
+		Mode: schemas.ModeRun, Timeout: min(schemas.DefaultTimeout, g.longest().Seconds()), MaxOutput: g.defaultOutput(),
+	}
 	if wrong := append(decode(req, &call), g.checkCall(call)...); len(wrong) > 0 {
 		return nil, wrong
 	}
@@ -52,14 +54,16 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 		wrong = append(wrong, stages.Errorf(code, hint, format, args...))
 	}
 	if !slices.Contains(schemas.Modes(), call.Mode) {
-		add(stages.InvalidArguments, fmt.Sprintf("the modes are %s", strings.Join(schemas.Modes(), ", ")), "unknown mode %q", shown(call.Mode))
+		add(stages.InvalidArguments, "the modes are "+strings.Join(schemas.Modes(), ", "), "unknown mode %q", shown(call.Mode))
 	}
 	longest := g.longest().Seconds()
 	switch { // in seconds: a number too large for a time.Duration is still larger than the limit
 	case call.Timeout > longest:
-		add(stages.LimitExceeded, "leave timeout out, or ask for less", "timeout %g s is more than the operator allows: %g s (limit run)", call.Timeout, longest)
+		add(stages.LimitExceeded, "leave timeout out, or ask for less",
+			"timeout %g s is more than the operator allows: %g s (limit run)", call.Timeout, longest)
 	case !(call.Timeout >= schemas.MinTimeout): // also what is no number
-		add(stages.InvalidArguments, "leave it out for the default", "timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)
+		add(stages.InvalidArguments, "leave it out for the default",
+			"timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)
 	}
 	if call.MaxOutput < 1 || call.MaxOutput > g.o.MaxOutput {
 		add(stages.InvalidArguments, fmt.Sprintf("leave it out for the default of %d", g.defaultOutput()),
@@ -72,7 +76,9 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call) (*mcp.CallToolResult, error) {
 	notify := newNotifier(ctx, req)
 	defer notify.stop()
-	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) { return preview.Preview(ctx, r, o) })
+	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
+		return preview.Preview(ctx, r, o)
+	})
 	defer out.close()
 	report, err := p.Run(ctx, nil, out, stages.RunOptions{
 		Timeout:  time.Duration(call.Timeout * float64(time.Second)),

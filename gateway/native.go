@@ -13,6 +13,9 @@ import (
 
 // native decodes content blocks, so that images reach the agent as images.
 func native(blocks []json.RawMessage) ([]mcp.Content, error) {
+	if blocks == nil {
+		return nil, nil
+	}
 	list, err := json.Marshal(blocks)
 	if err != nil {
 		return nil, err
@@ -50,7 +53,6 @@ func charactersOf(blocks []mcp.Content) (n int64) {
 // blocks returns the blocks with texts of at most left characters: of a text that is longer the shape takes its place.
 // What is not text stays as it is.
 func (r *reply) blocks(blocks []mcp.Content, left int) ([]mcp.Content, error) {
-	const note = 2 * smallestPart // at most, for the line about those that were left out
 	if charactersOf(blocks) <= int64(left) {
 		return blocks, nil
 	}
@@ -60,7 +62,7 @@ func (r *reply) blocks(blocks []mcp.Content, left int) ([]mcp.Content, error) {
 			texts = append(texts, *text)
 		}
 	}
-	kept, out, err := share(texts, max(0, left-note), r.shapeOf)
+	kept, out, err := share(texts, max(0, left-leftOutRoom), r.shapeOf)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,8 @@ func (r *reply) shapeOf(text string, n int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	head := fmt.Sprintf("This text block has %d characters (%s), more than max_output (%d) has room for. ", utf8.RuneCountInString(text), shape.Summary, r.budget)
+	head := fmt.Sprintf("This text block has %d characters (%s), more than max_output (%d) has room for. ",
+		utf8.RuneCountInString(text), shape.Summary, r.budget)
 	if n < 2*reserved {
 		return shorten(head+"Raise max_output.\n", n), nil
 	}

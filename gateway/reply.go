@@ -119,19 +119,19 @@ func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
 	if n := len(r.partial); n > 0 { // the output ends within a character
 		r.characters, r.replaced, r.partial = r.characters+int64(n), r.replaced+int64(n), nil
 	}
-	output := []mcp.Content{&mcp.TextContent{}}
 	size := r.characters
+	blocks, err := native(report.Blocks)
+	if err != nil {
+		return nil, err
+	}
 	if report.Blocks != nil {
-		var err error
-		if output, err = native(report.Blocks); err != nil {
-			return nil, err
-		}
-		size = charactersOf(output)
+		size = charactersOf(blocks)
 	}
 	// The windows take what the output leaves, and half of the budget where it would leave less.
-	content, left := windowTexts(report.Windows, r.budget-int(min(size, int64(r.budget/2))), r.budget)
+	room := r.budget - int(min(size, int64(r.budget/2)))
+	content, left := windowTexts(report.Windows, room, r.budget)
 	if report.Blocks != nil {
-		blocks, err := r.blocks(output, left)
+		blocks, err = r.blocks(blocks, left)
 		return &mcp.CallToolResult{Content: append(content, blocks...)}, err
 	}
 	text, err := r.text(left)
@@ -143,7 +143,6 @@ func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
 
 // windowTexts returns the blocks of windows, which take at most room characters, and what they leave of the budget.
 func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Content, left int) {
-	const note = 2 * smallestPart // at most, for the line about those that were left out
 	texts := make([]string, len(windows))
 	total := 0
 	for i, w := range windows {
@@ -151,7 +150,7 @@ func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Conte
 		total += utf8.RuneCountInString(texts[i])
 	}
 	if total > room {
-		room = max(0, room-note)
+		room = max(0, room-leftOutRoom)
 	}
 	kept, out, _ := share(texts, room, func(text string, n int) (string, error) { return shorten(text, n), nil })
 	left = budget

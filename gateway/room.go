@@ -39,8 +39,10 @@ func leftOut(n int, noun string) string {
 	return fmt.Sprintf("and %d more %s: there is no room for them in the reply (max_output)\n", n, plural(n, noun))
 }
 
-// smallestPart is the number of characters below which a part of a text is not worth showing.
-const smallestPart = 100
+const (
+	smallestPart = 100 // the number of characters below which a part of a text is not worth showing
+	leftOutRoom  = 200 // the number of characters that leftOut takes at most
+)
 
 // share makes texts fit n characters together: each that is longer than its part of them is shortened. Those for which
 // too little is left are nil, and counted.
