@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,38 +15,64 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// decode fills the struct that into points to from a call's arguments. An unknown argument is an error with the
-// nearest known name.
-func decode(req *mcp.CallToolRequest, into any) error {
+// wrongCall is everything that is wrong with the arguments of a call.
+type wrongCall []*stages.Error
+
+func (w wrongCall) Error() string {
+	lines := make([]string, len(w))
+	for i, e := range w {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// decode fills the struct that into points to from a call's arguments, as far as they are right. An unknown argument
+// is a mistake, told with the nearest known name.
+func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	raw := bytes.TrimSpace(req.Params.Arguments)
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")
+		return wrongCall{stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")}
 	}
 	known := map[string]reflect.Value{}
 	var names []string
 	v := reflect.ValueOf(into).Elem()
 	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("json")
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		known[name], names = v.Field(i), append(names, name)
 	}
-	for name, value := range given {
-		field, ok := known[name]
-		if !ok {
-			hint := "the arguments are " + strings.Join(names, ", ")
-			if best := nearest.Name(name, names); best != "" {
-				hint = fmt.Sprintf("did you mean %q?", best)
-			}
-			return stages.Errorf(stages.InvalidArguments, hint, "unknown argument %q", name)
-		}
-		if err := json.Unmarshal(value, field.Addr().Interface()); err != nil {
-			return stages.Errorf(stages.InvalidArguments, "", "argument %q has the wrong type: got %.60s", name, value)
+	var wrong wrongCall
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if field, ok := known[name]; !ok {
+			wrong = append(wrong, unknownArgument(name, names))
+		} else if err := json.Unmarshal(given[name], field.Addr().Interface()); err != nil {
+			wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "see the input schema of this tool",
+				"argument %q has the wrong type: got %s", name, shown(string(given[name]))))
 		}
 	}
-	return nil
+	return wrong
+}
+
+func unknownArgument(name string, names []string) *stages.Error {
+	hint := "there are no arguments"
+	if best := nearest.Name(name, names); best != "" {
+		hint = fmt.Sprintf("did you mean %q?", best)
+	} else if len(names) > 0 {
+		hint = "the arguments are " + strings.Join(names, ", ")
+	}
+	return stages.Errorf(stages.InvalidArguments, hint, "unknown argument %q", shown(name))
+}
+
+// shown is a value as messages have it.
+func shown(value string) string {
+	const most = 60
+	if begin := prefix(value, most); begin != value {
+		return begin + "..."
+	}
+	return value
 }
 
 // names is one string or an array of strings.

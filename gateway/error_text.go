@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -15,28 +17,41 @@ import (
 // samplePreview is how many characters an error shows of what the failed stage was given.
 const samplePreview = 600
 
-func errorText(err error) string {
+// pipelineSubject is what errors of execute_pipeline are about where no stage is named.
+const pipelineSubject = "The pipeline"
+
+// errorText writes why something failed, within n characters.
+func errorText(subject string, err error, n int) string {
+	var wrong wrongCall
+	if errors.As(err, &wrong) {
+		return mistakesText(subject, "The call", wrong, n)
+	}
+	return failureText(subject, asError(err), n)
+}
+
+// asError returns the error that says most; what has no code is INTERNAL.
+func asError(err error) *stages.Error {
 	var e *stages.Error
 	if !errors.As(err, &e) {
 		e = stages.Errorf(stages.Internal, "", "%w", err)
 	}
-	return ErrorText(e)
+	return e
 }
 
 // ErrorText writes the error of a run in the form of pipeline.md §6: where and what, the input of the stage, one
 // concrete next step, and what was done before.
-func ErrorText(e *stages.Error) string {
-	var b strings.Builder
-	b.WriteString(where(e, "failed") + ": " + string(e.Code) + "\n")
-	fmt.Fprintf(&b, "%s\n", e.Msg)
-	if text := sampleText(e); text != "" {
-		b.WriteString(text)
-	}
+func ErrorText(e *stages.Error) string { return failureText(pipelineSubject, e, math.MaxInt) }
+
+// failureText is ErrorText within n characters: a message that is too long gives way to what follows it.
+func failureText(subject string, e *stages.Error, n int) string {
+	head := where(subject, e, "failed") + ": " + string(e.Code) + "\n"
+	tail := sampleText(e)
 	if e.Hint != "" {
-		fmt.Fprintf(&b, "Try: %s\n", e.Hint)
+		tail += fmt.Sprintf("Try: %s\n", e.Hint)
 	}
-	b.WriteString(doneText(e))
-	return b.String()
+	tail += doneText(e)
+	left := n - utf8.RuneCountInString(head+tail)
+	return shorten(head+shorten(e.Msg+"\n", max(left, smallestPart))+tail, n)
 }
 
 // doneText says what became of the items of a for_each that failed.
@@ -51,9 +66,10 @@ func doneText(e *stages.Error) string {
 	return fmt.Sprintf("Done before: %d %s succeeded, 1 failed, %d cancelled%s.\n", e.Done, plural(e.Done, "item"), e.Started-e.Done-1, rest)
 }
 
-func where(e *stages.Error, failed string) string {
+// where says what went wrong: a stage, or the subject where none is named.
+func where(subject string, e *stages.Error, failed string) string {
 	if e.Place == "" {
-		return "The pipeline " + failed
+		return subject + " " + failed
 	}
 	text := fmt.Sprintf("Stage %s", e.Place)
 	if e.Label != "" {
@@ -91,7 +107,7 @@ func sampleText(e *stages.Error) string {
 	}
 	name := "Input of the stage"
 	if e.Item > 0 {
-		name = "The item"
+		name += ": item"
 	}
 	return fmt.Sprintf("%s: %s\n%s\n", name, result.Summary, strings.TrimRight(result.Text, "\n"))
 }
@@ -100,40 +116,3 @@ func sampleText(e *stages.Error) string {
 type cutReader struct{}
 
 func (cutReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
-// PlanErrorText writes everything that is wrong with a plan.
-func PlanErrorText(errs []*stages.Error) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The pipeline was not run: %d %s. Nothing was called.\n", len(errs), plural(len(errs), "mistake"))
-	for i, e := range errs {
-		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, where(e, "is wrong"), e.Code)
-		field := ""
-		if e.Field != "" && !strings.Contains(e.Msg, e.Field) {
-			field = e.Field + ": "
-		}
-		fmt.Fprintf(&b, "   %s%s\n", field, strings.ReplaceAll(e.Msg, "\n", "\n   "))
-		if e.Hint != "" {
-			fmt.Fprintf(&b, "   Try: %s\n", e.Hint)
-		}
-	}
-	return b.String()
-}
-
-// PlanText writes what a pipeline would do.
-func PlanText(p stages.Plan) string {
-	var b strings.Builder
-	b.WriteString("The plan is right. Nothing was called.\n")
-	writePlan(&b, p.Stages, "")
-	return b.String()
-}
-
-func writePlan(b *strings.Builder, list []stages.PlanStage, indent string) {
-	for _, s := range list {
-		effect := "only reads"
-		if s.Changes {
-			effect = "MAY CHANGE THINGS: runs only after every stage before it has succeeded"
-		}
-		fmt.Fprintf(b, "%sStage %s (%s): %s; %s; expects %s\n", indent, s.Place, s.Label, s.Does, effect, s.Expects)
-		writePlan(b, s.Stages, indent+"  ")
-	}
-}

@@ -3,70 +3,82 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/preview"
+	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// pipelineCall is the arguments of execute_pipeline (pipeline.md §1).
-type pipelineCall struct {
-	Pipeline  json.RawMessage `json:"pipeline"`
-	Mode      string          `json:"mode"`
-	Timeout   float64         `json:"timeout"`
-	MaxOutput int             `json:"max_output"`
-}
-
-const (
-	defaultReply = 32_000           // characters of a reply
-	checkWait    = 30 * time.Second // for servers that a plan needs and that are still starting
-)
+// checkWait is how long a plan waits for servers that it needs and that are still starting.
+const checkWait = 30 * time.Second
 
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	call := pipelineCall{Mode: "run", MaxOutput: defaultReply}
-	if err := errors.Join(decode(req, &call), g.checkCall(&call)); err != nil {
-		return nil, err
+	call := schemas.Call{
+		Mode: schemas.ModeRun, Timeout: min(schemas.DefaultTimeout, g.longest().Seconds()), MaxOutput: g.defaultOutput(),
 	}
-	ctx, end, err := g.begin(ctx)
-	if err != nil {
-		return nil, err
+	if wrong := append(decode(req, &call), g.checkCall(call)...); len(wrong) > 0 {
+		return nil, wrong
 	}
-	defer end()
 	checking, cancel := context.WithTimeout(ctx, checkWait)
-	pipeline, errs := stages.Compile(checking, call.Pipeline, g.deps)
+	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), g.deps)
 	cancel()
 	if errs != nil {
-		return failure(PlanErrorText(errs)), nil
+		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
 	}
-	if call.Mode == "check" {
-		return textResult(PlanText(pipeline.Plan())), nil
+	if call.Mode == schemas.ModeCheck {
+		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
 	}
 	return g.run(ctx, req, pipeline, call)
 }
 
-func (g *Gateway) checkCall(call *pipelineCall) error {
-	var errs []error
-	if call.Mode != "run" && call.Mode != "check" {
-		errs = append(errs, stages.Errorf(stages.InvalidArguments, `use "run" or "check"`, "unknown mode %q", call.Mode))
+// longest is the operator's limit for a run.
+func (g *Gateway) longest() time.Duration {
+	if g.o.Limits.Run > 0 {
+		return g.o.Limits.Run
 	}
-	if call.Timeout < 0 {
-		errs = append(errs, stages.Errorf(stages.InvalidArguments, "leave it out for the default", "timeout %g is not a number of seconds", call.Timeout))
+	return schemas.DefaultTimeout * time.Second
+}
+
+// checkCall returns what is wrong with values that have the right types.
+func (g *Gateway) checkCall(call schemas.Call) wrongCall {
+	var wrong wrongCall
+	add := func(code stages.Code, hint, format string, args ...any) {
+		wrong = append(wrong, stages.Errorf(code, hint, format, args...))
+	}
+	if !slices.Contains(schemas.Modes(), call.Mode) {
+		add(stages.InvalidArguments, "the modes are "+strings.Join(schemas.Modes(), ", "), "unknown mode %q", shown(call.Mode))
+	}
+	longest := g.longest().Seconds()
+	switch { // in seconds: a number too large for a time.Duration is still larger than the limit
+	case call.Timeout > longest:
+		add(stages.LimitExceeded, "leave timeout out, or ask for less",
+			"timeout %g s is more than the operator allows: %g s (limit run)", call.Timeout, longest)
+	case !(call.Timeout >= schemas.MinTimeout): // also what is no number
+		add(stages.InvalidArguments, "leave it out for the default",
+			"timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)
 	}
 	if call.MaxOutput < 1 || call.MaxOutput > g.o.MaxOutput {
-		errs = append(errs, stages.Errorf(stages.InvalidArguments, "leave it out for the default of 32000",
-			"max_output %d is not between 1 and %d characters", call.MaxOutput, g.o.MaxOutput))
+		add(stages.InvalidArguments, fmt.Sprintf("leave it out for the default of %d", g.defaultOutput()),
+			"max_output %d is not between 1 and %d characters", call.MaxOutput, g.o.MaxOutput)
 	}
-	return errors.Join(errs...)
+	return wrong
 }
 
 // run runs a compiled pipeline and makes the reply.
-func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call pipelineCall) (*mcp.CallToolResult, error) {
+func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call) (*mcp.CallToolResult, error) {
 	notify := newNotifier(ctx, req)
 	defer notify.stop()
-	out := newReply(ctx, call.MaxOutput)
+	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
+		return preview.Preview(ctx, r, o)
+	})
 	defer out.close()
 	report, err := p.Run(ctx, nil, out, stages.RunOptions{
 		Timeout:  time.Duration(call.Timeout * float64(time.Second)),
@@ -75,7 +87,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	g.logRun(report, out, err)
 	var result *mcp.CallToolResult
 	if err != nil {
-		result = failure(errorText(err))
+		result = failure(errorText(pipelineSubject, err, call.MaxOutput))
 	} else if result, err = out.result(report); err != nil {
 		return nil, err
 	}
@@ -101,12 +113,36 @@ func (g *Gateway) logRun(report stages.Report, out *reply, err error) {
 		zap.Duration("elapsed", report.Elapsed),
 		zap.Int64("characters", out.characters),
 	}
-	var e *stages.Error
-	if errors.As(err, &e) {
+	if err != nil {
+		e := asError(err)
 		fields = append(fields, zap.String("code", string(e.Code)), zap.String("stage", string(e.Place)))
-		if e.Code == stages.Internal {
-			g.o.Log.Error("internal error", zap.Error(e.Err))
-		}
+		g.logInternal(e)
 	}
 	g.o.Log.Info("pipeline", fields...)
+}
+
+// logInternal logs where an INTERNAL error comes from. Its text is left out: it can quote data.
+func (g *Gateway) logInternal(e *stages.Error) {
+	if e.Code != stages.Internal {
+		return
+	}
+	fields := []zap.Field{zap.String("stage", string(e.Place)), zap.String("type", fmt.Sprintf("%T", e.Err))}
+	if stack := stackOf(e.Err); stack != "" {
+		fields = append(fields, zap.String("stack", stack))
+	}
+	g.o.Log.Error("internal error", fields...)
+}
+
+// stackOf returns the stack in the text of a panic that was made an error: "panic: VALUE", then the stack. The value may
+// have several lines; the stack begins with the last line that names a goroutine.
+func stackOf(err error) string {
+	if err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
+		return ""
+	}
+	text := err.Error()
+	at := strings.LastIndex(text, "\ngoroutine ")
+	if at < 0 {
+		return ""
+	}
+	return text[at+1:]
 }

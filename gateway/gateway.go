@@ -24,8 +24,8 @@ type Options struct {
 	Sandbox  *sandbox.Pool  // the commands; nil refuses command stages
 	Limits   stages.Limits
 
-	Runs      int // runs at once, 64 if 0
-	MaxOutput int // the largest reply budget that a call may ask for, in characters; 1,000,000 if 0
+	Runs      int // runs at once, 64 if 0; as many calls of the other tools at once
+	MaxOutput int // the largest reply budget that a call may ask for, in characters; [schemas.MaxOutput] if 0
 
 	Version string      // of the program, shown to clients
 	Log     *zap.Logger // a line per run; nil logs nothing
@@ -37,18 +37,22 @@ type Gateway struct {
 	o      Options
 	deps   stages.Deps
 	server *mcp.Server
-	slots  chan struct{} // one per run at once
+	runs   slots
+	looks  slots // calls of the other tools: where all runs are taken, agents can still look around
 
 	mu     sync.Mutex
-	runs   map[*context.CancelFunc]struct{} // guarded by mu
+	open   map[*context.CancelFunc]struct{} // the calls that have not ended, guarded by mu
 	closed bool                             // guarded by mu
-	idle   sync.WaitGroup                   // runs that have not ended
+	idle   sync.WaitGroup                   // calls that have not ended
 }
 
-const (
-	defaultRuns      = 64
-	defaultMaxOutput = 1_000_000
-)
+// slots bounds how many calls there are at once.
+type slots struct {
+	taken chan struct{} // one per call
+	of    string        // what the calls do
+}
+
+const defaultRuns = 64
 
 //go:embed texts/instructions.md
 var instructions string
@@ -59,12 +63,14 @@ func New(o Options) *Gateway {
 		o.Runs = defaultRuns
 	}
 	if o.MaxOutput == 0 {
-		o.MaxOutput = defaultMaxOutput
+		o.MaxOutput = schemas.MaxOutput
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, slots: make(chan struct{}, o.Runs), runs: map[*context.CancelFunc]struct{}{}}
+	g := &Gateway{o: o, open: map[*context.CancelFunc]struct{}{}}
+	g.runs = slots{make(chan struct{}, o.Runs), "pipelines"}
+	g.looks = slots{make(chan struct{}, o.Runs), "calls of the tools that help to write pipelines"}
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Limits: o.Limits}
 	if o.Upstream != nil {
 		g.deps.Tools = o.Upstream
@@ -79,7 +85,7 @@ func New(o Options) *Gateway {
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		})
 	for _, t := range g.tools() {
-		g.server.AddTool(t.tool(), t.serve)
+		g.server.AddTool(t.tool(), g.serve(t))
 	}
 	g.server.AddReceivingMiddleware(g.guarded)
 	return g
@@ -91,19 +97,22 @@ func (g *Gateway) Server() *mcp.Server { return g.server }
 // tool is one of the tools that agents see.
 type tool struct {
 	name, title string
+	subject     string // what its errors are about
 	text        string // the description
 	schema      json.RawMessage
 	changes     bool // whether a call may change something
+	slots       slots
 	call        func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 }
 
 // tools is the table of what the gateway offers.
 func (g *Gateway) tools() []tool {
+	execute := schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true})
 	return []tool{
-		{"execute_pipeline", "Run a pipeline", executeText, schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true}), true, g.executePipeline},
-		{"list_all_tools", "List the tools of all servers", listText, listSchema, false, g.listAllTools},
-		{"get_tool_details", "Show tools in full", detailsText, detailsSchema, false, g.getToolDetails},
-		{"list_available_shell_commands", "List the commands", commandsText, commandsSchema, false, g.listCommands},
+		{"execute_pipeline", "Run a pipeline", pipelineSubject, executeText, execute, true, g.runs, g.executePipeline},
+		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.looks, g.listAllTools},
+		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.looks, g.getToolDetails},
+		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.looks, g.listCommands},
 	}
 }
 
@@ -115,14 +124,25 @@ func (t tool) tool() *mcp.Tool {
 	}
 }
 
-// serve calls the tool. What an agent can act on is a result with isError, not an error of the protocol.
-func (t tool) serve(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	result, err := t.call(ctx, req)
-	if err != nil {
-		return failure(errorText(err)), nil
+// serve calls a tool. What an agent can act on is a result with isError, not an error of the protocol.
+func (g *Gateway) serve(t tool) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx, end, err := g.begin(ctx, t.slots)
+		if err != nil {
+			return failure(errorText(t.subject, err, g.defaultOutput())), nil
+		}
+		defer end()
+		result, err := t.call(ctx, req)
+		if err != nil {
+			g.logInternal(asError(err))
+			return failure(errorText(t.subject, err, g.defaultOutput())), nil
+		}
+		return result, nil
 	}
-	return result, nil
 }
+
+// defaultOutput is the reply budget of a call that does not ask for one, in characters.
+func (g *Gateway) defaultOutput() int { return min(schemas.DefaultOutput, g.o.MaxOutput) }
 
 // guarded recovers from panics, which would end the process, and refuses what is not declared: the SDK would answer
 // with empty lists.
@@ -130,7 +150,7 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				g.o.Log.Error("panic in a request", zap.String("method", method), zap.Any("panic", p), zap.Stack("stack"))
+				g.o.Log.Error("panic in a request", zap.String("method", method), zap.String("type", fmt.Sprintf("%T", p)), zap.Stack("stack"))
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 			}
 		}()
@@ -143,36 +163,36 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// begin registers a run and returns its context, which ends with ctx or with the gateway. It refuses when there are
-// too many runs or the gateway is closing.
-func (g *Gateway) begin(ctx context.Context) (context.Context, func(), error) {
+// begin registers a call and returns its context, which ends with ctx or with the gateway. It never waits: it refuses
+// when there are too many calls of that kind or the gateway is closing.
+func (g *Gateway) begin(ctx context.Context, s slots) (context.Context, func(), error) {
 	select {
-	case g.slots <- struct{}{}:
+	case s.taken <- struct{}{}:
 	default:
 		return nil, nil, stages.Errorf(stages.LimitExceeded, "try again when one of them has ended",
-			"%d pipelines are running already (limit runs)", g.o.Runs)
+			"%d %s are running already (limit runs)", cap(s.taken), s.of)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		cancel()
-		<-g.slots
+		<-s.taken
 		return nil, nil, stages.Errorf(stages.Cancelled, "call again when it is back", "the gateway is shutting down")
 	}
 	g.idle.Add(1)
-	g.runs[&cancel] = struct{}{}
+	g.open[&cancel] = struct{}{}
 	return ctx, func() {
 		cancel()
 		g.mu.Lock()
-		delete(g.runs, &cancel)
+		delete(g.open, &cancel)
 		g.mu.Unlock()
-		<-g.slots
+		<-s.taken
 		g.idle.Done()
 	}, nil
 }
 
-// Close refuses new runs, lets those that run finish until ctx is done, cancels the rest and closes all sessions. It
+// Close refuses new calls, lets those that run finish until ctx is done, cancels the rest and closes all sessions. It
 // may be called more than once.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.mu.Lock()
@@ -184,7 +204,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 	case <-idle:
 	case <-ctx.Done():
 		g.mu.Lock()
-		for cancel := range g.runs {
+		for cancel := range g.open {
 			(*cancel)()
 		}
 		g.mu.Unlock()

@@ -57,7 +57,7 @@ func TestErrorReply(t *testing.T) {
 	for _, tt := range []struct{ name, pipeline, want string }{
 		{
 			"tool", `[{"type":"command","command":"jq","args":["-n","11,12,13,14"]},{"type":"tool","server":"shop","name":"get_item","for_each":true,"concurrency":1}]`,
-			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\nno item 13 in the shop\nThe item: JSON number\n13\n",
+			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\nno item 13 in the shop\nInput of the stage: item: JSON number\n13\n",
 		},
 		{
 			"jq", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":[".items[]"]}]`,
@@ -70,7 +70,7 @@ func TestErrorReply(t *testing.T) {
 			if !strings.HasPrefix(got, tt.want) || !result.IsError {
 				t.Errorf("got:\n%s\nwant it to begin with:\n%s", got, tt.want)
 			}
-			for _, part := range []string{"Input of the stage: ", "The item: "} {
+			for _, part := range []string{"Input of the stage: "} {
 				if strings.Contains(got, part) {
 					return
 				}
@@ -177,6 +177,15 @@ func TestArguments(t *testing.T) {
 		{"execute_pipeline", `{"pipeline":[],"mode":"dry_run"}`, `unknown mode "dry_run"`},
 		{"execute_pipeline", `{"pipeline":[],"timeout":1000}`, "(limit run)"},
 		{"execute_pipeline", `{"pipeline":[],"timeout":-1}`, "timeout -1"},
+		{"execute_pipeline", `{"pipeline":[],"timeout":0}`, "INVALID_ARGUMENTS\n   timeout 0 s is not between 0.001 and 300 s (limit run)"},
+		{"execute_pipeline", `{"pipeline":[],"timeout":1e-10}`, "INVALID_ARGUMENTS\n   timeout 1e-10 s"},
+		{"execute_pipeline", `{"pipeline":[],"timeout":1e12}`, "LIMIT_EXCEEDED\n   timeout 1e+12 s is more than the operator allows: 300 s (limit run)"},
+		{"execute_pipeline", `{"pipeline":[],"timeout":1e12,"mode":"check"}`, "LIMIT_EXCEEDED"},
+		{"execute_pipeline", `{"pipeline":[],"timeout":1e999}`, `argument "timeout" has the wrong type: got 1e999`},
+		{"execute_pipeline", `{"pipeline":[],"max_output":1000001}`, "max_output 1000001 is not between 1 and 1000000"},
+		{"list_all_tools", `{"sever":"shop"}`, "list_all_tools was not run: 1 mistake. Nothing was called.\n1. The call is wrong: INVALID_ARGUMENTS\n"},
+		{"list_available_shell_commands", `{"x":1}`, "list_available_shell_commands was not run: 1 mistake."},
+		{"get_tool_details", `{"tools":["a/b"` + strings.Repeat(`,"a/b"`, 50) + `]}`, "51 tools are named, more than 50"},
 		{"execute_pipeline", `{"pipeline":[],"max_output":0}`, "max_output 0"},
 		{"execute_pipeline", `{"pipeline":{"type":"tool"}}`, "must be an array of stages, got an object"},
 		{"get_tool_details", `{}`, "no tool is named"},
@@ -190,6 +199,32 @@ func TestArguments(t *testing.T) {
 		if text := result.Content[0].(*mcp.TextContent).Text; !result.IsError || !strings.Contains(text, tt.want) {
 			t.Errorf("%s %s: got %q, want an error with %q", tt.tool, tt.args, text, tt.want)
 		}
+	}
+}
+
+// TestAllArgumentMistakes: every mistake of the arguments is told at once, in the form and order of a plan's.
+func TestAllArgumentMistakes(t *testing.T) {
+	w := newWorld(t)
+	got, result := w.execute(t, `[]`, "zeta", 1, "mod", "run", "mode", "fast", "timeout", 1e12, "max_output", "many")
+	want := `The pipeline was not run: 5 mistakes. Nothing was called.
+1. The call is wrong: INVALID_ARGUMENTS
+   argument "max_output" has the wrong type: got "many"
+   Try: see the input schema of this tool
+2. The call is wrong: INVALID_ARGUMENTS
+   unknown argument "mod"
+   Try: did you mean "mode"?
+3. The call is wrong: INVALID_ARGUMENTS
+   unknown argument "zeta"
+   Try: the arguments are pipeline, mode, timeout, max_output
+4. The call is wrong: INVALID_ARGUMENTS
+   unknown mode "fast"
+   Try: the modes are run, check
+5. The call is wrong: LIMIT_EXCEEDED
+   timeout 1e+12 s is more than the operator allows: 300 s (limit run)
+   Try: leave timeout out, or ask for less
+`
+	if diff := cmp.Diff(want, got); diff != "" || !result.IsError {
+		t.Errorf("isError %v (-want +got)\n%s", result.IsError, diff)
 	}
 }
 
@@ -220,6 +255,22 @@ func TestGetToolDetails(t *testing.T) {
 		if !strings.Contains(texts[0], want) {
 			t.Errorf("the details lack %q:\n%s", want, texts[0])
 		}
+	}
+}
+
+// TestUnknownToolDetails: a name that is not known has its error beside the answers for the others.
+func TestUnknownToolDetails(t *testing.T) {
+	w := newWorld(t)
+	texts, result := w.call(t, "get_tool_details", map[string]any{"tools": []string{"shop/get_itm", "shop/get_item", "nowhere/x", "shop"}})
+	for _, want := range []string{
+		"shop/get_itm failed: UNKNOWN_TOOL\n", "## shop/get_item\n", "nowhere/x failed: UNKNOWN_SERVER\n", "shop failed: INVALID_ARGUMENTS\n",
+	} {
+		if !strings.Contains(texts[0], want) {
+			t.Errorf("the details lack %q:\n%s", want, texts[0])
+		}
+	}
+	if result.IsError {
+		t.Error("the reply is an error though it has an answer")
 	}
 }
 
@@ -379,6 +430,11 @@ func TestTooManyRuns(t *testing.T) {
 	result, err := call(t.Context())
 	if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, "(limit runs)") {
 		t.Errorf("got %+v, %v", result, err)
+	}
+	for _, tool := range []string{"list_all_tools", "list_available_shell_commands"} { // they have their own limit
+		if result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool}); err != nil || result.IsError {
+			t.Errorf("%s while all runs are taken: got %+v, %v", tool, result, err)
+		}
 	}
 	cancel()
 	first.Wait()

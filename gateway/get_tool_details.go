@@ -13,55 +13,86 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
+// mostDetails is how many tools one call shows.
+const mostDetails = 50
+
 func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var call struct {
 		Server string `json:"server"`
 		Name   string `json:"tool_name"`
 		Tools  names  `json:"tools"`
 	}
-	if err := decode(req, &call); err != nil {
-		return nil, err
-	}
+	wrong := decode(req, &call)
 	wanted := call.Tools
 	if call.Server != "" || call.Name != "" {
 		wanted = append(wanted, call.Server+"/"+call.Name)
 	}
-	if len(wanted) == 0 {
-		return nil, stages.Errorf(stages.InvalidArguments, `give server and tool_name, or tools: ["server/tool", ...]`, "no tool is named")
+	switch {
+	case len(wanted) > mostDetails:
+		wrong = append(wrong, stages.Errorf(stages.LimitExceeded, "ask for fewer at a time", "%d tools are named, more than %d", len(wanted), mostDetails))
+	case len(wanted) == 0 && wrong == nil:
+		wrong = append(wrong, stages.Errorf(stages.InvalidArguments, `give server and tool_name, or tools: ["server/tool", ...]`, "no tool is named"))
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	if g.o.Upstream == nil {
-		return nil, stages.Errorf(stages.UnknownServer, "", "there are no MCP servers here")
+		return nil, stages.Errorf(stages.UnknownServer, "command and preview stages work", "there are no MCP servers here")
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkWait)
-	defer cancel()
-	var b strings.Builder
-	for _, name := range wanted {
-		t, err := g.find(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		writeDetails(&b, name, t)
-	}
-	return textResult(b.String()), nil
+	return g.details(ctx, wanted), nil
 }
 
-// find returns the catalog's entry of a tool named "server/tool".
-func (g *Gateway) find(ctx context.Context, name string) (*upstream.CatalogTool, error) {
+// details describes tools. One that is not known has its error in its place; the reply is an error if none is known.
+func (g *Gateway) details(ctx context.Context, wanted []string) *mcp.CallToolResult {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	defer cancel()
+	found := finder{pool: g.o.Upstream, servers: map[string]upstream.Listing{}}
+	var entries []string
+	known := 0
+	for _, name := range wanted {
+		t, err := found.tool(ctx, name)
+		if err != nil {
+			entries = append(entries, failureText(shown(name), asError(err), g.defaultOutput())+"\n")
+			continue
+		}
+		known++
+		var b strings.Builder
+		writeDetails(&b, name, t)
+		entries = append(entries, b.String())
+	}
+	text := listed("", entries, g.o.MaxOutput, "tool")
+	if known == 0 {
+		return failure(text)
+	}
+	return textResult(text)
+}
+
+// finder looks tools up and reads the list of each server once.
+type finder struct {
+	pool    *upstream.Pool
+	servers map[string]upstream.Listing
+}
+
+// tool returns the catalog's entry of a tool named "server/tool".
+func (f finder) tool(ctx context.Context, name string) (*upstream.CatalogTool, error) {
 	server, toolName, ok := strings.Cut(name, "/")
 	if !ok {
-		return nil, stages.Errorf(stages.InvalidArguments, `write "server/tool"`, "%q does not name a server and a tool", name)
+		return nil, stages.Errorf(stages.InvalidArguments, `write "server/tool"`, "%q does not name a server and a tool", shown(name))
 	}
-	if _, err := g.o.Upstream.Tool(ctx, server, toolName); err != nil {
+	if _, err := f.pool.Tool(ctx, server, toolName); err != nil { // knows what else may be meant
 		return nil, err
 	}
-	for _, l := range g.o.Upstream.Catalog(ctx, server) {
-		for i := range l.Tools {
-			if l.Tools[i].Name == toolName {
-				return &l.Tools[i], nil
-			}
+	l, ok := f.servers[server]
+	if !ok {
+		l = f.pool.Catalog(ctx, server)[0]
+		f.servers[server] = l
+	}
+	for i := range l.Tools {
+		if l.Tools[i].Name == toolName {
+			return &l.Tools[i], nil
 		}
 	}
-	return nil, stages.Errorf(stages.UnknownTool, "", "no tool %q on %q", toolName, server)
+	return nil, stages.Errorf(stages.UnknownTool, "see list_all_tools", "no tool %q on %q", shown(toolName), shown(server))
 }
 
 func writeDetails(b *strings.Builder, name string, t *upstream.CatalogTool) {

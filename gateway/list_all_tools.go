@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,8 +23,8 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	var call struct {
 		Server names `json:"server"`
 	}
-	if err := decode(req, &call); err != nil {
-		return nil, err
+	if wrong := decode(req, &call); wrong != nil {
+		return nil, wrong
 	}
 	if g.o.Upstream == nil {
 		return textResult("There are no MCP servers here. Command stages work: list_available_shell_commands.\n"), nil
@@ -34,7 +35,7 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	for _, l := range g.o.Upstream.Catalog(ctx, call.Server...) {
 		writeListing(&b, l)
 	}
-	return textResult(b.String()), nil
+	return textResult(listed("", slices.Collect(strings.Lines(b.String())), g.o.MaxOutput, "line")), nil
 }
 
 func writeListing(b *strings.Builder, l upstream.Listing) {

@@ -12,8 +12,8 @@ import (
 )
 
 func (g *Gateway) listCommands(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if err := decode(req, &struct{}{}); err != nil {
-		return nil, err
+	if wrong := decode(req, &struct{}{}); wrong != nil {
+		return nil, wrong
 	}
 	if g.o.Sandbox == nil {
 		return textResult("Command stages are not available: this gateway has no sandbox. Tool and preview stages work.\n"), nil

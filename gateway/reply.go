@@ -2,10 +2,9 @@ package gateway
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"unicode/utf8"
 
@@ -18,8 +17,8 @@ import (
 // reply takes the output of a pipeline. What fits the budget is kept; an output that is longer is counted, and its
 // shape takes its place: nothing is cut silently. Memory is bounded by the budget.
 type reply struct {
-	ctx    context.Context
 	budget int // characters
+	look   look
 
 	kept       bytes.Buffer  // the output from its beginning, while it may fit
 	partial    []byte        // the beginning of a character that is not complete yet
@@ -27,6 +26,21 @@ type reply struct {
 	bytes      int64         // of the whole output
 	replaced   int64         // bytes that are no UTF-8
 	shape      *shapeOfReply // set when the output is longer than the budget
+}
+
+// look makes a preview.
+type look func(r io.Reader, o preview.Options) (preview.Result, error)
+
+// safely is look, with a panic as its error: in a goroutine of its own it would end the process.
+func (l look) safely(r io.Reader, chars int) (result preview.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e := stages.Errorf(stages.Internal, "this is a bug in the gateway; please report it", "internal error while the shape of the output was read")
+			e.Err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = e
+		}
+	}()
+	return l(r, preview.Options{Chars: max(1, chars)})
 }
 
 // shapeOfReply is a preview that runs while the output comes.
@@ -37,7 +51,7 @@ type shapeOfReply struct {
 	err    error          // once done is closed
 }
 
-func newReply(ctx context.Context, budget int) *reply { return &reply{ctx: ctx, budget: budget} }
+func newReply(budget int, l look) *reply { return &reply{budget: budget, look: l} }
 
 // Write counts p and keeps it or hands it to the preview.
 func (r *reply) Write(p []byte) (int, error) {
@@ -48,7 +62,7 @@ func (r *reply) Write(p []byte) (int, error) {
 		if r.characters <= int64(r.budget) {
 			return len(p), nil
 		}
-		r.shape = startShape(r.ctx, r.budget)
+		r.shape = startShape(r.look, r.budget)
 		p, r.kept = bytes.Clone(r.kept.Bytes()), bytes.Buffer{}
 	}
 	if _, err := r.shape.feed.Write(p); err != nil {
@@ -78,12 +92,12 @@ func (r *reply) count(p []byte) {
 }
 
 // startShape begins a preview that takes at most budget characters, its explanation included.
-func startShape(ctx context.Context, budget int) *shapeOfReply {
+func startShape(l look, budget int) *shapeOfReply {
 	pr, pw := io.Pipe()
 	s := &shapeOfReply{feed: pw, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		s.result, s.err = preview.Preview(ctx, pr, preview.Options{Chars: max(1, budget-reserved)})
+		s.result, s.err = l.safely(pr, budget-reserved)
 		pr.CloseWithError(s.err)
 	}()
 	return s
@@ -100,36 +114,69 @@ func (r *reply) close() {
 	}
 }
 
-// result makes the reply of a run that succeeded: the windows, then the output, both within the budget.
+// result makes the reply of a run that succeeded: the windows, then the output, all text within the budget.
 func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
 	if n := len(r.partial); n > 0 { // the output ends within a character
 		r.characters, r.replaced, r.partial = r.characters+int64(n), r.replaced+int64(n), nil
 	}
-	var content []mcp.Content
-	left := int64(r.budget)
-	for _, w := range report.Windows {
-		text := fmt.Sprintf("Stage %s sees:\n%s", w.Place, w.Text)
-		left -= int64(utf8.RuneCountInString(text))
-		content = append(content, &mcp.TextContent{Text: text})
+	size := r.characters
+	blocks, err := native(report.Blocks)
+	if err != nil {
+		return nil, err
 	}
 	if report.Blocks != nil {
-		blocks, err := native(report.Blocks)
+		size = charactersOf(blocks)
+	}
+	// The windows take what the output leaves, and half of the budget where it would leave less.
+	room := r.budget - int(min(size, int64(r.budget/2)))
+	content, left := windowTexts(report.Windows, room, r.budget)
+	if report.Blocks != nil {
+		blocks, err = r.blocks(blocks, left)
 		return &mcp.CallToolResult{Content: append(content, blocks...)}, err
 	}
-	text, err := r.text(max(left, 0))
+	text, err := r.text(left)
 	if err != nil {
 		return nil, err
 	}
 	return &mcp.CallToolResult{Content: append(content, &mcp.TextContent{Text: text})}, nil
 }
 
+// windowTexts returns the blocks of windows, which take at most room characters, and what they leave of the budget.
+func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Content, left int) {
+	texts := make([]string, len(windows))
+	total := 0
+	for i, w := range windows {
+		texts[i] = fmt.Sprintf("Stage %s sees:\n%s", w.Place, w.Text)
+		total += utf8.RuneCountInString(texts[i])
+	}
+	if total > room {
+		room = max(0, room-leftOutRoom)
+	}
+	kept, out, _ := share(texts, room, func(text string, n int) (string, error) { return shorten(text, n), nil })
+	left = budget
+	add := func(text string) {
+		text = prefix(text, left)
+		left -= utf8.RuneCountInString(text)
+		content = append(content, &mcp.TextContent{Text: text})
+	}
+	for _, text := range kept {
+		if text != nil {
+			add(*text)
+		}
+	}
+	if out > 0 {
+		add(leftOut(out, "window"))
+	}
+	return content, left
+}
+
 // text returns the output if it fits left characters, else its shape and what to do.
-func (r *reply) text(left int64) (string, error) {
-	if r.shape == nil && r.characters <= left {
+func (r *reply) text(left int) (string, error) {
+	if r.shape == nil && r.characters <= int64(left) {
 		return valid(r.kept.Bytes()), nil
 	}
 	if r.shape == nil { // it is the windows that leave too little room
-		r.shape = startShape(r.ctx, int(left))
+		r.shape = startShape(r.look, left)
 		if _, err := io.Copy(r.shape.feed, &r.kept); err != nil {
 			return "", err
 		}
@@ -140,18 +187,10 @@ func (r *reply) text(left int64) (string, error) {
 	}
 	head := fmt.Sprintf("The output has %d characters (%s), more than max_output allows (%d). This is its shape. "+
 		"Reduce it with further stages (jq, head, grep ...) or raise max_output.\n", r.characters, r.shape.result.Summary, r.budget)
-	if left < int64(reserved) {
-		return cut(head, int(left)), nil
+	if left < reserved {
+		return prefix(head, left), nil
 	}
-	return head + r.shape.result.Text, nil
-}
-
-// cut shortens text that must fit a budget too small even for it.
-func cut(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:max(n, 0)])
+	return shorten(head+r.shape.result.Text, left), nil
 }
 
 // valid returns b as text: every byte that is no UTF-8 becomes U+FFFD, once, here at the edge.
@@ -166,19 +205,6 @@ func valid(b []byte) string {
 		b = b[n:]
 	}
 	return s.String()
-}
-
-// native decodes content blocks, so that images reach the agent as images.
-func native(blocks []json.RawMessage) ([]mcp.Content, error) {
-	list, err := json.Marshal(blocks)
-	if err != nil {
-		return nil, err
-	}
-	var result mcp.CallToolResult
-	if err := json.Unmarshal(fmt.Appendf(nil, `{"content":%s}`, list), &result); err != nil {
-		return nil, stages.Errorf(stages.ToolError, "", "the tool's content blocks cannot be read: %w", err)
-	}
-	return result.Content, nil
 }
 
 func textResult(text string) *mcp.CallToolResult {

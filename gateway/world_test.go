@@ -73,9 +73,9 @@ func shopTools() []mcptest.Tool {
 	}
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, more ...mcptest.Tool) *world {
 	t.Helper()
-	w := &world{shop: mcptest.New(shopTools()...)}
+	w := &world{shop: mcptest.New(append(shopTools(), more...)...)}
 	w.pool = mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": w.shop, "empty": mcptest.New()})
 	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: newSandbox(t), Version: "test"})
 	t.Cleanup(func() {

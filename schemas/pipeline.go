@@ -21,13 +21,52 @@ type Options struct {
 // stageRef is where the schema of a stage stands in the schema of execute_pipeline.
 const stageRef = "#/$defs/stage"
 
-// call is what execute_pipeline takes besides its stages.
-type call struct {
-	Pipeline  stages.List `json:"pipeline" jsonschema_description:"the stages in order; each one's output is the next one's input"`
-	Mode      string      `json:"mode,omitempty" jsonschema:"enum=run,enum=check,default=run" jsonschema_description:"check explains the plan and calls nothing"`
-	Timeout   float64     `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0,default=300" jsonschema_description:"seconds for the whole run"`
-	MaxOutput int         `json:"max_output,omitempty" jsonschema:"minimum=1,default=32000" jsonschema_description:"characters of the reply; of a longer output the shape is returned"`
+// The values of a [Call].
+const (
+	ModeRun   = "run"
+	ModeCheck = "check" // explain the plan, call nothing
+
+	DefaultTimeout = 300       // seconds
+	MinTimeout     = 0.001     // seconds
+	DefaultOutput  = 32_000    // characters
+	MaxOutput      = 1_000_000 // characters, unless the operator allows less
+)
+
+// Call is what execute_pipeline takes, for whoever publishes it and whoever reads it.
+type Call struct {
+	Pipeline  RawStages `json:"pipeline" jsonschema_description:"the stages in order; each one's output is the next one's input"`
+	Mode      string    `json:"mode,omitempty" jsonschema_description:"check explains the plan and calls nothing"`
+	Timeout   float64   `json:"timeout,omitempty" jsonschema_description:"seconds for the whole run"`
+	MaxOutput int       `json:"max_output,omitempty" jsonschema_description:"characters of the reply; of a longer output the shape is returned"`
 }
+
+// Modes returns the modes of a [Call].
+func Modes() []string { return []string{ModeRun, ModeCheck} }
+
+// JSONSchemaExtend adds the values and limits of the fields.
+func (Call) JSONSchemaExtend(s *jsonschema.Schema) {
+	number := func(v any) json.Number { return json.Number(fmt.Sprint(v)) }
+	mode, _ := s.Properties.Get("mode")
+	for _, m := range Modes() {
+		mode.Enum = append(mode.Enum, m)
+	}
+	mode.Default = ModeRun
+	timeout, _ := s.Properties.Get("timeout")
+	timeout.Minimum, timeout.Default = number(MinTimeout), DefaultTimeout
+	output, _ := s.Properties.Get("max_output")
+	output.Minimum, output.Maximum, output.Default = number(1), number(MaxOutput), DefaultOutput
+}
+
+// RawStages is a list of stages as it was written; stages.Compile reads it, also where it is a string that holds a list.
+type RawStages json.RawMessage
+
+// UnmarshalJSON keeps the text.
+func (r *RawStages) UnmarshalJSON(data []byte) error {
+	return (*json.RawMessage)(r).UnmarshalJSON(data)
+}
+
+// JSONSchema returns the schema of a list of stages.
+func (RawStages) JSONSchema() *jsonschema.Schema { return published.list() }
 
 // Stage returns the JSON Schema of one stage: a oneOf over kinds, told apart by the constant "type". Nested stages
 // refer to "#/$defs/stage", where this schema belongs.
@@ -35,7 +74,7 @@ func Stage(kinds []stages.Kind) json.RawMessage { return marshal(union(kinds)) }
 
 // ExecutePipeline returns the input schema of execute_pipeline, with the schema of a stage at "#/$defs/stage".
 func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
-	s := published.reflect(call{})
+	s := published.reflect(Call{})
 	stage := union(kinds)
 	if o.Brief {
 		stage = briefly(kinds)

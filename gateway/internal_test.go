@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/mcsh-dev/mcsh/preview"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestPanicInShape: a panic of the preview is an error of this reply.
+func TestPanicInShape(t *testing.T) {
+	r := newReply(10, func(io.Reader, preview.Options) (preview.Result, error) { panic("a secret") })
+	_, werr := r.Write([]byte(strings.Repeat("x", 100)))
+	r.close()
+	_, err := r.result(stages.Report{})
+	for _, err := range []error{werr, err} {
+		var e *stages.Error
+		if !errors.As(err, &e) || e.Code != stages.Internal || strings.Contains(e.Msg, "secret") {
+			t.Errorf("got %v, want an INTERNAL error without the value of the panic", err)
+		}
+		if stack := stackOf(e.Err); !strings.HasPrefix(stack, "goroutine ") {
+			t.Errorf("the error has no stack: %q", stack)
+		}
+	}
+}
+
+// TestLogWithoutData: the text of an INTERNAL error is not logged, nor is the value of a panic.
+func TestLogWithoutData(t *testing.T) {
+	for _, cause := range []error{
+		nil, errors.New("a secret"), errors.New("panic: a secret"),
+		fmt.Errorf("panic: %v\n%s", "a secret\nand a secret\n", debug.Stack()),
+	} {
+		core, logs := observer.New(zapcore.DebugLevel)
+		g := New(Options{Log: zap.New(core)})
+		g.logInternal(&stages.Error{Code: stages.Internal, Place: "3", Msg: "a secret", Err: cause})
+		entries := logs.All()
+		if len(entries) != 1 {
+			t.Fatalf("%d lines", len(entries))
+		}
+		fields := entries[0].ContextMap()
+		if fields["stage"] != "3" || strings.Contains(fmt.Sprint(fields), "secret") {
+			t.Errorf("got %v", fields)
+		}
+		if _, ok := fields["stack"]; ok != (cause != nil && strings.Contains(cause.Error(), "goroutine")) {
+			t.Errorf("of %.20v: a stack is there: %v", cause, ok)
+		}
+	}
+}
+
+// TestTooManyLooks: the other tools are bounded too.
+func TestTooManyLooks(t *testing.T) {
+	g := New(Options{Runs: 2})
+	for range 2 {
+		_, end, err := g.begin(t.Context(), g.looks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+	}
+	if _, _, err := g.begin(t.Context(), g.looks); err == nil || !strings.Contains(err.Error(), "(limit runs)") {
+		t.Errorf("got %v, want a limit", err)
+	}
+	for _, tool := range g.tools() {
+		if want := tool.name == "execute_pipeline"; (tool.slots.taken == g.runs.taken) != want {
+			t.Errorf("%s takes a slot of the runs: want %v", tool.name, want)
+		}
+	}
+}
+
+// TestNoNumber: a timeout that is no number is refused, should one ever arrive.
+func TestNoNumber(t *testing.T) {
+	if wrong := New(Options{}).checkCall(schemas.Call{Mode: schemas.ModeRun, Timeout: math.NaN(), MaxOutput: 1}); len(wrong) != 1 {
+		t.Errorf("got %v, want one mistake", wrong)
+	}
+}

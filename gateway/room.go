@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// listed writes head and entries within n characters. Entries that do not fit are counted in a last line; noun is the
+// word for one of them.
+func listed(head string, entries []string, n int, noun string) string {
+	all := head + strings.Join(entries, "")
+	if utf8.RuneCountInString(all) <= n {
+		return all
+	}
+	left := n - utf8.RuneCountInString(head+leftOut(len(entries), noun))
+	var b strings.Builder
+	b.WriteString(head)
+	for i, e := range entries {
+		size := utf8.RuneCountInString(e)
+		if size > left && left >= 2*smallestPart { // enough is left to show its beginning
+			b.WriteString(shorten(e, left))
+			i, size = i+1, left+1
+		}
+		if size > left {
+			if i < len(entries) {
+				b.WriteString(leftOut(len(entries)-i, noun))
+			}
+			break
+		}
+		b.WriteString(e)
+		left -= size
+	}
+	return prefix(b.String(), n)
+}
+
+// leftOut says how many of something a reply does not show.
+func leftOut(n int, noun string) string {
+	return fmt.Sprintf("and %d more %s: there is no room for them in the reply (max_output)\n", n, plural(n, noun))
+}
+
+const (
+	smallestPart = 100 // the number of characters below which a part of a text is not worth showing
+	leftOutRoom  = 200 // the number of characters that leftOut takes at most
+)
+
+// share makes texts fit n characters together: each that is longer than its part of them is shortened. Those for which
+// too little is left are nil, and counted.
+func share(texts []string, n int, shorten func(text string, n int) (string, error)) (kept []*string, out int, err error) {
+	total := 0
+	for _, text := range texts {
+		total += utf8.RuneCountInString(text)
+	}
+	left := n
+	kept = make([]*string, len(texts))
+	for i, text := range texts {
+		part := min(left, max(left/(len(texts)-i), 5*smallestPart))
+		if total <= n {
+			part = left
+		}
+		switch {
+		case utf8.RuneCountInString(text) <= part:
+		case part < smallestPart:
+			out++
+			continue
+		default:
+			if text, err = shorten(text, part); err != nil {
+				return nil, 0, err
+			}
+		}
+		kept[i] = &text
+		left -= utf8.RuneCountInString(text)
+	}
+	return kept, out, nil
+}
+
+// shorten returns text, or as much of it as fits n characters together with a sentence about the rest.
+func shorten(text string, n int) string {
+	total := utf8.RuneCountInString(text)
+	if total <= n {
+		return text
+	}
+	note := func(rest int) string {
+		return fmt.Sprintf(" ... and %d more characters: there is no room for them in the reply (max_output)\n", rest)
+	}
+	keep := max(0, n-utf8.RuneCountInString(note(total)))
+	return prefix(prefix(text, keep)+note(total-keep), n)
+}
+
+// prefix returns the first n characters of text.
+func prefix(text string, n int) string {
+	for at := range text {
+		if n <= 0 {
+			return text[:at]
+		}
+		n--
+	}
+	return text
+}

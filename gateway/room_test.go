@@ -1,0 +1,74 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+)
+
+// album is a tool whose result has many long texts around an image.
+func album() mcptest.Tool {
+	return mcptest.Tool{Name: "album", ReadOnly: true, Raw: func(context.Context, json.RawMessage) (string, error) {
+		blocks := []string{`{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}`}
+		for i := range 40 {
+			text := strings.Repeat(fmt.Sprintf("é line of text %d\\n", i), 100)
+			blocks = append(blocks, `{"type":"text","text":"`+text+`"}`)
+		}
+		blocks = append(blocks, `{"type":"resource","resource":{"uri":"file:///a","mimeType":"text/plain","text":"`+strings.Repeat("note ", 1000)+`"}}`)
+		return `{"content":[` + strings.Join(blocks, ",") + `]}`, nil
+	}}
+}
+
+// TestBudgetOfAllText: no reply has more text than max_output allows, and what is left out is told.
+func TestBudgetOfAllText(t *testing.T) {
+	w := newWorld(t, album())
+	long := strings.Repeat("x", 50_000)
+	window := `{"type":"preview","chars":9000},`
+	rows := `{"type":"command","command":"jq","args":["-n","-c","range(3000) | {id: ., name: \"é\\(.)\", (\"k\\(. % 700)\"): 1}"]},`
+	for _, tt := range []struct{ name, pipeline, mode, told string }{
+		{"windows", `[` + rows + strings.Repeat(window, 20) + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "no room"},
+		{"windows and output", `[` + rows + strings.Repeat(window, 20) + `{"type":"command","command":"tail","args":["-n","+1"]}]`, "run", "more than max_output allows"},
+		{"text blocks", `[{"type":"tool","server":"shop","name":"album"}]`, "run", "This text block has "},
+		{"plan", `[{"type":"command","command":"jq","args":["-n","\"` + long + `\""]}` + strings.Repeat(`,{"type":"command","command":"sort"}`, 60) + `]`, "check", "no room"},
+		{"mistakes", `[{"type":"x"}` + strings.Repeat(`,{"type":"comand","command":"jq"}`, 60) + `]`, "run", "more mistakes: there is no room"},
+		{"error", `[{"type":"command","command":"jq","args":["-n","error(\"` + strings.Repeat("x", 20_000) + `\")"]}]`, "run", "COMMAND_FAILED"},
+	} {
+		for _, budget := range []int{1, 50, 300, 700, 1500, 4000} {
+			texts, result := w.call(t, "execute_pipeline", map[string]any{
+				"pipeline": json.RawMessage(tt.pipeline), "mode": tt.mode, "max_output": budget,
+			})
+			got := strings.Join(texts, "")
+			for _, block := range result.Content {
+				if r, ok := block.(*mcp.EmbeddedResource); ok {
+					got += r.Resource.Text
+				}
+			}
+			if n := utf8.RuneCountInString(got); n > budget || n == 0 {
+				t.Errorf("%s, budget %d: %d characters", tt.name, budget, n)
+			}
+			if budget >= 1500 && !strings.Contains(got, tt.told) {
+				t.Errorf("%s, budget %d: the reply lacks %q:\n%s", tt.name, budget, tt.told, got)
+			}
+			if _, ok := result.Content[0].(*mcp.ImageContent); tt.name == "text blocks" && !ok {
+				t.Errorf("budget %d: the image is gone: %T", budget, result.Content[0])
+			}
+		}
+	}
+}
+
+// TestCountOfMistakesLeftOut: those shown and those counted are all.
+func TestCountOfMistakesLeftOut(t *testing.T) {
+	w := newWorld(t)
+	got, _ := w.execute(t, `[{"type":"x"}`+strings.Repeat(`,{"type":"x"}`, 49)+`]`, "max_output", 2000)
+	shown := strings.Count(got, "INVALID_PIPELINE")
+	if want := fmt.Sprintf("and %d more mistakes: ", 50-shown); shown == 0 || !strings.Contains(got, want) {
+		t.Errorf("%d mistakes are shown, want also %q:\n%s", shown, want, got)
+	}
+}
