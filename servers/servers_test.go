@@ -58,7 +58,7 @@ func TestOptionErrors(t *testing.T) {
 		}
 	}
 	_, err := servers.Find("filesytem")
-	if want := `unknown built-in server "filesytem", did you mean "filesystem"; known: demo, fetch, filesystem`; err == nil || err.Error() != want {
+	if want := `unknown built-in server "filesytem", did you mean "filesystem"; known: `; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
