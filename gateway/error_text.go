@@ -50,6 +50,9 @@ func failureText(subject string, e *stages.Error, n int) string {
 		tail += fmt.Sprintf("Try: %s\n", e.Hint)
 	}
 	tail += doneText(e)
+	if len(e.Changed) > 0 {
+		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", strings.Join(e.Changed, ", "))
+	}
 	left := n - utf8.RuneCountInString(head+tail)
 	return shorten(head+shorten(e.Msg+"\n", max(left, smallestPart))+tail, n)
 }
@@ -105,11 +108,14 @@ func sampleText(e *stages.Error) string {
 	if err != nil {
 		return ""
 	}
-	name := "Input of the stage"
-	if e.Item > 0 {
-		name += ": item"
+	what := result.Summary
+	switch {
+	case e.Item > 0:
+		what = "item: " + what
+	case e.Cut:
+		what = "it begins with: " + what
 	}
-	return fmt.Sprintf("%s: %s\n%s\n", name, result.Summary, strings.TrimRight(result.Text, "\n"))
+	return fmt.Sprintf("Input of the stage: %s\n%s\n", what, strings.TrimRight(result.Text, "\n"))
 }
 
 // cutReader says that the data went on.

@@ -512,3 +512,27 @@ func TestManyChains(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesAreTold: an error says which calls may have changed something before it.
+func TestChangesAreTold(t *testing.T) {
+	w := newWorld(t)
+	got, _ := w.execute(t, `[{"type":"command","command":"jq","args":["-n","{id: 1}, {id: 2}"]},
+		{"type":"tool","server":"shop","name":"delete_item","for_each":true},
+		{"type":"command","command":"jq","args":["error(\"after\")"]}]`)
+	if want := "Calls that may have changed something, failed ones included: shop/delete_item: 2."; !strings.Contains(got, want) || w.shop.Calls() != 2 {
+		t.Errorf("%d calls; the reply lacks %q:\n%s", w.shop.Calls(), want, got)
+	}
+}
+
+// TestNamesOfServers: what a server calls its tools cannot look like something else.
+func TestNamesOfServers(t *testing.T) {
+	w := newWorld(t)
+	w.shop.Add(mcptest.Tool{Name: "a\x1b[31m\n## evil", Description: "x\u202ey\x1b]0;t\x07", Text: "x"})
+	within(t, 10*time.Second, "the new tool is listed", func() bool {
+		texts, _ := w.call(t, "list_all_tools", map[string]any{"server": "shop"})
+		if strings.ContainsAny(texts[0], "\x1b\u202e\x07") || strings.Contains(texts[0], "\n## evil") {
+			t.Fatalf("the list holds raw characters: %q", texts[0])
+		}
+		return strings.Contains(texts[0], `a\x1b`)
+	})
+}

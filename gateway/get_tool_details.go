@@ -96,13 +96,13 @@ func (f finder) tool(ctx context.Context, name string) (*upstream.CatalogTool, e
 }
 
 func writeDetails(b *strings.Builder, name string, t *upstream.CatalogTool) {
-	fmt.Fprintf(b, "## %s\n%s\n", name, strings.TrimSpace(t.Description))
+	fmt.Fprintf(b, "## %s\n%s\n", plain(name, false), plain(strings.TrimSpace(t.Description), true))
 	effect := "may change things"
 	if t.ReadOnly {
 		effect = "only reads"
 	}
 	fmt.Fprintf(b, "Effect: %s. Annotations: %s\n", effect, orNone(t.Annotations))
-	fmt.Fprintf(b, "Signature: %s\n", t.Tool.Signature)
+	fmt.Fprintf(b, "Signature: %s\n", plain(t.Tool.Signature, false))
 	if t.Tool.Input.Check == nil {
 		b.WriteString("Its input schema cannot be compiled here: arguments are checked by the server only.\n")
 	}

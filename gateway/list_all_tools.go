@@ -39,19 +39,19 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 }
 
 func writeListing(b *strings.Builder, l upstream.Listing) {
-	fmt.Fprintf(b, "## %s", l.Server)
+	fmt.Fprintf(b, "## %s", plain(l.Server, false))
 	switch {
 	case l.Err != nil:
-		fmt.Fprintf(b, " (%s: %v)", l.Status, l.Err)
+		fmt.Fprintf(b, " (%s: %s)", l.Status, plain(l.Err.Error(), false))
 	case l.Status != upstream.StatusReady:
 		fmt.Fprintf(b, " (%s)", l.Status)
 	}
 	b.WriteString("\n")
 	if l.Err != nil && l.Stderr != "" {
-		fmt.Fprintf(b, "last words: %s\n", lastLine(l.Stderr))
+		fmt.Fprintf(b, "last words: %s\n", plain(lastLine(l.Stderr), false))
 	}
 	for _, t := range l.Tools {
-		b.WriteString(mark(t) + brief(t.Description) + "\n")
+		b.WriteString(plain(mark(t)+brief(t.Description), false) + "\n")
 	}
 }
 

@@ -59,6 +59,9 @@ type Error struct {
 	Started int // how many items had been started when everything stopped, the failed one included
 	Done    int // how many items had succeeded when everything stopped
 
+	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
+	Changed []string
+
 	Sample []byte // what the failed stage was given, if known, or the beginning of it
 	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping

@@ -43,7 +43,22 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	for _, m := range meters {
 		report.Stages = append(report.Stages, m.report())
 	}
-	return report, p.explain(ctx, err, timeout, meters)
+	if err = p.explain(ctx, err, timeout, meters); err != nil {
+		err.(*Error).Changed = changed(report.Stages)
+	}
+	return report, err
+}
+
+// changed lists the tools with effects that were called, with their calls.
+func changed(list []StageReport) []string {
+	var names []string
+	for _, s := range list {
+		if s.Changes && s.Calls > 0 {
+			names = append(names, fmt.Sprintf("%s: %d", strings.TrimPrefix(s.Label, "tool "), s.Calls))
+		}
+		names = append(names, changed(s.Stages)...)
+	}
+	return names
 }
 
 func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer) (meters []*Meter, err error) {

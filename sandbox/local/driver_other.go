@@ -16,7 +16,7 @@ type Driver struct{}
 // New returns a driver whose Probe says why it does not work.
 func New(Options) *Driver { return &Driver{} }
 
-var errLinux = errors.New("the local sandbox needs Linux: run mcsh on Linux, or without commands (--sandbox off)")
+var errLinux = errors.New("the local sandbox needs Linux: run this there, or without commands (--sandbox off)")
 
 // Probe returns an error.
 func (*Driver) Probe(context.Context) (sandbox.Report, error) { return sandbox.Report{}, errLinux }
