@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -36,7 +37,7 @@ func (x *slowTools) Tool(_ context.Context, server, name string) (*stages.Tool, 
 	return &stages.Tool{Server: server, Name: name, Input: stages.Input{Properties: []string{"n"}}}, nil
 }
 
-func (x *slowTools) CallTool(_ context.Context, _, _ string, args json.RawMessage) (stages.Result, error) {
+func (x *slowTools) CallTool(_ context.Context, _, _ string, args json.RawMessage, _ time.Duration) (stages.Result, error) {
 	if strings.Contains(string(args), "1") {
 		<-x.begun
 		return stages.Result{Data: []byte("done\n")}, nil
