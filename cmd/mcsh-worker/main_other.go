@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "mcsh-worker: it needs Linux; elsewhere use the docker backend")
+	fmt.Fprintln(os.Stderr, "mcsh-worker: it needs Linux")
 	os.Exit(1)
 }
