@@ -87,7 +87,7 @@ func hostilePlans() []hostile {
 		{"a regex that repeats", []object{command("jq", "-n", "1"), quick(command("grep", "-E", "((((a{1,255}){1,255}){1,255}){1,255}){1,255}"))}, nil},
 		{"a regex in jq", []object{quick(command("jq", "-n", `"a" * 30 | test("(a+)+$b")`))}, nil},
 		{"an endless awk", []object{quick(command("awk", "BEGIN { while (1) s = s \"xxxxxxxxxxxxxxxx\" s }"))}, []string{"Stage 1 (command awk)"}},
-		{"a million calls", []object{command("jq", "-n", "-c", "{n: range(1e6)}"), item, command("wc", "-c")}, []string{"TIMEOUT", "tool calls had been made"}},
+		{"a million calls", []object{command("jq", "-n", "-c", "{n: range(1e6)}"), item, command("wc", "-c")}, []string{"TIMEOUT", "tool calls made: "}},
 		{"huge branch", []object{{"type": "parallel", "branches": object{huge: []object{command("nothing")}}}}, []string{"DISALLOWED_COMMAND"}},
 		{"a branch that is huge and right", []object{{"type": "parallel", "branches": object{huge: []object{command("jq", "-n", "1")}}}, command("wc", "-c")}, nil},
 		{"fields that are left out", []object{
