@@ -30,19 +30,28 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// Neither a read nor a wait has a context: when the items end early, both must wake up.
+	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
+	defer stopIn()
 	source := in
 	if e.effect == Changes {
 		checked, err := e.checked(in)
-		if err != nil {
+		switch {
+		case err != nil && context.Cause(ctx) == errTooSlow:
+			return e.tooSlow()
+		case err != nil:
 			return err
 		}
 		defer checked.Close()
 		source = checked.Reader()
 	}
-	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item)}
+	return e.run(ctx, &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item)}, out)
+}
+
+// run dispatches and emits the items of q.
+func (e *each) run(ctx context.Context, q *queue, out io.Writer) error {
 	q.changed.L = &q.mu
-	// Neither a read nor a wait has a context: when the items end early, both must wake up.
-	stop := context.AfterFunc(ctx, func() { stopReading(in); q.wake() })
+	stop := context.AfterFunc(ctx, q.wake)
 	defer stop()
 	var emitted error
 	var emitter sync.WaitGroup

@@ -441,3 +441,20 @@ func TestManyFields(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTimeoutBeforeEffects: the time of a for_each with effects also bounds the waiting for its items.
+func TestTimeoutBeforeEffects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		p := compiled(t, w.deps(), `[{"type":"for_each","timeout":3,"stages":[{"type":"tool","server":"demo","name":"write"}]}]`)
+		pr, pw := io.Pipe()
+		go pw.Write([]byte("1\n")) // one item, then silence
+		start := time.Now()
+		_, err := p.Run(t.Context(), pr, io.Discard, stages.RunOptions{})
+		var e *stages.Error
+		if !errors.As(err, &e) || e.Code != stages.Timeout || time.Since(start) != 3*time.Second || len(w.callsOf("write")) != 0 {
+			t.Errorf("after %s got %v and %d calls, want TIMEOUT after 3s and none", time.Since(start), err, len(w.callsOf("write")))
+		}
+		pw.Close()
+	})
+}

@@ -89,19 +89,6 @@ func (d *Dir) inside(path string) string {
 	return ""
 }
 
-// Stat returns what is at path, following symbolic links that stay inside the root.
-func (d *Dir) Stat(path string) (fs.FileInfo, error) {
-	rel, err := d.Rel(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := d.root.Stat(rel)
-	if err != nil {
-		return nil, classify(rel, err)
-	}
-	return info, nil
-}
-
 // Open opens the regular file at path for reading. Directories, pipes, sockets and devices are InvalidArgument, and
 // opening never waits for the other end of one. The caller closes the file.
 func (d *Dir) Open(path string) (*os.File, error) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,12 +64,6 @@ func New(tools ...Tool) *Upstream {
 	}
 	u.dial = upstream.InProcess(u.server)
 	return u
-}
-
-// Server makes a server for one test. It is the same as [New] with the test named where it is made.
-func Server(t testing.TB, tools ...Tool) *Upstream {
-	t.Helper()
-	return New(tools...)
 }
 
 // Add adds a tool, or replaces the one of that name. Clients that are connected are told.
