@@ -1,11 +1,16 @@
 # Shortcuts. Everything also works without make; CONTRIBUTING.md says how.
-.PHONY: build check test fuzz bench gen
+.PHONY: build image check test fuzz bench gen
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
 
+# BASE=IMAGE builds on another base, such as that of deploy/base-image.sh. The tag is that of programs without a release.
+image:
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o bin/ ./cmd/...
+	docker build -t mcsh/mcsh:devel $(if $(BASE),--build-arg BASE=$(BASE)) .
+
 check:
-	.ci/run gate tests
+	MCSH_TEST_PARTS= .ci/run gate tests
 
 test:
 	go test ./...

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // TestRows runs every row with little to do, so that all of them keep working. The goals are not judged.
 func TestRows(t *testing.T) {
 	tiny := sizes{
-		calls: 5, chains: 2, latency: 20 * time.Millisecond, items: 128, many: 500, lines: 10, quick: 100, big: 1 << 20, shape: 1 << 20,
+		calls: 5, chains: 2, latency: 20 * time.Millisecond, items: 128, many: 500, lines: 10, quick: 100, big: 1 << 20, bulk: 1 << 16, piped: 1 << 20, shape: 1 << 20,
 	}
 	file := filepath.Join(t.TempDir(), "results.md")
 	var out bytes.Buffer

@@ -111,56 +111,97 @@ func (b *bench) writeConfig(format string, args ...any) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// callStdio has the gateway and the server as processes: the client speaks stdio with the gateway, and the gateway
-// with a server of its own.
-func callStdio(ctx context.Context, b *bench) (pair, error) {
-	s := new(stack)
-	config, err := b.writeConfig(`{"command": %q, "args": [%q]}`, b.self, upstreamArg)
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	through, err := connect(ctx, s, &mcp.CommandTransport{Command: exec.CommandContext(ctx, b.mcsh, "serve", "--config", config)}, "")
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	server, err := connect(ctx, s, &mcp.CommandTransport{Command: exec.CommandContext(ctx, b.self, upstreamArg)}, "")
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	return b.oneCall(s, through, server), nil
-}
-
-// callHTTP has the gateway as a process; client and server are here. All speak the protocol of one era.
-func callHTTP(era string) opener {
+// callOver compares a small call over a way to reach a gateway and a server.
+func callOver(w way) opener {
 	return func(ctx context.Context, b *bench) (pair, error) {
 		s := new(stack)
-		through, server, err := b.overHTTP(ctx, s, era)
+		e, err := w(ctx, b, s)
 		if err != nil {
 			return pair{}, errors.Join(err, s.close())
 		}
-		return b.oneCall(s, through, server), nil
+		return b.oneCall(s, e.through, e.server), nil
 	}
 }
 
-// overHTTP starts a server and a gateway in front of it and connects clients to both.
-func (b *bench) overHTTP(ctx context.Context, s *stack, era string) (through, server *mcp.ClientSession, err error) {
-	url, err := listenUpstream(s, era)
+// Ends are plain clients: of a gateway with a server behind it, and of such a server alone.
+type ends struct {
+	through, server *mcp.ClientSession
+
+	again func(ctx context.Context, s *stack) (*mcp.ClientSession, error) // connects to the server once more
+}
+
+// A way is how gateway and server are reached.
+type way func(ctx context.Context, b *bench, s *stack) (ends, error)
+
+// join connects both clients.
+func join(ctx context.Context, s *stack, gateway mcp.Transport, e ends, version string) (ends, error) {
+	var err error
+	if e.through, err = connect(ctx, s, gateway, version); err == nil {
+		e.server, err = e.again(ctx, s)
+	}
+	return e, err
+}
+
+// overStdio has the gateway and the server as processes: the client speaks stdio with the gateway, and the gateway
+// with a server of its own.
+func overStdio(ctx context.Context, b *bench, s *stack) (ends, error) {
+	config, err := b.writeConfig(`{"command": %q, "args": [%q]}`, b.self, upstreamArg)
 	if err != nil {
-		return nil, nil, err
+		return ends{}, err
 	}
-	config, err := b.writeConfig(`{"url": %q}`, url)
+	again := func(ctx context.Context, s *stack) (*mcp.ClientSession, error) {
+		t, err := program(s, exec.CommandContext(ctx, b.self, upstreamArg))
+		if err != nil {
+			return nil, err
+		}
+		return connect(ctx, s, t, "")
+	}
+	gateway, err := program(s, exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local"))
 	if err != nil {
-		return nil, nil, err
+		return ends{}, err
 	}
-	gatewayURL, err := b.listenGateway(ctx, s, config)
+	return join(ctx, s, gateway, ends{again: again}, "")
+}
+
+// program starts a server on standard input and output, whose messages may be of any length. It ends with its input.
+func program(s *stack, cmd *exec.Cmd) (mcp.Transport, error) {
+	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if through, err = connect(ctx, s, streamable(gatewayURL), era); err != nil {
-		return nil, nil, err
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
-	server, err = connect(ctx, s, streamable(url), era)
-	return through, server, err
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.push(func() error {
+		_ = in.Close() // the session has closed it, if there was one
+		return cmd.Wait()
+	})
+	return &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: -1}, nil
+}
+
+// overHTTP has the gateway as a process; client and server are here. All speak the protocol of one era.
+func overHTTP(era string) way {
+	return func(ctx context.Context, b *bench, s *stack) (ends, error) {
+		url, err := listenUpstream(s, era)
+		if err != nil {
+			return ends{}, err
+		}
+		config, err := b.writeConfig(`{"url": %q}`, url)
+		if err != nil {
+			return ends{}, err
+		}
+		gatewayURL, err := b.listenGateway(ctx, s, config)
+		if err != nil {
+			return ends{}, err
+		}
+		return join(ctx, s, streamable(gatewayURL), ends{again: func(ctx context.Context, s *stack) (*mcp.ClientSession, error) {
+			return connect(ctx, s, streamable(url), era)
+		}}, era)
+	}
 }
 
 // streamable is a transport as the gateway uses it towards its servers.
@@ -189,13 +230,13 @@ func listenUpstream(s *stack, era string) (url string, err error) {
 func callChain(commands ...step) opener {
 	return func(ctx context.Context, b *bench) (pair, error) {
 		s := new(stack)
-		through, server, err := b.overHTTP(ctx, s, sessionEra)
+		e, err := overHTTP(sessionEra)(ctx, b, s)
 		if err != nil {
 			return pair{}, errors.Join(err, s.close())
 		}
 		return pair{
-			ours:  repeated(b.sizes.chains, caller(through, "", piped("rows", commands...))),
-			base:  repeated(b.sizes.calls, caller(server, "", tool("rows"))),
+			ours:  repeated(b.sizes.chains, caller(e.through, "", piped("rows", commands...))),
+			base:  repeated(b.sizes.calls, caller(e.server, "", tool("rows"))),
 			close: s.close,
 		}, nil
 	}

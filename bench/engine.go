@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -23,8 +21,11 @@ func (instant) Tool(_ context.Context, server, name string) (*stages.Tool, error
 }
 
 // CallTool implements [stages.Tools].
-func (instant) CallTool(_ context.Context, _, _ string, args json.RawMessage, _ time.Duration) (stages.Result, error) {
-	return stages.Result{Data: append(bytes.Clone(args), '\n')}, nil
+func (instant) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
+	if c.Sent != nil && !c.Sent() {
+		return stages.Result{}, ctx.Err()
+	}
+	return stages.Result{Data: append(bytes.Clone(c.Args), '\n')}, nil
 }
 
 // engine compares what the engine itself takes for each item, with a number of stages within for_each, with a loop.
@@ -57,7 +58,7 @@ func loop(ctx context.Context, in io.Reader, depth int) error {
 		wg.Go(func() {
 			for line := range lines {
 				for range depth {
-					res, err := instant{}.CallTool(ctx, serverName, "echo", line, 0)
+					res, err := instant{}.CallTool(ctx, stages.Call{Server: serverName, Name: "echo", Args: line})
 					errs[i] = errors.Join(errs[i], err)
 					line = bytes.TrimSpace(res.Data)
 				}

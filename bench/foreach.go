@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -78,10 +76,10 @@ type crowd struct {
 }
 
 // CallTool implements [stages.Tools].
-func (c *crowd) CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
+func (c *crowd) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
 	c.count(1)
 	defer c.count(-1)
-	return c.Tools.CallTool(ctx, server, name, args, timeout)
+	return c.Tools.CallTool(ctx, call)
 }
 
 func (c *crowd) count(change int) {

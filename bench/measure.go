@@ -64,6 +64,11 @@ func (b *bench) measureRow(ctx context.Context, r row, runs int) outcome {
 			return o
 		}
 	}
+	if r.lacks != nil {
+		if o.skipped = r.lacks(ctx); o.skipped != "" {
+			return o
+		}
+	}
 	p, err := r.open(ctx, b)
 	if err != nil {
 		o.err = err

@@ -2,17 +2,19 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
 // A row is one comparison.
 type row struct {
 	name      string
-	baseline  string   // what mcsh is compared with
-	goals     []goal   // figures without a goal are there to be read
-	reference string   // the ratio of the Python gateway of the same idea, where it is known
-	long      bool     // too long to be repeated: measured once in five runs
-	needs     []string // programs of the baseline
+	baseline  string                           // what mcsh is compared with
+	goals     []goal                           // figures without a goal are there to be read
+	reference string                           // the ratio of the Python gateway of the same idea, where it is known
+	long      bool                             // too long to be repeated: measured once in five runs
+	needs     []string                         // programs of the baseline
+	lacks     func(ctx context.Context) string // why it cannot be measured, if so
 
 	open opener
 }
@@ -45,13 +47,15 @@ type sizes struct {
 	lines   int           // items of a command
 	quick   int           // items of a tool that answers at once
 	big     int64         // bytes through mcsh run
+	bulk    int64         // bytes of the largest result of a tool
+	piped   int64         // bytes through the commands of one chain
 	shape   int64         // bytes to preview
 }
 
 func fullSizes() sizes {
 	return sizes{
 		calls: 500, chains: 50, latency: 20 * time.Millisecond, items: 1000, many: 10_000, lines: 500, quick: 20_000,
-		big: 1 << 30, shape: 200 << 20,
+		big: 1 << 30, bulk: 50 << 20, piped: 100 << 20, shape: 200 << 20,
 	}
 }
 
@@ -66,22 +70,22 @@ const (
 
 // rows is the table.
 func rows() []row {
-	return []row{
+	list := []row{
 		{
 			name: "one call, in memory", baseline: direct, open: callInMemory,
 			goals: []goal{most("p50", 3), most("CPU", 3)},
 		},
 		{
-			name: "one call, stdio", baseline: direct, open: callStdio,
-			goals: []goal{most("p50", 3), most("CPU", 3)},
+			name: "one call, stdio", baseline: direct, open: callOver(overStdio),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},
 		{
-			name: "one call, HTTP with sessions", baseline: direct, reference: "110x", open: callHTTP(sessionEra),
-			goals: []goal{most("p50", 3), most("CPU", 3)},
+			name: "one call, HTTP with sessions", baseline: direct, reference: "110x", open: callOver(overHTTP(sessionEra)),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},
 		{
-			name: "one call, stateless HTTP", baseline: direct, open: callHTTP(statelessEra),
-			goals: []goal{most("p50", 3), most("CPU", 3)},
+			name: "one call, stateless HTTP", baseline: direct, open: callOver(overHTTP(statelessEra)),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},
 		{
 			name: "tool and jq, HTTP", baseline: direct, reference: "145x", open: callChain(command("jq", "-c", ".[] | .name")),
@@ -149,4 +153,5 @@ func rows() []row {
 			goals: []goal{least("MB/s of CPU", 4)},
 		},
 	}
+	return slices.Concat(list, upstreamRows(), sandboxRows())
 }

@@ -22,7 +22,7 @@ func stream(steps ...step) opener {
 		data := newFeed(b.sizes.big, false)
 		var last [2]string
 		ours := func(ctx context.Context) ([]quantity, error) {
-			cmd := exec.CommandContext(ctx, b.mcsh, "run", "--no-builtin", "--input", "-", "--timeout", "1h", pipelineOf(steps...))
+			cmd := exec.CommandContext(ctx, b.mcsh, "run", "--sandbox", "local", "--no-builtin", "--input", "-", "--timeout", "1h", pipelineOf(steps...))
 			return through(cmd, data, &last[0])
 		}
 		base := func(ctx context.Context) ([]quantity, error) {

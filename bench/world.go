@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,10 +90,21 @@ func newUpstream(latency time.Duration) *mcptest.Upstream {
 	return mcptest.New(
 		mcptest.Tool{Name: "hello", ReadOnly: true, Text: hello},
 		mcptest.Tool{Name: "rows", ReadOnly: true, Text: "[" + strings.Join(list, ",") + "]"},
+		mcptest.Tool{Name: "bulk", ReadOnly: true, Do: bulk},
 		mcptest.Tool{Name: "wait", ReadOnly: true, Latency: latency, Schema: idSchema, Do: func(args map[string]any) (string, error) {
 			return fmt.Sprintf(`{"id":%v}`, args["id"]), nil
 		}},
 	)
+}
+
+// bulk answers with so many bytes of JSON lines.
+func bulk(args map[string]any) (string, error) {
+	n, err := strconv.Atoi(fmt.Sprint(args["bytes"]))
+	if err != nil || n < 1 {
+		return "", fmt.Errorf("bytes: %v", args["bytes"])
+	}
+	block := records(int64(n))
+	return strings.Repeat(string(block), max(1, n/len(block))), nil
 }
 
 // serverName is how pipelines call the upstream server.

@@ -67,8 +67,10 @@ func unknownArgument(name string, names []string) *stages.Error {
 }
 
 // shown is a value as messages have it.
-func shown(value string) string {
-	const most = 60
+func shown(value string) string { return shownUpTo(value, 60) }
+
+// shownUpTo is a value of which a message has at most so many characters.
+func shownUpTo(value string, most int) string {
 	if begin := prefix(value, most); begin != value {
 		return begin + "..."
 	}

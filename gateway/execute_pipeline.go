@@ -82,7 +82,9 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	defer out.close()
 	report, err := p.Run(ctx, nil, out, stages.RunOptions{
 		Timeout:  time.Duration(call.Timeout * float64(time.Second)),
+		Caller:   callerOf(req),
 		Progress: notify.progress,
+		Trace:    traceOf(req),
 	})
 	g.logRun(report, out, err)
 	var result *mcp.CallToolResult

@@ -21,14 +21,26 @@ import (
 // Options are what a gateway is made of.
 type Options struct {
 	Upstream *upstream.Pool // the servers; nil refuses tool stages
-	Sandbox  *sandbox.Pool  // the commands; nil refuses command stages
+	Sandbox  Sandbox        // the commands; nil refuses command stages
 	Limits   stages.Limits
 
 	Runs      int // runs at once, 64 if 0; as many calls of the other tools at once
 	MaxOutput int // the largest reply budget that a call may ask for, in characters; [schemas.MaxOutput] if 0
 
+	// Instance is the name of this gateway, by which Upstream knows it where it meets it among its servers. Empty: it
+	// is not known.
+	Instance string
+
 	Version string      // of the program, shown to clients
 	Log     *zap.Logger // a line per run; nil logs nothing
+}
+
+// A Sandbox is what runs commands.
+type Sandbox interface {
+	stages.Commands
+
+	// Describe says what the sandbox is able to do. The error says why no command can run at present.
+	Describe() (sandbox.Report, error)
 }
 
 // Gateway serves execute_pipeline and the three tools that help to write pipelines. Its methods may be called
@@ -78,11 +90,15 @@ func New(o Options) *Gateway {
 	if o.Sandbox != nil {
 		g.deps.Commands = o.Sandbox
 	}
+	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if o.Instance != "" {
+		capabilities.Experimental = upstream.GatewayCapability(o.Instance)
+	}
 	g.server = mcp.NewServer(
 		&mcp.Implementation{Name: "mcsh", Title: "mcsh: pipelines over MCP tools", Version: o.Version},
 		&mcp.ServerOptions{
 			Instructions: strings.TrimSpace(instructions),
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			Capabilities: capabilities,
 		})
 	for _, t := range g.tools() {
 		g.server.AddTool(t.tool(), g.serve(t))
@@ -127,6 +143,9 @@ func (t tool) tool() *mcp.Tool {
 // serve calls a tool. What an agent can act on is a result with isError, not an error of the protocol.
 func (g *Gateway) serve(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if _, err := upstream.Hops(req.Params.Meta); err != nil {
+			return failure(errorText(t.subject, err, g.defaultOutput())), nil
+		}
 		ctx, end, err := g.begin(ctx, t.slots)
 		if err != nil {
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil

@@ -95,20 +95,50 @@ func (f finder) tool(ctx context.Context, name string) (*upstream.CatalogTool, e
 	return nil, stages.Errorf(stages.UnknownTool, "see list_all_tools", "no tool %q on %q", shown(toolName), shown(server))
 }
 
+// writeDetails writes all that is known of a tool, its schemas as the server sent them.
 func writeDetails(b *strings.Builder, name string, t *upstream.CatalogTool) {
-	fmt.Fprintf(b, "## %s\n%s\n", plain(name, false), plain(strings.TrimSpace(t.Description), true))
+	writeTool(b, name, t)
+	if t.Tool.Input.Check == nil {
+		b.WriteString("Its input schema cannot be compiled here: arguments are checked by the server only.\n")
+	}
+	fmt.Fprintf(b, "Input schema: %s\n", orNone(t.InputSchema))
+	fmt.Fprintf(b, "Output schema: %s\n\n", orNone(t.OutputSchema))
+}
+
+// writeTool writes all that is known of a tool but its schemas.
+func writeTool(b *strings.Builder, name string, t *upstream.CatalogTool) {
+	fmt.Fprintf(b, "## %s\n", Plain(name, false))
+	if t.Title != "" && t.Title != t.Name {
+		fmt.Fprintf(b, "%s\n", Plain(t.Title, false))
+	}
+	fmt.Fprintf(b, "%s\n", Plain(strings.TrimSpace(t.Description), true))
 	effect := "may change things"
 	if t.ReadOnly {
 		effect = "only reads"
 	}
 	fmt.Fprintf(b, "Effect: %s. Annotations: %s\n", effect, orNone(t.Annotations))
-	fmt.Fprintf(b, "Signature: %s\n", plain(t.Tool.Signature, false))
-	if t.Tool.Input.Check == nil {
-		b.WriteString("Its input schema cannot be compiled here: arguments are checked by the server only.\n")
+	if t.Denied != "" {
+		fmt.Fprintf(b, "It cannot be called: %s\n", t.Denied)
 	}
-	fmt.Fprintf(b, "Input schema: %s\n", orNone(t.InputSchema))
-	fmt.Fprintf(b, "Output schema: %s\n", orNone(t.OutputSchema))
-	fmt.Fprintf(b, "Stage: %s\n\n", exampleStage(name, t))
+	fmt.Fprintf(b, "Signature: %s\n", Plain(t.Tool.Signature, false))
+	fmt.Fprintf(b, "Returns: %s\n", returns(t))
+	fmt.Fprintf(b, "Stage: %s\n", exampleStage(name, t))
+}
+
+// returns says what a tool returns, and how that is known.
+func returns(t *upstream.CatalogTool) string {
+	if !t.Result.Known() {
+		return "not known yet; put a preview into the pipeline"
+	}
+	text := Plain(t.Result.Brief(fullShape), false)
+	switch n := t.Result.Calls; {
+	case n == 0:
+		return text + " (as its output schema says)"
+	case n == 1:
+		return text + " (as seen in 1 call)"
+	default:
+		return fmt.Sprintf("%s (as seen in %d calls)", text, n)
+	}
 }
 
 func orNone(raw json.RawMessage) string {
@@ -118,16 +148,20 @@ func orNone(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// exampleStage is a stage that calls the tool, with its required arguments to be filled in.
+// exampleStage is a stage that calls the tool, its required arguments to be replaced.
 func exampleStage(name string, t *upstream.CatalogTool) string {
 	server, _, _ := strings.Cut(name, "/")
-	args := map[string]string{}
-	for _, r := range t.Tool.Input.Required {
-		args[r] = "..."
-	}
-	stage, err := json.Marshal(map[string]any{"type": "tool", "server": server, "name": t.Name, "args": args})
-	if err != nil {
+	args, _ := t.Example() // where it does not satisfy the schema, it still shows what is required
+	var b strings.Builder
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(struct {
+		Type   string          `json:"type"`
+		Server string          `json:"server"`
+		Name   string          `json:"name"`
+		Args   json.RawMessage `json:"args"`
+	}{"tool", server, t.Name, args}); err != nil {
 		return ""
 	}
-	return string(stage)
+	return strings.TrimSpace(b.String())
 }

@@ -29,7 +29,7 @@ func (g *Gateway) Handler() http.Handler {
 	})
 	endpoint := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold progress back
-		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && r.Header.Get("Mcp-Protocol-Version") >= statelessEra {
+		if r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get("Mcp-Protocol-Version") >= statelessEra {
 			modern.ServeHTTP(w, r)
 			return
 		}

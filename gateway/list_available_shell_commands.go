@@ -18,13 +18,20 @@ func (g *Gateway) listCommands(_ context.Context, req *mcp.CallToolRequest) (*mc
 	if g.o.Sandbox == nil {
 		return textResult("Command stages are not available: this gateway has no sandbox. Tool and preview stages work.\n"), nil
 	}
-	return textResult(CommandsText(g.o.Sandbox.Report())), nil
+	r, err := g.o.Sandbox.Describe()
+	if err != nil {
+		return textResult(fmt.Sprintf("Command stages are not available: %v. Tool and preview stages work.\n", err)), nil
+	}
+	return textResult(CommandsText(r)), nil
 }
 
 // CommandsText lists the commands of a sandbox with what differs from what people expect of them.
 func CommandsText(r sandbox.Report) string {
 	var b, missing strings.Builder
 	fmt.Fprintf(&b, "Commands read the output of the stage before and write to the next; no shell, no files. Sandbox: %s, profile %s.\n", r.Backend, r.Profile)
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "Note: %s.\n", note)
+	}
 	for _, a := range r.Programs {
 		p, ok := programs.Find(a.Name)
 		switch {

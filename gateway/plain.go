@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// plain escapes what servers put into names and descriptions to look like something else: control characters,
+// Plain escapes what servers put into names and descriptions to look like something else: control characters,
 // commands for terminals, marks that turn the direction of text. White space stays within a line as it is; line breaks
 // stay only where lines is set.
-func plain(text string, lines bool) string {
+func Plain(text string, lines bool) string {
 	clean := strings.IndexFunc(text, func(c rune) bool { return !keeps(c, lines) }) < 0
 	if clean {
 		return text

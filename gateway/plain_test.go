@@ -13,8 +13,8 @@ func TestPlain(t *testing.T) {
 		{"a\nb\r", true, "a\nb\\r"},
 		{"x\u202ey\u200bz\x00", true, `x\u202ey\u200bz\x00`},
 	} {
-		if got := plain(tt.in, tt.lines); got != tt.want {
-			t.Errorf("plain(%q, %v) = %q, want %q", tt.in, tt.lines, got, tt.want)
+		if got := Plain(tt.in, tt.lines); got != tt.want {
+			t.Errorf("Plain(%q, %v) = %q, want %q", tt.in, tt.lines, got, tt.want)
 		}
 	}
 }

@@ -19,7 +19,11 @@ var (
 
 var (
 	listSchema = json.RawMessage(`{"type":"object","properties":{
-"server":{"description":"one server name, or an array of them","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}},
+"query":{"type":"string","description":"words; the best tools come first"},
+"server":{"description":"one server name, or an array of them","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
+"detail":{"enum":["names","brief","full"]},
+"limit":{"type":"integer","minimum":1},
+"cursor":{"type":"string"}},
 "additionalProperties":false}`)
 	detailsSchema = json.RawMessage(`{"type":"object","properties":{
 "server":{"type":"string"},"tool_name":{"type":"string"},

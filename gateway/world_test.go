@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -77,7 +78,7 @@ func newWorld(t testing.TB, more ...mcptest.Tool) *world {
 	t.Helper()
 	w := &world{shop: mcptest.New(append(shopTools(), more...)...)}
 	w.pool = mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": w.shop, "empty": mcptest.New()})
-	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: newSandbox(t), Version: "test"})
+	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{newSandbox(t)}, Version: "test"})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -100,12 +101,17 @@ func newClient() *mcp.Client {
 	return mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 }
 
+// ready is a pool that has started.
+type ready struct{ *sandbox.Pool }
+
+func (r ready) Describe() (sandbox.Report, error) { return r.Report(), nil }
+
 // newSandbox returns a pool of real workers, or skips the test where the machine cannot have one.
 func newSandbox(t testing.TB) *sandbox.Pool {
 	t.Helper()
 	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerBinary}})})
 	if err != nil {
-		t.Skipf("needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", err)
+		parttest.Missing(t, "needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", err)
 	}
 	t.Cleanup(func() { pool.Close() })
 	return pool

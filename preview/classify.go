@@ -33,6 +33,9 @@ func classify(b []byte, size int64, last byte) class {
 	if size == 0 {
 		return classEmpty
 	}
+	if len(b) == 0 { // the beginning is no text that could be cut
+		return classText
+	}
 	whole := size == int64(len(b))
 	switch c := b[0]; {
 	case c == 'h' && (bytes.HasPrefix(b, []byte("http://")) || bytes.HasPrefix(b, []byte("https://"))):

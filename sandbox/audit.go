@@ -18,6 +18,7 @@ import (
 const (
 	versionTimeout = 10 * time.Second
 	versionSize    = 16 << 10
+	versionShown   = 200 // bytes of its first line
 )
 
 // probes is how many programs an audit looks at side by side.
@@ -32,13 +33,11 @@ func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report,
 	}
 	defer client.Close()
 	h := client.Hello()
-	r := Report{
-		Backend: backend, Profile: string(h.Profile), Landlock: h.Landlock, Seccomp: h.Seccomp,
-		NoNewPrivs: h.NoNewPrivs, UID: h.UID, Programs: make([]Availability, len(h.Programs)),
+	r, err := Claims(backend, h)
+	if err != nil {
+		return Report{}, err
 	}
-	if err := r.safe(); err != nil {
-		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
-	}
+	r.Programs = make([]Availability, len(h.Programs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(probes)
 	for i, f := range h.Programs {
@@ -48,6 +47,48 @@ func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report,
 		})
 	}
 	if err := group.Wait(); err != nil {
+		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
+	}
+	return r, nil
+}
+
+// Gaps in what holds a worker from outside. The local backend has them by its nature.
+const (
+	GapRoot         = "the root of its file system can be written to"
+	GapNetwork      = "it has network interfaces"
+	GapCapabilities = "it has capabilities of root"
+	GapMemory       = "nothing limits the memory of all its processes together"
+	GapProcesses    = "nothing limits the number of its processes"
+)
+
+// Unheld names what nothing around the worker holds, of what a container can.
+func (r Report) Unheld() []string {
+	var names []string
+	for _, check := range []struct {
+		held bool
+		gap  string
+	}{
+		{r.ReadOnlyRoot, GapRoot},
+		{r.NoNetwork, GapNetwork},
+		{r.Capabilities == 0, GapCapabilities},
+		{r.Memory > 0, GapMemory},
+		{r.Processes > 0, GapProcesses},
+	} {
+		if !check.held {
+			names = append(names, check.gap)
+		}
+	}
+	return names
+}
+
+// Claims turns a worker's hello into a report, without its programs. A worker that cannot lock programs in is an error.
+func Claims(backend string, h wire.Hello) (Report, error) {
+	r := Report{
+		Backend: backend, Profile: string(h.Profile), Landlock: h.Landlock, Seccomp: h.Seccomp,
+		NoNewPrivs: h.NoNewPrivs, UID: h.UID, ReadOnlyRoot: h.Around.ReadOnlyRoot, NoNetwork: h.Around.NoNetwork,
+		Capabilities: h.Around.Capabilities, Memory: h.Around.Memory, Processes: h.Around.Processes, Gaps: gaps(h.Landlock),
+	}
+	if err := r.safe(); err != nil {
 		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
 	}
 	return r, nil
@@ -79,6 +120,7 @@ func identify(ctx context.Context, client *wire.Client, f wire.Found) (Availabil
 		return a, err
 	}
 	a.Version, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	a.Version = shorten(a.Version, versionShown)
 	switch {
 	case failure != nil && !strings.Contains(text, p.Mark):
 		a.Refusal = fmt.Sprintf("%s --version failed in the jail (%s)", p.Bin,

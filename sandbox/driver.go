@@ -11,10 +11,11 @@ type Driver interface {
 	// [Audit] does the work once there is a connection.
 	Probe(ctx context.Context) (Report, error)
 
-	// Open starts a worker and returns the two streams that it speaks the protocol on. ctx bounds only the start.
+	// Open starts a worker for a run of caller and returns the two streams that it speaks the protocol on. ctx bounds only the start.
 	// Closing them ends the worker with all of its processes and files, and makes a Read or Write that is under way
-	// return; it may be called more than once, and concurrently with Read and Write.
-	Open(ctx context.Context) (io.ReadWriteCloser, error)
+	// return; it may be called more than once, and concurrently with Read and Write. Workers of different callers share
+	// nothing that a command could leave something in.
+	Open(ctx context.Context, caller string) (io.ReadWriteCloser, error)
 
 	// Close ends whatever is left of all workers.
 	Close() error
@@ -27,8 +28,29 @@ type Report struct {
 	Landlock   int    // ABI version of the kernel, 0 without
 	Seccomp    bool
 	NoNewPrivs bool
-	UID        int // of the worker
+	UID        int      // of the worker
+	Gaps       []string // what this kernel leaves to fewer layers than a new one, in words
 	Programs   []Availability
+
+	// Notes are what whoever asks should know besides, such as why a stronger backend is not used.
+	Notes []string
+
+	// What holds the worker from outside, a container or its like, as the worker has seen it, and what does not.
+	ReadOnlyRoot bool
+	NoNetwork    bool   // no interface but the loopback
+	Capabilities uint64 // that it has or could get
+	Memory       int64  // bytes that all of its processes may take together, 0 without a limit
+	Processes    int64  // 0 without a limit
+
+	// PerCaller says that a worker belongs to a caller from its start, so that none can be started before there is a
+	// run; the driver itself keeps ready what can be.
+	PerCaller bool
+
+	// RunsMemory is how many bytes all runs together may take; 0 where each has something around it that bounds it.
+	RunsMemory int64
+
+	// Runs is how many runs may hold a worker at a time, if [Options] do not say; 0 for the pool's own number.
+	Runs int
 }
 
 // An Availability says whether one program of the table can be used.

@@ -35,12 +35,27 @@ var reasons = map[wire.Reason]struct {
 	wire.CPULimit: {stages.LimitExceeded, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s used more processor time than its \"timeout\" of %s", c.Name, c.Timeout)
 	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
-	wire.MemoryLimit: {stages.LimitExceeded, false, func(c wire.Command, _ *wire.Failure) string {
-		return fmt.Sprintf("%s used more than %d MiB of memory, the limit of one command", c.Name, Memory>>20)
+	wire.MemoryLimit: {stages.LimitExceeded, false, func(c wire.Command, f *wire.Failure) string {
+		if f.Worker {
+			return fmt.Sprintf("the commands of this run together used more than %d MiB of memory, the limit of one run; %s used most of it",
+				f.Limit>>20, c.Name)
+		}
+		return fmt.Sprintf("%s used more than %d MiB of memory, the limit of one command", c.Name, f.Limit>>20)
 	}, memoryHint},
-	wire.DiskLimit: {stages.LimitExceeded, true, func(c wire.Command, _ *wire.Failure) string {
-		return fmt.Sprintf("%s needed more than %d MiB on disk, the limit of one command, or the disk is full", c.Name, Disk>>20)
+	wire.DiskLimit: {stages.LimitExceeded, true, func(c wire.Command, f *wire.Failure) string {
+		if f.Worker {
+			return fmt.Sprintf("the commands of this run together needed more than %d MiB on disk, the limit of one run; %s needed most of it",
+				f.Limit>>20, c.Name)
+		}
+		return fmt.Sprintf("%s needed more than %d MiB on disk, the limit of one command, or the disk is full", c.Name, f.Limit>>20)
 	}, fixed("filter earlier so that there is less to sort")},
+	wire.FileLimit: {stages.LimitExceeded, false, func(c wire.Command, f *wire.Failure) string {
+		return fmt.Sprintf("the commands of this run together made more than %d files on disk, the limit of one run; %s made most of them",
+			f.Limit, c.Name)
+	}, fixed("filter earlier so that there is less to sort")},
+	wire.ProcessLimit: {stages.LimitExceeded, false, func(c wire.Command, f *wire.Failure) string {
+		return fmt.Sprintf("%s was not started: %d commands of this run are at work, the limit of one run", c.Name, f.Limit)
+	}, fixed("use fewer commands next to each other, or a smaller \"concurrency\"")},
 	wire.Cancelled: {stages.Cancelled, false, func(c wire.Command, _ *wire.Failure) string {
 		return c.Name + " was cancelled"
 	}, nil},
@@ -62,7 +77,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 		return at(lostError(fmt.Errorf("it reports %q of command %d", fail.Reason, fail.Command)), 0, f.chain[0].Name)
 	}
 	c := f.chain[fail.Command]
-	e := &stages.Error{Code: reason.code, Msg: reason.msg(c, fail), Sample: fail.Sample, Cut: fail.Cut}
+	e := &stages.Error{Code: reason.code, Msg: shorten(reason.msg(c, fail), stderrShown), Sample: fail.Sample, Cut: fail.Cut}
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}
@@ -85,10 +100,13 @@ func lastWords(stderr string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// lostError says that the worker is gone. sandbox_lost is the word to look for in logs.
+// lostError says that the worker is gone. sandbox_lost is the word to look for in logs. What a worker did wrong may be
+// quoted at any length.
 func lostError(err error) error {
-	return stages.Errorf(stages.Internal, "run the pipeline again; nothing of this stage's output is complete",
+	e := stages.Errorf(stages.Internal, "run the pipeline again; nothing of this stage's output is complete",
 		"the sandbox worker that ran this stage is gone (sandbox_lost): %w", err)
+	e.Msg = shorten(e.Msg, stderrShown)
+	return e
 }
 
 func cancelled(ctx context.Context) error {

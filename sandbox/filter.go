@@ -48,7 +48,7 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return at(lostError(err), 0, f.chain[0].Name)
 	}
-	c := &call{stream: stream, client: f.session.client, buffers: &f.session.pool.buffers, fed: make(chan struct{})}
+	c := newCall(stream, f.session)
 	stop := context.AfterFunc(ctx, c.cancel)
 	defer stop()
 	go c.feed(in)
@@ -80,7 +80,7 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return f.explain(outcome.Failure)
 }
 
-// A call is one run of a chain as the gateway sees it.
+// A call is one run of a chain, or one input that is kept, as the gateway sees it.
 type call struct {
 	stream  *wire.Stream
 	client  *wire.Client
@@ -92,6 +92,10 @@ type call struct {
 	over    bool // nothing more may be read
 	err     error
 	timer   *time.Timer // gives the worker up; set by cancel
+}
+
+func newCall(stream *wire.Stream, s *session) *call {
+	return &call{stream: stream, client: s.client, buffers: &s.pool.buffers, fed: make(chan struct{})}
 }
 
 // feed sends in until it ends or nobody wants more.

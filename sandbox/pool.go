@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -13,29 +16,24 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// What one command may take. Memory is private memory; Disk is what sort and tac keep on disk. There is no bound of
-// this package on what all commands of a worker take together: a run has at most [wire.MaxCommands] of them in a chain
-// and [wire.Slots] chains at a time, most of them use a few MiB, and a machine where hostile pipelines must not add up
-// bounds the whole process, with a container or a control group.
-const (
-	Memory = 512 << 20
-	Disk   = 1 << 30
-)
-
 // Options set up a [Pool]. Only Driver is required.
 type Options struct {
 	Driver Driver
 
-	Warm     int      // workers that wait for the next run: 1 if zero, none if negative
-	Max      int      // workers that runs hold at a time, then runs wait: 16 if zero
+	Warm     int      // workers that wait for the next run: 1 if zero, none if negative, or if workers belong to callers
+	Max      int      // workers that runs hold at a time, then runs wait: what the driver says or 16 if zero
 	Commands []string // the commands that are allowed; all if nil
+	Budget   Budget   // of one run
 }
 
 const (
-	defaultWarm = 1
-	defaultMax  = 16
-	openTimeout = 30 * time.Second // of a worker that is started in the background
-	pingTimeout = 2 * time.Second  // of a worker that has waited
+	defaultWarm  = 1
+	defaultMax   = 16
+	probeTimeout = 3 * time.Minute  // of a probe: a worker, and all programs on a busy machine
+	openTimeout  = 30 * time.Second // of a worker that is started in the background
+	pingTimeout  = 2 * time.Second  // of a worker that has waited
+	greetTimeout = 10 * time.Second // of a worker that a run is to have: for its hello, and for an answer after it
+	greetTries   = 4                // more than the containers that usually wait, which may all stand still
 )
 
 // A Pool gives every run a worker of its own. It implements [stages.Commands].
@@ -43,6 +41,7 @@ type Pool struct {
 	driver  Driver
 	warm    int
 	report  Report
+	budget  Budget
 	ability map[string]Availability // of the commands that are allowed
 	inUse   chan struct{}           // holds one value for each session
 	buffers buffers
@@ -58,10 +57,14 @@ type Pool struct {
 	closed   bool
 }
 
+var errProbe = fmt.Errorf("the worker of the audit has not answered for %s", probeTimeout)
+
 // New probes the driver, which the Pool closes from then on, also when there is an error, and returns a Pool. A driver
 // whose worker cannot lock programs in is an error.
 func New(ctx context.Context, o Options) (*Pool, error) {
-	report, err := o.Driver.Probe(ctx)
+	probe, cancel := context.WithTimeoutCause(ctx, probeTimeout, errProbe)
+	defer cancel()
+	report, err := o.Driver.Probe(probe)
 	if err != nil {
 		_ = o.Driver.Close() // the probe's error is the one to tell
 		return nil, err
@@ -70,11 +73,12 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 	if o.Warm != 0 {
 		p.warm = max(o.Warm, 0)
 	}
-	size := defaultMax
-	if o.Max > 0 {
-		size = o.Max
+	if report.PerCaller {
+		p.warm = 0
 	}
-	p.inUse = make(chan struct{}, size)
+	runs := cmp.Or(max(o.Max, 0), report.Runs, defaultMax)
+	p.inUse = make(chan struct{}, runs)
+	p.budget = o.Budget.withDefaults(report.RunsMemory, runs)
 	if p.ability, err = allowed(report, o.Commands); err != nil {
 		_ = o.Driver.Close()
 		return nil, err
@@ -116,8 +120,15 @@ func (p *Pool) CheckCommand(c stages.Command) error {
 	return err
 }
 
+// StopsEarly implements [stages.Commands].
+func (p *Pool) StopsEarly(c stages.Command) bool {
+	inv, err := p.parse(c)
+	program, _ := programs.Find(c.Name)
+	return err == nil && program.StopsEarly(inv)
+}
+
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
-	inv, err := programs.Parse(c.Name, c.Args)
+	inv, err := programs.Parse(c.Name, c.Args, c.Inputs...)
 	if err != nil {
 		if _, known := programs.Find(c.Name); !known {
 			return inv, err
@@ -151,7 +162,9 @@ func command(c stages.Command, inv programs.Invocation) wire.Command {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	return wire.Command{Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: c.Timeout}
+	return wire.Command{
+		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: c.Timeout, Inputs: inv.Inputs, Set: uint32(c.Set), Each: c.Each,
+	}
 }
 
 // usable names the commands that can be used.
@@ -167,7 +180,7 @@ func (p *Pool) usable() string {
 }
 
 // Open implements [stages.Commands]. It waits while Max runs hold a worker.
-func (p *Pool) Open(ctx context.Context) (stages.Session, error) {
+func (p *Pool) Open(ctx context.Context, caller string) (stages.Session, error) {
 	select {
 	case p.inUse <- struct{}{}:
 	case <-p.ctx.Done():
@@ -176,7 +189,7 @@ func (p *Pool) Open(ctx context.Context) (stages.Session, error) {
 		return nil, stages.Errorf(stages.LimitExceeded, "try again later",
 			"all %d sandbox workers are in use: %w", cap(p.inUse), context.Cause(ctx))
 	}
-	s, err := p.session(ctx)
+	s, err := p.session(ctx, caller)
 	if err != nil {
 		<-p.inUse
 		return nil, err
@@ -188,8 +201,8 @@ func errClosed() error {
 	return stages.Errorf(stages.Internal, "", "the sandbox is shutting down")
 }
 
-func (p *Pool) session(ctx context.Context) (*session, error) {
-	client, err := p.take(ctx)
+func (p *Pool) session(ctx context.Context, caller string) (*session, error) {
+	client, err := p.take(ctx, caller)
 	if err != nil {
 		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
 			"this server to run mcsh commands", "starting a sandbox worker: %w", err)
@@ -210,11 +223,11 @@ func (p *Pool) session(ctx context.Context) (*session, error) {
 }
 
 // take returns a worker that waits and is alive, or starts one.
-func (p *Pool) take(ctx context.Context) (*wire.Client, error) {
+func (p *Pool) take(ctx context.Context, caller string) (*wire.Client, error) {
 	for {
 		client := p.pop()
 		if client == nil {
-			return p.dial(ctx)
+			return p.dial(ctx, caller)
 		}
 		alive, cancel := context.WithTimeout(ctx, pingTimeout)
 		err := client.Ping(alive)
@@ -241,12 +254,33 @@ func (p *Pool) pop() *wire.Client {
 	return client
 }
 
-func (p *Pool) dial(ctx context.Context) (*wire.Client, error) {
-	rwc, err := p.driver.Open(ctx)
+// dial starts a worker and sees to it that it answers. What it lives in may stand still although it has said hello: an
+// engine can freeze containers. Such a one is given up, and another one serves.
+func (p *Pool) dial(ctx context.Context, caller string) (*wire.Client, error) {
+	for tries := greetTries; ; tries-- {
+		rwc, err := p.driver.Open(ctx, caller)
+		if err != nil {
+			return nil, err
+		}
+		client, err := greet(ctx, rwc)
+		if err == nil || tries == 1 || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return client, err
+		}
+	}
+}
+
+func greet(ctx context.Context, rwc io.ReadWriteCloser) (*wire.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
+	defer cancel()
+	client, err := wire.Dial(ctx, rwc)
 	if err != nil {
 		return nil, err
 	}
-	return wire.Dial(ctx, rwc)
+	if err := client.Ping(ctx); err != nil {
+		_ = client.Close() // the error of its ping is the one to tell
+		return nil, fmt.Errorf("the worker does not answer: %w", err)
+	}
+	return client, nil
 }
 
 // refill starts workers in the background until enough wait. One that does not start is not missed: Open will try
@@ -259,7 +293,7 @@ func (p *Pool) refill() {
 		p.started.Go(func() {
 			ctx, cancel := context.WithTimeout(p.ctx, openTimeout)
 			defer cancel()
-			client, err := p.dial(ctx)
+			client, err := p.dial(ctx, "") // the driver shares workers among callers
 			if !p.keep(client, err) {
 				_ = client.Close()
 			}

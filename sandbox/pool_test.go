@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,23 +23,29 @@ import (
 type scripted struct {
 	hello wire.Hello
 	run   wire.Runner
+	keep  wire.Keeper
 
 	mu     sync.Mutex
 	opened int
+	frozen int // workers yet to be opened that say hello and then stand still
 	served sync.WaitGroup
 }
 
-func (d *scripted) Open(context.Context) (io.ReadWriteCloser, error) {
+func (d *scripted) Open(context.Context, string) (io.ReadWriteCloser, error) {
 	gateway, worker := net.Pipe()
 	d.mu.Lock()
 	d.opened++
+	if d.frozen > 0 {
+		d.frozen--
+		worker = deaf{worker}
+	}
 	d.mu.Unlock()
-	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, d.run) })
+	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, wire.Host{Run: d.run, Keep: d.keep}) })
 	return gateway, nil
 }
 
 func (d *scripted) Probe(ctx context.Context) (sandbox.Report, error) {
-	rwc, err := d.Open(ctx)
+	rwc, err := d.Open(ctx, "")
 	if err != nil {
 		return sandbox.Report{}, err
 	}
@@ -127,7 +134,7 @@ func TestAvailability(t *testing.T) {
 func filter(t *testing.T, run wire.Runner) stages.Filter {
 	t.Helper()
 	p := newPool(t, good(versions(run)), sandbox.Options{Warm: -1})
-	s, err := p.Open(t.Context())
+	s, err := p.Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +156,12 @@ func TestExplain(t *testing.T) {
 		{wire.Failure{Reason: wire.Exit, Status: 5}, stages.CommandFailed, "jq exited with status 5"},
 		{wire.Failure{Reason: wire.Signal, Signal: "aborted"}, stages.CommandFailed, "jq was ended by a signal (aborted)"},
 		{wire.Failure{Reason: wire.Refused, Detail: "no room"}, stages.CommandFailed, "jq could not be started: no room"},
-		{wire.Failure{Reason: wire.MemoryLimit, Stderr: "goroutine 1"}, stages.LimitExceeded, "jq used more than 512 MiB of memory, the limit of one command"},
-		{wire.Failure{Command: 1, Reason: wire.DiskLimit}, stages.LimitExceeded, "sort needed more than 1024 MiB on disk, the limit of one command, or the disk is full"},
+		{wire.Failure{Reason: wire.MemoryLimit, Limit: 512 << 20, Stderr: "goroutine 1"}, stages.LimitExceeded, "jq used more than 512 MiB of memory, the limit of one command"},
+		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30}, stages.LimitExceeded, "sort needed more than 1024 MiB on disk, the limit of one command, or the disk is full"},
+		{wire.Failure{Reason: wire.MemoryLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together used more than 1024 MiB of memory, the limit of one run; jq used most of it"},
+		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together needed more than 1024 MiB on disk, the limit of one run; sort needed most of it"},
+		{wire.Failure{Command: 1, Reason: wire.FileLimit, Limit: 4096, Worker: true}, stages.LimitExceeded, "the commands of this run together made more than 4096 files on disk, the limit of one run; sort made most of them"},
+		{wire.Failure{Command: 1, Reason: wire.ProcessLimit, Limit: 512, Worker: true}, stages.LimitExceeded, "sort was not started: 512 commands of this run are at work, the limit of one run"},
 		{wire.Failure{Reason: wire.CPULimit}, stages.LimitExceeded, "jq used more processor time than its \"timeout\" of 30s"},
 		{wire.Failure{Reason: wire.Timeout}, stages.Timeout, "jq was still busy after 30s, its \"timeout\" (waiting for input or for the reader does not count)"},
 		{wire.Failure{Command: 7, Reason: wire.Exit}, stages.Internal, "the sandbox worker that ran this stage is gone (sandbox_lost): it reports \"exit\" of command 7"},
@@ -177,7 +188,7 @@ func TestLyingWorker(t *testing.T) {
 	p := newPool(t, good(versions(func(context.Context, *wire.Stream, wire.Chain) wire.Outcome {
 		return wire.Outcome{Usage: make([]wire.Usage, 3)}
 	})), sandbox.Options{Warm: -1})
-	s, err := p.Open(t.Context())
+	s, err := p.Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,10 +203,39 @@ func TestLyingWorker(t *testing.T) {
 	}
 }
 
+// TestWordyWorker: what a worker says of a failure is quoted, but not at any length.
+func TestWordyWorker(t *testing.T) {
+	wordy := strings.Repeat("word ", 100_000)
+	for _, failure := range []wire.Failure{
+		{Reason: wire.Refused, Detail: wordy},
+		{Reason: wire.Signal, Signal: wordy, Stderr: wordy},
+		{Reason: wire.Reason(wordy)},
+	} {
+		f := filter(t, func(context.Context, *wire.Stream, wire.Chain) wire.Outcome { return wire.Outcome{Failure: &failure} })
+		var e *stages.Error
+		if err := f(t.Context(), strings.NewReader(""), io.Discard); !errors.As(err, &e) || !strings.Contains(e.Msg, "word word") || len(e.Msg) > 5000 {
+			t.Errorf("%.20s: got an error of %d bytes, want the beginning of what it said", failure.Reason, len(err.Error()))
+		}
+	}
+}
+
+// TestStuckAudit: a worker that does not answer when it is audited keeps nobody waiting for ever.
+func TestStuckAudit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := good(func(ctx context.Context, _ *wire.Stream, _ wire.Chain) wire.Outcome {
+			<-ctx.Done()
+			return wire.Outcome{}
+		})
+		if _, err := sandbox.New(t.Context(), sandbox.Options{Driver: d}); err == nil || !strings.Contains(err.Error(), "has not answered") {
+			t.Errorf("got %v, want that it has not answered", err)
+		}
+	})
+}
+
 // TestLargestChain: what CheckCommand allows can be prepared, as often as a pipeline may have it.
 func TestLargestChain(t *testing.T) {
 	p := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1})
-	s, err := p.Open(t.Context())
+	s, err := p.Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +267,7 @@ func TestLargestChain(t *testing.T) {
 }
 
 func TestEmptyChain(t *testing.T) {
-	s, err := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1}).Open(t.Context())
+	s, err := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1}).Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +331,7 @@ func TestWarm(t *testing.T) {
 		}
 	}
 	wait(3) // one for the probe, two that wait
-	s, err := p.Open(t.Context())
+	s, err := p.Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,4 +339,69 @@ func TestWarm(t *testing.T) {
 		t.Error(err)
 	}
 	wait(4) // one in its place
+}
+
+// deaf is a connection whose reader gets nothing of what comes.
+type deaf struct{ net.Conn }
+
+func (d deaf) Read([]byte) (int, error) {
+	if _, err := io.Copy(io.Discard, d.Conn); err != nil {
+		return 0, err
+	}
+	return 0, io.EOF
+}
+
+// TestFrozen: workers that stand still after their hello are given up, and the next one serves.
+func TestFrozen(t *testing.T) {
+	for _, test := range []struct {
+		frozen int
+		serves bool
+	}{{3, true}, {4, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := good(versions(nil))
+			p := newPool(t, d, sandbox.Options{Warm: -1})
+			d.mu.Lock()
+			d.frozen = test.frozen
+			d.mu.Unlock()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			s, err := p.Open(ctx, "somebody")
+			if (err == nil) != test.serves || err != nil && !strings.Contains(err.Error(), "does not answer") {
+				t.Errorf("%d are frozen: got %v", test.frozen, err)
+			}
+			if err == nil {
+				_ = s.Close()
+			}
+			p.Close()
+		})
+	}
+}
+
+// TestInputNotKept: what an agent is told of an input that the worker did not keep.
+func TestInputNotKept(t *testing.T) {
+	for reason, want := range map[wire.Reason]struct {
+		code stages.Code
+		msg  string
+	}{
+		wire.DiskLimit: {stages.LimitExceeded, "the named inputs of the run, here @users, need more than 1024 MiB on disk"},
+		wire.Refused:   {stages.Internal, "the input @users could not be kept: refused no room"},
+	} {
+		d := good(versions(nil))
+		d.keep = func(_ context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
+			if in.Name != "users" || in.Set != 7 || in.Disk != sandbox.Disk {
+				t.Errorf("got the input %+v", in)
+			}
+			_ = s.StopReading()
+			return wire.Outcome{Failure: &wire.Failure{Reason: reason, Detail: "no room"}}
+		}
+		s, err := newPool(t, d, sandbox.Options{Warm: -1}).Open(t.Context(), "somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Keep(t.Context(), 7, "users", strings.NewReader("x"))
+		var e *stages.Error
+		if !errors.As(err, &e) || e.Code != want.code || !strings.Contains(e.Msg, want.msg) || e.Hint == "" {
+			t.Errorf("%s: got %v, want %s: %s, and a hint", reason, err, want.code, want.msg)
+		}
+	}
 }

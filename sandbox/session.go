@@ -19,10 +19,14 @@ type session struct {
 	pool   *Pool
 	client *wire.Client
 	slots  chan struct{} // holds one value for each chain that runs
+
+	keeping chan struct{} // holds one value for each input on its way
 }
 
 func newSession(p *Pool, client *wire.Client) *session {
-	return &session{pool: p, client: client, slots: make(chan struct{}, wire.Slots)}
+	return &session{
+		pool: p, client: client, slots: make(chan struct{}, wire.Slots), keeping: make(chan struct{}, wire.MaxInputs),
+	}
 }
 
 // Prepare implements [stages.Session].
@@ -30,8 +34,9 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 	if len(chain) == 0 {
 		return nil, stages.Errorf(stages.Internal, "", "preparing a chain of no commands")
 	}
-	message := wire.Chain{Memory: Memory, Disk: Disk, Commands: make([]wire.Command, len(chain))}
-	stops := false // something later in the chain may stop early
+	message := s.pool.budget.chain()
+	message.Commands = make([]wire.Command, len(chain))
+	stops := chain[len(chain)-1].Hasty // something later may stop early
 	for i := len(chain) - 1; i >= 0; i-- {
 		inv, err := s.pool.parse(chain[i])
 		if err != nil {

@@ -126,7 +126,7 @@ func briefly(kinds []stages.Kind) *jsonschema.Schema {
 // trim removes what a brief schema goes without, and returns s.
 func trim(s *jsonschema.Schema) *jsonschema.Schema {
 	s.Description, s.Default, s.Minimum, s.Maximum, s.ExclusiveMinimum, s.MinLength = "", nil, "", "", "", nil
-	s.MaxLength, s.MinItems, s.MaxItems, s.Pattern = nil, nil, nil, ""
+	s.MaxLength, s.MinItems, s.MaxItems, s.Pattern, s.PropertyNames = nil, nil, nil, "", nil
 	if s.Const != nil || len(s.Enum) > 0 {
 		s.Type = ""
 	}
@@ -145,8 +145,9 @@ func trim(s *jsonschema.Schema) *jsonschema.Schema {
 // shows agents the form to write, and the one that stages are checked against, which takes other forms too and does
 // not look into nested stages.
 type dialect struct {
-	list func() *jsonschema.Schema // a list of stages
-	args func() *jsonschema.Schema // the arguments of a command
+	list  func() *jsonschema.Schema // a list of stages
+	args  func() *jsonschema.Schema // the arguments of a command
+	names *jsonschema.Schema        // of the inputs of a command; nil where the compiler says it better
 }
 
 var (
@@ -154,7 +155,8 @@ var (
 		list: func() *jsonschema.Schema {
 			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: stageRef}}
 		},
-		args: stringArray,
+		args:  stringArray,
+		names: &jsonschema.Schema{Pattern: stages.InputName},
 	}
 	checked = dialect{
 		list: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "array"} },
@@ -205,6 +207,8 @@ func (d dialect) mapped(t reflect.Type) *jsonschema.Schema {
 		return d.list()
 	case reflect.TypeFor[stages.Args]():
 		return d.args()
+	case reflect.TypeFor[stages.Inputs]():
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: d.list(), PropertyNames: d.names}
 	case reflect.TypeFor[stages.Branches]():
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: d.list()}
 	case reflect.TypeFor[json.RawMessage]():

@@ -9,8 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxSignature is the length of a signature in characters, its name not counted.
-const maxSignature = 400
+// The length of a signature in characters, its name not counted.
+const (
+	maxSignature = 400
+	maxBrief     = 180
+)
 
 // maxTypes is how many types one signature looks at: references can make them endless.
 const maxTypes = 1000
@@ -22,18 +25,32 @@ const maxTypes = 1000
 // Where that would be longer than about 400 characters it says less: no defaults and no shapes of objects, then no
 // types of optional parameters, then only how many more there are.
 func Signature(name string, schema json.RawMessage) string {
+	return signer{most: maxSignature}.signature(name, schema)
+}
+
+// BriefSignature is a signature for long lists: of about 180 characters, with short names of types:
+//
+//	get_issue(owner: str, number: int, page? = 1, labels?: [str])
+func BriefSignature(name string, schema json.RawMessage) string {
+	return signer{most: maxBrief, words: briefTypes}.signature(name, schema)
+}
+
+// briefTypes are short names of the types of JSON Schema, those that shapes of results have too.
+var briefTypes = map[string]string{"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
+
+func (w signer) signature(name string, schema json.RawMessage) string {
 	if bounded(schema, maxSchema) != nil {
 		return name + "(...)"
 	}
 	o := outline(schema)
-	w := signer{root: schema, left: visits(maxTypes, schema)}
+	w.root, w.left = schema, visits(maxTypes, schema)
 	params := parameters(o)
 	if len(params) == 0 && !o.in.Closed && readObject(schema).get("type") == nil {
 		return name + "(...)"
 	}
 	for _, detail := range []int{full, types, names} {
 		line := w.line(params, detail)
-		if utf8.RuneCountInString(line) <= maxSignature {
+		if utf8.RuneCountInString(line) <= w.most {
 			return name + "(" + line + ")"
 		}
 	}
@@ -55,8 +72,10 @@ type param struct {
 
 // A signer writes types; left is how many more.
 type signer struct {
-	root json.RawMessage
-	left int
+	root  json.RawMessage
+	left  int
+	most  int               // characters of all parameters together
+	words map[string]string // names of types, where they are others than those of JSON Schema
 }
 
 // parameters returns what a schema declares, required ones first.
@@ -85,7 +104,7 @@ func parameters(o outliner) []param {
 func (w *signer) line(params []param, detail int) string {
 	var b strings.Builder
 	for i, p := range params {
-		if b.Len() > 4*maxSignature {
+		if b.Len() > 4*w.most {
 			break
 		}
 		if i > 0 {
@@ -104,13 +123,15 @@ func (w *signer) param(p param, detail int) string {
 			return text
 		}
 	}
-	text += ": " + w.typeOf(p.schema, detail, 0)
-	if detail == full {
-		if value := readObject(p.schema).get("default"); value != nil && string(value) != "null" {
-			text += " = " + cut(compact(value), 30)
-		}
+	kind := w.typeOf(p.schema, detail, 0)
+	value := readObject(p.schema).get("default")
+	if detail != full || value == nil || string(value) == "null" {
+		return text + ": " + kind
 	}
-	return text
+	if w.words == nil || !slices.Contains([]string{"str", "int", "num", "bool"}, kind) {
+		text += ": " + kind
+	}
+	return text + " = " + cut(compact(value), 30) // which tells the type, in brief
 }
 
 // shortest fits as many parameters as it can, and counts the others.
@@ -118,14 +139,14 @@ func (w *signer) shortest(params []param) string {
 	var b strings.Builder
 	for i, p := range params {
 		text := w.param(p, names)
-		if i > 0 && utf8.RuneCountInString(b.String()+text) > maxSignature {
+		if i > 0 && utf8.RuneCountInString(b.String()+text) > w.most {
 			b.WriteString(", ... " + strconv.Itoa(len(params)-i) + " more")
 			break
 		}
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(cut(text, maxSignature))
+		b.WriteString(cut(text, w.most))
 	}
 	return b.String()
 }
@@ -143,7 +164,7 @@ func (w *signer) typeOf(schema json.RawMessage, detail, depth int) string {
 		return cut(compact(value), 30)
 	}
 	if values := readArray(s.get("enum")); len(values) > 0 {
-		return enumeration(values)
+		return w.enumeration(values)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		if options := readArray(s.get(keyword)); len(options) > 0 {
@@ -185,6 +206,9 @@ func (w *signer) named(name string, s object, detail, depth int) string {
 		}
 		return "{" + strings.Join(texts, ", ") + "}"
 	}
+	if word, ok := w.words[name]; ok {
+		return word
+	}
 	return cut(name, maxShown)
 }
 
@@ -201,12 +225,17 @@ func (w *signer) union(options []json.RawMessage, detail, depth int) string {
 	return either(all)
 }
 
-func enumeration(values []json.RawMessage) string {
+// enumeration lists values: ten, or six in brief.
+func (w *signer) enumeration(values []json.RawMessage) string {
+	most := 10
+	if w.words != nil {
+		most = 6
+	}
 	var all []string
-	for _, value := range values[:min(len(values), 10)] {
+	for _, value := range values[:min(len(values), most)] {
 		all = append(all, cut(compact(value), 30))
 	}
-	if len(values) > 10 {
+	if len(values) > most {
 		all = append(all, "...")
 	}
 	return strings.Join(all, "|")

@@ -23,7 +23,7 @@ func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []stri
 	case len(input) == 0:
 	case err == nil:
 		for _, m := range fields {
-			if tool.Input.Closed && !slices.Contains(tool.Input.Properties, m.key) {
+			if !takes(tool.Input, m.key) {
 				leftOut = append(leftOut, m.key)
 				continue
 			}
@@ -43,6 +43,13 @@ func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []stri
 	return final, leftOut, checkFinal(tool, final)
 }
 
+// takes reports whether a field of the data may become an argument. Fixed names count whatever their case, because
+// many servers do not look at it.
+func takes(in Input, name string) bool {
+	fixed := slices.ContainsFunc(in.Fixed, func(f string) bool { return strings.EqualFold(f, name) })
+	return !fixed && (!in.Closed || slices.Contains(in.Properties, name))
+}
+
 func checkFinal(tool *Tool, final json.RawMessage) error {
 	if tool.Input.Check == nil {
 		return nil
@@ -57,7 +64,7 @@ func checkFinal(tool *Tool, final json.RawMessage) error {
 // openArgument chooses the argument that takes a value which is no object.
 func openArgument(tool *Tool, args []member, input []byte) (string, error) {
 	in := tool.Input
-	if !given(args, "input") && (slices.Contains(in.Properties, "input") || len(in.Properties) == 0 && !in.Closed) {
+	if !given(args, "input") && (slices.Contains(in.Properties, "input") || len(in.Properties) == 0 && takes(in, "input")) {
 		return "input", nil
 	}
 	var open []string

@@ -32,18 +32,37 @@ type link struct {
 	steps  []*Step
 	meters []*Meter
 	keep   bool // remember the beginning of the input for messages
+
+	hasty  bool      // whoever reads the output may stop early
+	inputs []*inputs // of all commands in it, at any depth
+	needs  []*inputs // of its own commands: the filter is called when they are there
 }
 
 func (l *link) effect() Effect { return effectOf(l.steps) }
 
-// call runs the filter once, metered, and says where it failed.
+// call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	if len(l.inputs) > 0 {
+		var end func(error) error
+		ctx, end = openInputs(ctx, l.inputs)
+		defer func() { err = end(err) }()
+	}
+	return l.perform(ctx, in, out)
+}
+
+// perform runs the filter once, metered, and says where it failed.
+func (l *link) perform(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	defer func() {
 		for _, m := range l.meters {
 			m.broke.Store(m.broke.Load() || err != nil)
 		}
 	}()
 	defer recovered(&err)
+	for _, n := range l.needs {
+		if err := n.wait(ctx); err != nil {
+			return err
+		}
+	}
 	m := l.meters[0]
 	if l.steps[0].Command == nil {
 		defer m.time()()
@@ -90,25 +109,37 @@ func (l *link) locate(e *Error) *Error {
 // bind makes one filter of steps for this run, and the meters of the steps. With keep, errors show what the failed
 // step was given; a list that runs once per item leaves that to the for_each, which knows the item.
 func (r *Run) bind(ctx context.Context, steps []*Step, keep bool) (Filter, []*Meter, error) {
+	links, meters, err := r.links(ctx, steps, keep)
+	if err != nil {
+		return nil, nil, err
+	}
+	return chain(r, links), meters, nil
+}
+
+// links makes the links of steps. A command whose inputs have effects begins a chain of its own: what is before it
+// must have succeeded.
+func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*Meter, error) {
 	var links []*link
 	var meters []*Meter
 	for i := 0; i < len(steps); {
 		n := 1
-		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil {
+		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && steps[i+n].Effect == ReadOnly {
 			n++
 		}
-		l := &link{steps: steps[i : i+n], keep: keep}
+		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:])}
 		for _, s := range l.steps {
 			l.meters = append(l.meters, newMeter(s))
 		}
 		var err error
+		before := len(r.inputs)
 		if l.filter, err = r.bindLink(ctx, l); err != nil {
 			return nil, nil, located(err, steps[i].place, steps[i].Label)
 		}
+		l.inputs = r.inputs[before:len(r.inputs):len(r.inputs)]
 		links, meters = append(links, l), append(meters, l.meters...)
 		i += n
 	}
-	return chain(r, links), meters, nil
+	return links, meters, nil
 }
 
 func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
@@ -120,9 +151,19 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 		return nil, err
 	}
 	var commands []Command
-	for _, s := range l.steps {
-		commands = append(commands, *s.Command)
+	for i, s := range l.steps {
+		c := *s.Command
+		c.Each = !l.keep
+		if len(s.Nested) > 0 {
+			in, meters, err := r.bindInputs(ctx, session, s, &c)
+			if err != nil {
+				return nil, err
+			}
+			l.needs, l.meters[i].nested = append(l.needs, in), meters
+		}
+		commands = append(commands, c)
 	}
+	commands[len(commands)-1].Hasty = l.hasty
 	return session.Prepare(commands, func(i int, u Usage) { l.meters[i].add(u) })
 }
 

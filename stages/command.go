@@ -11,6 +11,7 @@ import (
 type CommandStage struct {
 	Command string  `json:"command" jsonschema:"minLength=1" jsonschema_description:"One of list_available_shell_commands, such as jq, grep or sort."`
 	Args    Args    `json:"args,omitempty" jsonschema_description:"Arguments, one per element, given to the command as they are. One string means one argument."`
+	Inputs  Inputs  `json:"inputs,omitempty" jsonschema_description:"Stages by name, which run once on empty input beside the pipeline; the command reads their output as @NAME: join - @b, grep -f @b, jq --slurpfile b @b."`
 	Timeout float64 `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"Seconds in which the command has work to do."`
 }
 
@@ -20,7 +21,7 @@ func (c *CommandStage) Label() string {
 }
 
 // Compile checks the command and its arguments; jq programs are compiled.
-func (c *CommandStage) Compile(_ context.Context, s Scope) (*Step, error) {
+func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := missing("command", c.Command); err != nil {
 		return nil, err
 	}
@@ -29,12 +30,20 @@ func (c *CommandStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	}
 	timeout, terr := within(c.Timeout, s.Limits.Command, "command")
 	command := Command{Name: c.Command, Args: c.Args, Timeout: timeout}
-	if err := errors.Join(terr, s.Commands.CheckCommand(command)); err != nil {
+	inputs, ierr := c.Inputs.compile(ctx, s)
+	for _, n := range inputs {
+		command.Inputs = append(command.Inputs, n.Branch)
+	}
+	if err := errors.Join(terr, ierr, s.Commands.CheckCommand(command)); err != nil {
 		return nil, err
 	}
-	return &Step{
-		Label: c.Label(), Command: &command,
+	step := &Step{
+		Label: c.Label(), Command: &command, Nested: inputs, stops: s.Commands.StopsEarly(command), passes: true,
 		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, visible(shortened(strings.Join(c.Args, " "), 300)))),
 		Expects: "any bytes",
-	}, nil
+	}
+	for _, n := range inputs {
+		step.Effect = max(step.Effect, effectOf(n.Steps))
+	}
+	return step, nil
 }

@@ -12,8 +12,12 @@ type Commands interface {
 	// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT, with what to use instead. It may be called concurrently.
 	CheckCommand(c Command) error
 
-	// Open takes a worker for one run. ctx bounds only the taking. The error is an *Error.
-	Open(ctx context.Context) (Session, error)
+	// StopsEarly reports whether a command that was checked may stop reading before its input ends, as head does.
+	StopsEarly(c Command) bool
+
+	// Open takes a worker for one run of a caller: runs of different callers share nothing, whatever the name is made
+	// of. ctx bounds only the taking. The error is an *Error.
+	Open(ctx context.Context, caller string) (Session, error)
 }
 
 // A Command is one program of the allow list with its arguments as the agent wrote them: no shell reads them.
@@ -24,6 +28,17 @@ type Command struct {
 	// Timeout bounds the time in which the command has something to do: it counts only while there is unread input
 	// or the input has ended, and the reader of the output is ready.
 	Timeout time.Duration
+
+	// Inputs are the names of what the command reads besides its input: "@NAME" in Args. Set tells apart those of
+	// different commands of a session; it is above zero where there are any.
+	Inputs []string
+	Set    int
+
+	// Hasty says that the reader of the output may stop early: a line is worth more now than in a block later.
+	Hasty bool
+
+	// Each says that the command runs once per item of a for_each: what it needs to start is worth keeping.
+	Each bool
 }
 
 // A Session is one sandbox worker that serves one run.
@@ -35,6 +50,10 @@ type Session interface {
 	// The filter's error is an *Error whose Place is the index of the command in the chain, counted from 1, and
 	// whose Sample holds the beginning of that command's input where it is known.
 	Prepare(chain []Command, used func(i int, u Usage)) (Filter, error)
+
+	// Keep reads in to its end and keeps it as an input of the commands with that set, for as long as the session
+	// lives. All inputs of a command are kept before a filter with it is called. It may be called concurrently.
+	Keep(ctx context.Context, set int, name string, in io.Reader) error
 
 	// Close ends everything that still runs and gives the worker back. It may be called more than once.
 	io.Closer

@@ -224,7 +224,19 @@ func (q *queue) perform(ctx context.Context, s *slot) {
 	}
 	q.e.r.held.Add(-int64(len(s.item.data)))
 	s.item = item{} // a result that waits behind a slower item does not keep its item
+	q.settle(s, err)
+	if err == nil {
+		q.e.r.finished()
+	}
+}
+
+// settle counts an item that has ended. Its failure is known before its place is free, so that no item takes it.
+func (q *queue) settle(s *slot, err error) {
+	if err != nil {
+		q.fail(err)
+	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.active--
 	s.done = true
 	if err == nil {
@@ -232,12 +244,6 @@ func (q *queue) perform(ctx context.Context, s *slot) {
 		q.waiting += int64(s.out.buf.Len())
 	}
 	q.changed.Broadcast()
-	q.mu.Unlock()
-	if err != nil {
-		q.fail(err)
-		return
-	}
-	q.e.r.finished()
 }
 
 // itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Code is a machine word for a kind of failure. Codes never change their meaning (pipeline.md §6).
@@ -58,6 +59,9 @@ type Error struct {
 	Items   int // how many items there were, when the input had ended
 	Started int // how many items had been started when everything stopped, the failed one included
 	Done    int // how many items had succeeded when everything stopped
+
+	// RetryAfter is how long the server asks to wait before another try; 0: it does not say.
+	RetryAfter time.Duration
 
 	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
 	Changed []string

@@ -61,6 +61,20 @@ func TestEachKeepsOrderAndConcurrency(t *testing.T) {
 	})
 }
 
+// TestEachStopsAtFailure: one item at a time, no item takes the place of the one that failed.
+func TestEachStopsAtFailure(t *testing.T) {
+	for range 500 {
+		w := newWorld()
+		_, _, err := w.run(t, `[{"type":"tool","server":"demo","name":"get","for_each":true,"concurrency":1}]`, "12\n13\n14\n15\n")
+		if err == nil {
+			t.Fatal("item 13 did not fail")
+		}
+		if got := w.tools["get"].calls.Load(); got != 2 {
+			t.Fatalf("%d calls were made, want 2", got)
+		}
+	}
+}
+
 // TestEachUniform: with calls that all take the same time the pace is ideal.
 func TestEachUniform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -75,7 +75,7 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 		form = collectLines
 	}
 	each := eachStep(step.Label, []*Step{step}, o.Mapping, form, s.Limits.Run)
-	each.mapped = step
+	each.mapped, each.Nested = step, step.Nested
 	return each, nil
 }
 
@@ -91,7 +91,7 @@ func eachStep(label string, body []*Step, o Mapping, form string, timeout time.D
 	}
 	raw := form == collectLines && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Label: label, Effect: effectOf(body), chains: chainsOf(body) * concurrency,
+		Label: label, Effect: effectOf(body), chains: chainsOf(body) * concurrency, passes: true,
 		Does:    fmt.Sprintf("runs once per item, up to %d at a time, results in order as %s", concurrency, form),
 		Expects: "a JSON array, JSON values or lines",
 	}
@@ -134,7 +134,7 @@ func defaultConcurrency(body []*Step) int {
 			return 1
 		}
 		for _, n := range s.Nested {
-			if defaultConcurrency(n.Steps) == 1 {
+			if !n.Input && defaultConcurrency(n.Steps) == 1 {
 				return 1
 			}
 		}

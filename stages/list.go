@@ -9,7 +9,7 @@ import (
 // List is a list of stages that is not decoded yet; [Scope.List] compiles it.
 type List []json.RawMessage
 
-// Branches are the named lists of a parallel stage, in the order in which they were written.
+// Branches are named lists of stages, in the order in which they were written: of a parallel stage or a command.
 type Branches []Branch
 
 // Branch is one named list of stages.
@@ -28,12 +28,12 @@ func (b *Branches) UnmarshalJSON(data []byte) error {
 	seen := map[string]bool{}
 	for _, m := range members {
 		if seen[m.key] {
-			return fmt.Errorf("branch %q is given twice", m.key)
+			return fmt.Errorf("%q is given twice", m.key)
 		}
 		seen[m.key] = true
 		var list List
 		if err := json.Unmarshal(m.value, &list); err != nil {
-			return fmt.Errorf("branch %q must be an array of stages", m.key)
+			return fmt.Errorf("%q must be an array of stages", m.key)
 		}
 		*b = append(*b, Branch{Name: m.key, Stages: list})
 	}

@@ -21,8 +21,15 @@ type RunOptions struct {
 	// Timeout bounds the run, at most [Limits.Run]. 0 means Limits.Run.
 	Timeout time.Duration
 
+	// Caller is on whose behalf the pipeline runs: what a sandbox keeps between runs, it keeps for one caller. Empty is
+	// a caller as well.
+	Caller string
+
 	// Progress is called after every finished item, possibly by several goroutines at once. It must not block.
 	Progress func(Progress)
+
+	// Trace is passed on with every tool call.
+	Trace Trace
 }
 
 // Run reads in, which may be nil, and writes the output of the last stage to out. The error is an *Error: the first
@@ -37,7 +44,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	r := &Run{deps: p.deps, outer: ctx, progress: o.Progress}
+	r := &Run{deps: p.deps, outer: ctx, caller: o.Caller, progress: o.Progress, trace: o.Trace}
 	meters, err := p.perform(ctx, r, in, out)
 	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.blocks}
 	for _, m := range meters {

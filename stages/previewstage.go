@@ -16,7 +16,7 @@ type PreviewStage struct {
 
 // Compile refuses a window within a for_each: there would be one for every item.
 func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
-	window := !s.Last || s.Site == InBranch
+	window := !s.Last || s.Site == InBranch || s.Site == InInput
 	if p.Chars < 0 {
 		return nil, fielded("chars", Errorf(InvalidPipeline, "", "chars must be at least 1, got %d", p.Chars))
 	}
@@ -24,7 +24,7 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 		return nil, Errorf(InvalidPipeline, "move the preview to the end of the for_each stages, or behind the for_each",
 			"a preview inside of for_each may only be the last of its stages")
 	}
-	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged"}
+	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged", passes: window}
 	if !window {
 		step.Does = "turns the data into a text that shows its shape"
 		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) { return p.output, nil }

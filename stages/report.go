@@ -23,6 +23,7 @@ type StageReport struct {
 	Place    Place         `json:"stage"`
 	Label    string        `json:"label"`
 	Branch   string        `json:"branch,omitempty"`
+	Input    string        `json:"input,omitempty"`   // of a command, whose output it becomes
 	Changes  bool          `json:"changes,omitempty"` // whether its calls may have changed something
 	Items    int64         `json:"items,omitempty"`   // items of a for_each that were started
 	Calls    int64         `json:"calls,omitempty"`   // tool calls
@@ -65,7 +66,7 @@ func (m *Meter) report() StageReport {
 	for _, n := range m.step.Nested {
 		for range n.Steps {
 			inner := m.nested[i].report()
-			inner.Branch = shown(n.Branch)
+			inner.Branch, inner.Input = n.names()
 			r.Stages = append(r.Stages, inner)
 			i++
 		}

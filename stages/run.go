@@ -13,14 +13,19 @@ import (
 type Run struct {
 	deps     Deps
 	outer    context.Context // the caller's: a tool call with effects ends with it and with nothing less
+	caller   string
 	progress func(Progress)
+	trace    Trace
 
 	calls   atomic.Int64
 	held    atomic.Int64
 	spooled atomic.Int64
 	items   atomic.Int64
 
-	session Session // opened while the steps are bound, when one of them is a command
+	// While the steps are bound:
+	session Session   // opened when one of them is a command
+	inputs  []*inputs // of all commands so far
+	sets    int       // how many commands have inputs
 
 	mu      sync.Mutex
 	windows []Window          // guarded by mu
@@ -36,7 +41,7 @@ type Progress struct {
 // commands returns the run's sandbox session, and opens it at first.
 func (r *Run) commands(ctx context.Context) (Session, error) {
 	if r.session == nil {
-		s, err := r.deps.Commands.Open(ctx)
+		s, err := r.deps.Commands.Open(ctx, r.caller)
 		if err != nil {
 			return nil, err
 		}
@@ -54,12 +59,11 @@ func (r *Run) close() error {
 }
 
 // called counts a tool call before it is made.
-func (r *Run) called(m *Meter) error {
+func (r *Run) called() error {
 	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
 		return Errorf(LimitExceeded, "filter the items before the call, or split the work into several pipelines",
 			"the run makes more than %d tool calls (limit calls)", r.deps.Limits.Calls)
 	}
-	m.calls.Add(1)
 	return nil
 }
 
@@ -89,14 +93,6 @@ func (r *Run) show(blocks []json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.blocks = blocks
-}
-
-// letFinish returns a context for work that has effects: a stage that stops or fails elsewhere does not end it, only
-// the run's own caller does.
-func (r *Run) letFinish(ctx context.Context) (context.Context, context.CancelFunc) {
-	free, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(r.outer, func() { cancel(context.Cause(r.outer)) })
-	return free, func() { stop(); cancel(nil) }
 }
 
 // hold takes n bytes of the memory that one run may hold.

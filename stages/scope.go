@@ -10,6 +10,7 @@ const (
 	AtTop    Site = iota // the pipeline itself
 	InEach               // the stages of a for_each
 	InBranch             // a branch of a parallel stage
+	InInput              // a named input of a command, which runs once whatever is around the command
 )
 
 // Scope is what a stage knows of its surroundings while it is compiled.
@@ -25,12 +26,12 @@ type Scope struct {
 	c     *compiler
 }
 
-// List compiles the stages of a list that belongs to the stage of s. A branch is named, a for_each's list is not.
+// List compiles the stages of a list that belongs to the stage of s. A branch or an input is named, a for_each's list is not.
 // The steps that compiled are returned along with the error, an [errors.Join] of everything that is wrong.
 func (s Scope) List(ctx context.Context, list List, site Site, branch string, fed bool) ([]*Step, error) {
 	inner := s
 	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
-	inner.Each = s.Each || site == InEach
+	inner.Each = site == InEach || s.Each && site != InInput
 	if branch != "" {
 		inner.place = Place(shown(branch)).In(s.place)
 	}

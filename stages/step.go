@@ -17,6 +17,8 @@ type Step struct {
 	Nested []Nested // lists of stages within this one
 
 	alone      bool  // calls should not run side by side unless asked to
+	stops      bool  // a command that may stop reading before its input ends
+	passes     bool  // stops reading soon after its reader does
 	takesValue bool  // reads its item as one value, not as a line of text
 	chains     int   // chains of commands within it that run at the same time
 	accepts    int64 // bytes of input beyond which it fails; 0: any
@@ -27,8 +29,31 @@ type Step struct {
 
 // Nested is a compiled list of stages inside of a step.
 type Nested struct {
-	Branch string // the branch of a parallel stage, else empty
+	Branch string // the branch of a parallel stage, or the input of a command, else empty
+	Input  bool   // whether it is an input: it runs once, beside the stages around it
 	Steps  []*Step
+}
+
+// names returns the name as that of a branch, and as that of an input.
+func (n Nested) names() (branch, input string) {
+	if n.Input {
+		return "", shown(n.Branch)
+	}
+	return shown(n.Branch), ""
+}
+
+// stopEarly reports whether the first of steps may stop reading before its input ends: it does so by itself, or because
+// a step behind it does. A step that reads all of its input first ends the search.
+func stopEarly(steps []*Step) bool {
+	for _, s := range steps {
+		if s.stops {
+			return true
+		}
+		if s.Effect == Changes || !s.passes {
+			return false
+		}
+	}
+	return false
 }
 
 // effectOf returns what running all of steps may do.

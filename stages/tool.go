@@ -174,18 +174,27 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	return err
 }
 
-// call makes the call, whose time begins when it is sent. A call with effects that has begun is let finish, whatever ends around it.
+// call makes the call, whose time begins when it is sent. A call with effects that was sent is let finish, whatever ends
+// around it; one that still waits for its turn ends with its stage.
 func (c *caller) call(ctx context.Context, args json.RawMessage) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	if err := c.r.called(c.m); err != nil {
+	if err := c.r.called(); err != nil {
 		return Result{}, err
 	}
+	d := &departure{m: c.m, stage: ctx}
 	if effect(c.tool) == Changes {
-		free, cancel := c.r.letFinish(ctx)
+		var cancel context.CancelFunc
+		ctx, cancel = d.letFinish(c.r)
 		defer cancel()
-		ctx = free
 	}
-	return c.r.deps.Tools.CallTool(ctx, c.tool.Server, c.tool.Name, args, c.timeout)
+	result, err := c.r.deps.Tools.CallTool(ctx, Call{
+		Server: c.tool.Server, Name: c.tool.Name, Args: args, Timeout: c.timeout,
+		Reading: effect(c.tool) == ReadOnly, Trace: c.r.trace, Sent: d.sent, Unsent: d.unsent,
+	})
+	if err == nil && !d.left {
+		c.m.calls.Add(1)
+	}
+	return result, err
 }

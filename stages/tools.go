@@ -12,13 +12,44 @@ type Tools interface {
 	// error is an *Error: UNKNOWN_SERVER, UNKNOWN_TOOL (both with the nearest names), DENIED or SERVER_UNAVAILABLE.
 	Tool(ctx context.Context, server, name string) (*Tool, error)
 
-	// CallTool calls a tool with a JSON object of arguments and returns its result as pipeline data. A failure is an
-	// *Error (TOOL_ERROR with the tool's own words, SERVER_UNAVAILABLE, TIMEOUT, LIMIT_EXCEEDED) or wraps ctx.Err().
-	//
-	// timeout bounds the call itself, from when it is sent, and reaching it is TIMEOUT: "the tool did not answer
-	// within 1s (limit call)". Waiting for other calls, or for a server to start, is bounded by ctx only: it is no
-	// fault of the tool. Zero means what is configured for the server, or the implementation's default.
-	CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (Result, error)
+	// CallTool makes a call and returns its result as pipeline data. A failure is an *Error (TOOL_ERROR with the tool's
+	// own words, SERVER_UNAVAILABLE, TIMEOUT, LIMIT_EXCEEDED, DENIED) or wraps ctx.Err().
+	CallTool(ctx context.Context, call Call) (Result, error)
+}
+
+// A Call is one call of a tool.
+type Call struct {
+	Server, Name string
+	Args         json.RawMessage // a JSON object; empty: {}
+
+	// Timeout bounds the call itself, from when it is sent, and reaching it is TIMEOUT: "the tool did not answer
+	// within 1s (limit call)". Waiting for other calls, or for a server to start, is bounded by the context only: it is
+	// no fault of the tool. Zero means what is configured for the server, or the implementation's default.
+	Timeout time.Duration
+
+	// Reading says that the plan was checked with a tool that only reads. Should it be known by now as one that may
+	// change something, the call is DENIED.
+	Reading bool
+
+	// Trace is what the run's caller said of the trace that it belongs to, passed on to the server.
+	Trace Trace
+
+	// Sent is asked immediately before the request leaves, and whether it may: after a false, CallTool returns the
+	// error of its context and nothing has left. From a true on, the request counts as made, unless Unsent is called.
+	// Unsent tells that the request has certainly not reached the tool; before it leaves again, Sent is asked again.
+	// An error without a Sent, or after an Unsent, means that nothing has happened. A success is always a call made.
+	// The two are not called at the same time. A nil Sent allows everything, a nil Unsent is not told.
+	Sent   func() bool
+	Unsent func()
+}
+
+// Trace is the context of a trace, in the form of the W3C headers. Empty members are not there.
+type Trace struct {
+	Parent  string // traceparent
+	State   string // tracestate
+	Baggage string // baggage
+
+	Hops int // gateways that the call has gone through before this one
 }
 
 // A Tool is what the engine knows of one tool of one server before it calls it.
@@ -43,7 +74,8 @@ type Tool struct {
 type Input struct {
 	Properties []string // declared properties, in the schema's order
 	Required   []string
-	Closed     bool // additionalProperties is false: what is not declared is refused by the tool
+	Fixed      []string // what the operator gives with every call: no stage gives it, and no field of the data becomes it
+	Closed     bool     // additionalProperties is false: what is not declared is refused by the tool
 
 	// Check validates args, a JSON object, and returns one sentence per mistake, each naming the field, what was
 	// expected and what came. With partial set, more fields may still be added: only the fields present are judged.

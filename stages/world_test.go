@@ -114,7 +114,11 @@ func (w *world) Tool(_ context.Context, server, name string) (*stages.Tool, erro
 	return &t.info, nil
 }
 
-func (w *world) CallTool(ctx context.Context, _, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
+func (w *world) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
+	name, args, timeout := c.Name, c.Args, c.Timeout
+	if !c.Sent() {
+		return stages.Result{}, ctx.Err()
+	}
 	t := w.tools[name]
 	t.calls.Add(1)
 	for n := t.active.Add(1); ; {
@@ -197,6 +201,15 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 		}
 		return nil
 	},
+	"append": func(args []string, in *bufio.Scanner, out io.Writer) error { // its input, then named inputs
+		for in.Scan() {
+			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
+				return err
+			}
+		}
+		_, err := io.WriteString(out, strings.Join(args, ""))
+		return errors.Join(in.Err(), err)
+	},
 	"fail-at": func(args []string, in *bufio.Scanner, out io.Writer) error {
 		for in.Scan() {
 			if in.Text() == args[0] {
@@ -219,17 +232,64 @@ func (w *world) CheckCommand(c stages.Command) error {
 	if commands[c.Name] == nil {
 		return stages.Errorf(stages.DisallowedCommand, "", "unknown command %q", c.Name)
 	}
+	for _, name := range c.Inputs {
+		if !slices.Contains(c.Args, "@"+name) {
+			return stages.Errorf(stages.InvalidPipeline, "", "%s does not read the input @%s", c.Name, name)
+		}
+	}
 	return nil
 }
 
-func (w *world) Open(context.Context) (stages.Session, error) { return session{}, nil }
+// StopsEarly knows one command that does.
+func (w *world) StopsEarly(c stages.Command) bool { return c.Name == "head" }
 
-type session struct{}
+func (w *world) Open(context.Context, string) (stages.Session, error) {
+	return &session{kept: map[string]string{}}, nil
+}
 
-func (session) Close() error { return nil }
+type session struct {
+	mu   sync.Mutex
+	kept map[string]string // named inputs, by set and name; guarded by mu
+}
+
+func (s *session) Close() error { return nil }
+
+// Keep keeps an input in memory. One that begins with "too long" is refused, as a full disk does.
+func (s *session) Keep(_ context.Context, set int, name string, in io.Reader) error {
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	if bytes.HasPrefix(data, []byte("too long")) {
+		return stages.Errorf(stages.LimitExceeded, "", "the input @%s is too long", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := fmt.Sprint(set, "@", name)
+	if _, again := s.kept[key]; again || set == 0 {
+		return fmt.Errorf("input %s is kept twice, or without a set", key)
+	}
+	s.kept[key] = string(data)
+	return nil
+}
+
+// arguments puts the text of inputs in the place of their names. It fails if one is not there yet.
+func (s *session) arguments(c stages.Command) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	args := slices.Clone(c.Args)
+	for _, name := range c.Inputs {
+		text, ok := s.kept[fmt.Sprint(c.Set, "@", name)]
+		if !ok {
+			return nil, fmt.Errorf("input @%s is not there yet", name)
+		}
+		args[slices.Index(args, "@"+name)] = text
+	}
+	return args, nil
+}
 
 // Prepare runs the commands of a chain one goroutine each, as the sandbox runs processes.
-func (session) Prepare(chain []stages.Command, used func(int, stages.Usage)) (stages.Filter, error) {
+func (s *session) Prepare(chain []stages.Command, used func(int, stages.Usage)) (stages.Filter, error) {
 	return func(ctx context.Context, in io.Reader, out io.Writer) error {
 		errs := make([]error, len(chain))
 		var wg sync.WaitGroup
@@ -246,7 +306,10 @@ func (session) Prepare(chain []stages.Command, used func(int, stages.Usage)) (st
 				counter := &counting{r: reader}
 				scan := bufio.NewScanner(counter)
 				scan.Buffer(nil, 1<<20)
-				err := commands[c.Name](c.Args, scan, next)
+				args, err := s.arguments(c)
+				if err == nil {
+					err = commands[c.Name](args, scan, next)
+				}
 				var e *stages.Error
 				if errors.As(err, &e) {
 					e.Place = stages.Place(strconv.Itoa(i + 1))

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // BenchmarkCall compares a call through the pool with one of a plain client of the SDK, to the same server in memory.
@@ -22,7 +23,7 @@ func BenchmarkCall(b *testing.B) {
 			p := mcptest.Pool(b, map[string]*mcptest.Upstream{"s": s})
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := p.CallTool(b.Context(), "s", "hi", args, 0); err != nil {
+				if _, err := p.CallTool(b.Context(), stages.Call{Server: "s", Name: "hi", Args: args}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -19,14 +20,20 @@ const (
 	freshForMiss = 2 * time.Second // a list this young is not fetched again for a name that is not in it
 )
 
-// A catalog is the tool list of one server: fetched when first needed, answered from memory, refreshed behind.
+// A catalog is the tool list of one server: fetched when first needed, answered from memory, refreshed behind. Where
+// state is kept, the list that an earlier process has fetched is shown until the server has answered; what is planned or
+// called waits for the server's own word, because what a tool may change can be another matter by now.
 type catalog struct {
-	unit *unit
+	unit  *unit
+	saved func() *toolList // of an earlier process, nil if there is none; read once
 
 	mu    sync.Mutex // guards what follows; not held while fetching
 	list  *toolList  // nil before the first fetch
 	fetch *fetch     // the one under way, if one is
 	stale bool       // the server has said that the list changed
+	hung  bool       // somebody has waited for the first list in vain: nobody waits again
+	kept  time.Time  // when the list was written to disk
+	err   error      // why it could not be
 }
 
 // A toolList is one fetched list. It does not change.
@@ -55,12 +62,16 @@ func (c *catalog) invalidate() {
 	c.stale = true
 }
 
+func newCatalog(u *unit) *catalog {
+	return &catalog{unit: u, saved: sync.OnceValue(func() *toolList { return u.savedTools() })}
+}
+
 // get returns the list, at once if it was ever fetched. One that is out of date is refreshed behind.
 func (c *catalog) get(ctx context.Context) (*toolList, error) {
 	c.mu.Lock()
 	list := c.list
 	var f *fetch
-	if list == nil || c.stale || time.Since(list.fetched) > list.ttl {
+	if c.outdated() {
 		f = c.begin()
 	}
 	c.mu.Unlock()
@@ -68,6 +79,18 @@ func (c *catalog) get(ctx context.Context) (*toolList, error) {
 		return list, nil
 	}
 	return c.wait(ctx, f)
+}
+
+// outdated reports whether the list is to be fetched. c.mu is held.
+func (c *catalog) outdated() bool {
+	return c.list == nil || c.stale || time.Since(c.list.fetched) > c.list.ttl
+}
+
+// fetched reports whether the server has told its tools in this process.
+func (c *catalog) fetched() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.list != nil
 }
 
 // renew returns a list that is no older than a moment.
@@ -87,6 +110,11 @@ func (c *catalog) wait(ctx context.Context, f *fetch) (*toolList, error) {
 	case <-f.done:
 		return f.list, f.err
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			c.mu.Lock()
+			c.hung = true
+			c.mu.Unlock()
+		}
 		_, err := c.unit.session(ctx) // says that it is still starting, if that is why
 		if err == nil {
 			err = fmt.Errorf("waiting for the tools of server %q: %w", c.unit.server.Name, ctx.Err())
@@ -105,12 +133,20 @@ func (c *catalog) begin() *fetch {
 	c.stale = false
 	old := c.list
 	started := c.unit.tasks.start(func() {
+		if old == nil {
+			old = c.saved()
+		}
 		f.list, f.err = c.load(old)
+		if f.err == nil {
+			c.keep(f.list, old)
+			c.unit.shapes.keepOnly(f.list)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.fetch = nil
 		if f.err == nil {
-			c.list = f.list
+			c.list, c.hung = f.list, false
+			c.unit.probe(f.list)
 		} else {
 			c.stale = true
 		}
@@ -127,6 +163,9 @@ func (c *catalog) begin() *fetch {
 // load reads the whole list from the server.
 func (c *catalog) load(old *toolList) (*toolList, error) {
 	l, err := c.unit.session(c.unit.life)
+	if err == nil {
+		err = c.unit.recognise(l.session)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +176,10 @@ func (c *catalog) load(old *toolList) (*toolList, error) {
 	for cursor, page := "", 1; ; page++ {
 		raw, err := l.list(ctx, cursor)
 		if err != nil {
-			return nil, unavailable(c.unit.server.Name, l.transport, err)
+			return nil, unavailable(c.unit.server.Name, l.peer, err)
 		}
 		if cursor, err = list.addPage(raw, old, c.unit); err != nil {
-			return nil, unavailable(c.unit.server.Name, l.transport, err)
+			return nil, unavailable(c.unit.server.Name, l.peer, err)
 		}
 		switch {
 		case cursor == "" || list.cut != "":

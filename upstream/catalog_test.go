@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -38,7 +39,7 @@ func TestNames(t *testing.T) {
 	} {
 		_, err := p.Tool(t.Context(), c.server, c.tool)
 		wantError(t, err, c.code, c.msg, c.hint)
-		_, err = p.CallTool(t.Context(), c.server, c.tool, nil, 0)
+		_, err = p.CallTool(t.Context(), stages.Call{Server: c.server, Name: c.tool})
 		wantError(t, err, c.code, c.msg, c.hint)
 	}
 	if _, err := p.Tool(t.Context(), "github", "get issue (form)"); err != nil {
@@ -87,7 +88,7 @@ func TestPolicy(t *testing.T) {
 			calls := s.Calls()
 			_, err := p.Tool(t.Context(), "s", c.denied)
 			wantError(t, err, stages.Denied, c.denied, "")
-			_, err = p.CallTool(t.Context(), "s", c.denied, nil, 0)
+			_, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: c.denied})
 			wantError(t, err, stages.Denied, c.denied, "")
 			if s.Calls() != calls {
 				t.Error("a denied tool was called")
@@ -105,7 +106,7 @@ func TestListChanges(t *testing.T) {
 	}
 	s.Add(mcptest.Tool{Name: "b", Text: "new"})
 	eventually(t, "the new tool can be called", func() bool {
-		res, err := p.CallTool(t.Context(), "s", "b", nil, 0)
+		res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "b"})
 		return err == nil && string(res.Data) == "new\n"
 	})
 	s.Remove("a")
@@ -258,7 +259,7 @@ func TestSlowServerDelaysNobody(t *testing.T) {
 		t.Errorf("got %s, %s %v", l[0].Status, l[1].Status, l[1].Err)
 	}
 	wantError(t, l[1].Err, stages.ServerUnavailable, "is still starting", "")
-	if res, err := p.CallTool(t.Context(), "good", "hi", nil, 0); err != nil || string(res.Data) != "hi\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "good", Name: "hi"}); err != nil || string(res.Data) != "hi\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 }
@@ -284,10 +285,10 @@ func TestOneStart(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if _, err := p.CallTool(t.Context(), "good", "hi", nil, 0); err != nil {
+			if _, err := p.CallTool(t.Context(), stages.Call{Server: "good", Name: "hi"}); err != nil {
 				t.Error(err)
 			}
-			_, err := p.CallTool(t.Context(), "bad", "hi", nil, 0)
+			_, err := p.CallTool(t.Context(), stages.Call{Server: "bad", Name: "hi"})
 			wantError(t, err, stages.ServerUnavailable, "no luck", "")
 		})
 	}
@@ -305,7 +306,7 @@ func TestConcurrencyLimit(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if _, err := p.CallTool(t.Context(), "s", "nap", nil, 0); err != nil {
+			if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "nap"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -323,13 +324,13 @@ func TestQueueingIsNotTheTools(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 30 {
 		wg.Go(func() {
-			if _, err := p.CallTool(t.Context(), "s", "nap", nil, time.Second); err != nil {
+			if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "nap", Timeout: time.Second}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	_, err := p.CallTool(t.Context(), "s", "sleep", nil, 100*time.Millisecond)
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "sleep", Timeout: 100 * time.Millisecond})
 	wantError(t, err, stages.Timeout, "the tool did not answer within 100ms (limit call)", "raise the stage's timeout")
 }
 
@@ -340,7 +341,7 @@ func TestServerTimeout(t *testing.T) {
 	if tool, err := p.Tool(t.Context(), "s", "sleep"); err != nil || tool.Timeout != 50*time.Millisecond {
 		t.Errorf("got %+v, %v", tool, err)
 	}
-	_, err := p.CallTool(t.Context(), "s", "sleep", nil, 0)
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "sleep"})
 	wantError(t, err, stages.Timeout, "within 50ms", "")
 }
 
@@ -349,9 +350,9 @@ func TestTooLargeForStdio(t *testing.T) {
 	c := mcptest.Child(t, "suite")
 	c.MaxMessage = 100_000
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	_, err := p.CallTool(t.Context(), "s", "big", json.RawMessage(`{"bytes":3000000}`), 0)
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "big", Args: json.RawMessage(`{"bytes":3000000}`)})
 	wantError(t, err, stages.LimitExceeded, "larger than the limit", "ask the tool for less")
-	_, err = p.CallTool(t.Context(), "s", "die", nil, 0) // tells the processes apart: the first is still there
+	_, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "die"}) // tells the processes apart: the first is still there
 	wantError(t, err, stages.ServerUnavailable, "exit status 3", "")
 }
 
@@ -363,9 +364,9 @@ func TestBadArguments(t *testing.T) {
 		},
 	})
 	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"s": s})
-	_, err := p.CallTool(t.Context(), "s", "get", json.RawMessage(`{}`), 0)
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "get", Args: json.RawMessage(`{}`)})
 	wantError(t, err, stages.ToolError, "Input validation error: id", "get(id: integer)")
-	_, err = p.CallTool(t.Context(), "s", "get", json.RawMessage(`{`), 0)
+	_, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "get", Args: json.RawMessage(`{`)})
 	wantError(t, err, stages.InvalidArguments, "not valid JSON", "")
 }
 
@@ -374,15 +375,15 @@ func TestSources(t *testing.T) {
 	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{
 		upstream.Static{{Name: "a", Dial: s.Dial}, {Name: "", Dial: s.Dial}},
 		upstream.Static{{Name: "a", Dial: s.Dial}, {Name: "b"}},
-		upstream.Config{Path: "x.json", Data: []byte("{")},
+		sourceFunc(func(context.Context) ([]upstream.Server, error) { return nil, errors.New("x.json:1: it is broken") }),
 	}})
 	err := p.Load(t.Context())
-	for _, want := range []string{"a server has no name", `server "a" is there twice`, `server "b" has no way`, "reading x.json"} {
+	for _, want := range []string{"a server has no name", `server "a" is there twice`, `server "b" has no way`, "x.json:1: it is broken"} {
 		if err == nil || !contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	if res, err := p.CallTool(t.Context(), "a", "hi", nil, 0); err != nil || string(res.Data) != "hi\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "a", Name: "hi"}); err != nil || string(res.Data) != "hi\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 	if again := p.Load(t.Context()); again == nil || again.Error() != err.Error() {
@@ -396,7 +397,7 @@ func TestEverything(t *testing.T) {
 	dir := os.Getenv("MCSH_TEST_NODE")
 	script := dir + "/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 	if _, err := os.Stat(script); dir == "" || err != nil {
-		t.Skip("MCSH_TEST_NODE names no directory with the npm package @modelcontextprotocol/server-everything")
+		parttest.Missing(t, "MCSH_TEST_NODE names no directory with the npm package @modelcontextprotocol/server-everything")
 	}
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "e", Dial: upstream.Stdio(upstream.Command{
 		Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv,
@@ -410,14 +411,14 @@ func TestEverything(t *testing.T) {
 		{"get-sum", `{"a":1,"b":2.5}`, "The sum of 1 and 2.5 is 3.5.\n"},
 		{"get-structured-content", `{"location":"Chicago"}`, `{"temperature":36,"conditions":"Light rain / drizzle","humidity":82}` + "\n"},
 	} {
-		res, err := p.CallTool(t.Context(), "e", c.tool, json.RawMessage(c.args), 0)
+		res, err := p.CallTool(t.Context(), stages.Call{Server: "e", Name: c.tool, Args: json.RawMessage(c.args)})
 		if err != nil || string(res.Data) != c.want {
 			t.Errorf("%s: got %q, %v; want %q", c.tool, res.Data, err, c.want)
 		}
 	}
-	_, err := p.CallTool(t.Context(), "e", "echo", nil, 0)
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "e", Name: "echo"})
 	wantError(t, err, stages.ToolError, "-32602", "echo(message: string)")
-	res, err := p.CallTool(t.Context(), "e", "get-tiny-image", nil, 0)
+	res, err := p.CallTool(t.Context(), stages.Call{Server: "e", Name: "get-tiny-image"})
 	if err != nil || len(res.Blocks) != 3 {
 		t.Errorf("got %d blocks, %v", len(res.Blocks), err)
 	}

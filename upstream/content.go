@@ -3,14 +3,13 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // maxWords bounds the words of a tool in a message.
@@ -18,29 +17,28 @@ const maxWords = 4 << 10
 
 // callResult is the result of tools/call, decoded only as far as the rules of pipeline.md section 3 need.
 type callResult struct {
-	Content           json.RawMessage            `json:"content"`
-	StructuredContent json.RawMessage            `json:"structuredContent"`
-	IsError           bool                       `json:"isError"`
-	ResultType        string                     `json:"resultType"`
-	InputRequests     map[string]json.RawMessage `json:"inputRequests"`
-	Task              json.RawMessage            `json:"task"`
+	Content           json.RawMessage
+	StructuredContent json.RawMessage
+	IsError           bool
+	ResultType        string
+	InputRequests     map[string]json.RawMessage
+	Task              json.RawMessage
 }
 
-// block is a content block: its text, if it is one of text, and what was sent.
+// block is a content block: its text, as it is quoted, if it is one of text, and what was sent.
 type block struct {
-	text   string
+	quoted json.RawMessage
 	isText bool
 	raw    json.RawMessage
 }
 
-// resultOf turns the raw result of a call into pipeline data. wrapped says that the tool's output schema declares its
-// structured content to be a mere wrapper. The error is an *Error with the tool's own words.
+// text is the text of a block.
+func (b *block) text() string { return rpc.Text(b.quoted) }
+
+// resultOf turns the raw result of a call into pipeline data, which may use its memory. wrapped says that the tool's
+// output schema declares its structured content to be a mere wrapper. The error is an *Error with the tool's own words.
 func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
-	var r callResult
-	err := json.Unmarshal(raw, &r)
-	if err == nil && isNull(bytes.TrimSpace(raw)) {
-		err = errors.New("it is null")
-	}
+	r, err := decodeResult(raw)
 	if err != nil {
 		return stages.Result{}, stages.Errorf(stages.ToolError, "report it to the makers of the server",
 			"the server sent a result that is not valid: %w", err)
@@ -64,34 +62,68 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
+// decodeResult finds the members of a result. They share its memory: a result may be many megabytes.
+func decodeResult(raw json.RawMessage) (r callResult, err error) {
+	if !json.Valid(raw) {
+		var v json.RawMessage
+		return r, json.Unmarshal(raw, &v) // says where
+	}
+	set := func(name string, value json.RawMessage, target any) {
+		if err == nil && json.Unmarshal(value, target) != nil {
+			err = fmt.Errorf("%s is %s", name, rpc.Shorten(string(value), 80))
+		}
+	}
+	if !rpc.Members(raw, func(name, value []byte) {
+		switch string(name) {
+		case "content":
+			r.Content = value
+		case "structuredContent":
+			r.StructuredContent = value
+		case "task":
+			r.Task = value
+		case "isError":
+			set("isError", value, &r.IsError)
+		case "resultType":
+			set("resultType", value, &r.ResultType)
+		case "inputRequests":
+			set("inputRequests", value, &r.InputRequests)
+		}
+	}) {
+		err = fmt.Errorf("it is no object but %s", rpc.Shorten(string(bytes.TrimSpace(raw)), 80))
+	}
+	return r, err
+}
+
 // decodeBlocks reads the content blocks. Some servers send null or a bare string where a list belongs.
-func decodeBlocks(content json.RawMessage) ([]block, error) {
+func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 	if isNull(content) {
 		return nil, nil
 	}
 	if content[0] == '"' {
-		content = slices.Concat([]byte(`[{"type":"text","text":`), content, []byte(`}]`))
+		return []block{{content, true, slices.Concat([]byte(`{"type":"text","text":`), content, []byte(`}`))}}, nil
 	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(content, &list); err != nil {
-		return nil, err
+	if !rpc.Elements(content, func(raw []byte) {
+		b := block{raw: raw}
+		var kind json.RawMessage
+		object := rpc.Members(raw, func(name, value []byte) {
+			switch string(name) {
+			case "type":
+				kind = value
+			case "text":
+				b.quoted = value
+			}
+		})
+		if !object && err == nil {
+			err = fmt.Errorf("a block is %s", rpc.Shorten(string(raw), 80))
+		}
+		if b.isText = string(kind) == `"text"` && len(b.quoted) > 0 && b.quoted[0] == '"'; !b.isText {
+			b.quoted = nil
+		}
+		blocks = append(blocks, b)
+	}) {
+		err = fmt.Errorf("it is no list but %s", rpc.Shorten(string(content), 80))
 	}
-	blocks := make([]block, 0, len(list))
-	for _, raw := range list {
-		var b struct {
-			Type string  `json:"type"`
-			Text *string `json:"text"`
-		}
-		if err := json.Unmarshal(raw, &b); err != nil {
-			return nil, err
-		}
-		if b.Type == "text" && b.Text != nil {
-			blocks = append(blocks, block{*b.Text, true, raw})
-		} else {
-			blocks = append(blocks, block{raw: raw})
-		}
-	}
-	return blocks, nil
+	return blocks, err
 }
 
 // refusal is the error of a result that is none: the tool failed, or wants something that cannot be given here.
@@ -138,7 +170,7 @@ func (r *callResult) wanted() string {
 func (r *callResult) words(blocks []block) string {
 	var texts []string
 	for _, b := range blocks {
-		if text := strings.TrimSpace(b.text); text != "" {
+		if text := strings.TrimSpace(b.text()); text != "" {
 			texts = append(texts, text)
 		}
 	}
@@ -146,7 +178,7 @@ func (r *callResult) words(blocks []block) string {
 	if text == "" && !isNull(r.StructuredContent) {
 		text = string(r.StructuredContent)
 	}
-	if words := messageIn([]byte(text)); words != "" {
+	if words := rpc.Words([]byte(text)); words != "" {
 		return words
 	}
 	return text
@@ -161,44 +193,6 @@ func toolError(words string) *stages.Error {
 	return stages.Errorf(stages.ToolError, "", "%s", shorten(words, maxWords))
 }
 
-// errorCode matches a code that adds something to a message.
-var errorCode = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-
-// messageIn finds the message in the JSON of an error: {"error": "…"}, {"message": "…"}, {"error": {"message": "…"}}.
-// It is empty if the text is anything else.
-func messageIn(text []byte) string {
-	type object struct {
-		Error   json.RawMessage `json:"error"`
-		Message json.RawMessage `json:"message"`
-		Code    json.RawMessage `json:"code"`
-	}
-	var o object
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 || text[0] != '{' || json.Unmarshal(text, &o) != nil {
-		return ""
-	}
-	if len(o.Error) > 0 && o.Error[0] == '{' {
-		return messageIn(o.Error)
-	}
-	words := stringIn(o.Error)
-	switch message := stringIn(o.Message); {
-	case words == "":
-		words = message
-	case message != "" && message != words:
-		words += ": " + message
-	}
-	if code := stringIn(o.Code); words != "" && errorCode.MatchString(code) && !strings.Contains(words, code) {
-		words += " (" + code + ")"
-	}
-	return words
-}
-
-func stringIn(raw json.RawMessage) string {
-	var s string
-	_ = json.Unmarshal(raw, &s) // anything but a string is no message
-	return s
-}
-
 // data applies the rules in their order.
 func (r *callResult) data(blocks []block, wrapped bool) []byte {
 	if !isNull(r.StructuredContent) {
@@ -207,14 +201,14 @@ func (r *callResult) data(blocks []block, wrapped bool) []byte {
 		case !ok:
 			return line(r.StructuredContent)
 		case inner[0] == '"':
-			return line(stringIn(inner))
+			return unquoteLine(inner)
 		case isNull(inner):
 			return nil
 		}
 		return line(inner)
 	}
 	if len(blocks) == 1 && blocks[0].isText {
-		return line(blocks[0].text)
+		return unquoteLine(blocks[0].quoted)
 	}
 	return joinBlocks(blocks)
 }
@@ -233,7 +227,7 @@ func unwrap(structured json.RawMessage, blocks []block, wrapped bool) (json.RawM
 		if wrapped {
 			return value, true
 		}
-		if len(blocks) == 1 && blocks[0].isText && value[0] == '"' && stringIn(value) == blocks[0].text {
+		if len(blocks) == 1 && blocks[0].isText && value[0] == '"' && (bytes.Equal(value, blocks[0].quoted) || rpc.Text(value) == blocks[0].text()) {
 			return value, true
 		}
 	}
@@ -244,20 +238,22 @@ func unwrap(structured json.RawMessage, blocks []block, wrapped bool) (json.RawM
 // block.
 func joinBlocks(blocks []block) []byte {
 	allJSON := true
-	for _, b := range blocks {
-		allJSON = allJSON && (!b.isText || json.Valid([]byte(b.text)))
+	texts := make([]string, len(blocks))
+	for i, b := range blocks {
+		texts[i] = b.text()
+		allJSON = allJSON && (!b.isText || json.Valid([]byte(texts[i])))
 	}
 	var out bytes.Buffer
-	for _, b := range blocks {
+	for i, b := range blocks {
 		switch {
 		case !b.isText:
 			out.Write(oneLine(b.raw))
 		case allJSON:
-			out.Write(oneLine([]byte(b.text)))
-		case b.text == "":
+			out.Write(oneLine([]byte(texts[i])))
+		case texts[i] == "":
 			continue
 		default:
-			out.WriteString(b.text)
+			out.WriteString(texts[i])
 		}
 		if !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
 			out.WriteByte('\n')

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -77,7 +78,7 @@ func FuzzResult(f *testing.F) {
 	f.Add([]byte(`{"isError":true,"content":[{"type":"text","text":"{\"error\":{\"error\":{}}}"}]}`), false)
 	f.Add([]byte(`{"inputRequests":{"a":null}}`), false)
 	f.Fuzz(func(t *testing.T, raw []byte, wrapped bool) {
-		res, err := resultOf(raw, wrapped)
+		res, err := resultOf(bytes.Clone(raw), wrapped)
 		var e *stages.Error
 		if err != nil && (!errors.As(err, &e) || e.Msg == "") {
 			t.Errorf("error %v has no words", err)
@@ -88,69 +89,25 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// FuzzEnvelope compares the scanner with the standard decoder on everything that is valid JSON.
-func FuzzEnvelope(f *testing.F) {
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{"a":"}\"\\"}}`))
-	f.Add([]byte(` { "id" : "x" , "error" : null , "method":"a"} `))
-	f.Add([]byte(`{"result":[1,{"id":5}],"jsonrpc":"2.0","id":7}`))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		e, ok := scanEnvelope(b)
-		_, _ = edgeID(b, b)
-		_, _ = decodeMessage(b)
-		var want map[string]json.RawMessage
-		if !json.Valid(b) || json.Unmarshal(b, &want) != nil || want == nil || strings.ContainsRune(string(b), '\\') {
-			return // escaped names are another spelling of the same member
-		}
-		if !ok {
-			t.Fatalf("%q was not understood", b)
-		}
-		for name, got := range map[string]json.RawMessage{"id": e.id, "method": e.method, "result": e.result, "error": e.err} {
-			if string(got) != string(want[name]) {
-				t.Errorf("%s: got %s, want %s", name, got, want[name])
-			}
-		}
-	})
-}
-
-func TestEdgeID(t *testing.T) {
-	for _, c := range []struct {
-		head, tail, want string
-	}{
-		{`{"jsonrpc":"2.0","id":7,"result":{"a":"xx`, `x"}}`, "7"},
-		{`{"result":{"id":3,"a":"xx`, `x"},"jsonrpc":"2.0","id":8}`, "8"},
-		{`{"result":{"a":"xx`, `x"},"id":"k-1","jsonrpc":"2.0"}` + "\n", "k-1"},
-		{`{"result":{"a":"xx`, `x","id":9}}`, ""},
-		{`{"result":{"a":"xx`, `\"id\":9}"}}`, ""},
-	} {
-		id, ok := edgeID([]byte(c.head), []byte(c.tail))
-		if got := fmt.Sprint(id.Raw()); ok != (c.want != "") || ok && got != c.want {
-			t.Errorf("%s … %s: got %s %v, want %q", c.head, c.tail, got, ok, c.want)
-		}
-	}
-}
-
-func TestRing(t *testing.T) {
-	var r ring
-	for i := range 20_000 {
-		fmt.Fprintf(&r, "\x1b[31mline %d\x1b[0m\r\n\n", i)
-	}
-	if len(r.String()) != ringSize {
-		t.Errorf("keeps %d bytes, want %d", len(r.String()), ringSize)
-	}
-	want := "line 19992\nline 19993\nline 19994\nline 19995\nline 19996\nline 19997\nline 19998\nline 19999"
-	if got := r.tail(); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	_, _ = r.Write([]byte(strings.Repeat("é", ringSize)))
-	if got := r.tail(); !strings.HasPrefix(got, "…é") || len(got) > tailBytes+8 {
-		t.Errorf("got %.20q, %d bytes", got, len(got))
-	}
-}
-
 // TestNullResult: a result that is null is no empty result.
 func TestNullResult(t *testing.T) {
 	if res, err := resultOf(json.RawMessage(" null "), false); err == nil {
 		t.Errorf("got %q, want an error", res.Data)
 	}
+}
+
+// FuzzUnquote compares the decoding in place with the standard one.
+func FuzzUnquote(f *testing.F) {
+	for _, seed := range []string{`"a\nb\u00e9\ud83d\ude00\ud800x\/\""`, `""`, `"\u000a"`, "\"\xff\""} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, quoted []byte) {
+		var want string
+		if len(quoted) == 0 || quoted[0] != '"' || json.Unmarshal(quoted, &want) != nil {
+			return
+		}
+		if got := unquoteLine(bytes.TrimSpace(bytes.Clone(quoted))); string(got) != string(line(want)) {
+			t.Errorf("%q: got %q, want %q", quoted, got, want)
+		}
+	})
 }

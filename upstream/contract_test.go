@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,12 +12,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/upstreamtest"
 )
 
 // children are what a test binary started by mcptest.Child may be.
 var children = map[string]func(){
+	"chaos": chaosChild,
+	"get": func() {
+		mcptest.New(mcptest.Tool{
+			Name: "get", ReadOnly: true, Schema: `{"type":"object","properties":{"n":{}},"required":["n"]}`,
+			Do: func(args map[string]any) (string, error) { return fmt.Sprint(args["n"]), nil },
+		}).ServeStdio()
+	},
 	"suite": func() { upstreamtest.NewServer().ServeStdio() },
 	"banner": func() {
 		os.Stdout.WriteString("Server v1.0 is starting\n{\"level\":\"info\"}\n\n")
@@ -38,7 +47,7 @@ func TestForeignTransport(t *testing.T) {
 		_, err := s.MCP().Connect(ctx, far, nil)
 		return near, err
 	}})
-	res, err := p.CallTool(t.Context(), "s", "hello", nil, 0)
+	res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "hello"})
 	if err != nil || string(res.Data) != "12345678901234567890\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
@@ -49,7 +58,7 @@ func TestStdio(t *testing.T) {
 		return upstreamtest.Subject{
 			Server: upstream.Server{Dial: upstream.Stdio(mcptest.Child(t, "suite"))},
 			Kill: func(t *testing.T, p *upstream.Pool) {
-				if _, err := p.CallTool(t.Context(), "subject", "die", nil, 0); err == nil {
+				if _, err := p.CallTool(t.Context(), stages.Call{Server: "subject", Name: "die"}); err == nil {
 					t.Error("the call that ended the server has succeeded")
 				} else {
 					wantError(t, err, "SERVER_UNAVAILABLE", "exit status 3", "standard error")

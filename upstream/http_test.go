@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -101,11 +103,11 @@ func TestHTTPMistakes(t *testing.T) {
 	}
 }
 
-// TestHeadersStayHome redirects to another host, which must not get the headers.
+// TestHeadersStayHome redirects to another host, which gets neither headers nor the request.
 func TestHeadersStayHome(t *testing.T) {
 	var leaked, seen atomic.Bool
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		leaked.Store(leaked.Load() || r.Header.Get("X-Key") != "")
+		leaked.Store(true)
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	t.Cleanup(other.Close)
@@ -116,54 +118,98 @@ func TestHeadersStayHome(t *testing.T) {
 	t.Cleanup(home.Close)
 	p := httpPool(t, upstream.Endpoint{URL: home.URL, Headers: http.Header{"X-Key": {"secret"}}})
 	_, err := p.Tool(t.Context(), "s", "x")
-	wantError(t, err, stages.ServerUnavailable, "418", "")
+	wantError(t, err, stages.ServerUnavailable, "redirects to "+other.URL, "set url")
 	if leaked.Load() || !seen.Load() {
-		t.Errorf("header at home: %v, elsewhere: %v; want it at home only", seen.Load(), leaked.Load())
+		t.Errorf("at home: %v, elsewhere: %v; want it at home only", seen.Load(), leaked.Load())
 	}
 }
 
 // TestRetryOnce: a call that the server has refused to look at is made again on a new session, one that may have
-// reached the tool is not.
+// reached the tool is not. What 400 and 404 mean, the server is asked: tools answer so, too.
 func TestRetryOnce(t *testing.T) {
+	const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
+	words := func(status int, body string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
+	again := func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(503)
+	}
 	for _, c := range []struct {
-		name  string
-		fail  func(w http.ResponseWriter)
-		calls int32
-		want  string
+		name    string
+		fail    func(w http.ResponseWriter)
+		forgets bool // the server knows the session no more
+		calls   int32
+		code    stages.Code
+		want    string
+		sent    bool
+		wait    time.Duration
 	}{
-		{"404", func(w http.ResponseWriter) { http.Error(w, "no such session", 404) }, 2, ""},
-		{"400 in JSON-RPC", func(w http.ResponseWriter) {
-			w.WriteHeader(400)
-			io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
-		}, 2, ""},
-		{"500", func(w http.ResponseWriter) { w.WriteHeader(500) }, 1, "which may have taken effect"},
-		{"closed", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 1, "which may have taken effect"},
-		{"503", func(w http.ResponseWriter) { w.WriteHeader(503) }, 1, "503 Service Unavailable"},
+		{"404", words(404, "no such session"), true, 2, "", "", true, 0},
+		{"400 in JSON-RPC", words(400, noSession), true, 2, "", "", true, 0},
+		{"404 of the tool", words(404, "no such issue"), false, 1, stages.ServerUnavailable, "may have taken effect", true, 0},
+		{"400 of the tool in JSON-RPC", words(400, noSession), false, 1, stages.ToolError, "No valid session ID", true, 0},
+		{"500", words(500, ""), false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
+		{"closed", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
+		{"503", words(503, ""), false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
+		{"503 with a time", again, false, 1, stages.ServerUnavailable, "503 Service Unavailable", false, 7 * time.Second},
+		{"429", words(429, "slow down"), false, 1, stages.ServerUnavailable, "slow down", false, 0},
+		{"413", words(413, ""), false, 1, stages.ServerUnavailable, "413", false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var calls atomic.Int32
+			var gone atomic.Bool
 			s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
 				if calls.Add(1) == 1 {
+					gone.Store(c.forgets)
 					c.fail(w)
 					return
 				}
 				respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
 			})
+			inner := s.Config.Handler
+			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if gone.Load() && r.Header.Get("Mcp-Session-Id") != "" {
+					gone.Store(r.Method != http.MethodPost || !strings.Contains(peek(r), "initialize"))
+					c.fail(w)
+					return
+				} else if gone.Load() {
+					gone.Store(false)
+				}
+				inner.ServeHTTP(w, r)
+			})
 			p := httpPool(t, upstream.Endpoint{URL: s.URL})
-			res, err := p.CallTool(t.Context(), "s", "one", nil, 0)
-			if c.want != "" {
-				wantError(t, err, stages.ServerUnavailable, c.want, "")
+			sent := 0
+			res, err := p.CallTool(t.Context(), stages.Call{
+				Server: "s", Name: "one", Sent: func() bool { sent++; return true }, Unsent: func() { sent-- },
+			})
+			var e *stages.Error
+			if c.code != "" {
+				wantError(t, err, c.code, c.want, "")
+				if errors.As(err, &e) && (e.RetryAfter != c.wait || strings.Contains(e.Msg, "may have taken effect") && !c.sent) {
+					t.Errorf("got %+v, want to wait %v", e, c.wait)
+				}
 			} else if err != nil || string(res.Data) != "hand made\n" {
 				t.Errorf("got %q, %v", res.Data, err)
 			}
-			if calls.Load() != c.calls {
-				t.Errorf("%d calls, want %d", calls.Load(), c.calls)
+			if calls.Load() != c.calls || (sent == 1) != c.sent {
+				t.Errorf("%d calls, want %d; %d taken for sent, want %v", calls.Load(), c.calls, sent, c.sent)
 			}
-			if res, err = p.CallTool(t.Context(), "s", "one", nil, 0); err != nil || string(res.Data) != "hand made\n" {
+			if res, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made\n" {
 				t.Errorf("afterwards: got %q, %v", res.Data, err)
 			}
 		})
 	}
+}
+
+// peek reads the body of a request and puts it back.
+func peek(r *http.Request) string {
+	b, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return string(b)
 }
 
 // TestAnswerForms are forms of an answer that servers have, and that the SDK's own server has not.
@@ -190,7 +236,7 @@ func TestAnswerForms(t *testing.T) {
 				io.WriteString(w, strings.ReplaceAll(c.body, "ID", string(id)))
 			})
 			p := httpPool(t, upstream.Endpoint{URL: s.URL, MaxMessage: 1 << 20})
-			res, err := p.CallTool(t.Context(), "s", "one", nil, 0)
+			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
 			got := string(res.Data)
 			var e *stages.Error
 			if errors.As(err, &e) {
@@ -199,7 +245,7 @@ func TestAnswerForms(t *testing.T) {
 			if !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %.200q, %v; want %q", got, err, c.want)
 			}
-			if res, err := p.CallTool(t.Context(), "s", "one", nil, 0); err != nil || string(res.Data) != "hand made\n" {
+			if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made\n" {
 				t.Errorf("afterwards: got %q, %v", res.Data, err)
 			}
 		})
@@ -223,10 +269,10 @@ func TestCancelWithinAnswer(t *testing.T) {
 	p := httpPool(t, upstream.Endpoint{URL: s.URL})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
-	if _, err := p.CallTool(ctx, "s", "one", nil, 0); !errors.Is(err, context.Canceled) {
+	if _, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was cancelled", err)
 	}
-	if res, err := p.CallTool(t.Context(), "s", "one", nil, 0); err != nil || string(res.Data) != "hand made\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made\n" {
 		t.Errorf("afterwards: got %q, %v", res.Data, err)
 	}
 }
@@ -246,11 +292,71 @@ func TestConnectionsAreReused(t *testing.T) {
 	t.Cleanup(web.Close)
 	p := httpPool(t, upstream.Endpoint{URL: web.URL})
 	for range 200 {
-		if _, err := p.CallTool(t.Context(), "s", "hi", nil, 0); err != nil {
+		if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "hi"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := opened.Load(); n > 20 {
 		t.Errorf("200 calls one after another opened %d connections", n)
+	}
+}
+
+// TestQuestionsPileUp: a server that asks and asks within its answer, and does not take what it is told, takes few
+// connections here.
+func TestQuestionsPileUp(t *testing.T) {
+	var waiting, most atomic.Int32
+	release := make(chan struct{})
+	s := httptest.NewServer(nil)
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(release) })
+	answering := handMade(t, func(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 2000 {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}\n\n", i)
+		}
+		w.(http.Flusher).Flush()
+		for most.Load() < 16 {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
+	}).Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !bytes.Contains(body, []byte(`"result":{}`)) {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			answering.ServeHTTP(w, r)
+			return
+		}
+		n := waiting.Add(1)
+		defer waiting.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	p := httpPool(t, upstream.Endpoint{URL: s.URL})
+	if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := most.Load(); n == 0 || n > 32 {
+		t.Errorf("%d answers to its questions were on their way at the same time", n)
+	}
+}
+
+// TestNamelessEvents: an event that has a name and no data is none, and does not name the next one.
+func TestNamelessEvents(t *testing.T) {
+	s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: keepalive\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"here\"}]}}\n\n", id)
+	})
+	res, err := httpPool(t, upstream.Endpoint{URL: s.URL}).CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
+	if err != nil || string(res.Data) != "here\n" {
+		t.Errorf("got %q, %v", res.Data, err)
 	}
 }

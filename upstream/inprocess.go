@@ -8,6 +8,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // InProcess reaches a server that runs in this process, over a pipe in memory. Results may be of any size up to the
@@ -16,7 +18,7 @@ import (
 func InProcess(s *mcp.Server) func(context.Context) (mcp.Transport, error) {
 	s.AddReceivingMiddleware(recoverPanic)
 	return func(context.Context) (mcp.Transport, error) {
-		return &tapTransport{Transport: &inProcess{server: s}}, nil
+		return &inProcess{rpc.Transport{Open: func(ctx context.Context) (rpc.Wire, error) { return connect(ctx, s) }}}, nil
 	}
 }
 
@@ -34,21 +36,22 @@ func recoverPanic(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-type inProcess struct{ server *mcp.Server }
+// An inProcess is a transport to a server in this process.
+type inProcess struct{ rpc.Transport }
 
-// Connect starts a session of the server at the other end of a new pipe.
-func (t *inProcess) Connect(ctx context.Context) (mcp.Connection, error) {
+// Plain reports that the server speaks the older protocol, with which a call costs the least.
+func (t *inProcess) Plain() bool { return true }
+
+// connect starts a session of the server at the other end of a new pipe.
+func connect(ctx context.Context, s *mcp.Server) (rpc.Wire, error) {
 	near, far := net.Pipe()
-	session, err := t.server.Connect(ctx, &mcp.IOTransport{Reader: far, Writer: far, MaxLineLength: -1}, nil)
+	session, err := s.Connect(ctx, &mcp.IOTransport{Reader: far, Writer: far, MaxLineLength: -1}, nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a session: %w", err), near.Close(), far.Close())
 	}
-	return newLineConn(near, near, 0, func() error {
+	return rpc.NewLine(near, near, rpc.LineOptions{Close: func() error {
 		err := near.Close()
 		_ = session.Wait() // its error is that the pipe has ended
 		return err
-	}), nil
+	}}), nil
 }
-
-// plain reports that the server speaks the older protocol, with which a call costs the least.
-func (t *inProcess) plain() bool { return true }

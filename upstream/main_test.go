@@ -10,6 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	maps.Copy(children, processChildren)
+	maps.Copy(children, lifecycleChildren)
 	mcptest.Main(m, children)
 }
 

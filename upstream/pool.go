@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -21,7 +22,16 @@ import (
 type Options struct {
 	Sources []Source // read by Load
 
+	// Follow reads a source again whenever it says that it has changed, if it is a [Watcher].
+	Follow bool
+	// Told is called after each such reading, never twice at the same time. It must not call the pool. Nil: nobody
+	// is told.
+	Told func(Change)
+
 	ClientName, ClientVersion string // how we introduce ourselves: "mcsh", "dev"
+
+	// Instance is the name of the gateway that the pool is of, by which a server is known that is this gateway itself.
+	Instance string
 
 	ReadOnly bool // only tools that are annotated or declared read-only may be called
 
@@ -29,9 +39,14 @@ type Options struct {
 	StartTimeout time.Duration // of a start: 60 s
 	ProbeTimeout time.Duration // of the question for the newer protocol: 3 s
 	ListTimeout  time.Duration // of fetching a tool list: 30 s
+	IdleStop     time.Duration // after which a program that nobody uses is ended, to be started again on use: 10 min; negative: never
 	ListTTL      time.Duration // how long a tool list is taken for current where the server does not say: 5 min
 	Concurrency  int           // calls in flight per server: 64
 	ResultMax    int64         // bytes of one result as pipeline data: 64 MiB
+
+	// State keeps tool lists and the shapes of results over restarts. Nil: they are kept in memory only. The pool closes
+	// it.
+	State *state.Dir
 }
 
 func (o Options) withDefaults() Options {
@@ -41,6 +56,7 @@ func (o Options) withDefaults() Options {
 	or(&o.StartTimeout, 60*time.Second)
 	or(&o.ProbeTimeout, 3*time.Second)
 	or(&o.ListTimeout, 30*time.Second)
+	or(&o.IdleStop, 10*time.Minute)
 	or(&o.ListTTL, 5*time.Minute)
 	or(&o.Concurrency, 64)
 	or(&o.ResultMax, 64<<20)
@@ -65,12 +81,16 @@ type Pool struct {
 	life    context.Context
 	end     context.CancelFunc
 	tasks   tasks
+	learner *learner
 
 	mu      sync.Mutex    // guards what follows; not held while reading sources
 	loading chan struct{} // set once, closed when the sources have been read
 	units   map[string]*unit
 	names   []string // sorted
 	err     error    // of Load
+
+	reading sync.Mutex // held while a source is read again; taken before mu
+	sources []*reading // set by load; what is in them is guarded by reading, their err by mu
 }
 
 var _ stages.Tools = (*Pool)(nil)
@@ -78,7 +98,9 @@ var _ stages.Tools = (*Pool)(nil)
 // NewPool makes a pool. Nothing is read or started before it is needed.
 func NewPool(o Options) *Pool {
 	life, end := context.WithCancel(context.Background())
-	return &Pool{options: o.withDefaults(), life: life, end: end, units: map[string]*unit{}}
+	p := &Pool{options: o.withDefaults(), life: life, end: end, units: map[string]*unit{}}
+	p.learner = newLearner(life, &p.tasks, o.State)
+	return p
 }
 
 // Close ends all sessions and cancels the calls in flight. It returns when the programs that the pool has started are
@@ -86,7 +108,10 @@ func NewPool(o Options) *Pool {
 func (p *Pool) Close() error {
 	p.end()
 	p.tasks.close()
-	return nil
+	if p.options.State == nil {
+		return nil
+	}
+	return p.options.State.Close()
 }
 
 // Load reads the sources, once; all calls return the outcome of that, or the error of ctx where it ends before. The
@@ -114,39 +139,6 @@ func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
-}
-
-// load reads the sources and wakes who waits for them.
-func (p *Pool) load() {
-	units, err := p.read(p.life)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.units, p.err = units, err
-	p.names = slices.Sorted(maps.Keys(units))
-	close(p.loading)
-}
-
-func (p *Pool) read(ctx context.Context) (map[string]*unit, error) {
-	units := map[string]*unit{}
-	var errs []error
-	for _, source := range p.options.Sources {
-		servers, err := source.Servers(ctx)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		for _, s := range servers {
-			if err := s.check(); err != nil {
-				errs = append(errs, err)
-				continue
-			}
-			if units[s.Name] != nil {
-				errs = append(errs, fmt.Errorf("server %q is there twice; rename one of the two", s.Name))
-				continue
-			}
-			units[s.Name] = newUnit(s, p.options, p.life, &p.tasks)
-		}
-	}
-	return units, errors.Join(errs...)
 }
 
 // unit finds a server by its name.
@@ -193,13 +185,9 @@ func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, err
 
 // find returns a tool that may be called.
 func (p *Pool) find(ctx context.Context, server, name string) (*unit, *tool, error) {
-	u, err := p.unit(ctx, server)
+	u, list, err := p.toolList(ctx, server)
 	if err != nil {
 		return nil, nil, err
-	}
-	list, err := u.tools.get(ctx)
-	if err != nil {
-		return nil, nil, asError(err)
 	}
 	t := list.byName[name]
 	if t == nil { // it may be new
@@ -212,10 +200,28 @@ func (p *Pool) find(ctx context.Context, server, name string) (*unit, *tool, err
 		return nil, nil, p.unknownTool(u, list, name)
 	case t.refused != "":
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", describe(server, name), t.refused)
-	case t.denied != "":
-		return nil, nil, stages.Errorf(stages.Denied, "use another tool", "%s cannot be called: %s", describe(server, name), t.denied)
+	}
+	if denied := t.details().Denied; denied != "" {
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s cannot be called: %s", describe(server, name), denied)
 	}
 	return u, t, nil
+}
+
+// toolList returns the tools of a server. One that is replaced meanwhile is asked for again.
+func (p *Pool) toolList(ctx context.Context, server string) (*unit, *toolList, error) {
+	for {
+		u, err := p.unit(ctx, server)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, err := u.tools.get(ctx)
+		if err == nil {
+			return u, list, nil
+		}
+		if !u.isRetired() {
+			return nil, nil, u.hush(asError(err))
+		}
+	}
 }
 
 // asError gives a caller an error of its own, with a code: one start or one list may fail many callers, and each adds
@@ -253,37 +259,57 @@ func (p *Pool) unknownTool(u *unit, list *toolList, name string) error {
 // serversWith returns the other servers whose list, as far as it is known, has a tool.
 func (p *Pool) serversWith(name string, not *unit) []string {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	units := maps.Clone(p.units)
+	p.mu.Unlock()
 	var found []string
-	for _, server := range p.names {
-		u := p.units[server]
+	for _, server := range slices.Sorted(maps.Keys(units)) {
+		u := units[server]
 		if u == not {
 			continue
 		}
-		if t := u.tools.known(name); t != nil && t.refused == "" {
+		if t := u.tools.known(name); t != nil && t.refused == "" { // may read the disk
 			found = append(found, server)
 		}
 	}
 	return found
 }
 
-// CallTool implements [stages.Tools]. SERVER_UNAVAILABLE means that the tool has not seen the call, unless the message
-// says otherwise. A timeout of zero is that of the server, or else that of the pool's options.
-func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawMessage, timeout time.Duration) (stages.Result, error) {
-	u, t, err := p.find(ctx, server, name)
-	if err != nil {
-		if ctx.Err() != nil {
-			return stages.Result{}, fmt.Errorf("calling %s: %w", describe(server, name), ctx.Err())
-		}
-		return stages.Result{}, err
+// CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options.
+func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	server, name := call.Server, call.Name
+	if len(call.Args) == 0 {
+		call.Args = json.RawMessage("{}")
 	}
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	if !json.Valid(args) {
+	if !json.Valid(call.Args) {
 		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", describe(server, name))
 	}
-	raw, err := u.call(ctx, name, args, timeout)
+	for {
+		u, t, err := p.find(ctx, server, name)
+		if err != nil {
+			if ctx.Err() != nil {
+				return stages.Result{}, fmt.Errorf("calling %s: %w", describe(server, name), ctx.Err())
+			}
+			return stages.Result{}, err
+		}
+		res, err := u.callTool(ctx, t, call)
+		if !errors.Is(err, errRetired) {
+			return res, u.hush(err)
+		}
+	}
+}
+
+// callTool calls a tool of the unit.
+func (u *unit) callTool(ctx context.Context, t *tool, call stages.Call) (stages.Result, error) {
+	if call.Reading && !t.readOnly {
+		return stages.Result{}, stages.Errorf(stages.Denied, "check the pipeline again: the plan is out of date",
+			"%s was planned as a tool that only reads, and now the server says that it may change something", describe(u.server.Name, t.name))
+	}
+	args, wrong := t.fixed.into(call.Args)
+	if wrong != nil {
+		return stages.Result{}, wrong
+	}
+	call.Args = args
+	raw, err := u.call(ctx, call, t)
 	if err != nil {
 		return stages.Result{}, withSignature(err, t)
 	}
@@ -291,10 +317,11 @@ func (p *Pool) CallTool(ctx context.Context, server, name string, args json.RawM
 	if err != nil {
 		return stages.Result{}, withSignature(err, t)
 	}
-	if size := int64(len(res.Data)); size > p.options.ResultMax {
+	if size := int64(len(res.Data)); size > u.limits.ResultMax {
 		return stages.Result{}, stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
-			"%s returned %d bytes, more than the limit of %d", describe(server, name), size, p.options.ResultMax)
+			"%s returned %d bytes, more than the limit of %d", describe(u.server.Name, t.name), size, u.limits.ResultMax)
 	}
+	u.learner.offer(u, t, res.Data)
 	return res, nil
 }
 

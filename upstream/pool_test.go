@@ -28,15 +28,15 @@ func echoServer() *mcptest.Upstream {
 func TestPoolCalls(t *testing.T) {
 	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"demo": echoServer()})
 	ctx := t.Context()
-	res, err := p.CallTool(ctx, "demo", "echo", json.RawMessage(`{"n":12345678901234567890}`), 0)
+	res, err := p.CallTool(ctx, stages.Call{Server: "demo", Name: "echo", Args: json.RawMessage(`{"n":12345678901234567890}`)})
 	if err != nil || string(res.Data) != "12345678901234567890\n" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
-	res, err = p.CallTool(ctx, "demo", "structured", nil, 0)
+	res, err = p.CallTool(ctx, stages.Call{Server: "demo", Name: "structured"})
 	if want := `{"z":1234567890123456789,"a":1.10}` + "\n"; err != nil || string(res.Data) != want {
 		t.Errorf("got %q, %v; want %q", res.Data, err, want)
 	}
-	_, err = p.CallTool(ctx, "demo", "fail", nil, 0)
+	_, err = p.CallTool(ctx, stages.Call{Server: "demo", Name: "fail"})
 	wantError(t, err, stages.ToolError, "no such thing", "")
 	tool, err := p.Tool(ctx, "demo", "echo")
 	if err != nil || !tool.ReadOnly || tool.Signature != "echo(n: integer)" {

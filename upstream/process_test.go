@@ -92,7 +92,7 @@ func TestChildEnvironment(t *testing.T) {
 	c.Env["OWN"], c.Env["LANG"] = "mine", "C"
 	c.Lookup = func(name string) (string, bool) { return "of " + name, name != "USER" }
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	res, err := p.CallTool(t.Context(), "s", "environ", nil, 0)
+	res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "environ"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestDeafChild(t *testing.T) {
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		begin := time.Now()
-		_, err := p.CallTool(ctx, "s", "one", args, 0)
+		_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one", Args: args})
 		if took := time.Since(begin); err == nil || took > 3*time.Second {
 			t.Errorf("got %v after %v", err, took)
 		}
@@ -124,7 +124,7 @@ func TestEras(t *testing.T) {
 		t.Run(child, func(t *testing.T) {
 			p := childPool(t, child, upstream.Options{ProbeTimeout: 300 * time.Millisecond})
 			for range 2 {
-				res, err := p.CallTool(t.Context(), "s", "two", nil, 0)
+				res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "two"})
 				if err != nil || string(res.Data) != "hand made\n" {
 					t.Errorf("got %q, %v", res.Data, err)
 				}
@@ -175,13 +175,20 @@ func TestNoSuchCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	lookup := func(name string) (string, bool) { return bin, name == "PATH" }
-	for _, c := range []struct{ command, msg, hint string }{
-		{"npxx", `server "s": command "npxx" not found in PATH (` + bin + ")", `did you mean "npx"?`},
-		{"/nowhere/x", `command "/nowhere/x": no such file or directory`, "give the path"},
-		{bin, "is a directory", "give the path"},
-		{"./process_test.go", "is not executable", "give the path"},
+	other := filepath.Join(t.TempDir(), "other") // of another machine, so to speak
+	if err := os.WriteFile(other, []byte("\x7fELF"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ command, dir, msg, hint string }{
+		{"npxx", "", `server "s": command "npxx" not found in PATH (` + bin + ")", `did you mean "npx"?`},
+		{"/nowhere/x", "", `command "/nowhere/x": no such file or directory`, "give the path"},
+		{bin, "", "is a directory", "give the path"},
+		{"./process_test.go", "", "is not executable", "give the path"},
+		{"npx", "/nowhere/at/all", `server "s": cwd "/nowhere/at/all": no such file or directory`, "mend cwd"},
+		{"npx", other, "is no directory", "mend cwd"},
+		{other, "", "exec format error", "program for this machine"},
 	} {
-		p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(upstream.Command{Name: c.command, Lookup: lookup})})
+		p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(upstream.Command{Name: c.command, Dir: c.dir, Lookup: lookup})})
 		_, err := p.Tool(t.Context(), "s", "x")
 		wantError(t, err, stages.ServerUnavailable, c.msg, c.hint)
 	}
@@ -198,7 +205,7 @@ func TestNoOrphans(t *testing.T) {
 	c.Args = []string{"-c", `trap "" TERM; sleep 600 & echo $! $$ > "$1"; "$0"; sleep 600`, c.Name, pids}
 	c.Name = "/bin/sh"
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	if res, err := p.CallTool(t.Context(), "s", "echo", json.RawMessage(`{"value":1}`), 0); err != nil || string(res.Data) != "1\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "echo", Args: json.RawMessage(`{"value":1}`)}); err != nil || string(res.Data) != "1\n" {
 		t.Fatalf("got %q, %v", res.Data, err)
 	}
 	if err := p.Close(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -17,20 +18,19 @@ var rpcHints = map[int64]string{
 
 // rpcError returns a protocol error as the failure of the tool. Servers use such errors for tools that failed, not
 // only for requests that were wrong. It is nil if the failure is anything else.
-func (u *unit) rpcError(l *link, failure *callError) error {
+func (u *unit) rpcError(l *link, failure *rpc.Failure) error {
 	var wire *jsonrpc.Error
-	var status *statusError
-	if errors.As(failure, &status) || !errors.As(failure, &wire) || wire.Code == codeRejected {
+	if !errors.As(failure, &wire) || wire.Code == codeRejected {
 		return nil
 	}
 	if wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound {
 		u.tools.invalidate() // the tool may be gone
 	}
 	words := strings.TrimSpace(wire.Message)
-	if more := messageIn(wire.Data); more != "" && !strings.Contains(words, more) {
+	if more := rpc.Words(wire.Data); more != "" && !strings.Contains(words, more) {
 		words += ": " + more
 	}
-	e := toolError(scrubbed(l.transport, words))
+	e := toolError(scrubbed(l.peer, words))
 	e.Hint = rpcHints[wire.Code]
 	return stages.Errorf(e.Code, e.Hint, "%s", e.Msg)
 }

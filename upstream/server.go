@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,18 +22,49 @@ type Server struct {
 	// [InProcess]; any other transport of the go-sdk works too.
 	Dial func(ctx context.Context) (mcp.Transport, error)
 
+	// Identity tells servers of one name apart in what is kept on disk, such as by a hash of the URL. It is the same
+	// over restarts; empty: the name says enough.
+	Identity string
+
+	// Probe lets the pool call each tool once that only reads and needs no argument, as soon as it knows the tools, so
+	// that the shapes of their results are known before the first agent asks.
+	Probe bool
+
 	Timeout     time.Duration // one tool call; 0: the pool's
 	Concurrency int           // calls in flight; 0: the pool's
 
 	ReadOnly []string // globs of tools that the operator declares read-only, whatever the server says
 	Allow    []string // globs of tools that may be called; empty: all
 	Deny     []string // globs of tools that may not be called, also where Allow has them
+
+	// With are arguments that every call gets, by name. Agents neither see nor give them.
+	With map[string]json.RawMessage
+
+	Where   string   // where it is configured, such as "mcp.json:7", for messages; may be empty
+	Secrets []string // words that no message about the server may show, such as the values of its headers
+
+	// Found marks a server that nobody has configured. It gives way to one of the same name that is configured.
+	Found bool
+
+	// Version differs when anything of the server differs. A [Pool] that reads a source again leaves servers alone
+	// whose version is what it was; an empty one never is.
+	Version string
 }
 
 // A Source tells which servers there are.
 type Source interface {
-	// Servers returns the servers. It is called once; the error tells a person what to mend.
+	// Servers returns the servers. It is called once, and by a pool that follows its sources again whenever they
+	// have changed; never twice at the same time. The error tells a person what to mend.
 	Servers(ctx context.Context) ([]Server, error)
+}
+
+// A Watcher is a [Source] that knows when its servers may have changed.
+type Watcher interface {
+	Source
+
+	// Watch calls changed when the servers may not be those that Servers has returned last, and returns when ctx is
+	// done. An error says why nothing can be watched.
+	Watch(ctx context.Context, changed func()) error
 }
 
 // Static is a [Source] of servers that are known beforehand.
@@ -73,10 +105,11 @@ func (g globs) match(name string) bool {
 type policy struct {
 	readOnly, allow, deny globs
 	onlyReading           bool // refuse every tool that may change something
+	fixed                 fixed
 }
 
 func newPolicy(s Server, onlyReading bool) policy {
-	return policy{compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny), onlyReading}
+	return policy{compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny), onlyReading, s.With}
 }
 
 // refusal says why a tool may not be called, or nothing.

@@ -1,16 +1,15 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -28,10 +27,18 @@ type unit struct {
 	policy policy
 	limits Options // with defaults
 	dialer dialer
-	life   context.Context // of the pool
-	tasks  *tasks          // of the pool
-	seats  chan struct{}   // one per call in flight
+	life   context.Context // ends with the pool, or with the server when the configuration has another one
+	end    context.CancelFunc
+	tasks  *tasks        // of the pool
+	seats  chan struct{} // one per call in flight
 	tools  *catalog
+	shapes *shapes
+
+	learner *learner // of the pool
+
+	origin  *Server           // what the source has said
+	secrets *strings.Replacer // hides what no message may show; nil hides nothing
+	retired chan struct{}     // closed when the configuration has another server in its place, or none
 
 	mu       sync.Mutex // guards what follows; not held while waiting
 	link     *link      // nil before the first start
@@ -39,7 +46,9 @@ type unit struct {
 	era      era
 	failures int
 	retryAt  time.Time
-	failure  error // of the last start, nil after a good one
+	failure  error // of the last start, or why the last session was given up; nil after a good start
+	trouble  int   // calls in a row that did not come through
+	resting  bool  // the last session was ended because nobody needed it
 }
 
 // A start is an attempt at a session that callers wait for together.
@@ -51,18 +60,23 @@ type start struct {
 	err   error // once done is closed
 }
 
-func newUnit(s Server, o Options, life context.Context, tasks *tasks) *unit {
+func newUnit(s Server, o Options, life context.Context, tasks *tasks, learner *learner) *unit {
 	if s.Concurrency <= 0 {
 		s.Concurrency = o.Concurrency
 	}
 	u := &unit{
-		server: s, policy: newPolicy(s, o.ReadOnly), limits: o, life: life, tasks: tasks,
-		seats: make(chan struct{}, s.Concurrency),
+		server: s, policy: newPolicy(s, o.ReadOnly), limits: o, tasks: tasks, learner: learner,
+		seats: make(chan struct{}, s.Concurrency), secrets: hiding(s.Secrets), retired: make(chan struct{}),
 	}
-	u.tools = &catalog{unit: u}
+	u.life, u.end = context.WithCancel(life)
+	u.tools = newCatalog(u)
+	u.shapes = newShapes(u, o.State)
 	u.dialer = dialer{dial: s.Dial, impl: o.implementation(), probe: o.ProbeTimeout, changed: u.tools.invalidate, trying: u.noteTrial}
 	return u
 }
+
+// key names the server over restarts.
+func (u *unit) key() state.Key { return state.Key{Server: u.server.Name, Identity: u.server.Identity} }
 
 // session returns the kept session, and starts it if there is none. Callers wait for a start together, each until its
 // own context ends. The start itself belongs to the pool: no caller's impatience ends it.
@@ -106,9 +120,19 @@ func (u *unit) joinStart() (*start, *link, error) {
 	case u.start != nil:
 		return u.start, nil, nil
 	case time.Until(u.retryAt) > 0 && u.failure != nil:
-		return nil, nil, u.failure
+		return nil, nil, waiting(u.failure, time.Until(u.retryAt))
 	}
 	return u.begin(max(0, time.Until(u.retryAt))), nil, nil
+}
+
+// waiting is the error of a server that is left alone for a moment, with the time until it is tried again.
+func waiting(failure error, wait time.Duration) error {
+	err := asError(failure)
+	var e *stages.Error
+	if errors.As(err, &e) {
+		e.RetryAfter = max(e.RetryAfter, wait)
+	}
+	return err
 }
 
 // closing is the error of everything that comes too late.
@@ -119,7 +143,7 @@ func (u *unit) closing() error {
 // begin starts the server after a wait. u.mu is held.
 func (u *unit) begin(wait time.Duration) *start {
 	s := &start{begun: time.Now(), done: make(chan struct{})}
-	u.start = s
+	u.start, u.resting = s, false
 	known := u.era
 	started := u.tasks.start(func() {
 		sleep(u.life, wait)
@@ -160,7 +184,7 @@ func (u *unit) finish(s *start, l *link, found era) {
 	if s.err != nil {
 		u.failed()
 	} else {
-		u.link = l
+		u.link, u.trouble = l, 0
 	}
 	close(s.done)
 }
@@ -175,97 +199,57 @@ func (u *unit) failed() {
 // watch stays with a session until it ends, by itself or with the pool.
 func (u *unit) watch(l *link) {
 	stop := context.AfterFunc(u.life, l.close)
-	l.watch()
+	l.watch(u.restAfter(l))
 	stop()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if time.Since(l.started) > steady {
+	switch {
+	case l.rested.Load():
+		u.resting = u.link == l
 		u.failures = 0
-	} else if u.failures > 0 || l.err != nil {
+	case time.Since(l.started) > steady && u.trouble < maxTrouble:
+		u.failures = 0
+	case u.failures > 0 || l.err != nil:
 		u.failed()
 	}
 }
 
+// restAfter is the time after which a session that nobody uses is ended: only programs of this machine cost something
+// while they wait.
+func (u *unit) restAfter(l *link) time.Duration {
+	if r, ok := l.peer.(interface{ CanRest() bool }); ok && r.CanRest() && u.limits.IdleStop > 0 {
+		return u.limits.IdleStop
+	}
+	return 0
+}
+
+// rests reports whether the session was ended because nobody needed it for a while.
+func (u *unit) rests() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.resting
+}
+
+// degraded reports whether the session is there, but not all calls come through.
+func (u *unit) degraded() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.trouble > 0
+}
+
 // drop ends a session that is of no use any more.
 func (u *unit) drop(l *link) {
-	u.mu.Lock()
-	if u.link == l {
-		u.link = nil
-	}
-	u.mu.Unlock()
+	u.release(l)
 	u.tasks.start(l.close)
 }
 
-// call calls a tool and returns its raw result. A call that the tool has certainly not seen is made again, once, on a
-// new session.
-// The time of a call begins when it is sent: waiting for a seat or for a start is not the tool's.
-func (u *unit) call(ctx context.Context, name string, args json.RawMessage, timeout time.Duration) (json.RawMessage, error) {
-	timeout = cmp.Or(timeout, u.server.Timeout, u.limits.CallTimeout)
-	select {
-	case u.seats <- struct{}{}:
-		defer func() { <-u.seats }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to call %s: %w", describe(u.server.Name, name), ctx.Err())
+// release makes the next use start a new session, and reports whether this one was still in use.
+func (u *unit) release(l *link) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.link != l {
+		return false
 	}
-	for again := false; ; again = true {
-		l, err := u.session(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, fmt.Errorf("calling %s: %w", describe(u.server.Name, name), ctx.Err())
-			}
-			return nil, asError(err)
-		}
-		raw, failure := u.callOnce(ctx, l, name, args, timeout)
-		if failure == nil {
-			return raw, nil
-		}
-		if failure.lost && ctx.Err() == nil {
-			u.drop(l)
-			if !failure.sent && !again {
-				continue
-			}
-		}
-		return nil, u.callFailure(ctx, l, name, failure, timeout)
-	}
-}
-
-// callOnce calls a tool on a session, within the call's time and the pool's life.
-func (u *unit) callOnce(ctx context.Context, l *link, name string, args json.RawMessage, timeout time.Duration) (json.RawMessage, *callError) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errCallTimeout)
-	defer cancel()
-	stop := context.AfterFunc(u.life, cancel)
-	defer stop()
-	raw, err := l.call(ctx, name, args)
-	if err != nil && errors.Is(context.Cause(ctx), errCallTimeout) {
-		err.err = errCallTimeout
-	}
-	return raw, err
-}
-
-// errCallTimeout is the cause of a call that took longer than one call may.
-var errCallTimeout = errors.New("the call took too long")
-
-// callFailure puts a failed call into the one shape of errors.
-func (u *unit) callFailure(ctx context.Context, l *link, name string, failure *callError, timeout time.Duration) error {
-	what := describe(u.server.Name, name)
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("calling %s: %w", what, ctx.Err())
-	case errors.Is(failure, errCallTimeout):
-		return stages.Errorf(stages.Timeout, "ask the tool for less, or raise the stage's timeout if the operator allows more",
-			"the tool did not answer within %s (limit call)", timeout)
-	case failure.large:
-		return stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
-			"%s: %w", what, cause{scrubbed(l.transport, withoutRequest(failure.Error())), failure.err})
-	case u.life.Err() != nil:
-		return u.closing()
-	}
-	if e := u.rpcError(l, failure); e != nil {
-		return e
-	}
-	e := unavailable(u.server.Name, l.transport, failure.err)
-	if failure.sent {
-		e.Msg = fmt.Sprintf("calling %s, which may have taken effect: %s", what, e.Msg)
-	}
-	return e
+	u.link = nil
+	return true
 }

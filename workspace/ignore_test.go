@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
@@ -113,7 +114,7 @@ func TestIgnore(t *testing.T) {
 // TestIgnoreAgainstGit checks the table itself: git has the last word on what a pattern means.
 func TestIgnoreAgainstGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		parttest.Missing(t, "git is not installed")
 	}
 	for _, tt := range ignoreCases {
 		repo := t.TempDir()

@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 )
 
@@ -20,12 +19,23 @@ type backend struct {
 	summary string // for the help of --sandbox
 
 	// driver makes the driver. The error says why there is none on this machine.
-	driver func(p *program) (sandbox.Driver, error)
+	driver func(ctx context.Context, p *program, s sandboxSettings) (sandbox.Driver, error)
+
+	// absent reports whether an error says only that the machine has nothing of the kind, which is no news to anybody;
+	// nil: none does.
+	absent func(err error, s sandboxSettings) bool
+
+	// explain makes an error name the exact command that helps; nil: the errors do already.
+	explain func(err error, s sandboxSettings) error
 }
 
 // backends is the table. --sandbox auto tries the rows in this order.
 var backends = []backend{
-	{"local", "worker processes on this machine, locked in by the kernel", localDriver},
+	{
+		name: "docker", summary: "containers without network, one for each caller",
+		driver: dockerDriver, absent: noEngine, explain: namedImage,
+	},
+	{name: "local", summary: "worker processes on this machine, locked in by the kernel", driver: localDriver},
 }
 
 // What --sandbox takes besides the name of a backend.
@@ -34,30 +44,70 @@ const (
 	backendOff  = "off"
 )
 
+// dockerDriver starts workers in containers.
+func dockerDriver(_ context.Context, _ *program, s sandboxSettings) (sandbox.Driver, error) {
+	o := s.engine()
+	o.Isolation, o.Warm = docker.Isolation(s.isolation), s.optionWarm()
+	o.Max = max(s.max, 0)
+	return docker.New(o), nil
+}
+
+// noEngine reports whether there is no container engine at all, and nobody has said that there is one.
+func noEngine(err error, s sandboxSettings) bool {
+	return s.host == "" && errors.Is(err, docker.ErrNoEngine)
+}
+
+// namedImage says how the missing image is made that the settings name.
+func namedImage(err error, s sandboxSettings) error {
+	f, ok := errors.AsType[*docker.Fault](err)
+	if !ok || !errors.Is(err, docker.ErrNoImage) {
+		return err
+	}
+	named := *f
+	named.Hint = "make it with: " + s.buildCommand()
+	return &named
+}
+
 // localDriver starts workers that are processes of this machine.
-func localDriver(*program) (sandbox.Driver, error) {
+func localDriver(_ context.Context, p *program, _ sandboxSettings) (sandbox.Driver, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the sandbox worker: %w", err)
 	}
-	return local.New(local.Options{Worker: workerArgv(self)}), nil
+	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir()}), nil
 }
 
-// addBackends adds the flag that says where commands run.
-func (s *settings) addBackends(cmd *cobra.Command) {
-	help := []string{backendAuto + " (the first backend whose audit passes)"}
-	names := []string{backendAuto}
-	for _, b := range backends {
-		help = append(help, b.name+" ("+b.summary+")")
-		names = append(names, b.name)
+// An opening is what commands run in, and what came before it was found.
+type opening struct {
+	pool   *sandbox.Pool
+	passed []failedBackend
+}
+
+// A failedBackend is a backend that could not be used.
+type failedBackend struct {
+	backend backend
+	err     error
+	news    bool // people want to hear of it where another backend works
+}
+
+// failed makes a failedBackend of the error of open.
+func (b backend) failed(err error, s sandboxSettings) failedBackend {
+	return failedBackend{b, err, b.absent == nil || !b.absent(err, s)}
+}
+
+// report is that of the pool. Its notes say why a backend that comes first is not used.
+func (o *opening) report() sandbox.Report {
+	r := o.pool.Report()
+	for _, f := range o.passed {
+		if f.news {
+			r.Notes = append(r.Notes, fmt.Sprintf("the %s backend is not used: %v", f.backend.name, f.err))
+		}
 	}
-	help, names = append(help, backendOff+" (no commands)"), append(names, backendOff)
-	cmd.Flags().StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+strings.Join(help, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("sandbox", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	return r
 }
 
 // An opener starts what commands run in. The error says why no command runs there.
-type opener func(ctx context.Context, p *program, warm int) (*sandbox.Pool, error)
+type opener func(ctx context.Context, p *program, s sandboxSettings, warm int) (*opening, error)
 
 var errSandboxOff = errors.New("the sandbox is off (--sandbox " + backendOff + ")")
 
@@ -68,11 +118,11 @@ func findBackend(name string, table []backend) (opener, error) {
 	case backendAuto:
 		return firstOf(table), nil
 	case backendOff:
-		return func(context.Context, *program, int) (*sandbox.Pool, error) { return nil, errSandboxOff }, nil
+		return func(context.Context, *program, sandboxSettings, int) (*opening, error) { return nil, errSandboxOff }, nil
 	}
 	for _, b := range table {
 		if b.name == name {
-			return b.open, nil
+			return firstOf([]backend{b}), nil
 		}
 		names = append(names, b.name)
 	}
@@ -81,33 +131,62 @@ func findBackend(name string, table []backend) (opener, error) {
 
 // firstOf opens the first backend whose audit passes. The error tells of each why it did not.
 func firstOf(table []backend) opener {
-	return func(ctx context.Context, p *program, warm int) (*sandbox.Pool, error) {
-		err := errors.New("there is no backend")
-		for i, b := range table {
-			pool, why := b.open(ctx, p, warm)
-			if why == nil {
-				return pool, nil
+	return func(ctx context.Context, p *program, s sandboxSettings, warm int) (*opening, error) {
+		var found opening
+		var errs []string
+		for _, b := range table {
+			pool, err := b.open(ctx, p, s, warm)
+			if err == nil {
+				found.pool = pool
+				return &found, nil
 			}
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			if i == 0 {
-				err = why
-			} else {
-				err = fmt.Errorf("%w; %w", err, why)
-			}
+			found.passed = append(found.passed, b.failed(err, s))
+			errs = append(errs, err.Error())
 		}
-		return nil, err
+		return nil, &noBackend{strings.Join(errs, "; "), found.passed}
 	}
 }
 
-// open starts the backend and audits it.
-func (b backend) open(ctx context.Context, p *program, warm int) (*sandbox.Pool, error) {
-	driver, err := b.driver(p)
+// noBackend is the error where no backend can be used.
+type noBackend struct {
+	text   string
+	passed []failedBackend
+}
+
+func (e *noBackend) Error() string { return e.text }
+
+func (e *noBackend) Unwrap() []error {
+	var errs []error
+	for _, f := range e.passed {
+		errs = append(errs, f.err)
+	}
+	return errs
+}
+
+// open starts the backend and audits it. A backend that lacks what the operator requires is refused.
+func (b backend) open(ctx context.Context, p *program, s sandboxSettings, warm int) (*sandbox.Pool, error) {
+	if warm < 0 {
+		s.warm = 0
+	}
+	driver, err := b.driver(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
-	return sandbox.New(ctx, sandbox.Options{Driver: driver, Warm: warm})
+	pool, err := sandbox.New(ctx, sandbox.Options{Driver: driver, Warm: s.optionWarm(), Max: max(s.max, 0)})
+	if err != nil && b.explain != nil {
+		err = b.explain(err, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if lacks := pool.Report().Lacks(s.require); len(lacks) > 0 {
+		err := fmt.Errorf("the %s backend lacks what --sandbox-require wants: %s", b.name, strings.Join(lacks, ", "))
+		return nil, errors.Join(err, pool.Close())
+	}
+	return pool, nil
 }
 
 // Names of the sandbox worker: a binary of its own starts five times as fast.

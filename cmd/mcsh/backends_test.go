@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
 )
 
 // --sandbox auto tries the rows in their order, a name only its own row, and all of them fail with the reasons.
@@ -27,14 +29,14 @@ func TestFindBackend(t *testing.T) {
 			var tried []string
 			var table []backend
 			for _, name := range []string{"first", "second"} {
-				table = append(table, backend{name: name, driver: func(*program) (sandbox.Driver, error) {
+				table = append(table, backend{name: name, driver: func(context.Context, *program, sandboxSettings) (sandbox.Driver, error) {
 					tried = append(tried, name)
 					return nil, errors.New(name + " is not here")
 				}})
 			}
 			open, err := findBackend(c.choice, table)
 			if err == nil {
-				_, err = open(t.Context(), &program{}, oneRun)
+				_, err = open(t.Context(), &program{}, sandboxSettings{}, oneRun)
 			}
 			if diff := cmp.Diff(c.tried, tried); diff != "" {
 				t.Errorf("tried (-want +got):\n%s", diff)
@@ -45,5 +47,24 @@ func TestFindBackend(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A machine without an engine is told nothing of one, unless somebody has named it.
+func TestNoEngine(t *testing.T) {
+	none := &docker.Fault{Kind: docker.ErrNoEngine}
+	for _, test := range []struct {
+		err  error
+		host string
+		want bool
+	}{
+		{none, "", true},
+		{none, "unix:///run/engine.sock", false},
+		{&docker.Fault{Kind: docker.ErrNoImage}, "", false},
+		{errors.New("broken"), "", false},
+	} {
+		if got := noEngine(test.err, sandboxSettings{host: test.host}); got != test.want {
+			t.Errorf("%v with the host %q: got %v, want %v", test.err, test.host, got, test.want)
+		}
 	}
 }

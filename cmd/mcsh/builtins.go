@@ -17,6 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
 // addOptions adds a flag for each option of a built-in server. The function that it returns gives the options that
@@ -87,8 +88,8 @@ func dialBuiltin(name string, options json.RawMessage) (func(context.Context) (m
 }
 
 // configBuiltins is the table as configurations use it.
-func configBuiltins() map[string]upstream.Builtin {
-	table := map[string]upstream.Builtin{}
+func configBuiltins() map[string]config.Builtin {
+	table := map[string]config.Builtin{}
 	for _, b := range servers.Builtins() {
 		table[b.Name] = func(options json.RawMessage) (func(context.Context) (mcp.Transport, error), error) {
 			return dialBuiltin(b.Name, options)

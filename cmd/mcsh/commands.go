@@ -30,6 +30,8 @@ type sandboxJSON struct {
 	Profile  string        `json:"profile"`
 	Landlock int           `json:"landlock"`
 	Seccomp  bool          `json:"seccomp"`
+	Gaps     []string      `json:"gaps,omitempty"` // what this kernel leaves to fewer layers
+	Notes    []string      `json:"notes,omitempty"`
 	Commands []commandJSON `json:"commands"`
 }
 
@@ -41,23 +43,23 @@ func (p *program) commandsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  work(func(ctx context.Context, _ []string) error { return p.listCommands(ctx, s) }),
 	}
-	s.addBackends(cmd)
+	p.addSandbox(cmd, &s.sandbox)
 	p.addJSON(cmd, "print one JSON object")
 	return cmd
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {
-	open, err := findBackend(s.backend, backends)
+	open, err := findBackend(s.sandbox.backend, backends)
 	if err != nil {
 		return err
 	}
-	pool, err := open(ctx, p, oneRun)
+	opened, err := open(ctx, p, s.sandbox, oneRun)
 	if err != nil {
-		return configError("tool and preview stages work without; commands need Linux with seccomp and Landlock",
+		return configError("mcsh doctor shows what is missing; tool and preview stages work without commands",
 			fmt.Errorf("no command can run here: %w", err))
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	list := describeSandbox(pool.Report())
+	defer func() { err = errors.Join(err, opened.pool.Close()) }()
+	list := describeSandbox(opened.report())
 	if p.json {
 		return writeJSON(p.stdout, list)
 	}
@@ -66,7 +68,10 @@ func (p *program) listCommands(ctx context.Context, s settings) (err error) {
 }
 
 func describeSandbox(r sandbox.Report) sandboxJSON {
-	list := sandboxJSON{Backend: r.Backend, Profile: r.Profile, Landlock: r.Landlock, Seccomp: r.Seccomp, Commands: []commandJSON{}}
+	list := sandboxJSON{
+		Backend: r.Backend, Profile: r.Profile, Landlock: r.Landlock, Seccomp: r.Seccomp, Gaps: r.Gaps, Notes: r.Notes,
+		Commands: []commandJSON{},
+	}
 	for _, a := range r.Programs {
 		c := commandJSON{Name: a.Name, Available: a.Refusal == "", Reason: a.Refusal, Package: a.Package, Version: a.Version}
 		if row, ok := programs.Find(a.Name); ok {
@@ -79,7 +84,14 @@ func describeSandbox(r sandbox.Report) sandboxJSON {
 
 func (s sandboxJSON) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "backend %s, profile %s, Landlock ABI %d, seccomp %s\n\n", s.Backend, s.Profile, s.Landlock, yesNo(s.Seccomp))
+	fmt.Fprintf(&b, "backend %s, profile %s, Landlock ABI %d, seccomp %s\n", s.Backend, s.Profile, s.Landlock, yesNo(s.Seccomp))
+	for _, gap := range s.Gaps {
+		fmt.Fprintf(&b, "gap: %s\n", gap)
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
+	b.WriteString("\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, c := range s.Commands {
 		says := c.Summary

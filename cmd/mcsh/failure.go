@@ -45,6 +45,11 @@ func usageError(hint, format string, args ...any) error {
 
 func configError(hint string, err error) error { return &failure{exitConfig, err, hint} }
 
+// A toldStatus is the end of a command that has said itself what is wrong.
+type toldStatus int
+
+func (s toldStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
 // A planError is everything that is wrong with a pipeline that was not run.
 type planError []*stages.Error
 
@@ -68,6 +73,9 @@ func (p *program) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if status, ok := errors.AsType[toldStatus](err); ok {
+		return int(status)
+	}
 	told, status := explain(err)
 	if p.json {
 		if err := writeJSON(p.stdout, told); err != nil {
@@ -75,7 +83,7 @@ func (p *program) report(err error) int {
 		}
 		return status
 	}
-	fmt.Fprint(p.stderr, told.text)
+	fmt.Fprint(p.stderr, gateway.Plain(told.text, true)) // servers' words are in it, which may hold commands for terminals
 	return status
 }
 

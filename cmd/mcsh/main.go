@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		name, value, _ := strings.Cut(entry, "=")
 		p.env[name] = value
 	}
+	if err := hide(); err != nil {
+		return p.report(err)
+	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	root := p.root()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
 )
 
 func TestMain(m *testing.M) {
@@ -35,9 +39,15 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("EXAMPLES", examples)
+			e.Setenv("MCSH_SANDBOX", "local") // the cases must not depend on whether there is an engine
+			e.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
+			e.Setenv(toolhiveVariable, toolhiveOff) // whatever the machine runs
 			return worker()
 		},
 		Condition: func(name string) (bool, error) {
+			if name == "engine" {
+				return hasImage()
+			}
 			return name == "sandbox" && runtime.GOOS == "linux", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -46,6 +56,17 @@ func TestScripts(t *testing.T) {
 		},
 		RequireUniqueNames: true,
 	})
+}
+
+// hasImage reports whether there is a container engine with the project's image. Where parts are required, it is an
+// error that there is none.
+func hasImage() (bool, error) {
+	image := docker.DefaultImage("")
+	out, err := exec.Command("docker", "image", "inspect", image).CombinedOutput()
+	if err != nil && parttest.Required() {
+		return false, fmt.Errorf("no engine has the image %s, which .ci/run image makes: %w: %s", image, err, out)
+	}
+	return err == nil, nil
 }
 
 // buildBeside builds a program into the directory of one that is in PATH.

@@ -48,7 +48,7 @@ type started struct {
 func prepare(t *testing.T, binary string, args ...string) *started {
 	t.Helper()
 	s := &started{Cmd: exec.CommandContext(t.Context(), binary, args...), tmp: t.TempDir()}
-	s.Env = append(os.Environ(), "TMPDIR="+s.tmp)
+	s.Env = append(os.Environ(), "TMPDIR="+s.tmp, toolhiveVariable+"="+toolhiveOff)
 	s.Dir = t.TempDir()
 	s.Stdout, s.Stderr = &s.stdout, &s.stderr
 	return s
@@ -208,7 +208,7 @@ func testClosedPipe(t *testing.T, binary string) {
 // The first backend whose audit passes is used, and none after it is asked.
 func testFirstBackend(t *testing.T, binary string) {
 	row := func(driver sandbox.Driver, err error) backend {
-		return backend{driver: func(*program) (sandbox.Driver, error) {
+		return backend{driver: func(context.Context, *program, sandboxSettings) (sandbox.Driver, error) {
 			if driver == nil && err == nil {
 				t.Error("a backend after the one that passed was asked")
 			}
@@ -218,11 +218,15 @@ func testFirstBackend(t *testing.T, binary string) {
 	noWorker := local.New(local.Options{Worker: []string{filepath.Join(t.TempDir(), "none")}})
 	works := local.New(local.Options{Worker: []string{binary, workerCommand}})
 	table := []backend{row(nil, errors.New("not here")), row(noWorker, nil), row(works, nil), row(nil, nil)}
-	pool, err := firstOf(table)(t.Context(), &program{}, oneRun)
+	table[0].absent = func(error, sandboxSettings) bool { return true }
+	open, err := firstOf(table)(t.Context(), &program{}, sandboxSettings{}, oneRun)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pool.Close(); err != nil {
+	if notes := open.report().Notes; len(notes) != 1 || !strings.Contains(notes[0], "none") {
+		t.Errorf("got the notes %q, want one on the backend that is there and does not work", notes)
+	}
+	if err := open.pool.Close(); err != nil {
 		t.Error(err)
 	}
 }

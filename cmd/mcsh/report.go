@@ -79,6 +79,9 @@ func rowsOf(list []stages.StageReport, depth int) []row {
 		if s.Branch != "" {
 			label = s.Branch + ": " + label
 		}
+		if s.Input != "" {
+			label = "@" + s.Input + ": " + label
+		}
 		label = strings.Repeat("  ", depth) + cut(label, labelWidth)
 		rows = append(rows, row{string(s.Place), label, s})
 		rows = append(rows, rowsOf(s.Stages, depth+1)...)

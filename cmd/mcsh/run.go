@@ -52,7 +52,8 @@ func (p *program) runCommand() *cobra.Command {
 		RunE:    work(func(ctx context.Context, args []string) error { return p.runPipeline(ctx, args, o) }),
 	}
 	o.addSources(cmd)
-	o.addBackends(cmd)
+	o.addState(cmd)
+	p.addSandbox(cmd, &o.sandbox)
 	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.input, "input", "", `file that the first stage reads, "-" for standard input`)
@@ -93,7 +94,11 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	if p.json {
 		return p.runToJSON(ctx, pipeline, in, o)
 	}
-	return p.runToStdout(ctx, pipeline, in, o)
+	err = p.runToStdout(ctx, pipeline, in, o)
+	if r, ok := parts.sandbox.used(); ok && (o.table || isTerminal(p.stderr)) {
+		fmt.Fprint(p.stderr, usedText(r))
+	}
+	return err
 }
 
 // The times of a run and of a command in it without --timeout. A shorter --timeout leaves them as the limits of stages;
@@ -133,11 +138,14 @@ type runError struct {
 func (e *runError) Error() string { return e.err.Error() }
 func (e *runError) Unwrap() error { return e.err }
 
+// runCaller is on whose behalf mcsh run runs: there is only one.
+const runCaller = "run"
+
 // runToStdout streams the output and tells the rest on stderr.
 func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
 	progress := p.startProgress()
 	out := &stdout{w: p.stdout}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Progress: progress.update})
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller, Progress: progress.update})
 	progress.stop()
 	switch {
 	case errors.Is(err, errEnough):
@@ -192,7 +200,7 @@ type windowJSON struct {
 // runToJSON keeps the output and prints one object.
 func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
 	out := &bounded{max: jsonOutputMax}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout})
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller})
 	if out.full {
 		err = stages.Errorf(stages.LimitExceeded, "leave out --json to have the output as a stream, or end the pipeline with a stage that reduces it",
 			"the output is larger than --json holds: %s", size(jsonOutputMax))
@@ -238,7 +246,7 @@ func (p *program) checkCommand() *cobra.Command {
 		RunE: work(func(ctx context.Context, args []string) error { return p.check(ctx, args, s, f, fed) }),
 	}
 	s.addSources(cmd)
-	s.addBackends(cmd)
+	p.addSandbox(cmd, &s.sandbox)
 	f.add(cmd)
 	cmd.Flags().BoolVar(&fed, "fed", false, "the pipeline will be run with --input")
 	p.addJSON(cmd, `print {"stages"}, or {"errors"}`)

@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -37,8 +35,11 @@ func (x *slowTools) Tool(_ context.Context, server, name string) (*stages.Tool, 
 	return &stages.Tool{Server: server, Name: name, Input: stages.Input{Properties: []string{"n"}}}, nil
 }
 
-func (x *slowTools) CallTool(_ context.Context, _, _ string, args json.RawMessage, _ time.Duration) (stages.Result, error) {
-	if strings.Contains(string(args), "1") {
+func (x *slowTools) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
+	if !c.Sent() {
+		return stages.Result{}, ctx.Err()
+	}
+	if strings.Contains(string(c.Args), "1") {
 		<-x.begun
 		return stages.Result{Data: []byte("done\n")}, nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 const serveLong = `Serve the gateway: one MCP endpoint in front of all configured servers, with the tools execute_pipeline,
@@ -31,7 +33,8 @@ func (p *program) serveCommand() *cobra.Command {
 		RunE:    work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, verbose) }),
 	}
 	s.addSources(cmd)
-	s.addBackends(cmd)
+	s.addState(cmd)
+	p.addSandbox(cmd, &s.sandbox)
 	l.add(cmd)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log a line per pipeline to standard error")
 	return cmd
@@ -45,17 +48,17 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 		}
 		defer listener.Close()
 	}
+	log := p.log(verbose)
+	s.instance = rand.Text()
+	s.told = func(c upstream.Change) { logChange(log, c) }
 	parts, err := p.open(ctx, s, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	o := gateway.Options{Upstream: parts.upstream, Version: version(), Log: p.log(verbose)}
-	if o.Sandbox, err = parts.sandbox.get(); err != nil {
-		if s.backend != backendAuto && !errors.Is(err, errSandboxOff) {
-			return configError("mcsh commands shows what is missing; --sandbox auto serves without commands", err)
-		}
-		fmt.Fprintf(p.stderr, "mcsh: command stages are refused: %v\n", err)
+	o := gateway.Options{Upstream: parts.upstream, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log}
+	if err := p.greetSandbox(parts.sandbox, s.sandbox.backend, log); err != nil {
+		return err
 	}
 	g := gateway.New(o)
 	if listener == nil {
@@ -66,6 +69,34 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 	}
 	p.greet("mcsh", endpointOf(listener.Addr()))
 	return serveHTTP(ctx, listener, g.Handler(), g.Close)
+}
+
+// greetSandbox starts the sandbox and says what commands run in. Without one the gateway serves the other stages, unless
+// a backend was asked for by name; it tries again when a command comes.
+func (p *program) greetSandbox(l *lateSandbox, backend string, log *zap.Logger) error {
+	r, err := l.Describe()
+	switch {
+	case err == nil:
+		log.Info("commands run in the sandbox: " + sandboxLine(r))
+		for _, note := range r.Notes {
+			log.Warn(note)
+		}
+	case backend != backendAuto && backend != backendOff:
+		return configError("mcsh doctor shows what is missing; --sandbox auto takes what there is", err)
+	default:
+		fmt.Fprintf(p.stderr, "mcsh: command stages are refused: %v\n", err)
+	}
+	return nil
+}
+
+// logChange tells what has become of the servers when one of their sources changed.
+func logChange(log *zap.Logger, c upstream.Change) {
+	if c.Err != nil {
+		log.Warn("the configuration has changed and is wrong; the one before is in use", zap.Error(c.Err))
+	}
+	if c.Err == nil || len(c.Added)+len(c.Removed)+len(c.Restarted) > 0 {
+		log.Info("the servers have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("restarted", c.Restarted))
+	}
 }
 
 // log writes to standard error: standard output belongs to the protocol.

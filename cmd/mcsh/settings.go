@@ -1,6 +1,9 @@
 package main
 
-import "github.com/mcsh-dev/mcsh/stages"
+import (
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
 
 // settings are what a command line says about the parts that it needs.
 type settings struct {
@@ -8,7 +11,14 @@ type settings struct {
 	noBuiltin bool
 	root      string
 	readOnly  bool
-	backend   string
+	toolhive  toolhiveFlags
+	state     string
+	keeps     bool // what is learned of servers is kept in state
+	sandbox   sandboxSettings
+	instance  string // the name of a gateway that serves
+
+	// told is set by commands that run for long: they follow the sources, and tell it of changes.
+	told func(upstream.Change)
 
 	limits stages.Limits // whoever types the command line is the operator
 }

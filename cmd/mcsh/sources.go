@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
 // configVariable names configuration files where there is no --config, separated as in PATH.
@@ -22,32 +20,35 @@ type source struct {
 	// open returns what the settings ask for, or nothing.
 	open func(p *program, s settings) ([]upstream.Source, error)
 
-	alone bool // for when no other row gives anything
+	beside bool // gives servers beside those of any other row
+	alone  bool // for when no other row gives anything, those beside left aside
 }
 
-// sources is the table. All rows are used together; none knows of the others.
+// sources is the table. All rows are used together; none knows of the others. Of servers that nobody has configured
+// and that have the same name, those of the first row count.
 var sources = []source{
-	{configSources, false},
-	{defaultSources, true},
+	{open: configSources},
+	{open: toolhiveSources, beside: true},
+	{open: defaultSources, alone: true},
 }
 
 // openSources asks the rows of the table.
 func (p *program) openSources(s settings) ([]upstream.Source, error) {
 	var list []upstream.Source
-	for _, alone := range []bool{false, true} {
-		if alone && len(list) > 0 {
-			return list, s.unused()
-		}
-		for _, row := range sources {
-			if row.alone != alone {
-				continue
-			}
-			more, err := row.open(p, s)
-			if err != nil {
+	configured := false
+	for _, row := range sources {
+		if row.alone && configured {
+			if err := s.unused(); err != nil {
 				return nil, err
 			}
-			list = append(list, more...)
+			continue
 		}
+		more, err := row.open(p, s)
+		if err != nil {
+			return nil, err
+		}
+		configured = configured || !row.beside && len(more) > 0
+		list = append(list, more...)
 	}
 	return list, nil
 }
@@ -55,9 +56,10 @@ func (p *program) openSources(s settings) ([]upstream.Source, error) {
 // addSources adds the flags that say where servers come from.
 func (s *settings) addSources(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; $"+configVariable+")")
+	f.StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; default: $"+configVariable+", else the user's)")
 	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either")
 	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
+	s.toolhive.add(cmd)
 	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
 }
 
@@ -70,27 +72,28 @@ func (s settings) unused() error {
 		"--root belongs to the built-in servers, which a configuration replaces")
 }
 
-// configFiles are the configuration files to read.
+// configFiles are the configuration files to read: those named, else that of the user if there is one.
 func (p *program) configFiles(s settings) []string {
 	if len(s.configs) > 0 {
 		return s.configs
 	}
-	return slices.DeleteFunc(filepath.SplitList(p.env[configVariable]), func(path string) bool { return path == "" })
+	if named := slices.DeleteFunc(filepath.SplitList(p.env[configVariable]), func(path string) bool { return path == "" }); len(named) > 0 {
+		return named
+	}
+	if path := p.userFile(); path != "" && !s.noBuiltin && s.root == "" {
+		if _, err := os.Stat(path); err == nil {
+			return []string{path}
+		}
+	}
+	return nil
 }
 
 // configSources reads the configuration files.
 func configSources(p *program, s settings) ([]upstream.Source, error) {
 	var list []upstream.Source
 	for _, path := range p.configFiles(s) {
-		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("reading the configuration: there is no file %s", path)
-		}
-		if err != nil {
-			return nil, configError("give the path of a file with MCP servers, or leave --config out to use the built-in ones", err)
-		}
-		list = append(list, upstream.Config{
-			Path: path, Data: data, Lookup: p.lookup, Builtins: configBuiltins(), Proxy: http.ProxyFromEnvironment,
+		list = append(list, &config.File{
+			Path: path, Lookup: p.lookup, Builtins: configBuiltins(), Proxy: http.ProxyFromEnvironment,
 		})
 	}
 	return list, nil
@@ -107,7 +110,7 @@ func defaultSources(p *program, s settings) ([]upstream.Source, error) {
 		if err != nil {
 			return nil, configError("mend the flag that says so, or name the servers you want in a configuration", err)
 		}
-		list = append(list, upstream.Server{Name: d.builtin, Dial: dial, Allow: d.allow})
+		list = append(list, upstream.Server{Name: d.builtin, Dial: dial, Allow: d.allow, Found: true})
 	}
 	return []upstream.Source{list}, nil
 }

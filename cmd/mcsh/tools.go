@@ -238,7 +238,7 @@ func exampleStage(server string, t upstream.CatalogTool) string {
 }
 
 func (p *program) toolsCallCommand() *cobra.Command {
-	o := runOptions{settings: settings{backend: "off"}}
+	o := runOptions{settings: settings{sandbox: sandboxSettings{backend: backendOff}}}
 	cmd := &cobra.Command{
 		Use:     "call SERVER/TOOL [ARGUMENTS | -]",
 		Short:   "Call a tool with a JSON object of arguments",

@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -92,13 +91,16 @@ func (atlas) Tool(_ context.Context, server, name string) (*stages.Tool, error) 
 }
 
 // CallTool calls a tool. All of them answer at once, so that none needs its timeout.
-func (a atlas) CallTool(ctx context.Context, server, name string, args json.RawMessage, _ time.Duration) (stages.Result, error) {
-	if _, err := a.Tool(ctx, server, name); err != nil {
+func (a atlas) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
+	if _, err := a.Tool(ctx, c.Server, c.Name); err != nil {
 		return stages.Result{}, err
 	}
-	f := functions[name]
+	f := functions[c.Name]
+	if !c.Sent() {
+		return stages.Result{}, ctx.Err()
+	}
 	var given map[string]string
-	if err := json.Unmarshal(args, &given); err != nil {
+	if err := json.Unmarshal(c.Args, &given); err != nil {
 		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "", "reading the arguments: %w", err)
 	}
 	value, err := f.call(given[f.argument])

@@ -19,11 +19,17 @@ var doors = []struct {
 	{"github.com/modelcontextprotocol/go-sdk", []string{"upstream", "gateway", "servers", "cmd", "internal/mcptest"}},
 	{"go.uber.org/zap", []string{"cmd", "gateway"}},
 	{"github.com/spf13", []string{"cmd"}},
+	{"github.com/google/renameio", []string{"upstream/clients"}},
+	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
+	{"github.com/fsnotify/fsnotify", []string{"upstream/config"}},
 	{"golang.org/x/sys", []string{"sandbox", "upstream"}},
+	{"github.com/hashicorp/yamux", []string{"sandbox"}},
+	{"github.com/docker", []string{"sandbox/docker"}},
+	{"github.com/containerd", []string{"sandbox/docker"}},
 	{"os/exec", []string{"sandbox", "upstream"}},
 	{"log", []string{"cmd", "gateway"}},
 	{"github.com/google/go-cmp", []string{}},
-	{"github.com/rogpeppe/go-internal", []string{}},
+	{"github.com/rogpeppe/go-internal", []string{"cmd"}},
 }
 
 // imports checks the arrows and the doors.

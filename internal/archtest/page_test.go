@@ -118,7 +118,7 @@ func matches(end, dir string) bool {
 func rooms(t *tree) []string {
 	found := slices.Clone(t.page.wrong)
 	for _, room := range t.page.rooms {
-		if !t.has(room) {
+		if !t.has(room) && !slices.Contains(t.top, room) { // a folder of documents has no package
 			found = append(found, fmt.Sprintf("%s has the room %s, which does not exist", pageName, room))
 		}
 	}

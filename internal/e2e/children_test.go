@@ -16,7 +16,8 @@ import (
 
 // children are the servers that this binary can be.
 var children = map[string]func(){
-	"odd": func() { odd().ServeStdio() },
+	"odd":    func() { odd().ServeStdio() },
+	"issues": func() { issues().ServeStdio() },
 }
 
 // odd is a server whose tools answer with what a pipeline must survive.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // users is a site that lists users with the addresses of their profiles, some of whom are active.
@@ -87,7 +89,7 @@ func wantActive(t *testing.T, p *process) {
 func pythonFetch(t *testing.T) {
 	program := os.Getenv("MCSH_TEST_FETCH")
 	if _, err := os.Stat(program); err != nil {
-		t.Skip("MCSH_TEST_FETCH does not name mcp-server-fetch from PyPI; .ci/run parts installs it")
+		parttest.Missing(t, "MCSH_TEST_FETCH does not name mcp-server-fetch from PyPI; .ci/run parts installs it")
 	}
 	servers := object{"fetch": object{"command": program, "args": []string{"--ignore-robots-txt", "--allow-private-ips"}}}
 	site := users(t)

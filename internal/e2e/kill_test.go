@@ -38,6 +38,12 @@ func exists(path string) bool {
 // begin runs a pipeline in the background. What it returns gives the reply.
 func begin(t *testing.T, session *mcp.ClientSession, pipeline []object) func() (string, bool) {
 	t.Helper()
+	return beginCall(t, session, pipelineCall(pipeline))
+}
+
+// beginCall is begin for a call that was made ready.
+func beginCall(t *testing.T, session *mcp.ClientSession, call *mcp.CallToolParams) func() (string, bool) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	type reply struct {
 		res *mcp.CallToolResult
@@ -46,7 +52,7 @@ func begin(t *testing.T, session *mcp.ClientSession, pipeline []object) func() (
 	replied := make(chan reply, 1)
 	go func() {
 		defer cancel()
-		res, err := session.CallTool(ctx, pipelineCall(pipeline))
+		res, err := session.CallTool(ctx, call)
 		replied <- reply{res, err}
 	}()
 	return func() (string, bool) {

@@ -37,6 +37,7 @@ func withBinaries(tests func() int) int {
 		fmt.Fprintf(os.Stderr, "building the binaries: %v\n%s", err, out)
 		return 1
 	}
+	os.Setenv("MCSH_STATE", "off") // what one test teaches is no business of another's
 	os.Setenv(mcshVariable, filepath.Join(dir, "mcsh"))
 	return tests()
 }

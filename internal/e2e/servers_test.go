@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -18,32 +17,49 @@ import (
 
 const everything = "@modelcontextprotocol/server-everything"
 
-// everythingHTTP starts server-everything over HTTP and returns its address.
-func everythingHTTP(t *testing.T) string {
+// everythingHTTP starts server-everything with one of its transports over HTTP and returns its address.
+func everythingHTTP(t *testing.T, transport string) string {
 	t.Helper()
-	script := filepath.Join(nodeDir(t, everything), "node_modules", everything, "dist", "index.js")
+	return listens(t, nil, func(address string) *exec.Cmd {
+		_, port, _ := strings.Cut(address, ":")
+		cmd := exec.Command("node", nodeScript(t, everything), transport)
+		cmd.Env = append(os.Environ(), "PORT="+port)
+		return cmd
+	})
+}
+
+// listens starts a server on a free port of the loopback interface, for as long as the test, and returns its address
+// when it answers there. It runs as somebody else where as says so.
+func listens(t *testing.T, as *syscall.Credential, command func(address string) *exec.Cmd) string {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := free.Addr().(*net.TCPAddr).Port
+	address := free.Addr().String()
 	free.Close()
-	cmd := exec.Command("node", script, "streamableHttp")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("PORT=%d", port))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd := command(address)
+	said := &output{}
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it has no other end
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	until(t, "server-everything listens", func() bool {
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has no other end
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s said: %s", cmd.Args[0], said)
+		}
+	})
+	until(t, cmd.Args[0]+" listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
 		}
 		return err == nil
 	})
-	return "http://" + address + "/mcp"
+	return "http://" + address
 }
 
 // TestNodeServers runs pipelines over servers from npm, all of one configuration.
@@ -57,7 +73,7 @@ func TestNodeServers(t *testing.T) {
 	}
 	servers := object{
 		"everything": nodeServer(t, everything),
-		"over HTTP":  object{"url": everythingHTTP(t)},
+		"over HTTP":  object{"url": everythingHTTP(t, "streamableHttp") + "/mcp"},
 		"files":      nodeServer(t, "@modelcontextprotocol/server-filesystem", files),
 		"memory":     with(nodeServer(t, "@modelcontextprotocol/server-memory"), "env", object{"MEMORY_FILE_PATH": memory}),
 		"thinking":   nodeServer(t, "@modelcontextprotocol/server-sequential-thinking"),

@@ -14,8 +14,7 @@ import (
 func Confine(l Limits, parent int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	offerToOOM()
-	if err := dieWith(parent); err != nil {
+	if err := dieWith(parent, unix.SIGKILL); err != nil {
 		return err
 	}
 	// On this thread only: SECCOMP_FILTER_FLAG_TSYNC carries it to the others (seccomp(2)).

@@ -3,6 +3,7 @@
 package jail
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"syscall"
@@ -26,6 +27,9 @@ type Spec struct {
 	Read    []string // files and directories that it may read; missing ones are skipped
 	Run     []string // files that may be executed besides Path: the dynamic loader; missing ones are skipped
 	Scratch string   // the one directory it may write in, and its working directory; empty: it writes no file
+	Dir     string   // its working directory where there is no Scratch; empty: the root
+
+	Threads bool // it may start threads; without, it is one for ever
 
 	Parent int // the process id of the starter; the program dies with it
 }
@@ -51,7 +55,7 @@ func Exec(s Spec) error {
 	if s.Scratch != "" {
 		files = filesScratch
 	}
-	filter, err := execFilter(files)
+	filter, err := execFilter(files, s.Threads)
 	if err != nil {
 		return err
 	}
@@ -69,10 +73,7 @@ func Exec(s Spec) error {
 
 // park opens the program under execFD and closes everything else but 0, 1 and 2 at the coming exec.
 func park(s Spec) error {
-	dir := "/"
-	if s.Scratch != "" {
-		dir = s.Scratch
-	}
+	dir := cmp.Or(s.Scratch, s.Dir, "/")
 	if err := unix.Chdir(dir); err != nil {
 		return fmt.Errorf("entering %s: %w", dir, err)
 	}
@@ -95,8 +96,7 @@ func park(s Spec) error {
 // restrict gives up everything but the system calls, in the order in which giving up is still allowed. The limits
 // come last: this process may already use more than they allow.
 func restrict(s Spec) error {
-	offerToOOM()
-	if err := dieWith(s.Parent); err != nil {
+	if err := dieWith(s.Parent, unix.SIGKILL); err != nil {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -105,29 +105,19 @@ func restrict(s Spec) error {
 	if err := dropCapabilities(); err != nil {
 		return err
 	}
-	if err := landlock(s); err != nil {
+	if err := landlock(s.grants(), LandlockABI()); err != nil {
 		return err
 	}
 	return s.Limits.apply(s.Scratch != "")
 }
 
-// dieWith asks for SIGKILL when the starter dies, and makes sure that it has not died before.
-func dieWith(parent int) error {
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+// dieWith asks for a signal when the starter dies, and makes sure that it has not died before.
+func dieWith(parent int, sig unix.Signal) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(sig), 0, 0, 0); err != nil {
 		return fmt.Errorf("setting the parent-death signal: %w", err)
 	}
 	if parent != 0 && unix.Getppid() != parent {
 		return fmt.Errorf("process %d, which started this one, has died", parent)
 	}
 	return nil
-}
-
-// offerToOOM makes the kernel kill this process first when memory runs out. Where /proc is missing it stays as it is.
-func offerToOOM() {
-	fd, err := unix.Open("/proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	_, _ = unix.Write(fd, []byte("1000"))
 }

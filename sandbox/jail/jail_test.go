@@ -3,6 +3,11 @@
 package jail
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -44,11 +49,11 @@ func TestNever(t *testing.T) {
 
 // TestFilter runs the programs on system calls, as the kernel would.
 func TestFilter(t *testing.T) {
-	read, err := execFilter(filesRead)
+	read, err := execFilter(filesRead, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch, err := execFilter(filesScratch)
+	scratch, err := execFilter(filesScratch, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +79,7 @@ func TestFilter(t *testing.T) {
 		{"exec with a high word", unix.SYS_EXECVEAT, [6]uint64{1<<32 | 63, 1, 2, 3, unix.AT_EMPTY_PATH}, denied, denied, denied},
 		{"stat of a descriptor", unix.SYS_NEWFSTATAT, [6]uint64{0, 1, 2, unix.AT_EMPTY_PATH}, allow, allow, denied},
 		{"stat of a path", unix.SYS_NEWFSTATAT, [6]uint64{0, 1, 2, 0}, denied, denied, denied},
-		{"thread", unix.SYS_CLONE, [6]uint64{unix.CLONE_THREAD | unix.CLONE_VM}, allow, allow, allow},
+		{"thread", unix.SYS_CLONE, [6]uint64{unix.CLONE_THREAD | unix.CLONE_VM}, denied, allow, allow}, // scratch is threaded here
 		{"fork", unix.SYS_CLONE, [6]uint64{uint64(unix.SIGCHLD)}, denied, denied, denied},
 		{"thread in a namespace", unix.SYS_CLONE, [6]uint64{unix.CLONE_THREAD | unix.CLONE_NEWNET}, denied, denied, denied},
 		{"clone3", unix.SYS_CLONE3, [6]uint64{}, missing, missing, missing},
@@ -87,7 +92,27 @@ func TestFilter(t *testing.T) {
 		{"shared memory", unix.SYS_MMAP, [6]uint64{0, 4096, 3, unix.MAP_SHARED | unix.MAP_ANONYMOUS}, denied, denied, denied},
 		{"memory", unix.SYS_MMAP, [6]uint64{0, 4096, 3, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}, allow, allow, allow},
 		{"fcntl", unix.SYS_FCNTL, [6]uint64{0, unix.F_GETFL}, allow, allow, allow},
+		{"fcntl with a high word", unix.SYS_FCNTL, [6]uint64{0, 1<<32 | unix.F_GETFL}, denied, denied, denied},
 		{"fcntl owner", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETOWN}, denied, denied, denied},
+		{"fcntl owner, extended", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETOWN_EX}, denied, denied, denied},
+		{"fcntl signal", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETSIG}, denied, denied, denied},
+		{"fcntl notify", unix.SYS_FCNTL, [6]uint64{0, unix.F_NOTIFY}, denied, denied, denied},
+		{"fcntl lease", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETLEASE}, denied, denied, denied},
+		{"fcntl lock", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETLKW}, denied, denied, denied},
+		{"fcntl pipe size", unix.SYS_FCNTL, [6]uint64{0, unix.F_SETPIPE_SZ}, denied, denied, denied},
+		{"fcntl seals", unix.SYS_FCNTL, [6]uint64{0, unix.F_ADD_SEALS}, denied, denied, denied},
+		{"ioctl of a terminal", unix.SYS_IOCTL, [6]uint64{0, unix.TCGETS}, allow, allow, allow},
+		{"ioctl types into a terminal", unix.SYS_IOCTL, [6]uint64{0, unix.TIOCSTI}, denied, denied, denied},
+		{"ioctl types, with a high word", unix.SYS_IOCTL, [6]uint64{0, 1<<32 | unix.TIOCSTI}, denied, denied, denied},
+		{"ioctl pastes", unix.SYS_IOCTL, [6]uint64{0, unix.TIOCLINUX}, denied, denied, denied},
+		{"prctl name", unix.SYS_PRCTL, [6]uint64{unix.PR_SET_NAME}, allow, allow, allow},
+		{"prctl dumpable", unix.SYS_PRCTL, [6]uint64{unix.PR_SET_DUMPABLE, 1}, denied, denied, denied},
+		{"prctl parent-death signal", unix.SYS_PRCTL, [6]uint64{unix.PR_SET_PDEATHSIG}, denied, denied, denied},
+		{"prctl seccomp", unix.SYS_PRCTL, [6]uint64{unix.PR_SET_SECCOMP, 2}, denied, denied, denied},
+		{"limits of another", unix.SYS_PRLIMIT64, [6]uint64{1, 7, 0, 1}, denied, denied, denied},
+		{"kill", unix.SYS_KILL, [6]uint64{pid, 9}, denied, denied, denied},
+		{"priority", unix.SYS_SETPRIORITY, [6]uint64{0, 0, 0}, denied, denied, denied},
+		{"timer", unix.SYS_TIMER_CREATE, [6]uint64{}, denied, denied, denied},
 		{"socket", unix.SYS_SOCKET, [6]uint64{unix.AF_UNIX}, denied, denied, denied},
 	} {
 		for _, f := range []struct {
@@ -106,6 +131,66 @@ func TestFilter(t *testing.T) {
 	if got := evaluate(t, read, auditArch, x32Bit|unix.SYS_READ, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
 		t.Errorf("the x32 ABI: got %#x, want death", got)
 	}
+}
+
+// TestArchitectures type-checks the package, with its tests, for every architecture that it serves: each name of a
+// system call stands for a number there.
+func TestArchitectures(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		cmd := exec.Command("go", "vet", ".")
+		cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", arch, err, out)
+		}
+	}
+	if want := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]; auditArch != want {
+		t.Errorf("the filter is for architecture %#x, want %#x for %s", auditArch, want, runtime.GOARCH)
+	}
+}
+
+// TestOldLandlock enters the domain of every ABI up to that of this kernel: files are closed to all of them.
+func TestOldLandlock(t *testing.T) {
+	dir := t.TempDir()
+	open, closed := filepath.Join(dir, "open"), filepath.Join(dir, "closed")
+	for _, file := range []string{open, closed} {
+		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if LandlockABI() == 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+	for abi := 1; abi <= LandlockABI(); abi++ {
+		result := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread, and the domain with it, ends here
+			result <- enter(abi, open, closed)
+		}()
+		if err := <-result; err != nil {
+			t.Errorf("ABI %d: %v", abi, err)
+		}
+	}
+}
+
+func enter(abi int, open, closed string) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := landlock([]grant{{open, mayRead}}, abi); err != nil {
+		return err
+	}
+	fd, err := unix.Open(open, unix.O_RDONLY, 0)
+	if err != nil {
+		return fmt.Errorf("what may be read: %w", err)
+	}
+	unix.Close(fd)
+	for _, flags := range []int{unix.O_RDONLY, unix.O_WRONLY, unix.O_RDWR | unix.O_TRUNC} {
+		if fd, err = unix.Open(closed, flags, 0); err == nil {
+			unix.Close(fd)
+			return fmt.Errorf("a file that is closed was opened with %#x", flags)
+		}
+	}
+	return nil
 }
 
 const allow = unix.SECCOMP_RET_ALLOW

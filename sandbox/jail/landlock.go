@@ -4,6 +4,7 @@ package jail
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,7 @@ const (
 	mayRun   = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	mayWrite = mayRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	mayKeep = mayWrite | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR
 	ofFiles = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
@@ -44,23 +46,40 @@ func LandlockABI() int {
 	return int(v)
 }
 
-// landlock takes every file system, network and scope right from the calling thread but those of s.
-func landlock(s Spec) error {
-	fd, fs, err := newRuleset()
+// A grant is a path and what may be done beneath it.
+type grant struct {
+	path   string
+	rights uint64
+}
+
+// grants lists what a jailed program may do with files.
+func (s Spec) grants() []grant {
+	g := slices.Concat([]grant{{s.Path, mayRun}}, each(s.Run, mayRun), each(s.Read, mayRead))
+	if s.Scratch != "" {
+		g = append(g, grant{s.Scratch, mayWrite})
+	}
+	return g
+}
+
+func each(paths []string, rights uint64) []grant {
+	g := make([]grant, len(paths))
+	for i, path := range paths {
+		g[i] = grant{path, rights}
+	}
+	return g
+}
+
+// landlock takes every file system, network and scope right that the ABI knows from the calling thread, but those
+// granted. The ABI is at most [LandlockABI].
+func landlock(grants []grant, abi int) error {
+	fd, fs, err := newRuleset(abi)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	rules := ruleset{fd: fd, fs: fs}
-	rules.allow(s.Path, mayRun)
-	for _, path := range s.Run {
-		rules.allow(path, mayRun)
-	}
-	for _, path := range s.Read {
-		rules.allow(path, mayRead)
-	}
-	if s.Scratch != "" {
-		rules.allow(s.Scratch, mayWrite)
+	for _, g := range grants {
+		rules.allow(g.path, g.rights)
 	}
 	if rules.err != nil {
 		return rules.err
@@ -71,9 +90,8 @@ func landlock(s Spec) error {
 	return nil
 }
 
-// newRuleset makes a ruleset that handles as much as the kernel can, and returns the file system rights it handles.
-func newRuleset() (fd int, fs uint64, err error) {
-	abi := LandlockABI()
+// newRuleset makes a ruleset that handles as much as the ABI can, and returns the file system rights it handles.
+func newRuleset(abi int) (fd int, fs uint64, err error) {
 	for _, h := range handled {
 		if h.abi > abi {
 			continue

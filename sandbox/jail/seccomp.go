@@ -42,9 +42,11 @@ var conditional = []rule{
 	{unix.SYS_IOCTL, []cond{{arg: 1, oneOf: []uint32{unix.TCGETS, unix.TIOCINQ}}}},
 	{unix.SYS_PRCTL, []cond{{arg: 0, oneOf: []uint32{unix.PR_SET_NAME, unix.PR_SET_VMA}}}},
 	{unix.SYS_PRLIMIT64, []cond{{arg: 0, oneOf: []uint32{0}}, {arg: 2, oneOf: []uint32{0}}}}, // own limits, read only
-	// Threads, not processes.
-	{unix.SYS_CLONE, []cond{{arg: 0, mask: unix.CLONE_THREAD | newNamespaces, oneOf: []uint32{unix.CLONE_THREAD}}}},
 }
+
+// threads allows threads, but no processes. How many they are is bounded by memory alone: RLIMIT_NPROC counts all
+// processes of the user, and none where the user is root. So it is for programs that cannot do without.
+var threads = rule{unix.SYS_CLONE, []cond{{arg: 0, mask: unix.CLONE_THREAD | newNamespaces, oneOf: []uint32{unix.CLONE_THREAD}}}}
 
 // descriptorStat is how glibc asks about a descriptor. Landlock does not govern stat, so that paths are kept out here:
 // with AT_EMPTY_PATH and the empty path that the C library passes, only the descriptor is looked at. A filter cannot
@@ -74,8 +76,11 @@ const sharedMemory = unix.MAP_SHARED | unix.MAP_ANONYMOUS
 var notShared = cond{arg: 3, mask: sharedMemory, oneOf: []uint32{0, unix.MAP_SHARED, unix.MAP_ANONYMOUS}}
 
 // execFilter is the filter of [Exec]: everything a program needs, and one exec, of what waits under execFD.
-func execFilter(f files) ([]unix.SockFilter, error) {
+func execFilter(f files, threaded bool) ([]unix.SockFilter, error) {
 	rules := slices.Concat(base(), descriptorStat, plain(legacy))
+	if threaded {
+		rules = append(rules, threads)
+	}
 	rules = append(rules,
 		rule{unix.SYS_MMAP, []cond{notShared}},
 		rule{number: unix.SYS_MPROTECT},
@@ -88,7 +93,7 @@ func execFilter(f files) ([]unix.SockFilter, error) {
 // confineFilter is the filter of [Confine]: no file, no exec, no new code.
 func confineFilter() ([]unix.SockFilter, error) {
 	noCode := cond{arg: 2, mask: unix.PROT_EXEC, oneOf: []uint32{0}}
-	rules := base()
+	rules := append(base(), threads) // those of the Go runtime
 	rules = append(rules, rule{unix.SYS_MMAP, []cond{noCode, notShared}}, rule{unix.SYS_MPROTECT, []cond{noCode}})
 	return compile(rules, []uint32{unix.SYS_CLONE3})
 }

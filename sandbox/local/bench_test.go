@@ -15,7 +15,7 @@ func BenchmarkStart(b *testing.B) {
 	for _, c := range []stages.Command{{Name: "cut", Args: []string{"-c1"}}, {Name: "awk", Args: []string{"{print}"}}, {Name: "jq", Args: []string{"-R", "."}}} {
 		b.Run(c.Name, func(b *testing.B) {
 			p := newPool(b, "")
-			s, err := p.Open(b.Context())
+			s, err := p.Open(b.Context(), "")
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -31,32 +30,42 @@ func New(o Options) *Driver {
 
 var _ sandbox.Driver = (*Driver)(nil)
 
-// Probe implements [sandbox.Driver].
+// Where memory is short fewer runs have a worker at a time, so that each has enough, but not fewer than these.
+const fewestRuns, mostRuns = 4, 16
+
+// Probe implements [sandbox.Driver]. It also removes what gateways have left that were killed.
 func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
-	rwc, err := d.Open(ctx)
+	sweep(d.options.Scratch)
+	rwc, err := d.Open(ctx, "")
 	if err != nil {
 		return sandbox.Report{}, err
 	}
-	return sandbox.Audit(ctx, "local", rwc)
+	r, err := sandbox.Audit(ctx, "local", rwc)
+	if err != nil {
+		return sandbox.Report{}, err
+	}
+	r.RunsMemory = memory() / 2 // the other half is the gateway's and its servers'
+	r.Runs = int(min(max(r.RunsMemory/sandbox.Memory, fewestRuns), mostRuns))
+	return r, nil
 }
 
 var errClosed = errors.New("starting a worker: the driver is closed")
 
-// Open implements [sandbox.Driver].
-func (d *Driver) Open(ctx context.Context) (io.ReadWriteCloser, error) {
+// Open implements [sandbox.Driver]. Every worker is new and private, so that the caller makes no difference.
+func (d *Driver) Open(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if len(d.options.Worker) == 0 || !filepath.IsAbs(d.options.Worker[0]) {
 		return nil, fmt.Errorf("starting a worker: %q: want the absolute path of its binary", d.options.Worker)
 	}
-	scratch, err := os.MkdirTemp(d.options.Scratch, "mcsh-worker-")
+	scratch, err := makeScratch(d.options.Scratch)
 	if err != nil {
-		return nil, fmt.Errorf("making the worker's scratch directory: %w", err)
+		return nil, err
 	}
 	p := &process{scratch: scratch, exited: make(chan struct{}), gone: d.forget}
 	if err := p.start(d.starter, d.options.Worker); err != nil {
-		_ = os.RemoveAll(scratch) // it is empty
+		scratch.release()
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
 	d.mu.Lock()

@@ -22,7 +22,7 @@ var errLinux = errors.New("the local sandbox needs Linux: run this there, or wit
 func (*Driver) Probe(context.Context) (sandbox.Report, error) { return sandbox.Report{}, errLinux }
 
 // Open returns an error.
-func (*Driver) Open(context.Context) (io.ReadWriteCloser, error) { return nil, errLinux }
+func (*Driver) Open(context.Context, string) (io.ReadWriteCloser, error) { return nil, errLinux }
 
 // Close does nothing.
 func (*Driver) Close() error { return nil }

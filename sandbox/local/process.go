@@ -3,7 +3,6 @@
 package local
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -14,20 +13,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
 )
 
 const (
 	pipeSize  = 1 << 20 // of the pipes to a worker, where the system allows it: fewer wake-ups
 	exitGrace = time.Second
-	saidMax   = 4 << 10 // of a worker's standard error
 )
 
 // A process is one worker.
 type process struct {
 	cmd     *exec.Cmd
 	in, out *os.File // the worker's standard input and output
-	scratch string
-	said    said
+	scratch *claim
+	said    sandbox.Said
 	exited  chan struct{} // closed when the worker is dead and its scratch directory removed
 	gone    func(*process)
 	once    sync.Once
@@ -50,10 +50,10 @@ func (p *process) start(s *starter, argv []string) error {
 	widen(in)
 	widen(out)
 	p.cmd = &exec.Cmd{
-		Path: argv[0], Args: slices.Concat(argv, []string{"-scratch", p.scratch}),
+		Path: argv[0], Args: slices.Concat(argv, []string{"-scratch", p.scratch.dir}),
 		Env: []string{}, Dir: "/",
 		Stdin: childIn, Stdout: childOut, Stderr: &p.said,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM},
 		WaitDelay:   exitGrace,
 	}
 	if err := s.start(p.cmd); err != nil {
@@ -68,7 +68,7 @@ func (p *process) start(s *starter, argv []string) error {
 // wait cleans up after the worker.
 func (p *process) wait() {
 	_ = p.cmd.Wait() // how it ended shows in Read
-	_ = os.RemoveAll(p.scratch)
+	p.scratch.release()
 	p.gone(p)
 	close(p.exited)
 }
@@ -111,23 +111,4 @@ func (p *process) Close() error {
 	})
 	<-p.exited
 	return nil
-}
-
-// said keeps the beginning of what a worker writes to standard error.
-type said struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (s *said) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.buf.Write(b[:min(len(b), saidMax-s.buf.Len())])
-	return len(b), nil
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return string(bytes.TrimSpace(s.buf.Bytes()))
 }

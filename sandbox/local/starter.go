@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // A starter starts processes from one thread. The parent-death signal comes when the thread that has started the
@@ -31,6 +33,7 @@ func newStarter() *starter {
 func (s *starter) run() {
 	defer close(s.ended)
 	runtime.LockOSThread() // and never unlocked: the thread ends with this function
+	yield()
 	for {
 		select {
 		case r := <-s.requests:
@@ -38,6 +41,17 @@ func (s *starter) run() {
 		case <-s.quit:
 			return
 		}
+	}
+}
+
+// yields is by how much workers and their commands are nicer than the gateway, which must answer whatever they do.
+const yields = 5
+
+// yield makes this thread nicer, and so what it starts. A user may always do that.
+func yield() {
+	const none = 20 // what getpriority(2) returns for a nice value of 0; it counts down
+	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, min(none-now+yields, 19))
 	}
 }
 

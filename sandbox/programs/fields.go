@@ -37,10 +37,10 @@ func cutOperands(p *parsed, inv *Invocation) *stages.Error {
 
 var paste = Program{
 	Name: "paste", Summary: "join lines side by side: every \"-\" takes one line; -s joins all lines into one",
-	Example: []string{"-s", "-d", ","},
-	Bin:     "paste", Package: "coreutils", Mark: coreutils, Locale: true,
+	Example: []string{"-s", "-d", ","}, Notes: "Named inputs stand beside: paste - @b.",
+	Bin: "paste", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: grammar{
-		arrange: dashesOnly,
+		arrange: dashesAndInputs, inputs: `["-", "@%s"]`,
 		options: shared(value('d', "delimiters", nil), flag('s', "serial"), flag('z', "zero-terminated")),
 	},
 }

@@ -17,7 +17,9 @@ type grammar struct {
 	plus    bool   // +5 as first argument means it too, sign included
 	inOrder bool   // options end at the first operand
 	exact   bool   // long options cannot be abbreviated
+	equals  bool   // -e=x means -e x, and a value that begins with "=" must stand apart so as not to lose that sign
 	byLine  string // the option that asks for output line by line
+	inputs  string // arguments that read the named input %[1]s, for hints; empty: it reads none
 
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
 	arrange func(p *parsed, inv *Invocation) *stages.Error
@@ -31,6 +33,7 @@ type word struct {
 	second string // of an option that takes two
 	has    bool   // whether there is a value
 	at     int    // the index of the argument where it began
+	input  bool   // of an operand: it is the name of an input
 }
 
 // parsed are the words of an argv, in order.
@@ -156,7 +159,11 @@ func (r *reader) cluster(at int, letters string) *stages.Error {
 			continue
 		}
 		rest := letters[i+1:]
-		return r.complete(word{opt: o, value: rest, has: rest != "", at: at})
+		has := rest != ""
+		if r.grammar.equals {
+			rest = strings.TrimPrefix(rest, "=")
+		}
+		return r.complete(word{opt: o, value: rest, has: has, at: at})
 	}
 	return nil
 }
@@ -226,10 +233,17 @@ func (r *reader) complete(w word) *stages.Error {
 func (r *reader) add(w word) *stages.Error {
 	o := w.opt
 	if o.fate == refused {
-		if isInputName(w.value) || isInputName(w.second) {
-			return noInputs(r.name, w.at)
+		for _, arg := range []string{w.value, w.second} {
+			if isInputName(arg) {
+				return noInput(r.name, w.at, arg)
+			}
 		}
 		return refuse(w.at, o.use, "%s: %s is not available: %s", r.name, o, o.why)
+	}
+	if o.input {
+		if err := o.oneInput(r.name, w); err != nil {
+			return err
+		}
 	}
 	if o.check != nil && w.has {
 		if bad := o.check(w.value); bad != nil {
@@ -246,7 +260,11 @@ func (r *reader) add(w word) *stages.Error {
 func (g *grammar) argv(name string, p *parsed) []string {
 	argv := append([]string{name}, g.inject...)
 	for _, w := range p.words {
-		if w.opt != nil {
+		switch {
+		case w.opt == nil:
+		case g.equals && strings.HasPrefix(w.value, "="):
+			argv = append(argv, "--"+w.opt.long, w.value)
+		default:
 			argv = append(argv, w.spell()...)
 		}
 	}

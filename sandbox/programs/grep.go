@@ -8,7 +8,7 @@ var grep = Program{
 	Notes:   "No match is success with empty output. -P has look-around.",
 	Bin:     "grep", Package: "grep", Mark: "GNU grep", Locale: true, SuccessCodes: []int{1},
 	grammar: grammar{
-		inject: []string{"--color=never"}, number: "context", byLine: "--line-buffered",
+		inject: []string{"--color=never"}, number: "context", byLine: "--line-buffered", inputs: `["-F", "-f", "@%s"]`,
 		arrange: scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`),
 		stops:   func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 		options: shared(
@@ -26,7 +26,7 @@ var grep = Program{
 			value(0, "binary-files", oneOf("text", "binary", "without-match")), flag(0, "line-buffered"),
 			alias('V', "", "version"),
 			skip(0, "color", maybe), skip(0, "colour", maybe),
-			deny('f', "file", one, readsFile, "give every pattern with -e, or use -E 'one|two'"),
+			reads('f', "file", one, `give every pattern with -e, or use -E 'one|two'; for many, "inputs": {"words": [stages]} and -f @words`),
 			deny('r', "recursive", nothing, walksFiles, useNothing),
 			deny('R', "dereference-recursive", nothing, walksFiles, useNothing),
 			deny('d', "directories", one, walksFiles, useNothing), deny('D', "devices", one, walksFiles, useNothing),
@@ -42,7 +42,7 @@ var rg = Program{
 	Notes:   "Searches its input only. No match is success with empty output.",
 	Bin:     "rg", Package: "ripgrep", Mark: "ripgrep", SuccessCodes: []int{1},
 	grammar: grammar{
-		inject: []string{"--no-config", "--no-ignore", "--color=never", "--threads=1"}, exact: true, byLine: "--line-buffered",
+		inject: []string{"--no-config", "--no-ignore", "--color=never", "--threads=1"}, exact: true, equals: true, byLine: "--line-buffered",
 		arrange: searchStdin,
 		stops:   func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 		options: shared(

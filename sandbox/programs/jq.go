@@ -3,6 +3,7 @@ package programs
 import (
 	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
@@ -15,13 +16,13 @@ var jqProgram = Program{
 	Example: []string{"-c", "map({id, name: .user.name})"},
 	Notes: "It is gojq. Object keys come out sorted. Integers of any size are exact; other numbers keep their digits while they are only passed on. " +
 		"fromcsv and fromtsv read text with a header row: jq -R -s fromcsv gives one array of objects with string values. " +
-		"There are no files, modules, environment, input_filename or $__loc__.",
-	Applet:  runJQ,
+		"--slurpfile NAME @b and --rawfile NAME @b read a named input. There are no files, modules, environment, input_filename or $__loc__.",
+	Applet: runJQ, Ready: readyJQ,
 	grammar: jqGrammar,
 }
 
 var jqGrammar = grammar{
-	exact:   true,
+	exact: true, inputs: `["--slurpfile", "%[1]s", "@%[1]s", "map(. + {other: $%[1]s[0]})"]`,
 	arrange: arrangeJQ,
 	options: shared(
 		flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
@@ -33,9 +34,9 @@ var jqGrammar = grammar{
 		skip(0, "unbuffered", nothing),
 		deny('f', "from-file", one, readsFile, "give the filter as an argument; it may have several lines"),
 		deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
-		deny(0, "slurpfile", two, readsFile, "give small values with --argjson NAME JSON"),
-		deny(0, "rawfile", two, readsFile, "give small texts with --arg NAME TEXT"),
-		deny(0, "argfile", two, readsFile, "give small values with --argjson NAME JSON"),
+		reads(0, "slurpfile", two, `give small values with --argjson NAME JSON, others with "inputs": {"b": [stages]} and --slurpfile NAME @b`),
+		reads(0, "rawfile", two, `give small texts with --arg NAME TEXT, others with "inputs": {"b": [stages]} and --rawfile NAME @b`),
+		deny(0, "argfile", two, "jq has it no more", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
 		deny(0, "run-tests", maybe, readsFile, useNothing),
 		deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
 		deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
@@ -102,9 +103,9 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 		case w.opt.long == "args" || w.opt.long == "jsonargs":
 			mode = w.opt.long
 		case w.opt.takes == two:
-			v := jq.Var{Name: w.value, Text: w.second, JSON: w.opt.long == "argjson"}
+			v := jq.Var{Name: w.value, Text: w.second, JSON: w.opt.long == "argjson" || w.opt.long == "slurpfile", Input: w.opt.input}
 			if err := v.Check(); err != nil {
-				return o, refuse(w.at, "write --arg NAME TEXT or --argjson NAME JSON; the filter reads it as $NAME",
+				return o, refuse(w.at, "write --arg NAME TEXT, --argjson NAME JSON or --slurpfile NAME @INPUT; the filter reads it as $NAME",
 					"jq: --%s %s %s: %s", w.opt.long, quote(w.value), quote(w.second), err)
 			}
 			o.Named = append(o.Named, v)
@@ -160,26 +161,42 @@ func jqArgv(p *parsed, o jq.Options) []string {
 	return argv
 }
 
-// runJQ is jq. Like jq it exits with 2 for wrong arguments and 3 for a filter that cannot be compiled.
-func runJQ(ctx context.Context, args []string, io IO) int {
+// runJQ is jq.
+func runJQ(ctx context.Context, args []string, files IO) int {
+	return readyJQ(args, files.Input)(ctx, files)
+}
+
+// readyJQ compiles jq's filter and loads its named inputs. Like jq it exits with 2 for wrong arguments and 3 for a
+// filter that cannot be compiled.
+func readyJQ(args []string, input func(name string) (io.Reader, error)) Runner {
 	p, err := jqGrammar.read("jq", args)
 	if err != nil {
-		fmt.Fprintln(io.Err, err.Msg)
-		return 2
+		return failing(2, err.Msg)
 	}
 	if p.has("version") {
-		fmt.Fprintln(io.Out, "jq-1.7 (gojq 0.12.20)")
-		return 0
+		return func(_ context.Context, files IO) int {
+			fmt.Fprintln(files.Out, "jq-1.7 (gojq 0.12.20)")
+			return 0
+		}
 	}
 	options, err := jqOptions(p)
 	if err != nil {
-		fmt.Fprintln(io.Err, err.Msg)
-		return 2
+		return failing(2, err.Msg)
 	}
 	filter, wrong := jq.Compile(options)
 	if wrong != nil {
-		fmt.Fprintln(io.Err, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: "))
-		return 3
+		return failing(3, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: "))
 	}
-	return filter.Run(ctx, io.In, io.Out, io.Err)
+	if err := filter.Load(IO{Input: input}.open); err != nil {
+		return failing(2, "jq: error: "+err.Error())
+	}
+	return func(ctx context.Context, files IO) int { return filter.Run(ctx, files.In, files.Out, files.Err) }
+}
+
+// failing is a program that cannot do more than say why.
+func failing(code int, message string) Runner {
+	return func(_ context.Context, files IO) int {
+		fmt.Fprintln(files.Err, message)
+		return code
+	}
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
@@ -22,22 +25,33 @@ import (
 type jqRow struct {
 	Why  string   `json:"why,omitempty"`
 	Args []string `json:"args"`
-	In   string   `json:"in"`
-	Out  string   `json:"out"`
-	Err  string   `json:"err,omitempty"`
-	Exit int      `json:"exit,omitempty"`
+
+	Inputs map[string]string `json:"inputs,omitempty"` // named inputs
+
+	In   string `json:"in"`
+	Out  string `json:"out"`
+	Err  string `json:"err,omitempty"`
+	Exit int    `json:"exit,omitempty"`
 }
 
 // runJQ runs jq as a worker does, by its canonical argv.
 func runJQ(t testing.TB, args []string, in io.Reader, out io.Writer) (errOut string, exit int) {
 	t.Helper()
-	inv, err := programs.Parse("jq", args)
+	return runJQWith(t, nil, args, in, out)
+}
+
+// runJQWith is runJQ with named inputs.
+func runJQWith(t testing.TB, inputs map[string]string, args []string, in io.Reader, out io.Writer) (errOut string, exit int) {
+	t.Helper()
+	inv, err := programs.Parse("jq", args, slices.Collect(maps.Keys(inputs))...)
 	if err != nil {
 		t.Fatalf("jq %q: %v", args, err)
 	}
 	p, _ := programs.Find("jq")
 	var e bytes.Buffer
-	exit = p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: in, Out: out, Err: &e})
+	exit = p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: in, Out: out, Err: &e, Input: func(name string) (io.Reader, error) {
+		return strings.NewReader(inputs[name]), nil
+	}})
 	return e.String(), exit
 }
 
@@ -47,8 +61,8 @@ func TestJQ(t *testing.T) {
 	got := make([]jqRow, len(rows))
 	for i, want := range rows {
 		var out bytes.Buffer
-		got[i] = jqRow{Why: want.Why, Args: want.Args, In: want.In}
-		got[i].Err, got[i].Exit = runJQ(t, want.Args, strings.NewReader(want.In), &out)
+		got[i] = jqRow{Why: want.Why, Args: want.Args, Inputs: want.Inputs, In: want.In}
+		got[i].Err, got[i].Exit = runJQWith(t, want.Inputs, want.Args, strings.NewReader(want.In), &out)
 		got[i].Out = out.String()
 		if diff := cmp.Diff(want, got[i]); diff != "" && !*update {
 			t.Errorf("jq %q < %q (-want +got):\n%s", want.Args, want.In, diff)
@@ -64,7 +78,7 @@ func TestJQ(t *testing.T) {
 func TestJQAgrees(t *testing.T) {
 	path, err := exec.LookPath("jq")
 	if err != nil {
-		t.Skip("jq is not installed")
+		parttest.Missing(t, "jq is not installed")
 	}
 	for _, r := range readJSON[[]jqRow](t, "testdata/jqsame.json") {
 		var want, got bytes.Buffer

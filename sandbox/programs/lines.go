@@ -104,8 +104,7 @@ var wc = Program{
 	},
 }
 
-// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name, paste takes a line for
-// each.
+// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
 func dashesOnly(p *parsed, _ *Invocation) *stages.Error {
 	for _, w := range p.operands() {
 		if w.value != "-" {

@@ -16,10 +16,11 @@ func stdinOnly(p *parsed, _ *Invocation) *stages.Error {
 	return nil
 }
 
-// scriptFirst is for programs whose first operand is a script unless an option gave one: it becomes that option.
+// scriptFirst is for programs whose first operand is a script unless an option gave one, or a named input does: it
+// becomes that option.
 func scriptFirst(option, what, example string) arranger {
 	return func(p *parsed, inv *Invocation) *stages.Error {
-		if !p.has(option) {
+		if !p.has(option) && !p.has("file") {
 			i := -1
 			for j, w := range p.words {
 				if w.opt == nil {
@@ -34,23 +35,6 @@ func scriptFirst(option, what, example string) arranger {
 		}
 		return stdinOnly(p, inv)
 	}
-}
-
-// twoInputs is for programs that compare two inputs: exactly one is the command's own.
-func twoInputs(p *parsed, _ *Invocation) *stages.Error {
-	ops := p.operands()
-	own := 0
-	for _, w := range ops {
-		if w.value != "-" {
-			return noFile(p.name, w)
-		}
-		own++
-	}
-	if own > 1 {
-		return refuse(ops[1].at, "the other input has to have a name, such as @users",
-			"%s: only one of the two inputs can be the stage before", p.name)
-	}
-	return noInputs(p.name, -1)
 }
 
 // quotedScript refuses a script that still wears the quotes that a shell would have taken off.

@@ -27,6 +27,7 @@ type option struct {
 	fate  fate
 	check check  // of the value; nil allows every value
 	as    string // the long name of the option that this one is another spelling of
+	input bool   // its value, the last of two, is the name of an input
 	why   string // of a refusal
 	use   string // what to use instead
 }
@@ -44,6 +45,11 @@ func optional(short byte, long string, c check) option {
 }
 
 func pair(long string, c check) option { return option{long: long, takes: two, check: c} }
+
+// reads is an option that reads an input; use says what else there is.
+func reads(short byte, long string, t takes, use string) option {
+	return option{short: short, long: long, takes: t, input: true, use: use}
+}
 
 func alias(short byte, long, as string) option { return option{short: short, long: long, as: as} }
 

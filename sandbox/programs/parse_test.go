@@ -22,6 +22,7 @@ var update = flag.Bool("update", false, "write what the tables of testdata shoul
 type row struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
+	Inputs  []string `json:"inputs,omitempty"`
 
 	Argv  []string `json:"argv,omitempty"`
 	Timer string   `json:"timer,omitempty"`
@@ -35,11 +36,15 @@ type row struct {
 	Differs string `json:"differs,omitempty"`
 }
 
-func parse(t *testing.T, command string, args []string) (r row) {
+func parse(t *testing.T, command string, args, inputs []string) (r row) {
 	t.Helper()
-	r = row{Command: command, Args: args}
-	inv, err := programs.Parse(command, args)
+	r = row{Command: command, Args: args, Inputs: inputs}
+	inv, err := programs.Parse(command, args, inputs...)
 	if err == nil {
+		sorted := slices.Sorted(slices.Values(inv.Inputs))
+		if !slices.Equal(sorted, inputs) {
+			t.Errorf("Parse(%q, %q): reads the inputs %q, want %q", command, args, sorted, inputs)
+		}
 		r.Argv = inv.Argv
 		if inv.Timer > 0 {
 			r.Timer = inv.Timer.String()
@@ -95,7 +100,7 @@ func TestParse(t *testing.T) {
 		rows := readJSON[[]row](t, file)
 		got := make([]row, len(rows))
 		for i, want := range rows {
-			got[i] = parse(t, want.Command, want.Args)
+			got[i] = parse(t, want.Command, want.Args, want.Inputs)
 			got[i].Differs = want.Differs
 			if accepted := got[i].Code == ""; accepted != strings.Contains(file, "accepted") {
 				t.Errorf("%s: %s %q: accepted = %v (%s)", file, want.Command, want.Args, accepted, got[i].Msg)
@@ -113,7 +118,7 @@ func TestParse(t *testing.T) {
 // TestRefusalsHelp: a refusal says what was wrong in the style of the house, and what to do.
 func TestRefusalsHelp(t *testing.T) {
 	for _, r := range readJSON[[]row](t, "testdata/refused.json") {
-		got := parse(t, r.Command, r.Args)
+		got := parse(t, r.Command, r.Args, r.Inputs)
 		if got.Hint == "" && !strings.Contains(got.Msg, "syntax error") {
 			t.Errorf("%s %q: no hint (%s)", r.Command, r.Args, got.Msg)
 		}
@@ -144,9 +149,9 @@ func TestAttacks(t *testing.T) {
 }
 
 // reparse checks that a canonical argv is parsed to itself.
-func reparse(t *testing.T, command string, argv []string) {
+func reparse(t *testing.T, command string, argv, inputs []string) {
 	t.Helper()
-	again, err := programs.Parse(command, argv[1:])
+	again, err := programs.Parse(command, argv[1:], inputs...)
 	if err != nil {
 		t.Errorf("%s: canonical argv %q is refused: %v", command, argv, err)
 		return
@@ -158,14 +163,22 @@ func reparse(t *testing.T, command string, argv []string) {
 
 func TestCanonicalIsStable(t *testing.T) {
 	for _, r := range readJSON[[]row](t, "testdata/accepted.json") {
-		inv, err := programs.Parse(r.Command, r.Args)
+		inv, err := programs.Parse(r.Command, r.Args, r.Inputs...)
 		if err != nil {
 			t.Errorf("%s %q: %v", r.Command, r.Args, err)
 			continue
 		}
-		reparse(t, r.Command, inv.Argv)
-		reparse(t, r.Command, inv.LineBuffered().Argv)
+		reparse(t, r.Command, inv.Argv, r.Inputs)
+		reparse(t, r.Command, inv.LineBuffered().Argv, r.Inputs)
 	}
+}
+
+// exampleInputs are the named inputs of a program's example.
+func exampleInputs(p programs.Program) []string {
+	if slices.Contains(p.Example, "@b") {
+		return []string{"b"}
+	}
+	return nil
 }
 
 // TestTable: the table is sorted and every row is complete.
@@ -181,7 +194,7 @@ func TestTable(t *testing.T) {
 		if p.Summary == "" || (p.Bin == "") != (p.Applet != nil) || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
 			t.Errorf("%s: the row is not complete: %+v", p.Name, p)
 		}
-		if _, err := programs.Parse(p.Name, p.Example); err != nil && p.Name != "join" && p.Name != "comm" {
+		if _, err := programs.Parse(p.Name, p.Example, exampleInputs(p)...); err != nil {
 			t.Errorf("%s: its example is refused: %v", p.Name, err)
 		}
 		if _, err := programs.Parse(p.Name, []string{"--version"}); err != nil {
@@ -252,15 +265,18 @@ func TestLineBuffered(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"testdata/accepted.json", "testdata/refused.json"} {
 		for _, r := range readJSON[[]row](f, file) {
-			f.Add(r.Command, strings.Join(r.Args, "\x1f"))
+			f.Add(r.Command, strings.Join(r.Args, "\x1f"), strings.Join(r.Inputs, "\x1f"))
 		}
 	}
-	f.Fuzz(func(t *testing.T, command, joined string) {
-		var args []string
+	f.Fuzz(func(t *testing.T, command, joined, names string) {
+		var args, inputs []string
 		if joined != "" {
 			args = strings.Split(joined, "\x1f")
 		}
-		inv, err := programs.Parse(command, args)
+		if names != "" {
+			inputs = strings.Split(names, "\x1f")
+		}
+		inv, err := programs.Parse(command, args, inputs...)
 		if err != nil {
 			var e *stages.Error
 			if !errors.As(err, &e) || e.Msg == "" {
@@ -273,7 +289,7 @@ func FuzzParse(f *testing.F) {
 		}
 		// What is injected may lift an argv at the bounds above them.
 		if len(inv.Argv) < 200 && len(joined) < 30_000 {
-			reparse(t, command, inv.Argv)
+			reparse(t, command, inv.Argv, inputs)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -35,6 +36,7 @@ type Program struct {
 	TempEnv  bool // it finds that directory only through the environment variable TMPDIR
 	Locale   bool // it needs locale data to count characters rather than bytes
 	Zoneinfo bool // it needs the time zone data
+	Threads  bool // it cannot do without threads; none of the table needs them, as long as it is told so
 
 	SuccessCodes []int // exit codes besides 0 that mean success
 
@@ -42,13 +44,32 @@ type Program struct {
 	// own: neither its memory nor its time is bounded here. args are those of a canonical Argv, without the name.
 	Applet func(ctx context.Context, args []string, io IO) int
 
+	// Ready, where it is there, does once what Applet does for each input alike: it reads args and the named inputs,
+	// and returns the rest. What it could not do is said, with the exit code, by each call of that.
+	Ready func(args []string, input func(name string) (io.Reader, error)) Runner
+
 	grammar grammar
 }
+
+// A Runner is a program that has read its arguments. It may be called again when it has returned, and keeps nothing
+// from one call to the next. Input of io is not used.
+type Runner func(ctx context.Context, io IO) int
 
 // IO is what an applet reads and writes.
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
+
+	// Input opens a named input; nil where there are none.
+	Input func(name string) (io.Reader, error)
+}
+
+// open opens the input that an argument names.
+func (files IO) open(arg string) (io.Reader, error) {
+	if files.Input == nil || arg == "" {
+		return nil, errors.New("there are no inputs")
+	}
+	return files.Input(arg[1:])
 }
 
 // An Invocation is a program with arguments that were accepted.
@@ -59,6 +80,10 @@ type Invocation struct {
 
 	// Timer is above zero for sleep: no process is needed, only a timer.
 	Timer time.Duration
+
+	// Inputs are the names of the inputs that it reads besides its standard input, in the order of their first use.
+	// Argv holds each as a file "@NAME" of the working directory.
+	Inputs []string
 
 	stops  bool
 	byLine string // the option that asks for output line by line, if there is one
@@ -95,9 +120,10 @@ func Find(name string) (Program, bool) {
 func (p Program) StopsEarly(inv Invocation) bool { return inv.stops }
 
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
-// equal results. Parsing a canonical argv (without its first element) gives that argv again. The error is a
+// equal results. Parsing a canonical argv (without its first element) gives that argv again. inputs are the names of
+// the inputs that there are besides the standard input; one that is not read is a mistake too. The error is a
 // *stages.Error, DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
-func Parse(name string, args []string) (Invocation, error) {
+func Parse(name string, args []string, inputs ...string) (Invocation, error) {
 	p, ok := Find(name)
 	if !ok {
 		return Invocation{}, unknownCommand(name, args)
@@ -105,9 +131,14 @@ func Parse(name string, args []string) (Invocation, error) {
 	if err := withinBounds(p.Name, args); err != nil {
 		return Invocation{}, err
 	}
-	inv, err := p.parse(args)
+	inv, err := p.parse(args, inputs)
 	if err != nil {
 		return Invocation{}, err
+	}
+	for _, input := range inputs {
+		if !slices.Contains(inv.Inputs, input) {
+			return Invocation{}, notRead(p, input)
+		}
 	}
 	return inv, nil
 }
@@ -137,7 +168,7 @@ func tooMany(name string, n int) *stages.Error {
 }
 
 // parse reads args by p's grammar and writes them anew.
-func (p Program) parse(args []string) (Invocation, *stages.Error) {
+func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 	g := &p.grammar
 	parsed, err := g.read(p.Name, args)
 	if err != nil {
@@ -159,6 +190,9 @@ func (p Program) parse(args []string) (Invocation, *stages.Error) {
 		if err := g.arrange(parsed, &inv); err != nil {
 			return Invocation{}, err
 		}
+	}
+	if inv.Inputs, err = parsed.inputs(inputs); err != nil {
+		return Invocation{}, err
 	}
 	if inv.Argv == nil {
 		inv.Argv = g.argv(first, parsed)

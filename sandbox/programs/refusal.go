@@ -20,21 +20,6 @@ func refuse(at int, hint, format string, args ...any) *stages.Error {
 	return err
 }
 
-// noInputs refuses the name of a second input. It is the only place that does: inputs beside a command's standard
-// input are not built yet.
-func noInputs(name string, at int) *stages.Error {
-	return refuse(at, "join the data before, in a parallel stage: jq can take its one JSON object apart",
-		"%s: named inputs are not available yet: a command reads only what the stage before it wrote", name)
-}
-
-// isInputName says whether an argument is meant as the name of a second input, such as @users.
-func isInputName(arg string) bool {
-	if len(arg) < 2 || arg[0] != '@' {
-		return false
-	}
-	return strings.Trim(arg[1:], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
-}
-
 // shellWords are arguments that only mean something to a shell.
 var shellWords = map[string]string{
 	"|": "make what follows a command stage of its own", "|&": "make what follows a command stage of its own",
@@ -50,7 +35,7 @@ func noFile(name string, w word) *stages.Error {
 		return refuse(w.at, use, "%s: %s has no meaning here: no shell reads a command's arguments", name, quote(w.value))
 	}
 	if isInputName(w.value) {
-		return noInputs(name, w.at)
+		return noInput(name, w.at, w.value)
 	}
 	return refuse(w.at, useStdin, "%s: file operands such as %s are not available: there are no files", name, quote(w.value))
 }

@@ -100,11 +100,12 @@ var tsort = Program{
 }
 
 var join = Program{
-	Name: "join", Summary: "join the lines of two sorted inputs on a field",
-	Notes: "Needs a second, named input, which is not available yet.",
-	Bin:   "join", Package: "coreutils", Mark: coreutils, Locale: true,
+	Name: "join", Summary: "join the lines of two inputs on a field",
+	Example: []string{"-", "@b"},
+	Notes:   "join - @b, with \"inputs\": {\"b\": [stages]}. Both must be sorted on the field by sort (sort -t, -k1,1).",
+	Bin:     "join", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: grammar{
-		arrange: twoInputs,
+		arrange: twoInputs, inputs: `["-", "@%s"]`,
 		options: shared(
 			value('a', "", oneOf("1", "2")), value('v', "", oneOf("1", "2")), value('e', "", nil),
 			flag('i', "ignore-case"), value('j', "", number(1, maxCount)),
@@ -118,10 +119,11 @@ var join = Program{
 
 var comm = Program{
 	Name: "comm", Summary: "compare two sorted inputs line by line",
-	Notes: "Needs a second, named input, which is not available yet.",
-	Bin:   "comm", Package: "coreutils", Mark: coreutils, Locale: true,
+	Example: []string{"-", "@b"},
+	Notes:   "comm - @b, with \"inputs\": {\"b\": [stages]}. Lines of the one, of the other and of both stand in three columns; -12 leaves those of both.",
+	Bin:     "comm", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: grammar{
-		arrange: twoInputs,
+		arrange: twoInputs, inputs: `["-", "@%s"]`,
 		options: shared(
 			flag('1', ""), flag('2', ""), flag('3', ""), flag(0, "check-order"), flag(0, "nocheck-order"),
 			value(0, "output-delimiter", nil), flag(0, "total"), flag('z', "zero-terminated"),

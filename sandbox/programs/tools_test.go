@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
@@ -24,7 +25,23 @@ var inputs = map[string]string{
 	"base64": "aGVsbG8gd29ybGQK",
 	"numfmt": "1000\n2048\n",
 	"tsort":  "a b\nb c\na c\n",
+	"join":   "1 a,b x\n2 b,c\n3 d\n",
+	"comm":   "1 one\n2 three\nhello x world\n",
 	"column": "a,b c,d\n1,2 3,4\n",
+}
+
+// namedInputs are files as a worker makes them of named inputs: canonical arguments name them as they stand in "args".
+var namedInputs = map[string]string{"@b": "1 one\n2 two\nx,1 a b\nyx,20 q\n", "@c": "1 2\nhello x world\n"}
+
+// inputDir returns a directory with the files of namedInputs.
+func inputDir(t *testing.T) string {
+	dir := t.TempDir()
+	for name, text := range namedInputs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // tool runs an executable without any sandbox in an empty directory and returns its output and exit code.
@@ -32,7 +49,7 @@ func tool(t *testing.T, dir, stdin string, argv []string) (out string, code int)
 	t.Helper()
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
-		t.Skipf("%s is not installed", argv[0])
+		parttest.Missing(t, "%s is not installed", argv[0])
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -76,7 +93,7 @@ func TestToolsAgree(t *testing.T) {
 			if s, ok := inputs[r.Command]; ok {
 				stdin = s
 			}
-			dir := t.TempDir()
+			dir := inputDir(t)
 			want, wantCode := tool(t, dir, stdin, withScratch(append([]string{p.Bin}, r.Args...), dir))
 			got, gotCode := tool(t, dir, stdin, withScratch(r.Argv, dir))
 			if got != want || gotCode != wantCode {
@@ -89,7 +106,7 @@ func TestToolsAgree(t *testing.T) {
 		})
 	}
 	if ran == 0 {
-		t.Skip("none of the tools is installed")
+		parttest.Missing(t, "none of the tools is installed")
 	}
 }
 
@@ -123,7 +140,7 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.Parse(p.Name, p.Example)
+			inv, err := programs.Parse(p.Name, p.Example, exampleInputs(p)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +157,7 @@ func TestExamples(t *testing.T) {
 			} else if p.Name == "numfmt" {
 				stdin = "a 1000\nb 2048\n"
 			}
-			dir := t.TempDir()
+			dir := inputDir(t)
 			if out, code := tool(t, dir, stdin, withScratch(inv.Argv, dir)); code != 0 && !slices.Contains(p.SuccessCodes, code) {
 				t.Errorf("%q: exit %d: %s", inv.Argv, code, out)
 			}

@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,28 +29,73 @@ const atOnce = 4
 //go:embed testdata/attacks.json
 var attacksJSON []byte
 
-// An attack is a command that must not do what it is meant to do.
+// An attack is a command that must not do what it is meant to do. In Args and Input the words of [canary.words] stand
+// for what it is after.
 type attack struct {
-	ID   string
-	Cmd  string
-	Args []string
-	In   string
-	Rep  int64  // bytes of input: In again and again; 0: In once
-	Want string // begins with "refuse" where the grammar must stop it
+	ID      string   `json:"id"`
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Input   string   `json:"input"`
+	Bytes   int64    `json:"bytes,omitempty"` // of input: Input again and again; 0: Input once
+	Why     string   `json:"why"`             // it would be bad, or what must become of it
+	Guard   outcome  `json:"guard"`           // of the command as an agent sends it
+	Jail    outcome  `json:"jail"`            // of the same past the grammar
+}
+
+// An outcome is how an attack must end. Whatever it is, the canary must be untouched.
+type outcome string
+
+const (
+	refused  outcome = "refused"  // before anything runs
+	fails    outcome = "fails"    // by itself, or at a limit
+	bounded  outcome = "bounded"  // at a limit of time, memory, disk or output
+	harmless outcome = "harmless" // anyhow: it does not do what it is meant to
+	absent   outcome = "absent"   // no worker has the program, or no process can be given the argument
+)
+
+// holds says whether an attack has ended as it must. code is empty for a success; cut says that its output was stopped.
+func (o outcome) holds(code stages.Code, cut bool) bool {
+	limit := cut || code == stages.LimitExceeded || code == stages.Timeout
+	switch o {
+	case fails:
+		return limit || code == stages.CommandFailed
+	case bounded:
+		return limit
+	}
+	return o == harmless
+}
+
+// rawCodes is how the gateway would call what a worker reports.
+var rawCodes = map[wire.Reason]stages.Code{
+	wire.Exit: stages.CommandFailed, wire.Signal: stages.CommandFailed,
+	wire.Timeout: stages.Timeout, wire.CPULimit: stages.LimitExceeded, wire.MemoryLimit: stages.LimitExceeded,
+	wire.DiskLimit: stages.LimitExceeded,
 }
 
 func (a attack) input() io.Reader {
-	if a.Rep > 0 {
-		return &endless{text: a.In, n: a.Rep}
+	if a.Bytes > 0 {
+		return &endless{text: a.Input, n: a.Bytes}
 	}
-	return strings.NewReader(a.In)
+	return strings.NewReader(a.Input)
 }
 
-func attacks(t *testing.T) []attack {
+// big says that an attack takes more time than a short test has.
+func (a attack) big() bool { return a.Bytes > 8<<20 }
+
+// attacks returns all attacks, aimed at the canary.
+func attacks(t *testing.T, c *canary) []attack {
 	t.Helper()
 	var all []attack
 	if err := json.Unmarshal(attacksJSON, &all); err != nil {
 		t.Fatal(err)
+	}
+	aim := strings.NewReplacer(c.words()...)
+	for i := range all {
+		a := &all[i]
+		a.Command, a.Input = aim.Replace(a.Command), aim.Replace(a.Input)
+		for j := range a.Args {
+			a.Args[j] = aim.Replace(a.Args[j])
+		}
 	}
 	return all
 }
@@ -63,52 +108,15 @@ const (
 	attackOutput = 1 << 20
 )
 
-// A canary is what no command may get hold of or leave behind.
-type canary struct {
-	secret string
-	file   string // holds the secret
-	traces []string
-}
-
-func newCanary(t *testing.T) canary {
-	t.Helper()
-	c := canary{
-		secret: "canary-7f3a91-secret",
-		file:   filepath.Join(t.TempDir(), "canary"),
-		traces: []string{"/tmp/pwn", "/tmp/x", "/pwn"},
-	}
-	t.Setenv("MCSH_TEST_CANARY", c.secret)
-	if err := os.WriteFile(c.file, []byte(c.secret+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range c.traces {
-		if _, err := os.Lstat(f); err == nil {
-			t.Skipf("%s exists: the test looks for files that attacks would make", f)
-		}
-	}
-	return c
-}
-
-// check looks at what an attack has said and left behind.
-func (c canary) check(t *testing.T, id, said string) {
-	t.Helper()
-	for _, secret := range []string{c.secret, "root:x:0:0", "uid=0(", "uid=65534("} {
-		if strings.Contains(said, secret) {
-			t.Errorf("%s: got hold of %q: %.300q", id, secret, said)
-		}
-	}
-	for _, f := range c.traces {
-		if _, err := os.Lstat(f); err == nil {
-			t.Errorf("%s: made %s", id, f)
-		}
-	}
-}
-
 // capped keeps what an attack says, up to attackOutput, and then wants no more.
-type capped struct{ bytes.Buffer }
+type capped struct {
+	bytes.Buffer
+	cut bool
+}
 
 func (c *capped) Write(p []byte) (int, error) {
 	if c.Len() > attackOutput {
+		c.cut = true
 		return 0, io.ErrClosedPipe
 	}
 	return c.Buffer.Write(p)
@@ -121,19 +129,23 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 	s := openSession(t, p)
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for _, a := range attacks(t) {
-		if a.Rep > 1<<20 && testing.Short() {
+	for _, a := range attacks(t, c) {
+		if a.big() && testing.Short() {
 			continue
 		}
-		cmd := stages.Command{Name: a.Cmd, Args: a.Args, Timeout: attackTime}
-		err := p.CheckCommand(cmd)
-		if err == nil && strings.HasPrefix(a.Want, "refuse") {
-			t.Errorf("%s: %s %q was accepted, want: %s", a.ID, a.Cmd, a.Args, a.Want)
-		}
-		if err != nil {
-			if e := asError(t, err); e.Hint == "" {
+		cmd := stages.Command{Name: a.Command, Args: a.Args, Timeout: attackTime}
+		if err := p.CheckCommand(cmd); err != nil {
+			e := asError(t, err)
+			if e.Hint == "" && !strings.Contains(e.Msg, "syntax error") {
 				t.Errorf("%s: refused without a hint: %v", a.ID, err)
 			}
+			if a.Guard != refused && !strings.Contains(e.Msg, "not available here") {
+				t.Errorf("%s: %s %.200q was refused: %v; want that it %s (%s)", a.ID, a.Command, a.Args, err, a.Guard, a.Why)
+			}
+			continue
+		}
+		if a.Guard == refused {
+			t.Errorf("%s: %s %.200q was accepted, want a refusal (%s)", a.ID, a.Command, a.Args, a.Why)
 			continue
 		}
 		group.Go(func() error {
@@ -143,6 +155,13 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 				err = f(t.Context(), a.input(), &out)
 			}
 			c.check(t, a.ID, out.String()+fmt.Sprint(err))
+			var code stages.Code
+			if err != nil {
+				code = asError(t, err).Code
+			}
+			if !a.Guard.holds(code, out.cut) {
+				t.Errorf("%s: %s %.200q ended with %v; want that it is %s (%s)", a.ID, a.Command, a.Args, err, a.Guard, a.Why)
+			}
 			return nil
 		})
 	}
@@ -161,7 +180,7 @@ type raw struct {
 func newRaw(t *testing.T, open func() sandbox.Driver) raw {
 	t.Helper()
 	d := open()
-	rwc, err := d.Open(t.Context())
+	rwc, err := d.Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +205,8 @@ func (r raw) can(name string) bool {
 	return false
 }
 
-// run returns everything that a command has said, also on standard error.
-func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) (string, *wire.Failure, error) {
+// run returns everything that a command has said, also on standard error, and whether its output was cut.
+func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) (string, bool, *wire.Failure, error) {
 	first := name
 	if p, ok := programs.Find(name); ok && p.Bin != "" {
 		first = p.Bin
@@ -196,11 +215,11 @@ func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) 
 		{Name: name, Argv: append([]string{first}, args...), Timeout: r.timeout},
 	}})
 	if err != nil {
-		return "", nil, err
+		return "", false, nil, err
 	}
 	s, err := r.client.Run(id)
 	if err != nil {
-		return "", nil, err
+		return "", false, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = s.Cancel() })
 	defer stop()
@@ -221,7 +240,7 @@ func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) 
 	if o.Failure != nil {
 		said += o.Failure.Stderr
 	}
-	return said, o.Failure, err
+	return said, out.cut, o.Failure, err
 }
 
 type onlyWriter struct{ io.Writer }
@@ -231,29 +250,44 @@ type onlyReader struct{ io.Reader }
 // testAttacksOnJail sends every attack past the grammar: the jail alone must hold.
 func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
 	c := newCanary(t)
-	r := newRaw(t, open)
+	for some := range slices.Chunk(attacks(t, c), wire.MaxChains/2) {
+		attackJail(t, c, newRaw(t, open), some)
+	}
+}
+
+// attackJail sends some attacks to one worker.
+func attackJail(t *testing.T, c *canary, r raw, some []attack) {
+	t.Helper()
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for _, a := range attacks(t) {
-		if !r.can(a.Cmd) || strings.ContainsRune(strings.Join(a.Args, ""), 0) {
-			continue // not a program of the worker; an argument that no process can be given
+	for _, a := range some {
+		if _, known := programs.Find(a.Command); known && a.Jail != absent && !r.can(a.Command) {
+			continue // not installed here
 		}
-		if a.Rep > 1<<20 && testing.Short() {
+		if strings.ContainsRune(strings.Join(a.Args, ""), 0) || a.big() && testing.Short() {
 			continue
 		}
 		group.Go(func() error {
-			said, _, err := r.run(t.Context(), a.Cmd, a.Args, a.input())
+			said, cut, failure, err := r.run(t.Context(), a.Command, a.Args, a.input())
 			if err != nil {
 				return fmt.Errorf("%s: %w", a.ID, err)
 			}
 			c.check(t, a.ID, said)
+			var code stages.Code
+			if failure != nil {
+				code = rawCodes[failure.Reason]
+			}
+			started := failure == nil || failure.Reason != wire.Refused
+			if a.Jail == absent && started || a.Jail != absent && !a.Jail.holds(code, cut) {
+				t.Errorf("%s: %s %.200q ended with %+v; want that it is %s (%s)", a.ID, a.Command, a.Args, failure, a.Jail, a.Why)
+			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if said, _, err := r.run(t.Context(), "wc", []string{"-c"}, strings.NewReader("abc")); err != nil || said != "3\n" {
+	if said, _, _, err := r.run(t.Context(), "wc", []string{"-c"}, strings.NewReader("abc")); err != nil || said != "3\n" {
 		t.Errorf("after all attacks: got %q, %v", said, err)
 	}
 }
@@ -313,7 +347,7 @@ func testFilesOnJail(t *testing.T, open func() sandbox.Driver) {
 			t.Logf("%s: not here", test.name)
 			continue
 		}
-		said, _, err := r.run(t.Context(), test.name, test.args, strings.NewReader("x y\n"))
+		said, _, _, err := r.run(t.Context(), test.name, test.args, strings.NewReader("x y\n"))
 		if err != nil {
 			t.Fatalf("%s %q: %v", test.name, test.args, err)
 		}

@@ -212,6 +212,28 @@ func testEarlyStop(t *testing.T, open func() sandbox.Driver) {
 	}
 }
 
+// testWriterLosesReader: a command that writes on when its reader has ended is no failure, and hides none. Whether it
+// notices by itself before it is ended is chance, so there are many.
+func testWriterLosesReader(t *testing.T, open func() sandbox.Driver) {
+	s := newSession(t, open)
+	for _, writer := range []stages.Command{
+		command("awk", `BEGIN{while(1) print "x{"}`), command("awk", `BEGIN{while(1) printf "x{\n"}`), command("jq", "-nr", `repeat("x{")`),
+	} {
+		stops := prepare(t, s, nil, writer, command("head", "-n", "1"), command("wc", "-c"))
+		fails := prepare(t, s, nil, writer, command("sed", "3Q9"), command("wc", "-c"))
+		for range 60 {
+			var out bytes.Buffer
+			if err := stops(t.Context(), strings.NewReader(""), &out); err != nil || out.String() != "3\n" {
+				t.Fatalf("%s, then head: got %q, %v", writer.Name, out.String(), err)
+			}
+			var e *stages.Error
+			if err := fails(t.Context(), strings.NewReader(""), io.Discard); !errors.As(err, &e) || e.Place != "2" {
+				t.Fatalf("%s, then a failure of sed: got %v", writer.Name, err)
+			}
+		}
+	}
+}
+
 // closing is a reader that wants n bytes.
 type closing struct{ n int }
 

@@ -21,8 +21,8 @@ type cutter struct {
 	last io.Closer
 }
 
-func (c *cutter) Open(ctx context.Context) (io.ReadWriteCloser, error) {
-	rwc, err := c.Driver.Open(ctx)
+func (c *cutter) Open(ctx context.Context, caller string) (io.ReadWriteCloser, error) {
+	rwc, err := c.Driver.Open(ctx, caller)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = rwc
@@ -82,7 +82,7 @@ func testNotStarted(t *testing.T, open func() sandbox.Driver) {
 	if err != nil || o.Failure == nil || o.Failure.Reason != wire.Refused || o.Failure.Command != 1 {
 		t.Errorf("got %+v, %v, want command 1 refused", o.Failure, err)
 	}
-	if said, _, err := r.run(t.Context(), "wc", []string{"-c"}, strings.NewReader("abc")); err != nil || said != "3\n" {
+	if said, _, _, err := r.run(t.Context(), "wc", []string{"-c"}, strings.NewReader("abc")); err != nil || said != "3\n" {
 		t.Errorf("afterwards: got %q, %v", said, err)
 	}
 }
@@ -92,7 +92,7 @@ func testPool(t *testing.T, open func() sandbox.Driver) {
 	first := openSession(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := p.Open(ctx); err == nil {
+	if _, err := p.Open(ctx, "somebody"); err == nil {
 		t.Fatal("two sessions at a time, want one")
 	} else if e := asError(t, err); e.Code != stages.LimitExceeded {
 		t.Errorf("got %s, want %s", e.Code, stages.LimitExceeded)
@@ -121,7 +121,7 @@ func testPool(t *testing.T, open func() sandbox.Driver) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("a chain survived Close")
 	}
-	if _, err := p.Open(t.Context()); err == nil {
+	if _, err := p.Open(t.Context(), "somebody"); err == nil {
 		t.Error("Open after Close gave a session")
 	}
 }

@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -91,7 +92,7 @@ func testLimits(t *testing.T, open func() sandbox.Driver) {
 	t.Run("disk", func(t *testing.T) {
 		r := newRaw(t, open) // with a smaller limit than that of a session
 		r.timeout = time.Minute
-		_, failure, err := r.run(t.Context(), "sort", []string{"-S1M", "-T{scratch}"}, &endless{text: "x y\n", n: 200 << 20})
+		_, _, failure, err := r.run(t.Context(), "sort", []string{"-S1M", "-T{scratch}"}, &endless{text: "x y\n", n: 200 << 20})
 		if err != nil || failure == nil || failure.Reason != wire.DiskLimit {
 			t.Errorf("got %v, want %s", err, wire.DiskLimit)
 			if failure != nil {
@@ -108,6 +109,57 @@ func testLimits(t *testing.T, open func() sandbox.Driver) {
 			t.Errorf("got %s and a message of %d bytes, want %s and at most 4 KiB", e.Code, len(e.Msg), stages.CommandFailed)
 		}
 	})
+}
+
+// testComplaints (S11) has a program complain about a gigabyte of lines. All of it is taken, or the program would wait for
+// ever; the beginning and the end are kept, and how much was between them is said.
+func testComplaints(t *testing.T, open func() sandbox.Driver) {
+	r := newRaw(t, open)
+	if !r.can("numfmt") {
+		t.Skip("numfmt is not installed")
+	}
+	size := int64(1 << 30)
+	if testing.Short() {
+		size = 16 << 20
+	}
+	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
+		{Name: "numfmt", Argv: []string{"numfmt", "--invalid=fail"}, Timeout: 10 * time.Minute},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.client.Run(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		in := &endless{text: strings.Repeat("a", 3900) + "\n" + strings.Repeat("b", 3900) + "\n", n: size}
+		if _, err := io.Copy(onlyWriter{s}, in); err == nil {
+			_ = s.End()
+		}
+	}()
+	passed, err := io.Copy(io.Discard, onlyReader{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := s.Outcome()
+	if err != nil || o.Failure == nil || o.Failure.Reason != wire.Exit {
+		t.Fatalf("got %+v, %v, want that numfmt fails", o.Failure, err)
+	}
+	if passed < size {
+		t.Errorf("%d of %d bytes were passed on", passed, size)
+	}
+	said := o.Failure.Stderr
+	var dropped int64
+	if _, note, ok := strings.Cut(said, "\n["); ok {
+		_, _ = fmt.Sscanf(note, "%d bytes left out]", &dropped)
+	}
+	if len(said) > 65<<10 || dropped+int64(len(said)) < size {
+		t.Errorf("%d bytes are kept and %d left out, want at most 64 KiB and all of the %d", len(said), dropped, size)
+	}
+	if !strings.HasPrefix(said, "numfmt: invalid number: ") || !strings.HasSuffix(said, "\n") {
+		t.Errorf("kept is %.100q, want the beginning and the end", said)
+	}
 }
 
 func testPlan(t *testing.T, open func() sandbox.Driver) {

@@ -24,7 +24,7 @@ func testProbe(t *testing.T, open func() sandbox.Driver) {
 			if !r.can(name) {
 				t.Skipf("the worker has no program %q: this backend's tests do not bring it", name)
 			}
-			said, failure, err := r.run(t.Context(), name, []string{c.file}, strings.NewReader("input"))
+			said, _, failure, err := r.run(t.Context(), name, []string{c.file}, strings.NewReader("input"))
 			if err != nil || failure != nil {
 				t.Fatalf("got %q, %+v, %v", said, failure, err)
 			}

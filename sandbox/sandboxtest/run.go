@@ -25,6 +25,7 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"binary", testBinary},
 		{"concurrent", testConcurrent},
 		{"early stop", testEarlyStop},
+		{"a writer that loses its reader", testWriterLosesReader},
 		{"early stop of the reader", testReaderStops},
 		{"slow reader", testSlowReader},
 		{"failing input", testFailingInput},
@@ -32,7 +33,20 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"timeout", testTimeout},
 		{"waiting is not counted", testWaitingIsFree},
 		{"limits", testLimits},
+		{"flood of complaints", testComplaints},
+		{"budgets of a run", testBudgets},
 		{"plan", testPlan},
+		{"inputs", testInputs},
+		{"inputs of jq", testInputsOfJQ},
+		{"errors of inputs", testInputErrors},
+		{"inputs that end early", testInputCancel},
+		{"limit of inputs", testInputLimit},
+		{"inputs in the jail", testInputJail},
+		{"inputs in pipelines", testInputPipelines},
+		{"one process for many items", testKept},
+		{"items that fail in one process", testKeptFaults},
+		{"flow of items in one process", testKeptFlow},
+		{"lines for a reader that stops", testLinesForReader},
 		{"lost worker", testLost},
 		{"not started", testNotStarted},
 		{"pool", testPool},
@@ -69,7 +83,7 @@ func newSession(t *testing.T, open func() sandbox.Driver) stages.Session {
 
 func openSession(t *testing.T, p *sandbox.Pool) stages.Session {
 	t.Helper()
-	s, err := p.Open(t.Context())
+	s, err := p.Open(t.Context(), "somebody")
 	if err != nil {
 		t.Fatalf("opening a session: %v", err)
 	}

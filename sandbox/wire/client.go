@@ -98,17 +98,29 @@ func (c *Client) Prepare(chain Chain) (uint32, error) {
 // Run starts a run of a prepared chain. The caller reads the stream to its end, or cancels it, and then asks for its
 // Outcome; no more than Slots may be under way.
 func (c *Client) Run(chain uint32) (*Stream, error) {
-	// The lock keeps ids in order on the way.
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs++
-	s, err := c.conn.open(c.runs)
+	return c.start(kindRun, binary.BigEndian.AppendUint32(nil, chain))
+}
+
+// Keep starts to send an input that commands of later runs read. The caller writes it to the stream and ends or cancels
+// it, and then asks for its Outcome, whose Failure says why it was not kept; no more than MaxInputs may be under way.
+func (c *Client) Keep(in Input) (*Stream, error) {
+	payload, err := encode(in, maxKeep)
 	if err != nil {
 		return nil, err
 	}
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], chain)
-	return s, c.conn.message(kindRun, c.runs, b[:])
+	return c.start(kindKeep, payload)
+}
+
+// start opens a stream under a new id. The lock keeps ids in order on the way.
+func (c *Client) start(k kind, payload []byte) (*Stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs++
+	s, err := c.conn.open(c.runs, k == kindKeep)
+	if err != nil {
+		return nil, err
+	}
+	return s, c.conn.message(k, c.runs, payload)
 }
 
 // Ping asks the worker for a sign of life.
@@ -210,6 +222,9 @@ func (c *Client) pong(nonce uint64) error {
 func (c *Client) streamFrame(s *Stream, h header, payload []byte) error {
 	switch h.kind {
 	case kindData:
+		if s.keep {
+			return protocolError("data of input %d, which only goes the other way", h.id)
+		}
 		return s.receive(payload)
 	case kindCredit:
 		return s.earn(binary.BigEndian.Uint32(payload))

@@ -27,7 +27,8 @@ type conn struct {
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream
-	lastID  uint32 // of the runs so far
+	lastID  uint32 // of the runs and inputs so far
+	keeping int    // how many of streams are inputs
 	err     error  // why done is closed
 }
 
@@ -87,8 +88,8 @@ func (c *conn) fail(err error) {
 	})
 }
 
-// open registers the stream of a new run.
-func (c *conn) open(id uint32) (*Stream, error) {
+// open registers the stream of a new run, or of an input to be kept.
+func (c *conn) open(id uint32, keep bool) (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -97,11 +98,17 @@ func (c *conn) open(id uint32) (*Stream, error) {
 	if id <= c.lastID {
 		return nil, protocolError("run %d after run %d", id, c.lastID)
 	}
-	if len(c.streams) >= Slots {
+	switch {
+	case keep && c.keeping >= MaxInputs:
+		return nil, protocolError("more than %d inputs at a time", MaxInputs)
+	case !keep && len(c.streams)-c.keeping >= Slots:
 		return nil, protocolError("more than %d runs at a time", Slots)
 	}
 	c.lastID = id
 	s := newStream(c, id)
+	if s.keep = keep; keep {
+		c.keeping++
+	}
 	c.streams[id] = s
 	return s, nil
 }
@@ -116,6 +123,9 @@ func (c *conn) find(id uint32) (s *Stream, past bool) {
 func (c *conn) forget(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s := c.streams[id]; s != nil && s.keep {
+		c.keeping--
+	}
 	delete(c.streams, id)
 }
 

@@ -21,6 +21,7 @@
 //	outcome  JSON, the last frame of a run    credit   4 bytes: more output is welcome
 //	pong     the payload of the ping          cancel   kill the run
 //	                                          ping     8 bytes
+//	                                          keep     JSON of an input; its data follows
 //
 // # Flow
 //
@@ -37,6 +38,12 @@
 // runs at most [Slots] at a time; one more ends the connection. The chains of one pipeline can wait for each other, as
 // branches do that are fed from one input, so a limit that a pipeline can reach would be a deadlock: the engine keeps
 // what it runs side by side below Slots, and the gateway's queue in front of it is a safeguard only.
+//
+// # Inputs
+//
+// An input that commands read beside their standard input comes before the runs that need it: a keep frame opens a
+// stream as a run does, whose data the worker keeps on disk, and whose outcome says that all of it is there. Up to
+// [MaxInputs] may be on their way besides the runs. A run whose inputs have not all been kept is refused.
 //
 // When the gateway's stream ends the worker kills everything and exits. When the worker's stream ends every run fails
 // with [ErrLost].

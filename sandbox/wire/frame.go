@@ -13,14 +13,16 @@ const (
 	MaxMessage = 1 << 20  // bytes of one JSON message, prepare excepted
 	Slots      = 256      // runs at a time in one worker: as many as a plan of 64 stages can need at once, see doc.go
 	MaxChains  = 256      // prepared chains of one worker
+	MaxInputs  = 64       // named inputs on their way to one worker at a time, besides the runs
 
 	MaxCommands = 64                                 // of one chain; a pipeline has no more stages
 	MaxCommand  = 80 << 10                           // bytes of one command as JSON, see [Command.Size]
 	MaxPrepare  = MaxCommands*(MaxCommand+256) + 256 // bytes of a chain as JSON: any chain within the two fits
 
 	headerSize = 9
+	maxKeep    = 1 << 10 // bytes of an [Input] as JSON
 	pingSize   = 8
-	version    = 1
+	version    = 3
 )
 
 type kind byte
@@ -37,6 +39,7 @@ const (
 	kindOutcome
 	kindPing
 	kindPong
+	kindKeep
 )
 
 // A side is one end of the connection, as a set, because data and credit come from both.
@@ -64,6 +67,7 @@ var kinds = map[kind]struct {
 	kindOutcome: {"outcome", worker, 2, MaxMessage},
 	kindPing:    {"ping", gateway, pingSize, pingSize},
 	kindPong:    {"pong", worker, pingSize, pingSize},
+	kindKeep:    {"keep", gateway, 2, maxKeep},
 }
 
 type header struct {

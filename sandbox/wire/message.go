@@ -16,7 +16,18 @@ type Hello struct {
 	Seccomp    bool // system call filters work
 	NoNewPrivs bool // no_new_privs is set on the worker
 	UID        int
+	Around     Surroundings
 	Programs   []Found
+}
+
+// Surroundings are what holds a worker from outside, as it sees it from within: what an engine claims to enforce is not
+// always enforced.
+type Surroundings struct {
+	ReadOnlyRoot bool
+	NoNetwork    bool   // no interface but the loopback
+	Capabilities uint64 // that it has or could get, as bits
+	Memory       int64  // bytes that the control group may take, 0 without a limit
+	Processes    int64  // of the control group, 0 without a limit
 }
 
 // A Profile says what a worker can run safely.
@@ -39,6 +50,15 @@ type Chain struct {
 	Commands []Command
 	Memory   int64 // bytes of private memory that one process may take
 	Disk     int64 // bytes that one command may keep in its scratch directory
+	Worker   Budget
+}
+
+// A Budget is what all commands of a worker, of all chains that run, may take together. Zero is no bound.
+type Budget struct {
+	Memory    int64 // bytes of memory that is no file's
+	Disk      int64 // bytes in scratch directories
+	Files     int   // in scratch directories
+	Processes int
 }
 
 // A Command is one program with its checked arguments.
@@ -47,6 +67,17 @@ type Command struct {
 	Argv    []string
 	Timer   time.Duration `json:",omitempty"` // above zero: wait as long and run nothing
 	Timeout time.Duration // of the time in which it has something to do
+	Each    bool          `json:",omitempty"` // it runs once per item: what it needs to start is worth keeping
+
+	Inputs []string `json:",omitempty"` // names of inputs beside standard input, kept before the run; files "@NAME" in the working directory
+	Set    uint32   `json:",omitempty"` // tells the inputs of different commands apart
+}
+
+// An Input says where what follows is kept.
+type Input struct {
+	Set  uint32
+	Name string
+	Disk int64 // bytes that all inputs of the worker may take
 }
 
 // An Outcome tells how a run ended. Failure is nil when it was a success.
@@ -67,6 +98,8 @@ type Failure struct {
 	Reason  Reason
 	Status  int    `json:",omitempty"` // exit status, with Exit
 	Signal  string `json:",omitempty"` // with Signal
+	Limit   int64  `json:",omitempty"` // that was exceeded: bytes, files or processes
+	Worker  bool   `json:",omitempty"` // whether the limit is that of all commands of the worker together
 	Detail  string `json:",omitempty"` // with Refused
 	Stderr  string `json:",omitempty"` // the beginning and the end of it
 	Sample  []byte `json:",omitempty"` // the beginning of the command's input
@@ -78,14 +111,16 @@ type Reason string
 
 // The reasons.
 const (
-	Exit        Reason = "exit"
-	Signal      Reason = "signal"
-	Timeout     Reason = "timeout"
-	CPULimit    Reason = "cpu_limit"
-	MemoryLimit Reason = "memory_limit"
-	DiskLimit   Reason = "disk_limit"
-	Cancelled   Reason = "cancelled"
-	Refused     Reason = "refused" // the worker could not or would not start it
+	Exit         Reason = "exit"
+	Signal       Reason = "signal"
+	Timeout      Reason = "timeout"
+	CPULimit     Reason = "cpu_limit"
+	MemoryLimit  Reason = "memory_limit"
+	DiskLimit    Reason = "disk_limit"
+	FileLimit    Reason = "file_limit"
+	ProcessLimit Reason = "process_limit" // the chain was not started
+	Cancelled    Reason = "cancelled"
+	Refused      Reason = "refused" // the worker could not or would not start it
 )
 
 // Size returns the bytes that the command takes in a message, which is more than it has where they are escaped. Up to

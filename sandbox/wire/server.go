@@ -12,10 +12,19 @@ import (
 // went. When ctx is done everything it started must be dead before it returns.
 type Runner func(ctx context.Context, s *Stream, chain Chain) Outcome
 
+// A Keeper reads an input from s to its end and keeps it for the commands that name it. When ctx is done it returns soon.
+type Keeper func(ctx context.Context, s *Stream, in Input) Outcome
+
+// A Host is what a worker does for the gateway. Without Keep there are no inputs.
+type Host struct {
+	Run  Runner
+	Keep Keeper
+}
+
 // A server is the worker's end of a connection.
 type server struct {
 	conn    *conn
-	run     Runner
+	host    Host
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -25,9 +34,9 @@ type server struct {
 
 // Serve says hello on rwc and runs what the gateway asks for, until its stream ends, which is no error. It returns
 // when all runs have ended.
-func Serve(ctx context.Context, rwc io.ReadWriteCloser, hello Hello, run Runner) error {
+func Serve(ctx context.Context, rwc io.ReadWriteCloser, hello Hello, host Host) error {
 	s := &server{
-		conn: newConn(rwc, worker), run: run,
+		conn: newConn(rwc, worker), host: host,
 		chains: map[uint32]Chain{}, cancels: map[uint32]context.CancelCauseFunc{},
 	}
 	hello.Version = version
@@ -63,7 +72,9 @@ func (s *server) handle(ctx context.Context, h header, payload []byte) error {
 	case kindPrepare:
 		return s.prepare(h.id, payload)
 	case kindRun:
-		return s.start(ctx, h.id, binary.BigEndian.Uint32(payload))
+		return s.run(ctx, h.id, binary.BigEndian.Uint32(payload))
+	case kindKeep:
+		return s.keep(ctx, h.id, payload)
 	}
 	stream, past := s.conn.find(h.id)
 	if stream == nil {
@@ -101,14 +112,34 @@ func (s *server) prepare(id uint32, payload []byte) error {
 	return nil
 }
 
-func (s *server) start(ctx context.Context, id, chainID uint32) error {
+func (s *server) run(ctx context.Context, id, chainID uint32) error {
 	s.mu.Lock()
 	chain, ok := s.chains[chainID]
 	s.mu.Unlock()
 	if !ok {
 		return protocolError("run of chain %d, which was not prepared", chainID)
 	}
-	stream, err := s.conn.open(id)
+	return s.start(ctx, id, false, func(ctx context.Context, stream *Stream) Outcome {
+		return s.host.Run(ctx, stream, chain)
+	})
+}
+
+func (s *server) keep(ctx context.Context, id uint32, payload []byte) error {
+	var in Input
+	if err := decode(kindKeep, payload, &in); err != nil {
+		return err
+	}
+	if s.host.Keep == nil {
+		return protocolError("keep frame %d: this worker keeps no inputs", id)
+	}
+	return s.start(ctx, id, true, func(ctx context.Context, stream *Stream) Outcome {
+		return s.host.Keep(ctx, stream, in)
+	})
+}
+
+// start opens a stream and has work serve it.
+func (s *server) start(ctx context.Context, id uint32, keep bool, work func(context.Context, *Stream) Outcome) error {
+	stream, err := s.conn.open(id, keep)
 	if err != nil {
 		return err
 	}
@@ -117,7 +148,7 @@ func (s *server) start(ctx context.Context, id, chainID uint32) error {
 	s.cancels[id] = cancel
 	s.mu.Unlock()
 	s.running.Go(func() {
-		outcome := s.run(ctx, stream, chain)
+		outcome := work(ctx, stream)
 		cancel(nil)
 		s.finish(id, outcome)
 	})

@@ -63,12 +63,28 @@ func runner(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
 	return wire.Outcome{Failure: &wire.Failure{Reason: wire.Refused}}
 }
 
+// kept is what a worker in these tests does with inputs: it says how long they are.
+func kept(ctx context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
+	if in.Name == "stuck" {
+		<-ctx.Done()
+		return wire.Outcome{Failure: &wire.Failure{Reason: wire.Cancelled}}
+	}
+	n, err := io.Copy(io.Discard, onlyReader{s})
+	if err != nil || n > in.Disk {
+		_ = s.StopReading()
+		return wire.Outcome{Failure: &wire.Failure{Reason: wire.DiskLimit}}
+	}
+	return wire.Outcome{Usage: []wire.Usage{{In: n}}}
+}
+
+var host = wire.Host{Run: runner, Keep: kept}
+
 // connect returns a client of a worker that ends with the test.
 func connect(t *testing.T) *wire.Client {
 	t.Helper()
 	g, w := pair()
 	served := make(chan error, 1)
-	go func() { served <- wire.Serve(context.Background(), w, wire.Hello{Profile: wire.Pure}, runner) }()
+	go func() { served <- wire.Serve(context.Background(), w, wire.Hello{Profile: wire.Pure}, host) }()
 	c, err := wire.Dial(t.Context(), g)
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +213,83 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestKeep sends inputs while all slots for runs are taken: one must never wait for the other.
+func TestKeep(t *testing.T) {
+	c := connect(t)
+	for range wire.Slots {
+		start(t, c, "wait")
+	}
+	var streams []*wire.Stream
+	for range wire.MaxInputs {
+		s, err := c.Keep(wire.Input{Set: 1, Name: "b", Disk: 3 * wire.Window})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams = append(streams, s)
+	}
+	if _, err := c.Keep(wire.Input{}); err == nil {
+		t.Error("one input too many was accepted")
+	}
+	for i, s := range streams {
+		n := (i%2 + 2) * wire.Window // what is more than the limit is told, not cut
+		if _, err := s.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.End(); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := s.Outcome(); err != nil || o.Failure != nil || o.Usage[0].In != int64(n) {
+			t.Errorf("got %+v, %v, want %d bytes kept", o, err, n)
+		}
+	}
+	s, err := c.Keep(wire.Input{Disk: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = s.Write([]byte("ab"))
+	_ = s.End()
+	if o, err := s.Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.DiskLimit {
+		t.Errorf("got %+v, %v, want %s", o, err, wire.DiskLimit)
+	}
+	if _, err := c.Keep(wire.Input{Name: strings.Repeat("x", 2<<10)}); !errors.Is(err, wire.ErrTooLarge) {
+		t.Errorf("got %v, want %v", err, wire.ErrTooLarge)
+	}
+}
+
+// TestKeepSlowly has a worker that takes nothing of an input: no more than the window leaves, and a cancel ends it.
+func TestKeepSlowly(t *testing.T) {
+	c := connect(t)
+	s, err := c.Keep(wire.Input{Name: "stuck"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Write(make([]byte, wire.Window)); n != wire.Window || err != nil {
+		t.Fatalf("got %d, %v, want the whole window taken", n, err)
+	}
+	more := make(chan int, 1)
+	go func() {
+		n, _ := s.Write([]byte("more"))
+		more <- n
+	}()
+	if err := c.Ping(t.Context()); err != nil { // the connection is not held up by it
+		t.Error(err)
+	}
+	select {
+	case n := <-more:
+		t.Errorf("%d bytes beyond the window left", n)
+	default:
+	}
+	if err := s.Cancel(); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-more; n != 0 {
+		t.Errorf("%d bytes beyond the window left", n)
+	}
+	if o, err := s.Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.Cancelled {
+		t.Errorf("got %+v, %v, want %s", o, err, wire.Cancelled)
+	}
+}
+
 func TestPrepare(t *testing.T) {
 	c := connect(t)
 	_, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: strings.Repeat("x", wire.MaxPrepare)}}})
@@ -231,6 +324,7 @@ const (
 	outcome
 	ping
 	pong
+	keep
 )
 
 func message(v any) []byte {
@@ -267,7 +361,7 @@ var fromWorker = map[string]struct {
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 1}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 3}))
 
 func flood() [][]byte {
 	var all [][]byte
@@ -275,6 +369,25 @@ func flood() [][]byte {
 		all = append(all, frame(data, 1, make([]byte, wire.MaxData)))
 	}
 	return all
+}
+
+// TestDataOfInput: a worker that sends data for an input, which nobody reads, is given up.
+func TestDataOfInput(t *testing.T) {
+	script, worker := io.Pipe()
+	go func() { _, _ = worker.Write(greeting) }()
+	c, err := wire.Dial(t.Context(), duplex{script, io.Discard, func() { script.Close() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Keep(wire.Input{Set: 1, Name: "b", Disk: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = worker.Write(frame(data, 1, []byte("x"))) }()
+	if _, err := s.Outcome(); err == nil || !strings.Contains(err.Error(), "data of input 1") {
+		t.Errorf("got %v, want that it only goes the other way", err)
+	}
 }
 
 func TestHostileWorker(t *testing.T) {
@@ -339,18 +452,21 @@ var fromGateway = map[string]struct {
 	script [][]byte
 	want   string // empty: a clean end
 }{
-	"nothing":        {nil, ""},
-	"unprepared":     {[][]byte{frame(run, 1, []byte{0, 0, 0, 9})}, "not prepared"},
-	"same id":        {[][]byte{chain("wait"), runOf(2), runOf(2)}, "run 2 after run 2"},
-	"too many":       {append([][]byte{chain("wait")}, runs(wire.Slots+1)...), "at a time"},
-	"prepared twice": {[][]byte{chain("wait"), chain("wait")}, "in use"},
-	"never started":  {[][]byte{frame(data, 5, []byte("x"))}, "never started"},
-	"two ends":       {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(end, 1, nil)}, "second end"},
-	"data after end": {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(data, 1, []byte("x"))}, "after the end"},
-	"beyond credit":  {append([][]byte{chain("wait"), runOf(1)}, flood()...), "beyond the credit"},
-	"wrong way":      {[][]byte{frame(outcome, 1, []byte("{}"))}, "wrong end"},
-	"cancel":         {[][]byte{chain("wait"), runOf(1), frame(cancel, 1, nil), frame(cancel, 1, nil)}, ""},
-	"pings":          {[][]byte{frame(ping, 0, make([]byte, 8)), frame(ping, 0, make([]byte, 8))}, ""},
+	"nothing":         {nil, ""},
+	"unprepared":      {[][]byte{frame(run, 1, []byte{0, 0, 0, 9})}, "not prepared"},
+	"same id":         {[][]byte{chain("wait"), runOf(2), runOf(2)}, "run 2 after run 2"},
+	"too many":        {append([][]byte{chain("wait")}, runs(wire.Slots+1)...), "at a time"},
+	"prepared twice":  {[][]byte{chain("wait"), chain("wait")}, "in use"},
+	"never started":   {[][]byte{frame(data, 5, []byte("x"))}, "never started"},
+	"two ends":        {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(end, 1, nil)}, "second end"},
+	"data after end":  {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(data, 1, []byte("x"))}, "after the end"},
+	"beyond credit":   {append([][]byte{chain("wait"), runOf(1)}, flood()...), "beyond the credit"},
+	"wrong way":       {[][]byte{frame(outcome, 1, []byte("{}"))}, "wrong end"},
+	"cancel":          {[][]byte{chain("wait"), runOf(1), frame(cancel, 1, nil), frame(cancel, 1, nil)}, ""},
+	"keep and cancel": {[][]byte{frame(keep, 1, message(wire.Input{Name: "b"})), frame(data, 1, []byte("x")), frame(cancel, 1, nil)}, ""},
+	"no input":        {[][]byte{frame(keep, 1, []byte("[]"))}, "keep frame"},
+	"keep, same id":   {[][]byte{chain("wait"), runOf(1), frame(keep, 1, message(wire.Input{}))}, "run 1 after run 1"},
+	"pings":           {[][]byte{frame(ping, 0, make([]byte, 8)), frame(ping, 0, make([]byte, 8))}, ""},
 }
 
 // runs starts n runs.
@@ -370,7 +486,7 @@ func runOf(id uint32) []byte { return frame(run, id, []byte{0, 0, 0, 1}) }
 func TestHostileGateway(t *testing.T) {
 	for name, test := range fromGateway {
 		t.Run(name, func(t *testing.T) {
-			err := wire.Serve(t.Context(), peer(bytes.Join(test.script, nil)), wire.Hello{}, runner)
+			err := wire.Serve(t.Context(), peer(bytes.Join(test.script, nil)), wire.Hello{}, host)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -383,7 +499,7 @@ func TestStalledGateway(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	asking := duplex{&endlessPings{}, w, func() { r.Close() }}
-	err := wire.Serve(t.Context(), asking, wire.Hello{}, runner)
+	err := wire.Serve(t.Context(), asking, wire.Hello{}, host)
 	if err == nil || !strings.Contains(err.Error(), "does not read") {
 		t.Errorf("got %v, want an error about a peer that does not read", err)
 	}
@@ -418,7 +534,7 @@ func FuzzGatewayFrames(f *testing.F) {
 	f.Add(bytes.Join([][]byte{chain("echo"), runOf(1), frame(data, 1, []byte("abc")), frame(end, 1, nil)}, nil))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		done := make(chan error, 1)
-		go func() { done <- wire.Serve(context.Background(), peer(script), wire.Hello{}, runner) }()
+		go func() { done <- wire.Serve(context.Background(), peer(script), wire.Hello{}, host) }()
 		select {
 		case <-done:
 		case <-time.After(20 * time.Second):

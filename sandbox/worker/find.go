@@ -60,6 +60,24 @@ func (t *tool) reads() []string {
 	return r
 }
 
+// reach is what a worker with these tools needs of the file system.
+func reach(tools map[string]*tool, scratch string) jail.Reach {
+	r := jail.Reach{Read: slices.Concat(libraries, []string{localeDir, zoneinfoDir}, oomFiles), Scratch: scratch}
+	if loader, err := loaderOf("/proc/self/exe"); err == nil && loader != "" {
+		r.Run = append(r.Run, loader)
+	}
+	for _, t := range tools {
+		if t.file == "" || t.readELF() != nil { // what is wrong with the file is told when it is used
+			continue
+		}
+		r.Run = append(r.Run, t.file)
+		if t.loader != "" && !slices.Contains(r.Run, t.loader) {
+			r.Run = append(r.Run, t.loader)
+		}
+	}
+	return r
+}
+
 func loaderOf(file string) (string, error) {
 	f, err := elf.Open(file)
 	if err != nil {

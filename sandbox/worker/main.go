@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -28,7 +32,12 @@ type Options struct {
 const (
 	roleJail   = "jail"
 	roleApplet = "applet"
+	roleHost   = "host"  // given by the container's command
+	roleServe  = "serve" // the worker again, once it is locked in
 )
+
+// processName is what the worker's processes are called.
+const processName = "mcsh-worker"
 
 // The exit status, and the beginning of the message, of a helper that could not start its program. A program that
 // imitates them makes only itself fail.
@@ -37,8 +46,12 @@ const (
 	jailPrefix = "mcsh-jail: "
 )
 
+// roles are those that serve a gateway.
+var roles = map[string]func(args []string, o Options) error{roleHost: hostMain, roleServe: serve}
+
 // Main plays the role that args, without the process's name, ask for and returns the exit status. Without a role it
-// serves a gateway on standard input and output; "-scratch DIR" says where the private directories of commands go.
+// locks itself in and serves a gateway on standard input and output; "-scratch DIR" says where the private directories of
+// commands go, the directory for temporary files otherwise.
 func Main(args []string, o Options) int {
 	if len(args) > 0 {
 		switch args[0] {
@@ -48,30 +61,72 @@ func Main(args []string, o Options) int {
 			return appletMain(args[1:], o)
 		}
 	}
-	if err := serve(args, o); err != nil {
-		fmt.Fprintf(os.Stderr, "mcsh-worker: %v\n", err)
+	role := harden
+	if len(args) > 0 {
+		if r, ok := roles[args[0]]; ok {
+			role, args = r, args[1:]
+		}
+	}
+	if err := role(args, o); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", processName, err)
 		return 1
 	}
 	return 0
 }
 
-func serve(args []string, o Options) error {
-	var s scratch
+// harden locks the worker in and starts it anew, as roleServe.
+func harden(args []string, o Options) error {
+	scratch := os.TempDir()
 	switch {
 	case len(args) == 2 && args[0] == "-scratch":
-		s.base = args[1]
+		scratch = args[1]
 	case len(args) > 0:
 		return fmt.Errorf("unknown argument %q: a worker is started by the gateway and takes only -scratch DIR", args[0])
 	}
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	if err := jail.Harden(); err != nil {
+	tools, _ := locate(o.Extra, jail.Supported())
+	around, err := json.Marshal(surroundings()) // which cannot be seen from within
+	if err != nil {
 		return err
 	}
-	defer s.remove()
-	w := newWorker(o, &s)
-	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), w.run)
+	argv := slices.Concat([]string{processName}, o.Prefix, []string{roleServe, scratch, string(around)})
+	return jail.Harden(reach(tools, scratch), argv)
+}
+
+// serve is the worker, locked in. args are the directory for scratch directories, and the surroundings as harden found
+// them.
+func serve(args []string, o Options) error {
+	if len(args) != 2 {
+		return fmt.Errorf("unknown arguments %q: %s is for the worker itself", args, roleServe)
+	}
+	if err := jail.Hide(); err != nil {
+		return err
+	}
+	w := newWorker(o, scratch(args[0]))
+	if err := json.Unmarshal([]byte(args[1]), &w.around); err != nil {
+		return fmt.Errorf("reading the surroundings: %w", err)
+	}
+	lingerBriefly()
+	defer w.inputs.drop()
+	defer w.idle.drain()
+	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), wire.Host{Run: w.run, Keep: w.keep})
+}
+
+// lastMoments is how long a worker whose gateway has died may take to end its commands and remove their files. It sees
+// the end of its input at the same time.
+const lastMoments = 5 * time.Second
+
+// lingerBriefly makes the signal that tells of the gateway's death one that does not kill at once.
+func lingerBriefly() {
+	orphaned := make(chan os.Signal, 1)
+	signal.Notify(orphaned, syscall.SIGTERM)
+	go func() {
+		<-orphaned
+		time.Sleep(lastMoments)
+		os.Exit(1)
+	}()
 }
 
 // stdio joins standard input and output. Close has nothing to do: the process ends with the connection.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,10 +38,24 @@ type process struct {
 	cmd     *exec.Cmd
 	stderr  stderr
 	scratch string
+	inputs  string // the directory of its named inputs, empty if it has none
 	started time.Time
+	kills   int64 // of the kernel for want of memory, at the start
+	limit   int64 // bytes of private memory
 	elapsed time.Duration
 	err     error // of Wait
 
+	// Of an applet that is kept for further items.
+	key    string // what it can be used for; empty if it is not kept
+	kept   *kept  // once it is there
+	served bool   // it has run to its end, with this status
+	status int
+	before time.Duration // what the applet had used of the processor when it began
+	spent  time.Duration // what it has used since
+	unread bool          // nobody wanted to read on, and so the applet was killed
+
+	id      atomic.Int64  // once it runs; for the meter
+	peak    atomic.Int64  // bytes of memory that it was seen to have
 	release chan struct{} // ends a timer early; closed by kill
 	killed  bool          // by this worker
 	exited  bool
@@ -52,7 +67,10 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) error {
 	var spec any
 	role, argv := roleApplet, c.Argv
 	if p.tool.Applet != nil {
-		spec = appletSpec{p.tool.Name, limits, w.pid}
+		if p.key != "" {
+			limits.CPU += c.Timeout // for the items before the last one; see settle
+		}
+		spec = appletSpec{p.tool.Name, limits, w.pid, c.Inputs, p.key != ""}
 		argv = argv[1:]
 	} else {
 		if err := p.tool.readELF(); err != nil {
@@ -60,7 +78,7 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) error {
 		}
 		s := jail.Spec{
 			Path: p.tool.file, Env: environment, Limits: limits, Parent: w.pid,
-			Read: p.tool.reads(), Scratch: p.scratch,
+			Read: append(p.tool.reads(), inputFiles(p.inputs, c)...), Scratch: p.scratch, Dir: p.inputs, Threads: p.tool.Threads,
 		}
 		if p.tool.loader != "" {
 			s.Run = []string{p.tool.loader}
@@ -78,6 +96,20 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) error {
 	p.cmd.Stderr = &p.stderr
 	if role == roleApplet {
 		p.cmd.Env = appletEnvironment
+		return p.openInputs(c)
+	}
+	return nil
+}
+
+// openInputs gives an applet, which can open no file, the files of its inputs as descriptors: from 3 on, in order.
+func (p *process) openInputs(c wire.Command) error {
+	for _, file := range inputFiles(p.inputs, c) {
+		f, err := os.Open(file)
+		if err != nil {
+			closeAll(p.cmd.ExtraFiles...)
+			return fmt.Errorf("opening an input: %w", err)
+		}
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, f)
 	}
 	return nil
 }
@@ -86,7 +118,7 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) error {
 func (w *worker) self(role, spec string, argv []string) *exec.Cmd {
 	return &exec.Cmd{
 		Path: "/proc/self/exe",
-		Args: slices.Concat([]string{"mcsh-worker"}, w.prefix, []string{role, spec}, argv),
+		Args: slices.Concat([]string{processName}, w.prefix, []string{role, spec}, argv),
 		Env:  helperEnvironment,
 		Dir:  "/",
 		SysProcAttr: &syscall.SysProcAttr{
@@ -107,17 +139,18 @@ func inScratch(argv []string, dir string) []string {
 
 // start starts the command with the two ends of its pipes, which are closed here.
 func (p *process) start(stdin, stdout *os.File, timer time.Duration, exits chan<- *process) error {
-	p.started = time.Now()
 	if p.tool == nil {
 		go p.sleep(timer, stdin, stdout, exits)
 		return nil
 	}
 	defer stdin.Close()
 	defer stdout.Close()
+	defer closeAll(p.cmd.ExtraFiles...)
 	p.cmd.Stdin, p.cmd.Stdout = stdin, stdout
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
+	p.id.Store(int64(p.cmd.Process.Pid))
 	go func() {
 		p.err = p.cmd.Wait()
 		exits <- p
@@ -153,9 +186,25 @@ func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it has exited already, or it is dead now
 }
 
+// pid returns the process's id, 0 for a timer and for what has not started.
+func (p *process) pid() int { return int(p.id.Load()) }
+
+// sawMemory takes note of how much memory the process has.
+func (p *process) sawMemory(bytes int64) {
+	for {
+		before := p.peak.Load()
+		if bytes <= before || p.peak.CompareAndSwap(before, bytes) {
+			return
+		}
+	}
+}
+
 // cpu returns the processor time that an ended process has used.
 func (p *process) cpu() time.Duration {
-	if p.cmd == nil || p.cmd.ProcessState == nil {
+	switch {
+	case p.key != "":
+		return p.spent
+	case p.cmd == nil || p.cmd.ProcessState == nil:
 		return 0
 	}
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()

@@ -29,7 +29,7 @@ type run struct {
 }
 
 // Ticks of waiting for the exit of commands that came before one that has failed: they may be the real cause. And
-// ticks between two looks at the scratch directories.
+// looks at memory between two at the scratch directories.
 const (
 	causeTicks = 5
 	diskTicks  = 5
@@ -42,31 +42,60 @@ func (r *run) start() *wire.Failure {
 	for i, c := range r.chain.Commands {
 		p, err := r.worker.newProcess(i, r.chain)
 		r.processes = append(r.processes, p)
-		var in, out [2]*os.File // the reading and the writing end
-		if err == nil {
-			in, out, err = pipes()
-		}
-		if err == nil {
-			if err = p.start(in[0], out[1], c.Timer, r.exits); err != nil {
-				closeAll(in[1], out[0])
-			}
+		var e ends
+		failure := r.worker.meter.enter(p, r.chain.Worker)
+		if failure == nil && err == nil {
+			e, err = r.launch(p, c.Timer)
 		}
 		if err != nil {
+			failure = &wire.Failure{Command: i, Reason: wire.Refused, Detail: err.Error()}
+		}
+		if failure != nil {
 			p.exited = true
+			r.worker.meter.leave(p)
 			stopSrc()
-			return &wire.Failure{Command: i, Reason: wire.Refused, Detail: err.Error()}
+			return failure
 		}
 		r.alive++
-		r.pump(src, in[1], stopSrc, closer(in[1]))
-		r.clocks = append(r.clocks, &clock{in: r.pumps[i], stdin: in[1]})
+		r.pump(src, e.in, stopSrc, closer(e.in))
+		r.clocks = append(r.clocks, &clock{in: r.pumps[i], stdin: e.stdin})
 		if i > 0 {
 			r.clocks[i-1].out = r.pumps[i]
 		}
-		src, stopSrc = out[0], closer(out[0])
+		src, stopSrc = e.out, closer(e.out)
 	}
 	r.pump(src, r.stream, stopSrc, func() {})
 	r.clocks[len(r.clocks)-1].out = r.pumps[len(r.pumps)-1]
 	return nil
+}
+
+// ends are a command's standard input and output, as the worker has them.
+type ends struct {
+	in    io.WriteCloser
+	stdin *os.File // the pipe behind in
+	out   io.ReadCloser
+}
+
+// launch starts one command between two pipes, or gives an applet that is kept its next item.
+func (r *run) launch(p *process, timer time.Duration) (e ends, err error) {
+	p.started, p.kills = time.Now(), oomKills()
+	if p.key == "" {
+		in, out, err := pipes()
+		if err != nil {
+			return e, err
+		}
+		if err := p.start(in[0], out[1], timer, r.exits); err != nil {
+			closeAll(in[1], out[0])
+			return e, err
+		}
+		return ends{in: in[1], stdin: in[1], out: out[0]}, nil
+	}
+	if p.kept == nil {
+		if p.kept, err = keep(p); err != nil {
+			return e, err
+		}
+	}
+	return p.kept.begin(p, r.exits), nil
 }
 
 func (r *run) pump(src io.Reader, dst io.Writer, closeSrc, closeDst func()) {
@@ -106,7 +135,7 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-func closer(f *os.File) func() { return func() { f.Close() } }
+func closer(c io.Closer) func() { return func() { c.Close() } }
 
 // wait returns when every process has exited.
 func (r *run) wait(ctx context.Context) {
@@ -114,7 +143,7 @@ func (r *run) wait(ctx context.Context) {
 	defer ticker.Stop()
 	cancelled := ctx.Done()
 	last := time.Now()
-	for n := 1; r.alive > 0; {
+	for r.alive > 0 {
 		select {
 		case p := <-r.exits:
 			r.exited(p)
@@ -123,9 +152,8 @@ func (r *run) wait(ctx context.Context) {
 			r.fail(&wire.Failure{Command: len(r.processes) - 1, Reason: wire.Cancelled})
 			r.killAll()
 		case now := <-ticker.C:
-			r.tick(now.Sub(last), n%diskTicks == 0)
+			r.tick(now.Sub(last))
 			last = now
-			n++
 		}
 	}
 	// Commands that a cancelled run has fed the end of an incomplete input may have exited as if all was well.
@@ -137,6 +165,7 @@ func (r *run) wait(ctx context.Context) {
 // exited takes note of the end of a process: it does not read any more, and may be why the chain has failed.
 func (r *run) exited(p *process) {
 	p.exited = true
+	r.worker.meter.leave(p)
 	p.elapsed = time.Since(p.started)
 	r.alive--
 	in := r.pumps[p.index]
@@ -183,7 +212,7 @@ func (r *run) killAll() {
 }
 
 // tick enforces what only time can tell.
-func (r *run) tick(d time.Duration, disk bool) {
+func (r *run) tick(d time.Duration) {
 	if r.failure != nil {
 		if r.patience--; r.patience <= 0 {
 			r.killAll()
@@ -199,8 +228,12 @@ func (r *run) tick(d time.Duration, disk bool) {
 			r.fail(&wire.Failure{Command: i, Reason: wire.Timeout})
 			return
 		}
-		if disk && p.scratch != "" && diskUsed(p.scratch) > r.chain.Disk {
-			r.fail(&wire.Failure{Command: i, Reason: wire.DiskLimit})
+		if p.kept != nil && p.kept.clock()-p.before > r.chain.Commands[i].Timeout+cpuGrace {
+			r.fail(&wire.Failure{Command: i, Reason: wire.CPULimit}) // RLIMIT_CPU counts the items before it too
+			return
+		}
+		if f := r.worker.meter.check(p, r.chain); f != nil {
+			r.fail(f)
 			return
 		}
 	}
@@ -221,6 +254,9 @@ func (r *run) finish() wire.Outcome {
 		if p.scratch != "" {
 			_ = os.RemoveAll(p.scratch) // what stays is removed with the base directory
 		}
+		if p.kept != nil {
+			r.release(p)
+		}
 		u := wire.Usage{Elapsed: p.elapsed, CPU: p.cpu()}
 		if i < len(r.pumps) {
 			u.In = r.pumps[i].given.Load()
@@ -236,8 +272,21 @@ func (r *run) finish() wire.Outcome {
 	return o
 }
 
+// release keeps the applet of p for another item, or ends it.
+func (r *run) release(p *process) {
+	dying := p.killed || p.unread // which it may have been too late for
+	if p.served && !dying && p.kept.settle(r.chain.Commands[p.index], r.chain.Memory) {
+		r.worker.idle.put(p.kept)
+		return
+	}
+	p.kept.end()
+}
+
 // describe adds what is known about the command that failed.
 func (r *run) describe(f *wire.Failure) {
+	if !f.Worker {
+		f.Limit = map[wire.Reason]int64{wire.MemoryLimit: r.chain.Memory, wire.DiskLimit: r.chain.Disk}[f.Reason]
+	}
 	if f.Command < len(r.pumps) {
 		p := r.pumps[f.Command]
 		f.Sample, f.Cut = p.sample, p.taken.Load() > int64(len(p.sample))

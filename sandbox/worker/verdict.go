@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,7 +15,19 @@ import (
 var exhausted = []string{
 	"memory exhausted", "cannot allocate", "cannot reallocate", "out of memory", "Out of memory",
 	"Cannot allocate memory", "Memory exhausted", "virtual memory exhausted",
+	"failed to reserve", "memory reservation exceeds",
 }
+
+// What the Go runtime of an applet says when it breaks. An applet is Go alone: on the runtime's own stack (goroutine 0)
+// a nil pointer is memory that it was not given, which it does not check everywhere, its collector for one.
+var (
+	broke    = regexp.MustCompile(`(?m)^(fatal error|SIG[A-Z]+): `)
+	ungiven  = regexp.MustCompile(`(?m)^SIG(SEGV|BUS): .*\nPC=\S+ m=\d+ sigcode=\d+ addr=0x[0-9a-f]{1,3}\n\s*goroutine 0 `)
+	noThread = regexp.MustCompile(`failed to create new OS thread \(have \d+ already; errno=12\)`) // ENOMEM
+)
+
+// crashes are the signals of a program that uses memory without looking whether it was given any.
+var crashes = []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT}
 
 // overtime are words with which the Go runtime of an applet says that it got SIGXCPU.
 var overtime = []string{"SIGXCPU: cpu time limit exceeded"}
@@ -22,53 +35,87 @@ var overtime = []string{"SIGXCPU: cpu time limit exceeded"}
 // full are words with which programs say that the scratch directory is.
 var full = []string{"No space left on device", "File too large", "Disk quota exceeded"}
 
-// bySignal says what a signal means that this worker did not send. SIGKILL is not in it: it may be the kernel's, out of
-// memory, or anybody's.
-var bySignal = map[syscall.Signal]wire.Reason{
+// readerless are words with which programs say that their reader has gone. gawk sends itself SIGPIPE then, which the jail
+// forbids as it does all such calls, and takes that for what has failed.
+var readerless = []string{"Broken pipe", `standard output" failed: Operation not permitted`, "standard output: Operation not permitted"}
+
+// limitSignals says what a signal means that this worker did not send. SIGKILL is not in it: it is the
+// kernel's, out of memory, if the control group counts one more, and may be anybody's otherwise.
+var limitSignals = map[syscall.Signal]wire.Reason{
 	syscall.SIGXCPU: wire.CPULimit,
 	syscall.SIGXFSZ: wire.DiskLimit,
 }
 
 // judge returns why an ended process has failed, nil if it has not. broken says that its reader had stopped reading.
 func (p *process) judge(broken bool) *wire.Failure {
-	if p.killed || p.tool == nil || p.err == nil {
+	if p.killed || p.unread || p.tool == nil {
 		return nil
 	}
 	f := &wire.Failure{Command: p.index}
+	switch {
+	case p.served && p.status == 0:
+		return nil
+	case p.served:
+		f.Stderr = p.stderr.text()
+		return p.byStatus(f, p.status, broken)
+	case p.key != "" && p.err == nil:
+		f.Reason, f.Detail = wire.Refused, "it ended before it had said how its item went"
+		return f
+	case p.err == nil:
+		return nil
+	}
 	if p.cmd.ProcessState == nil {
 		f.Reason, f.Detail = wire.Refused, p.err.Error()
 		return f
 	}
 	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if used, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		p.sawMemory(used.Maxrss << 10)
+	}
 	f.Stderr = p.stderr.text()
 	if status.Signaled() {
-		return bySignalled(f, status.Signal(), broken)
+		return p.bySignal(f, status.Signal(), broken)
 	}
-	return byStatus(f, status.ExitStatus(), p.tool.SuccessCodes, broken)
+	return p.byStatus(f, status.ExitStatus(), broken)
 }
 
-func bySignalled(f *wire.Failure, sig syscall.Signal, broken bool) *wire.Failure {
+// starved says whether p has ended for want of memory: it says so, or it crashed with its memory almost used up.
+func (p *process) starved(text string, crashed bool) bool {
+	if holdsAny(text, exhausted) {
+		return true
+	}
+	if p.tool.Applet != nil {
+		if ungiven.MatchString(text) || noThread.MatchString(text) {
+			return true
+		}
+		crashed = crashed || broke.MatchString(text)
+	}
+	return crashed && p.limit > 0 && p.peak.Load() >= p.limit/10*9
+}
+
+// bySignal judges a process that a signal has ended.
+func (p *process) bySignal(f *wire.Failure, sig syscall.Signal, broken bool) *wire.Failure {
 	if sig == syscall.SIGPIPE && broken {
 		return nil
 	}
 	f.Reason, f.Signal = wire.Signal, sig.String()
-	if r, ok := bySignal[sig]; ok {
+	if r, ok := limitSignals[sig]; ok {
 		f.Reason = r
-	} else if holdsAny(f.Stderr, exhausted) {
+	} else if sig == syscall.SIGKILL && oomKills() > p.kills || p.starved(f.Stderr, slices.Contains(crashes, sig)) {
 		f.Reason = wire.MemoryLimit
 	}
 	return f
 }
 
-func byStatus(f *wire.Failure, status int, success []int, broken bool) *wire.Failure {
-	if status == 0 || slices.Contains(success, status) || broken && strings.Contains(f.Stderr, "Broken pipe") {
+func (p *process) byStatus(f *wire.Failure, status int, broken bool) *wire.Failure {
+	if status == 0 || slices.Contains(p.tool.SuccessCodes, status) || broken && holdsAny(f.Stderr, readerless) {
 		return nil
 	}
 	f.Reason, f.Status = wire.Exit, status
 	switch {
 	case status == jailStatus && strings.HasPrefix(f.Stderr, jailPrefix):
 		f.Reason, f.Detail = wire.Refused, strings.TrimSpace(strings.TrimPrefix(f.Stderr, jailPrefix))
-	case holdsAny(f.Stderr, exhausted):
+	case p.starved(f.Stderr, false):
 		f.Reason = wire.MemoryLimit
 	case holdsAny(f.Stderr, overtime):
 		f.Reason = wire.CPULimit

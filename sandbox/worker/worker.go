@@ -17,22 +17,27 @@ type worker struct {
 	support jail.Support
 	tools   map[string]*tool
 	found   []wire.Found
-	scratch *scratch
+	scratch scratch
+	inputs  inputs
+	around  wire.Surroundings
 	buffers buffers
+	meter   meter
+	idle    idlePool
 	pid     int
 }
 
-func newWorker(o Options, s *scratch) *worker {
+func newWorker(o Options, s scratch) *worker {
 	w := &worker{prefix: o.Prefix, support: jail.Supported(), scratch: s, pid: os.Getpid()}
+	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
 	w.tools, w.found = locate(o.Extra, w.support)
 	return w
 }
 
-// hello says what this worker is. It claims what it has tried: Harden has installed a filter.
+// hello says what this worker is. It claims what it has tried: Harden has set no_new_privs and installed a filter.
 func (w *worker) hello() wire.Hello {
 	h := wire.Hello{
 		Profile: wire.Dynamic, Landlock: w.support.Landlock, Seccomp: w.support.Seccomp, NoNewPrivs: true,
-		UID: os.Getuid(), Programs: w.found,
+		UID: os.Getuid(), Around: w.around, Programs: w.found,
 	}
 	if h.Landlock == 0 {
 		h.Profile = wire.Pure
@@ -54,7 +59,7 @@ func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire
 }
 
 // newProcess readies command i of a chain.
-func (w *worker) newProcess(i int, chain wire.Chain) (*process, error) {
+func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	c := chain.Commands[i]
 	p := &process{index: i, release: make(chan struct{})}
 	if c.Timer > 0 {
@@ -64,9 +69,12 @@ func (w *worker) newProcess(i int, chain wire.Chain) (*process, error) {
 	if !ok {
 		return p, fmt.Errorf("%q is not a program of this worker", c.Name)
 	}
-	p.tool = t
+	p.tool, p.limit = t, chain.Memory
 	if len(c.Argv) == 0 {
 		return p, fmt.Errorf("%s: the arguments lack the name", c.Name)
+	}
+	if p.inputs, err = w.inputsOf(c); err != nil {
+		return p, err
 	}
 	if t.Scratch {
 		dir, err := w.scratch.make()
@@ -74,6 +82,14 @@ func (w *worker) newProcess(i int, chain wire.Chain) (*process, error) {
 			return p, err
 		}
 		p.scratch = dir
+	}
+	if c.Each && t.Ready != nil {
+		if p.key, err = keptKey(c, chain.Memory); err != nil {
+			return p, err
+		}
+		if p.kept = w.idle.take(p.key); p.kept != nil {
+			return p, nil
+		}
 	}
 	return p, w.command(p, c, chain)
 }

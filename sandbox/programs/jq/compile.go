@@ -188,7 +188,7 @@ func (f *Filter) meaningMistake(err error) *Error {
 		return &Error{Msg: msg + place(text, m[1]), Hint: f.functionHint(text, m[1])}
 	}
 	if m := noVariable.FindStringSubmatch(msg); m != nil {
-		hint := "give its value with --arg " + m[1][1:] + " TEXT or --argjson " + m[1][1:] + " JSON"
+		hint := "give its value with --arg " + m[1][1:] + " TEXT or --argjson " + m[1][1:] + " JSON, or of a named input with --slurpfile " + m[1][1:] + " @NAME"
 		if use, ok := absent[m[1]]; ok {
 			hint = use
 		}

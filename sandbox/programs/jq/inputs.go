@@ -2,6 +2,7 @@ package jq
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -111,4 +112,36 @@ func (o Options) source(r io.Reader, before func()) source {
 		return &slurped{source: s}
 	}
 	return s
+}
+
+// Load reads the inputs that the options name, each once, and gives their values to the variables. It is to be called
+// before Run where there are any.
+func (f *Filter) Load(open func(input string) (io.Reader, error)) error {
+	loaded := f.options
+	loaded.Named = append([]Var(nil), loaded.Named...)
+	for i, v := range loaded.Named {
+		if !v.Input {
+			continue
+		}
+		x, err := v.load(open)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", v.Text, err)
+		}
+		loaded.Named[i].loaded = x
+	}
+	var err error
+	_, f.values, err = loaded.variables()
+	return err
+}
+
+func (v Var) load(open func(input string) (io.Reader, error)) (any, error) {
+	r, err := open(v.Text)
+	if err != nil {
+		return nil, err
+	}
+	var s source = &whole{r: r}
+	if v.JSON {
+		s = &slurped{source: documents{newDecoder(r)}}
+	}
+	return s.next()
 }

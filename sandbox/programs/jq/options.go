@@ -37,12 +37,22 @@ type Var struct {
 	Name string // empty for a positional one
 	Text string
 	JSON bool // Text is a JSON value, not a string
+
+	// Input says that Text names an input, which Load reads: a string, or with JSON the array of its values.
+	Input bool
+
+	loaded any // what Load has read
+}
+
+// IsName says whether a text can stand behind the $ of a variable.
+func IsName(s string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	return s != "" && strings.Trim(s, letters+"0123456789") == "" && strings.ContainsAny(s[:1], letters)
 }
 
 // Check returns what is wrong with v.
 func (v Var) Check() error {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-	if v.Name != "" && (strings.Trim(v.Name, letters+"0123456789") != "" || !strings.ContainsAny(v.Name[:1], letters)) {
+	if v.Name != "" && !IsName(v.Name) {
 		return errors.New("the name must consist of letters, digits and _")
 	}
 	_, err := v.value()
@@ -50,6 +60,9 @@ func (v Var) Check() error {
 }
 
 func (v Var) value() (any, error) {
+	if v.Input {
+		return v.loaded, nil
+	}
 	if !v.JSON {
 		return v.Text, nil
 	}

@@ -27,6 +27,9 @@ func main() {
 		os.Exit(1)
 	}
 	args, prefix := os.Args[1:], []string(nil)
+	if len(args) == 4 && args[0] == asWorker { // it has started anew, locked in
+		os.Exit(probeWorker(args[2]))
+	}
 	if len(args) > 0 && args[0] == "without-landlock" {
 		if err := hideLandlock(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -34,12 +37,12 @@ func main() {
 		}
 		args = args[1:]
 	}
-	if len(args) > 0 && args[0] == "worker" { // a subcommand, as in a larger binary
+	if len(args) > 0 && (args[0] == "worker" || args[0] == asWorker) { // a subcommand, as in a larger binary
 		args, prefix = args[1:], args[:1]
 	}
 	os.Exit(worker.Main(args, worker.Options{Prefix: prefix, Extra: []programs.Program{
-		{Name: sandboxtest.ProbeName, Bin: self},
-		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true},
+		{Name: sandboxtest.ProbeName, Bin: self, Threads: true},
+		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true, Threads: true},
 		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
 	}}))
 }
@@ -121,7 +124,7 @@ func tries(secret string) []try {
 	p := uintptr(unsafe.Pointer(path))
 	var buf [512]byte
 	at := uintptr(unsafe.Pointer(&buf[0]))
-	return append(files(secret),
+	return append(append(files(secret), others(p, at)...),
 		call("socket unix", unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
 		call("socket inet", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM),
 		call("socket vsock", unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM),
@@ -167,6 +170,40 @@ func tries(secret string) []try {
 		call("inotify_init1", unix.SYS_INOTIFY_INIT1),
 		call("sched_setaffinity", unix.SYS_SCHED_SETAFFINITY, 0, 8, at),
 	)
+}
+
+// others are calls about time, priorities, messages and the system. p is a path, at some memory.
+func others(p, at uintptr) []try {
+	return []try{
+		call("userfaultfd", unix.SYS_USERFAULTFD, 0),
+		call("timer_create", unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, 0, at),
+		call("timerfd_create", unix.SYS_TIMERFD_CREATE, unix.CLOCK_MONOTONIC, 0),
+		call("signalfd4", unix.SYS_SIGNALFD4, ^uintptr(0), at, 8, 0),
+		call("setpriority", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, 19),
+		call("ioprio_set", unix.SYS_IOPRIO_SET, 1, 0, 0),
+		call("sched_setscheduler", unix.SYS_SCHED_SETSCHEDULER, 0, 0, at),
+		call("setrlimit", unix.SYS_SETRLIMIT, unix.RLIMIT_CORE, at),
+		call("mlockall", unix.SYS_MLOCKALL, 1),
+		call("fcntl F_SETSIG", unix.SYS_FCNTL, 0, unix.F_SETSIG, 9),
+		call("fcntl F_NOTIFY", unix.SYS_FCNTL, 0, unix.F_NOTIFY, 1),
+		call("fcntl F_DUPFD from 63", unix.SYS_FCNTL, 0, unix.F_DUPFD, 63),
+		call("dup3 to 200", unix.SYS_DUP3, 0, 200, 0),
+		call("rt_sigqueueinfo", unix.SYS_RT_SIGQUEUEINFO, uintptr(os.Getppid()), 0, at),
+		call("pidfd_send_signal", unix.SYS_PIDFD_SEND_SIGNAL, 0, 0, 0, 0),
+		call("process_madvise", unix.SYS_PROCESS_MADVISE, 0, at, 1, 4, 0),
+		call("add_key", unix.SYS_ADD_KEY, p, p, at, 8, ^uintptr(2)),
+		call("fanotify_init", unix.SYS_FANOTIFY_INIT, 0, 0),
+		call("msgget", unix.SYS_MSGGET, 0, 0o1600),
+		call("semget", unix.SYS_SEMGET, 0, 1, 0o1600),
+		call("vmsplice", unix.SYS_VMSPLICE, 1, at, 0, 0),
+		call("personality", unix.SYS_PERSONALITY, 0xffffffff),
+		call("truncate", unix.SYS_TRUNCATE, p, 0),
+		call("utimensat", unix.SYS_UTIMENSAT, 0, 0, 0, 0),
+		call("fchmod", unix.SYS_FCHMOD, 0, 0o777),
+		call("fsetxattr", unix.SYS_FSETXATTR, 0, p, at, 1, 0),
+		call("syslog", unix.SYS_SYSLOG, 10, 0, 0),
+		call("clone with a pidfd", unix.SYS_CLONE, unix.CLONE_PIDFD|uintptr(unix.SIGCHLD), 0, at),
+	}
 }
 
 func files(secret string) []try {

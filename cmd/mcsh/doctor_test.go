@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+)
+
+// What is missing is named with the one command that brings it all; only the want of a sandbox fails.
+func TestChecks(t *testing.T) {
+	broken := &diagnosis{why: errors.New("the kernel is old")}
+	for _, test := range []struct {
+		name string
+		got  []finding
+		want []finding
+	}{
+		{
+			"programs",
+			checkPrograms(t.Context(), &diagnosis{report: &sandbox.Report{Landlock: 5, Programs: []sandbox.Availability{
+				{Name: "awk", Package: "gawk", Refusal: "this awk is another implementation (mawk 1.3.4)"},
+				{Name: "jq"},
+				{Name: "rev", Package: "bsdextrautils", Refusal: "rev is not installed"},
+				{Name: "column", Package: "bsdextrautils", Refusal: "column is not installed"},
+			}}}),
+			[]finding{
+				{Status: statusOK, Text: "1 of 4 can be used"},
+				{Status: statusWarning, Text: "awk is not available: this awk is another implementation (mawk 1.3.4)"},
+				{Status: statusWarning, Text: "rev is not available: rev is not installed"},
+				{Status: statusWarning, Text: "column is not available: column is not installed", Hint: "where the commands run, on Debian: apt-get install gawk bsdextrautils"},
+			},
+		},
+		{
+			"no Landlock", // packages would not help
+			checkPrograms(t.Context(), &diagnosis{report: &sandbox.Report{Programs: []sandbox.Availability{
+				{Name: "awk", Package: "gawk", Refusal: "it needs Landlock"},
+			}}}),
+			[]finding{{Status: statusOK, Text: "0 of 1 can be used"}, {Status: statusWarning, Text: "awk is not available: it needs Landlock"}},
+		},
+		{"no sandbox, its programs", checkPrograms(t.Context(), broken), nil},
+		{
+			"no sandbox", checkCommands(t.Context(), broken),
+			[]finding{{Status: statusFailed, Text: "no command can run here", Hint: "mend one of the backends above, or go without commands: --sandbox off"}},
+		},
+	} {
+		if diff := cmp.Diff(test.want, test.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}

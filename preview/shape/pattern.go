@@ -1,0 +1,192 @@
+package shape
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The parts of a line that a pattern names.
+const (
+	timePart   = "<time>"
+	numberPart = "<n>"
+	addrPart   = "<ip>"
+	urlPart    = "<url>"
+	idPart     = "<id>"
+	anyPart    = "…"
+)
+
+const (
+	maxParts = 10  // of a pattern
+	maxLine  = 600 // bytes of a line that are looked at
+)
+
+// levels are the words of logs; several of them in one place are alternatives.
+var levels = []string{
+	"TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL", "PANIC",
+	"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS",
+}
+
+// classes say what a word of a line is.
+var classes = []struct {
+	part string
+	is   *regexp.Regexp
+}{
+	{timePart, regexp.MustCompile(`^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$`)},
+	{timePart, regexp.MustCompile(`^\d\d:\d\d(:\d\d([.,]\d+)?)?$`)},
+	{timePart, regexp.MustCompile(`^\d\d/[A-Z][a-z]{2}/\d{4}(:\d\d:\d\d:\d\d)?$`)},
+	{addrPart, regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){3}(:\d+)?$`)},
+	{idPart, regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F-]{4,27}$`)},
+	{idPart, regexp.MustCompile(`^[0-9a-f]*\d[0-9a-f]{6,}$`)},
+	{numberPart, regexp.MustCompile(`^[+-]?\d+([.,]\d+)*%?$`)},
+	{urlPart, regexp.MustCompile(`^[a-z][a-z0-9+.-]*://`)},
+}
+
+// label matches a word before a value.
+var label = regexp.MustCompile(`^([A-Za-z][A-Za-z_ -]{0,39})([:=])`)
+
+// Pattern writes the pattern of one line of text: times, numbers, addresses and levels by their class, labels of which
+// every word is known, marks at the beginning, and "…" for all else. It holds no other part of the line.
+func Pattern(line string, known func(word string) bool) string {
+	if len(line) > maxLine {
+		line = line[:maxLine]
+	}
+	var parts []string
+	add := func(part string) {
+		if part != anyPart || len(parts) == 0 || parts[len(parts)-1] != anyPart {
+			parts = append(parts, part)
+		}
+	}
+	rest := strings.TrimRight(line, " \t\r")
+	if trimmed := strings.TrimLeft(rest, " \t"); trimmed != rest {
+		rest = trimmed
+	}
+	for _, mark := range []string{"#", "##", "###", "####", "-", "*", ">", "|"} {
+		if after, ok := strings.CutPrefix(rest, mark+" "); ok {
+			add(mark)
+			rest = after
+			break
+		}
+	}
+	if m := label.FindStringSubmatch(rest); m != nil && m[2] == ":" && Named(m[1], known) {
+		if after := rest[len(m[0]):]; after == "" || after[0] == ' ' {
+			add(m[0])
+			rest = after
+		}
+	}
+	for word := range strings.FieldsSeq(rest) {
+		if len(parts) >= maxParts {
+			add(anyPart)
+			break
+		}
+		add(partOf(word, known))
+	}
+	return strings.Join(parts, " ")
+}
+
+// partOf classes one word, which may stand in brackets or be a label with its value.
+func partOf(word string, known func(string) bool) string {
+	open, closing := "", ""
+	for _, pair := range []string{"[]", "()"} {
+		if len(word) > 2 && word[0] == pair[0] && word[len(word)-1] == pair[1] {
+			open, closing, word = pair[:1], pair[1:], word[1:len(word)-1]
+		}
+	}
+	if m := label.FindStringSubmatch(word); m != nil && m[2] == "=" && Named(m[1], known) {
+		return open + m[0] + classOf(word[len(m[0]):]) + closing
+	}
+	return open + classOf(word) + closing
+}
+
+func classOf(word string) string {
+	word = strings.TrimRight(word, ",;:.")
+	for _, c := range classes {
+		if c.is.MatchString(word) {
+			return c.part
+		}
+	}
+	if upper := strings.ToUpper(word); slices.Contains(levels, upper) {
+		return upper
+	}
+	return anyPart
+}
+
+// AddLine adds a pattern to those of a result. One that differs from another in its levels only is put together with
+// it; where there are [MaxLines] already, it is left out.
+func AddLine(lines []string, line string) []string {
+	if slices.Contains(lines, line) {
+		return lines
+	}
+	for i, old := range lines {
+		if both, ok := joinLevels(old, line); ok {
+			lines = slices.Clone(lines)
+			lines[i] = both
+			return lines
+		}
+	}
+	if len(lines) == MaxLines {
+		return lines
+	}
+	return append(slices.Clip(lines), line)
+}
+
+// joinLevels puts two patterns together that differ in their levels only.
+func joinLevels(a, b string) (string, bool) {
+	p, q := strings.Split(a, " "), strings.Split(b, " ")
+	if len(p) != len(q) {
+		return "", false
+	}
+	for i := range p {
+		if p[i] == q[i] {
+			continue
+		}
+		open, x, closing := brackets(p[i])
+		open2, y, closing2 := brackets(q[i])
+		if open != open2 || closing != closing2 || !areLevels(x) || !areLevels(y) {
+			return "", false
+		}
+		all := strings.Split(x, "|")
+		for _, level := range strings.Split(y, "|") {
+			if !slices.Contains(all, level) {
+				all = append(all, level)
+			}
+		}
+		p[i] = open + strings.Join(all, "|") + closing
+	}
+	return strings.Join(p, " "), true
+}
+
+func brackets(part string) (open, inner, closing string) {
+	for _, pair := range []string{"[]", "()"} {
+		if len(part) > 2 && part[0] == pair[0] && part[len(part)-1] == pair[1] {
+			return pair[:1], part[1 : len(part)-1], pair[1:]
+		}
+	}
+	return "", part, ""
+}
+
+func areLevels(text string) bool {
+	for word := range strings.SplitSeq(text, "|") {
+		if !slices.Contains(levels, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// isPattern reports whether a text could have come from [Pattern]: every part is one that it writes.
+func isPattern(line string, known func(string) bool) bool {
+	for i, part := range strings.Split(line, " ") {
+		_, inner, _ := brackets(part)
+		name, value, isLabel := strings.Cut(inner, "=")
+		switch {
+		case slices.Contains([]string{timePart, numberPart, addrPart, urlPart, idPart, anyPart}, inner), areLevels(inner):
+		case i == 0 && strings.Trim(part, "#-*>|") == "":
+		case isLabel && Named(name, known) && (value == "" || slices.Contains([]string{timePart, numberPart, addrPart, urlPart, idPart, anyPart}, value) || areLevels(value)):
+		case Named(strings.TrimSuffix(part, ":"), known):
+		default:
+			return false
+		}
+	}
+	return true
+}

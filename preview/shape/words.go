@@ -1,0 +1,79 @@
+package shape
+
+import (
+	_ "embed"
+	"strings"
+	"unicode"
+)
+
+// words.txt holds the words that names of fields are commonly made of, and that say nothing of anybody's data.
+//
+//go:embed words.txt
+var words string
+
+// Common returns a predicate that knows the words which names of fields are commonly made of, and no others. Words are
+// in lower case.
+func Common() func(word string) bool {
+	known := make(map[string]bool, 2048)
+	for word := range strings.FieldsSeq(words) {
+		known[word] = true
+	}
+	return func(word string) bool { return known[word] }
+}
+
+// Words splits text into words of letters, in lower case: "userId2 created_at" is user, id, created, at.
+func Words(text string) []string {
+	var all []string
+	var word []rune
+	flush := func() {
+		if len(word) > 0 {
+			all = append(all, strings.ToLower(string(word)))
+			word = word[:0]
+		}
+	}
+	runes := []rune(text)
+	for i, c := range runes {
+		switch {
+		case !unicode.IsLetter(c):
+			flush()
+			continue
+		case unicode.IsUpper(c):
+			before := i > 0 && unicode.IsLower(runes[i-1])
+			after := i > 0 && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if before || after { // userId, HTTPServer
+				flush()
+			}
+		}
+		word = append(word, c)
+	}
+	flush()
+	return all
+}
+
+// maxDigits is how many digits a name may have: more are a number that means something.
+const maxDigits = 2
+
+// Named reports whether every word of a field's name is known. Anything in it that is neither a letter, a mark between
+// words nor one of a few digits makes it data.
+func Named(name string, known func(word string) bool) bool {
+	if name == "" || len(name) > MaxName {
+		return false
+	}
+	digits := 0
+	for _, c := range strings.TrimPrefix(name, "@") {
+		switch {
+		case unicode.IsLetter(c), strings.ContainsRune("_-. $", c):
+		case c >= '0' && c <= '9':
+			digits++
+		default:
+			return false
+		}
+	}
+	all := Words(name)
+	for _, word := range all {
+		if !known(word) {
+			return false
+		}
+	}
+	return len(all) > 0 && digits <= maxDigits
+}

@@ -1,0 +1,15 @@
+package docker_test
+
+import (
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
+	"github.com/mcsh-dev/mcsh/sandbox/sandboxtest"
+)
+
+// TestContract is what every backend holds.
+func TestContract(t *testing.T) {
+	needEngine(t)
+	sandboxtest.Run(t, func() sandbox.Driver { return docker.New(options()) })
+}

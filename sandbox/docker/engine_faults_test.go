@@ -1,0 +1,110 @@
+package docker_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
+)
+
+// TestManyCallers: containers of callers who do not come again make room, whether they were ready or had to be started.
+func TestManyCallers(t *testing.T) {
+	for name, warm := range map[string]int{"ready": 1, "started": -1} {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			o.Max, o.Warm = 2, warm
+			p := newPool(t, o)
+			most := o.Max + max(warm, 0)
+			for _, caller := range []string{"a", "b", "c", "d", "e"} {
+				works(t, p, caller)
+			}
+			before := boxes(t)
+			works(t, p, "e") // who came last has a container still
+			fresh := 0
+			for id := range boxes(t) {
+				if !before[id] {
+					fresh++
+				}
+			}
+			if fresh > max(warm, 0) {
+				t.Errorf("%d containers were started for a caller who had one", fresh)
+			}
+			eventually(t, "no more containers than there may be", func() bool { return len(boxes(t)) <= most })
+		})
+	}
+}
+
+// TestLeftWhileCreated: a caller who leaves while the engine makes a container leaves none behind.
+func TestLeftWhileCreated(t *testing.T) {
+	needLocalEngine(t)
+	engine := engineProxy(t)
+	var leave atomic.Value // the function with which a caller leaves, once one is to
+	o := options()
+	o.Warm = -1
+	o.Host = serveEngine(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cancel, ok := leave.Load().(context.CancelFunc)
+		if !ok || !strings.HasSuffix(r.URL.Path, "/containers/create") {
+			engine.ServeHTTP(w, r)
+			return
+		}
+		made := httptest.NewRecorder()
+		engine.ServeHTTP(made, r.WithContext(context.WithoutCancel(r.Context())))
+		cancel()
+		w.WriteHeader(made.Code)
+		_, _ = made.Body.WriteTo(w)
+	}))
+	p := newPool(t, o)
+	works(t, p, "a") // in the container of the audit
+	before := boxes(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	leave.Store(cancel)
+	if s, err := p.Open(ctx, "b"); err == nil {
+		s.Close()
+		t.Fatal("got a worker, want that the caller has left")
+	}
+	eventually(t, "the container is gone", func() bool { return len(boxes(t)) == len(before) })
+}
+
+// TestEngineStuck: an engine that does not answer holds up neither a caller who leaves nor the end of the gateway.
+func TestEngineStuck(t *testing.T) {
+	needLocalEngine(t)
+	engine := engineProxy(t)
+	stuck := make(chan struct{}) // closed when a caller waits for the engine
+	free := make(chan struct{})
+	var hold atomic.Bool
+	host := serveEngine(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hold.Load() && strings.HasSuffix(r.URL.Path, "/attach") {
+			close(stuck)
+			<-free
+			return
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { close(free) })
+	o := options()
+	o.Warm, o.Host = -1, host
+	d := docker.New(o)
+	if _, err := d.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := d.Open(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	hold.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-stuck; cancel() }()
+	if _, err := d.Open(ctx, "b"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the caller has left", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, nil)
+}

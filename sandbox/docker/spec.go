@@ -1,0 +1,94 @@
+package docker
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/go-units"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+)
+
+// Facts of a container.
+const (
+	roleWorker  = "worker" // its label
+	nobody      = "65534:65534"
+	nobodyID    = 65534
+	scratchDir  = "/var/tmp" // Debian's is open to everybody, and so is a volume that is made over it
+	maxPids     = 512
+	maxFiles    = 1024
+	oomScore    = 500    // of a container's first process: the kernel takes it before other processes, and its commands before it
+	roleHost    = "host" // of the worker's binary
+	stopSeconds = 1
+)
+
+// spec is what a container is told to be: nothing that a command needs not. What commands keep on disk is in a volume
+// without a name, which is removed with the container; the root cannot be written to and there is no tmpfs, which would
+// take memory.
+func (o Options) spec(instance, profile string, cpus int) (*container.Config, *container.HostConfig) {
+	wait := stopSeconds
+	pids := int64(maxPids * o.Share)
+	security := []string{"no-new-privileges:true"}
+	limits := []*units.Ulimit{
+		{Name: "core"},
+		{Name: "nofile", Soft: maxFiles, Hard: maxFiles},
+		{Name: "fsize", Soft: sandbox.Disk, Hard: sandbox.Disk},
+	}
+	var health *container.HealthConfig
+	if profile != "" {
+		security = append(security, "seccomp="+profile)
+		health = &container.HealthConfig{Test: []string{"NONE"}} // Podman makes a timer of systemd also of none
+	} else {
+		// Podman asks for more by itself than a machine may allow. The limit is one for all containers of the user.
+		limits = append(limits, &units.Ulimit{Name: "nproc", Soft: maxPids * defaultMax, Hard: maxPids * defaultMax})
+	}
+	return &container.Config{
+		Image:      o.Image,
+		Entrypoint: o.Worker[:1],
+		Cmd:        slices.Concat(o.Worker[1:], []string{roleHost, scratchDir}),
+		User:       nobody, WorkingDir: "/",
+		AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
+		NetworkDisabled: true,
+		Healthcheck:     health,
+		StopTimeout:     &wait,
+		Labels:          map[string]string{labelInstance: instance, labelRole: roleWorker},
+	}, &container.HostConfig{
+		NetworkMode: "none", IpcMode: "none", CgroupnsMode: "private",
+		ReadonlyRootfs: true, AutoRemove: true,
+		CapDrop: []string{"ALL"}, SecurityOpt: security,
+		OomScoreAdj:   oomScore,
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		LogConfig:     container.LogConfig{Type: "none"}, // with a log each byte is written to the disk as well
+		Runtime:       o.Runtime,
+		Mounts:        []mount.Mount{{Type: mount.TypeVolume, Target: scratchDir}},
+		Resources: container.Resources{
+			Memory: o.Memory, MemorySwap: o.Memory, // the sum with swap: none
+			NanoCPUs:  int64(min(o.CPUs, float64(max(cpus, 1))) * 1e9),
+			PidsLimit: &pids,
+			Ulimits:   limits,
+		},
+	}
+}
+
+// gaps names what a container lacks of what it was told to be, by what a worker in it has seen, and whether what lacks
+// is only limits of memory and processes.
+func (o Options) gaps(r sandbox.Report) (missing []string, onlyLimits bool) {
+	hard := r.Unheld()
+	if r.UID != nobodyID {
+		hard = append(hard, "its processes run as another user than "+strings.Split(nobody, ":")[0])
+	}
+	limits := []string{}
+	hard = slices.DeleteFunc(hard, func(gap string) bool {
+		isLimit := gap == sandbox.GapMemory || gap == sandbox.GapProcesses
+		if isLimit {
+			limits = append(limits, gap)
+		}
+		return isLimit
+	})
+	if r.Memory > o.Memory {
+		limits = append(limits, "its limit of memory is higher than it was told")
+	}
+	return slices.Concat(hard, limits), len(hard) == 0
+}

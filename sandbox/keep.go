@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Keep implements [stages.Session]. A Read of in may still be under way when it returns, as with a filter.
+func (s *session) Keep(ctx context.Context, set int, name string, in io.Reader) error {
+	select {
+	case s.keeping <- struct{}{}:
+	case <-s.client.Done():
+		return lostError(s.client.Err())
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+	defer func() { <-s.keeping }()
+	limit := s.pool.budget.Disk
+	stream, err := s.client.Keep(wire.Input{Set: uint32(set), Name: name, Disk: limit})
+	if err != nil {
+		return lostError(err)
+	}
+	c := newCall(stream, s)
+	stop := context.AfterFunc(ctx, c.cancel)
+	defer stop()
+	go c.feed(in)
+	outcome, lost := stream.Outcome()
+	readErr := c.close()
+	switch {
+	case lost == nil && outcome.Failure == nil:
+		return nil
+	case ctx.Err() != nil:
+		return cancelled(ctx)
+	case readErr != nil:
+		return readErr
+	case lost != nil:
+		return lostError(lost)
+	}
+	return notKept(name, limit, outcome.Failure)
+}
+
+// notKept makes an error of an input that the worker has not kept.
+func notKept(name string, limit int64, f *wire.Failure) error {
+	if f.Reason == wire.DiskLimit {
+		return stages.Errorf(stages.LimitExceeded, "let the stages of the input pass on only what the command needs: fewer rows, fewer fields",
+			"the named inputs of the run, here @%s, need more than %d MiB on disk, the limit of a run, or the disk is full", name, limit>>20)
+	}
+	return stages.Errorf(stages.Internal, "this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands",
+		"the input @%s could not be kept: %s %s", name, f.Reason, shorten(f.Detail, stderrShown))
+}

@@ -1,0 +1,172 @@
+//go:build linux
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// inputs are the named inputs that a worker keeps for its commands: for each set a directory with a file "@NAME" for
+// each input. They stay until the worker ends.
+type inputs struct {
+	mu   sync.Mutex
+	sets map[uint32]*inputSet
+	used int64 // bytes of all of them
+}
+
+// An inputSet is the inputs of one command.
+type inputSet struct {
+	dir  string
+	kept []string // names of those that are complete
+}
+
+// inputName is what the gateway calls inputs. The worker makes a file of that name.
+var inputName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_]{0,63}\z`) })
+
+// drop removes all inputs when nothing runs any more.
+func (n *inputs) drop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.sets {
+		_ = os.RemoveAll(s.dir) // what stays is removed with the directory that it is in
+	}
+	n.sets = nil
+}
+
+// size returns the bytes of all inputs.
+func (n *inputs) size() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.used
+}
+
+// errDisk says that inputs take more than they may.
+var errDisk = errors.New("the inputs take more than their limit")
+
+// keep is the [wire.Keeper].
+func (w *worker) keep(_ context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
+	n, err := w.store(s, in)
+	if err == nil {
+		return wire.Outcome{Usage: []wire.Usage{{In: n}}}
+	}
+	_ = s.StopReading() // a lost connection ends the worker
+	f := &wire.Failure{Reason: wire.Refused, Detail: err.Error()}
+	switch {
+	case errors.Is(err, wire.ErrCancelled) || errors.Is(err, wire.ErrLost):
+		f = &wire.Failure{Reason: wire.Cancelled}
+	case errors.Is(err, errDisk) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
+		f = &wire.Failure{Reason: wire.DiskLimit}
+	}
+	return wire.Outcome{Failure: f}
+}
+
+// store writes an input to its file. What is not complete is removed.
+func (w *worker) store(s *wire.Stream, in wire.Input) (n int64, err error) {
+	if !inputName().MatchString(in.Name) {
+		return 0, fmt.Errorf("%q is not the name of an input", in.Name)
+	}
+	dir, err := w.inputDir(in.Set)
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "@"+in.Name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
+	if err != nil {
+		return 0, fmt.Errorf("making the file of an input: %w", err)
+	}
+	buf := w.buffers.get()
+	defer w.buffers.pool.Put(buf)
+	// The wrappers keep the copy in steps of the buffer, which is what the limit is looked at for.
+	n, err = io.CopyBuffer(struct{ io.Writer }{&limited{f, &w.inputs, in.Disk}}, struct{ io.Reader }{s}, *buf)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	w.inputs.mu.Lock()
+	defer w.inputs.mu.Unlock()
+	if err != nil {
+		w.inputs.used -= n
+		return n, errors.Join(err, os.Remove(f.Name()))
+	}
+	set := w.inputs.sets[in.Set]
+	set.kept = append(set.kept, in.Name)
+	return n, nil
+}
+
+// A limited file counts what is written against what all inputs may take.
+type limited struct {
+	file *os.File
+	all  *inputs
+	max  int64
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.all.mu.Lock()
+	over := l.all.used+int64(len(p)) > l.max
+	if !over {
+		l.all.used += int64(len(p))
+	}
+	l.all.mu.Unlock()
+	if over {
+		return 0, errDisk
+	}
+	n, err := l.file.Write(p)
+	if n < len(p) {
+		l.all.mu.Lock()
+		l.all.used -= int64(len(p) - n)
+		l.all.mu.Unlock()
+	}
+	return n, err
+}
+
+// inputDir returns the directory of a set, which is made for the first of its inputs.
+func (w *worker) inputDir(set uint32) (string, error) {
+	w.inputs.mu.Lock()
+	defer w.inputs.mu.Unlock()
+	if s, ok := w.inputs.sets[set]; ok {
+		return s.dir, nil
+	}
+	dir, err := w.scratch.make()
+	if err != nil {
+		return "", err
+	}
+	if w.inputs.sets == nil {
+		w.inputs.sets = map[uint32]*inputSet{}
+	}
+	w.inputs.sets[set] = &inputSet{dir: dir}
+	return dir, nil
+}
+
+// inputsOf returns the directory that holds the inputs of a command. It fails if one of them is not there.
+func (w *worker) inputsOf(c wire.Command) (string, error) {
+	if len(c.Inputs) == 0 {
+		return "", nil
+	}
+	w.inputs.mu.Lock()
+	defer w.inputs.mu.Unlock()
+	s := w.inputs.sets[c.Set]
+	for _, name := range c.Inputs {
+		if s == nil || !slices.Contains(s.kept, name) {
+			return "", fmt.Errorf("input @%s has not been kept", name)
+		}
+	}
+	return s.dir, nil
+}
+
+// inputFiles returns the files of a command's inputs.
+func inputFiles(dir string, c wire.Command) []string {
+	var files []string
+	for _, name := range c.Inputs {
+		files = append(files, filepath.Join(dir, "@"+name))
+	}
+	return files
+}

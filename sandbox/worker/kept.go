@@ -1,0 +1,271 @@
+//go:build linux
+
+package worker
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// A kept applet is one jailed process that runs one command for many items, one after another: it is started, its
+// program compiled and its named inputs read once. It serves items of one prepared command only, and nothing of an
+// item is left when the next one comes but what the Go runtime has not given back.
+type kept struct {
+	key     string
+	cmd     *exec.Cmd
+	in, out *os.File
+	send    frameWriter   // to in; for the pump that feeds the item
+	receive frameReader   // of out; for the pump that takes what it says
+	stderr  stderr        // what the runtime says when it fails; read after gone
+	gone    chan struct{} // closed when the process has ended
+	err     error         // of its end; read after gone
+
+	// Of the present item; for the pump that feeds it, and after the pump for who settles it.
+	whole bool // the item has been sent to its end
+	torn  bool // a frame was not sent to its end
+
+	mu    sync.Mutex
+	item  *process // nil between items
+	exits chan<- *process
+	used  time.Duration // of the processor, at the end of the last item
+}
+
+// settleTime is how long an applet may take to read what was sent of an item that it has done with.
+const settleTime = time.Second
+
+// keptShare is the part of an applet's limit of memory that it may have taken, at most, when it gets a next item: the
+// heap of the ones before is used again, but not given back.
+const keptShare = 4
+
+// keep starts an applet with the command that p was given, and returns it without an item.
+func keep(p *process) (*kept, error) {
+	in, out, err := pipes()
+	if err != nil {
+		return nil, err
+	}
+	k := &kept{
+		key: p.key, cmd: p.cmd, in: in[1], out: out[0], gone: make(chan struct{}),
+		send: frameWriter{w: in[1]}, receive: frameReader{r: bufio.NewReaderSize(out[0], frameHeader+frameMax)},
+	}
+	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = in[0], out[1], &k.stderr
+	err = k.cmd.Start()
+	closeAll(in[0], out[1])
+	closeAll(k.cmd.ExtraFiles...)
+	if err != nil {
+		closeAll(in[1], out[0])
+		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
+	}
+	go func() {
+		k.err = k.cmd.Wait()
+		close(k.gone)
+	}()
+	return k, nil
+}
+
+// begin gives the applet an item: p is the command that runs on it. exits gets p when it has been served, or when the
+// applet has ended.
+func (k *kept) begin(p *process, exits chan<- *process) ends {
+	_ = k.in.SetWriteDeadline(time.Time{}) // a pipe has deadlines
+	k.whole, k.torn = false, false
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.item, k.exits = p, exits
+	p.cmd, p.before = k.cmd, k.used
+	p.id.Store(int64(k.cmd.Process.Pid))
+	return ends{in: itemInput{k, p}, stdin: k.in, out: itemOutput{k, p}}
+}
+
+// reads reports whether the applet has its input open still, which the end of the process closes first.
+func (k *kept) reads() bool {
+	conn, err := k.in.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	err = conn.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd)}}
+		_, err := unix.Poll(p, 0)
+		open = err == nil && p[0].Revents&unix.POLLERR == 0
+	})
+	return err == nil && open
+}
+
+func (k *kept) serves(p *process) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.item == p
+}
+
+// clock returns the processor time that the process has used since it was started.
+func (k *kept) clock() time.Duration {
+	select {
+	case <-k.gone:
+		return k.cmd.ProcessState.UserTime() + k.cmd.ProcessState.SystemTime()
+	default:
+	}
+	// The clock of another process, see clock_getcpuclockid(3) and the kernel's posix-timers.h.
+	const scheduled = 2
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^k.cmd.Process.Pid<<3|scheduled), &t); err != nil {
+		return 0 // it has just ended
+	}
+	return time.Duration(t.Nano())
+}
+
+// served takes note of the status of the present item.
+func (k *kept) served(p *process, status int) {
+	// A feeder that still writes must not wait for ever for an applet that does not read on.
+	_ = k.in.SetWriteDeadline(time.Now().Add(settleTime))
+	now := k.clock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.item != p {
+		return
+	}
+	p.served, p.status, p.spent = true, status, max(0, now-p.before)
+	k.item, k.used = nil, max(now, k.used)
+	k.exits <- p
+}
+
+// lost waits for the end of the process and reports the present item, unless that was done before.
+func (k *kept) lost(p *process) {
+	<-k.gone
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.item != p {
+		return
+	}
+	p.err, p.spent = k.err, max(0, k.clock()-p.before)
+	_, _ = p.stderr.Write([]byte(k.stderr.text())) // never fails
+	k.item = nil
+	k.exits <- p
+}
+
+// hangUp ends the applet because nobody reads what it says of p.
+func (k *kept) hangUp(p *process) {
+	k.mu.Lock()
+	working := k.item == p
+	if working {
+		p.unread = true
+	}
+	k.mu.Unlock()
+	if working {
+		k.kill()
+		go k.lost(p)
+	}
+}
+
+func (k *kept) kill() { _ = k.cmd.Process.Kill() } // it has ended already, or it is dead now
+
+// end ends the process and returns when it is gone.
+func (k *kept) end() {
+	k.kill()
+	<-k.gone
+	closeAll(k.in, k.out)
+}
+
+// settle completes what was sent of an item that was served, whose pumps have ended. It reports whether the applet can
+// take another one.
+func (k *kept) settle(c wire.Command, memory int64) bool {
+	if !k.whole && !k.torn {
+		_, err := k.send.write(frameEnd, nil) // the applet drops what it has not read
+		k.torn = err != nil
+	}
+	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next item must find as much of both as it may use.
+	_, data := used(k.cmd.Process.Pid)
+	return !k.torn && k.used <= c.Timeout && data <= memory/keptShare
+}
+
+// An itemInput is where an item is written. Close ends it.
+type itemInput struct {
+	k *kept
+	p *process
+}
+
+func (i itemInput) Write(b []byte) (int, error) {
+	if !i.k.serves(i.p) {
+		return 0, os.ErrClosed
+	}
+	n, err := i.k.send.write(frameData, b)
+	i.k.torn = i.k.torn || err != nil
+	return n, err
+}
+
+// Close is called by the feeder at the end of the item. From elsewhere it is called when the item is over, and does
+// nothing.
+func (i itemInput) Close() error {
+	if !i.k.serves(i.p) || i.k.whole || i.k.torn {
+		return nil
+	}
+	_, err := i.k.send.write(frameEnd, nil)
+	i.k.whole, i.k.torn = err == nil, err != nil
+	return err
+}
+
+// An itemOutput is what the applet says of an item.
+type itemOutput struct {
+	k *kept
+	p *process
+}
+
+func (o itemOutput) Read(b []byte) (int, error) {
+	for o.k.serves(o.p) {
+		n, err := o.read(b)
+		if n > 0 {
+			return n, nil
+		}
+		if err != nil {
+			o.k.kill() // also one that has closed its output, or does not keep to the protocol
+			o.k.lost(o.p)
+		}
+	}
+	return 0, io.EOF
+}
+
+// read handles one frame, or the rest of one. It returns 0 bytes where that was not output.
+func (o itemOutput) read(b []byte) (int, error) {
+	f := &o.k.receive
+	if f.left == 0 {
+		if err := f.next(); err != nil {
+			return 0, err
+		}
+	}
+	switch f.kind {
+	case frameData:
+		return f.Read(b)
+	case frameMessage:
+		n, err := f.Read(b)
+		o.say(b[:n])
+		return 0, err
+	case frameStatus:
+		status, err := f.status()
+		if err == nil {
+			o.k.served(o.p, status)
+		}
+		return 0, err
+	}
+	return 0, errFrames
+}
+
+func (o itemOutput) say(message []byte) {
+	o.k.mu.Lock()
+	defer o.k.mu.Unlock()
+	if o.k.item == o.p {
+		_, _ = o.p.stderr.Write(message) // never fails
+	}
+}
+
+// Close says that nobody reads on. It may be called at any time.
+func (o itemOutput) Close() error {
+	o.k.hangUp(o.p)
+	return nil
+}

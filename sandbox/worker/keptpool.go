@@ -1,0 +1,91 @@
+//go:build linux
+
+package worker
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// maxIdle is how many applets wait for an item, of all commands: twice what one for_each runs side by side, so that
+// two that feed each other keep theirs.
+const maxIdle = 8
+
+// An idlePool holds the applets that wait for an item.
+type idlePool struct {
+	mu   sync.Mutex
+	idle []*kept // the one that has waited longest first
+}
+
+// keptKey tells the commands apart that an applet can be kept for.
+func keptKey(c wire.Command, memory int64) (string, error) {
+	text, err := json.Marshal(struct {
+		Command wire.Command
+		Memory  int64
+	}{c, memory})
+	return string(text), err
+}
+
+// take returns an applet of that key that waits, nil if there is none.
+func (i *idlePool) take(key string) *kept {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for n := len(i.idle) - 1; n >= 0; n-- {
+		k := i.idle[n]
+		if k.key != key {
+			continue
+		}
+		i.idle = slices.Delete(i.idle, n, n+1)
+		if k.reads() {
+			return k
+		}
+		k.end() // it has died while it waited
+	}
+	return nil
+}
+
+// put adds one, and ends the one that has waited longest where they are too many.
+func (i *idlePool) put(k *kept) {
+	i.mu.Lock()
+	i.idle = append(i.idle, k)
+	var oldest *kept
+	if len(i.idle) > maxIdle {
+		oldest, i.idle = i.idle[0], slices.Delete(i.idle, 0, 1)
+	}
+	i.mu.Unlock()
+	if oldest != nil {
+		oldest.end()
+	}
+}
+
+// count returns how many wait.
+func (i *idlePool) count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.idle)
+}
+
+// memory returns the bytes of memory that those have that wait.
+func (i *idlePool) memory() (sum int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, k := range i.idle {
+		alone, _ := used(k.cmd.Process.Pid)
+		sum += alone
+	}
+	return sum
+}
+
+// drain ends all of them.
+func (i *idlePool) drain() {
+	i.mu.Lock()
+	idle := i.idle
+	i.idle = nil
+	i.mu.Unlock()
+	for _, k := range idle {
+		k.end()
+	}
+}

@@ -1,0 +1,171 @@
+package schemas
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// Without returns an input schema that does not speak of some properties: they are taken out of properties, required
+// and what depends on them, there and in all that the schema combines or refers to for the same object. Everything else
+// is the bytes that were given. A definition that other places use too is copied, so that those see what they saw. A
+// schema that cannot be read, or that would grow too large, comes back as it is.
+func Without(schema json.RawMessage, names []string) json.RawMessage {
+	if len(names) == 0 || bounded(schema, maxSchema) != nil || !json.Valid(schema) {
+		return schema
+	}
+	root, err := hujson.Parse(schema)
+	if err != nil {
+		return schema
+	}
+	p := &pruner{root: &root, names: names, left: visits(maxOutline, schema), room: maxSchema, seen: map[string]bool{}}
+	p.prune("")
+	if p.room < 0 {
+		return schema
+	}
+	return root.Pack()
+}
+
+// A pruner takes properties out of a schema. Places are JSON pointers, because an insertion moves values.
+type pruner struct {
+	root  *hujson.Value
+	names []string
+	left  int // schemas that may still be visited
+	room  int // bytes that copies may still take: copies of copies would double with each level
+	seen  map[string]bool
+}
+
+func (p *pruner) object(pointer string) *hujson.Object {
+	v := p.root.Find(pointer)
+	if v == nil {
+		return nil
+	}
+	o, _ := v.Value.(*hujson.Object)
+	return o
+}
+
+// prune prunes the schema at a place, and those that hold for the same object.
+func (p *pruner) prune(pointer string) {
+	o := p.object(pointer)
+	if p.left--; p.left < 0 || o == nil || p.seen[pointer] {
+		return
+	}
+	p.seen[pointer] = true
+	p.own(o)
+	for _, keyword := range []string{"if", "then", "else", "not"} {
+		p.prune(pointer + "/" + keyword)
+	}
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		if list := arrayIn(o, keyword); list != nil {
+			for i := range list.Elements {
+				p.prune(fmt.Sprintf("%s/%s/%d", pointer, keyword, i))
+			}
+		}
+	}
+	if ref, ok := textIn(o, "$ref"); ok {
+		p.follow(pointer, ref)
+	}
+}
+
+// own takes the properties out of one schema itself.
+func (p *pruner) own(o *hujson.Object) {
+	for _, keyword := range []string{"properties", "dependentRequired", "dependentSchemas", "dependencies"} {
+		inner, ok := valueIn(o, keyword).(*hujson.Object)
+		if !ok {
+			continue
+		}
+		inner.Members = slices.DeleteFunc(inner.Members, func(m hujson.ObjectMember) bool { return slices.Contains(p.names, text(m.Name)) })
+		for _, m := range inner.Members {
+			if list, ok := m.Value.Value.(*hujson.Array); ok && keyword != "properties" {
+				p.strike(list)
+			}
+		}
+	}
+	if list := arrayIn(o, "required"); list != nil {
+		before := len(list.Elements)
+		if p.strike(list); len(list.Elements) == 0 && before > 0 { // draft-04 does not take an empty one
+			o.Members = slices.DeleteFunc(o.Members, func(m hujson.ObjectMember) bool { return text(m.Name) == "required" })
+		}
+	}
+}
+
+// strike takes the names out of a list of names.
+func (p *pruner) strike(list *hujson.Array) {
+	list.Elements = slices.DeleteFunc(list.Elements, func(v hujson.Value) bool { return slices.Contains(p.names, text(v)) })
+}
+
+// follow prunes what the schema at a place refers to, or a copy of it where others refer to it too.
+func (p *pruner) follow(from, ref string) {
+	target, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
+	if err != nil || !strings.HasPrefix(ref, "#/") || p.object(target) == nil || p.seen[target] {
+		return
+	}
+	cut := strings.LastIndexByte(target, '/')
+	parent := p.object(target[:cut])
+	if parent == nil || p.uses(ref) < 2 {
+		p.prune(target)
+		return
+	}
+	name := target[cut+1:] + " (without what is fixed)"
+	place := target[:cut] + "/" + name
+	if p.root.Find(place) == nil {
+		definition := p.root.Find(target)
+		if p.room -= len(definition.Pack()); p.room < 0 {
+			p.left = 0
+			return
+		}
+		clone := definition.Clone()
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		parent.Members = append(parent.Members, hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(name)}, Value: clone})
+	}
+	p.root.Find(from + "/$ref").Value = hujson.String("#" + (&url.URL{Path: place}).EscapedPath())
+	p.prune(place)
+}
+
+// uses counts the references to a place.
+func (p *pruner) uses(ref string) int {
+	n := 0
+	for v := range p.root.All() {
+		if o, ok := v.Value.(*hujson.Object); ok {
+			if to, ok := textIn(o, "$ref"); ok && to == ref {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// valueIn is the value of a member, or nil.
+func valueIn(o *hujson.Object, name string) hujson.ValueTrimmed {
+	for _, m := range o.Members {
+		if text(m.Name) == name {
+			return m.Value.Value
+		}
+	}
+	return nil
+}
+
+func arrayIn(o *hujson.Object, name string) *hujson.Array {
+	list, _ := valueIn(o, name).(*hujson.Array)
+	return list
+}
+
+func textIn(o *hujson.Object, name string) (string, bool) {
+	l, ok := valueIn(o, name).(hujson.Literal)
+	if !ok || l.Kind() != '"' {
+		return "", false
+	}
+	return l.String(), true
+}
+
+// text is the string that a value is, or nothing.
+func text(v hujson.Value) string {
+	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
+		return l.String()
+	}
+	return ""
+}

@@ -1,0 +1,233 @@
+// Package clients knows where other MCP clients keep their servers and in what form, and takes servers from there into
+// a configuration of ours.
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/tailscale/hujson"
+
+	"github.com/mcsh-dev/mcsh/upstream/config"
+)
+
+// How a client writes variables into its strings.
+const (
+	literal = iota // it does not: a dollar sign is one
+	braces         // ${VAR}, as we do
+	dollars        // $VAR and ${VAR}
+)
+
+// A Client is one program that keeps MCP servers in a file.
+type Client struct {
+	Name  string // as people say it to us
+	Title string
+
+	files   []string // with "~", "{config}" (of the user) and "." (the project) at the beginning
+	keys    []string // paths to the servers, with dots between the names
+	variant int      // how it writes variables
+}
+
+// All are the clients, in the order in which they are shown.
+func All() []Client {
+	mcpServers := []string{"mcpServers"}
+	return []Client{
+		{"claude-code", "Claude Code", []string{"./.mcp.json", "~/.claude.json"}, []string{"mcpServers", "projects.{project}.mcpServers"}, braces},
+		{"claude-desktop", "Claude Desktop", []string{"{config}/Claude/claude_desktop_config.json"}, mcpServers, literal},
+		{"cursor", "Cursor", []string{"./.cursor/mcp.json", "~/.cursor/mcp.json"}, mcpServers, braces},
+		{"vscode", "VS Code", []string{"./.vscode/mcp.json", "{config}/Code/User/mcp.json", "{config}/Code - Insiders/User/mcp.json"}, []string{"servers"}, braces},
+		{"gemini", "Gemini CLI", []string{"./.gemini/settings.json", "~/.gemini/settings.json"}, mcpServers, dollars},
+		{"codex", "Codex CLI", []string{"./.codex/config.toml", "~/.codex/config.toml"}, []string{"mcp_servers"}, literal},
+		{"windsurf", "Windsurf", []string{"~/.codeium/windsurf/mcp_config.json"}, mcpServers, braces},
+		{"zed", "Zed", []string{"./.zed/settings.json", "~/.config/zed/settings.json"}, []string{"context_servers"}, literal},
+		{"cline", "Cline", []string{"{config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}, mcpServers, literal},
+		{"opencode", "opencode", []string{"./opencode.json", "~/.config/opencode/opencode.json"}, []string{"mcp"}, literal},
+		{"amp", "Amp", []string{"~/.config/amp/settings.json"}, []string{"amp.mcpServers"}, braces},
+		{"lm-studio", "LM Studio", []string{"~/.lmstudio/mcp.json"}, mcpServers, literal},
+		{"kiro", "Kiro", []string{"./.kiro/settings/mcp.json", "~/.kiro/settings/mcp.json"}, mcpServers, braces},
+		{"copilot", "Copilot CLI", []string{"~/.copilot/mcp-config.json"}, mcpServers, literal},
+	}
+}
+
+// anyFile is how a file is read that no client is known to keep.
+func anyFile() Client {
+	keys := []string{"mcpServers", "servers", "context_servers", "mcp_servers", "amp.mcpServers", "mcp"}
+	return Client{Name: "file", Title: "a file", keys: keys, variant: braces}
+}
+
+// Places are the directories of a machine that the files of clients are below.
+type Places struct{ Home, Config, Project string }
+
+// Files are the paths of a client's files, whether they exist or not: those of the project first.
+func (c Client) Files(p Places) []string {
+	var paths []string
+	for _, name := range c.files {
+		base, rest, _ := strings.Cut(name, "/")
+		dir := map[string]string{"~": p.Home, "{config}": p.Config, ".": p.Project}[base]
+		if dir != "" {
+			paths = append(paths, filepath.Join(dir, filepath.FromSlash(rest)))
+		}
+	}
+	return paths
+}
+
+// Of returns the client that keeps a file, as far as its path tells.
+func Of(path string, p Places) Client {
+	for _, c := range All() {
+		for i, known := range c.Files(p) {
+			_, rest, _ := strings.Cut(c.files[i], "/")
+			if path == known || strings.HasSuffix(filepath.ToSlash(path), "/"+rest) {
+				return c
+			}
+		}
+	}
+	return anyFile()
+}
+
+// A Found is one server of a file, translated.
+type Found struct {
+	Name    string
+	Server  *Server  // nil where it cannot be taken
+	LeftOut []string // keys that mean nothing to us, or more than we do
+	Err     error    // why it cannot be taken
+}
+
+// A Reading is what a file of a client holds.
+type Reading struct {
+	Servers []Found
+	Inputs  []map[string]any // as VS Code declares them
+}
+
+// Read takes a file of a client apart. Path tells its form and the project that it belongs to, if it belongs to one.
+func (c Client) Read(path string, data []byte, p Places) (Reading, error) {
+	root, err := decode(path, data)
+	if err != nil {
+		return Reading{}, fmt.Errorf("%s: %w", path, err)
+	}
+	var r Reading
+	r.Inputs = objects(root["inputs"])
+	t := translator{variant: c.variant, workspace: p.Project, project: c.isProject(path, p)}
+	found := false
+	for _, key := range c.keys {
+		servers, ok := below(root, key, p.Project)
+		if !ok {
+			continue
+		}
+		found = true
+		t := t
+		t.project = t.project || strings.HasPrefix(key, "projects.")
+		for _, name := range sortedNames(servers) {
+			if name == "" || has(r.Servers, name) {
+				continue // of the two scopes of a file the first counts
+			}
+			f := t.server(servers[name])
+			f.Name = name
+			r.Servers = append(r.Servers, f)
+		}
+	}
+	if !found {
+		return r, fmt.Errorf("%s: there are no servers in it; they would stand under %s", path, strings.Join(c.keys, " or "))
+	}
+	accept(r.Servers)
+	return r, nil
+}
+
+func has(list []Found, name string) bool {
+	for _, f := range list {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// isProject reports whether a file belongs to the project rather than to the user.
+func (c Client) isProject(path string, p Places) bool {
+	for i, known := range c.Files(p) {
+		if known == path {
+			return strings.HasPrefix(c.files[i], "./")
+		}
+	}
+	return false
+}
+
+// below follows a path with dots. {project} is the directory of the project.
+func below(root map[string]any, key, project string) (map[string]any, bool) {
+	if servers, ok := root[key].(map[string]any); ok { // a name with a dot in it
+		return servers, true
+	}
+	at := root
+	for _, name := range strings.Split(key, ".") {
+		if name == "{project}" {
+			name = project
+		}
+		next, ok := at[name].(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		at = next
+	}
+	return at, true
+}
+
+// decode reads TOML by its name, and JSON with comments otherwise.
+func decode(path string, data []byte) (map[string]any, error) {
+	root := map[string]any{}
+	if filepath.Ext(path) == ".toml" {
+		err := toml.Unmarshal(data, &root)
+		return root, err
+	}
+	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(data), []byte("\xef\xbb\xbf")))
+	if err != nil {
+		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	dec := json.NewDecoder(bytes.NewReader(plain))
+	dec.UseNumber()
+	if err := dec.Decode(&root); err != nil {
+		return nil, fmt.Errorf("want an object with servers: %w", err)
+	}
+	return root, nil
+}
+
+func objects(v any) []map[string]any {
+	list, _ := v.([]any)
+	var out []map[string]any
+	for _, one := range list {
+		if o, ok := one.(map[string]any); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// accept refuses servers that our configuration would refuse. What variables hold is not known here.
+func accept(list []Found) {
+	for i := range list {
+		f := &list[i]
+		if f.Server == nil {
+			continue
+		}
+		data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{f.Name: f.Server}})
+		if err == nil {
+			file := &config.File{
+				Path: "entry", Lookup: func(string) (string, bool) { return "http://any", true },
+				ReadFile: func(path string) ([]byte, error) {
+					if path == "entry" {
+						return data, nil
+					}
+					return nil, nil
+				},
+			}
+			_, err = file.Servers(context.Background())
+		}
+		if err != nil {
+			f.Server, f.Err = nil, errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "entry:1: "+f.Name), ".: "))
+		}
+	}
+}

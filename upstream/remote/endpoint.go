@@ -1,0 +1,168 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// idlePerHost is how many connections are kept; with the default of 2, calls at the same time cost a third more.
+const idlePerHost = 64
+
+// An Endpoint is an MCP server that is reached over HTTP.
+type Endpoint struct {
+	URL     string      // with http:// or https://
+	Headers http.Header // sent with every request to the URL's host, and to no other
+
+	// Proxy picks the proxy for a request; nil: none is used. See [http.ProxyFromEnvironment].
+	Proxy func(*http.Request) (*url.URL, error)
+
+	TLS   TLS
+	OAuth *OAuth // nil: no sign-in
+
+	// LegacySSE takes the transport of 2024-11-05 with its two addresses, instead of streamable HTTP. Either takes
+	// streamable HTTP first, and the older one where the server does not know it.
+	LegacySSE, Either bool
+
+	MaxMessage int // bytes of one message, 0: 64 MiB; a longer one fails its call with LIMIT_EXCEEDED
+
+	Where string // where it is configured, such as "mcp.json:7", for messages
+}
+
+// Check says what is wrong with the address. It shows no secrets that the address may hold.
+func (e Endpoint) Check() error {
+	_, err := parse(e.URL)
+	return err
+}
+
+// parse checks an address. Its error shows no secrets that the address may hold.
+func parse(raw string) (*url.URL, error) {
+	if !strings.Contains(raw, "://") {
+		return nil, fmt.Errorf("url needs http:// or https:// before the host")
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("url is not an address")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("url has the scheme %q, want http or https", u.Scheme)
+	case u.Host == "":
+		return nil, fmt.Errorf("url has no host")
+	}
+	return u, nil
+}
+
+func at(where string) string {
+	if where == "" {
+		return ""
+	}
+	return " (" + where + ")"
+}
+
+// Dial reaches a server over HTTP. The function it returns owns the connections of all its sessions.
+func Dial(e Endpoint) func(context.Context) (mcp.Transport, error) {
+	d := &dialer{endpoint: e}
+	return d.dial
+}
+
+// dialer makes transports to one endpoint.
+type dialer struct {
+	endpoint Endpoint
+
+	mu     sync.Mutex   // guards what follows
+	client *http.Client // nil before the first success
+	trip   *trip
+	legacy bool // the server is one of the older transport
+}
+
+func (d *dialer) dial(context.Context) (mcp.Transport, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client == nil {
+		if err := d.open(); err != nil {
+			return nil, err
+		}
+	}
+	if d.endpoint.LegacySSE || d.legacy {
+		return d.newSSE(), nil
+	}
+	t := newTransport(d.endpoint, d.client, d.trip)
+	if d.endpoint.Either {
+		t.fallback = d.newSSE
+		t.legacy = func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.legacy = true
+		}
+	}
+	return t, nil
+}
+
+// open makes the client. What it reads from files is read once it is needed, and again after an error.
+func (d *dialer) open() error {
+	e := d.endpoint
+	target, err := parse(e.URL)
+	if err != nil {
+		return &rpc.DialError{Hint: "give the server's address as url" + at(e.Where), Err: err}
+	}
+	config, err := e.TLS.config()
+	if err != nil {
+		return &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
+	}
+	base := &http.Transport{
+		Proxy:                 e.Proxy,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:       config,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConnsPerHost:   idlePerHost,
+		IdleConnTimeout:       90 * time.Second,
+		ForceAttemptHTTP2:     true,
+		// No ResponseHeaderTimeout: the header may come with the result, when the tool is done.
+	}
+	trip := newTrip(base, target, e.Headers, int64(limitOf(e)))
+	if trip.auth, err = e.OAuth.signer(base, target); err != nil {
+		return &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
+	}
+	d.trip, d.client = trip, &http.Client{Transport: trip, CheckRedirect: trip.redirect}
+	return nil
+}
+
+func limitOf(e Endpoint) int {
+	if e.MaxMessage > 0 {
+		return e.MaxMessage
+	}
+	return rpc.DefaultMax
+}
+
+// Adopt makes a transport of one of the SDK's, with its address, client and settings.
+func Adopt(t *mcp.StreamableClientTransport) (mcp.Transport, error) {
+	target, err := parse(t.Endpoint)
+	if err != nil {
+		return nil, &rpc.DialError{Hint: "give the server's address as Endpoint", Err: err}
+	}
+	client := http.Client{}
+	if t.HTTPClient != nil {
+		client = *t.HTTPClient
+	}
+	base := client.Transport
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	trip := newTrip(base, target, nil, rpc.DefaultMax)
+	trip.shared = true
+	if t.OAuthHandler != nil {
+		trip.auth = &signer{handler: t.OAuthHandler}
+	}
+	client.Transport, client.CheckRedirect = trip, trip.redirect
+	return newTransport(Endpoint{URL: t.Endpoint}, &client, trip), nil
+}

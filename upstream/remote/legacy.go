@@ -1,0 +1,146 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// An SSETransport is the transport of 2024-11-05: one stream with all that the server says, and an address, which the
+// stream names, for what it is told.
+type SSETransport struct {
+	rpc.Transport
+	origin
+}
+
+// newSSE makes a transport; open has been called.
+func (d *dialer) newSSE() mcp.Transport {
+	w := &sse{client: d.client, trip: d.trip, address: d.endpoint.URL}
+	return &SSETransport{rpc.Transport{Open: w.open}, origin{d.trip, d.endpoint.Where}}
+}
+
+// Plain reports that only the older protocol has this transport.
+func (t *SSETransport) Plain() bool { return true }
+
+// HangUp ends the session by force.
+func (t *SSETransport) HangUp() {
+	t.Transport.HangUp()
+	t.hangUp()
+}
+
+// sse is the wire of that transport.
+type sse struct {
+	client  *http.Client
+	trip    *trip
+	address string
+
+	life   context.Context // of the stream
+	cancel context.CancelFunc
+	body   io.ReadCloser
+	events *events
+	post   string // where messages go to
+}
+
+// open opens the stream: within ctx, but for as long as the session.
+func (w *sse) open(ctx context.Context) (rpc.Wire, error) {
+	own, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), rawKey{}, true))
+	stop := context.AfterFunc(ctx, cancel)
+	w.life, w.cancel = own, cancel
+	err := w.begin(own)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		if w.body != nil {
+			_ = w.body.Close()
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// begin reads where messages go to.
+func (w *sse) begin(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return err
+	}
+	w.body = resp.Body
+	if media := mediaOf(resp); media != "text/event-stream" {
+		return fmt.Errorf("%w: it is of type %q, not a stream of events", rpc.ErrBroken, rpc.Shorten(media, 80))
+	}
+	w.events = newEvents(resp.Body, w.trip.max)
+	first, err := w.events.next()
+	if err != nil || first.name != "endpoint" {
+		return fmt.Errorf("%w: the stream does not begin with an address", errors.Join(rpc.ErrBroken, err))
+	}
+	to, err := w.trip.target.Parse(strings.TrimSpace(string(first.data)))
+	if err != nil || place(to) != place(w.trip.target) {
+		return &redirectError{where(to)}
+	}
+	w.post = to.String()
+	return nil
+}
+
+func where(u *url.URL) string {
+	if u == nil {
+		return "no address"
+	}
+	return place(u)
+}
+
+// Next implements [rpc.Wire].
+func (w *sse) Next() ([]byte, error) {
+	for {
+		ev, err := w.events.next()
+		if err != nil {
+			return nil, err
+		}
+		if len(ev.data) > 0 && (ev.name == "" || ev.name == "message") {
+			return ev.data, nil
+		}
+	}
+}
+
+// Send implements [rpc.Wire].
+func (w *sse) Send(ctx context.Context, msg []byte) error {
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, rawKey{}, true))
+	defer cancel()
+	defer context.AfterFunc(w.life, cancel)()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.post, bytes.NewReader(msg))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := w.client.Do(req)
+	if err == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRPCError))
+		return resp.Body.Close()
+	}
+	var status *statusError
+	if errors.As(err, &status) && status.status/100 == 4 || unreached(err) {
+		return fmt.Errorf("%w: %w", rpc.ErrNotSent, err) // the answer would come on the stream: nobody has begun one
+	}
+	return err
+}
+
+// Close implements [rpc.Wire].
+func (w *sse) Close() error {
+	w.cancel()
+	return w.body.Close()
+}

@@ -1,0 +1,202 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// A changingSource is a source whose servers a test changes.
+type changingSource struct {
+	mu      sync.Mutex
+	servers []upstream.Server
+	err     error
+	changed chan struct{}
+	told    chan upstream.Change
+}
+
+func newChangingSource(servers ...upstream.Server) *changingSource {
+	return &changingSource{servers: servers, changed: make(chan struct{}), told: make(chan upstream.Change, 1)}
+}
+
+func (s *changingSource) Servers(context.Context) ([]upstream.Server, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.servers, s.err
+}
+
+func (s *changingSource) Watch(ctx context.Context, changed func()) error {
+	for {
+		select {
+		case <-s.changed:
+			changed()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// change makes the source say something else, and returns what the pool made of it.
+func (s *changingSource) change(t *testing.T, err error, servers ...upstream.Server) upstream.Change {
+	t.Helper()
+	s.mu.Lock()
+	s.servers, s.err = servers, err
+	s.mu.Unlock()
+	s.changed <- struct{}{}
+	select {
+	case c := <-s.told:
+		return c
+	case <-time.After(time.Minute):
+		t.Fatal("the pool did not tell of the change")
+		return upstream.Change{}
+	}
+}
+
+func (s *changingSource) pool(t *testing.T, more ...upstream.Source) *upstream.Pool {
+	return mcptest.NewPool(t, upstream.Options{
+		Sources: append([]upstream.Source{s}, more...), Follow: true, Told: func(c upstream.Change) { s.told <- c },
+	})
+}
+
+// A gatedServer has a tool that waits until the test lets it go.
+type gatedServer struct {
+	*mcptest.Upstream
+	entered, open chan struct{}
+	mu            sync.Mutex
+	dials         int
+}
+
+func newGatedServer(text string) *gatedServer {
+	g := &gatedServer{entered: make(chan struct{}, 10), open: make(chan struct{})}
+	g.Upstream = mcptest.New(
+		mcptest.Tool{Name: "wait", Do: func(map[string]any) (string, error) {
+			g.entered <- struct{}{}
+			<-g.open
+			return text, nil
+		}},
+		mcptest.Tool{Name: "hi", Text: text},
+	)
+	return g
+}
+
+func (g *gatedServer) server(name, version string) upstream.Server {
+	return upstream.Server{Name: name, Version: version, Where: name + ".json:1", Dial: func(ctx context.Context) (mcp.Transport, error) {
+		g.mu.Lock()
+		g.dials++
+		g.mu.Unlock()
+		return g.Dial(ctx)
+	}}
+}
+
+func (g *gatedServer) dialled() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dials
+}
+
+// TestFollow: only servers that changed are replaced, and calls in flight end well wherever they are.
+func TestFollow(t *testing.T) {
+	same, before, after := newGatedServer("same"), newGatedServer("before"), newGatedServer("after")
+	source := newChangingSource(same.server("same", "1"), before.server("other", "1"), before.server("gone", "1"))
+	p := source.pool(t)
+	results := make(chan string, 2)
+	for _, server := range []string{"same", "other"} {
+		go func() {
+			res, err := p.CallTool(context.WithoutCancel(t.Context()), stages.Call{Server: server, Name: "wait"})
+			results <- server + ": " + string(res.Data) + errorText(err)
+		}()
+	}
+	<-same.entered
+	<-before.entered
+
+	got := source.change(t, nil, same.server("same", "1"), after.server("other", "2"), after.server("new", "1"))
+	want := upstream.Change{Added: []string{"new"}, Removed: []string{"gone"}, Restarted: []string{"other"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for server, text := range map[string]string{"same": "same\n", "other": "after\n", "new": "after\n"} {
+		if res, err := p.CallTool(t.Context(), stages.Call{Server: server, Name: "hi"}); err != nil || string(res.Data) != text {
+			t.Errorf("%s: got %q, %v", server, res.Data, err)
+		}
+	}
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "gone", Name: "hi"})
+	wantError(t, err, stages.UnknownServer, `no server "gone"`, "")
+	close(same.open)
+	close(before.open)
+	if a, b := <-results, <-results; a+b != "same: same\nother: before\n" && a+b != "other: before\nsame: same\n" {
+		t.Errorf("calls in flight: got %q and %q", a, b)
+	}
+	if n := same.dialled(); n != 1 {
+		t.Errorf("the server that did not change was started %d times", n)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// TestFollowBroken: a source that breaks is used as it was, and says so until it is mended.
+func TestFollowBroken(t *testing.T) {
+	s := newGatedServer("x")
+	source := newChangingSource(s.server("a", "1"))
+	p := source.pool(t, upstream.Static{s.server("fixed", "")})
+	if err := p.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	call := func(server string) {
+		t.Helper()
+		if res, err := p.CallTool(t.Context(), stages.Call{Server: server, Name: "hi"}); err != nil || string(res.Data) != "x\n" {
+			t.Errorf("%s: got %q, %v", server, res.Data, err)
+		}
+	}
+	call("a")
+	call("fixed")
+	c := source.change(t, errors.New("a.json:3: it is broken"))
+	if c.Err == nil || c.Removed != nil || p.Trouble() == nil || p.Trouble().Error() != "a.json:3: it is broken" {
+		t.Errorf("got %+v, trouble %v", c, p.Trouble())
+	}
+	call("a")
+	c = source.change(t, nil, s.server("a", "1"), s.server("b", "1"))
+	if diff := cmp.Diff(upstream.Change{Added: []string{"b"}}, c); diff != "" || p.Trouble() != nil {
+		t.Errorf("trouble %v, (-want +got):\n%s", p.Trouble(), diff)
+	}
+	call("b")
+	call("fixed")
+	if n := s.dialled(); n != 3 {
+		t.Errorf("started %d times, want once for each name", n)
+	}
+	c = source.change(t, nil, s.server("a", "1"), s.server("fixed", "1"))
+	if c.Err == nil || !contains(c.Err.Error(), `server "fixed" is there twice: at fixed.json:1 and at fixed.json:1`) {
+		t.Errorf("two servers of one name: got %+v", c)
+	}
+}
+
+// TestSecretsOfServers: words that a server's source calls secret are in no message about it.
+func TestSecretsOfServers(t *testing.T) {
+	s := mcptest.New(mcptest.Tool{Name: "leak", Do: func(map[string]any) (string, error) { return "", errors.New("key plant3d is wrong") }})
+	p := staticPool(t, upstream.Options{},
+		upstream.Server{Name: "a", Dial: s.Dial, Secrets: []string{"plant3d"}},
+		upstream.Server{Name: "b", Secrets: []string{"plant3d"}, Dial: func(context.Context) (mcp.Transport, error) {
+			return nil, errors.New("dialling with plant3d failed")
+		}})
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "a", Name: "leak", Args: json.RawMessage(`{}`)})
+	wantError(t, err, stages.ToolError, "key *** is wrong", "")
+	_, err = p.CallTool(t.Context(), stages.Call{Server: "b", Name: "leak"})
+	wantError(t, err, stages.ServerUnavailable, "dialling with *** failed", "")
+	if l := p.Catalog(t.Context(), "b")[0]; l.Err == nil || contains(l.Err.Error(), "plant3d") {
+		t.Errorf("got %v", l.Err)
+	}
+}

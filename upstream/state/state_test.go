@@ -1,0 +1,190 @@
+package state_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/preview/shape"
+	"github.com/mcsh-dev/mcsh/upstream/state"
+)
+
+var key = state.Key{Server: "git/hub", Identity: "https://example.com/mcp"}
+
+func open(t *testing.T, path string) *state.Dir {
+	t.Helper()
+	d, err := state.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func learned(schema, field string) state.Learned {
+	return state.Learned{Schema: schema, Result: &shape.Result{Calls: 1, Value: &shape.Shape{Kinds: shape.Object, Fields: []shape.Field{
+		{Name: field, Shape: &shape.Shape{Kinds: shape.Int}},
+	}}}}
+}
+
+func all(string, string) bool { return true }
+
+func common(string) func(string) bool { return shape.Common() }
+
+func TestTools(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	d := open(t, dir)
+	if _, ok := d.Tools(key); ok {
+		t.Error("there are tools in an empty directory")
+	}
+	want := state.Tools{Fetched: time.Now().UTC(), List: []json.RawMessage{[]byte(`{"name":"a","x":1.10}`)}}
+	if err := d.SaveTools(key, want); err != nil {
+		t.Fatal(err)
+	}
+	got, ok := open(t, dir).Tools(key)
+	if !ok || len(got.List) != 1 || string(got.List[0]) != string(want.List[0]) || !got.Fetched.Equal(want.Fetched) {
+		t.Errorf("got %+v, %v", got, ok)
+	}
+	for _, other := range []state.Key{{Server: "git/hub"}, {Server: "x", Identity: key.Identity}} {
+		if _, ok := d.Tools(other); ok {
+			t.Errorf("the tools are those of %v too", other)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for _, name := range append(files(t, dir), dir) {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+}
+
+// TestDamage: a file that is damaged in any way is ignored, and written anew.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir)
+	save := func() {
+		t.Helper()
+		if err := d.SaveShapes(key, state.Shapes{"a": learned("1", "id")}, all, common); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save()
+	name := files(t, dir)[0]
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, bad := range map[string]string{
+		"empty": "", "half": string(good[:len(good)/2]), "null": "null", "other version": strings.Replace(string(good), `"version":1`, `"version":9`, 1),
+		"other key": strings.Replace(string(good), `"key":"`, `"key":"x`, 1), "wrong type": `{"version":1,"key":[]}`,
+		"null shapes": strings.Replace(string(good), `"result":{`, `"result":null,"x":{`, 1), "binary": "\x00\xff",
+		"deep": `{"version":1,"data":` + strings.Repeat(`{"i":`, 20_000) + `1` + strings.Repeat("}", 20_000) + `}`,
+	} {
+		if err := os.WriteFile(name, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Shapes(key); len(got) != 0 {
+			t.Errorf("%s: got %v", what, got)
+		}
+		save()
+		if got := d.Shapes(key); len(got) != 1 || got["a"].Result.String() != "{id: int}" {
+			t.Errorf("%s: after writing got %v", what, got)
+		}
+	}
+}
+
+// TestSaveShapes: what others wrote stays, unless the tool is gone or has another schema; names that may be data go.
+func TestSaveShapes(t *testing.T) {
+	d := open(t, t.TempDir())
+	steps := []struct {
+		save state.Shapes
+		keep func(tool, schema string) bool
+		want string
+	}{
+		{state.Shapes{"a": learned("1", "id"), "b": learned("1", "name")}, all, "a{id: int} b{name: int}"},
+		{state.Shapes{"a": learned("1", "name")}, all, "a{id?: int, name?: int} b{name: int}"},
+		{state.Shapes{"a": learned("2", "url")}, all, "a{url: int} b{name: int}"},
+		{state.Shapes{"a": learned("2", "alice")}, all, "a{url?: int, <key>: int} b{name: int}"},
+		{state.Shapes{"c": learned("1", "id")}, func(tool, _ string) bool { return tool != "b" }, "a{url?: int, <key>: int} c{id: int}"},
+	}
+	for i, s := range steps {
+		if err := d.SaveShapes(key, s.save, s.keep, common); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		shapes := d.Shapes(key)
+		for _, name := range []string{"a", "b", "c"} {
+			if l, ok := shapes[name]; ok {
+				got += " " + name + l.Result.String()
+			}
+		}
+		if got = strings.TrimSpace(got); got != s.want {
+			t.Errorf("step %d: got %s, want %s", i, got, s.want)
+		}
+	}
+}
+
+// TestSweep: what nobody has used for months goes; what is not ours stays.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-100 * 24 * time.Hour)
+	for name, stays := range map[string]bool{"tools-x.json": false, "shapes-y.tmp": false, "notes.txt": true, "tools-dir": true} {
+		path := filepath.Join(dir, name)
+		write := func() error { return os.WriteFile(path, nil, 0o600) }
+		if name == "tools-dir" {
+			write = func() error { return os.Mkdir(path, 0o700) }
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		open(t, dir)
+		if _, err := os.Stat(path); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestManyGateways: several write and read at once, and what is read is whole.
+func TestManyGateways(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for g := range 4 {
+		d := open(t, dir)
+		wg.Go(func() {
+			for i := range 40 {
+				if err := d.SaveShapes(key, state.Shapes{fmt.Sprint("t", g): learned("1", "id")}, all, common); err != nil {
+					t.Error(err)
+				}
+				if got := d.Shapes(key); len(got) == 0 {
+					t.Errorf("round %d: a reader sees no shapes", i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, name := range files(t, dir) {
+		if strings.HasSuffix(name, ".tmp") {
+			t.Errorf("%s was left", name)
+		}
+	}
+}

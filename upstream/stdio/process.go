@@ -1,0 +1,222 @@
+package stdio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// How long a program may take to end after each step of asking: most end within 200 ms of their input's end.
+const (
+	graceInput = 1 * time.Second // after its input has ended
+	graceTerm  = 2 * time.Second // after SIGTERM
+)
+
+// Dial reaches a program that is started for each session, in a process group of its own. At the end of the session its
+// input is closed; what then still runs gets SIGTERM and soon SIGKILL, children included.
+func Dial(c Command) func(context.Context) (mcp.Transport, error) {
+	return func(context.Context) (mcp.Transport, error) {
+		path, err := c.find()
+		if err != nil {
+			return nil, err
+		}
+		p := &process{command: c, path: path, stderr: ring{pace: rpc.Pace{PerSecond: 4 << 20, Burst: 4 << 20}}}
+		return &Transport{rpc.Transport{Open: p.start, Junk: p.noteJunk}, p}, nil
+	}
+}
+
+// A Transport is a program with a wire to it. It can tell about itself.
+type Transport struct {
+	rpc.Transport
+	*process
+}
+
+// A process is one run of a Command.
+type process struct {
+	command Command
+	path    string
+
+	cmd     *exec.Cmd
+	stdin   *os.File
+	started time.Time
+	exited  chan struct{} // closed when the program itself has ended; the group may outlive it
+	reaped  chan struct{} // closed when the group is gone
+
+	mu        sync.Mutex // guards what follows
+	asked     bool       // it still ran when it was asked to end
+	signalled bool       // it ran on without input until it was made to
+	gone      bool       // the group's number may no longer be used
+	status    string     // how it ended, once exited is closed
+	lived     time.Duration
+	stderr    ring
+	junkLines int
+	firstJunk string
+}
+
+// start starts the program.
+func (p *process) start(context.Context) (rpc.Wire, error) {
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a pipe: %w", err), inR.Close(), inW.Close())
+	}
+	p.cmd = &exec.Cmd{
+		Path: p.path, Args: append([]string{p.command.Name}, p.command.Args...),
+		Dir: p.command.Dir, Env: p.command.environ(),
+		Stdin: inR, Stdout: outW, Stderr: &p.stderr,
+		SysProcAttr: groupAttr(), WaitDelay: time.Second,
+	}
+	p.stdin, p.exited, p.reaped, p.started = inW, make(chan struct{}), make(chan struct{}), time.Now()
+	startErr := make(chan error, 1)
+	go p.run(startErr)
+	err = <-startErr
+	_ = inR.Close() // the program has its own
+	_ = outW.Close()
+	if err != nil {
+		return nil, errors.Join(&rpc.DialError{
+			Hint: "see whether it is a program for this machine, and not too much is in its args and env" + p.command.at(),
+			Err:  fmt.Errorf("starting %q: %w", p.command.Name, bare(err)),
+		}, inW.Close(), outR.Close())
+	}
+	return rpc.NewLine(outR, inW, rpc.LineOptions{
+		Max: p.command.MaxMessage, Ended: p.exited, Close: func() error { return p.end(outR) },
+	}), nil
+}
+
+// runs reports whether the program runs, or did so until its end was our doing. That of one whose output has ended is
+// ours if a signal was needed: it may have been about to end by itself.
+func (p *process) runs(err error) bool {
+	if !p.wait(100 * time.Millisecond) { // a broken pipe is often seen before the exit
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.signalled || p.asked && errors.Is(err, context.DeadlineExceeded)
+}
+
+// end stops the program and everything it started, and returns when they are gone.
+func (p *process) end(stdout io.Closer) error {
+	select {
+	case <-p.exited:
+	default:
+		p.mu.Lock()
+		p.asked = true
+		p.mu.Unlock()
+	}
+	_ = p.stdin.Close() // the program may have closed its side
+	if !p.wait(graceInput) {
+		p.signal(terminate)
+		if !p.wait(graceTerm) {
+			p.signal(kill)
+		}
+	}
+	<-p.reaped
+	return stdout.Close()
+}
+
+func (p *process) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// signal sends a signal to the whole group, unless that is gone.
+func (p *process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		p.signalled = true
+		_ = syscall.Kill(-p.cmd.Process.Pid, s)
+	}
+}
+
+// abandon makes signal do nothing from now on.
+func (p *process) abandon() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+}
+
+// noteExit records how the program ended.
+func (p *process) noteExit(status string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status, p.lived = status, time.Since(p.started)
+}
+
+func (p *process) noteJunk(line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.junkLines++; p.junkLines == 1 {
+		p.firstJunk = rpc.Shorten(strings.TrimSpace(string(line)), 120)
+	}
+}
+
+// Tail returns the last lines that the program wrote to its standard error.
+func (p *process) Tail() string { return p.stderr.tail() }
+
+// Note tells of something odd that does no harm.
+func (p *process) Note() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.junkLines == 0 {
+		return ""
+	}
+	return fmt.Sprintf("wrote %d lines to standard output that are no MCP messages (ignored), the first: %q",
+		p.junkLines, p.firstJunk)
+}
+
+// Explain puts the end of a session into words: what became of the program says more than the broken pipe.
+func (p *process) Explain(err error) (msg, hint string) {
+	if p.exited == nil {
+		return "", ""
+	}
+	hint = "see what it says on standard error, and check its command, args and env" + p.command.at()
+	switch running := p.runs(err); {
+	case running && errors.Is(err, context.DeadlineExceeded):
+		msg = fmt.Sprintf("command %q runs but does not answer", p.command.Name)
+		return msg + p.lastWords("; nothing on standard error"), hint
+	case running && errors.Is(err, io.EOF):
+		msg = fmt.Sprintf("command %q has closed its standard output", p.command.Name)
+		return msg + p.lastWords("; nothing on standard error"), hint
+	case running:
+		return "", ""
+	}
+	p.mu.Lock()
+	if p.status == "" { // it has never run; the error says why
+		p.mu.Unlock()
+		return "", ""
+	}
+	msg = fmt.Sprintf("command %q ended after %v (%s)", p.command.Name, p.lived.Round(time.Millisecond), p.status)
+	p.mu.Unlock()
+	return msg + p.lastWords(" and wrote nothing to standard error"), hint
+}
+
+func (p *process) lastWords(none string) string {
+	if t := p.Tail(); t != "" {
+		return "; last on standard error: " + t
+	}
+	return none
+}
+
+// CanRest reports that the program may be ended while nobody needs it.
+func (p *process) CanRest() bool { return true }
