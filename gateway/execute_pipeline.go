@@ -65,11 +65,16 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 		add(stages.InvalidArguments, "leave it out for the default",
 			"timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)
 	}
-	if call.MaxOutput < 1 || call.MaxOutput > g.o.MaxOutput {
-		add(stages.InvalidArguments, fmt.Sprintf("leave it out for the default of %d", g.defaultOutput()),
-			"max_output %d is not between 1 and %d characters", call.MaxOutput, g.o.MaxOutput)
+	return append(wrong, g.checkBudget(call.MaxOutput)...)
+}
+
+// checkBudget returns what is wrong with max_output.
+func (g *Gateway) checkBudget(n int) wrongCall {
+	if n >= 1 && n <= g.o.MaxOutput {
+		return nil
 	}
-	return wrong
+	return wrongCall{stages.Errorf(stages.InvalidArguments, fmt.Sprintf("leave it out for the default of %d", g.defaultOutput()),
+		"max_output %d is not between 1 and %d characters", n, g.o.MaxOutput)}
 }
 
 // run runs a compiled pipeline and makes the reply.

@@ -190,6 +190,7 @@ func TestArguments(t *testing.T) {
 		{"execute_pipeline", `{"pipeline":{"type":"tool"}}`, "must be an array of stages, got an object"},
 		{"get_tool_details", `{}`, "no tool is named"},
 		{"get_tool_details", `{"server":"shop","tool_name":"get_itm"}`, "get_item"},
+		{"get_tool_details", `{"tools":["shop/get_item"],"max_output":1000001}`, "max_output 1000001 is not between 1 and 1000000"},
 		{"get_tool_details", `{"tools":["shop"]}`, `write "server/tool"`},
 	} {
 		result, err := w.agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tt.tool, Arguments: json.RawMessage(tt.args)})
@@ -256,6 +257,16 @@ func TestGetToolDetails(t *testing.T) {
 		if !strings.Contains(texts[0], want) {
 			t.Errorf("the details lack %q:\n%s", want, texts[0])
 		}
+	}
+}
+
+// TestToolDetailsBudget: details take no more than they may, and the rest is counted.
+func TestToolDetailsBudget(t *testing.T) {
+	w := newWorld(t)
+	tools := []string{"shop/get_item", "shop/delete_item"}
+	texts, _ := w.call(t, "get_tool_details", map[string]any{"tools": tools, "max_output": 300})
+	if n := utf8.RuneCountInString(texts[0]); n > 300 || !strings.Contains(texts[0], "(max_output)") {
+		t.Errorf("got %d characters:\n%s", n, texts[0])
 	}
 }
 

@@ -21,8 +21,11 @@ func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) 
 		Server string `json:"server"`
 		Name   string `json:"tool_name"`
 		Tools  names  `json:"tools"`
+
+		MaxOutput int `json:"max_output"`
 	}
-	wrong := decode(req, &call)
+	call.MaxOutput = g.defaultOutput()
+	wrong := append(decode(req, &call), g.checkBudget(call.MaxOutput)...)
 	wanted := call.Tools
 	if call.Server != "" || call.Name != "" {
 		wanted = append(wanted, call.Server+"/"+call.Name)
@@ -39,11 +42,11 @@ func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) 
 	if g.o.Upstream == nil {
 		return nil, stages.Errorf(stages.UnknownServer, "command and preview stages work", "there are no MCP servers here")
 	}
-	return g.details(ctx, wanted), nil
+	return g.details(ctx, wanted, call.MaxOutput), nil
 }
 
-// details describes tools. One that is not known has its error in its place; the reply is an error if none is known.
-func (g *Gateway) details(ctx context.Context, wanted []string) *mcp.CallToolResult {
+// details describes tools within n characters. One that is not known has its error in its place; the reply is an error if none is known.
+func (g *Gateway) details(ctx context.Context, wanted []string, n int) *mcp.CallToolResult {
 	ctx, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
 	found := finder{pool: g.o.Upstream, servers: map[string]upstream.Listing{}}
@@ -60,7 +63,7 @@ func (g *Gateway) details(ctx context.Context, wanted []string) *mcp.CallToolRes
 		writeDetails(&b, name, t)
 		entries = append(entries, b.String())
 	}
-	text := listed("", entries, g.o.MaxOutput, "tool")
+	text := listed("", entries, n, "tool")
 	if known == 0 {
 		return failure(text)
 	}

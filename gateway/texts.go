@@ -27,7 +27,8 @@ var (
 "additionalProperties":false}`)
 	detailsSchema = json.RawMessage(`{"type":"object","properties":{
 "server":{"type":"string"},"tool_name":{"type":"string"},
-"tools":{"description":"several, as server/tool","type":"array","items":{"type":"string"}}},
+"tools":{"description":"several, as server/tool","type":"array","items":{"type":"string"}},
+"max_output":{"type":"integer"}},
 "additionalProperties":false}`)
 	commandsSchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 )

@@ -28,8 +28,9 @@ type OAuth struct {
 	ClientSecret string
 }
 
-// signer makes a signer of the settings, which may be nil.
-func (o *OAuth) signer(base http.RoundTripper, target *url.URL) (*signer, error) {
+// signer makes a signer of the settings, which may be nil. The server itself is asked through own, everybody else
+// through others.
+func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer, error) {
 	if o == nil {
 		return nil, nil
 	}
@@ -53,7 +54,7 @@ func (o *OAuth) signer(base http.RoundTripper, target *url.URL) (*signer, error)
 			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: o.ClientSecret},
 		},
 		HTTPClient: &http.Client{
-			Transport:     &errand{base: base, secretTo: allowed, readFrom: place(target)},
+			Transport:     &errand{own: own, others: others, secretTo: allowed, readFrom: place(target)},
 			Timeout:       signInWait,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -66,16 +67,19 @@ func (o *OAuth) signer(base http.RoundTripper, target *url.URL) (*signer, error)
 
 // An errand carries the requests of a sign-in, to the hosts that they are for.
 type errand struct {
-	base     http.RoundTripper
-	secretTo map[string]bool // schemes and hosts that may get the secret
-	readFrom string          // the server's own, which says where to sign in
+	own, others http.RoundTripper
+	secretTo    map[string]bool // schemes and hosts that may get the secret
+	readFrom    string          // the server's own, which says where to sign in
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (e *errand) RoundTrip(req *http.Request) (*http.Response, error) {
 	to := place(req.URL)
-	if e.secretTo[to] || to == e.readFrom && req.Method == http.MethodGet {
-		return e.base.RoundTrip(req)
+	switch {
+	case to == e.readFrom && (e.secretTo[to] || req.Method == http.MethodGet):
+		return e.own.RoundTrip(req)
+	case e.secretTo[to]:
+		return e.others.RoundTrip(req)
 	}
 	return nil, fmt.Errorf("the server names %s for signing in, which is not the configured authorization server", to)
 }

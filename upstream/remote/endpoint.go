@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -114,11 +115,26 @@ func (d *dialer) open() error {
 	if err != nil {
 		return &rpc.DialError{Hint: "give the server's address as url" + at(e.Where), Err: err}
 	}
-	config, err := e.TLS.config()
+	own, err := e.TLS.config()
 	if err != nil {
 		return &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
 	}
-	base := &http.Transport{
+	others, err := e.TLS.elsewhere()
+	if err != nil {
+		return &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
+	}
+	base := e.carrier(own)
+	trip := newTrip(base, target, e.Headers, int64(limitOf(e)))
+	if trip.auth, err = e.OAuth.signer(base, e.carrier(others), target); err != nil {
+		return &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
+	}
+	d.trip, d.client = trip, &http.Client{Transport: trip, CheckRedirect: trip.redirect}
+	return nil
+}
+
+// carrier makes what carries requests.
+func (e Endpoint) carrier(config *tls.Config) *http.Transport {
+	return &http.Transport{
 		Proxy:                 e.Proxy,
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSClientConfig:       config,
@@ -129,12 +145,6 @@ func (d *dialer) open() error {
 		ForceAttemptHTTP2:     true,
 		// No ResponseHeaderTimeout: the header may come with the result, when the tool is done.
 	}
-	trip := newTrip(base, target, e.Headers, int64(limitOf(e)))
-	if trip.auth, err = e.OAuth.signer(base, target); err != nil {
-		return &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
-	}
-	d.trip, d.client = trip, &http.Client{Transport: trip, CheckRedirect: trip.redirect}
-	return nil
 }
 
 func limitOf(e Endpoint) int {

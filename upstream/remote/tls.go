@@ -18,13 +18,9 @@ type TLS struct {
 func (t TLS) config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.Insecure}
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("reading the trusted certificates: %w", err)
-		}
 		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("there is no certificate in %s", t.CA)
+		if err := t.trust(c.RootCAs); err != nil {
+			return nil, err
 		}
 	}
 	if (t.Cert == "") != (t.Key == "") {
@@ -41,4 +37,31 @@ func (t TLS) config() (*tls.Config, error) {
 		return &pair, err
 	}
 	return c, nil
+}
+
+// elsewhere returns the settings for hosts other than the server that t is for: an authorization server, which gets a
+// secret. It is never trusted unseen, and our own certificate is not shown to it. Its certificate may be one of the
+// system's or one of CA.
+func (t TLS) elsewhere() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.CA == "" {
+		return c, nil
+	}
+	var err error
+	if c.RootCAs, err = x509.SystemCertPool(); err != nil {
+		c.RootCAs = x509.NewCertPool()
+	}
+	return c, t.trust(c.RootCAs)
+}
+
+// trust adds the certificates of CA to pool.
+func (t TLS) trust(pool *x509.CertPool) error {
+	pem, err := os.ReadFile(t.CA)
+	if err != nil {
+		return fmt.Errorf("reading the trusted certificates: %w", err)
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("there is no certificate in %s", t.CA)
+	}
+	return nil
 }
