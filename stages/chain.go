@@ -121,6 +121,8 @@ func (r *Run) bind(ctx context.Context, steps []*Step, keep bool) (Filter, []*Me
 func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*Meter, error) {
 	var links []*link
 	var meters []*Meter
+	all := steps
+	steps = r.rehearsed(all)
 	for i := 0; i < len(steps); {
 		n := 1
 		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && steps[i+n].Effect == ReadOnly {
@@ -139,11 +141,18 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 		links, meters = append(links, l), append(meters, l.meters...)
 		i += n
 	}
+	for _, s := range all[len(steps):] { // they have a line in the report
+		meters = append(meters, newMeter(s))
+	}
 	return links, meters, nil
 }
 
 func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
+	dry := r.dry != nil && l.effect() == Changes
 	if l.steps[0].Command == nil {
+		if dry {
+			return r.dry.bind(ctx, l.steps[0], l.meters[0])
+		}
 		return l.steps[0].Bind(ctx, r, l.meters[0])
 	}
 	session, err := r.commands(ctx)
@@ -162,6 +171,9 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 			l.needs, l.meters[i].nested = append(l.needs, in), meters
 		}
 		commands = append(commands, c)
+	}
+	if dry {
+		return r.dry.bind(ctx, l.steps[0], l.meters[0])
 	}
 	commands[len(commands)-1].Hasty = l.hasty
 	return session.Prepare(commands, func(i int, u Usage) { l.meters[i].add(u) })

@@ -106,6 +106,9 @@ func eachStep(label string, body []*Step, o Mapping, form string, timeout time.D
 		m.nested = meters
 		first := len(body) > 0 && body[0].takesValue
 		e := &each{r: r, m: m, body: filter, effect: step.Effect, value: first, concurrency: concurrency, lines: form == collectLines, raw: raw, timeout: timeout}
+		if r.dry.alone(body) {
+			e.concurrency = 1
+		}
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return e.filter(ctx, in, out) }, nil
 	}
 	return step

@@ -30,6 +30,10 @@ type RunOptions struct {
 
 	// Trace is passed on with every tool call.
 	Trace Trace
+
+	// DryRun runs what only reads, up to the first stage that may change something, and reports what that would be
+	// called with ([Report.DryRun]). Where there is such a stage, there is no output.
+	DryRun bool
 }
 
 // Run reads in, which may be nil, and writes the output of the last stage to out. The error is an *Error: the first
@@ -45,8 +49,18 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	r := &Run{deps: p.deps, outer: ctx, caller: o.Caller, progress: o.Progress, trace: o.Trace}
+	if o.DryRun {
+		r.dry = &rehearsal{r: r}
+		defer r.dry.close()
+		if effectOf(p.steps) == Changes {
+			out = io.Discard
+		}
+	}
 	meters, err := p.perform(ctx, r, in, out)
 	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.blocks}
+	if o.DryRun && err == nil {
+		report.DryRun, err = r.dry.result(ctx, p.steps)
+	}
 	for _, m := range meters {
 		report.Stages = append(report.Stages, m.report())
 	}

@@ -14,6 +14,9 @@ type Report struct {
 	// Windows holds what preview stages that are not the output saw, in the order of their stages.
 	Windows []Window
 
+	// DryRun is set when a dry run has succeeded.
+	DryRun *DryRun
+
 	// Blocks is set when the last stage is a tool whose result is not all text: its content blocks, as MCP writes them.
 	Blocks []json.RawMessage
 }
@@ -32,7 +35,29 @@ type StageReport struct {
 	Elapsed  time.Duration `json:"-"`
 	Millis   float64       `json:"ms"`
 	LeftOut  []string      `json:"left_out,omitempty"` // fields of the data that the tool does not take
-	Stages   []StageReport `json:"stages,omitempty"`   // stages within this one, summed over all items
+
+	// Of the items of a for_each that have ended:
+	OK            int64      `json:"ok,omitempty"`             // succeeded
+	Failed        int64      `json:"failed,omitempty"`         // failed for good
+	Skipped       int64      `json:"skipped,omitempty"`        // of those, left out of the output
+	Retried       int64      `json:"retried,omitempty"`        // succeeded after a retry
+	Retries       int64      `json:"retries,omitempty"`        // extra attempts
+	Shared        int64      `json:"shared,omitempty"`         // answered by an equal call
+	Messages      []Messages `json:"messages,omitempty"`       // what failures said, the most frequent first
+	OtherMessages int64      `json:"other_messages,omitempty"` // failures that said something else
+
+	// Of a tool stage that fetches all pages:
+	Pages   int64 `json:"pages,omitempty"`   // pages with items
+	Fetched int64 `json:"fetched,omitempty"` // items on them
+	More    bool  `json:"more,omitempty"`    // the most pages were fetched that may be, and there are more
+
+	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
+}
+
+// Messages are failures that say the same but for numbers and quoted words.
+type Messages struct {
+	Text  string `json:"text"`
+	Count int64  `json:"count"`
 }
 
 // Window is the text of a preview stage through which data passed on.

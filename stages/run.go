@@ -16,6 +16,7 @@ type Run struct {
 	caller   string
 	progress func(Progress)
 	trace    Trace
+	dry      *rehearsal // of a dry run
 
 	calls   atomic.Int64
 	held    atomic.Int64

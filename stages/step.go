@@ -1,6 +1,9 @@
 package stages
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
 // A Step is a compiled stage: what it is called, what it may change and how it becomes a filter.
 type Step struct {
@@ -15,6 +18,10 @@ type Step struct {
 	Bind func(ctx context.Context, r *Run, m *Meter) (Filter, error)
 
 	Nested []Nested // lists of stages within this one
+
+	// rehearse makes the filter for a dry run, of a step that changes something by itself: it does all that Bind's
+	// does but for the change, and notes what that would be done with. Nil: that it would be run is all there is to say.
+	rehearse func(r *Run, m *Meter, note func(args json.RawMessage) error) Filter
 
 	alone      bool  // calls should not run side by side unless asked to
 	stops      bool  // a command that may stop reading before its input ends

@@ -53,9 +53,18 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		Does:    fmt.Sprintf("calls %s", info.Signature),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 	}
-	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
-		c := &caller{r: r, m: m, tool: info, args: args, timeout: timeout, show: s.Last && s.Site == AtTop}
-		return c.filter, nil
+	caller := func(r *Run, m *Meter) *caller {
+		return &caller{r: r, m: m, tool: info, args: args, timeout: timeout, show: s.Last && s.Site == AtTop}
+	}
+	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) { return caller(r, m).filter, nil }
+	step.rehearse = func(r *Run, m *Meter, note func(json.RawMessage) error) Filter {
+		return func(_ context.Context, in io.Reader, _ io.Writer) error {
+			args, err := caller(r, m).arguments(in)
+			if err != nil {
+				return err
+			}
+			return note(args)
+		}
 	}
 	return step, nil
 }
@@ -144,21 +153,30 @@ type caller struct {
 	show    bool // the result's blocks are the reply's
 }
 
-func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {
+// arguments makes the call's arguments of what flows in.
+func (c *caller) arguments(in io.Reader) (json.RawMessage, error) {
 	limit := c.r.deps.Limits.Input
 	input, more, err := readAll(in, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if more {
-		return Errorf(LimitExceeded, `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
+		return nil, Errorf(LimitExceeded, `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
 			"the tool would get more than %s in one call (limit input)", size(limit))
 	}
 	args, leftOut, err := arguments(c.tool, c.args, input)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.m.leave(leftOut)
+	return args, nil
+}
+
+func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {
+	args, err := c.arguments(in)
+	if err != nil {
+		return err
+	}
 	result, err := c.call(ctx, args)
 	if err != nil {
 		return err
