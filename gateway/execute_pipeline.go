@@ -90,6 +90,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Caller:   callerOf(req),
 		Progress: notify.progress,
 		Trace:    traceOf(req),
+		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
 	g.logRun(report, out, err)
 	var result *mcp.CallToolResult

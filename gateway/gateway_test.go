@@ -174,7 +174,7 @@ func TestArguments(t *testing.T) {
 	for _, tt := range []struct{ tool, args, want string }{
 		{"execute_pipeline", `{}`, "the pipeline is missing"},
 		{"execute_pipeline", `{"pipline":[]}`, `did you mean "pipeline"?`},
-		{"execute_pipeline", `{"pipeline":[],"mode":"dry_run"}`, `unknown mode "dry_run"`},
+		{"execute_pipeline", `{"pipeline":[],"mode":"dryrun"}`, `unknown mode "dryrun"`},
 		{"execute_pipeline", `{"pipeline":[],"timeout":1000}`, "(limit run)"},
 		{"execute_pipeline", `{"pipeline":[],"timeout":-1}`, "timeout -1"},
 		{"execute_pipeline", `{"pipeline":[],"timeout":0}`, "INVALID_ARGUMENTS\n   timeout 0 s is not between 0.001 and 300 s (limit run)"},

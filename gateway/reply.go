@@ -127,9 +127,18 @@ func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
 	if report.Blocks != nil {
 		size = charactersOf(blocks)
 	}
+	content, left := r.note(report)
+	dry := report.DryRun != nil && report.DryRun.Place != ""
+	if dry {
+		size = int64(utf8.RuneCountInString(DryRunText(report)))
+	}
 	// The windows take what the output leaves, and half of the budget where it would leave less.
-	room := r.budget - int(min(size, int64(r.budget/2)))
-	content, left := windowTexts(report.Windows, room, r.budget)
+	room := left - int(min(size, int64(left/2)))
+	windows, left := windowTexts(report.Windows, room, left)
+	content = append(content, windows...)
+	if dry {
+		return &mcp.CallToolResult{Content: append(content, &mcp.TextContent{Text: dryRunText(report, left)})}, nil
+	}
 	if report.Blocks != nil {
 		blocks, err = r.blocks(blocks, left)
 		return &mcp.CallToolResult{Content: append(content, blocks...)}, err
@@ -139,6 +148,21 @@ func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
 		return nil, err
 	}
 	return &mcp.CallToolResult{Content: append(content, &mcp.TextContent{Text: text})}, nil
+}
+
+// note returns the block of the note, if there is something to say, and what it leaves of the budget: it takes no more
+// than half of it.
+func (r *reply) note(report stages.Report) ([]mcp.Content, int) {
+	replaced := r.replaced
+	if report.Blocks != nil {
+		replaced = 0
+	}
+	text := noteText(report, replaced)
+	if text == "" {
+		return nil, r.budget
+	}
+	text = prefix(text, r.budget/2)
+	return []mcp.Content{&mcp.TextContent{Text: text}}, r.budget - utf8.RuneCountInString(text)
 }
 
 // windowTexts returns the blocks of windows, which take at most room characters, and what they leave of the budget.

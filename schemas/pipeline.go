@@ -23,8 +23,9 @@ const stageRef = "#/$defs/stage"
 
 // The values of a [Call].
 const (
-	ModeRun   = "run"
-	ModeCheck = "check" // explain the plan, call nothing
+	ModeRun    = "run"
+	ModeCheck  = "check"   // explain the plan, call nothing
+	ModeDryRun = "dry_run" // run what only reads, show what would be changed
 
 	DefaultTimeout = 300       // seconds
 	MinTimeout     = 0.001     // seconds
@@ -35,13 +36,13 @@ const (
 // Call is what execute_pipeline takes, for whoever publishes it and whoever reads it.
 type Call struct {
 	Pipeline  RawStages `json:"pipeline" jsonschema_description:"the stages in order; each one's output is the next one's input"`
-	Mode      string    `json:"mode,omitempty" jsonschema_description:"check explains the plan and calls nothing"`
+	Mode      string    `json:"mode,omitempty" jsonschema_description:"check explains the plan and calls nothing; dry_run calls only what reads, and shows the calls that would change something"`
 	Timeout   float64   `json:"timeout,omitempty" jsonschema_description:"seconds for the whole run"`
 	MaxOutput int       `json:"max_output,omitempty" jsonschema_description:"characters of the reply; of a longer output the shape is returned"`
 }
 
 // Modes returns the modes of a [Call].
-func Modes() []string { return []string{ModeRun, ModeCheck} }
+func Modes() []string { return []string{ModeRun, ModeCheck, ModeDryRun} }
 
 // JSONSchemaExtend adds the values and limits of the fields.
 func (Call) JSONSchemaExtend(s *jsonschema.Schema) {

@@ -63,6 +63,11 @@ type Error struct {
 	// RetryAfter is how long the server asks to wait before another try; 0: it does not say.
 	RetryAfter time.Duration
 
+	// Run is the id of the run, and Continue the last stage of the pipeline whose output is kept whole; 0: there is
+	// none, and nothing to continue from.
+	Run      string
+	Continue int
+
 	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
 	Changed []string
 

@@ -8,6 +8,7 @@ import (
 
 // Report says what a run did, stage by stage.
 type Report struct {
+	Run     string // the run's id, by which a later pipeline continues from it; empty where nothing is kept
 	Elapsed time.Duration
 	Stages  []StageReport
 

@@ -21,7 +21,7 @@ const runLong = `Run a pipeline: a JSON array of stages, each one reading what t
 The output goes to standard output as it comes. With -v, or on a terminal, a table of the stages follows on
 standard error; what preview stages see stands before it. The whole plan is checked before anything is called.
 
---json prints one object: {"output", "windows", "report"}, or {"errors", "report"} when it failed.`
+--json prints one object: {"output", "windows", "note", "dry_run", "report"}, or {"errors", "report"} when it failed.`
 
 const runExample = `  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
              {"type": "command", "command": "jq", "args": ["-c", ".orders[] | {id, total}"]},
@@ -39,6 +39,7 @@ type runOptions struct {
 	input   string
 	timeout time.Duration
 	table   bool
+	dry     bool
 }
 
 func (p *program) runCommand() *cobra.Command {
@@ -60,6 +61,7 @@ func (p *program) runCommand() *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s, and for each command in it if that is more than 30s (default 5m)")
 	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is no terminal")
 	f.BoolVar(&o.table, "table", false, "the same as --verbose")
+	f.BoolVar(&o.dry, "dry-run", false, "call only what reads, and show the calls that would change something")
 	p.addJSON(cmd, "print one JSON object instead of the output")
 	return cmd
 }
@@ -145,14 +147,19 @@ const runCaller = "run"
 func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
 	progress := p.startProgress()
 	out := &stdout{w: p.stdout}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller, Progress: progress.update})
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller, Progress: progress.update, DryRun: o.dry})
 	progress.stop()
+	if d := report.DryRun; d != nil && d.Place != "" {
+		_, werr := io.WriteString(out, gateway.Plain(gateway.DryRunText(report), true))
+		err = errors.Join(err, werr)
+	}
 	switch {
 	case errors.Is(err, errEnough):
 		err = nil
 	case out.err != nil && (err == nil || errors.Is(err, out.err)):
 		err = &failure{exitFailed, fmt.Errorf("writing the output: %w", out.err), "free some space, or write elsewhere"}
 	}
+	fmt.Fprint(p.stderr, gateway.NoteText(report))
 	if o.table || isTerminal(p.stderr) {
 		writeReport(p.stderr, report)
 	} else {
@@ -187,9 +194,11 @@ func (s *stdout) Write(b []byte) (int, error) {
 
 // resultJSON is what run --json prints.
 type resultJSON struct {
-	Output  string       `json:"output"`
-	Windows []windowJSON `json:"windows,omitempty"`
-	Report  reportJSON   `json:"report"`
+	Output  string         `json:"output"`
+	Windows []windowJSON   `json:"windows,omitempty"`
+	Note    string         `json:"note,omitempty"`
+	DryRun  *stages.DryRun `json:"dry_run,omitempty"`
+	Report  reportJSON     `json:"report"`
 }
 
 type windowJSON struct {
@@ -200,7 +209,7 @@ type windowJSON struct {
 // runToJSON keeps the output and prints one object.
 func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
 	out := &bounded{max: jsonOutputMax}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller})
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller, DryRun: o.dry})
 	if out.full {
 		err = stages.Errorf(stages.LimitExceeded, "leave out --json to have the output as a stream, or end the pipeline with a stage that reduces it",
 			"the output is larger than --json holds: %s", size(jsonOutputMax))
@@ -209,6 +218,7 @@ func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in i
 		return &runError{err, jsonOf(report)}
 	}
 	result := resultJSON{Output: strings.ToValidUTF8(out.buf.String(), "\uFFFD"), Report: jsonOf(report)}
+	result.Note, result.DryRun = strings.TrimSpace(gateway.NoteText(report)), report.DryRun
 	for _, w := range report.Windows {
 		result.Windows = append(result.Windows, windowJSON{w.Place, w.Text})
 	}

@@ -1,0 +1,108 @@
+package stages_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestDryRun: what only reads is run, nothing that may change something is called, and what it would be called with is
+// told.
+func TestDryRun(t *testing.T) {
+	const (
+		write   = `{"type":"tool","server":"demo","name":"write"}`
+		each    = `{"type":"tool","server":"demo","name":"write","for_each":true}`
+		get     = `{"type":"tool","server":"demo","name":"get"}`
+		say     = `{"type":"tool","server":"demo","name":"say"}`
+		numbers = `{"type":"tool","server":"demo","name":"numbers","args":{"n":2}}`
+		cat     = `{"type":"command","command":"cat"}`
+	)
+	for _, tt := range []struct {
+		name, pipeline, input string
+		want                  string // the dry run as JSON, or the error
+		reads                 int    // calls of tools that read
+	}{
+		{"nothing changes", `[` + numbers + `]`, "", `{"before":1,"after":0}`, 1},
+		{
+			"a tool", `[` + numbers + `,` + cat + `,` + write + `,` + cat + `]`, "",
+			`{"stage":"3","label":"tool demo/write","before":2,"after":1,"calls":[{"stage":"3","label":"tool demo/write","count":1,"first":[{"x":"1\n2"}]}]}`, 1,
+		},
+		{
+			"the first stage", `[{"type":"tool","server":"demo","name":"write","args":{"x":1}},` + each + `]`, "",
+			`{"stage":"1","label":"tool demo/write","before":0,"after":1,"calls":[{"stage":"1","label":"tool demo/write","count":1,"first":[{"x":1}]}]}`, 0,
+		},
+		{
+			"for_each", `[` + each + `]`, lines(2),
+			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 0,
+		},
+		{"no items", `[{"type":"command","command":"drop"},` + each + `]`, lines(2), `{"stage":"2","label":"tool demo/write","before":1,"after":0,"calls":[{"stage":"2","label":"tool demo/write","count":0}]}`, 0},
+		{
+			"within a for_each", `[{"type":"for_each","concurrency":1,"stages":[` + say + `,` + write + `,` + cat + `,` + write + `]}]`, lines(2),
+			`{"stage":"1","label":"for_each","before":0,"after":0,"calls":[{"stage":"1.2","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 2,
+		},
+		{
+			"branches", `[{"type":"parallel","branches":{"a":[` + get + `],"b":[` + cat + `,` + write + `],"c":[` + write + `]}},` + cat + `]`, "7",
+			`{"stage":"1","label":"parallel","before":0,"after":1,"calls":[{"stage":"1.b.2","label":"tool demo/write","count":1,"first":[{"x":7}]},{"stage":"1.c.1","label":"tool demo/write","count":1,"first":[{"x":7}]}]}`, 1,
+		},
+		{
+			"inputs of a command", `[` + numbers + `,{"type":"command","command":"append","args":["@w"],"inputs":{"w":[` + numbers + `,` + write + `]}}]`, "",
+			`{"stage":"2","label":"command append","before":1,"after":0,"calls":[{"stage":"2.w.2","label":"tool demo/write","count":1,"first":[{"x":"1\n2"}]}]}`, 2,
+		},
+		{"a guard", `[{"type":"command","command":"fail-at","args":["2"]},` + each + `]`, lines(3), "COMMAND_FAILED at 1: cannot bear 2", 0},
+		{
+			"arguments that do not fit", `[` + each + `]`, `{"x":1} {"y":1}`, `INVALID_ARGUMENTS at 1 item 2: missing "x"; the arguments were {}`, 0,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			out, report, err := w.runWith(t, tt.pipeline, tt.input, w.deps(), stages.RunOptions{DryRun: true})
+			got := ""
+			if e, ok := err.(*stages.Error); ok {
+				got = fmt.Sprintf("%s at %s", e.Code, e.Place)
+				if e.Item > 0 {
+					got += fmt.Sprintf(" item %d", e.Item)
+				}
+				got += ": " + e.Msg
+			} else if raw, err := json.Marshal(report.DryRun); err != nil {
+				t.Fatal(err)
+			} else {
+				got = string(raw)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if calls := w.callsOf("write"); len(calls) > 0 {
+				t.Errorf("it was called: %v", calls)
+			}
+			if n := len(w.callsOf("get")) + len(w.callsOf("say")) + len(w.callsOf("numbers")); n != tt.reads {
+				t.Errorf("%d reading calls, want %d", n, tt.reads)
+			}
+			if report.DryRun != nil && report.DryRun.Place != "" && out != "" {
+				t.Errorf("there is output: %q", out)
+			}
+		})
+	}
+}
+
+// TestDryRunShape: of many calls the first three are shown, in the order of the items, and the shape of all.
+func TestDryRunShape(t *testing.T) {
+	w := newWorld()
+	_, report, err := w.runWith(t, `[{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":16}]`, lines(5000),
+		w.deps(), stages.RunOptions{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := report.DryRun.Calls[0]
+	if got := string(bytes.Join([][]byte{c.First[0], c.First[1], c.First[2]}, nil)); c.Count != 5000 || len(c.First) != 3 || got != `{"x":0}{"x":1}{"x":2}` {
+		t.Errorf("%d calls, first %s", c.Count, got)
+	}
+	if !strings.Contains(c.Shape, "5000 documents") || len(c.Shape) > 1300 {
+		t.Errorf("shape of %d bytes: %s", len(c.Shape), c.Shape)
+	}
+}
