@@ -48,7 +48,9 @@ type noter struct {
 	names  map[string]int // how many stages call a tool of that name
 }
 
-func (n *noter) say(format string, args ...any) { n.parts = append(n.parts, fmt.Sprintf(format, args...)) }
+func (n *noter) say(format string, args ...any) {
+	n.parts = append(n.parts, fmt.Sprintf(format, args...))
+}
 
 // name is a stage in a note: its tool without the server, with its place where several are called the same, and with a
 // "!" where it may change something.
