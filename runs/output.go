@@ -1,0 +1,225 @@
+package runs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// output is a row of bytes: a head in memory, the rest in chunks. Its writer alone changes it until it has ended; then
+// nobody does.
+type output struct {
+	s      *Store
+	mem    []byte
+	chunks []chunk
+	size   int64
+
+	// Guarded by the store's mu:
+	ended      bool
+	incomplete string // why it is not whole
+	owners     int    // runs that have it, and those who read it
+}
+
+// ReadAt implements [io.ReaderAt] for an output that has ended.
+func (o *output) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) && off < o.size {
+		var m int
+		if head := int64(len(o.mem)); off < head {
+			m = copy(p[n:], o.mem[off:])
+		} else {
+			at := off - head
+			in := at % chunkSize
+			m = int(min(int64(len(p)-n), chunkSize-in, o.size-off))
+			if err := o.s.disk.read(o.chunks[at/chunkSize], p[n:n+m], in); err != nil {
+				return n, err
+			}
+		}
+		n, off = n+m, off+int64(m)
+	}
+	if n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// A writer fills an output. What cannot be kept is dropped, and the reason kept.
+type writer struct {
+	o       *output
+	partial bool // what was written before it was dropped is worth keeping
+
+	mu   sync.Mutex // also while it writes: that is what it is for
+	why  string     // why nothing more is kept; guarded by mu
+	tail []byte     // the beginning of the last chunk, not written yet; guarded by mu
+}
+
+// Write keeps all of p, or nothing of it and nothing that follows. It does not fail.
+func (w *writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.why == "" && len(p) > 0 {
+		if w.why = w.keep(p); w.why != "" && !w.partial {
+			w.drop()
+		}
+	}
+	return len(p), nil
+}
+
+// keep appends p and says why that was not possible.
+func (w *writer) keep(p []byte) string {
+	o, limit := w.o, w.o.s.o.Output
+	if o.size+int64(len(p)) > limit {
+		return fmt.Sprintf("it is longer than %s, which is the most that is kept of one stage", size(limit))
+	}
+	head, tail, chunks := len(o.mem), len(w.tail), len(o.chunks)
+	rest, why := w.keepInMemory(p)
+	if why == "" && len(rest) > 0 {
+		why = w.keepOnDisk(rest)
+	}
+	if why == "" {
+		o.size += int64(len(p))
+		return ""
+	}
+	if o.mem = o.mem[:head]; len(o.chunks) > chunks {
+		tail = 0 // what it was has been written
+	}
+	w.tail = w.tail[:tail]
+	return why
+}
+
+// keepInMemory appends as much of p as belongs there and returns the rest.
+func (w *writer) keepInMemory(p []byte) (rest []byte, why string) {
+	o, s := w.o, w.o.s
+	if len(o.chunks) > 0 || len(w.tail) > 0 {
+		return p, ""
+	}
+	n := min(len(p), int(s.o.Head)-len(o.mem))
+	if need := len(o.mem) + n; need > cap(o.mem) {
+		room := min(max(need, 2*cap(o.mem), 512), max(need, int(s.o.Head)))
+		more := int64(room - cap(o.mem))
+		switch s.reserve(more, more) {
+		case full:
+			return p, s.fullText()
+		case onDisk:
+			return p, ""
+		}
+		mem := make([]byte, len(o.mem), room)
+		copy(mem, o.mem)
+		o.mem = mem
+	}
+	o.mem = append(o.mem, p[:n]...)
+	return p[n:], ""
+}
+
+func (w *writer) keepOnDisk(p []byte) (why string) {
+	if w.tail == nil {
+		// The buffer counts as memory, but it is too small to be refused.
+		w.o.s.lend(chunkSize)
+		w.tail = make([]byte, 0, chunkSize)
+	}
+	for len(p) > 0 {
+		n := min(len(p), chunkSize-len(w.tail))
+		w.tail = append(w.tail, p[:n]...)
+		p = p[n:]
+		if len(w.tail) == chunkSize {
+			if why := w.flush(); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// flush writes the last chunk.
+func (w *writer) flush() (why string) {
+	s := w.o.s
+	if s.reserve(chunkSize, 0) == full {
+		return s.fullText()
+	}
+	c, err := s.disk.take()
+	if err != nil {
+		s.unreserve(chunkSize, 0)
+		return diskText(err)
+	}
+	if err := s.disk.write(c, w.tail); err != nil {
+		s.giveBack(c)
+		return diskText(err)
+	}
+	w.o.chunks = append(w.o.chunks, c)
+	w.tail = w.tail[:0]
+	return ""
+}
+
+// end ends the output. What is not whole is dropped, unless parts of it are worth keeping.
+func (w *writer) end(incomplete string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.o
+	if o.s.hasEnded(o) {
+		return
+	}
+	if len(w.tail) > 0 && (w.why == "" || w.partial) {
+		if why := w.flush(); why != "" && w.why == "" {
+			w.why = why
+		}
+		o.size = min(o.size, int64(len(o.mem)+len(o.chunks)*chunkSize))
+	}
+	if w.why == "" {
+		w.why = incomplete
+	}
+	if w.why != "" && !w.partial {
+		w.drop()
+	}
+	w.clip()
+	w.returnTail()
+	o.s.finish(o, w.why)
+}
+
+// clip gives back the memory that was only reserved.
+func (w *writer) clip() {
+	if spare := cap(w.o.mem) - len(w.o.mem); spare > 0 {
+		w.o.mem = slices.Clip(bytes.Clone(w.o.mem))
+		w.o.s.unreserve(int64(spare), int64(spare))
+	}
+}
+
+func (w *writer) returnTail() {
+	if w.tail != nil {
+		w.tail = nil
+		w.o.s.lend(-chunkSize)
+	}
+}
+
+// drop frees what was kept.
+func (w *writer) drop() {
+	w.returnTail()
+	w.o.s.free(w.o)
+}
+
+// diskText says why a file took nothing, without its path: that is the host's, and nothing to callers.
+func diskText(err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		return "the disk for temporary files is full"
+	}
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return "the disk for temporary files cannot be written: " + number.Error()
+	}
+	return "the disk for temporary files cannot be written"
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= u.size && n%u.size == 0 {
+			return fmt.Sprintf("%d %s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
