@@ -37,7 +37,7 @@ func (p *program) root() *cobra.Command {
 		return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
 	})
 	root.AddCommand(
-		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.importCommand(), p.commandsCommand(),
+		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.sandboxCommand(), p.doctorCommand(), p.versionCommand(),
 	)
 	return root

@@ -28,30 +28,32 @@ const (
 type Client struct {
 	Name  string // as people say it to us
 	Title string
+	Then  string // what is left to do once a server has been added; empty: to start it again
 
 	files   []string // with "~", "{config}" (of the user) and "." (the project) at the beginning
-	keys    []string // paths to the servers, with dots between the names
+	keys    []string // paths to the servers, with dots between the names; the first is where a new one goes
 	variant int      // how it writes variables
+	form    form     // how it writes an entry
 }
 
 // All are the clients, in the order in which they are shown.
 func All() []Client {
 	mcpServers := []string{"mcpServers"}
 	return []Client{
-		{"claude-code", "Claude Code", []string{"./.mcp.json", "~/.claude.json"}, []string{"mcpServers", "projects.{project}.mcpServers"}, braces},
-		{"claude-desktop", "Claude Desktop", []string{"{config}/Claude/claude_desktop_config.json"}, mcpServers, literal},
-		{"cursor", "Cursor", []string{"./.cursor/mcp.json", "~/.cursor/mcp.json"}, mcpServers, braces},
-		{"vscode", "VS Code", []string{"./.vscode/mcp.json", "{config}/Code/User/mcp.json", "{config}/Code - Insiders/User/mcp.json"}, []string{"servers"}, braces},
-		{"gemini", "Gemini CLI", []string{"./.gemini/settings.json", "~/.gemini/settings.json"}, mcpServers, dollars},
-		{"codex", "Codex CLI", []string{"./.codex/config.toml", "~/.codex/config.toml"}, []string{"mcp_servers"}, literal},
-		{"windsurf", "Windsurf", []string{"~/.codeium/windsurf/mcp_config.json"}, mcpServers, braces},
-		{"zed", "Zed", []string{"./.zed/settings.json", "~/.config/zed/settings.json"}, []string{"context_servers"}, literal},
-		{"cline", "Cline", []string{"{config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}, mcpServers, literal},
-		{"opencode", "opencode", []string{"./opencode.json", "~/.config/opencode/opencode.json"}, []string{"mcp"}, literal},
-		{"amp", "Amp", []string{"~/.config/amp/settings.json"}, []string{"amp.mcpServers"}, braces},
-		{"lm-studio", "LM Studio", []string{"~/.lmstudio/mcp.json"}, mcpServers, literal},
-		{"kiro", "Kiro", []string{"./.kiro/settings/mcp.json", "~/.kiro/settings/mcp.json"}, mcpServers, braces},
-		{"copilot", "Copilot CLI", []string{"~/.copilot/mcp-config.json"}, mcpServers, literal},
+		{"claude-code", "Claude Code", "`claude mcp list` shows it; of servers of a project it asks first", []string{"./.mcp.json", "~/.claude.json"}, []string{"mcpServers", "projects.{project}.mcpServers"}, braces, form{url: "url", http: "http", stdio: "stdio"}},
+		{"claude-desktop", "Claude Desktop", "quit Claude Desktop and start it again", []string{"{config}/Claude/claude_desktop_config.json"}, mcpServers, literal, form{}},
+		{"cursor", "Cursor", "its settings show the server under MCP", []string{"./.cursor/mcp.json", "~/.cursor/mcp.json"}, mcpServers, braces, form{url: "url"}},
+		{"vscode", "VS Code", "it asks whether the server may be trusted when it starts it first", []string{"./.vscode/mcp.json", "{config}/Code/User/mcp.json", "{config}/Code - Insiders/User/mcp.json"}, []string{"servers"}, braces, form{url: "url", http: "http", stdio: "stdio"}},
+		{"gemini", "Gemini CLI", "/mcp list shows it; in a folder that is not trusted its servers are disabled", []string{"./.gemini/settings.json", "~/.gemini/settings.json"}, mcpServers, dollars, form{url: "httpUrl"}},
+		{"codex", "Codex CLI", "/mcp shows it in a new session", []string{"./.codex/config.toml", "~/.codex/config.toml"}, []string{"mcp_servers"}, literal, form{url: "url"}},
+		{"windsurf", "Windsurf", "press Refresh in its MCP settings", []string{"~/.codeium/windsurf/mcp_config.json"}, mcpServers, braces, form{url: "serverUrl"}},
+		{"zed", "Zed", "its agent panel shows the server under settings", []string{"./.zed/settings.json", "~/.config/zed/settings.json"}, []string{"context_servers"}, literal, form{url: "url"}},
+		{"cline", "Cline", "its MCP panel shows the server", []string{"{config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}, mcpServers, literal, form{url: "url", http: "streamableHttp"}},
+		{"opencode", "opencode", "start it again", []string{"./opencode.json", "~/.config/opencode/opencode.json"}, []string{"mcp"}, literal, form{url: "url", http: "remote", stdio: "local", list: true}},
+		{"amp", "Amp", "start it again", []string{"~/.config/amp/settings.json"}, []string{"amp.mcpServers"}, braces, form{url: "url"}},
+		{"lm-studio", "LM Studio", "switch the server on in its Program tab", []string{"~/.lmstudio/mcp.json"}, mcpServers, literal, form{url: "url"}},
+		{"kiro", "Kiro", "its MCP panel shows the server", []string{"./.kiro/settings/mcp.json", "~/.kiro/settings/mcp.json"}, mcpServers, braces, form{url: "url"}},
+		{"copilot", "Copilot CLI", "/mcp show shows it", []string{"~/.copilot/mcp-config.json"}, mcpServers, literal, form{url: "url", http: "http", stdio: "local", tools: true}},
 	}
 }
 
@@ -181,9 +183,13 @@ func decode(path string, data []byte) (map[string]any, error) {
 	root := map[string]any{}
 	if filepath.Ext(path) == ".toml" {
 		err := toml.Unmarshal(data, &root)
+		if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
+			line, column := wrong.Position()
+			return nil, fmt.Errorf("line %d, column %d: %s", line, column, strings.TrimPrefix(wrong.Error(), "toml: "))
+		}
 		return root, err
 	}
-	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(data), []byte("\xef\xbb\xbf")))
+	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(data), []byte(byteOrderMark)))
 	if err != nil {
 		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,11 +29,38 @@ func Redact(data []byte) []byte {
 	return root.Pack()
 }
 
+// Shown is a file of the client with what may be secret in it replaced, but for the entry of that name.
+func (c Client) Shown(path string, data []byte, name string) []byte {
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	if filepath.Ext(path) != ".toml" {
+		return Redact(data)
+	}
+	start, end := tomlEditor{}.block(data, c.keys[0], name)
+	hide := func(text []byte) []byte { return tomlText.ReplaceAll(text, []byte(`"`+config.Hidden+`"`)) }
+	own := replacer(words(data[start:end])).Replace(string(data[start:end]))
+	return slices.Concat(hide(data[:start]), []byte(own), hide(data[end:]))
+}
+
+// tomlText is a string or a comment of TOML.
+var tomlText = regexp.MustCompile(`(?s)""".*?"""|'''.*?'''|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*`)
+
+// words are the strings of an entry of ours.
+func words(block []byte) []string {
+	var list []string
+	for _, quoted := range tomlText.FindAllString(string(block), -1) {
+		list = append(list, strings.Trim(quoted, `"`))
+	}
+	return list
+}
+
 // comment is one comment.
 var comment = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 
 // quietly hides comments that may hold a setting: people leave out a server that way, with its secrets.
 func quietly(extra hujson.Extra) hujson.Extra {
+	if len(extra) == 0 {
+		return extra // one that is not nil stands for a comma
+	}
 	return comment.ReplaceAllFunc(extra, func(text []byte) []byte {
 		switch {
 		case !bytes.ContainsAny(text, `"'=:`) && !config.IsTelling(string(text)):

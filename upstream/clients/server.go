@@ -109,7 +109,7 @@ func (t translator) server(v any) Found {
 	case s.Command != "" && s.URL != "":
 		return Found{Err: errors.New("it says command and url")}
 	case isOurs(s):
-		return Found{Err: errors.New("it is this gateway itself")}
+		return Found{Err: errOurs}
 	}
 	if s.Command != "" && s.Dir == "" && t.project {
 		s.Dir = t.workspace
@@ -120,6 +120,9 @@ func (t translator) server(v any) Found {
 	f.Server = s
 	return f
 }
+
+// errOurs is why an entry that starts this gateway is not taken into its own configuration.
+var errOurs = errors.New("it is this gateway itself")
 
 func isOurs(s *Server) bool {
 	return strings.TrimSuffix(filepath.Base(s.Command), ".exe") == "mcsh" && slices.Contains(s.Args, "serve")

@@ -16,13 +16,14 @@ import (
 // lockStep is how often a lock is tried that another process has.
 const lockStep = 50 * time.Millisecond
 
-// Rewrite changes a file as a whole: change gets what is in it, or nothing where there is none, and returns what it is
-// to hold. Readers see the one or the other. Two processes that rewrite files of one directory wait for each other, and
-// the second waits no longer than ctx. A link stays one, and what it leads to is changed. A new file is the user's own:
-// it may hold secrets.
+// Rewrite changes a file as a whole: change gets what is in it, or nil where there is none, and returns what it is to
+// hold, or nil where there is to be none. Readers see the one or the other. Two processes that rewrite files of one
+// directory wait for each other, and the second waits no longer than ctx. A link stays one, and what it leads to is
+// changed. A new file is the user's own: it may hold secrets. One that nobody may write stays as it is.
 func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, error)) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+	path, err := follow(path)
+	if err != nil {
+		return err
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -38,10 +39,39 @@ func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, 
 		return err
 	}
 	data, err := change(old)
-	if err != nil || string(data) == string(old) {
+	if err != nil || string(data) == string(old) && (data == nil) == (old == nil) {
 		return err
 	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o222 == 0 {
+		return fmt.Errorf("%s is read-only: %w", path, fs.ErrPermission)
+	}
+	if data == nil {
+		return os.Remove(path)
+	}
 	return renameio.WriteFile(path, data, 0o600, renameio.WithExistingPermissions())
+}
+
+// follow is the file that a path leads to, over links.
+func follow(path string) (string, error) {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return target, nil
+	}
+	if link, isLink := os.Readlink(path); isLink == nil {
+		return "", fmt.Errorf("%s is a link to %s, which is not there", path, link)
+	}
+	return path, nil
+}
+
+// BackupOf is where the file is kept as it was before this gateway was written into it.
+func BackupOf(path string) string { return path + ".before-mcsh" }
+
+// Backup keeps a file, for the user alone.
+func Backup(path string, data []byte) error {
+	if err := renameio.WriteFile(BackupOf(path), data, 0o600); err != nil {
+		return fmt.Errorf("making a backup of %s: %w", path, err)
+	}
+	return nil
 }
 
 // lock takes the lock of a directory, which leaves no file behind and ends with the process.

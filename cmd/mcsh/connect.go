@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/upstream/clients"
+)
+
+const connectLong = `Write this gateway into the configuration of an MCP client, which then starts it, or with --http reaches it at an
+address. Nothing else in the client's file changes, not even its layout; the file as it was is kept beside it. A second
+time changes nothing. Without an argument it lists the clients.
+
+What stands after -- goes to mcsh serve. --undo takes the entry out again, and only that.`
+
+const connectExample = `  mcsh connect cursor
+  mcsh connect claude-code --project --config mcp.json
+  mcsh connect codex --http http://127.0.0.1:8808/mcp
+  mcsh connect zed -- --read-only --toolhive off
+  mcsh connect cursor --undo`
+
+// connectOptions are the flags of connect.
+type connectOptions struct {
+	print, undo, dryRun bool
+	project, replace    bool
+	name, file, http    string
+	configs             []string
+	serve               []string // what the gateway is started with besides
+}
+
+func (p *program) connectCommand() *cobra.Command {
+	var o connectOptions
+	cmd := &cobra.Command{
+		Use:     "connect [CLIENT] [-- FLAGS OF SERVE]",
+		Short:   "Write the gateway into the configuration of an MCP client",
+		Long:    connectLong,
+		Example: connectExample,
+	}
+	cmd.RunE = work(func(ctx context.Context, args []string) error {
+		if n := cmd.ArgsLenAtDash(); n >= 0 {
+			args, o.serve = args[:n], args[n:]
+		}
+		switch len(args) {
+		case 0:
+			return p.listClients()
+		case 1:
+			return p.connect(ctx, args[0], o)
+		}
+		return usageError("what the gateway is started with stands after --", "want one client, not %s", strings.Join(args, ", "))
+	})
+	f := cmd.Flags()
+	f.BoolVar(&o.print, "print", false, "write nothing and print what to add by hand")
+	f.BoolVar(&o.undo, "undo", false, "take the entry out again")
+	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and show what would change")
+	f.BoolVar(&o.project, "project", false, "the client's file for this directory instead of the user's")
+	f.BoolVar(&o.replace, "replace", false, "let the gateway take the place of another server with its name")
+	f.StringVar(&o.name, "name", "mcsh", "what the client calls the gateway")
+	f.StringVar(&o.file, "file", "", "the client's file, where it is not the usual one")
+	f.StringVar(&o.http, "http", "", "address of a gateway that runs already, such as http://127.0.0.1:8808/mcp")
+	f.StringArrayVar(&o.configs, "config", nil, "configuration that the gateway is started with (repeatable; default: $"+configVariable+")")
+	cmd.MarkFlagsMutuallyExclusive("print", "undo")
+	cmd.MarkFlagsMutuallyExclusive("print", "dry-run")
+	cmd.MarkFlagsMutuallyExclusive("project", "file")
+	cmd.MarkFlagsMutuallyExclusive("http", "config")
+	p.addJSON(cmd, "print one JSON object")
+	return cmd
+}
+
+// connectJSON is what connect --json prints.
+type connectJSON struct {
+	Client  string `json:"client"`
+	File    string `json:"file"`
+	Outcome string `json:"outcome"`
+	Written bool   `json:"written"`
+	Backup  string `json:"backup,omitempty"`
+	Diff    string `json:"diff,omitempty"`
+}
+
+func (p *program) connect(ctx context.Context, name string, o connectOptions) error {
+	client, err := findClient(name)
+	if err != nil {
+		return err
+	}
+	path, err := p.connectFile(client, o)
+	if err != nil {
+		return err
+	}
+	var g clients.Gateway
+	if !o.undo {
+		if g, err = p.gatewayEntry(client, o); err != nil {
+			return err
+		}
+	}
+	if o.print {
+		return p.printEntry(client, path, g, o)
+	}
+	ctx, cancel := context.WithTimeout(ctx, importWait)
+	defer cancel()
+	told := connectJSON{Client: client.Name, File: path}
+	var after []byte
+	err = p.rewrite(ctx, path, o.dryRun, func(old []byte) ([]byte, error) {
+		edit, err := p.connectEdit(client, path, old, g, o)
+		if err != nil {
+			return nil, connectError(client, o, err)
+		}
+		after, told.Outcome = edit.Data, edit.Outcome
+		told.Diff = string(diff.Diff(path, client.Shown(path, old, o.name), path, client.Shown(path, edit.Data, o.name)))
+		if o.dryRun || bytes.Equal(old, edit.Data) {
+			return old, nil
+		}
+		told.Written = true
+		if old != nil && !o.undo && edit.Outcome == clients.Added {
+			told.Backup = clients.BackupOf(path)
+			err = clients.Backup(path, old)
+		}
+		return edit.Data, err
+	})
+	if err != nil {
+		return connectError(client, o, err)
+	}
+	if told.Written && o.undo {
+		forgetBackup(path, after)
+	}
+	return p.tellConnect(client, told, after, o)
+}
+
+// connectEdit makes the change of the file.
+func (p *program) connectEdit(c clients.Client, path string, old []byte, g clients.Gateway, o connectOptions) (clients.Edit, error) {
+	if !o.undo {
+		return c.Add(path, old, g, o.replace)
+	}
+	backup, err := os.ReadFile(clients.BackupOf(path))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return clients.Edit{}, err
+	}
+	return c.Remove(path, old, backup, o.name)
+}
+
+// forgetBackup removes a backup that holds nothing but what is in the file again.
+func forgetBackup(path string, data []byte) {
+	if backup, err := os.ReadFile(clients.BackupOf(path)); err == nil && string(backup) == string(data) {
+		_ = os.Remove(clients.BackupOf(path)) // it does no harm
+	}
+}
+
+// connectError adds what to do about an error.
+func connectError(c clients.Client, o connectOptions, err error) error {
+	if classified(err) {
+		return err
+	}
+	byHand := fmt.Sprintf("mcsh connect %s --print shows what to add by hand", c.Name)
+	if o.undo {
+		byHand = fmt.Sprintf("take %q out of it by hand", o.name)
+	}
+	switch {
+	case errors.Is(err, clients.ErrTaken) && o.undo:
+		return configError("--name says what the gateway is called there", err)
+	case errors.Is(err, clients.ErrTaken):
+		return configError("--name NAME gives the gateway another one, --replace takes the place of that server", err)
+	case errors.Is(err, os.ErrPermission):
+		return configError("make it writable, or "+byHand, err)
+	}
+	return configError("mend it first; "+byHand, err)
+}
+
+// findClient returns the client with that name.
+func findClient(name string) (clients.Client, error) {
+	var names []string
+	for _, c := range clients.All() {
+		if c.Name == name {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	hint := "mcsh connect lists the clients; mcsh connect CLIENT --file FILE writes another file"
+	if near := nearest.Name(name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return clients.Client{}, usageError(hint, "%q is not a client", name)
+}
+
+// connectFile is the file that is changed.
+func (p *program) connectFile(c clients.Client, o connectOptions) (string, error) {
+	if o.file != "" {
+		return filepath.Abs(o.file)
+	}
+	places, err := p.places()
+	if err != nil {
+		return "", err
+	}
+	path, err := c.Target(places, o.project)
+	if err != nil {
+		return "", usageError("leave --project out, or name the file with --file", "%w", err)
+	}
+	return path, nil
+}
+
+// gatewayEntry is what the client is told.
+func (p *program) gatewayEntry(c clients.Client, o connectOptions) (clients.Gateway, error) {
+	if o.http == "" {
+		return p.startedEntry(o)
+	}
+	u, err := url.Parse(o.http)
+	switch {
+	case !c.SpeaksHTTP():
+		return clients.Gateway{}, usageError("leave --http out: it starts the gateway by itself", "%s only starts programs", c.Title)
+	case err != nil && !strings.Contains(o.http, "://"), err == nil && u.Scheme != "http" && u.Scheme != "https":
+		return clients.Gateway{}, usageError("did you mean http://"+o.http+"?", "--http %q: want an address with http:// or https://", o.http)
+	case err != nil || u.Host == "":
+		return clients.Gateway{}, usageError("such as http://127.0.0.1:8808/mcp", "--http %q is not an address", o.http)
+	case len(o.serve) > 0:
+		return clients.Gateway{}, usageError("give them to the gateway that runs there", "with --http there is nothing to start with flags")
+	case u.Path == "" || u.Path == "/":
+		u.Path = "/mcp"
+	}
+	return clients.Gateway{Name: o.name, URL: u.String()}, nil
+}
+
+// startedEntry is the gateway as a program that the client starts. Clients have a path and a directory of their own.
+func (p *program) startedEntry(o connectOptions) (clients.Gateway, error) {
+	serve := p.serveCommand()
+	if err := serve.ParseFlags(o.serve); err != nil {
+		return clients.Gateway{}, usageError("mcsh serve --help shows the flags", "after --: %w", err)
+	}
+	if rest := serve.Flags().Args(); len(rest) > 0 {
+		return clients.Gateway{}, usageError("mcsh serve --help shows what it takes", "after --: %q is not a flag of mcsh serve", rest[0])
+	}
+	g := clients.Gateway{Name: o.name, Command: "mcsh", Args: []string{"serve"}}
+	if !o.project { // what belongs to a project is for other people and machines too
+		path, err := p.ownPath()
+		if err != nil {
+			return clients.Gateway{}, err
+		}
+		g.Command = path
+	}
+	configs := o.configs
+	if len(configs) == 0 {
+		configs = filepath.SplitList(p.env[configVariable])
+	}
+	for _, path := range configs {
+		if _, err := os.Stat(path); err != nil {
+			return clients.Gateway{}, configError("name a file that is there", err)
+		}
+		if !o.project || !filepath.IsLocal(path) {
+			absolute, err := filepath.Abs(path)
+			if err != nil {
+				return clients.Gateway{}, err
+			}
+			path = absolute
+		}
+		g.Args = append(g.Args, "--config", path)
+	}
+	g.Args = append(g.Args, o.serve...)
+	return g, nil
+}
+
+// ownPath is where this program is: as it is found in PATH, which stays the same when a package manager renews it.
+func (p *program) ownPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	own, err := os.Stat(self)
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	for _, dir := range filepath.SplitList(p.env["PATH"]) {
+		path := filepath.Join(dir, filepath.Base(self))
+		if info, err := os.Stat(path); err == nil && filepath.IsAbs(path) && os.SameFile(info, own) {
+			return path, nil
+		}
+	}
+	if strings.Contains(filepath.ToSlash(self), "/go-build") {
+		fmt.Fprintf(p.stderr, "note: %s is gone after this: install mcsh (go install ./cmd/...) and connect again\n", self)
+	}
+	return self, nil
+}
+
+// printEntry prints what to add by hand.
+func (p *program) printEntry(c clients.Client, path string, g clients.Gateway, o connectOptions) error {
+	snippet, err := c.Snippet(path, g)
+	if err != nil {
+		return connectError(c, o, err)
+	}
+	if p.json {
+		return writeJSON(p.stdout, map[string]string{"client": c.Name, "file": path, "add": string(snippet)})
+	}
+	fmt.Fprintf(p.stderr, "into %s:\n", path)
+	_, err = p.stdout.Write(snippet)
+	return err
+}
+
+// tellConnect says what has been done, and what is left to do.
+func (p *program) tellConnect(c clients.Client, told connectJSON, data []byte, o connectOptions) error {
+	if p.json {
+		return writeJSON(p.stdout, told)
+	}
+	if _, err := fmt.Fprint(p.stdout, told.Diff); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "%s: %s %s in %s\n", c.Title, o.name, told.Outcome, told.File)
+	if o.undo {
+		return nil
+	}
+	if told.Backup != "" {
+		fmt.Fprintf(p.stderr, "the file as it was: %s\n", told.Backup)
+	}
+	if told.Written {
+		fmt.Fprintf(p.stderr, "to take it out again: mcsh connect %s --undo%s\n", c.Name, undoFlags(o))
+	}
+	others, ours := c.Others(told.File, data, o.name)
+	if len(ours) > 0 {
+		fmt.Fprintf(p.stderr, "note: the gateway is there a second time, as %s: one is enough\n", strings.Join(ours, ", "))
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(p.stderr, "note: %s has servers beside the gateway (%s): an agent calls those directly and carries what they return. "+
+			"mcsh import %s gives them to the gateway; then take them out there\n", c.Title, strings.Join(others, ", "), c.Name)
+	}
+	if c.Then != "" && told.Written {
+		fmt.Fprintln(p.stderr, "next: "+c.Then)
+	}
+	return nil
+}
+
+// undoFlags are the flags that name the same entry again.
+func undoFlags(o connectOptions) string {
+	flags := ""
+	if o.project {
+		flags += " --project"
+	}
+	if o.file != "" {
+		flags += " --file " + o.file
+	}
+	if o.name != "mcsh" {
+		flags += " --name " + o.name
+	}
+	return flags
+}
