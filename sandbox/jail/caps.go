@@ -3,27 +3,30 @@
 package jail
 
 import (
-	"fmt"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // dropCapabilities empties the calling thread's capability sets, so that a program that root runs gets none: the
-// bounding set bounds what an exec may give. A thread without CAP_SETPCAP has nothing that matters to drop there.
-func dropCapabilities() error {
+// bounding set bounds what an exec may give. Who has no CAP_SETPCAP has nothing that matters to drop there.
+//
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func dropCapabilities() syscall.Errno {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if err == unix.EPERM || err == unix.EINVAL {
+		_, _, e := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
+		if e == unix.EPERM || e == unix.EINVAL {
 			break
 		}
-		if err != nil {
-			return fmt.Errorf("dropping capability %d: %w", c, err)
+		if e != 0 {
+			return e
 		}
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return fmt.Errorf("dropping capabilities: %w", err)
-	}
-	return nil
+	_, _, e := syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	return e
 }

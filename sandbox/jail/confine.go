@@ -21,7 +21,7 @@ func Confine(l Limits, parent int) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("setting no_new_privs: %w", err)
 	}
-	if err := l.apply(false); err != nil {
+	if err := l.apply(0, false); err != nil {
 		return err
 	}
 	filter, err := confineFilter()
@@ -29,4 +29,15 @@ func Confine(l Limits, parent int) error {
 		return err
 	}
 	return install(filter, unix.SECCOMP_FILTER_FLAG_TSYNC)
+}
+
+// dieWith asks for a signal when the starter dies, and makes sure that it has not died before.
+func dieWith(parent int, sig unix.Signal) error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(sig), 0, 0, 0); err != nil {
+		return fmt.Errorf("setting the parent-death signal: %w", err)
+	}
+	if parent != 0 && unix.Getppid() != parent {
+		return fmt.Errorf("process %d, which started this one, has died", parent)
+	}
+	return nil
 }

@@ -59,8 +59,8 @@ func Harden(reach Reach, argv []string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("setting no_new_privs: %w", err)
 	}
-	if err := dropCapabilities(); err != nil { // with CAP_PERFMON root sees more than Landlock shows
-		return err
+	if errno := dropCapabilities(); errno != 0 { // with CAP_PERFMON root sees more than Landlock shows
+		return fmt.Errorf("dropping capabilities: %w", errno)
 	}
 	if abi := LandlockABI(); abi > 0 {
 		if err := landlock(reach.grants(), abi); err != nil {

@@ -69,21 +69,31 @@ func each(paths []string, rights uint64) []grant {
 	return g
 }
 
-// landlock takes every file system, network and scope right that the ABI knows from the calling thread, but those
-// granted. The ABI is at most [LandlockABI].
-func landlock(grants []grant, abi int) error {
+// newDomain makes a ruleset that takes every file system, network and scope right that the ABI knows, but those
+// granted, from whoever enters it. The ABI is at most [LandlockABI]. It returns the ruleset's descriptor.
+func newDomain(grants []grant, abi int) (int, error) {
 	fd, fs, err := newRuleset(abi)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	defer unix.Close(fd)
 	rules := ruleset{fd: fd, fs: fs}
 	for _, g := range grants {
 		rules.allow(g.path, g.rights)
 	}
 	if rules.err != nil {
-		return rules.err
+		unix.Close(fd)
+		return -1, rules.err
 	}
+	return fd, nil
+}
+
+// landlock has the calling thread enter a domain of its own.
+func landlock(grants []grant, abi int) error {
+	fd, err := newDomain(grants, abi)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
 	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); errno != 0 {
 		return fmt.Errorf("entering the landlock domain: %w", errno)
 	}

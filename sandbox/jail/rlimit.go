@@ -22,44 +22,56 @@ type Limits struct {
 	File uint64        // bytes of one file; used only where there is a scratch directory
 }
 
-// apply sets the limits of the calling process. RLIMIT_AS is left alone: it counts reserved address space, of which a
-// Go program takes gigabytes.
-func (l Limits) apply(writes bool) error {
+// A limit is one of the kernel's, as it is to be set.
+type limit struct {
+	name     string
+	resource int
+	want     unix.Rlimit
+}
+
+// plan lists what a process of these limits gets, or keeps where the present hard limit is lower still; this process's
+// limits are the present ones. RLIMIT_AS is left alone: it counts reserved address space, of which a Go program takes
+// gigabytes.
+func (l Limits) plan(writes bool) ([]limit, error) {
 	cpu := uint64((l.CPU + time.Second - 1) / time.Second)
 	file := uint64(0)
 	if writes {
 		file = l.File
 	}
-	for _, r := range []struct {
-		name      string
-		resource  int
-		soft, max uint64
-		set       bool
-	}{
-		{"core", unix.RLIMIT_CORE, 0, 0, true},
-		{"cpu", unix.RLIMIT_CPU, cpu, cpu + 1, cpu > 0},
-		{"fsize", unix.RLIMIT_FSIZE, file, file, true},
-		{"stack", unix.RLIMIT_STACK, stack, stack, true},
-		{"nofile", unix.RLIMIT_NOFILE, nofile, nofile, true},
-		{"data", unix.RLIMIT_DATA, l.Data, l.Data, l.Data > 0},
-	} {
-		if !r.set {
-			continue
+	list := []limit{
+		{"core", unix.RLIMIT_CORE, unix.Rlimit{}},
+		{"fsize", unix.RLIMIT_FSIZE, unix.Rlimit{Cur: file, Max: file}},
+		{"stack", unix.RLIMIT_STACK, unix.Rlimit{Cur: stack, Max: stack}},
+		{"nofile", unix.RLIMIT_NOFILE, unix.Rlimit{Cur: nofile, Max: nofile}},
+	}
+	if cpu > 0 {
+		list = append(list, limit{"cpu", unix.RLIMIT_CPU, unix.Rlimit{Cur: cpu, Max: cpu + 1}})
+	}
+	if l.Data > 0 {
+		list = append(list, limit{"data", unix.RLIMIT_DATA, unix.Rlimit{Cur: l.Data, Max: l.Data}})
+	}
+	for i := range list {
+		var now unix.Rlimit
+		if err := unix.Prlimit(0, list[i].resource, nil, &now); err != nil {
+			return nil, fmt.Errorf("reading the limit of %s: %w", list[i].name, err)
 		}
-		if err := lower(r.resource, r.soft, r.max); err != nil {
-			return fmt.Errorf("limiting %s to %d: %w", r.name, r.max, err)
+		w := &list[i].want
+		w.Cur, w.Max = min(w.Cur, now.Max), min(w.Max, now.Max)
+	}
+	return list, nil
+}
+
+// apply sets the limits of a process, 0 for the calling one, where they are not lower already.
+func (l Limits) apply(pid int, writes bool) error {
+	list, err := l.plan(writes)
+	if err != nil {
+		return err
+	}
+	for _, lim := range list {
+		// Prlimit and not Setrlimit: the Go runtime must not restore RLIMIT_NOFILE behind our back.
+		if err := unix.Prlimit(pid, lim.resource, &lim.want, nil); err != nil {
+			return fmt.Errorf("limiting %s to %d: %w", lim.name, lim.want.Max, err)
 		}
 	}
 	return nil
-}
-
-// lower sets a limit, or keeps the present hard limit where that is lower still.
-func lower(resource int, soft, hard uint64) error {
-	var now unix.Rlimit
-	if err := unix.Getrlimit(resource, &now); err != nil {
-		return err
-	}
-	want := unix.Rlimit{Cur: min(soft, now.Max), Max: min(hard, now.Max)}
-	// Prlimit and not Setrlimit: the Go runtime must not restore RLIMIT_NOFILE behind our back.
-	return unix.Prlimit(0, resource, &want, nil)
 }

@@ -75,9 +75,13 @@ const sharedMemory = unix.MAP_SHARED | unix.MAP_ANONYMOUS
 
 var notShared = cond{arg: 3, mask: sharedMemory, oneOf: []uint32{0, unix.MAP_SHARED, unix.MAP_ANONYMOUS}}
 
-// execFilter is the filter of [Exec]: everything a program needs, and one exec, of what waits under execFD.
-func execFilter(f files, threaded bool) ([]unix.SockFilter, error) {
-	rules := slices.Concat(base(), descriptorStat, plain(legacy))
+// unknownPid stands in a filter for the number of a process that is not there yet. No process has it.
+const unknownPid = 1<<31 - 1
+
+// execFilter is the filter of a [Cell]: everything a program needs, and one exec, of what waits under execFD. own is
+// the place where the process has to put its id.
+func execFilter(f files, threaded bool) (filter []unix.SockFilter, own int, err error) {
+	rules := slices.Concat(base(unknownPid), descriptorStat, plain(legacy))
 	if threaded {
 		rules = append(rules, threads)
 	}
@@ -87,21 +91,22 @@ func execFilter(f files, threaded bool) ([]unix.SockFilter, error) {
 		rule{unix.SYS_EXECVEAT, []cond{{arg: 0, oneOf: []uint32{execFD}}, {arg: 4, oneOf: []uint32{unix.AT_EMPTY_PATH}}}},
 	)
 	rules = append(rules, opening(f)...)
-	return compile(rules, []uint32{unix.SYS_CLONE3})
+	filter, err = compile(rules, []uint32{unix.SYS_CLONE3})
+	return filter, slices.IndexFunc(filter, func(in unix.SockFilter) bool { return in.K == unknownPid }), err
 }
 
 // confineFilter is the filter of [Confine]: no file, no exec, no new code.
 func confineFilter() ([]unix.SockFilter, error) {
 	noCode := cond{arg: 2, mask: unix.PROT_EXEC, oneOf: []uint32{0}}
-	rules := append(base(), threads) // those of the Go runtime
+	rules := append(base(unix.Getpid()), threads) // those of the Go runtime
 	rules = append(rules, rule{unix.SYS_MMAP, []cond{noCode, notShared}}, rule{unix.SYS_MPROTECT, []cond{noCode}})
 	return compile(rules, []uint32{unix.SYS_CLONE3})
 }
 
-// base returns the rules that both doors have. Signals may go to the calling process only: the Go runtime needs that
+// base returns the rules that both doors have. Signals may go to the process itself only: the Go runtime needs that
 // to preempt its threads, abort(3) to end.
-func base() []rule {
-	self := rule{unix.SYS_TGKILL, []cond{{arg: 0, oneOf: []uint32{uint32(unix.Getpid())}}}}
+func base(pid int) []rule {
+	self := rule{unix.SYS_TGKILL, []cond{{arg: 0, oneOf: []uint32{uint32(pid)}}}}
 	return slices.Concat(plain(filters), conditional, []rule{self})
 }
 

@@ -38,12 +38,36 @@ type tool struct {
 	once   sync.Once
 	loader string // the dynamic loader that file names; empty if it is static
 	err    error
+
+	building sync.Mutex
+	shared   *jail.Cell // for all of its processes that have no files of their own; nil until the first
 }
 
 // readELF finds out how the tool is linked, when it is first needed.
 func (t *tool) readELF() error {
 	t.once.Do(func() { t.loader, t.err = loaderOf(t.file) })
 	return t.err
+}
+
+// cell returns the jail for a process of the tool with these files of its own. It is private if there are any.
+func (t *tool) cell(scratch, inputs string, files []string) (_ *jail.Cell, private bool, err error) {
+	if err := t.readELF(); err != nil {
+		return nil, false, err
+	}
+	spec := jail.Spec{Path: t.file, Read: slices.Concat(t.reads(), files), Scratch: scratch, Dir: inputs, Threads: t.Threads}
+	if t.loader != "" {
+		spec.Run = []string{t.loader}
+	}
+	if scratch != "" || inputs != "" {
+		c, err := jail.NewCell(spec)
+		return c, true, err
+	}
+	t.building.Lock()
+	defer t.building.Unlock()
+	if t.shared == nil {
+		t.shared, err = jail.NewCell(spec)
+	}
+	return t.shared, false, err
 }
 
 // reads lists what the tool may read.

@@ -175,6 +175,14 @@ func (h *host) start(dir string) (w *child, in, out *os.File, err error) {
 	return w, in, out, nil
 }
 
+func widen(f *os.File) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
+}
+
 // clean removes what a worker has left. Its commands, which die with it, may still be dying.
 func (h *host) clean(dir string) {
 	var err error

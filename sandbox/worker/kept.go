@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -21,13 +20,11 @@ import (
 // item is left when the next one comes but what the Go runtime has not given back.
 type kept struct {
 	key     string
-	cmd     *exec.Cmd
+	task    *task
 	in, out *os.File
-	send    frameWriter   // to in; for the pump that feeds the item
-	receive frameReader   // of out; for the pump that takes what it says
-	stderr  stderr        // what the runtime says when it fails; read after gone
-	gone    chan struct{} // closed when the process has ended
-	err     error         // of its end; read after gone
+	send    frameWriter // to in; for the pump that feeds the item
+	receive frameReader // of out; for the pump that takes what it says
+	stderr  stderr      // what the runtime says when it fails; read when the task is done
 
 	// Of the present item; for the pump that feeds it, and after the pump for who settles it.
 	whole bool // the item has been sent to its end
@@ -52,22 +49,16 @@ func keep(p *process) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer unix.Close(in.theirs)
+	defer unix.Close(out.theirs)
 	k := &kept{
-		key: p.key, cmd: p.cmd, in: in[1], out: out[0], gone: make(chan struct{}),
-		send: frameWriter{w: in[1]}, receive: frameReader{r: bufio.NewReaderSize(out[0], frameHeader+frameMax)},
+		key: p.key, in: in.ours, out: out.ours,
+		send: frameWriter{w: in.ours}, receive: frameReader{r: bufio.NewReaderSize(out.ours, frameHeader+frameMax)},
 	}
-	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = in[0], out[1], &k.stderr
-	err = k.cmd.Start()
-	closeAll(in[0], out[1])
-	closeAll(k.cmd.ExtraFiles...)
-	if err != nil {
-		closeAll(in[1], out[0])
+	if k.task, err = p.how.start(in.theirs, out.theirs, &k.stderr); err != nil {
+		closeAll(in.ours, out.ours)
 		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
-	go func() {
-		k.err = k.cmd.Wait()
-		close(k.gone)
-	}()
 	return k, nil
 }
 
@@ -79,8 +70,8 @@ func (k *kept) begin(p *process, exits chan<- *process) ends {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.item, k.exits = p, exits
-	p.cmd, p.before = k.cmd, k.used
-	p.id.Store(int64(k.cmd.Process.Pid))
+	p.task, p.before = k.task, k.used
+	p.id.Store(int64(k.task.Pid()))
 	return ends{in: itemInput{k, p}, stdin: k.in, out: itemOutput{k, p}}
 }
 
@@ -108,14 +99,14 @@ func (k *kept) serves(p *process) bool {
 // clock returns the processor time that the process has used since it was started.
 func (k *kept) clock() time.Duration {
 	select {
-	case <-k.gone:
-		return k.cmd.ProcessState.UserTime() + k.cmd.ProcessState.SystemTime()
+	case <-k.task.done:
+		return k.task.state.CPU
 	default:
 	}
 	// The clock of another process, see clock_getcpuclockid(3) and the kernel's posix-timers.h.
 	const scheduled = 2
 	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^k.cmd.Process.Pid<<3|scheduled), &t); err != nil {
+	if err := unix.ClockGettime(int32(^k.task.Pid()<<3|scheduled), &t); err != nil {
 		return 0 // it has just ended
 	}
 	return time.Duration(t.Nano())
@@ -138,13 +129,13 @@ func (k *kept) served(p *process, status int) {
 
 // lost waits for the end of the process and reports the present item, unless that was done before.
 func (k *kept) lost(p *process) {
-	<-k.gone
+	<-k.task.done
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.item != p {
 		return
 	}
-	p.err, p.spent = k.err, max(0, k.clock()-p.before)
+	p.spent = max(0, k.clock()-p.before)
 	_, _ = p.stderr.Write([]byte(k.stderr.text())) // never fails
 	k.item = nil
 	k.exits <- p
@@ -164,12 +155,12 @@ func (k *kept) hangUp(p *process) {
 	}
 }
 
-func (k *kept) kill() { _ = k.cmd.Process.Kill() } // it has ended already, or it is dead now
+func (k *kept) kill() { k.task.Kill() }
 
 // end ends the process and returns when it is gone.
 func (k *kept) end() {
 	k.kill()
-	<-k.gone
+	<-k.task.done
 	closeAll(k.in, k.out)
 }
 
@@ -181,7 +172,7 @@ func (k *kept) settle(c wire.Command, memory int64) bool {
 		k.torn = err != nil
 	}
 	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next item must find as much of both as it may use.
-	_, data := used(k.cmd.Process.Pid)
+	_, data := used(k.task.Pid())
 	return !k.torn && k.used <= c.Timeout && data <= memory/keptShare
 }
 

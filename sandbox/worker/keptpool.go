@@ -73,7 +73,7 @@ func (i *idlePool) memory() (sum int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, k := range i.idle {
-		alone, _ := used(k.cmd.Process.Pid)
+		alone, _ := used(k.task.Pid())
 		sum += alone
 	}
 	return sum

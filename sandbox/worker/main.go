@@ -30,7 +30,6 @@ type Options struct {
 
 // The roles that the worker gives to processes it starts from its own binary.
 const (
-	roleJail   = "jail"
 	roleApplet = "applet"
 	roleHost   = "host"  // given by the container's command
 	roleServe  = "serve" // the worker again, once it is locked in
@@ -53,13 +52,8 @@ var roles = map[string]func(args []string, o Options) error{roleHost: hostMain, 
 // locks itself in and serves a gateway on standard input and output; "-scratch DIR" says where the private directories of
 // commands go, the directory for temporary files otherwise.
 func Main(args []string, o Options) int {
-	if len(args) > 0 {
-		switch args[0] {
-		case roleJail:
-			return jailMain(args[1:])
-		case roleApplet:
-			return appletMain(args[1:], o)
-		}
+	if len(args) > 0 && args[0] == roleApplet {
+		return appletMain(args[1:], o)
 	}
 	role := harden
 	if len(args) > 0 {
@@ -136,17 +130,6 @@ type stdio struct {
 }
 
 func (stdio) Close() error { return nil }
-
-// jailMain becomes the program of the jail.Spec in the first argument, with the other arguments.
-func jailMain(args []string) int {
-	var spec jail.Spec
-	err := json.Unmarshal([]byte(args[0]), &spec)
-	if err == nil {
-		spec.Argv = args[1:]
-		err = jail.Exec(spec)
-	}
-	return refuse(err)
-}
 
 func refuse(err error) int {
 	fmt.Fprintf(os.Stderr, "%s%v\n", jailPrefix, err)

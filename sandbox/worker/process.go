@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -20,9 +20,6 @@ import (
 
 // environment is all that a program sees, but for TMPDIR where its table entry asks for it.
 var environment = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
-
-// helperEnvironment is for the Go runtime of the helper, which lives a millisecond.
-var helperEnvironment = []string{"GOGC=off", "GOMAXPROCS=1"}
 
 // appletEnvironment keeps the Go runtime from describing itself when memory runs out. Applets do not see it.
 var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none")
@@ -35,7 +32,8 @@ const cpuGrace = time.Second
 type process struct {
 	index   int
 	tool    *tool // nil for a timer
-	cmd     *exec.Cmd
+	how     recipe
+	task    *task // once it is started; nil for a timer
 	stderr  stderr
 	scratch string
 	inputs  string // the directory of its named inputs, empty if it has none
@@ -43,7 +41,6 @@ type process struct {
 	kills   int64 // of the kernel for want of memory, at the start
 	limit   int64 // bytes of private memory
 	elapsed time.Duration
-	err     error // of Wait
 
 	// Of an applet that is kept for further items.
 	key    string // what it can be used for; empty if it is not kept
@@ -61,71 +58,43 @@ type process struct {
 	exited  bool
 }
 
-// command builds how p is started. It returns an error that says why it is not.
-func (w *worker) command(p *process, c wire.Command, chain wire.Chain) error {
+// command finds out how p is started. It returns an error that says why it is not.
+func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err error) {
 	limits := jail.Limits{CPU: c.Timeout + cpuGrace, Data: uint64(chain.Memory), File: uint64(chain.Disk)}
-	var spec any
-	role, argv := roleApplet, c.Argv
 	if p.tool.Applet != nil {
-		if p.key != "" {
-			limits.CPU += c.Timeout // for the items before the last one; see settle
-		}
-		spec = appletSpec{p.tool.Name, limits, w.pid, c.Inputs, p.key != ""}
-		argv = argv[1:]
-	} else {
-		if err := p.tool.readELF(); err != nil {
-			return err
-		}
-		s := jail.Spec{
-			Path: p.tool.file, Env: environment, Limits: limits, Parent: w.pid,
-			Read: append(p.tool.reads(), inputFiles(p.inputs, c)...), Scratch: p.scratch, Dir: p.inputs, Threads: p.tool.Threads,
-		}
-		if p.tool.loader != "" {
-			s.Run = []string{p.tool.loader}
-		}
-		if p.tool.TempEnv {
-			s.Env = append(slices.Clone(environment), "TMPDIR="+p.scratch)
-		}
-		role, argv, spec = roleJail, inScratch(argv, p.scratch), s
+		return w.applet(p, c, limits)
 	}
-	text, err := json.Marshal(spec)
+	p.how.command = jail.Command{Argv: inScratch(c.Argv, p.scratch), Env: environment, Limits: limits}
+	if p.tool.TempEnv {
+		p.how.command.Env = append(slices.Clone(environment), "TMPDIR="+p.scratch)
+	}
+	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, p.inputs, inputFiles(p.inputs, c))
+	return err
+}
+
+// applet is command for a program that is linked in.
+func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
+	if p.key != "" {
+		limits.CPU += c.Timeout // for the items before the last one; see settle
+	}
+	spec, err := json.Marshal(appletSpec{p.tool.Name, limits, w.pid, c.Inputs, p.key != ""})
 	if err != nil {
 		return err
 	}
-	p.cmd = w.self(role, string(text), argv)
-	p.cmd.Stderr = &p.stderr
-	if role == roleApplet {
-		p.cmd.Env = appletEnvironment
-		return p.openInputs(c)
+	p.how.command = jail.Command{
+		Argv: slices.Concat([]string{processName}, w.prefix, []string{roleApplet, string(spec)}, c.Argv[1:]),
+		Env:  appletEnvironment,
 	}
-	return nil
-}
-
-// openInputs gives an applet, which can open no file, the files of its inputs as descriptors: from 3 on, in order.
-func (p *process) openInputs(c wire.Command) error {
 	for _, file := range inputFiles(p.inputs, c) {
+		// It can open no file: it gets those of its inputs as descriptors, from 3 on, in order.
 		f, err := os.Open(file)
 		if err != nil {
-			closeAll(p.cmd.ExtraFiles...)
+			p.how.drop()
 			return fmt.Errorf("opening an input: %w", err)
 		}
-		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, f)
+		p.how.inputs = append(p.how.inputs, f)
 	}
 	return nil
-}
-
-// self starts this binary again, in another role.
-func (w *worker) self(role, spec string, argv []string) *exec.Cmd {
-	return &exec.Cmd{
-		Path: "/proc/self/exe",
-		Args: slices.Concat([]string{processName}, w.prefix, []string{role, spec}, argv),
-		Env:  helperEnvironment,
-		Dir:  "/",
-		SysProcAttr: &syscall.SysProcAttr{
-			Setpgid:   true,
-			Pdeathsig: syscall.SIGKILL,
-		},
-	}
 }
 
 // inScratch puts the directory where arguments ask for one.
@@ -137,22 +106,22 @@ func inScratch(argv []string, dir string) []string {
 	return out
 }
 
-// start starts the command with the two ends of its pipes, which are closed here.
-func (p *process) start(stdin, stdout *os.File, timer time.Duration, exits chan<- *process) error {
+// start starts the command with the two ends of its pipes, which are closed here or when a timer has ended.
+func (p *process) start(stdin, stdout int, timer time.Duration, exits chan<- *process) error {
 	if p.tool == nil {
 		go p.sleep(timer, stdin, stdout, exits)
 		return nil
 	}
-	defer stdin.Close()
-	defer stdout.Close()
-	defer closeAll(p.cmd.ExtraFiles...)
-	p.cmd.Stdin, p.cmd.Stdout = stdin, stdout
-	if err := p.cmd.Start(); err != nil {
+	defer unix.Close(stdin)
+	defer unix.Close(stdout)
+	t, err := p.how.start(stdin, stdout, &p.stderr)
+	if err != nil {
 		return fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
-	p.id.Store(int64(p.cmd.Process.Pid))
+	p.task = t
+	p.id.Store(int64(t.Pid()))
 	go func() {
-		p.err = p.cmd.Wait()
+		<-t.done
 		exits <- p
 	}()
 	return nil
@@ -160,15 +129,15 @@ func (p *process) start(stdin, stdout *os.File, timer time.Duration, exits chan<
 
 // sleep is a process that reads nothing, writes nothing and ends after a while. As in a shell, the command before it
 // can fill the pipe meanwhile, and no more.
-func (p *process) sleep(d time.Duration, stdin, stdout *os.File, exits chan<- *process) {
+func (p *process) sleep(d time.Duration, stdin, stdout int, exits chan<- *process) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-p.release:
 	}
-	stdin.Close()
-	stdout.Close()
+	unix.Close(stdin)
+	unix.Close(stdout)
 	exits <- p
 }
 
@@ -183,7 +152,7 @@ func (p *process) kill() {
 		close(p.release)
 		return
 	}
-	_ = p.cmd.Process.Kill() // it has exited already, or it is dead now
+	p.task.Kill()
 }
 
 // pid returns the process's id, 0 for a timer and for what has not started.
@@ -204,8 +173,8 @@ func (p *process) cpu() time.Duration {
 	switch {
 	case p.key != "":
 		return p.spent
-	case p.cmd == nil || p.cmd.ProcessState == nil:
+	case p.task == nil:
 		return 0
 	}
-	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	return p.task.state.CPU
 }

@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -84,11 +82,11 @@ func (r *run) launch(p *process, timer time.Duration) (e ends, err error) {
 		if err != nil {
 			return e, err
 		}
-		if err := p.start(in[0], out[1], timer, r.exits); err != nil {
-			closeAll(in[1], out[0])
+		if err := p.start(in.theirs, out.theirs, timer, r.exits); err != nil {
+			closeAll(in.ours, out.ours)
 			return e, err
 		}
-		return ends{in: in[1], stdin: in[1], out: out[0]}, nil
+		return ends{in: in.ours, stdin: in.ours, out: out.ours}, nil
 	}
 	if p.kept == nil {
 		if p.kept, err = keep(p); err != nil {
@@ -102,37 +100,6 @@ func (r *run) pump(src io.Reader, dst io.Writer, closeSrc, closeDst func()) {
 	p := &pump{src: src, dst: dst, close: [2]func(){closeSrc, closeDst}, done: make(chan struct{})}
 	r.pumps = append(r.pumps, p)
 	go p.run(&r.worker.buffers)
-}
-
-func pipes() (in, out [2]*os.File, err error) {
-	if in[0], in[1], err = os.Pipe(); err != nil {
-		return in, out, err
-	}
-	if out[0], out[1], err = os.Pipe(); err != nil {
-		closeAll(in[0], in[1])
-		return in, out, err
-	}
-	widen(in[1])
-	widen(out[0])
-	return in, out, nil
-}
-
-// pipeSize is what a pipe holds where the system allows it. More than the usual 64 KiB lets the two ends take turns
-// less often.
-const pipeSize = 256 << 10
-
-func widen(f *os.File) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
-}
-
-func closeAll(files ...*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
 }
 
 func closer(c io.Closer) func() { return func() { c.Close() } }

@@ -58,20 +58,15 @@ func (p *process) judge(broken bool) *wire.Failure {
 	case p.served:
 		f.Stderr = p.stderr.text()
 		return p.byStatus(f, p.status, broken)
-	case p.key != "" && p.err == nil:
+	case p.task.err != nil:
+		f.Reason, f.Detail = wire.Refused, p.task.err.Error()
+		return f
+	case p.key != "" && p.task.state.Status == 0:
 		f.Reason, f.Detail = wire.Refused, "it ended before it had said how its item went"
 		return f
-	case p.err == nil:
-		return nil
 	}
-	if p.cmd.ProcessState == nil {
-		f.Reason, f.Detail = wire.Refused, p.err.Error()
-		return f
-	}
-	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if used, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		p.sawMemory(used.Maxrss << 10)
-	}
+	status := p.task.state.Status
+	p.sawMemory(p.task.state.MaxRSS)
 	f.Stderr = p.stderr.text()
 	if status.Signaled() {
 		return p.bySignal(f, status.Signal(), broken)
