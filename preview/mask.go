@@ -1,8 +1,9 @@
 package preview
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // secretWords in a key mean that its values are not shown.
@@ -33,11 +34,11 @@ func isSecret(key string) bool {
 }
 
 // secretText finds secrets in a line of text: what follows a key with one of the words and a colon or equals sign.
-var secretText = regexp.MustCompile(`(?i)([\w.-]*(?:token|secret|password|passwd|authorization|api[_-]?key|cookie|private[_-]?key|credential)[\w.-]*["']?\s*[:=]\s*)` +
+var secretText = lazy.Regexp(`(?i)([\w.-]*(?:token|secret|password|passwd|authorization|api[_-]?key|cookie|private[_-]?key|credential)[\w.-]*["']?\s*[:=]\s*)` +
 	`((?:(?:bearer|basic)\s+)?(?:"[^"]*"?|'[^']*'?|[^\s,;&]+))`)
 
 const masked = "(masked)"
 
 func maskText(line string) string {
-	return secretText.ReplaceAllString(line, "${1}"+masked)
+	return secretText().ReplaceAllString(line, "${1}"+masked)
 }

@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"regexp"
 	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // maxInputs is how many named inputs one command takes: it has a descriptor for each.
@@ -15,7 +16,7 @@ const maxInputs = 32
 // InputName is the regular expression for names of inputs: each is the name of a variable and of a file.
 const InputName = `^[A-Za-z_][A-Za-z0-9_]{0,63}$`
 
-var inputName = regexp.MustCompile(InputName)
+var inputName = lazy.Regexp(InputName)
 
 // Inputs are the named inputs of a command: lists of stages, in the order in which they were written.
 type Inputs Branches
@@ -35,7 +36,7 @@ func (n Inputs) compile(ctx context.Context, s Scope) ([]Nested, error) {
 		wrong("join in several stages", "a command takes at most %d inputs, got %d", maxInputs, len(n))
 	}
 	for _, b := range n {
-		if !inputName.MatchString(b.Name) {
+		if !inputName().MatchString(b.Name) {
 			wrong("write letters, digits and _, not a digit first, at most 64: users", "%s cannot be the name of an input", quoted(b.Name))
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // The parts of a line that a pattern names.
@@ -30,20 +32,20 @@ var levels = []string{
 // classes say what a word of a line is.
 var classes = []struct {
 	part string
-	is   *regexp.Regexp
+	is   func() *regexp.Regexp
 }{
-	{timePart, regexp.MustCompile(`^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$`)},
-	{timePart, regexp.MustCompile(`^\d\d:\d\d(:\d\d([.,]\d+)?)?$`)},
-	{timePart, regexp.MustCompile(`^\d\d/[A-Z][a-z]{2}/\d{4}(:\d\d:\d\d:\d\d)?$`)},
-	{addrPart, regexp.MustCompile(`^\d{1,3}(\.\d{1,3}){3}(:\d+)?$`)},
-	{idPart, regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F-]{4,27}$`)},
-	{idPart, regexp.MustCompile(`^[0-9a-f]*\d[0-9a-f]{6,}$`)},
-	{numberPart, regexp.MustCompile(`^[+-]?\d+([.,]\d+)*%?$`)},
-	{urlPart, regexp.MustCompile(`^[a-z][a-z0-9+.-]*://`)},
+	{timePart, lazy.Regexp(`^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$`)},
+	{timePart, lazy.Regexp(`^\d\d:\d\d(:\d\d([.,]\d+)?)?$`)},
+	{timePart, lazy.Regexp(`^\d\d/[A-Z][a-z]{2}/\d{4}(:\d\d:\d\d:\d\d)?$`)},
+	{addrPart, lazy.Regexp(`^\d{1,3}(\.\d{1,3}){3}(:\d+)?$`)},
+	{idPart, lazy.Regexp(`^[0-9a-fA-F]{8}-[0-9a-fA-F-]{4,27}$`)},
+	{idPart, lazy.Regexp(`^[0-9a-f]*\d[0-9a-f]{6,}$`)},
+	{numberPart, lazy.Regexp(`^[+-]?\d+([.,]\d+)*%?$`)},
+	{urlPart, lazy.Regexp(`^[a-z][a-z0-9+.-]*://`)},
 }
 
 // label matches a word before a value.
-var label = regexp.MustCompile(`^([A-Za-z][A-Za-z_ -]{0,39})([:=])`)
+var label = lazy.Regexp(`^([A-Za-z][A-Za-z_ -]{0,39})([:=])`)
 
 // Pattern writes the pattern of one line of text: times, numbers, addresses and levels by their class, labels of which
 // every word is known, marks at the beginning, and "…" for all else. It holds no other part of the line.
@@ -68,7 +70,7 @@ func Pattern(line string, known func(word string) bool) string {
 			break
 		}
 	}
-	if m := label.FindStringSubmatch(rest); m != nil && m[2] == ":" && Named(m[1], known) {
+	if m := label().FindStringSubmatch(rest); m != nil && m[2] == ":" && Named(m[1], known) {
 		if after := rest[len(m[0]):]; after == "" || after[0] == ' ' {
 			add(m[0])
 			rest = after
@@ -92,7 +94,7 @@ func partOf(word string, known func(string) bool) string {
 			open, closing, word = pair[:1], pair[1:], word[1:len(word)-1]
 		}
 	}
-	if m := label.FindStringSubmatch(word); m != nil && m[2] == "=" && Named(m[1], known) {
+	if m := label().FindStringSubmatch(word); m != nil && m[2] == "=" && Named(m[1], known) {
 		return open + m[0] + classOf(word[len(m[0]):]) + closing
 	}
 	return open + classOf(word) + closing
@@ -101,7 +103,7 @@ func partOf(word string, known func(string) bool) string {
 func classOf(word string) string {
 	word = strings.TrimRight(word, ",;:.")
 	for _, c := range classes {
-		if c.is.MatchString(word) {
+		if c.is().MatchString(word) {
 			return c.part
 		}
 	}

@@ -1,10 +1,11 @@
 package shape
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // Brief writes a shape in at most n characters, as far as that is possible in a few dozen: it gives up depth and the
@@ -105,10 +106,10 @@ func (d detail) object(s *Shape, level int) string {
 }
 
 // bare are names that need no quotes.
-var bare = regexp.MustCompile(`^[\pL_$@][\pL\pN_$.@-]*$`)
+var bare = lazy.Regexp(`^[\pL_$@][\pL\pN_$.@-]*$`)
 
 func nameText(name string, optional bool) string {
-	if !bare.MatchString(name) {
+	if !bare().MatchString(name) {
 		name = strconv.Quote(name)
 	}
 	if optional {

@@ -19,8 +19,8 @@ type launch struct {
 	dir     *byte
 	signal  unix.Signal // that the child gets when its parent dies
 	parent  int
-	ruleset int // descriptor of the Landlock ruleset, -1 without
-	exe     int // descriptor of the program; it moves to execFD
+	ruleset int   // descriptor of the Landlock ruleset, -1 without
+	exe     int   // descriptor of the program; it moves to execFD
 	path    *byte // of the program, if it may be found by name
 	limits  []limit
 	filter  []unix.SockFilter

@@ -1,9 +1,9 @@
 package programs
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -15,7 +15,7 @@ var awk = Program{
 	grammar: grammar{
 		inject: []string{"--sandbox"}, inOrder: true,
 		arrange: awkOperands,
-		stops:   func(p *parsed) bool { return exits.MatchString(awkSource(p)) },
+		stops:   func(p *parsed) bool { return exits().MatchString(awkSource(p)) },
 		options: shared(
 			value('F', "field-separator", nil),
 			value('v', "assign", like(assignment+`(?s:.*)`, "write NAME=VALUE")),
@@ -46,11 +46,11 @@ var awk = Program{
 const assignment = `[A-Za-z_][A-Za-z0-9_]*=`
 
 var (
-	assigns = regexp.MustCompile(`^` + assignment)
-	exits   = regexp.MustCompile(`\bexit\b`)
+	assigns = lazy.Regexp(`^` + assignment)
+	exits   = lazy.Regexp(`\bexit\b`)
 
 	// loads finds the directives that read other source files. The language wants a string literal after the word.
-	loads = regexp.MustCompile(`@[\s\\]*(include|load)[\s\\]*"`)
+	loads = lazy.Regexp(`@[\s\\]*(include|load)[\s\\]*"`)
 )
 
 // awkSource returns the text of the program.
@@ -76,13 +76,13 @@ func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 		}
 		rest = rest[1:]
 	}
-	if loads.MatchString(awkSource(p)) {
+	if loads().MatchString(awkSource(p)) {
 		return refuse(-1, "write the functions into the program itself",
 			"%s: @include and @load are not available: %s", p.name, readsFile)
 	}
 	for _, w := range rest {
 		switch {
-		case w.value == "-" || assigns.MatchString(w.value):
+		case w.value == "-" || assigns().MatchString(w.value):
 		case strings.HasPrefix(w.value, "-"):
 			return refuse(w.at, "put options before the program", "%s: %s stands after the program, where only NAME=VALUE may stand",
 				p.name, quote(w.value))

@@ -1,10 +1,10 @@
 package programs
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // A check looks at an option's value and returns nil if it is fine.
@@ -49,7 +49,7 @@ func oneOf(words ...string) check {
 // like accepts what the whole of a regular expression matches. It is compiled when it is first needed: every command
 // starts as a process of the worker's binary, and those of the table together take longer than the rest of its start.
 func like(expr, use string) check {
-	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + expr + `)\z`) })
+	re := lazy.Regexp(`\A(?:` + expr + `)\z`)
 	return func(v string) *problem {
 		if re().MatchString(v) {
 			return nil

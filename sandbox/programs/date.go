@@ -1,9 +1,9 @@
 package programs
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -29,13 +29,13 @@ var date = Program{
 }
 
 // zoneFile finds a time zone that is a path out of the zone data.
-var zoneFile = regexp.MustCompile(`TZ="?(:|/|[^"]*\.\.)`)
+var zoneFile = lazy.Regexp(`TZ="?(:|/|[^"]*\.\.)`)
 
 func dateText(v string) *problem {
 	switch {
 	case len(v) > 1000:
 		return &problem{"it is too long", "at most 1000 bytes are allowed"}
-	case zoneFile.MatchString(v):
+	case zoneFile().MatchString(v):
 		return &problem{"the time zone is a path", `name a zone, such as TZ="Europe/Paris"`}
 	}
 	return nil

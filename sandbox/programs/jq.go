@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -45,7 +45,7 @@ var jqGrammar = grammar{
 }
 
 // looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
-var looksLikeFile = regexp.MustCompile(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
+var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
 
 // arrangeJQ compiles the filter, so that its mistakes are found before anything runs, and writes the argv anew.
 func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
@@ -87,7 +87,7 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 	for _, w := range p.words {
 		switch {
 		case w.opt == nil && !seen:
-			if looksLikeFile.MatchString(w.value) {
+			if looksLikeFile().MatchString(w.value) {
 				return o, refuse(w.at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
 					"jq: %s is the name of a file, and there are none", quote(w.value))
 			}

@@ -1,8 +1,7 @@
 package programs
 
 import (
-	"regexp"
-
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -53,10 +52,10 @@ var numfmt = Program{
 }
 
 // wide finds a width or precision in a printf or strftime format that is beyond maxWidth.
-var wide = regexp.MustCompile(`%[-+ '0_^#.:0-9]*[0-9]{6,}`)
+var wide = lazy.Regexp(`%[-+ '0_^#.:0-9]*[0-9]{6,}`)
 
 func numberFormat(v string) *problem {
-	if wide.MatchString(v) {
+	if wide().MatchString(v) {
 		return &problem{"the width is too large", "use a width of at most 99999"}
 	}
 	return nil

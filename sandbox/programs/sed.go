@@ -3,6 +3,7 @@ package programs
 import (
 	"regexp"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -26,7 +27,7 @@ var sed = Program{
 			}
 			return nil
 		},
-		stops: func(p *parsed) bool { return anyMatch(quits, p.values("expression")) },
+		stops: func(p *parsed) bool { return anyMatch(quits(), p.values("expression")) },
 		options: shared(
 			value('e', "expression", nil), flag('n', "quiet"), alias(0, "silent", "quiet"),
 			flag('E', "regexp-extended"), alias('r', "", "regexp-extended"),
@@ -42,7 +43,7 @@ var sed = Program{
 }
 
 // quits finds the commands q and Q where a command may stand: at the beginning, after an address, a brace or a ";".
-var quits = regexp.MustCompile(`(^|[0-9$/;{}\n!|I\s])[qQ]\s*[0-9]*\s*($|[;}\n#])`)
+var quits = lazy.Regexp(`(^|[0-9$/;{}\n!|I\s])[qQ]\s*[0-9]*\s*($|[;}\n#])`)
 
 func anyMatch(re *regexp.Regexp, texts []string) bool {
 	for _, text := range texts {

@@ -3,10 +3,10 @@ package programs
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -30,7 +30,7 @@ var sleepGrammar = grammar{
 	options: shared(),
 }
 
-var duration = regexp.MustCompile(`^([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([smhd]?)$`)
+var duration = lazy.Regexp(`^([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([smhd]?)$`)
 
 func sleepTime(p *parsed) (time.Duration, *stages.Error) {
 	units := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
@@ -41,7 +41,7 @@ func sleepTime(p *parsed) (time.Duration, *stages.Error) {
 	}
 	total := 0.0
 	for _, w := range ops {
-		m := duration.FindStringSubmatch(w.value)
+		m := duration().FindStringSubmatch(w.value)
 		if m == nil {
 			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, quote(w.value))
 		}

@@ -1,9 +1,9 @@
 package programs
 
 import (
-	"regexp"
 	"strconv"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -22,7 +22,7 @@ var tr = Program{
 }
 
 // repeats finds [x*N], which tr spells out in memory.
-var repeats = regexp.MustCompile(`\*([0-9]+)\]`)
+var repeats = lazy.Regexp(`\*([0-9]+)\]`)
 
 func trSets(p *parsed, _ *Invocation) *stages.Error {
 	const maxSet, maxRepeat = 4096, 1 << 16
@@ -38,7 +38,7 @@ func trSets(p *parsed, _ *Invocation) *stages.Error {
 		if len(w.value) > maxSet {
 			return refuse(w.at, "at most 4096 bytes are allowed", "%s: the set %s is too long", p.name, quote(w.value))
 		}
-		for _, m := range repeats.FindAllStringSubmatch(w.value, -1) {
+		for _, m := range repeats().FindAllStringSubmatch(w.value, -1) {
 			if n, err := strconv.ParseUint(m[1], 0, 63); err != nil || n > maxRepeat {
 				return refuse(w.at, "at most 65536 repetitions are allowed", "%s: the set %s repeats a character too often", p.name, quote(w.value))
 			}

@@ -9,11 +9,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"syscall"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -32,7 +32,7 @@ type inputSet struct {
 }
 
 // inputName is what the gateway calls inputs. The worker makes a file of that name.
-var inputName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_]{0,63}\z`) })
+var inputName = lazy.Regexp(`\A[A-Za-z_][A-Za-z0-9_]{0,63}\z`)
 
 // drop removes all inputs when nothing runs any more.
 func (n *inputs) drop() {

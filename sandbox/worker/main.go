@@ -38,7 +38,7 @@ const (
 // processName is what the worker's processes are called.
 const processName = "mcsh-worker"
 
-// The exit status, and the beginning of the message, of a helper that could not start its program. A program that
+// The exit status, and the beginning of the message, of an applet that could not be locked in. A program that
 // imitates them makes only itself fail.
 const (
 	jailStatus = 125

@@ -3,11 +3,11 @@
 package worker
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -21,9 +21,9 @@ var exhausted = []string{
 // What the Go runtime of an applet says when it breaks. An applet is Go alone: on the runtime's own stack (goroutine 0)
 // a nil pointer is memory that it was not given, which it does not check everywhere, its collector for one.
 var (
-	broke    = regexp.MustCompile(`(?m)^(fatal error|SIG[A-Z]+): `)
-	ungiven  = regexp.MustCompile(`(?m)^SIG(SEGV|BUS): .*\nPC=\S+ m=\d+ sigcode=\d+ addr=0x[0-9a-f]{1,3}\n\s*goroutine 0 `)
-	noThread = regexp.MustCompile(`failed to create new OS thread \(have \d+ already; errno=12\)`) // ENOMEM
+	broke    = lazy.Regexp(`(?m)^(fatal error|SIG[A-Z]+): `)
+	ungiven  = lazy.Regexp(`(?m)^SIG(SEGV|BUS): .*\nPC=\S+ m=\d+ sigcode=\d+ addr=0x[0-9a-f]{1,3}\n\s*goroutine 0 `)
+	noThread = lazy.Regexp(`failed to create new OS thread \(have \d+ already; errno=12\)`) // ENOMEM
 )
 
 // crashes are the signals of a program that uses memory without looking whether it was given any.
@@ -80,10 +80,10 @@ func (p *process) starved(text string, crashed bool) bool {
 		return true
 	}
 	if p.tool.Applet != nil {
-		if ungiven.MatchString(text) || noThread.MatchString(text) {
+		if ungiven().MatchString(text) || noThread().MatchString(text) {
 			return true
 		}
-		crashed = crashed || broke.MatchString(text)
+		crashed = crashed || broke().MatchString(text)
 	}
 	return crashed && p.limit > 0 && p.peak.Load() >= p.limit/10*9
 }

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // A Filter is a compiled program with its options. It may be run many times and concurrently.
@@ -125,7 +127,7 @@ func syntaxMistake(text string, err error) *Error {
 	}
 	e := &Error{Msg: "syntax error in the filter: " + err.Error() + at(text, offset)}
 	for _, h := range syntaxHints {
-		if h.in.MatchString(text) {
+		if h.in().MatchString(text) {
 			e.Hint = h.hint
 			break
 		}
@@ -134,13 +136,13 @@ func syntaxMistake(text string, err error) *Error {
 }
 
 var syntaxHints = []struct {
-	in   *regexp.Regexp
+	in   func() *regexp.Regexp
 	hint string
 }{
-	{regexp.MustCompile(`&&|\|\|`), "write and, or, not instead of &&, ||, !"},
-	{regexp.MustCompile(`(^|[^=!<>])!([^=]|$)`), "write (… | not) instead of !"},
-	{regexp.MustCompile(`'`), "strings stand in double quotes"},
-	{regexp.MustCompile(`[({\[]\s*$|\bif\b[^|]*$`), "something is not closed: every ( [ { needs its end, if needs then and end"},
+	{lazy.Regexp(`&&|\|\|`), "write and, or, not instead of &&, ||, !"},
+	{lazy.Regexp(`(^|[^=!<>])!([^=]|$)`), "write (… | not) instead of !"},
+	{lazy.Regexp(`'`), "strings stand in double quotes"},
+	{lazy.Regexp(`[({\[]\s*$|\bif\b[^|]*$`), "something is not closed: every ( [ { needs its end, if needs then and end"},
 }
 
 // at shows a place in a program: its line and column, the line itself, and a caret below.
@@ -163,8 +165,8 @@ func at(text string, offset int) string {
 func tabless(s string) string { return strings.ReplaceAll(s, "\t", " ") }
 
 var (
-	noFunction = regexp.MustCompile(`^function not defined: (.+)/(\d+)$`)
-	noVariable = regexp.MustCompile(`^variable not defined: (\$.+)$`)
+	noFunction = lazy.Regexp(`^function not defined: (.+)/(\d+)$`)
+	noVariable = lazy.Regexp(`^variable not defined: (\$.+)$`)
 )
 
 // absent are functions of jq that are not offered.
@@ -184,10 +186,10 @@ var absent = map[string]string{
 // meaningMistake shows where a program uses what does not exist.
 func (f *Filter) meaningMistake(err error) *Error {
 	text, msg := f.options.Filter, err.Error()
-	if m := noFunction.FindStringSubmatch(msg); m != nil {
+	if m := noFunction().FindStringSubmatch(msg); m != nil {
 		return &Error{Msg: msg + place(text, m[1]), Hint: f.functionHint(text, m[1])}
 	}
-	if m := noVariable.FindStringSubmatch(msg); m != nil {
+	if m := noVariable().FindStringSubmatch(msg); m != nil {
 		hint := "give its value with --arg " + m[1][1:] + " TEXT or --argjson " + m[1][1:] + " JSON, or of a named input with --slurpfile " + m[1][1:] + " @NAME"
 		if use, ok := absent[m[1]]; ok {
 			hint = use
