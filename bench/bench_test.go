@@ -3,17 +3,26 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestMain makes the test binary the upstream server where a row starts it as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == upstreamArg {
 		serveUpstream(context.Background())
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == previewArg {
+		if err := previewAlone(context.Background(), os.Args[2:], os.Stdout); err != nil {
+			panic(err)
+		}
 		return
 	}
 	os.Exit(m.Run())
@@ -37,6 +46,30 @@ func TestRows(t *testing.T) {
 		if strings.Count(string(text), "| "+r.name) < 2 {
 			t.Errorf("row %q is not in both tables:\n%s", r.name, text)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite what RESULTS.md says of the quality of previews")
+
+// TestQualityIsCurrent compares what the results say of previews with previews as they are now.
+func TestQualityIsCurrent(t *testing.T) {
+	want, err := qualityText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, got, _ := strings.Cut(string(data), qualityTitle)
+	if qualityTitle+got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("previews tell more or less than RESULTS.md says; -update accepts it (-results +now)\n%s", cmp.Diff(qualityTitle+got, want))
+	}
+	if err := os.WriteFile("RESULTS.md", []byte(rows+want), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -26,6 +26,13 @@ func main() {
 		serveUpstream(ctx)
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == previewArg {
+		if err := previewAlone(ctx, os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(ctx, os.Args[1:], os.Stdout, fullSizes()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
@@ -93,6 +100,11 @@ func run(ctx context.Context, args []string, stdout io.Writer, s sizes) error {
 	}
 	errs = append(errs, b.close())
 	text := report(outcomes, o)
+	if o.only == "" {
+		quality, err := qualityText()
+		errs = append(errs, err)
+		text += quality
+	}
 	fmt.Fprint(stdout, "\n", text)
 	if o.out != "" {
 		errs = append(errs, os.WriteFile(o.out, []byte(text), 0o644))

@@ -6,9 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 
 	"github.com/mcsh-dev/mcsh/preview"
 )
+
+const peakMemory = "peak RSS"
 
 const tokens = "encoding/json, reading the tokens and doing nothing with them"
 
@@ -24,8 +30,48 @@ func shape(array bool) opener {
 			return err
 		}
 		base := func(context.Context) error { return readTokens(data.reader()) }
-		return pair{ours: throughput(data.size, ours), base: throughput(data.size, base)}, nil
+		return pair{ours: withMemory(throughput(data.size, ours), b.self, b.sizes.shape, array), base: throughput(data.size, base)}, nil
 	}
+}
+
+// previewArg makes this program preview a stream and say how much memory it has taken.
+const previewArg = "preview"
+
+// withMemory adds the memory of a process that does nothing else.
+func withMemory(work side, self string, bytes int64, array bool) side {
+	return func(ctx context.Context) ([]quantity, error) {
+		list, err := work(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out, err := exec.CommandContext(ctx, self, previewArg, fmt.Sprint(bytes), fmt.Sprint(array)).Output()
+		if err != nil {
+			return nil, fmt.Errorf("a preview in a process of its own: %w", err)
+		}
+		peak, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
+		return append(list, quantity{peakMemory, peak, size}), err
+	}
+}
+
+// previewAlone is what such a process does.
+func previewAlone(ctx context.Context, args []string, stdout io.Writer) error {
+	if len(args) != 2 {
+		return errors.New("want a number of bytes and true or false")
+	}
+	bytes, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	data := newFeed(bytes, args[1] == "true")
+	if _, err := preview.Preview(ctx, data.reader(), preview.Options{}); err != nil {
+		return err
+	}
+	peak, known := peakRSS(os.Getpid())
+	if !known {
+		return errors.New("the memory of a process is not known here")
+	}
+	_, err = fmt.Fprintln(stdout, peak)
+	return err
 }
 
 func readTokens(r io.Reader) error {

@@ -2,12 +2,16 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 const (
-	maxInline = 4 // keys of an object that may be written on one line
-	maxChain  = 6 // arrays inside of arrays that share a line
+	maxInline      = 4   // keys of an object that may be written on one line
+	maxInlineDepth = 3   // objects inside of objects there
+	maxInlineWidth = 120 // characters of all, about
+	maxInlineText  = 20  // characters of values there
+	maxChain       = 6   // arrays inside of arrays that share a line
 )
 
 // item is one path of the tree as it may be printed.
@@ -36,6 +40,7 @@ type itemTree struct {
 	root   *item
 	shapes map[string]int // the signature of a shape to its number
 	number map[*node]int  // the number of a node's shape
+	iter   map[*node]bool // whether null above a node matters below it
 	homes  map[home]*item // where the shape is printed
 }
 
@@ -46,7 +51,7 @@ type home struct {
 }
 
 func newItemTree(root *node) *itemTree {
-	t := &itemTree{shapes: map[string]int{}, number: map[*node]int{}, homes: map[home]*item{}}
+	t := &itemTree{shapes: map[string]int{}, number: map[*node]int{}, iter: map[*node]bool{}, homes: map[home]*item{}}
 	t.root = newItem(&item{depth: -1}, ".", root, false)
 	t.root.path = t.root.seg
 	// Breadth first, so that a shape is printed where it is nearest to the root.
@@ -135,12 +140,26 @@ func (t *itemTree) home(it *item) *item {
 	if len(it.n.keys) <= 1 || it.n.isSmall() {
 		return nil
 	}
-	key := home{t.shape(it.n), it.null}
+	key := home{t.shape(it.n), it.null && t.iterates(it.n)}
 	if at := t.homes[key]; at != nil {
 		return at
 	}
 	t.homes[key] = it
 	return nil
+}
+
+// iterates reports whether elements are reached from n by keys alone: null on the way to them is an error in jq, where
+// a key of null is null.
+func (t *itemTree) iterates(n *node) bool {
+	if n.kinds[kindArray] > 0 || n.mapv != nil {
+		return true
+	}
+	found, known := t.iter[n]
+	for i := 0; !known && !found && i < len(n.keys); i++ {
+		found = t.iterates(n.keys[i].n)
+	}
+	t.iter[n] = found
+	return found
 }
 
 // shape numbers what can be below n: names, types, optional keys. It nests no deeper than maxDepth.
@@ -152,11 +171,14 @@ func (t *itemTree) shape(n *node) int {
 	for k := kindBool; k < numKinds; k++ {
 		fmt.Fprint(&b, n.kinds[k] > 0, " ")
 	}
+	keys := make([]string, len(n.keys))
 	for i := range n.keys {
 		e := &n.keys[i]
 		null := e.n.kinds[kindNull] > 0
-		fmt.Fprint(&b, quote(e.name), e.present < n.kinds[kindObject]-n.broken, null, t.shape(e.n), " ")
+		keys[i] = fmt.Sprint(quote(e.name), e.present < n.kinds[kindObject]-n.broken, null, t.shape(e.n))
 	}
+	slices.Sort(keys) // which key came first says nothing
+	fmt.Fprint(&b, keys)
 	for _, below := range []*node{n.elem, n.mapv} {
 		if below != nil {
 			fmt.Fprint(&b, below.kinds[kindNull] > 0, t.shape(below), " ")
@@ -175,33 +197,48 @@ func (t *itemTree) shape(n *node) int {
 // isScalar reports whether nothing lies below n.
 func (n *node) isScalar() bool { return n.kinds[kindArray] == 0 && n.kinds[kindObject] == 0 }
 
-// isSmall reports whether n is an object, or null, with a few scalar keys.
+// isSmall reports whether n is an object, or null, with a few keys of scalars or of such objects.
 func (n *node) isSmall() bool {
-	if n.kinds[kindObject] == 0 || n.mixed() || n.mapv != nil || len(n.keys) > maxInline || len(n.keys) == 0 ||
+	width, ok := n.inlineWidth(maxInlineDepth)
+	return ok && width <= maxInlineWidth
+}
+
+// inlineWidth estimates how long n is on one line, and reports whether it may be there.
+func (n *node) inlineWidth(depth int) (width int, ok bool) {
+	if depth == 0 || n.kinds[kindObject] == 0 || n.mixed() || n.mapv != nil || len(n.keys) > maxInline || len(n.keys) == 0 ||
 		n.lost || n.longKeys > 0 {
-		return false
+		return 0, false
 	}
 	for i := range n.keys {
-		if e := &n.keys[i]; !e.n.isScalar() || e.n.total() == 0 || len(e.name) > maxExample {
-			return false
+		e := &n.keys[i]
+		below, ok := 6, true // about the length of a type
+		if !e.n.isScalar() {
+			below, ok = e.n.inlineWidth(depth - 1)
 		}
+		if !ok || e.n.total() == 0 || len(e.name) > maxExample {
+			return 0, false
+		}
+		width += len(e.name) + below + 3
 	}
-	return true
+	return width, true
 }
 
 // inline spells a small object on one line.
-func (n *node) inline() string {
-	parts := make([]string, len(n.keys))
-	for i := range n.keys {
-		e := &n.keys[i]
-		name := e.name
+func (it *item) inline() string {
+	parts := make([]string, len(it.kids))
+	for i, kid := range it.kids {
+		name := kid.name
 		if !isName(name) {
 			name = quote(name)
 		}
-		if e.present < n.kinds[kindObject]-n.broken {
+		if kid.optional {
 			name += "?"
 		}
-		parts[i] = name + ":" + e.n.types(levelTypes)
+		text := kid.text(max(kid.level, levelTypes))
+		if kid.n.kinds[kindObject] > 0 {
+			text = kid.inlineText(text)
+		}
+		parts[i] = name + ":" + text
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }

@@ -2,7 +2,10 @@ package preview
 
 import "strings"
 
-const minMapKeys = 12 // keys from which on an object may be a map
+const (
+	minMapKeys    = 12 // keys from which on an object may be a map
+	minSparseKeys = 24 // keys from which on objects that share few of them may be maps
+)
 
 // foldMaps makes maps of the objects below n whose keys look like data.
 func (p *profile) foldMaps(n *node) {
@@ -14,18 +17,20 @@ func (p *profile) foldMaps(n *node) {
 	}
 }
 
-// looksLikeMap reports whether n has many keys, most of them no words, and values of one kind.
+// looksLikeMap reports whether n has many keys and values of one kind, and most keys are no words or are in few of the
+// objects only.
 func (n *node) looksLikeMap() bool {
 	if len(n.keys) < minMapKeys {
 		return false
 	}
 	var kinds [2]int
-	data := 0
+	data, present := 0, int64(0)
 	for i := range n.keys {
 		e := &n.keys[i]
 		if looksLikeData(e.name) {
 			data++
 		}
+		present += e.present
 		mask := e.n.kindMask()
 		switch {
 		case i == 0 || mask == kinds[0]:
@@ -36,7 +41,8 @@ func (n *node) looksLikeMap() bool {
 			return false
 		}
 	}
-	return 10*data >= 7*len(n.keys)
+	sparse := len(n.keys) >= minSparseKeys && 5*present < n.kinds[kindObject]*int64(len(n.keys))
+	return sparse || 10*data >= 7*len(n.keys)
 }
 
 // kindMask has a bit for every kind of value other than null.

@@ -14,192 +14,18 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"github.com/mcsh-dev/mcsh/internal/previewbench"
 	"github.com/mcsh-dev/mcsh/preview"
 )
 
-// claim is what one line of a preview says of one path.
-type claim struct {
-	path  string
-	types []string
-	null  bool // something above may be missing or null, so that null may come out
-	as    string
-	note  string // all that is said of the path
-	above string // the path of the parent
-	seg   string
-}
-
-var (
-	segmentPattern = regexp.MustCompile(`^(?:\|arrays|\|objects)?(?:\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")?\??)?(?:\[\]\??)*`)
-	presence       = regexp.MustCompile(` in \d+/\d+( first@\d+)?$`)
-	asPath         = regexp.MustCompile(` as [.].*$`)
-	values         = regexp.MustCompile(` \(\d+ values?\)$`)
-	iterates       = regexp.MustCompile(`\[\]\??$`)
-	lengths        = regexp.MustCompile(`^(?:\[\d+(?:\.\.\d+)?\])+ ([^(])`)
-)
-
 // claims parses a preview back.
-func claims(t *testing.T, text string) (all []claim, tries []string) {
+func claims(t *testing.T, text string) (all []previewbench.Claim, tries []string) {
 	t.Helper()
-	var above []claim // by depth
-	for i, line := range strings.Split(text, "\n") {
-		switch {
-		case i < 2 || strings.HasPrefix(line, "sample: ") || strings.HasPrefix(line, "=== ") || line == "":
-			continue
-		case strings.HasPrefix(line, "try: "):
-			tries = append(tries, strings.TrimSuffix(strings.TrimPrefix(line, "try: jq -c '"), "'"))
-			continue
-		}
-		rest := strings.TrimLeft(line, " ")
-		depth := len(line) - len(rest)
-		if strings.HasPrefix(rest, "…") {
-			continue
-		}
-		var segs []string
-		for {
-			seg := segmentPattern.FindString(rest)
-			if seg == "" {
-				t.Fatalf("line %q: no path at %q", line, rest)
-			}
-			segs = append(segs, seg)
-			rest = rest[len(seg):]
-			more := strings.HasPrefix(rest, " .")
-			if note, ok := strings.CutPrefix(rest, ": "); ok {
-				rest = note
-				break
-			}
-			rest = strings.TrimPrefix(rest, " ")
-			if !more {
-				break
-			}
-		}
-		parent := claim{}
-		if depth > 0 {
-			parent = above[depth-1]
-		}
-		for _, seg := range segs {
-			c := newClaim(parent, seg, rest)
-			all = append(all, c)
-			all = append(all, inline(c, rest)...)
-			above = append(above[:depth], c)
-		}
+	all, tries, err := previewbench.Parse(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
 	}
 	return all, tries
-}
-
-func newClaim(parent claim, seg, note string) claim {
-	c := claim{path: parent.path + seg, types: types(note), note: note, above: parent.path, seg: seg}
-	if as := asPath.FindString(presence.ReplaceAllString(note, "")); as != "" {
-		c.as = strings.TrimPrefix(as, " as ")
-	}
-	if parent.path == "." && strings.HasPrefix(seg, ".") {
-		c.path = seg
-	} else if parent.path == "" {
-		c.path = seg
-	}
-	if !iterates.MatchString(seg) {
-		c.null = parent.null || strings.HasSuffix(seg, "?") || slices.Contains(parent.types, "null")
-	}
-	return c
-}
-
-// split cuts s at sep outside of quotes and braces.
-func split(s string, sep byte) (parts []string) {
-	depth, start, quoted := 0, 0, false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{':
-			depth++
-		case c == '}':
-			depth--
-		case c == sep && depth == 0:
-			parts = append(parts, s[start:i])
-			start = i + 1
-		}
-	}
-	return append(parts, s[start:])
-}
-
-var typeWords = []struct{ begin, name string }{
-	{"{", "object"},
-	{"map{", "object"},
-	{"[", "array"},
-	{`"`, "string"},
-	{`="`, "string"},
-	{"null", "null"},
-	{"true", "boolean"},
-	{"false", "boolean"},
-	{"=true", "boolean"},
-	{"=false", "boolean"},
-	{"bool", "boolean"},
-	{"int-str", "string"},
-	{"num-str", "string"},
-	{"int", "number"},
-	{"num", "number"},
-	{"-", "number"},
-	{"str", "string"},
-	{"date", "string"},
-	{"url", "string"},
-	{"uuid", "string"},
-	{"email", "string"},
-	{"ip", "string"},
-	{"hex", "string"},
-	{"json-str", "string"},
-}
-
-func types(note string) (found []string) {
-	note = asPath.ReplaceAllString(presence.ReplaceAllString(note, ""), "")
-	note = lengths.ReplaceAllString(note, "$1")
-	for _, part := range split(note, '|') {
-		part = values.ReplaceAllString(part, "")
-		name := "unknown type " + part
-		if part != "" && part[0] >= '0' && part[0] <= '9' {
-			name = "number"
-		}
-		for _, w := range typeWords {
-			if strings.HasPrefix(part, w.begin) {
-				name = w.name
-				break
-			}
-		}
-		if !slices.Contains(found, name) {
-			found = append(found, name)
-		}
-	}
-	return found
-}
-
-// inline parses the keys in {a:str,"b"?:int|null}.
-func inline(parent claim, note string) (found []claim) {
-	note = lengths.ReplaceAllString(note, "$1")
-	object := split(note, '|')[0]
-	if !strings.HasPrefix(object, "{") || !strings.Contains(object, ":") {
-		return nil
-	}
-	end := len(split(object+" ", ' ')[0])
-	for _, part := range split(object[1:end-1], ',') {
-		pair := split(part, ':')
-		found = append(found, newClaim(parent, "."+pair[0], pair[1]))
-	}
-	return found
-}
-
-// repeated are the claims that "as" makes: what is said of one path holds for another.
-func repeated(all []claim) (more []claim) {
-	for _, c := range all {
-		for _, d := range all {
-			below, ok := strings.CutPrefix(d.path, c.as)
-			if c.as != "" && ok && strings.HasPrefix(below, ".") && c.as != "." {
-				d.path, d.note = c.path+below, "" // values differ
-				more = append(more, d)
-			}
-		}
-	}
-	return more
 }
 
 // run returns all results of a jq program over the documents.
@@ -246,27 +72,25 @@ var (
 )
 
 // checkValues compares the values, counts and ranges that a line tells with the data.
-func checkValues(t *testing.T, c claim, results, docs []any) (checked int) {
+func checkValues(t *testing.T, c previewbench.Claim, results, docs []any) (checked int) {
 	t.Helper()
-	if m := presentIn.FindStringSubmatch(c.note); m != nil {
-		key := keyOf.FindStringSubmatch(c.seg)[1]
+	if m := presentIn.FindStringSubmatch(c.Note); m != nil {
+		key := keyOf.FindStringSubmatch(c.Seg)[1]
 		if key[0] != '"' {
 			key = `"` + key + `"`
 		}
-		objects := run(t, c.above+"|objects", docs)
-		with := run(t, c.above+"|objects|select(has("+key+"))", docs)
+		objects := run(t, c.Above+"|objects", docs)
+		with := run(t, c.Above+"|objects|select(has("+key+"))", docs)
 		if strconv.Itoa(len(with)) != m[1] || strconv.Itoa(len(objects)) != m[2] {
-			t.Errorf("%s is announced%s, but is in %d/%d", c.path, m[0], len(with), len(objects))
+			t.Errorf("%s is announced%s, but is in %d/%d", c.Path, m[0], len(with), len(objects))
 		}
 		checked++
 	}
-	note := lengths.ReplaceAllString(asPath.ReplaceAllString(presence.ReplaceAllString(c.note, ""), ""), "$1")
-	for _, part := range split(note, '|') {
-		part = values.ReplaceAllString(part, "")
+	for _, part := range c.Parts() {
 		if m := listedValue.FindStringSubmatch(part); m != nil {
 			var want any
 			if err := json.Unmarshal([]byte(m[1]), &want); err != nil {
-				t.Fatalf("%s: %s: %v", c.path, m[1], err)
+				t.Fatalf("%s: %s: %v", c.Path, m[1], err)
 			}
 			n := 0
 			for _, v := range results {
@@ -275,7 +99,7 @@ func checkValues(t *testing.T, c claim, results, docs []any) (checked int) {
 				}
 			}
 			if strconv.Itoa(n) != m[2] {
-				t.Errorf("%s has %s %d times, announced is %s", c.path, m[1], n, part)
+				t.Errorf("%s has %s %d times, announced is %s", c.Path, m[1], n, part)
 			}
 			checked++
 		}
@@ -289,7 +113,7 @@ func checkValues(t *testing.T, c claim, results, docs []any) (checked int) {
 			lo, hi := slices.MinFunc(numbers, gojq.Compare), slices.MaxFunc(numbers, gojq.Compare)
 			got := jsonText(t, lo) + ".." + jsonText(t, hi)
 			if got != m[1]+".."+m[2] {
-				t.Errorf("%s lies in %s, announced is %s", c.path, got, part)
+				t.Errorf("%s lies in %s, announced is %s", c.Path, got, part)
 			}
 			checked++
 		}
@@ -412,8 +236,8 @@ func TestPathsAreFound(t *testing.T) {
 		}
 		found, _ := claims(t, res.Text)
 		known := map[string]bool{"": true}
-		for _, c := range append(found, repeated(found)...) {
-			path := strings.TrimPrefix(strings.ReplaceAll(c.path, "?", ""), ".")
+		for _, c := range append(found, previewbench.Repeated(found)...) {
+			path := strings.TrimPrefix(strings.ReplaceAll(c.Path, "?", ""), ".")
 			if !strings.HasPrefix(path, "[") {
 				path = "." + path
 			}
@@ -450,20 +274,22 @@ func checkPaths(t *testing.T, data string, docs []any, chars int) {
 		return
 	}
 	found, tries := claims(t, res.Text)
-	found = append(found, repeated(found)...)
+	found = append(found, previewbench.Repeated(found)...)
 	checked := 0
 	for _, c := range found {
-		results := run(t, c.path, docs)
+		results := run(t, c.Path, docs)
 		got := typesOf(results)
-		checked += checkValues(t, c, results, docs)
+		if !c.Repeats {
+			checked += checkValues(t, c, results, docs)
+		}
 		for _, name := range got {
-			if !slices.Contains(c.types, name) && (name != "null" || !c.null) {
-				t.Errorf("chars %d: %s is announced as %v, but gives %s\n%s", chars, c.path, c.types, name, res.Text)
+			if !slices.Contains(c.Types, name) && (name != "null" || !c.Null) {
+				t.Errorf("chars %d: %s is announced as %v, but gives %s\n%s", chars, c.Path, c.Types, name, res.Text)
 			}
 		}
-		for _, name := range c.types {
+		for _, name := range c.Types {
 			if !slices.Contains(got, name) {
-				t.Errorf("chars %d: %s is announced as %v, but gives only %v\n%s", chars, c.path, c.types, got, res.Text)
+				t.Errorf("chars %d: %s is announced as %v, but gives only %v\n%s", chars, c.Path, c.Types, got, res.Text)
 			}
 		}
 	}

@@ -41,17 +41,22 @@ func (it *item) visible() bool {
 	return false
 }
 
-// inlined reports whether the item's keys stand on its own line.
+// inlined reports whether the item's keys stand on its own line: a few, with values that are short if any.
 func (it *item) inlined() bool {
 	if it.same != nil || !it.n.isSmall() {
 		return false
 	}
 	for _, kid := range it.kids {
-		if kid.level > levelTypes {
+		if kid.level == levelValues && !kid.fitsInline() || !kid.n.isScalar() && !kid.inlined() {
 			return false
 		}
 	}
 	return true
+}
+
+// fitsInline reports whether the values of a key may stand in the line of its object.
+func (it *item) fitsInline() bool {
+	return !it.n.isScalar() || !it.optional && runes(it.text(levelValues)) <= maxInlineText
 }
 
 // print writes the item and what is below it.
@@ -69,7 +74,7 @@ func (it *item) print(out *page, indent int) {
 
 // inlineText puts the keys in the place of their number.
 func (it *item) inlineText(text string) string {
-	return strings.Replace(text, it.n.objectText(it.level), it.n.inline(), 1)
+	return strings.Replace(text, it.n.objectText(it.level), it.inline(), 1)
 }
 
 // row is one line below an item: a path with more below it, or paths that have the same to say.
@@ -185,8 +190,9 @@ var hotNames = map[string]bool{
 }
 
 const (
-	depthFactor = 0.65 // worth of a level below against the one above
-	hotFactor   = 1.6
+	depthFactor  = 0.7 // worth of a level below against the one above
+	hotFactor    = 1.6
+	constantLess = 0.4
 )
 
 // worth estimates how much an upgrade helps the next filter, per character that it costs.
@@ -211,9 +217,12 @@ func (it *item) worth(level uint8) float64 {
 // detail is what values are worth against types.
 func (it *item) detail() float64 {
 	n := it.n
-	w := 0.3
+	w := 0.15
 	if len(n.strs.values) > 0 || len(n.ints.values) > 0 {
 		w += 0.5
+	}
+	if len(n.strs.values)+len(n.ints.values) == 1 {
+		w -= constantLess
 	}
 	if it.optional || n.kinds[kindNull] > 0 {
 		w += 0.15
