@@ -66,7 +66,7 @@ func doneText(e *stages.Error) string {
 	if e.Items > 0 { // the input had ended: all were started
 		rest = ""
 	}
-	return fmt.Sprintf("Done before: %d %s succeeded, 1 failed, %d cancelled%s.\n", e.Done, plural(e.Done, "item"), e.Started-e.Done-1, rest)
+	return fmt.Sprintf("Done before: %d %s succeeded, %d failed, %d cancelled%s.\n", e.Done, plural(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
 }
 
 // where says what went wrong: a stage, or the subject where none is named.

@@ -61,6 +61,9 @@ var reasons = map[wire.Reason]struct {
 	}, nil},
 }
 
+// ofRun are the reasons that always have to do with the run or with this machine, not with what the command was given.
+var ofRun = map[wire.Reason]bool{wire.FileLimit: true, wire.ProcessLimit: true, wire.Refused: true}
+
 func fixed(hint string) func(wire.Command) string { return func(wire.Command) string { return hint } }
 
 func memoryHint(c wire.Command) string {
@@ -78,6 +81,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 	}
 	c := f.chain[fail.Command]
 	e := &stages.Error{Code: reason.code, Msg: shorten(reason.msg(c, fail), stderrShown), Sample: fail.Sample, Cut: fail.Cut}
+	e.OfRun = fail.Worker || ofRun[fail.Reason]
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}

@@ -41,6 +41,10 @@ func TestDryRun(t *testing.T) {
 			"for_each", `[` + each + `]`, lines(2),
 			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 0,
 		},
+		{
+			"equal calls", `[{"type":"tool","server":"demo","name":"write","for_each":true,"distinct":true}]`, lines(2) + lines(1),
+			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 0,
+		},
 		{"no items", `[{"type":"command","command":"drop"},` + each + `]`, lines(2), `{"stage":"2","label":"tool demo/write","before":1,"after":0,"calls":[{"stage":"2","label":"tool demo/write","count":0}]}`, 0},
 		{
 			"within a for_each", `[{"type":"for_each","concurrency":1,"stages":[` + say + `,` + write + `,` + cat + `,` + write + `]}]`, lines(2),

@@ -59,6 +59,11 @@ type Error struct {
 	Items   int // how many items there were, when the input had ended
 	Started int // how many items had been started when everything stopped, the failed one included
 	Done    int // how many items had succeeded when everything stopped
+	Failed  int // how many items had failed, this one included; those neither done nor failed were cancelled
+
+	// OfRun marks a failure that no item of a for_each is to blame for, such as a limit of the whole run: on_error does
+	// not let it pass, whatever its code.
+	OfRun bool
 
 	// RetryAfter is how long the server asks to wait before another try; 0: it does not say.
 	RetryAfter time.Duration
@@ -76,6 +81,7 @@ type Error struct {
 	Err    error  // the cause, if there is one worth unwrapping
 
 	queue *queue // the for_each that Item belongs to
+	call  bool   // it is the failure of a tool call
 }
 
 // Errorf makes an Error with a code, a hint (which may be empty) and a formatted message. A %w operand becomes Err.

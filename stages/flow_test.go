@@ -281,7 +281,7 @@ func TestTimeouts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				input := strings.Repeat("{}\n", 5)
+				input := `{"i":0}{"i":1}{"i":2}{"i":3}{"i":4}`
 				if tt.name == "call" || tt.name == "stage" {
 					input = "{}"
 				}

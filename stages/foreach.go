@@ -4,30 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 )
-
-// Mapping holds the choices of a for_each that do not depend on what it runs.
-type Mapping struct {
-	Concurrency int    `json:"concurrency,omitempty" jsonschema:"minimum=1,maximum=64" jsonschema_description:"Items in flight. Default 8 where everything only reads, else 1."`
-	Collect     string `json:"collect,omitempty" jsonschema:"enum=array,enum=lines" jsonschema_description:"array: one JSON array. lines: one result a line (default for commands)."`
-}
-
-// maxConcurrency is the most items that may be in flight (pipeline.md §4).
-const maxConcurrency = 64
-
-// check refuses what the engine cannot do, for callers without a schema.
-func (o Mapping) check() error {
-	var errs []error
-	if o.Concurrency < 0 || o.Concurrency > maxConcurrency {
-		errs = append(errs, fielded("concurrency", Errorf(InvalidPipeline, "", "concurrency must be 1 to %d, got %d", maxConcurrency, o.Concurrency)))
-	}
-	if o.Collect != "" && o.Collect != collectArray && o.Collect != collectLines {
-		errs = append(errs, fielded("collect", Errorf(InvalidPipeline, "", "collect must be array or lines, got %s", quoted(o.Collect))))
-	}
-	return errors.Join(errs...)
-}
 
 // EachOptions are the fields that every kind of stage with Each set accepts beside its own.
 type EachOptions struct {
@@ -48,11 +26,12 @@ func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if len(f.Stages) == 0 {
 		terr = errors.Join(terr, fielded("stages", Errorf(InvalidPipeline, "", "missing stages to run for each item")))
 	}
-	body, err := s.List(ctx, f.Stages, InEach, "", true)
-	if err := errors.Join(terr, f.check(), err); err != nil {
+	tries, merr := f.check()
+	body, err := s.mapping(f.Mapping).List(ctx, f.Stages, InEach, "", true)
+	if err := errors.Join(terr, merr, err); err != nil {
 		return nil, err
 	}
-	step := eachStep("for_each", body, f.Mapping, collectArray, timeout)
+	step := eachStep("for_each", body, f.Mapping, tries, s, collectArray, timeout)
 	step.Nested = []Nested{{Steps: body}}
 	return step, nil
 }
@@ -63,10 +42,11 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 		step, err := stage.Compile(ctx, s)
 		return step, errors.Join(err, o.withoutFlag())
 	}
-	inner := s
-	inner.Site, inner.Fed, inner.Last = InEach, true, true
+	inner := s.mapping(o.Mapping)
+	inner.Site, inner.Each, inner.Fed, inner.Last = InEach, true, true, true
 	step, err := stage.Compile(ctx, inner)
-	if err := errors.Join(o.check(), err); err != nil {
+	tries, merr := o.check()
+	if err := errors.Join(merr, err); err != nil {
 		return nil, err
 	}
 	step.place = s.place
@@ -74,29 +54,38 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 	if step.Command != nil {
 		form = collectLines
 	}
-	each := eachStep(step.Label, []*Step{step}, o.Mapping, form, s.Limits.Run)
+	each := eachStep(step.Label, []*Step{step}, o.Mapping, tries, s, form, s.Limits.Run)
 	each.mapped, each.Nested = step, step.Nested
 	return each, nil
 }
 
-// eachStep wraps compiled stages so that they run once per item.
-func eachStep(label string, body []*Step, o Mapping, form string, timeout time.Duration) *Step {
+// eachStep wraps compiled stages so that they run once per item. collect is the form of the results where o names none.
+func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, collect string, timeout time.Duration) *Step {
 	concurrency := o.Concurrency
 	or(&concurrency, defaultConcurrency(body))
 	if chains := chainsOf(body); chains > 0 {
 		concurrency = min(concurrency, max(1, commandsAtOnce/chains))
 	}
-	if o.Collect != "" {
-		form = o.Collect
-	}
-	raw := form == collectLines && len(body) > 0 && body[len(body)-1].Command != nil
+	or(&o.Collect, collect)
+	or(&o.OnError, onErrorFail)
+	command := len(body) > 0 && body[len(body)-1].Command != nil
+	form := form{lines: o.Collect == collectLines, withItem: o.WithItem, onError: o.OnError}
+	form.raw = form.lines && command && !o.WithItem
 	step := &Step{
 		Label: label, Effect: effectOf(body), chains: chainsOf(body) * concurrency, passes: true,
-		Does:    fmt.Sprintf("runs once per item, up to %d at a time, results in order as %s", concurrency, form),
+		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
 	}
 	if len(body) == 1 {
-		step.Does = body[0].Does + " once per item, " + fmt.Sprintf("up to %d at a time, results in order as %s", concurrency, form)
+		step.Does = body[0].Does + " once per item"
+	}
+	step.Does += fmt.Sprintf(", up to %d at a time, results in order as %s", concurrency, o.Collect) + o.notes(body)
+	tools := toolsOf(body)
+	if len(tools) == 0 {
+		tries.more = 0
+	}
+	for _, t := range tools {
+		t.stale = t.stale || step.Effect == Changes
 	}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		filter, meters, err := r.bind(ctx, body, false)
@@ -104,12 +93,14 @@ func eachStep(label string, body []*Step, o Mapping, form string, timeout time.D
 			return nil, err
 		}
 		m.nested = meters
-		first := len(body) > 0 && body[0].takesValue
-		e := &each{r: r, m: m, body: filter, effect: step.Effect, value: first, concurrency: concurrency, lines: form == collectLines, raw: raw, timeout: timeout}
+		e := &each{
+			r: r, m: m, body: filter, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
+			concurrency: concurrency, form: form, tries: tries, direct: s.direct, timeout: timeout,
+		}
 		if r.dry.alone(body) {
 			e.concurrency = 1
 		}
-		return func(ctx context.Context, in io.Reader, out io.Writer) error { return e.filter(ctx, in, out) }, nil
+		return e.filter, nil
 	}
 	return step
 }
@@ -144,22 +135,3 @@ func defaultConcurrency(body []*Step) int {
 	}
 	return 8
 }
-
-// withoutFlag refuses the fields of a mapping where nothing is mapped: they would silently do nothing.
-func (o EachOptions) withoutFlag() error {
-	var errs []error
-	refuse := func(name string, present bool) {
-		if present {
-			errs = append(errs, fielded(name, Errorf(InvalidPipeline, `add "for_each": true, or leave `+name+` out`,
-				"%s has no meaning without for_each", name)))
-		}
-	}
-	refuse("concurrency", o.Concurrency != 0)
-	refuse("collect", o.Collect != "")
-	return errors.Join(errs...)
-}
-
-const (
-	collectArray = "array"
-	collectLines = "lines"
-)

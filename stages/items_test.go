@@ -193,21 +193,3 @@ func TestKindsExamples(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkForEach measures the engine's cost per item, with a tool that answers at once.
-func BenchmarkForEach(b *testing.B) {
-	w := newWorld()
-	p, errs := stages.CompileFed(b.Context(), []byte(`[{"type":"tool","server":"demo","name":"get","for_each":true,"concurrency":8}]`), w.deps())
-	if errs != nil {
-		b.Fatal(errs)
-	}
-	const items = 1000
-	input := strings.Repeat("{\"id\":1}\n", items)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Run(b.Context(), strings.NewReader(input), io.Discard, stages.RunOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*items), "ns/item")
-}

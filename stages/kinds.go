@@ -37,7 +37,7 @@ func Kinds() []Kind {
 			Name:    "for_each",
 			Summary: "runs a pipeline of its own for every item of the input",
 			New:     func() Stage { return new(ForEachStage) },
-			Example: `{"type": "for_each", "stages": [{"type": "tool", "server": "demo", "name": "get_customer"}, {"type": "command", "command": "jq", "args": ["-c", ".region"]}]}`,
+			Example: `{"type": "for_each", "stages": [{"type": "tool", "server": "demo", "name": "get_customer"}, {"type": "command", "command": "jq", "args": ["-c", ".region"]}], "on_error": "collect", "retries": 2, "with_item": true}`,
 		},
 		{
 			Name:    "parallel",

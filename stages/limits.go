@@ -15,6 +15,8 @@ type Limits struct {
 	Input     int64         // bytes of input that one tool call takes
 	Item      int64         // bytes of one item
 	Waiting   int64         // bytes of results that wait behind a slower item, per for_each
+	Attempt   int64         // bytes of the result of one item that may be tried again
+	Shared    int64         // bytes of results kept for equal calls, of one run
 	Held      int64         // bytes held in memory by one run
 	Spool     int64         // bytes that wait on disk for a later stage, of one run
 	SpoolHead int64         // of those, bytes kept in memory before one spool goes to disk
@@ -33,9 +35,12 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Input, 16<<20)
 	or(&l.Item, 16<<20)
 	or(&l.Waiting, 16<<20)
+	or(&l.Attempt, 16<<20)
+	or(&l.Shared, 16<<20)
 	or(&l.Held, 256<<20)
 	or(&l.Spool, 2<<30)
 	or(&l.SpoolHead, 1<<20)
+	l.Shared = min(l.Shared, l.Held/8) // what is kept does not hold back what runs, see crowded
 	return l
 }
 

@@ -20,6 +20,8 @@ type Meter struct {
 	bytesIn, bytesOut atomic.Int64
 	elapsed, cpu      atomic.Int64 // nanoseconds
 	broke             atomic.Bool  // whether a call of the filter ended with an error
+	shared            atomic.Int64 // calls answered with the result of an equal one
+	tally             tally        // of the items of a for_each
 
 	mu      sync.Mutex
 	leftOut []string // guarded by mu

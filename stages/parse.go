@@ -93,7 +93,7 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 	for i, raw := range list {
 		wg.Go(func() {
 			at := s
-			at.Fed, at.Last = s.Fed || i > 0, i == len(list)-1
+			at.Fed, at.Last, at.direct = s.Fed || i > 0, i == len(list)-1, s.direct && i == 0
 			at.place = Place(fmt.Sprint(i + 1)).In(s.place)
 			steps[i], errs[i] = c.stage(ctx, raw, at)
 		})

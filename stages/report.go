@@ -24,13 +24,13 @@ type Report struct {
 
 // StageReport is one line of a report.
 type StageReport struct {
-	Place    Place         `json:"stage"`
-	Label    string        `json:"label"`
-	Branch   string        `json:"branch,omitempty"`
-	Input    string        `json:"input,omitempty"`   // of a command, whose output it becomes
-	Changes  bool          `json:"changes,omitempty"` // whether its calls may have changed something
-	Items    int64         `json:"items,omitempty"`   // items of a for_each that were started
-	Calls    int64         `json:"calls,omitempty"`   // tool calls
+	Place   Place  `json:"stage"`
+	Label   string `json:"label"`
+	Branch  string `json:"branch,omitempty"`
+	Input   string `json:"input,omitempty"`   // of a command, whose output it becomes
+	Changes bool   `json:"changes,omitempty"` // whether its calls may have changed something
+	Items   int64  `json:"items,omitempty"`   // items of a for_each that were started
+	Calls   int64  `json:"calls,omitempty"`   // tool calls
 	BytesIn  int64         `json:"bytes_in"`
 	BytesOut int64         `json:"bytes_out"`
 	Elapsed  time.Duration `json:"-"`
@@ -75,14 +75,15 @@ func (m *Meter) report() StageReport {
 	elapsed := time.Duration(m.elapsed.Load())
 	r := StageReport{
 		Place: m.step.place, Label: m.step.Label, Changes: m.step.Effect == Changes,
-		Items: m.items.Load(), Calls: m.calls.Load(),
+		Items: m.items.Load(), Calls: m.calls.Load(), Shared: m.shared.Load(),
 		BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,
 		LeftOut: leftOut,
 	}
+	m.tally.report(&r)
 	if m.step.mapped != nil && len(m.nested) == 1 {
 		inner := m.nested[0].report()
-		r.Calls, r.LeftOut, r.Stages = inner.Calls, inner.LeftOut, inner.Stages
+		r.Calls, r.Shared, r.LeftOut, r.Stages = inner.Calls, inner.Shared, inner.LeftOut, inner.Stages
 		return r
 	}
 	if len(m.nested) == 0 {

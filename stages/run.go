@@ -20,6 +20,7 @@ type Run struct {
 
 	calls   atomic.Int64
 	held    atomic.Int64
+	shared  atomic.Int64 // of held: results kept for equal calls
 	spooled atomic.Int64
 	items   atomic.Int64
 
@@ -62,8 +63,8 @@ func (r *Run) close() error {
 // called counts a tool call before it is made.
 func (r *Run) called() error {
 	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
-		return Errorf(LimitExceeded, "filter the items before the call, or split the work into several pipelines",
-			"the run makes more than %d tool calls (limit calls)", r.deps.Limits.Calls)
+		return ofRun(Errorf(LimitExceeded, "filter the items before the call, or split the work into several pipelines",
+			"the run makes more than %d tool calls (limit calls)", r.deps.Limits.Calls))
 	}
 	return nil
 }
@@ -100,10 +101,16 @@ func (r *Run) show(blocks []json.RawMessage) {
 func (r *Run) hold(n int64) error {
 	if r.held.Add(n) > r.deps.Limits.Held {
 		r.held.Add(-n)
-		return Errorf(LimitExceeded, "lower concurrency, or make each item's result smaller",
-			"the run holds more than %s in memory (limit held)", size(r.deps.Limits.Held))
+		return ofRun(Errorf(LimitExceeded, "lower concurrency, or make each item's result smaller",
+			"the run holds more than %s in memory (limit held)", size(r.deps.Limits.Held)))
 	}
 	return nil
+}
+
+// ofRun marks the failure of a limit that all of a run shares.
+func ofRun(e *Error) *Error {
+	e.OfRun = true
+	return e
 }
 
 // crowded reports whether the run holds so much that what runs should end before more begins.
@@ -112,10 +119,15 @@ func (r *Run) crowded() bool { return r.held.Load() > r.deps.Limits.Held/4 }
 // holder is a buffer whose bytes count as held by the run until it is released.
 type holder struct {
 	r   *Run
+	max int64 // bytes, of what is kept because it may be written anew; 0: any
 	buf bytes.Buffer
 }
 
 func (h *holder) Write(p []byte) (int, error) {
+	if h.max > 0 && int64(h.buf.Len()+len(p)) > h.max {
+		return 0, Errorf(LimitExceeded, "leave retries out, or make each item's result smaller",
+			"the result of an item that may be tried again is more than %s (limit attempt)", size(h.max))
+	}
 	if err := h.r.hold(int64(len(p))); err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -26,7 +27,8 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := runCase(t, archive)
+			var got []txtar.File
+			synctest.Test(t, func(t *testing.T) { got = runCase(t, archive) })
 			if os.Getenv("UPDATE") != "" {
 				archive.Files = append(archive.Files[:without(archive)], got...)
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -83,6 +85,7 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 		return []txtar.File{{Name: "plan", Data: []byte(plan.String())}}
 	}
 	out, report, err := w.run(t, pipeline, input)
+	synctest.Wait()
 	var files []txtar.File
 	if err == nil {
 		files = append(files, txtar.File{Name: "output", Data: newlined(out)})
@@ -95,7 +98,31 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 	if calls := w.callsOf("write"); len(calls) > 0 {
 		files = append(files, txtar.File{Name: "calls", Data: newlined(strings.Join(sorted(calls), "\n"))})
 	}
+	if _, ok := part(archive, "report"); ok {
+		files = append(files, txtar.File{Name: "report", Data: []byte(counted(t, report.Stages, ""))})
+	}
 	return files
+}
+
+// counted prints what a report counts, one stage a line.
+func counted(t *testing.T, list []stages.StageReport, indent string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, s := range list {
+		line, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var counts map[string]any
+		if err := json.Unmarshal(line, &counts); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"label", "bytes_in", "bytes_out", "ms", "stages", "changes"} {
+			delete(counts, name)
+		}
+		fmt.Fprintf(&b, "%s%s %s\n%s", indent, s.Label, encode(counts), counted(t, s.Stages, indent+"  "))
+	}
+	return b.String()
 }
 
 // newlined ends text with a newline, as txtar does.
@@ -121,5 +148,8 @@ func describe(t *testing.T, err error) string {
 		Item, Items, Started, Done int    `json:",omitempty"`
 		Sample                     string `json:",omitempty"`
 	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Started, e.Done, string(e.Sample)}, "", " ")
+	if e.Item > 0 && e.Failed != 1 {
+		t.Errorf("%d items failed, want one", e.Failed)
+	}
 	return string(b)
 }

@@ -24,6 +24,21 @@ type Scope struct {
 	place Place
 	depth int
 	c     *compiler
+
+	direct   bool  // what flows in is the item itself, unchanged: of the innermost for_each that tries items again
+	retried  bool  // some for_each around it tries items again
+	distinct *bool // whether equal calls are to be made once, if a for_each around it says so
+}
+
+// mapping returns the scope of what runs once per item with the choices of o.
+func (s Scope) mapping(o Mapping) Scope {
+	if o.Retries > 0 {
+		s.direct, s.retried = true, true
+	}
+	if o.Distinct != nil {
+		s.distinct = o.Distinct
+	}
+	return s
 }
 
 // List compiles the stages of a list that belongs to the stage of s. A branch or an input is named, a for_each's list is not.
@@ -32,6 +47,9 @@ func (s Scope) List(ctx context.Context, list List, site Site, branch string, fe
 	inner := s
 	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
 	inner.Each = site == InEach || s.Each && site != InInput
+	if site == InInput { // it runs once, whatever becomes of the items
+		inner.direct, inner.retried, inner.distinct = false, false, nil
+	}
 	if branch != "" {
 		inner.place = Place(shown(branch)).In(s.place)
 	}

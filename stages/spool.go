@@ -25,8 +25,8 @@ func (s *spool) Write(p []byte) (int, error) {
 	limits := s.r.deps.Limits
 	if s.r.spooled.Add(int64(len(p))) > limits.Spool {
 		s.r.spooled.Add(-int64(len(p)))
-		return 0, Errorf(LimitExceeded, "reduce the data before the stage that has to wait for all of it",
-			"the data that waits for a later stage is more than %s (limit spool)", size(limits.Spool))
+		return 0, ofRun(Errorf(LimitExceeded, "reduce the data before the stage that has to wait for all of it",
+			"the data that waits for a later stage is more than %s (limit spool)", size(limits.Spool)))
 	}
 	if s.file == nil {
 		if int64(s.mem.Len()+len(p)) <= limits.SpoolHead {
@@ -83,8 +83,8 @@ func diskError(err error) error {
 		err = path.Err // the path is the host's, and nothing to agents
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return Errorf(LimitExceeded, "free space in the temporary directory, or reduce the data earlier in the pipeline",
-			"the disk for temporary files is full")
+		return ofRun(Errorf(LimitExceeded, "free space in the temporary directory, or reduce the data earlier in the pipeline",
+			"the disk for temporary files is full"))
 	}
 	return err
 }

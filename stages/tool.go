@@ -52,15 +52,24 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true, accepts: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s", info.Signature),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
+		tool:    info, repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
 	caller := func(r *Run, m *Meter) *caller {
-		return &caller{r: r, m: m, tool: info, args: args, timeout: timeout, show: s.Last && s.Site == AtTop}
+		c := &caller{
+			r: r, m: m, tool: info, args: args, timeout: timeout, show: s.Last && s.Site == AtTop,
+			retried: s.retried, repeats: step.repeats,
+		}
+		if once := s.distinct; s.Each && (once == nil && info.ReadOnly && !step.stale || once != nil && *once) {
+			c.shared = &shared{c: c, forever: !info.ReadOnly, answers: map[callKey]*answer{}}
+		}
+		return c
 	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) { return caller(r, m).filter, nil }
 	step.rehearse = func(r *Run, m *Meter, note func(json.RawMessage) error) Filter {
+		c := caller(r, m)
 		return func(_ context.Context, in io.Reader, _ io.Writer) error {
-			args, err := caller(r, m).arguments(in)
-			if err != nil {
+			args, err := c.arguments(in)
+			if err != nil || c.shared != nil && !c.shared.first(args) {
 				return err
 			}
 			return note(args)
@@ -151,6 +160,9 @@ type caller struct {
 	args    []member
 	timeout time.Duration
 	show    bool // the result's blocks are the reply's
+	retried bool // items may be tried again, of one for_each around it at least
+	repeats bool // a call that has left does not keep its item from being tried again
+	shared  *shared
 }
 
 // arguments makes the call's arguments of what flows in.
@@ -177,7 +189,7 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	result, err := c.call(ctx, args)
+	result, err := c.once(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -192,14 +204,37 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	return err
 }
 
+// once makes the call, or takes the result of an equal one. What has left counts for the attempt that it belongs to;
+// so does a failure that is shared: its call may have taken effect, and must not be made again.
+func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error) {
+	var around *attempt
+	number := 1
+	if c.retried {
+		if around = attemptOf(ctx); around != nil {
+			number = around.number
+		}
+	}
+	var o outcome
+	own := c.shared == nil
+	if own {
+		o = c.call(ctx, args)
+	} else {
+		o, own = c.shared.call(ctx, number, args)
+	}
+	if o.left && (own || o.err != nil) {
+		around.left(c.repeats)
+	}
+	return o.result, o.err
+}
+
 // call makes the call, whose time begins when it is sent. A call with effects that was sent is let finish, whatever ends
 // around it; one that still waits for its turn ends with its stage.
-func (c *caller) call(ctx context.Context, args json.RawMessage) (Result, error) {
+func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 	if ctx.Err() != nil {
-		return Result{}, context.Cause(ctx)
+		return outcome{err: context.Cause(ctx)}
 	}
 	if err := c.r.called(); err != nil {
-		return Result{}, err
+		return outcome{err: err}
 	}
 	d := &departure{m: c.m, stage: ctx}
 	if effect(c.tool) == Changes {
@@ -213,6 +248,13 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (Result, error)
 	})
 	if err == nil && !d.left {
 		c.m.calls.Add(1)
+		d.left = true
 	}
-	return result, err
+	var failed *Error
+	if errors.As(err, &failed) {
+		own := *failed
+		own.call = true
+		err = &own
+	}
+	return outcome{result: result, left: d.left, err: err}
 }

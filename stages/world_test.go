@@ -69,6 +69,7 @@ func newWorld() *world {
 	w.add("write", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
 		return "wrote " + fmt.Sprint(args["x"]), nil
 	})
+	new(trials).add(w)
 	return w
 }
 
@@ -139,6 +140,9 @@ func (w *world) CallTool(ctx context.Context, c stages.Call) (stages.Result, err
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	text, err := t.do(call, m)
+	if errors.As(err, new(unsent)) {
+		c.Unsent()
+	}
 	if err != nil && call.Err() != nil && ctx.Err() == nil {
 		return stages.Result{}, stages.Errorf(stages.Timeout, "", "the tool did not answer within %s (limit call)", timeout)
 	}

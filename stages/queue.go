@@ -1,0 +1,270 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+)
+
+// slot is the place of one item in the order of results.
+type slot struct {
+	item   item
+	number int // counted from 1
+	out    holder
+	value  bool // out is one JSON value, not what the stages wrote
+	done   bool
+}
+
+// become makes a JSON value the result of the item.
+func (s *slot) become(value []byte) error {
+	s.out.release()
+	s.out.max, s.value = 0, true
+	_, err := s.out.Write(value)
+	return err
+}
+
+// queue is the items of one for_each that have begun and whose results are not written yet.
+type queue struct {
+	e       *each
+	in      *items
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	changed  sync.Cond
+	slots    []*slot // in the order of the items; guarded by mu, as is everything below
+	active   int     // items that run
+	writing  bool    // a result is on its way to the reader
+	waiting  int64   // bytes of results that wait behind a slower item
+	ended    bool    // no item will be added
+	complete bool    // the input has ended and every result is written
+	err      error   // the first failure
+	begun    int     // items begun
+	ok       int     // items that succeeded
+	failed   int     // items that failed, let pass or not
+}
+
+func (q *queue) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.changed.Broadcast()
+}
+
+// dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
+func (q *queue) dispatch(ctx context.Context) {
+	defer func() {
+		q.mu.Lock()
+		q.ended = true
+		q.changed.Broadcast()
+		q.mu.Unlock()
+	}()
+	for q.ready(ctx) {
+		it, err := q.in.next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			q.fail(err)
+			return
+		}
+		s, err := q.add(it)
+		if err != nil {
+			q.fail(err)
+			return
+		}
+		q.running.Go(func() { q.perform(ctx, s) })
+	}
+}
+
+// ready waits until one more item may begin: there is room to run it, no finished result waits for the reader, and
+// the results that wait behind a slower item are within bounds. It reports false when no item may begin any more.
+func (q *queue) ready(ctx context.Context) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		if q.err != nil || ctx.Err() != nil {
+			return false
+		}
+		blocked := q.writing || len(q.slots) > 0 && q.slots[0].done || q.active > 0 && q.e.r.crowded()
+		if q.active < q.e.concurrency && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
+			return true
+		}
+		q.changed.Wait()
+	}
+}
+
+func (q *queue) add(it item) (*slot, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if limit := q.e.r.deps.Limits.Items; q.begun == limit {
+		return nil, tooMany(limit)
+	}
+	if err := q.e.r.hold(int64(len(it.data))); err != nil {
+		return nil, err
+	}
+	q.begun++
+	q.active++
+	q.e.m.items.Add(1)
+	s := &slot{item: it, number: q.begun, out: holder{r: q.e.r}}
+	q.slots = append(q.slots, s)
+	return s, nil
+}
+
+func tooMany(limit int) error {
+	return Errorf(LimitExceeded, "filter the items before for_each", "there are more than %d items (limit items)", limit)
+}
+
+// perform runs one item.
+func (q *queue) perform(ctx context.Context, s *slot) {
+	failed, err := q.end(ctx, s)
+	q.e.r.held.Add(-int64(len(s.item.data)))
+	s.item = item{} // a result that waits behind a slower item does not keep its item
+	q.settle(s, failed, err)
+	if err == nil {
+		q.e.r.finished()
+	}
+}
+
+// end runs an item to its end and leaves in its slot what stands for it in the output. It reports whether the item
+// failed; err is what ends the other items too.
+func (q *queue) end(ctx context.Context, s *slot) (failed bool, err error) {
+	defer recovered(&err)
+	t, err := q.e.try(ctx, s)
+	if err == nil {
+		q.e.m.tally.success(t.attempts)
+		return false, q.e.form.success(s)
+	}
+	if echo(err) || err == context.Cause(ctx) {
+		return false, err // it was cancelled
+	}
+	onError, f := q.e.form.onError, failureOf(err)
+	if f == nil {
+		onError = onErrorFail
+	}
+	q.e.m.tally.failure(messageOf(err), onError == onErrorSkip)
+	if onError == onErrorFail {
+		return true, q.itemError(s, err, &t)
+	}
+	return true, q.e.form.failure(s, f, &t)
+}
+
+// settle counts an item that has ended; err ends the others. Such a failure is known before the place of the item is
+// free, so that no item takes it.
+func (q *queue) settle(s *slot, failed bool, err error) {
+	if err != nil {
+		q.fail(err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.active--
+	s.done = true
+	switch {
+	case failed:
+		q.failed++
+	case err == nil:
+		q.ok++
+	}
+	q.waiting += int64(s.out.buf.Len())
+	q.changed.Broadcast()
+}
+
+// itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
+// it say where that was.
+func (q *queue) itemError(s *slot, err error, t *trial) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	e.Msg += t.told(q.e.tries.more)
+	if e.Item != 0 {
+		e.Msg += " (within item " + strconv.Itoa(s.number) + " of the for_each around it)"
+		return e
+	}
+	e.Item, e.Sample, e.Cut = s.number, s.item.data, false
+	e.queue = q
+	return e
+}
+
+// tell tells the failure of an item what became of the others, once none of them runs any more: items with effects
+// that had begun were let finish.
+func (q *queue) tell() {
+	var e *Error
+	if !errors.As(q.err, &e) || e.queue != q {
+		return
+	}
+	e.Done, e.Failed, e.Started = q.ok, q.failed, q.begun
+	if q.in.atEnd {
+		e.Items = q.begun
+	}
+}
+
+// fail keeps the first failure and ends everything else. Items with effects that have begun are let finish by their
+// tool stages; should one of them fail after the reader has stopped, that is the failure.
+func (q *queue) fail(err error) {
+	q.mu.Lock()
+	if q.err == nil || echo(q.err) && !echo(err) {
+		q.err = err
+	}
+	q.changed.Broadcast()
+	q.mu.Unlock()
+	if echo(err) {
+		q.cancel(err)
+		return
+	}
+	q.cancel(errBroken)
+}
+
+// emit writes the results in the order of the items, each as soon as all before it are written.
+func (q *queue) emit(out io.Writer) error {
+	c := &collector{out: out, form: q.e.form}
+	for {
+		s, more := q.take()
+		if s == nil {
+			if more {
+				return nil // something failed: the array stays open, and the reader is told
+			}
+			return c.end()
+		}
+		err := c.add(s)
+		s.out.release()
+		q.mu.Lock()
+		q.writing = false
+		q.changed.Broadcast()
+		q.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take waits for the result that is next in order. It returns nil and false after the last one, nil and true when
+// there will be no complete output.
+func (q *queue) take() (*slot, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		switch {
+		case q.err != nil:
+			return nil, true
+		case len(q.slots) > 0 && q.slots[0].done:
+			s := q.slots[0]
+			q.slots = q.slots[1:]
+			q.writing = true
+			q.waiting -= int64(s.out.buf.Len())
+			return s, true
+		case q.ended && len(q.slots) == 0:
+			q.complete = q.in.atEnd
+			return nil, !q.complete
+		}
+		q.changed.Wait()
+	}
+}
+
+// drain gives back the memory of results that were not written.
+func (q *queue) drain() {
+	for _, s := range q.slots {
+		s.out.release()
+	}
+}
