@@ -24,13 +24,13 @@ type Report struct {
 
 // StageReport is one line of a report.
 type StageReport struct {
-	Place   Place  `json:"stage"`
-	Label   string `json:"label"`
-	Branch  string `json:"branch,omitempty"`
-	Input   string `json:"input,omitempty"`   // of a command, whose output it becomes
-	Changes bool   `json:"changes,omitempty"` // whether its calls may have changed something
-	Items   int64  `json:"items,omitempty"`   // items of a for_each that were started
-	Calls   int64  `json:"calls,omitempty"`   // tool calls
+	Place    Place         `json:"stage"`
+	Label    string        `json:"label"`
+	Branch   string        `json:"branch,omitempty"`
+	Input    string        `json:"input,omitempty"`   // of a command, whose output it becomes
+	Changes  bool          `json:"changes,omitempty"` // whether its calls may have changed something
+	Items    int64         `json:"items,omitempty"`   // items of a for_each that were started
+	Calls    int64         `json:"calls,omitempty"`   // tool calls
 	BytesIn  int64         `json:"bytes_in"`
 	BytesOut int64         `json:"bytes_out"`
 	Elapsed  time.Duration `json:"-"`
