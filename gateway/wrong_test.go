@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -44,7 +45,9 @@ func TestWrongPlans(t *testing.T) {
 		t.Errorf("%d plans, want at least 60", len(plans))
 	}
 	w := newWorld(t)
-	deps := stages.Deps{Tools: w.pool, Commands: newSandbox(t), Shapes: schemas.NewShapes(stages.Kinds())}
+	store := runs.New(runs.Options{Dir: t.TempDir()})
+	defer store.Close()
+	deps := stages.Deps{Tools: w.pool, Commands: newSandbox(t), Shapes: schemas.NewShapes(stages.Kinds()), Runs: store.Of("me")}
 	for i, plan := range plans {
 		_, errs := stages.Compile(t.Context(), plan.Pipeline, deps)
 		var got []mistake

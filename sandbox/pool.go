@@ -127,6 +127,13 @@ func (p *Pool) StopsEarly(c stages.Command) bool {
 	return err == nil && program.StopsEarly(inv)
 }
 
+// Replayable implements [stages.Commands].
+func (p *Pool) Replayable(c stages.Command) bool {
+	inv, err := p.parse(c)
+	program, _ := programs.Find(c.Name)
+	return err == nil && program.Replayable(inv)
+}
+
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	inv, err := programs.Parse(c.Name, c.Args, c.Inputs...)
 	if err != nil {

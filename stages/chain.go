@@ -33,6 +33,8 @@ type link struct {
 	meters []*Meter
 	keep   bool // remember the beginning of the input for messages
 
+	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
+
 	hasty  bool      // whoever reads the output may stop early
 	inputs []*inputs // of all commands in it, at any depth
 	needs  []*inputs // of its own commands: the filter is called when they are there
@@ -42,6 +44,11 @@ func (l *link) effect() Effect { return effectOf(l.steps) }
 
 // call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	if l.tape != nil {
+		t, link := l.tape(out), ctx
+		out = t
+		defer func() { t.close(link, err) }()
+	}
 	if len(l.inputs) > 0 {
 		var end func(error) error
 		ctx, end = openInputs(ctx, l.inputs)
@@ -125,7 +132,8 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 	steps = r.rehearsed(all)
 	for i := 0; i < len(steps); {
 		n := 1
-		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && steps[i+n].Effect == ReadOnly {
+		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && steps[i+n].Effect == ReadOnly &&
+			!steps[i+n-1].ends {
 			n++
 		}
 		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:])}

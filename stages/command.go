@@ -42,8 +42,12 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, visible(shortened(strings.Join(c.Args, " "), 300)))),
 		Expects: "any bytes",
 	}
+	step.replays = s.Commands.Replayable(command)
 	for _, n := range inputs {
 		step.Effect = max(step.Effect, effectOf(n.Steps))
+		for _, inner := range n.Steps {
+			step.replays = step.replays && inner.replays
+		}
 	}
 	return step, nil
 }

@@ -15,6 +15,9 @@ type Commands interface {
 	// StopsEarly reports whether a command that was checked may stop reading before its input ends, as head does.
 	StopsEarly(c Command) bool
 
+	// Replayable reports whether a command that was checked writes the same whenever it reads the same, as shuf does not.
+	Replayable(c Command) bool
+
 	// Open takes a worker for one run of a caller: runs of different callers share nothing, whatever the name is made
 	// of. ctx bounds only the taking. The error is an *Error.
 	Open(ctx context.Context, caller string) (Session, error)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -187,6 +188,13 @@ func TestKindsExamples(t *testing.T) {
 	w := newWorld()
 	w.add("get_customer", reads, "id", nil)
 	for _, k := range stages.Kinds() {
+		if k.Name == "from" { // of an example there can be no run
+			_, errs := newKept(t, runs.Options{}).compile(t, "["+k.Example+"]")
+			if len(errs) != 1 || errs[0].Code != stages.UnknownRun {
+				t.Errorf("%s: %v", k.Name, errs)
+			}
+			continue
+		}
 		p, errs := stages.CompileFed(t.Context(), []byte("["+strings.ReplaceAll(k.Example, `"jq"`, `"cat"`)+"]"), w.deps())
 		if errs != nil || len(p.Plan().Stages) != 1 {
 			t.Errorf("%s: %v", k.Name, errs)

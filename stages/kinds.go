@@ -40,6 +40,12 @@ func Kinds() []Kind {
 			Example: `{"type": "for_each", "stages": [{"type": "tool", "server": "demo", "name": "get_customer"}, {"type": "command", "command": "jq", "args": ["-c", ".region"]}], "on_error": "collect", "retries": 2, "with_item": true}`,
 		},
 		{
+			Name:    "from",
+			Summary: "begins with what a stage of an earlier run produced; first stage only",
+			New:     func() Stage { return new(FromStage) },
+			Example: `{"type": "from", "run": "r_5fq2kxwzj7m3c4yta6hdbv7nre", "stage": 2}`,
+		},
+		{
 			Name:    "parallel",
 			Summary: "runs named branches at the same time on the same input; output is one object, a key per branch",
 			New:     func() Stage { return new(ParallelStage) },

@@ -103,6 +103,9 @@ func (m *Meter) head() (sample []byte, cut bool) {
 	return m.sample, m.bytesIn.Load() > int64(len(m.sample))
 }
 
+// lastWrite passes on what is said of the next write.
+func (w *meteredWriter) lastWrite() { lastWrite(w.w) }
+
 type meteredWriter struct {
 	w io.Writer
 	m *Meter

@@ -38,7 +38,10 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	if cerr != nil {
 		return nil, flatten(cerr)
 	}
-	return &Pipeline{steps: steps, deps: d}, nil
+	for _, step := range steps {
+		step.ends = d.Runs != nil && !step.replays
+	}
+	return &Pipeline{steps: steps, list: list, deps: d}, nil
 }
 
 func parseList(pipeline []byte) (List, *Error) {
@@ -94,6 +97,7 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 		wg.Go(func() {
 			at := s
 			at.Fed, at.Last, at.direct = s.Fed || i > 0, i == len(list)-1, s.direct && i == 0
+			at.rest = list[i+1:]
 			at.place = Place(fmt.Sprint(i + 1)).In(s.place)
 			steps[i], errs[i] = c.stage(ctx, raw, at)
 		})

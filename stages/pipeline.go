@@ -13,6 +13,7 @@ import (
 // Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
 type Pipeline struct {
 	steps []*Step
+	list  List // as they were written
 	deps  Deps
 }
 
@@ -56,6 +57,8 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			out = io.Discard
 		}
 	}
+	r.record = newRecord(p.deps.Runs, plan{in != nil, p.list})
+	defer r.record.close()
 	meters, err := p.perform(ctx, r, in, out)
 	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.blocks}
 	if o.DryRun && err == nil {
@@ -67,7 +70,20 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
 		err.(*Error).Changed = changed(report.Stages)
 	}
+	p.tell(r.record, &report, err)
 	return report, err
+}
+
+// tell says in the report and in the error of a run where it is kept, and what one can continue from.
+func (p *Pipeline) tell(rec *record, report *Report, err error) {
+	if rec == nil {
+		return
+	}
+	report.Run = rec.id
+	if err != nil {
+		e := err.(*Error)
+		e.Run, e.Continue = rec.id, p.continueFrom(rec.past, e.Place)
+	}
 }
 
 // changed lists the tools with effects that were called, with their calls.
@@ -83,9 +99,10 @@ func changed(list []StageReport) []string {
 }
 
 func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer) (meters []*Meter, err error) {
-	filter, meters, err := r.bind(ctx, p.steps, true)
+	links, meters, err := r.links(ctx, p.steps, true)
 	if err == nil {
-		err = fed(ctx, filter, in, out)
+		r.record.attach(links, r.dry != nil)
+		err = fed(ctx, chain(r, links), in, out)
 	}
 	if cerr := r.close(); err == nil && cerr != nil {
 		err = fmt.Errorf("closing the sandbox session: %w", cerr)

@@ -24,7 +24,7 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 		return nil, Errorf(InvalidPipeline, "move the preview to the end of the for_each stages, or behind the for_each",
 			"a preview inside of for_each may only be the last of its stages")
 	}
-	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged", passes: window}
+	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged", passes: window, window: window, replays: window}
 	if !window {
 		step.Does = "turns the data into a text that shows its shape"
 		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) { return p.output, nil }

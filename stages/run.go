@@ -17,6 +17,7 @@ type Run struct {
 	progress func(Progress)
 	trace    Trace
 	dry      *rehearsal // of a dry run
+	record   *record    // what is kept of the run
 
 	calls   atomic.Int64
 	held    atomic.Int64

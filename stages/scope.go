@@ -23,6 +23,7 @@ type Scope struct {
 
 	place Place
 	depth int
+	rest  List // the stages of the list that follow
 	c     *compiler
 
 	direct   bool  // what flows in is the item itself, unchanged: of the innermost for_each that tries items again

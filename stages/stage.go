@@ -22,6 +22,7 @@ type Deps struct {
 	Tools    Tools
 	Commands Commands
 	Shapes   Shapes
+	Runs     Runs // what runs produce is kept, and may be begun from; nil: it is not
 	Limits   Limits
 }
 

@@ -36,6 +36,11 @@ type Step struct {
 	repeats bool // a call of it in an item that is tried again does no harm, whatever became of the call before
 	stale   bool // a for_each around it changes something: what the tool has returned for one item may be out of date for the next
 
+	replays bool    // writes the same whenever it reads the same, and calls nothing
+	ends    bool    // of commands: what follows begins a chain of its own, so that the output can be kept
+	window  bool    // its output is its input
+	from    *source // the output that it begins with, as it is
+
 	place Place
 }
 

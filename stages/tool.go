@@ -200,6 +200,7 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	if c.show {
 		c.r.show(result.Blocks)
 	}
+	lastWrite(out)
 	_, err = out.Write(result.Data)
 	return err
 }

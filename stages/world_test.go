@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,6 +226,12 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 		}
 		return in.Err()
 	},
+	"roll": func(_ []string, in *bufio.Scanner, out io.Writer) error {
+		for in.Scan() {
+		}
+		_, err := fmt.Fprintf(out, "rolled\n%d\n", rand.Int())
+		return errors.Join(in.Err(), err)
+	},
 	"drop": func(_ []string, in *bufio.Scanner, _ io.Writer) error {
 		for in.Scan() {
 		}
@@ -246,6 +253,9 @@ func (w *world) CheckCommand(c stages.Command) error {
 
 // StopsEarly knows one command that does.
 func (w *world) StopsEarly(c stages.Command) bool { return c.Name == "head" }
+
+// Replayable knows one command that is not: roll.
+func (w *world) Replayable(c stages.Command) bool { return c.Name != "roll" }
 
 func (w *world) Open(context.Context, string) (stages.Session, error) {
 	return &session{kept: map[string]string{}}, nil

@@ -75,6 +75,12 @@ func (l *lateSandbox) StopsEarly(c stages.Command) bool {
 	return err == nil && open.pool.StopsEarly(c)
 }
 
+// Replayable implements [stages.Commands].
+func (l *lateSandbox) Replayable(c stages.Command) bool {
+	open, err := l.get()
+	return err == nil && open.pool.Replayable(c)
+}
+
 // Open implements [stages.Commands].
 func (l *lateSandbox) Open(ctx context.Context, caller string) (stages.Session, error) {
 	open, err := l.get()

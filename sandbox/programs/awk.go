@@ -16,6 +16,7 @@ var awk = Program{
 		inject: []string{"--sandbox"}, inOrder: true,
 		arrange: awkOperands,
 		stops:   func(p *parsed) bool { return exits().MatchString(awkSource(p)) },
+		varies:  always, // rand and systime
 		options: shared(
 			value('F', "field-separator", nil),
 			value('v', "assign", like(assignment+`(?s:.*)`, "write NAME=VALUE")),

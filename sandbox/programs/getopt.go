@@ -24,7 +24,13 @@ type grammar struct {
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
 	arrange func(p *parsed, inv *Invocation) *stages.Error
 	stops   func(p *parsed) bool
+
+	// varies says whether the output depends on more than arguments and input: the time, or chance. Nil: it does not.
+	varies func(p *parsed) bool
 }
+
+// always is for programs whose output may be different each time.
+func always(*parsed) bool { return true }
 
 // A word is an option with its values, or an operand if opt is nil.
 type word struct {

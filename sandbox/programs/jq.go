@@ -61,7 +61,7 @@ func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
 		return err
 	}
 	inv.Argv = jqArgv(p, options)
-	inv.stops = filter.StopsEarly()
+	inv.stops, inv.varies = filter.StopsEarly(), filter.AsksTime()
 	return nil
 }
 

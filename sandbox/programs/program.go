@@ -86,6 +86,7 @@ type Invocation struct {
 	Inputs []string
 
 	stops  bool
+	varies bool
 	byLine string // the option that asks for output line by line, if there is one
 	head   int    // where that option goes: after the name and what is injected
 }
@@ -118,6 +119,9 @@ func Find(name string) (Program, bool) {
 // StopsEarly says whether the program, invoked like this, may stop reading before its input ends. It is a guess on
 // the side of no: it looks at options and at the words of a script.
 func (p Program) StopsEarly(inv Invocation) bool { return inv.stops }
+
+// Replayable says whether the program, invoked like this, writes the same whenever it reads the same.
+func (p Program) Replayable(inv Invocation) bool { return !inv.varies }
 
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
 // equal results. Parsing a canonical argv (without its first element) gives that argv again. inputs are the names of
@@ -199,6 +203,9 @@ func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 	}
 	if g.stops != nil {
 		inv.stops = g.stops(parsed)
+	}
+	if g.varies != nil {
+		inv.varies = g.varies(parsed)
 	}
 	return inv, nil
 }

@@ -1,6 +1,11 @@
 package programs
 
-import "github.com/mcsh-dev/mcsh/stages"
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
 
 const (
 	ordering  = `[bdfgiMhnRrV]*`
@@ -16,6 +21,7 @@ var sort = Program{
 	grammar: grammar{
 		inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
 		arrange: stdinOnly,
+		varies:  sortsRandomly,
 		options: shared(
 			flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
 			flag('g', "general-numeric-sort"), flag('i', "ignore-nonprinting"), flag('M', "month-sort"),
@@ -35,6 +41,11 @@ var sort = Program{
 			deny(0, "debug", nothing, "it would underline keys in the output", useNothing),
 		),
 	},
+}
+
+func sortsRandomly(p *parsed) bool {
+	return p.has("random-sort") || slices.Contains(p.values("sort"), "random") ||
+		slices.ContainsFunc(p.values("key"), func(key string) bool { return strings.Contains(key, "R") })
 }
 
 func sortSeparator(v string) *problem {
@@ -74,6 +85,7 @@ var shuf = Program{
 	Bin:     "shuf", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: grammar{
 		arrange: shufOperands,
+		varies:  always,
 		options: shared(
 			flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
 			value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),

@@ -67,6 +67,9 @@ func (f *Filter) StopsEarly() bool {
 	return !f.callsAny("inputs") || f.callsAny("first", "limit", "nth", "until", "isempty", "any", "all", "label")
 }
 
+// AsksTime says whether the program may look at the clock.
+func (f *Filter) AsksTime() bool { return f.callsAny("now") }
+
 func (f *Filter) callsAny(names ...string) bool {
 	for _, name := range names {
 		if f.calls[name] {
