@@ -34,7 +34,8 @@ func CompileInput(schema json.RawMessage) (stages.Input, error) {
 	if !json.Valid(schema) {
 		return stages.Input{}, errors.New("reading the input schema: it is not valid JSON")
 	}
-	in := outline(schema).in
+	o := outline(schema)
+	in := o.input()
 	v, err := compile(schema)
 	if err != nil {
 		return in, fmt.Errorf("compiling the input schema: %w", err)
@@ -128,4 +129,38 @@ func (o *outliner) read(schema json.RawMessage, must bool) {
 	for _, keyword := range []string{"then", "else"} {
 		o.read(s.get(keyword), false)
 	}
+}
+
+// input returns what was read, with what is known of each property.
+func (o *outliner) input() stages.Input {
+	in := o.in
+	in.Declared = map[string]stages.Property{}
+	o.left = visits(4*maxOutline, o.root)
+	for _, name := range in.Properties {
+		schema := o.declared[name]
+		p := stages.Property{Types: o.types(schema)}
+		if def := readObject(schema).get("default"); len(def) > 0 {
+			p.Default = def
+		}
+		in.Declared[name] = p
+	}
+	return in
+}
+
+// types returns the JSON types that the schema of a property names, itself, by reference or in its alternatives.
+func (o *outliner) types(schema json.RawMessage) []string {
+	s := readObject(schema)
+	if o.left--; o.left < 0 || len(s) == 0 {
+		return nil
+	}
+	types := readStrings(s.get("type"))
+	if ref := s.text("$ref"); ref != "" {
+		types = append(types, o.types(resolve(o.root, ref))...)
+	}
+	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
+		for _, sub := range readArray(s.get(keyword)) {
+			types = append(types, o.types(sub)...)
+		}
+	}
+	return types
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// arguments builds a call's arguments from what flows in and what the plan says, and names the fields of the data
-// that the tool does not take (pipeline.md §3).
-func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []string, error) {
+// arguments builds a call's arguments from what flows in, what the plan says, and the fallback for what neither gives,
+// and names the fields of the data that the tool does not take (pipeline.md §3).
+func arguments(tool *Tool, args, fallback []member, input []byte) (json.RawMessage, []string, error) {
 	input = bytes.TrimSpace(input)
 	if at := invalidUTF8(input); at >= 0 {
 		return nil, nil, Errorf(InvalidArguments, "decode the data before, or leave out what is not text",
@@ -18,6 +18,9 @@ func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []stri
 	}
 	var merged object
 	var leftOut []string
+	for _, m := range fallback {
+		merged.set(m.key, m.value)
+	}
 	fields, err := parseObject(input)
 	switch {
 	case len(input) == 0:
@@ -30,7 +33,7 @@ func arguments(tool *Tool, args []member, input []byte) (json.RawMessage, []stri
 			merged.set(m.key, m.value)
 		}
 	default:
-		key, err := openArgument(tool, args, input)
+		key, err := openArgument(tool, slices.Concat(args, fallback), input)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,6 +1,9 @@
 package stages
 
-import "io"
+import (
+	"encoding/json"
+	"io"
+)
 
 // Items splits everything in and returns the items as a for_each would see them.
 func Items(in io.Reader, max int64) (data []string, text []bool, err error) {
@@ -33,4 +36,14 @@ func Members(data []byte) (keys, values []string, ok bool) {
 		keys, values = append(keys, m.key), append(values, string(m.value))
 	}
 	return keys, values, err == nil
+}
+
+// Follow returns what stands at a path in a JSON value, and whether expression is one.
+func Follow(expression string, value []byte) (found []string, ok bool, err error) {
+	p, ok := parsePath(expression)
+	if !ok {
+		return nil, false, nil
+	}
+	err = p.each(value, func(v json.RawMessage) error { found = append(found, string(v)); return nil })
+	return found, true, err
 }

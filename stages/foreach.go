@@ -36,11 +36,20 @@ func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	return step, nil
 }
 
+// A collecting stage may write many values by itself. It is told what "collect" says where no for_each has it,
+// and reports whether it has use for that.
+type collecting interface{ collectAs(form string) bool }
+
 // compileEach compiles a stage that may have the for_each flag: shorthand for a for_each stage around it.
 func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Step, error) {
 	if !o.ForEach {
+		var form error
+		if c, ok := stage.(collecting); ok && c.collectAs(o.Collect) {
+			_, form = Mapping{Collect: o.Collect}.check()
+			o.Collect = ""
+		}
 		step, err := stage.Compile(ctx, s)
-		return step, errors.Join(err, o.withoutFlag())
+		return step, errors.Join(form, err, o.withoutFlag())
 	}
 	inner := s.mapping(o.Mapping)
 	inner.Site, inner.Each, inner.Fed, inner.Last = InEach, true, true, true

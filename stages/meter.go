@@ -17,6 +17,8 @@ type Meter struct {
 	nested []*Meter // one per step of Step.Nested, in order
 
 	items, calls      atomic.Int64
+	pages, fetched    atomic.Int64 // of lists, and their items
+	more              atomic.Bool  // whether a list had more pages than were fetched
 	bytesIn, bytesOut atomic.Int64
 	elapsed, cpu      atomic.Int64 // nanoseconds
 	broke             atomic.Bool  // whether a call of the filter ended with an error

@@ -18,24 +18,11 @@ func parseObject(data []byte) ([]member, error) {
 	if rest := trimBlank(data); len(rest) == 0 || rest[0] != '{' || !json.Valid(data) {
 		return nil, errNotObject
 	}
-	members := []member{}
-	// What is valid JSON is taken apart by its brackets and quotes alone.
-	for rest := trimBlank(trimBlank(data)[1:]); rest[0] != '}'; {
-		if rest[0] == ',' {
-			rest = trimBlank(rest[1:])
-		}
-		var key, value []byte
-		key, rest = nextValue(rest)
-		value, rest = nextValue(trimBlank(trimBlank(rest)[1:])) // behind the colon
-		rest = trimBlank(rest)
-		var m member
-		if err := json.Unmarshal(key, &m.key); err != nil {
-			return nil, err
-		}
-		m.value = value
-		members = append(members, m)
+	list := []member{}
+	for key, value := range members(trimBlank(data)) {
+		list = append(list, member{key, value})
 	}
-	return members, nil
+	return list, nil
 }
 
 // nextValue splits valid JSON behind the value that it begins with.

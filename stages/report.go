@@ -76,6 +76,7 @@ func (m *Meter) report() StageReport {
 	r := StageReport{
 		Place: m.step.place, Label: m.step.Label, Changes: m.step.Effect == Changes,
 		Items: m.items.Load(), Calls: m.calls.Load(), Shared: m.shared.Load(),
+		Pages: m.pages.Load(), Fetched: m.fetched.Load(), More: m.more.Load(),
 		BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,
 		LeftOut: leftOut,
@@ -84,6 +85,7 @@ func (m *Meter) report() StageReport {
 	if m.step.mapped != nil && len(m.nested) == 1 {
 		inner := m.nested[0].report()
 		r.Calls, r.Shared, r.LeftOut, r.Stages = inner.Calls, inner.Shared, inner.LeftOut, inner.Stages
+		r.Pages, r.Fetched, r.More = inner.Pages, inner.Fetched, inner.More
 		return r
 	}
 	if len(m.nested) == 0 {

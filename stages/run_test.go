@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			for _, f := range archive.Files {
-				if _, ok := part(&txtar.Archive{Files: got}, f.Name); !ok && f.Name != "pipeline" && f.Name != "input" {
+				if _, ok := part(&txtar.Archive{Files: got}, f.Name); !ok && !given(f.Name) {
 					t.Errorf("missing %s:\n%s", f.Name, f.Data)
 				}
 			}
@@ -53,10 +53,13 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// given reports whether a part of a case is not a result.
+func given(name string) bool { return name == "pipeline" || name == "input" || name == "tools" }
+
 // without returns where the results of a case begin.
 func without(a *txtar.Archive) int {
 	for i, f := range a.Files {
-		if f.Name != "pipeline" && f.Name != "input" {
+		if !given(f.Name) {
 			return i
 		}
 	}
@@ -77,6 +80,9 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 	w := newWorld()
 	pipeline, _ := part(archive, "pipeline")
 	input, _ := part(archive, "input")
+	if tools, ok := part(archive, "tools"); ok {
+		w.addTools(t, tools)
+	}
 	if _, errs := stages.CompileFed(t.Context(), []byte(pipeline), w.deps()); errs != nil {
 		var plan strings.Builder
 		for _, e := range errs {
@@ -100,6 +106,9 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 	}
 	if _, ok := part(archive, "report"); ok {
 		files = append(files, txtar.File{Name: "report", Data: []byte(counted(t, report.Stages, ""))})
+	}
+	if asked := w.asked(report); asked != "" {
+		files = append(files, txtar.File{Name: "asked", Data: []byte(asked)})
 	}
 	return files
 }

@@ -17,6 +17,26 @@ type ToolStage struct {
 	Name    string          `json:"name" jsonschema:"minLength=1" jsonschema_description:"Tool of that server."`
 	Args    json.RawMessage `json:"args,omitempty" jsonschema:"type=object" jsonschema_description:"Arguments. The fields of an incoming JSON object are added to them; args win."`
 	Timeout float64         `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"Seconds for one call."`
+
+	Paginate *Paginate `json:"paginate,omitempty" jsonschema_description:"true: fetch all pages of a list; output is one array of all items. An object says how."`
+
+	collect string // the form of the items of all pages
+}
+
+// collectAs implements [collecting]: pages are collected as the results of a for_each are.
+func (t *ToolStage) collectAs(form string) bool {
+	t.collect = form
+	return t.pages()
+}
+
+func (t *ToolStage) pages() bool { return t.Paginate != nil && !t.Paginate.off }
+
+// paging compiles paginate; nil where the tool is called once.
+func (t *ToolStage) paging(info *Tool, s Scope) (*paging, error) {
+	if !t.pages() {
+		return nil, nil
+	}
+	return t.Paginate.compile(info, s)
 }
 
 // Label names the stage in messages.
@@ -42,7 +62,11 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, aerr, err); err != nil {
 		return nil, err
 	}
-	if err := checkLiteral(info, args, s.Fed); err != nil {
+	pg, err := t.paging(info, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLiteral(info, pg.with(args), s.Fed); err != nil {
 		return nil, err
 	}
 	if t.Timeout == 0 && info.Timeout > 0 {
@@ -50,13 +74,13 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	}
 	step := &Step{
 		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true, accepts: s.Limits.Input,
-		Does:    fmt.Sprintf("calls %s", info.Signature),
+		Does:    fmt.Sprintf("calls %s%s", info.Signature, pg.does()),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 		tool:    info, repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
 	caller := func(r *Run, m *Meter) *caller {
 		c := &caller{
-			r: r, m: m, tool: info, args: args, timeout: timeout, show: s.Last && s.Site == AtTop,
+			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), timeout: timeout, show: s.Last && s.Site == AtTop,
 			retried: s.retried, repeats: step.repeats,
 		}
 		if once := s.distinct; s.Each && (once == nil && info.ReadOnly && !step.stale || once != nil && *once) {
@@ -64,7 +88,12 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		}
 		return c
 	}
-	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) { return caller(r, m).filter, nil }
+	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
+		if pg == nil {
+			return caller(r, m).filter, nil
+		}
+		return bindPager(ctx, caller(r, m), pg, t.collect == collectLines)
+	}
 	step.rehearse = func(r *Run, m *Meter, note func(json.RawMessage) error) Filter {
 		c := caller(r, m)
 		return func(_ context.Context, in io.Reader, _ io.Writer) error {
@@ -163,6 +192,8 @@ type caller struct {
 	retried bool // items may be tried again, of one for_each around it at least
 	repeats bool // a call that has left does not keep its item from being tried again
 	shared  *shared
+
+	fallback []member // arguments for what neither data nor args give
 }
 
 // arguments makes the call's arguments of what flows in.
@@ -176,7 +207,7 @@ func (c *caller) arguments(in io.Reader) (json.RawMessage, error) {
 		return nil, Errorf(LimitExceeded, `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
 			"the tool would get more than %s in one call (limit input)", size(limit))
 	}
-	args, leftOut, err := arguments(c.tool, c.args, input)
+	args, leftOut, err := arguments(c.tool, c.args, c.fallback, input)
 	if err != nil {
 		return nil, err
 	}

@@ -77,10 +77,19 @@ type Input struct {
 	Fixed      []string // what the operator gives with every call: no stage gives it, and no field of the data becomes it
 	Closed     bool     // additionalProperties is false: what is not declared is refused by the tool
 
+	// Declared tells more of the properties. Of those that are not in it nothing is known.
+	Declared map[string]Property
+
 	// Check validates args, a JSON object, and returns one sentence per mistake, each naming the field, what was
 	// expected and what came. With partial set, more fields may still be added: only the fields present are judged.
 	// A nil Check means that the schema cannot be compiled here and the server is left to judge.
 	Check func(args json.RawMessage, partial bool) []string
+}
+
+// A Property is what a schema says of one property.
+type Property struct {
+	Types   []string        // the JSON types that it may have: "integer", "string"; none: any
+	Default json.RawMessage // nil: none
 }
 
 // A Result is what a tool returned, as pipeline data.

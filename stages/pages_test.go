@@ -1,0 +1,299 @@
+package stages_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// listTool is a tool of the section "tools" of a case: what its schema says, and its results by their arguments.
+type listTool struct {
+	Properties json.RawMessage            `json:"properties"` // JSON types by name; a type with "=" and a default
+	Required   []string                   `json:"required"`
+	Fixed      []string                   `json:"fixed"`
+	Annotated  bool                       `json:"annotated"`
+	Changes    bool                       `json:"changes"`
+	Results    map[string]json.RawMessage `json:"results"` // a string is text; arguments that are not there are an error
+}
+
+// addTools adds the tools of a case.
+func (w *world) addTools(t *testing.T, spec string) {
+	t.Helper()
+	var tools map[string]listTool
+	dec := json.NewDecoder(strings.NewReader(spec))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&tools); err != nil {
+		t.Fatalf("tools: %v", err)
+	}
+	for name, lt := range tools {
+		w.tools[name] = lt.tool(t, name)
+	}
+}
+
+func (lt listTool) tool(t *testing.T, name string) *tool {
+	in := stages.Input{Required: lt.Required, Fixed: lt.Fixed, Closed: true, Declared: map[string]stages.Property{}}
+	keys, types, _ := stages.Members(lt.Properties)
+	for i, key := range keys {
+		in.Properties = append(in.Properties, key)
+		var form string
+		if err := json.Unmarshal([]byte(types[i]), &form); err != nil {
+			t.Fatal(err)
+		}
+		form, def, _ := strings.Cut(form, "=")
+		in.Declared[key] = stages.Property{Types: strings.Fields(form), Default: json.RawMessage(def)}
+	}
+	in.Check = lt.check(in)
+	info := stages.Tool{Server: "demo", Name: name, Annotated: lt.Annotated, ReadOnly: !lt.Changes, Signature: name + "(…)", Input: in}
+	return &tool{info: info, answers: lt.Results}
+}
+
+// check finds missing and unknown arguments, and values of the wrong type.
+func (lt listTool) check(in stages.Input) func(json.RawMessage, bool) []string {
+	return func(args json.RawMessage, partial bool) (wrong []string) {
+		keys, values, _ := stages.Members(args)
+		for _, name := range in.Required {
+			if !partial && !slices.Contains(keys, name) {
+				wrong = append(wrong, fmt.Sprintf("missing %q", name))
+			}
+		}
+		for i, key := range keys {
+			types := in.Declared[key].Types
+			isText := values[i][0] == '"'
+			if len(types) > 0 && slices.Contains(types, "string") != isText {
+				wrong = append(wrong, fmt.Sprintf("%s must be of type %s, got %s", key, types[0], values[i]))
+			}
+		}
+		return wrong
+	}
+}
+
+// answer returns the recorded result of a call: text as it is, JSON as it is written.
+func answer(answers map[string]json.RawMessage, args json.RawMessage) (string, error) {
+	result, ok := answers[string(args)]
+	if !ok {
+		return "", fmt.Errorf("there is no result for %s", args)
+	}
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		return text, nil
+	}
+	return string(result), nil
+}
+
+// asked lists the calls of the tools of the case, in the order in which they were made, and what the report says of
+// their pages.
+func (w *world) asked(report stages.Report) string {
+	var b strings.Builder
+	for _, call := range w.calls {
+		name, _, _ := strings.Cut(call, "{")
+		if w.tools[name].answers != nil {
+			fmt.Fprintln(&b, call)
+		}
+	}
+	for _, s := range report.Stages {
+		if s.Pages > 0 {
+			fmt.Fprintf(&b, "%s: %d pages, %d items, more: %v\n", s.Label, s.Pages, s.Fetched, s.More)
+		}
+	}
+	return b.String()
+}
+
+// runJQ is jq in this process.
+func runJQ(args []string, in *bufio.Scanner, out io.Writer) error {
+	var input bytes.Buffer
+	for in.Scan() {
+		input.Write(append(in.Bytes(), '\n'))
+	}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	filter, err := compileJQ(args)
+	if err != nil {
+		return err
+	}
+	var words bytes.Buffer
+	if status := filter.Run(context.Background(), &input, out, &words); status != 0 {
+		return stages.Errorf(stages.CommandFailed, "", "jq ended with %d: %s", status, strings.TrimSpace(words.String()))
+	}
+	return nil
+}
+
+func compileJQ(args []string) (*jq.Filter, error) {
+	filter, err := jq.Compile(jq.Options{Filter: args[len(args)-1]})
+	if err != nil {
+		return nil, stages.Errorf(stages.DisallowedArgument, err.Hint, "jq: %s", err.Error())
+	}
+	return filter, nil
+}
+
+// pagedWorld has a tool "list" that gives pages as f makes them.
+func pagedWorld(properties map[string]string, f func(args map[string]any) string) *world {
+	w := newWorld()
+	in := stages.Input{Properties: slices.Sorted(maps.Keys(properties)), Declared: map[string]stages.Property{}}
+	for name, kind := range properties {
+		in.Declared[name] = stages.Property{Types: []string{kind}}
+	}
+	w.tools["list"] = &tool{
+		info: stages.Tool{Server: "demo", Name: "list", ReadOnly: true, Signature: "list(…)", Input: in},
+		do:   func(_ context.Context, args map[string]any) (string, error) { return f(args), nil },
+	}
+	return w
+}
+
+// TestPagesStream sees that a page is fetched only when the reader has taken the one before, and that a reader who
+// stops ends the paging.
+func TestPagesStream(t *testing.T) {
+	w := pagedWorld(map[string]string{"page": "integer"}, func(args map[string]any) string {
+		return fmt.Sprintf(`[{"id":%v1},{"id":%[1]v2}]`, args["page"])
+	})
+	p, errs := stages.Compile(t.Context(), []byte(`[{"type":"tool","server":"demo","name":"list","paginate":true}]`), w.deps())
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	pr, pw := io.Pipe()
+	ended := make(chan stages.Report, 1)
+	go func() {
+		report, err := p.Run(context.Background(), nil, pw, stages.RunOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- report
+	}()
+	lines := bufio.NewReader(pr)
+	for page := 1; page <= 5; page++ {
+		for range 2 {
+			if _, err := lines.ReadString('\n'); err != nil && page < 5 {
+				t.Fatal(err)
+			}
+			if calls := w.tools["list"].calls.Load(); calls > int64(page)+1 {
+				t.Fatalf("%d calls while page %d is read", calls, page)
+			}
+			if page == 5 {
+				pr.Close()
+				break
+			}
+		}
+	}
+	report := <-ended
+	if s := report.Stages[0]; s.Pages > 6 || s.Pages != s.Calls {
+		t.Errorf("the report has %d pages and %d calls, want at most 6", s.Pages, s.Calls)
+	}
+}
+
+// TestPagesHostile runs lists that are larger, deeper or longer than any that is meant well.
+func TestPagesHostile(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
+	tests := []struct {
+		name, page, paginate string
+		want                 string // in the error; empty: it works
+		items                int64
+	}{
+		{"a million items", `[` + strings.Repeat("1,", 1_000_000-1) + `1]`, `{"next":".[0].x?"}`, "", 1_000_000},
+		{"deep", deep, `true`, "no array of items", 0},
+		{"too deep for JSON", strings.Repeat(`[`, 20000), `true`, "the result is text", 0},
+		{"members without end", `{` + strings.Repeat(`"a":{},`, 100_000) + `"items":[1],"nextCursor":null}`, `true`, "", 1},
+		{"long cursor", `{"items":[1],"next":"` + strings.Repeat("x", 17<<20) + `"}`, `true`, "longer than 16 MiB (limit input)", 0},
+		{"one name twice", `{"items":[0,1],"items":[2],"next":"x","next":null}`, `true`, "", 1},
+		{"an object as next", `{"items":[1],"next":{"href":"x"}}`, `{"next":".next"}`, "what tells the next page is an object", 0},
+		{"nothing", ``, `true`, "", 0},
+		{"no UTF-8", "{\"items\":[\"\xff\"],\"next_cursor\":\"\"}", `true`, "", 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := pagedWorld(map[string]string{"cursor": "string"}, func(map[string]any) string { return test.page })
+			pipeline := `[{"type":"tool","server":"demo","name":"list","paginate":` + test.paginate + `}]`
+			_, report, err := w.run(t, pipeline, "")
+			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("error %v, want %q", err, test.want)
+			}
+			if got := report.Stages[0].Fetched; err == nil && got != test.items {
+				t.Errorf("%d items, want %d", got, test.items)
+			}
+		})
+	}
+}
+
+// TestPagesMany fetches more pages than anybody wants, in bounded memory.
+func TestPagesMany(t *testing.T) {
+	w := pagedWorld(map[string]string{"cursor": "string"}, func(args map[string]any) string {
+		n := 0
+		fmt.Sscan(fmt.Sprint(args["cursor"]), &n)
+		return fmt.Sprintf(`{"items":[%d],"next_cursor":"%d"}`, n, n+1)
+	})
+	_, report, err := w.run(t, `[{"type":"tool","server":"demo","name":"list","paginate":{"max":5000},"collect":"lines"},{"type":"command","command":"drop"}]`, "")
+	if s := report.Stages[0]; err != nil || s.Pages != 5000 || !s.More {
+		t.Errorf("%d pages, more: %v, error %v; want 5000 pages and more", s.Pages, s.More, err)
+	}
+	d := w.deps()
+	d.Limits.Calls = 10
+	_, _, err = w.runWith(t, `[{"type":"tool","server":"demo","name":"list","paginate":true}]`, "", d, stages.RunOptions{})
+	var e *stages.Error
+	if !errors.As(err, &e) || e.Code != stages.LimitExceeded || !strings.Contains(e.Msg, "page 11, after 10 items") || !strings.Contains(e.Msg, "limit calls") {
+		t.Errorf("error %v, want LIMIT_EXCEEDED at page 11", err)
+	}
+}
+
+// TestPagesWithoutSandbox refuses a program where nothing can run it; a path needs nothing.
+func TestPagesWithoutSandbox(t *testing.T) {
+	w := pagedWorld(map[string]string{"cursor": "string"}, func(map[string]any) string { return `{"data":[1],"n":null}` })
+	d := w.deps()
+	d.Commands = nil
+	compile := func(next string) []*stages.Error {
+		_, errs := stages.Compile(t.Context(), []byte(`[{"type":"tool","server":"demo","name":"list","paginate":{"next":`+next+`}}]`), d)
+		return errs
+	}
+	if errs := compile(`".n"`); errs != nil {
+		t.Errorf("a path is refused: %v", errs)
+	}
+	errs := compile(`".n | tostring"`)
+	if len(errs) != 1 || errs[0].Field != "paginate.next" || !strings.Contains(errs[0].Msg, "no sandbox") {
+		t.Errorf("got %v, want one error about paginate.next", errs)
+	}
+}
+
+// FuzzPages gives any bytes as pages: the output is an array of JSON values, or there is an error that says why.
+func FuzzPages(f *testing.F) {
+	for _, page := range []string{
+		`[1,2]`, `{"items":[1],"next":"a"}`, `{"data":{"edges":[{"node":1}],"pageInfo":{"endCursor":"x","hasNextPage":true}}}`,
+		`{"next":"https://a/?cursor=b","results":[]}`, "1\n2\n", "text", ``, `{"meta":{"next_page":3},"data":[{}]}`, `{"a":{},"items":null}`,
+	} {
+		f.Add(page, page, true)
+		f.Add(page, `{"items":[3],"next":null}`, false)
+	}
+	f.Fuzz(func(t *testing.T, first, second string, counted bool) {
+		properties := map[string]string{"cursor": "string"}
+		if counted {
+			properties = map[string]string{"offset": "integer"}
+		}
+		n := 0
+		w := pagedWorld(properties, func(map[string]any) string {
+			if n++; n == 1 {
+				return first
+			}
+			return second
+		})
+		out, report, err := w.run(t, `[{"type":"tool","server":"demo","name":"list","paginate":{"max":3}}]`, "")
+		var e *stages.Error
+		if err != nil && (!errors.As(err, &e) || e.Code == stages.Internal) {
+			t.Fatalf("%q, %q: %v", first, second, err)
+		}
+		if err != nil {
+			return
+		}
+		var list []json.RawMessage
+		if err := json.Unmarshal([]byte(out), &list); err != nil || int64(len(list)) != report.Stages[0].Fetched {
+			t.Errorf("%q, %q: output %q with %d items counted: %v", first, second, out, report.Stages[0].Fetched, err)
+		}
+	})
+}
