@@ -47,8 +47,11 @@ type outcome struct {
 // real reports whether the outcome is the tool's, or a failure on the way to it. A call that was cut off because its
 // item has ended says nothing to other items.
 func (o outcome) real() bool {
+	if o.err == nil {
+		return true
+	}
 	var e *Error
-	return o.err == nil || errors.As(o.err, &e)
+	return errors.As(o.err, &e)
 }
 
 // answerSize is what an answer takes beside its result.

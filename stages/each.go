@@ -44,7 +44,7 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer checked.Close()
 		source = checked.Reader()
 	}
-	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item)}
+	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item), work: make(chan *slot, e.concurrency)}
 	if err := e.run(ctx, q, out); q.complete || context.Cause(ctx) != tooSlow {
 		return err
 	}

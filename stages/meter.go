@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"sync"
@@ -81,6 +82,14 @@ func (r *meteredReader) Read(p []byte) (int, error) {
 		r.keep = r.m.remember(p[:n])
 	}
 	return n, err
+}
+
+// left returns how many bytes are still to be read, or -1 if that is not known.
+func (r *meteredReader) left() int {
+	if known, ok := r.r.(*bytes.Reader); ok {
+		return known.Len()
+	}
+	return -1
 }
 
 // CloseWithError passes the end of reading on to the pipe behind the meter.

@@ -3,6 +3,7 @@ package stages
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // member is one key of a JSON object with its value as it was written: numbers keep every digit.
@@ -35,24 +36,47 @@ func nextValue(data []byte) (value, rest []byte) {
 // object is a JSON object that is put together: a later value of a key replaces the earlier one, in its place.
 type object struct {
 	members []member
-	at      map[string]int // index in members
+	at      map[string]int // index in members, once there are many
 }
 
+// manyMembers is how many members of an object are looked through one by one.
+const manyMembers = 16
+
 func (o *object) set(key string, value json.RawMessage) {
-	if i, ok := o.at[key]; ok {
+	if i := o.index(key); i >= 0 {
 		o.members[i].value = value
 		return
 	}
-	if o.at == nil {
-		o.at = map[string]int{}
+	if o.at != nil {
+		o.at[key] = len(o.members)
 	}
-	o.at[key] = len(o.members)
 	o.members = append(o.members, member{key, value})
+	if o.at == nil && len(o.members) > manyMembers {
+		o.at = map[string]int{}
+		for i, m := range o.members {
+			o.at[m.key] = i
+		}
+	}
+}
+
+// index returns where the member of a key is, or -1.
+func (o *object) index(key string) int {
+	if o.at == nil {
+		return slices.IndexFunc(o.members, func(m member) bool { return m.key == key })
+	}
+	if i, ok := o.at[key]; ok {
+		return i
+	}
+	return -1
 }
 
 // encodeObject writes members as a JSON object, values as they are.
 func encodeObject(members []member) json.RawMessage {
-	b := []byte{'{'}
+	n := 2
+	for _, m := range members {
+		n += len(m.key) + len(m.value) + len(`"":,`)
+	}
+	b := append(make([]byte, 0, n), '{')
 	for i, m := range members {
 		if i > 0 {
 			b = append(b, ',')

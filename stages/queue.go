@@ -31,6 +31,7 @@ type queue struct {
 	in      *items
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
+	work    chan *slot // items for the workers; there is room for all that may run
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -55,12 +56,13 @@ func (q *queue) wake() {
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
 func (q *queue) dispatch(ctx context.Context) {
 	defer func() {
+		close(q.work)
 		q.mu.Lock()
 		q.ended = true
 		q.changed.Broadcast()
 		q.mu.Unlock()
 	}()
-	for q.ready(ctx) {
+	for workers := 0; q.ready(ctx); {
 		it, err := q.in.next()
 		if err == io.EOF {
 			return
@@ -74,7 +76,18 @@ func (q *queue) dispatch(ctx context.Context) {
 			q.fail(err)
 			return
 		}
-		q.running.Go(func() { q.perform(ctx, s) })
+		if workers < q.e.concurrency {
+			workers++
+			q.running.Go(func() { q.labour(ctx) })
+		}
+		q.work <- s
+	}
+}
+
+// labour runs items until there are no more. Workers stay: a goroutine for each item would grow its stack anew.
+func (q *queue) labour(ctx context.Context) {
+	for s := range q.work {
+		q.perform(ctx, s)
 	}
 }
 

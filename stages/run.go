@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -142,7 +143,22 @@ func (h *holder) release() {
 
 // readAll reads at most limit bytes from in and reports whether there was more.
 func readAll(in io.Reader, limit int64) (data []byte, more bool, err error) {
-	data, err = io.ReadAll(io.LimitReader(in, limit+1))
+	room := int64(512)
+	if known, ok := in.(*meteredReader); ok && known.left() >= 0 {
+		room = min(int64(known.left()), limit) + 1 // for the read that sees the end
+	}
+	data = make([]byte, 0, room)
+	for err == nil && int64(len(data)) <= limit {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 512)
+		}
+		var n int
+		n, err = in.Read(data[len(data):min(int64(cap(data)), limit+1)])
+		data = data[:len(data)+n]
+	}
+	if err == io.EOF {
+		err = nil
+	}
 	return data, int64(len(data)) > limit, err
 }
 

@@ -282,11 +282,19 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 		c.m.calls.Add(1)
 		d.left = true
 	}
-	var failed *Error
-	if errors.As(err, &failed) {
-		own := *failed
-		own.call = true
-		err = &own
+	if err != nil {
+		err = ofCall(err)
 	}
 	return outcome{result: result, left: d.left, err: err}
+}
+
+// ofCall marks the failure of a call. Whoever made the error may keep it and give it to others.
+func ofCall(err error) error {
+	var failed *Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	own := *failed
+	own.call = true
+	return &own
 }
