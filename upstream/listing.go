@@ -109,16 +109,22 @@ func (u *unit) listing(ctx context.Context) Listing {
 	}
 	notes := append(slices.Concat(list.notes(), u.idlePatterns(list)), l.Note, u.tools.note(), u.shapes.note())
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
-	for _, t := range list.tools {
-		if t.refused == "" {
-			one := *t.details()
-			one.Result = u.shapes.result(t)
-			l.Tools = append(l.Tools, one)
-		} else {
-			l.Refused++
-		}
-	}
+	l.Tools, l.Refused = u.allowed(list)
 	return l
+}
+
+// allowed are the tools of a list that the operator allows, and how many others there are.
+func (u *unit) allowed(list *toolList) (tools []CatalogTool, refused int) {
+	for _, t := range list.tools {
+		if t.refused != "" {
+			refused++
+			continue
+		}
+		one := *t.details()
+		one.Result = u.shapes.result(t)
+		tools = append(tools, one)
+	}
+	return tools, refused
 }
 
 // status says how a server is whose tools are known. One that rests is not woken, and one that has ended gets a moment

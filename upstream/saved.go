@@ -2,8 +2,11 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/state"
@@ -61,4 +64,23 @@ func (c *catalog) note() string {
 		return ""
 	}
 	return fmt.Sprintf("its tools are not kept for the next start: %v", rootOf(c.err))
+}
+
+// Saved lists the servers with the tools that an earlier process has seen, as far as they were kept. It starts no server
+// and asks none.
+func (p *Pool) Saved(ctx context.Context) []Listing {
+	_ = p.Load(ctx) // the servers that are there count
+	p.mu.Lock()
+	units := slices.Collect(maps.Values(p.units))
+	p.mu.Unlock()
+	var out []Listing
+	for _, u := range units {
+		l := Listing{Server: u.server.Name, Status: StatusStarting}
+		if list := u.tools.saved(); list != nil {
+			l.Tools, l.Refused = u.allowed(list)
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b Listing) int { return strings.Compare(a.Server, b.Server) })
+	return out
 }

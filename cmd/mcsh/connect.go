@@ -72,6 +72,7 @@ func (p *program) connectCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("print", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("project", "file")
 	cmd.MarkFlagsMutuallyExclusive("http", "config")
+	complete(cmd, false, clientNames)
 	p.addJSON(cmd, "print one JSON object")
 	return cmd
 }

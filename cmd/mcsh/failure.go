@@ -16,6 +16,7 @@ const (
 	exitOK          = 0
 	exitUsage       = 1 // the command line is wrong
 	exitConfig      = 2 // a configuration file or the machine's set-up is wrong
+	exitAuth        = 3 // a server wants a sign-in, or has refused one
 	exitUnreachable = 4 // a server cannot be reached
 	exitFailed      = 5 // the pipeline or a tool failed
 	exitTimeout     = 124
@@ -59,8 +60,8 @@ func (p planError) Error() string { return strings.TrimSuffix(gateway.PlanErrorT
 func (p planError) status() int {
 	status := exitFailed
 	for i, e := range p {
-		code, ok := exitCodes[e.Code]
-		if !ok || i > 0 && code != status {
+		code := statusOf(e)
+		if i > 0 && code != status {
 			return exitFailed
 		}
 		status = code
@@ -146,6 +147,10 @@ func explain(err error) (told, int) {
 }
 
 func statusOf(e *stages.Error) int {
+	var refused interface{ NoSignIn() bool }
+	if errors.As(e, &refused) && refused.NoSignIn() {
+		return exitAuth
+	}
 	if status, ok := exitCodes[e.Code]; ok {
 		return status
 	}

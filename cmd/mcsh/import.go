@@ -55,6 +55,8 @@ func (p *program) importCommand() *cobra.Command {
 			return p.importServers(ctx, args[0], o)
 		}),
 	}
+	complete(cmd, false, clientNames)
+	orFiles(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "file to write to (default: the user's, which is read where no other is named)")
 	f.StringArrayVar(&o.only, "server", nil, "take only this server (repeatable)")

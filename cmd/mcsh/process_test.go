@@ -81,7 +81,7 @@ func TestProcess(t *testing.T) {
 	binary := oneBinary(t)
 	for name, test := range map[string]func(*testing.T, string){
 		"run": testRun, "interrupt": testInterrupt, "closed pipe": testClosedPipe, "HTTP": testServeHTTP,
-		"interrupt of a call": testInterruptCall, "first backend": testFirstBackend,
+		"interrupt of a call": testInterruptCall, "first backend": testFirstBackend, "statuses": testStatuses,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, binary) })
 	}

@@ -18,8 +18,8 @@ mcsh calls the tools, filters, joins and counts, and returns only the end of the
 Without a configuration there are the built-in servers demo, fetch and filesystem.
 Data goes to standard output, everything else to standard error.
 
-Exit status: 0 done, 1 wrong command line, 2 wrong configuration, 4 a server cannot be reached,
-5 the pipeline or a tool failed, 124 out of time, 130 interrupted.`
+Exit status: 0 done, 1 wrong command line, 2 wrong configuration, 3 a server wants a sign-in, 4 a server cannot
+be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. mcsh explain says more of each.`
 
 // root builds the tree of commands.
 func (p *program) root() *cobra.Command {
@@ -38,7 +38,7 @@ func (p *program) root() *cobra.Command {
 	})
 	root.AddCommand(
 		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
-		p.schemaCommand(), p.serverCommand(), p.sandboxCommand(), p.doctorCommand(), p.versionCommand(),
+		p.schemaCommand(), p.serverCommand(), p.sandboxCommand(), p.doctorCommand(), p.explainCommand(), p.versionCommand(),
 	)
 	return root
 }

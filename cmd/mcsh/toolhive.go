@@ -42,6 +42,7 @@ type toolhiveFlags struct {
 func (t *toolhiveFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.mode, "toolhive", "", "servers that ToolHive runs: auto (look for it), off, or the URL of its API (default auto; $"+toolhiveVariable+")")
+	completeFlag(cmd, "toolhive", toolhiveAuto, toolhiveOff)
 	f.StringArrayVar(&t.groups, "toolhive-group", nil, "only workloads of this group, a glob; !GLOB leaves out (repeatable; $"+toolhiveGroupVariable+" with commas)")
 	f.StringArrayVar(&t.names, "toolhive-name", nil, "only workloads of this name, a glob; !GLOB leaves out (repeatable)")
 	f.StringArrayVar(&t.labels, "toolhive-label", nil, "only workloads with this label, KEY or KEY=GLOB; !KEY=GLOB leaves out (repeatable)")

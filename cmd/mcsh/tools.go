@@ -20,13 +20,13 @@ import (
 func (p *program) toolsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools",
-		Short: "List, show and call the tools of the servers",
+		Short: "List, show, call and find the tools of the servers",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("mcsh tools ls lists the tools", "what about the tools? ls, show or call")
+			return usageError("mcsh tools ls lists the tools", "what about the tools? ls, show, call or search")
 		},
 	}
-	cmd.AddCommand(p.toolsLsCommand(), p.toolsShowCommand(), p.toolsCallCommand())
+	cmd.AddCommand(p.toolsLsCommand(), p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand())
 	return cmd
 }
 
@@ -50,6 +50,7 @@ func (p *program) toolsLsCommand() *cobra.Command {
 		}),
 	}
 	s.addSources(cmd)
+	complete(cmd, true, p.serverNames(&s))
 	p.addJSON(cmd, "print one JSON object per tool, a line each")
 	return cmd
 }
@@ -149,6 +150,7 @@ func (p *program) toolsShowCommand() *cobra.Command {
 		}),
 	}
 	s.addSources(cmd)
+	complete(cmd, false, p.toolNames(&s))
 	p.addJSON(cmd, "print one JSON object")
 	return cmd
 }
@@ -247,6 +249,7 @@ func (p *program) toolsCallCommand() *cobra.Command {
 		RunE:    work(func(ctx context.Context, args []string) error { return p.callTool(ctx, args, o) }),
 	}
 	o.addSources(cmd)
+	complete(cmd, false, p.toolNames(&o.settings))
 	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "time for the call")
 	p.addJSON(cmd, `print {"output", "report"}, or {"errors"}`)
 	return cmd

@@ -178,6 +178,14 @@ type signInError struct{ err error }
 func (e *signInError) Error() string { return e.err.Error() }
 func (e *signInError) Unwrap() error { return e.err }
 
+// NoSignIn reports that the failure is one of who is calling, not of what is called.
+func (e *signInError) NoSignIn() bool { return true }
+
+// NoSignIn reports whether the server or a proxy wants another sign-in, or any.
+func (e *statusError) NoSignIn() bool {
+	return e.status == http.StatusUnauthorized || e.status == http.StatusProxyAuthRequired
+}
+
 // failure turns an answer other than 2xx into an error with its words, or passes it on where the SDK must see it.
 func (t *trip) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError)) // as much as there is
