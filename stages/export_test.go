@@ -47,3 +47,22 @@ func Follow(expression string, value []byte) (found []string, ok bool, err error
 	err = p.each(value, func(v json.RawMessage) error { found = append(found, string(v)); return nil })
 	return found, true, err
 }
+
+// PageArguments returns the conventional arguments that choose a page, and how each counts.
+func PageArguments() (names, counts []string) {
+	for _, a := range pageArguments {
+		names = append(names, a.name)
+		counts = append(counts, map[counting]string{countedPages: "from 1", countedItems: "from 0, by the items"}[a.counts])
+	}
+	return names, counts
+}
+
+// NextNames and ItemNames return the other conventions of pages.
+func NextNames() (names []string) {
+	for _, n := range nextNames {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+func ItemNames() []string { return itemNames }
