@@ -150,7 +150,9 @@ func (w *world) howPaged(t *testing.T, in stages.Input) string {
 		}
 	}
 	names, _ := stages.PageArguments()
-	pages := func(name string) bool { return slices.Contains(names, name) || name == "start_cursor" || name == "pageIdx" }
+	pages := func(name string) bool {
+		return slices.Contains(names, name) || name == "start_cursor" || name == "pageIdx"
+	}
 	switch {
 	case slices.ContainsFunc(in.Properties, pages):
 		return "no: the server does not say that it only reads"
