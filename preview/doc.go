@@ -24,6 +24,13 @@
 // Counts are exact for all data that was read. ×n follows a value and says how often it is there; (n values) follows
 // a type. Values under keys that look like secrets are masked.
 //
+// An object with a few keys stands in its line, {id:int 1..9,owner:{name:str}}; so do short values there.
+//
+// # CSV
+//
+// Each line is one column, or several of which the same is said: its number and, where there is a header, its name as
+// fromcsv gives it to jq. Fields that are numbers are announced as such, although jq gets strings.
+//
 // # Text
 //
 // Lines that differ in some words only are grouped to patterns, with their number; what varies stands in <>, as

@@ -25,6 +25,8 @@ type item struct {
 	kids  []*item
 	same  *item // has the same shape, and is printed in full
 
+	table       bool // only the kids are printed: columns
+	more        int  // columns that are not kept
 	optional    bool
 	null        bool // the path may lead to null, be it because something above is missing
 	present, of int64

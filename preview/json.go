@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // jsonReading is what one pass over JSON documents found.
@@ -158,20 +157,16 @@ func deepWarning(depth int) string {
 }
 
 // body prints the tree, then what helps with the next step, if there is room.
-func (j *jsonReading) body(budget int, sample []byte) string {
+func (j *jsonReading) body(budget int, sample []byte, o Options) string {
 	if j.p.root.total() == 0 {
 		return ""
 	}
 	j.p.foldMaps(j.p.root)
 	root := newItemTree(j.p.root).root
-	var b strings.Builder
-	b.WriteString(renderTree(root, budget))
-	left := budget - runes(b.String())
-	for _, line := range []string{tryLine(root, j.p.docs), sampleLine(sample)} {
-		if n := runes(line) + 1; line != "" && n <= left {
-			b.WriteString(line + "\n")
-			left -= n
-		}
+	text := renderTree(root, budget)
+	text += fitLine(tryCommand(root, j.p.docs), budget-runes(text), o)
+	if line := sampleLine(sample) + "\n"; line != "\n" && runes(line) <= budget-runes(text) {
+		text += line
 	}
-	return b.String()
+	return text
 }

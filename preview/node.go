@@ -141,7 +141,7 @@ func (n *node) addPatterns(values []tallied) {
 }
 
 func (n *node) addPattern(b []byte, times int64) {
-	if n.patterns.over {
+	if n.patterns.over || len(b) == 0 { // what is empty is counted elsewhere
 		return
 	}
 	var buf [maxPattern]byte

@@ -17,6 +17,9 @@ type Options struct {
 	// Window says that the data also flows on, so that its shape is wanted: data that fits is printed verbatim only
 	// up to 400 characters.
 	Window bool
+	// Check reports whether a jq program can be compiled. A program that is proposed as the next step is printed only
+	// if it can; without a Check it is printed as it is.
+	Check func(program string) bool
 }
 
 const (
@@ -60,7 +63,7 @@ func Preview(ctx context.Context, r io.Reader, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("reading the data to preview: %w", err)
 	}
-	about, err := describe(in, head, whole)
+	about, err := describe(in, head, whole, o)
 	if err != nil {
 		return Result{}, fmt.Errorf("reading the data to preview: %w", err)
 	}
@@ -87,7 +90,7 @@ type description struct {
 }
 
 // describe reads the rest of in behind head.
-func describe(in *source, head []byte, whole bool) (description, error) {
+func describe(in *source, head []byte, whole bool, o Options) (description, error) {
 	name := binaryName(head)
 	if blank := len(bytes.TrimSpace(head)) == 0; name != "" || blank && whole {
 		if err := in.drain(); err != nil {
@@ -99,14 +102,14 @@ func describe(in *source, head []byte, whole bool) (description, error) {
 		return describeEmpty(in), nil
 	}
 	data, marked := bytes.CutPrefix(head, []byte(byteOrderMark))
-	about, err := describeText(in, data, whole)
+	about, err := describeText(in, data, whole, o)
 	if marked && err == nil {
 		about.notes = append(about.notes, "Begins with a byte order mark.")
 	}
 	return about, err
 }
 
-func describeText(in *source, data []byte, whole bool) (description, error) {
+func describeText(in *source, data []byte, whole bool, o Options) (description, error) {
 	if at, lines, ok := sniffJSON(data, whole); ok {
 		seq := data[at] == 0x1e
 		j, err := readJSON(io.MultiReader(bytes.NewReader(data[at:]), in), lines, seq)
@@ -117,8 +120,17 @@ func describeText(in *source, data []byte, whole bool) (description, error) {
 			return description{}, err
 		}
 		header, notes := j.header(in)
-		body := func(budget int) string { return j.body(budget, data[at:]) }
+		body := func(budget int) string { return j.body(budget, data[at:], o) }
 		return description{summary: j.summary(in), text: true, header: header, notes: notes, body: body}, nil
+	}
+	if form, ok := sniffCSV(data, whole); ok {
+		c, err := readCSV(io.MultiReader(bytes.NewReader(data), in), form)
+		if err != nil {
+			return description{}, err
+		}
+		header, notes := c.header(in)
+		body := func(budget int) string { return c.body(budget, o) }
+		return description{summary: c.summary(), text: true, header: header, notes: notes, body: body}, nil
 	}
 	t, err := readText(io.MultiReader(bytes.NewReader(data), in))
 	if err != nil {

@@ -158,6 +158,8 @@ func samples() map[string]string {
 		"deep":   strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
 		"prose":  strings.Repeat("Some words of a text, and more of them.\n\nAnother paragraph\x1b[31m here.\n", 80),
 		"line":   strings.Repeat("long ", 3000),
+		"csv":    "id,name,note\n" + strings.Repeat("1,x,\"a, \"\"b\"\"\nc\"\n2,y,\n", 300),
+		"tsv":    strings.Repeat("1\tx y\t2024-01-01\n", 300),
 		"binary": "\x1f\x8b" + strings.Repeat("\x00\xff", 5000),
 		"string": marshal(strings.Repeat("é", 9000)),
 	}

@@ -61,6 +61,10 @@ func (it *item) fitsInline() bool {
 
 // print writes the item and what is below it.
 func (it *item) print(out *page, indent int) {
+	if it.table {
+		it.printKids(out, indent)
+		return
+	}
 	text := it.text(it.level)
 	inlined := it.inlined()
 	if inlined {
@@ -98,8 +102,13 @@ func (it *item) printKids(out *page, indent int) {
 			out.line(indent, strings.Join(r.segs, " ")+": "+r.text)
 		}
 	}
+	hidden += it.more
 	if hidden > 0 && len(rows) > 0 {
-		out.line(indent, "… "+count(int64(hidden), "more key"))
+		noun := "more key"
+		if it.table {
+			noun = "more column"
+		}
+		out.line(indent, "… "+count(int64(hidden), noun))
 	}
 }
 
@@ -249,7 +258,7 @@ func renderTree(root *item, budget int) string {
 		k--
 	}
 	apply(list, max(k, 1))
-	if _, ok := printTree(root, budget); !ok {
+	if _, ok := printTree(root, budget); !ok && !root.table {
 		return cut(fmt.Sprintf("%s %s\n", root.seg, root.text(levelTypes)), budget)
 	}
 	for _, u := range list[min(k, len(list)):min(k+maxFill, len(list))] {

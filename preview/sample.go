@@ -13,8 +13,21 @@ const (
 	maxTryKeys = 6
 )
 
-// tryLine is a jq command that is a good next step, empty if there is none.
-func tryLine(root *item, docs int64) string {
+// fitLine is a proposal of a jq command, empty if there is none, no room for it, or the program cannot be compiled.
+func fitLine(command string, room int, o Options) string {
+	line := "try: " + command + "\n"
+	if command == "" || runes(line) > room {
+		return ""
+	}
+	_, program, _ := strings.Cut(command, "'")
+	if o.Check != nil && !o.Check(strings.TrimSuffix(program, "'")) {
+		return ""
+	}
+	return line
+}
+
+// tryCommand is a jq command that is a good next step, empty if there is none.
+func tryCommand(root *item, docs int64) string {
 	at := root
 	if !strings.HasSuffix(at.seg, "[]") {
 		for _, kid := range root.kids {
@@ -27,9 +40,22 @@ func tryLine(root *item, docs int64) string {
 	if at == root && docs < 2 && at.lens == "" || !at.n.alone(kindObject) {
 		return ""
 	}
+	keys := tryKeys(at.n)
+	if len(keys) < 2 {
+		return ""
+	}
+	from := at.path + " | "
+	if at.path == "." {
+		from = ""
+	}
+	return "jq -c '" + from + "{" + strings.Join(keys, ",") + "}'"
+}
+
+// tryKeys are keys of n that a filter may want first: a few, with scalars, the ones asked for most before the others.
+func tryKeys(n *node) []string {
 	var hot, cold []string
-	for i := range at.n.keys {
-		e := &at.n.keys[i]
+	for i := range n.keys {
+		e := &n.keys[i]
 		switch {
 		case !e.n.isScalar() || e.n.alone(kindNull) || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
 		case hotNames[e.name]:
@@ -39,15 +65,7 @@ func tryLine(root *item, docs int64) string {
 		}
 	}
 	keys := append(hot, cold...)
-	if len(keys) < 2 {
-		return ""
-	}
-	keys = keys[:min(len(keys), maxTryKeys)]
-	from := at.path + " | "
-	if at.path == "." {
-		from = ""
-	}
-	return "try: jq -c '" + from + "{" + strings.Join(keys, ",") + "}'"
+	return keys[:min(len(keys), maxTryKeys)]
 }
 
 // keywords cannot stand for themselves in an object construction of every jq.

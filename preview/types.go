@@ -190,7 +190,7 @@ func (n *node) stringText(level uint8) string {
 	if n.maxLen > longString {
 		name += fmt.Sprintf(" ≤%d bytes", n.maxLen)
 	}
-	if empty := n.classes[classEmpty]; empty > 0 && c != classText {
+	if empty := n.classes[classEmpty]; empty > 0 {
 		name += fmt.Sprintf(`|""×%d`, empty)
 	}
 	return name
@@ -202,7 +202,7 @@ func (n *node) hasPatterns(c class) bool {
 		return false
 	}
 	distinct := len(n.stringPatterns().values)
-	return isEnum(distinct, maxPatterns, n.kinds[kindString])
+	return isEnum(distinct, maxPatterns, n.kinds[kindString]-n.classes[classEmpty])
 }
 
 func patternList(t *tally) string {
