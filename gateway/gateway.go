@@ -49,8 +49,13 @@ type Gateway struct {
 	o      Options
 	deps   stages.Deps
 	server *mcp.Server
+	self   *mcp.Implementation // as clients are told
 	runs   slots
 	looks  slots // calls of the other tools: where all runs are taken, agents can still look around
+
+	sessions sessions
+	handlers map[string]mcp.ToolHandler // by the names of tools
+	handle   mcp.MethodHandler          // calls a tool beside the SDK, guarded as by it
 
 	mu     sync.Mutex
 	open   map[*context.CancelFunc]struct{} // the calls that have not ended, guarded by mu
@@ -80,7 +85,10 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, open: map[*context.CancelFunc]struct{}{}}
+	g := &Gateway{
+		o: o, open: map[*context.CancelFunc]struct{}{}, handlers: map[string]mcp.ToolHandler{},
+		sessions: sessions{all: map[*mcp.ServerSession]*session{}, byID: map[string]*session{}},
+	}
 	g.runs = slots{make(chan struct{}, o.Runs), "pipelines"}
 	g.looks = slots{make(chan struct{}, o.Runs), "calls of the tools that help to write pipelines"}
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Limits: o.Limits}
@@ -94,16 +102,17 @@ func New(o Options) *Gateway {
 	if o.Instance != "" {
 		capabilities.Experimental = upstream.GatewayCapability(o.Instance)
 	}
-	g.server = mcp.NewServer(
-		&mcp.Implementation{Name: "mcsh", Title: "mcsh: pipelines over MCP tools", Version: o.Version},
-		&mcp.ServerOptions{
-			Instructions: strings.TrimSpace(instructions),
-			Capabilities: capabilities,
-		})
+	g.self = &mcp.Implementation{Name: "mcsh", Title: "mcsh: pipelines over MCP tools", Version: o.Version}
+	g.server = mcp.NewServer(g.self, &mcp.ServerOptions{
+		Instructions: strings.TrimSpace(instructions),
+		Capabilities: capabilities,
+	})
 	for _, t := range g.tools() {
-		g.server.AddTool(t.tool(), g.serve(t))
+		g.handlers[t.name] = g.serve(t)
+		g.server.AddTool(t.tool(), g.handlers[t.name])
 	}
-	g.server.AddReceivingMiddleware(g.guarded)
+	g.server.AddReceivingMiddleware(g.guarded, g.sessions.attend)
+	g.handle = g.guarded(g.callTool)
 	return g
 }
 
@@ -158,6 +167,12 @@ func (g *Gateway) serve(t tool) mcp.ToolHandler {
 		}
 		return result, nil
 	}
+}
+
+// callTool calls a tool that there is.
+func (g *Gateway) callTool(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
+	r := req.(*mcp.CallToolRequest)
+	return g.handlers[r.Params.Name](ctx, r)
 }
 
 // defaultOutput is the reply budget of a call that does not ask for one, in characters.

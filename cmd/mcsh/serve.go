@@ -62,7 +62,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 	}
 	g := gateway.New(o)
 	if listener == nil {
-		err = p.serveStdio(ctx, g.Server())
+		err = p.serveStdio(ctx, g.Server(), g)
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		return errors.Join(err, g.Close(ending))

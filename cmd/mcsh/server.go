@@ -51,7 +51,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 
 func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Server, l listenFlags) error {
 	if l.address == "" {
-		return p.serveStdio(ctx, server)
+		return p.serveStdio(ctx, server, nil)
 	}
 	listener, err := l.listen()
 	if err != nil {

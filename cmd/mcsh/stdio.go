@@ -30,14 +30,23 @@ const (
 
 // serveStdio serves on standard input and output until the input has ended and what it asked for is answered, or ctx
 // is done, which cancels the calls: the session could not be closed before they end, and who ends us may not wait.
-func (p *program) serveStdio(ctx context.Context, server *mcp.Server) error {
+func (p *program) serveStdio(ctx context.Context, server *mcp.Server, answer answerer) error {
 	server.AddReceivingMiddleware(endingWith(ctx))
 	out := &wholeWriter{w: p.stdout}
-	err := server.Run(ctx, &stdioTransport{&mcp.IOTransport{
-		Reader:        io.NopCloser(&messageReader{in: bufio.NewReaderSize(p.stdin, 64<<10), out: out}),
+	direct := newDirect(ctx, answer, out)
+	session, err := server.Connect(ctx, &stdioTransport{direct: direct, inner: &mcp.IOTransport{
+		Reader:        io.NopCloser(&messageReader{in: bufio.NewReaderSize(p.stdin, 64<<10), out: out, direct: direct}),
 		Writer:        keepOpen{out},
 		MaxLineLength: -1, // the reader has its own
-	}})
+	}}, nil)
+	if err != nil {
+		return err
+	}
+	direct.join(session)
+	stop := context.AfterFunc(ctx, func() { session.Close() })
+	err = session.Wait()
+	stop()
+	err = errors.Join(err, direct.close())
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		return nil
 	}
@@ -76,11 +85,12 @@ func (w *wholeWriter) Write(p []byte) (int, error) {
 // A messageReader reads lines, and gives on those that hold a message. The others, which would end the session and
 // every run in it, it answers with an error.
 type messageReader struct {
-	in    *bufio.Reader
-	out   io.Writer
-	line  []byte // the buffer of lines
-	ready []byte // what is to be read of line
-	err   error  // why nothing comes after ready
+	in     *bufio.Reader
+	out    io.Writer
+	direct *direct
+	line   []byte // the buffer of lines
+	ready  []byte // what is to be read of line
+	err    error  // why nothing comes after ready
 }
 
 // Read implements [io.Reader].
@@ -95,16 +105,32 @@ func (r *messageReader) Read(p []byte) (int, error) {
 		if len(line) == 0 && !o.long {
 			continue
 		}
-		fault := o.fault(line)
-		if fault == nil {
-			r.ready = append(line, '\n')
-		} else if err := r.refuse(&o, fault); err != nil {
+		if err := r.give(&o, line); err != nil {
 			return 0, err
 		}
 	}
 	n := copy(p, r.ready)
 	r.ready = r.ready[n:]
 	return n, nil
+}
+
+// give has a message answered, or gives it on.
+func (r *messageReader) give(o *outline, line []byte) error {
+	if r.direct != nil && !o.long {
+		taken, fault := r.direct.take(line)
+		if taken {
+			r.line = nil // it belongs to the call
+			return nil
+		}
+		if fault != nil { // an answer with the id of the other call would be taken for that one's
+			return r.tell(json.RawMessage("null"), fault)
+		}
+	}
+	if fault := o.fault(line); fault != nil {
+		return r.refuse(o, fault)
+	}
+	r.ready = append(line, '\n')
+	return nil
 }
 
 // readLine reads a line into r.line and o. Of a line that is too long only o is left.
@@ -134,23 +160,37 @@ func (r *messageReader) refuse(o *outline, fault *jsonrpc.Error) error {
 	if fault.Code == jsonrpc.CodeParseError || id == nil {
 		id = json.RawMessage("null")
 	}
+	if !o.answers() || fault.Code == jsonrpc.CodeParseError {
+		return r.tell(id, fault)
+	}
+	if o.id() != nil {
+		answer, err := refusal(id, fault)
+		r.ready = answer
+		return err
+	}
+	return nil
+}
+
+// tell answers a message with an error.
+func (r *messageReader) tell(id json.RawMessage, fault *jsonrpc.Error) error {
+	answer, err := refusal(id, fault)
+	if err == nil {
+		_, err = r.out.Write(answer)
+	}
+	return err
+}
+
+// refusal is the message that answers one with an error.
+func refusal(id json.RawMessage, fault *jsonrpc.Error) ([]byte, error) {
 	answer, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   *jsonrpc.Error  `json:"error"`
 	}{"2.0", id, fault})
 	if err != nil {
-		return fmt.Errorf("answering a message that is refused: %w", err)
+		return nil, fmt.Errorf("answering a message that is refused: %w", err)
 	}
-	answer = append(answer, '\n')
-	if !o.answers() || fault.Code == jsonrpc.CodeParseError {
-		_, err = r.out.Write(answer)
-		return err
-	}
-	if o.id() != nil {
-		r.ready = answer
-	}
-	return nil
+	return append(answer, '\n'), nil
 }
 
 // An outline is what can be told of a message as its bytes pass by, in little memory whatever they are.
@@ -274,7 +314,10 @@ func invalid(format string, args ...any) *jsonrpc.Error {
 
 // A stdioTransport makes sessions that work from a shell, where a few lines are piped in: the end of the input does not
 // cancel the calls before it, and a tools/call may come without a handshake.
-type stdioTransport struct{ inner mcp.Transport }
+type stdioTransport struct {
+	inner  mcp.Transport
+	direct *direct
+}
 
 // Connect implements [mcp.Transport].
 func (t *stdioTransport) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -282,11 +325,13 @@ func (t *stdioTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stdioConn{Connection: inner, asked: map[any]bool{}, changed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+	return &stdioConn{Connection: inner, direct: t.direct, asked: map[any]bool{}, changed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 type stdioConn struct {
 	mcp.Connection
+	direct *direct
+
 	begun bool              // a first message has come; only Read uses it
 	ahead []jsonrpc.Message // to be read next; only Read uses it
 
@@ -375,9 +420,11 @@ func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return c.Connection.Write(ctx, m)
 	}
 	if res.ID.Raw() == any(handshakeID) && res.Error == nil {
+		c.direct.open()
 		return nil
 	}
 	err := c.Connection.Write(ctx, m)
+	c.direct.open()
 	c.mu.Lock()
 	delete(c.asked, res.ID.Raw())
 	c.mu.Unlock()
@@ -397,6 +444,7 @@ func (c *stdioConn) wait(ctx context.Context) {
 		left := len(c.asked)
 		c.mu.Unlock()
 		if left == 0 {
+			c.direct.wait(ctx, c.closed)
 			return
 		}
 		select {

@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// A Call is an ordinary call of a tool that is answered beside the SDK: only what is known to mean the same to both is
+// one. It costs a fraction.
+type Call struct {
+	g       *Gateway
+	id      jsonrpc.ID
+	params  mcp.CallToolParamsRaw
+	extra   *mcp.RequestExtra // what came with it over HTTP
+	modern  bool              // of the protocol without sessions
+	marked  bool              // the result says that it is complete
+	session *session          // where it can be cancelled; nil: nowhere
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+// Direct returns the call in a message of the session ss if it can be answered beside the SDK, and nil if the message
+// has to go to the SDK. The call ends with ctx, or when the client cancels it. A call with the id of another one that
+// is not answered is an error.
+func (g *Gateway) Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*Call, *jsonrpc.Error) {
+	c := g.readCall(message)
+	if c == nil || ss.InitializeParams() == nil {
+		return nil, nil
+	}
+	if fault := c.enter(ctx, g.sessions.of(ss)); fault != nil {
+		return nil, fault
+	}
+	return c, nil
+}
+
+// enter makes c a call in flight of a session.
+func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
+	c.marked = s.server.InitializeParams().ProtocolVersion >= statelessEra
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	if !s.begin(c.id, c.cancel) {
+		c.cancel()
+		return &jsonrpc.Error{
+			Code:    jsonrpc.CodeInvalidRequest,
+			Message: fmt.Sprintf("duplicate in-flight request ID %v", c.id.Raw()),
+		}
+	}
+	c.session = s
+	return nil
+}
+
+// ID is what the client calls the call.
+func (c *Call) ID() jsonrpc.ID { return c.id }
+
+// Answer runs the call and returns the message that answers it, with a newline at its end. It is called once.
+func (c *Call) Answer() []byte {
+	defer c.cancel()
+	if c.session != nil {
+		defer c.session.end(c.id)
+	}
+	result, err := c.g.handle(c.ctx, "tools/call", &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
+	return c.encode(result, err)
+}
+
+// mostNested is how often a message may open an object or an array. It bounds the depth, of which the SDK has a limit.
+const mostNested = 900
+
+// readCall returns the call in a message, or nil if the message is anything else, or needs anything of the SDK.
+func (g *Gateway) readCall(message []byte) *Call {
+	if bytes.Count(message, []byte("{"))+bytes.Count(message, []byte("[")) > mostNested || !json.Valid(message) {
+		return nil
+	}
+	var version, id, method, params json.RawMessage
+	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &id, "method": &method, "params": &params}) ||
+		string(version) != `"2.0"` || string(method) != `"tools/call"` {
+		return nil
+	}
+	c := &Call{g: g}
+	return c.read(id, params)
+}
+
+// read reads what a call asks for, and returns nil if the call is not an ordinary one.
+func (c *Call) read(id, params json.RawMessage) *Call {
+	var meta, name json.RawMessage
+	if !members(params, map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}) {
+		return nil
+	}
+	var ok bool
+	if c.id, ok = plainID(id); !ok {
+		return nil
+	}
+	if c.params.Name = string(bytes.Trim(name, `"`)); c.g.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 {
+		return nil
+	}
+	if meta != nil && !c.readMeta(meta) {
+		return nil
+	}
+	return c
+}
+
+// readMeta reads what is said about a call, and reports whether it is nothing unusual.
+func (c *Call) readMeta(meta json.RawMessage) bool {
+	if meta[0] != '{' || json.Unmarshal(meta, &c.params.Meta) != nil || c.params.GetProgressToken() != nil {
+		return false
+	}
+	version, ok := c.params.Meta[mcp.MetaKeyProtocolVersion]
+	if !ok {
+		return true
+	}
+	c.modern = true
+	var client, capabilities json.RawMessage
+	rpc.Members(meta, func(name, value []byte) {
+		switch string(name) {
+		case mcp.MetaKeyClientInfo:
+			client = value
+		case mcp.MetaKeyClientCapabilities:
+			capabilities = value
+		}
+	})
+	return version == statelessEra && object(capabilities, new(clientCapabilities)) &&
+		(client == nil || object(client, new(mcp.Implementation)))
+}
+
+// clientCapabilities are what a client is able to do. They are read to know that the SDK would take them.
+type clientCapabilities struct {
+	mcp.ClientCapabilities
+	Roots *mcp.RootCapabilities `json:"roots"`
+}
+
+// object reads a JSON object and reports whether it is one that fits into what into points to.
+func object(raw json.RawMessage, into any) bool {
+	return len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, into) == nil
+}
+
+// members reads a JSON object into the known members, and reports whether it has no others and none of them twice.
+func members(raw json.RawMessage, known map[string]*json.RawMessage) bool {
+	ok := true
+	complete := rpc.Members(raw, func(name, value []byte) {
+		into := known[string(name)]
+		if into == nil || *into != nil {
+			ok = false
+			return
+		}
+		*into = value
+	})
+	return complete && ok
+}
+
+// plainID reads an id that every reader of JSON takes for the same.
+func plainID(raw json.RawMessage) (id jsonrpc.ID, ok bool) {
+	var value any
+	if text := bytes.Trim(raw, `"`); len(text)+2 == len(raw) {
+		for _, b := range text {
+			if b < ' ' || b > '~' || b == '\\' {
+				return id, false
+			}
+		}
+		value = string(text)
+	} else {
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil || n > 1<<53 || n < -1<<53 || strconv.FormatInt(n, 10) != string(raw) {
+			return id, false
+		}
+		value = float64(n)
+	}
+	id, err := jsonrpc.MakeID(value)
+	return id, err == nil
+}

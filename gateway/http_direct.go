@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// endpoint answers ordinary calls and hands everything else to the SDK, unread or as if it were.
+type endpoint struct {
+	g              *Gateway
+	modern, legacy http.Handler // of the SDK, for each era of the protocol
+	versions       []string     // of the protocol, those that the SDK knows
+}
+
+// ServeHTTP implements [http.Handler].
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold progress back
+	sdk := e.sdk(r)
+	n := e.g.sessions.find(r.Header.Get(sessionHeader))
+	switch {
+	case r.Method == http.MethodDelete && n != nil:
+		e.delete(w, r, n)
+		return
+	case r.Method == http.MethodPost && n != nil:
+		open := n.startRequest()
+		defer n.endRequest()
+		if open && e.inSession(w, r, n) {
+			return
+		}
+	case sdk == e.modern && e.stateless(w, r):
+		return
+	}
+	sdk.ServeHTTP(w, r)
+}
+
+// sdk is the handler of the era that a request is of.
+//
+// The stateless era closes the response to cancel, which only a stateless handler hears; a legacy client cancels with
+// a notification, which only reaches a call within its session. So each era has its handler, chosen by the header.
+func (e *endpoint) sdk(r *http.Request) http.Handler {
+	if r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= statelessEra {
+		return e.modern
+	}
+	return e.legacy
+}
+
+// inSession answers a request within a session if it holds an ordinary call, and reports whether it did.
+func (e *endpoint) inSession(w http.ResponseWriter, r *http.Request, n *session) bool {
+	version := r.Header.Get(versionHeader)
+	if !ordinary(r) || version >= statelessEra || version != "" && !slices.Contains(e.versions, version) {
+		return false
+	}
+	c := e.read(r)
+	if c == nil || c.modern {
+		return false
+	}
+	// In this era a client that goes away has not cancelled: it says so.
+	if fault := c.enter(context.WithoutCancel(r.Context()), n); fault != nil {
+		refusal, _ := encoded(answer{Version: "2.0", ID: c.id.Raw(), Error: fault})
+		respond(w, http.StatusBadRequest, refusal)
+		return true
+	}
+	respond(w, http.StatusOK, c.Answer())
+	return true
+}
+
+// stateless answers a request of the era without sessions if it holds an ordinary call, and reports whether it did. The
+// client closes the response to cancel.
+func (e *endpoint) stateless(w http.ResponseWriter, r *http.Request) bool {
+	if !ordinary(r) || r.Header.Get(versionHeader) != statelessEra || r.Header.Get("Mcp-Method") != "tools/call" {
+		return false
+	}
+	c := e.read(r)
+	if c == nil || !c.modern || r.Header.Get("Mcp-Name") != c.params.Name {
+		return false
+	}
+	c.marked = true
+	c.ctx, c.cancel = context.WithCancel(r.Context())
+	respond(w, http.StatusOK, c.Answer())
+	return true
+}
+
+// delete ends a session once its calls have ended, as the SDK does it with its own.
+func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, n *session) {
+	said := &status{ResponseWriter: w}
+	e.legacy.ServeHTTP(said, r)
+	if said.code != http.StatusNoContent {
+		return
+	}
+	e.g.sessions.remove(n)
+	select {
+	case <-n.close():
+	case <-r.Context().Done():
+	}
+}
+
+// status remembers the status of a response.
+type status struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (s *status) WriteHeader(code int) {
+	s.code = code
+	s.ResponseWriter.WriteHeader(code)
+}
+
+// read reads the body of a request, leaves it to be read again, and returns the call in it if that is an ordinary one.
+func (e *endpoint) read(r *http.Request) *Call {
+	var body bytes.Buffer
+	if r.ContentLength > 0 {
+		body.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
+	}
+	n, err := body.ReadFrom(io.LimitReader(r.Body, maxRequestBody+1))
+	r.Body = &replay{Reader: io.MultiReader(bytes.NewReader(body.Bytes()), failing{err}, r.Body), Closer: r.Body}
+	if err != nil || n > maxRequestBody {
+		return nil
+	}
+	c := e.g.readCall(body.Bytes())
+	if c != nil {
+		c.extra = &mcp.RequestExtra{Header: r.Header}
+	}
+	return c
+}
+
+// replay is a body that was read ahead.
+type replay struct {
+	io.Reader
+	io.Closer
+}
+
+// failing fails as a reader before it did.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	return 0, f.err
+}
+
+// ordinary reports whether a POST is one that the SDK would take, as far as its headers of HTTP tell.
+func ordinary(r *http.Request) bool {
+	if r.Header.Get("Content-Type") != "application/json" || r.Header["Last-Event-Id"] != nil || r.ContentLength > maxRequestBody {
+		return false
+	}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && isLoopback(local.String()) && !isLoopback(r.Host) {
+		return false // a page in a browser may have given its own name our address
+	}
+	return accepts(r.Header["Accept"], "application/json") && accepts(r.Header["Accept"], "text/event-stream")
+}
+
+// accepts reports whether a header names a type as clients of MCP do.
+func accepts(header []string, mediaType string) bool {
+	for _, line := range header {
+		for part := range strings.SplitSeq(line, ",") {
+			if part = strings.TrimSpace(part); part == mediaType || part == "*/*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// respond writes a whole response.
+func respond(w http.ResponseWriter, code int, message []byte) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(message)))
+	w.WriteHeader(code)
+	w.Write(message) // the client may be gone
+}

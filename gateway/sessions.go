@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sessionTimeout ends HTTP sessions that nobody uses.
+const sessionTimeout = 10 * time.Minute
+
+// sessions are the sessions of the SDK, with what happens in them beside it.
+type sessions struct {
+	mu   sync.Mutex
+	all  map[*mcp.ServerSession]*session // guarded by mu
+	byID map[string]*session             // those that have an id: of HTTP; guarded by mu
+}
+
+// attend takes in sessions before their clients hear of them, and cancels calls.
+func (s *sessions) attend(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		res, err := next(ctx, method, req)
+		ss, ok := req.GetSession().(*mcp.ServerSession)
+		switch {
+		case !ok || ss == nil:
+		case method == "initialize" && err == nil && ss.ID() != "":
+			s.of(ss)
+		case method == "notifications/cancelled":
+			if params, ok := req.GetParams().(*mcp.CancelledParams); ok {
+				s.cancel(ss, params.RequestID)
+			}
+		}
+		return res, err
+	}
+}
+
+// of returns what is known of ss.
+func (s *sessions) of(ss *mcp.ServerSession) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.all[ss]; known != nil {
+		return known
+	}
+	n := &session{server: ss, calls: map[jsonrpc.ID]context.CancelFunc{}}
+	s.all[ss] = n
+	if id := ss.ID(); id != "" {
+		s.byID[id] = n
+		n.idle = time.AfterFunc(sessionTimeout, func() { ss.Close() })
+	}
+	go func() { ss.Wait(); s.remove(n) }() // it ends with the session
+	return n
+}
+
+// find returns the HTTP session with an id, or nil.
+func (s *sessions) find(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+// remove forgets a session that has ended.
+func (s *sessions) remove(n *session) {
+	n.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, n.server)
+	if s.byID[n.server.ID()] == n {
+		delete(s.byID, n.server.ID())
+	}
+}
+
+// cancel cancels a call of ss if it has one with that id.
+func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
+	s.mu.Lock()
+	n := s.all[ss]
+	s.mu.Unlock()
+	made, err := jsonrpc.MakeID(id)
+	if n == nil || err != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if cancel := n.calls[made]; cancel != nil {
+		cancel()
+	}
+}
+
+// A session has the calls that are answered beside the SDK. That of HTTP also has the time it may go unused, which the
+// SDK would count by its own requests.
+type session struct {
+	server *mcp.ServerSession
+
+	mu       sync.Mutex
+	calls    map[jsonrpc.ID]context.CancelFunc // those in flight, guarded by mu
+	requests int                               // HTTP requests under way, guarded by mu
+	idle     *time.Timer                       // runs while there are none; nil once closed, and without HTTP; guarded by mu
+	closed   bool                              // guarded by mu
+	last     chan struct{}                     // closed with the last call once the session is; guarded by mu
+}
+
+// begin enters a call, and reports whether there is none with its id.
+func (n *session) begin(id jsonrpc.ID, cancel context.CancelFunc) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calls[id] != nil {
+		return false
+	}
+	n.calls[id] = cancel
+	return true
+}
+
+func (n *session) end(id jsonrpc.ID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.calls, id)
+	if n.last != nil && len(n.calls) == 0 {
+		close(n.last)
+		n.last = nil
+	}
+}
+
+// startRequest keeps the session from its timeout until endRequest is called. It reports whether the session is open.
+func (n *session) startRequest() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.requests++; n.idle != nil {
+		n.idle.Stop()
+	}
+	return !n.closed
+}
+
+func (n *session) endRequest() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.requests--; n.requests == 0 && n.idle != nil {
+		n.idle.Reset(sessionTimeout)
+	}
+}
+
+// close ends the session for what comes, and returns a channel that is closed when no call is in flight.
+func (n *session) close() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	if n.idle != nil {
+		n.idle.Stop()
+		n.idle = nil
+	}
+	if n.last == nil {
+		n.last = make(chan struct{})
+	}
+	last := n.last
+	if len(n.calls) == 0 {
+		close(last)
+		n.last = nil
+	}
+	return last
+}
