@@ -131,7 +131,9 @@ func (c *Call) readMeta(meta json.RawMessage) bool {
 // clientCapabilities are what a client is able to do. They are read to know that the SDK would take them.
 type clientCapabilities struct {
 	mcp.ClientCapabilities
-	Roots *mcp.RootCapabilities `json:"roots"`
+	Roots *struct { // of another type than the SDK's first idea
+		ListChanged bool `json:"listChanged"`
+	} `json:"roots"`
 }
 
 // object reads a JSON object and reports whether it is one that fits into what into points to.

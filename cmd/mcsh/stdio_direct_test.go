@@ -176,7 +176,9 @@ func TestStdioDirectOrder(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			c := converse(t, true)
-			go c.say(handshake + pipelineCall("7", "quick") + "\n" + pipelineCall("8", "quick"))
+			go func() {
+				_, _ = io.WriteString(c.feed, handshake+pipelineCall("7", "quick")+"\n"+pipelineCall("8", "quick")+"\n")
+			}()
 			if got := c.answer()["id"]; got != 1.0 {
 				t.Errorf("the first answer is to %v", got)
 			}
