@@ -176,8 +176,13 @@ func enter(abi int, open, closed string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if err := landlock([]grant{{open, mayRead}}, abi); err != nil {
+	domain, err := newDomain([]grant{{open, mayRead}}, abi)
+	if err != nil {
 		return err
+	}
+	defer unix.Close(domain)
+	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(domain), 0, 0); errno != 0 {
+		return errno
 	}
 	fd, err := unix.Open(open, unix.O_RDONLY, 0)
 	if err != nil {

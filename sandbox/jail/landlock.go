@@ -87,19 +87,6 @@ func newDomain(grants []grant, abi int) (int, error) {
 	return fd, nil
 }
 
-// landlock has the calling thread enter a domain of its own.
-func landlock(grants []grant, abi int) error {
-	fd, err := newDomain(grants, abi)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); errno != 0 {
-		return fmt.Errorf("entering the landlock domain: %w", errno)
-	}
-	return nil
-}
-
 // newRuleset makes a ruleset that handles as much as the ABI can, and returns the file system rights it handles.
 func newRuleset(abi int) (fd int, fs uint64, err error) {
 	for _, h := range handled {

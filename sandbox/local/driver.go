@@ -11,12 +11,16 @@ import (
 	"sync"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/worker"
 )
 
 // A Driver starts workers as child processes.
 type Driver struct {
 	options Options
 	starter *starter
+
+	looking  sync.Mutex
+	launcher *worker.Launcher // nil until the first worker; guarded by looking
 
 	mu      sync.Mutex
 	workers map[*process]bool
@@ -59,12 +63,16 @@ func (d *Driver) Open(ctx context.Context, _ string) (io.ReadWriteCloser, error)
 	if len(d.options.Worker) == 0 || !filepath.IsAbs(d.options.Worker[0]) {
 		return nil, fmt.Errorf("starting a worker: %q: want the absolute path of its binary", d.options.Worker)
 	}
+	workers, err := d.launch(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
 	scratch, err := makeScratch(d.options.Scratch)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{scratch: scratch, exited: make(chan struct{}), gone: d.forget}
-	if err := p.start(d.starter, d.options.Worker); err != nil {
+	if err := p.start(d.starter, workers); err != nil {
 		scratch.release()
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
@@ -79,6 +87,18 @@ func (d *Driver) Open(ctx context.Context, _ string) (io.ReadWriteCloser, error)
 		return nil, errClosed
 	}
 	return p, nil
+}
+
+// launch returns what starts workers. What it finds on this machine counts until the driver is closed.
+func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
+	d.looking.Lock()
+	defer d.looking.Unlock()
+	if d.launcher != nil {
+		return d.launcher, nil
+	}
+	var err error
+	d.launcher, err = worker.NewLauncher(ctx, d.options.Worker)
+	return d.launcher, err
 }
 
 func (d *Driver) forget(p *process) {

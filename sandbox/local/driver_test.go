@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -288,20 +289,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNobody runs a worker without any privilege. It has no scratch directory here: the driver's belongs to root.
+// TestNobody has a gateway without any privilege: the test starts itself anew as nobody.
 func TestNobody(t *testing.T) {
 	const setpriv = "/usr/bin/setpriv"
-	if _, err := os.Stat(setpriv); err != nil || os.Getuid() != 0 {
-		t.Skip("it needs root and setpriv of util-linux")
+	if os.Getuid() == 0 {
+		if _, err := os.Stat(setpriv); err != nil {
+			t.Skip("it needs setpriv of util-linux")
+		}
+		asNobody(t, setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all")
+		return
 	}
-	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{
-		setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", workerFile,
-	}})})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: local.New(local.Options{Worker: []string{workerFile}})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if uid := p.Report().UID; uid != 65534 {
+	if uid := p.Report().UID; uid != os.Getuid() {
 		t.Errorf("the worker's uid is %d", uid)
 	}
 	s, err := p.Open(t.Context(), "")
@@ -318,6 +321,25 @@ func TestNobody(t *testing.T) {
 		if err := f(t.Context(), strings.NewReader("abc\n"), &out); err != nil || out.String() != "abc\n" {
 			t.Errorf("%s: got %q, %v", c.Name, out.String(), err)
 		}
+	}
+}
+
+// asNobody runs the present test once more, as a user who can read the binaries of all tests and nothing of root's.
+func asNobody(t *testing.T, argv ...string) {
+	own, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(workerFile)
+	file := filepath.Join(dir, "tests")
+	if err := os.WriteFile(file, own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(argv[0], append(argv[1:], file, "-test.run", "^"+t.Name()+"$", "-test.v")...)
+	cmd.Env, cmd.Dir = []string{builtVariable + "=" + dir}, "/"
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("as nobody: %v\n%s", err, out)
 	}
 }
 

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/worker"
 )
 
 const (
@@ -24,8 +23,9 @@ const (
 
 // A process is one worker.
 type process struct {
-	cmd     *exec.Cmd
+	worker  *jail.Process
 	in, out *os.File // the worker's standard input and output
+	err     *os.File // its standard error
 	scratch *claim
 	said    sandbox.Said
 	exited  chan struct{} // closed when the worker is dead and its scratch directory removed
@@ -33,41 +33,43 @@ type process struct {
 	once    sync.Once
 }
 
-// start starts the worker with empty environment, in /, with three descriptors.
-func (p *process) start(s *starter, argv []string) error {
-	childIn, in, err := os.Pipe()
-	if err != nil {
+// start starts the worker with three descriptors.
+func (p *process) start(s *starter, workers *worker.Launcher) (err error) {
+	var theirs [3]*os.File
+	defer func() {
+		for _, f := range theirs {
+			f.Close() // nil is an error that does no harm
+		}
+		if err != nil {
+			p.in.Close()
+			p.out.Close()
+			p.err.Close()
+		}
+	}()
+	if theirs[0], p.in, err = os.Pipe(); err != nil {
 		return err
 	}
-	defer childIn.Close()
-	out, childOut, err := os.Pipe()
-	if err != nil {
-		in.Close()
+	if p.out, theirs[1], err = os.Pipe(); err != nil {
 		return err
 	}
-	defer childOut.Close()
-	p.in, p.out = in, out
-	widen(in)
-	widen(out)
-	p.cmd = &exec.Cmd{
-		Path: argv[0], Args: slices.Concat(argv, []string{"-scratch", p.scratch.dir}),
-		Env: []string{}, Dir: "/",
-		Stdin: childIn, Stdout: childOut, Stderr: &p.said,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM},
-		WaitDelay:   exitGrace,
+	if p.err, theirs[2], err = os.Pipe(); err != nil {
+		return err
 	}
-	if err := s.start(p.cmd); err != nil {
-		in.Close()
-		out.Close()
+	widen(p.in)
+	widen(p.out)
+	files := [3]int{int(theirs[0].Fd()), int(theirs[1].Fd()), int(theirs[2].Fd())}
+	if p.worker, err = s.start(workers, p.scratch.dir, files); err != nil {
 		return err
 	}
 	go p.wait()
 	return nil
 }
 
-// wait cleans up after the worker.
+// wait hears the worker out, which gives its standard error to nobody, and cleans up after it.
 func (p *process) wait() {
-	_ = p.cmd.Wait() // how it ended shows in Read
+	_, _ = io.Copy(&p.said, p.err) // what cannot be read is not said
+	p.err.Close()
+	_, _ = p.worker.Wait() // how it ended shows in Read
 	p.scratch.release()
 	p.gone(p)
 	close(p.exited)
@@ -103,7 +105,7 @@ func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 func (p *process) Close() error {
 	p.once.Do(func() {
 		p.in.Close()
-		kill := time.AfterFunc(exitGrace, func() { _ = p.cmd.Process.Kill() })
+		kill := time.AfterFunc(exitGrace, p.worker.Kill)
 		defer kill.Stop()
 		_, _ = io.Copy(io.Discard, p.out)
 		<-p.exited

@@ -3,11 +3,13 @@
 package local
 
 import (
-	"os/exec"
 	"runtime"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/worker"
 )
 
 // A starter starts processes from one thread. The parent-death signal comes when the thread that has started the
@@ -20,8 +22,15 @@ type starter struct {
 }
 
 type request struct {
-	cmd *exec.Cmd
-	err chan error
+	workers *worker.Launcher
+	scratch string
+	files   [3]int
+	answer  chan<- answer
+}
+
+type answer struct {
+	process *jail.Process
+	err     error
 }
 
 func newStarter() *starter {
@@ -37,7 +46,8 @@ func (s *starter) run() {
 	for {
 		select {
 		case r := <-s.requests:
-			r.err <- r.cmd.Start()
+			p, err := r.workers.Start(r.scratch, r.files)
+			r.answer <- answer{p, err}
 		case <-s.quit:
 			return
 		}
@@ -55,13 +65,14 @@ func yield() {
 	}
 }
 
-func (s *starter) start(cmd *exec.Cmd) error {
-	r := request{cmd, make(chan error, 1)}
+func (s *starter) start(workers *worker.Launcher, scratch string, files [3]int) (*jail.Process, error) {
+	c := make(chan answer, 1)
 	select {
-	case s.requests <- r:
-		return <-r.err
+	case s.requests <- request{workers, scratch, files, c}:
+		a := <-c
+		return a.process, a.err
 	case <-s.ended:
-		return errClosed
+		return nil, errClosed
 	}
 }
 

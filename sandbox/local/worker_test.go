@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/worker"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -26,11 +26,31 @@ func TestWorkerLockedIn(t *testing.T) {
 		t.Skip("without Landlock a worker can open what its user can")
 	}
 	scratch := t.TempDir()
-	cmd := exec.Command(probeFile, "as-worker", "-scratch", scratch)
-	cmd.Env = []string{"SECRET=x"}
-	out, err := cmd.CombinedOutput()
+	workers, err := worker.NewLauncher(t.Context(), []string{probeFile, "as-worker"})
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatal(err)
+	}
+	said, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	p, err := workers.Start(scratch, [3]int{int(null.Fd()), int(ours.Fd()), int(ours.Fd())})
+	ours.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(said)
+	if err != nil {
+		t.Error(err)
+	}
+	if state, err := p.Wait(); err != nil || state.Status != 0 {
+		t.Fatalf("%v, %v: %s", state.Status, err, out)
 	}
 	want := fmt.Sprintf("open %s\n", filepath.Join(scratch, "own"))
 	if abi < 6 { // signals cannot be kept in

@@ -17,6 +17,17 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
+// toolsOf makes the tools that a survey has found.
+func toolsOf(s survey, extra []programs.Program) map[string]*tool {
+	tools := map[string]*tool{}
+	for name, at := range s.Tools {
+		if p, ok := find(name, extra); ok {
+			tools[name] = &tool{Program: p, located: at}
+		}
+	}
+	return tools
+}
+
 var errNoApplet = errors.New("no such applet")
 
 // path is where programs are looked for; the environment has no say.
@@ -33,30 +44,17 @@ const (
 // A tool is a program as this machine has it.
 type tool struct {
 	programs.Program
-	file string // its executable; empty for an applet
-
-	once   sync.Once
-	loader string // the dynamic loader that file names; empty if it is static
-	err    error
+	located
 
 	building sync.Mutex
 	shared   *jail.Cell // for all of its processes that have no files of their own; nil until the first
 }
 
-// readELF finds out how the tool is linked, when it is first needed.
-func (t *tool) readELF() error {
-	t.once.Do(func() { t.loader, t.err = loaderOf(t.file) })
-	return t.err
-}
-
 // cell returns the jail for a process of the tool with these files of its own. It is private if there are any.
 func (t *tool) cell(scratch, inputs string, files []string) (_ *jail.Cell, private bool, err error) {
-	if err := t.readELF(); err != nil {
-		return nil, false, err
-	}
-	spec := jail.Spec{Path: t.file, Read: slices.Concat(t.reads(), files), Scratch: scratch, Dir: inputs, Threads: t.Threads}
-	if t.loader != "" {
-		spec.Run = []string{t.loader}
+	spec := jail.Spec{Path: t.File, Read: slices.Concat(t.reads(), files), Scratch: scratch, Dir: inputs, Threads: t.Threads}
+	if t.Loader != "" {
+		spec.Run = []string{t.Loader}
 	}
 	if scratch != "" || inputs != "" {
 		c, err := jail.NewCell(spec)
@@ -73,7 +71,7 @@ func (t *tool) cell(scratch, inputs string, files []string) (_ *jail.Cell, priva
 // reads lists what the tool may read.
 func (t *tool) reads() []string {
 	var r []string
-	if t.loader != "" {
+	if t.Loader != "" {
 		r = slices.Clone(libraries)
 	} else if t.Locale {
 		r = append(r, localeDir)
@@ -84,19 +82,17 @@ func (t *tool) reads() []string {
 	return r
 }
 
-// reach is what a worker with these tools needs of the file system.
-func reach(tools map[string]*tool, scratch string) jail.Reach {
+// reach is what a worker needs of the file system.
+func (s survey) reach(scratch string) jail.Reach {
 	r := jail.Reach{Read: slices.Concat(libraries, []string{localeDir, zoneinfoDir}, oomFiles), Scratch: scratch}
-	if loader, err := loaderOf("/proc/self/exe"); err == nil && loader != "" {
-		r.Run = append(r.Run, loader)
+	if s.Loader != "" {
+		r.Run = append(r.Run, s.Loader)
 	}
-	for _, t := range tools {
-		if t.file == "" || t.readELF() != nil { // what is wrong with the file is told when it is used
-			continue
-		}
-		r.Run = append(r.Run, t.file)
-		if t.loader != "" && !slices.Contains(r.Run, t.loader) {
-			r.Run = append(r.Run, t.loader)
+	for _, t := range s.Tools {
+		for _, file := range []string{t.File, t.Loader} {
+			if file != "" && !slices.Contains(r.Run, file) {
+				r.Run = append(r.Run, file)
+			}
 		}
 	}
 	return r
@@ -132,16 +128,16 @@ func find(name string, extra []programs.Program) (programs.Program, bool) {
 }
 
 // locate finds the executables of all programs and says what can run under the profile.
-func locate(extra []programs.Program, s jail.Support) (map[string]*tool, []wire.Found) {
-	tools := map[string]*tool{}
+func locate(extra []programs.Program, s jail.Support) (map[string]located, []wire.Found) {
+	tools := map[string]located{}
 	var found []wire.Found
 	for _, p := range slices.Concat(programs.All(), extra) {
 		f := wire.Found{Name: p.Name}
-		t := &tool{Program: p}
+		var t located
 		if p.Bin != "" {
-			t.file = executable(p.Bin)
-			f.Path = t.file
-			f.Refusal = refusal(t, s)
+			t.File = executable(p.Bin)
+			f.Path = t.File
+			f.Refusal = t.link(p.Bin, s)
 		}
 		if f.Refusal == "" {
 			tools[p.Name] = t
@@ -151,12 +147,17 @@ func locate(extra []programs.Program, s jail.Support) (map[string]*tool, []wire.
 	return tools, found
 }
 
-func refusal(t *tool, s jail.Support) string {
+// link finds out how the program is linked, and says why it cannot run, if so.
+func (t *located) link(name string, s jail.Support) (refusal string) {
 	switch {
 	case s.Landlock == 0:
 		return "it needs Landlock, which this kernel does not offer"
-	case t.file == "":
-		return fmt.Sprintf("%s is not installed", t.Bin)
+	case t.File == "":
+		return fmt.Sprintf("%s is not installed", name)
+	}
+	var err error
+	if t.Loader, err = loaderOf(t.File); err != nil {
+		return err.Error()
 	}
 	return ""
 }

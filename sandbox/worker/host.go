@@ -24,8 +24,8 @@ import (
 // A host is the first process of a container. Each stream that the gateway opens is one worker to it, with a process
 // and a scratch directory of its own, which both end with the stream.
 type host struct {
-	argv    []string // of a worker, but for its scratch directory
-	scratch string   // the directory of the workers' directories
+	workers *Launcher
+	scratch string // the directory of the workers' directories
 	nursery *nursery
 	session *yamux.Session
 
@@ -55,8 +55,16 @@ func hostMain(args []string, o Options) error {
 	if err != nil {
 		return err
 	}
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), makeSurvey(o))
+	if err != nil {
+		return err
+	}
 	h := &host{
-		argv: slices.Concat([]string{processName}, o.Prefix), scratch: args[0],
+		workers: workers, scratch: args[0],
 		nursery: newNursery(), session: session, kills: oomKills(),
 	}
 	for {
@@ -167,7 +175,7 @@ func (h *host) start(dir string) (w *child, in, out *os.File, err error) {
 	defer childOut.Close()
 	widen(in)
 	widen(out)
-	w, err = h.nursery.start(slices.Concat(h.argv, []string{"-scratch", dir}), childIn, childOut)
+	w, err = h.nursery.start(h.workers, dir, childIn, childOut)
 	if err != nil {
 		closeAll(in, out)
 		return nil, nil, nil, err

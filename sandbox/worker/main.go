@@ -4,12 +4,11 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -28,11 +27,12 @@ type Options struct {
 	Extra []programs.Program
 }
 
-// The roles that the worker gives to processes it starts from its own binary.
+// The roles of processes of this binary.
 const (
 	roleApplet = "applet"
-	roleHost   = "host"  // given by the container's command
-	roleServe  = "serve" // the worker again, once it is locked in
+	roleHost   = "host" // given by the container's command
+	roleSurvey = "survey"
+	roleServe  = "serve" // the worker
 )
 
 // processName is what the worker's processes are called.
@@ -45,62 +45,47 @@ const (
 	jailPrefix = "mcsh-jail: "
 )
 
-// roles are those that serve a gateway.
-var roles = map[string]func(args []string, o Options) error{roleHost: hostMain, roleServe: serve}
+// roles is the table.
+var roles = map[string]func(args []string, o Options) error{roleSurvey: surveyMain, roleHost: hostMain, roleServe: serve}
 
-// Main plays the role that args, without the process's name, ask for and returns the exit status. Without a role it
-// locks itself in and serves a gateway on standard input and output; "-scratch DIR" says where the private directories of
-// commands go, the directory for temporary files otherwise.
+// Main plays the role that the first of args, which are without the process's name, asks for and returns the exit
+// status.
 func Main(args []string, o Options) int {
 	if len(args) > 0 && args[0] == roleApplet {
 		return appletMain(args[1:], o)
 	}
-	role := harden
+	err := errors.New("it is of no use by itself: the gateway starts it")
 	if len(args) > 0 {
-		if r, ok := roles[args[0]]; ok {
-			role, args = r, args[1:]
+		if role, ok := roles[args[0]]; ok {
+			err = role(args[1:], o)
 		}
 	}
-	if err := role(args, o); err != nil {
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", processName, err)
 		return 1
 	}
 	return 0
 }
 
-// harden locks the worker in and starts it anew, as roleServe.
-func harden(args []string, o Options) error {
-	scratch := os.TempDir()
-	switch {
-	case len(args) == 2 && args[0] == "-scratch":
-		scratch = args[1]
-	case len(args) > 0:
-		return fmt.Errorf("unknown argument %q: a worker is started by the gateway and takes only -scratch DIR", args[0])
+// serve is the worker, which its starter has locked in. args are the directory for scratch directories, and what a
+// survey has found.
+func serve(args []string, o Options) error {
+	if len(args) != 2 {
+		return fmt.Errorf("unknown arguments %q: a worker is started by the gateway", args)
 	}
-	if err := os.Chdir("/"); err != nil {
+	if err := jail.Locked(); err != nil {
 		return err
 	}
-	tools, _ := locate(o.Extra, jail.Supported())
-	around, err := json.Marshal(surroundings()) // which cannot be seen from within
+	s, err := readSurvey(args[1])
 	if err != nil {
 		return err
 	}
-	argv := slices.Concat([]string{processName}, o.Prefix, []string{roleServe, scratch, string(around)})
-	return jail.Harden(reach(tools, scratch), argv)
-}
-
-// serve is the worker, locked in. args are the directory for scratch directories, and the surroundings as harden found
-// them.
-func serve(args []string, o Options) error {
-	if len(args) != 2 {
-		return fmt.Errorf("unknown arguments %q: %s is for the worker itself", args, roleServe)
+	w := newWorker(o, scratch(args[0]), s)
+	if s.Offers {
+		jail.AwaitOffer()
 	}
 	if err := jail.Hide(); err != nil {
 		return err
-	}
-	w := newWorker(o, scratch(args[0]))
-	if err := json.Unmarshal([]byte(args[1]), &w.around); err != nil {
-		return fmt.Errorf("reading the surroundings: %w", err)
 	}
 	lingerBriefly()
 	defer w.inputs.drop()

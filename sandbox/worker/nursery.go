@@ -28,7 +28,8 @@ type child struct {
 }
 
 type birth struct {
-	argv    []string
+	workers *Launcher
+	scratch string
 	in, out *os.File
 	born    chan<- born
 }
@@ -60,10 +61,10 @@ func (n *nursery) run() {
 	}
 }
 
-// start starts this binary with the arguments argv, in / and without an environment.
-func (n *nursery) start(argv []string, in, out *os.File) (*child, error) {
+// start starts a worker with the directory scratch.
+func (n *nursery) start(workers *Launcher, scratch string, in, out *os.File) (*child, error) {
 	answer := make(chan born, 1)
-	n.requests <- birth{argv, in, out, answer}
+	n.requests <- birth{workers, scratch, in, out, answer}
 	b := <-answer
 	return b.child, b.err
 }
@@ -72,15 +73,12 @@ func (n *nursery) start(argv []string, in, out *os.File) (*child, error) {
 func (n *nursery) fork(b birth) (*child, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	pid, err := syscall.ForkExec("/proc/self/exe", b.argv, &syscall.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []uintptr{b.in.Fd(), b.out.Fd(), os.Stderr.Fd()},
-		Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
+	p, err := b.workers.Start(b.scratch, [3]int{int(b.in.Fd()), int(b.out.Fd()), int(os.Stderr.Fd())})
 	if err != nil {
 		return nil, err
 	}
-	c := &child{pid: pid, done: make(chan struct{})}
-	n.children[pid] = c
+	c := &child{pid: p.Pid(), done: make(chan struct{})}
+	n.children[c.pid] = c
 	return c, nil
 }
 

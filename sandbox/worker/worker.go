@@ -7,37 +7,33 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
 // A worker runs chains.
 type worker struct {
 	prefix  []string
-	support jail.Support
+	survey  survey
 	tools   map[string]*tool
-	found   []wire.Found
 	scratch scratch
 	inputs  inputs
-	around  wire.Surroundings
 	buffers buffers
 	meter   meter
 	idle    idlePool
 	pid     int
 }
 
-func newWorker(o Options, s scratch) *worker {
-	w := &worker{prefix: o.Prefix, support: jail.Supported(), scratch: s, pid: os.Getpid()}
+func newWorker(o Options, dir scratch, s survey) *worker {
+	w := &worker{prefix: o.Prefix, scratch: dir, survey: s, tools: toolsOf(s, o.Extra), pid: os.Getpid()}
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
-	w.tools, w.found = locate(o.Extra, w.support)
 	return w
 }
 
-// hello says what this worker is. It claims what it has tried: Harden has set no_new_privs and installed a filter.
+// hello says what this worker is. It claims what it has seen: see [jail.Locked].
 func (w *worker) hello() wire.Hello {
 	h := wire.Hello{
-		Profile: wire.Dynamic, Landlock: w.support.Landlock, Seccomp: w.support.Seccomp, NoNewPrivs: true,
-		UID: os.Getuid(), Around: w.around, Programs: w.found,
+		Profile: wire.Dynamic, Landlock: w.survey.Support.Landlock, Seccomp: w.survey.Support.Seccomp, NoNewPrivs: true,
+		UID: os.Getuid(), Around: w.survey.Around, Programs: w.survey.Found,
 	}
 	if h.Landlock == 0 {
 		h.Profile = wire.Pure
