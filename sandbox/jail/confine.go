@@ -10,8 +10,9 @@ import (
 )
 
 // Confine locks the calling process in, all of its threads: it can use the descriptors it has, its memory and the
-// clock, and nothing else. It cannot be undone. parent is the process id of the starter, with which it dies.
-func Confine(l Limits, parent int) error {
+// clock, and nothing else. It cannot be undone. parent is the process id of the starter, with which it dies, and who has
+// to [Process.Limit] it.
+func Confine(parent int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := dieWith(parent, unix.SIGKILL); err != nil {
@@ -21,7 +22,7 @@ func Confine(l Limits, parent int) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("setting no_new_privs: %w", err)
 	}
-	if err := l.apply(0, false); err != nil {
+	if err := (Limits{}).apply(0, false); err != nil {
 		return err
 	}
 	filter, err := confineFilter()

@@ -29,6 +29,16 @@ type limit struct {
 	want     unix.Rlimit
 }
 
+// Limit sets limits of a process that runs, where they are not lower already. It can read them, but not set them.
+func (p *Process) Limit(l Limits) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return nil
+	}
+	return l.apply(p.pid, false)
+}
+
 // plan lists what a process of these limits gets, or keeps where the present hard limit is lower still; this process's
 // limits are the present ones. RLIMIT_AS is left alone: it counts reserved address space, of which a Go program takes
 // gigabytes.

@@ -32,3 +32,30 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRun measures what a run costs that has one command: a worker of its own, which was started before, and the
+// start of the next one.
+func BenchmarkRun(b *testing.B) {
+	for _, c := range []stages.Command{{Name: "cut", Args: []string{"-c1"}}, {Name: "jq", Args: []string{"-R", "."}}} {
+		b.Run(c.Name, func(b *testing.B) {
+			p := newPool(b, "")
+			in := strings.Repeat("abcdefg\n", 128)
+			for b.Loop() {
+				s, err := p.Open(b.Context(), "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				f, err := s.Prepare([]stages.Command{c}, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := f(b.Context(), strings.NewReader(in), io.Discard); err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -15,8 +15,10 @@ type Runner func(ctx context.Context, s *Stream, chain Chain) Outcome
 // A Keeper reads an input from s to its end and keeps it for the commands that name it. When ctx is done it returns soon.
 type Keeper func(ctx context.Context, s *Stream, in Input) Outcome
 
-// A Host is what a worker does for the gateway. Without Keep there are no inputs.
+// A Host is what a worker does for the gateway. Without Keep there are no inputs. Prepare, where it is there, is told of
+// a chain that is going to be run, and does not wait.
 type Host struct {
+	Prepare func(Chain)
 	Run  Runner
 	Keep Keeper
 }
@@ -109,6 +111,9 @@ func (s *server) prepare(id uint32, payload []byte) error {
 		return protocolError("a chain of %d commands", len(chain.Commands))
 	}
 	s.chains[id] = chain
+	if s.host.Prepare != nil {
+		s.host.Prepare(chain)
+	}
 	return nil
 }
 

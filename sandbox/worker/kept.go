@@ -20,11 +20,10 @@ import (
 // item is left when the next one comes but what the Go runtime has not given back.
 type kept struct {
 	key     string
-	task    *task
+	task    *task // its standard error is what the runtime says when it fails
 	in, out *os.File
 	send    frameWriter // to in; for the pump that feeds the item
 	receive frameReader // of out; for the pump that takes what it says
-	stderr  stderr      // what the runtime says when it fails; read when the task is done
 
 	// Of the present item; for the pump that feeds it, and after the pump for who settles it.
 	whole bool // the item has been sent to its end
@@ -45,21 +44,14 @@ const keptShare = 4
 
 // keep starts an applet with the command that p was given, and returns it without an item.
 func keep(p *process) (*kept, error) {
-	in, out, err := pipes()
+	t, err := p.how.start()
 	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(in.theirs)
-	defer unix.Close(out.theirs)
-	k := &kept{
-		key: p.key, in: in.ours, out: out.ours,
-		send: frameWriter{w: in.ours}, receive: frameReader{r: bufio.NewReaderSize(out.ours, frameHeader+frameMax)},
-	}
-	if k.task, err = p.how.start(in.theirs, out.theirs, &k.stderr); err != nil {
-		closeAll(in.ours, out.ours)
 		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
-	return k, nil
+	return &kept{
+		key: p.key, task: t.task, in: t.in, out: t.out,
+		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+frameMax)},
+	}, nil
 }
 
 // begin gives the applet an item: p is the command that runs on it. exits gets p when it has been served, or when the
@@ -136,7 +128,7 @@ func (k *kept) lost(p *process) {
 		return
 	}
 	p.spent = max(0, k.clock()-p.before)
-	_, _ = p.stderr.Write([]byte(k.stderr.text())) // never fails
+	_, _ = p.stderr.Write([]byte(k.task.stderr.text())) // never fails
 	k.item = nil
 	k.exits <- p
 }

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"slices"
+	"strconv"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 )
@@ -52,5 +54,7 @@ func newLauncher(argv []string, s survey) (*Launcher, error) {
 // makes its private directories in scratch. It gets SIGTERM when the thread ends that has called Start.
 func (l *Launcher) Start(scratch string, files [3]int) (*jail.Process, error) {
 	argv := slices.Concat([]string{processName}, l.argv[1:], []string{roleServe, scratch, l.text})
-	return l.survey.reach(scratch).Start(l.argv[0], l.survey.Support.Landlock, jail.Command{Argv: argv, Files: files[:]})
+	return l.survey.reach(scratch).Start(l.argv[0], l.survey.Support.Landlock, jail.Command{
+		Argv: argv, Env: []string{"GOMAXPROCS=" + strconv.Itoa(runtime.GOMAXPROCS(0)), ownProcessors}, Files: files[:],
+	})
 }

@@ -3,10 +3,10 @@
 package worker
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,8 +21,12 @@ import (
 // environment is all that a program sees, but for TMPDIR where its table entry asks for it.
 var environment = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
 
-// appletEnvironment keeps the Go runtime from describing itself when memory runs out. Applets do not see it.
-var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none")
+// appletEnvironment keeps the Go runtime from describing itself when memory runs out, and from reading control groups
+// to find out how many processors it may use. Applets do not see it.
+var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none", "GOMAXPROCS="+strconv.Itoa(appletThreads), ownProcessors)
+
+// ownProcessors keeps the Go runtime from looking for a number of processors that it is told: that takes a tenth of its start.
+const ownProcessors = "GODEBUG=containermaxprocs=0,updatemaxprocs=0"
 
 // cpuGrace is what the processor time of a command may exceed its timeout by: the clock ends it first, this is for a
 // worker that cannot.
@@ -34,7 +38,7 @@ type process struct {
 	tool    *tool // nil for a timer
 	how     recipe
 	task    *task // once it is started; nil for a timer
-	stderr  stderr
+	stderr  *stderr
 	scratch string
 	inputs  string // the directory of its named inputs, empty if it has none
 	started time.Time
@@ -77,13 +81,9 @@ func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
 	if p.key != "" {
 		limits.CPU += c.Timeout // for the items before the last one; see settle
 	}
-	spec, err := json.Marshal(appletSpec{p.tool.Name, limits, w.pid, c.Inputs, p.key != ""})
-	if err != nil {
-		return err
-	}
-	p.how.command = jail.Command{
-		Argv: slices.Concat([]string{processName}, w.prefix, []string{roleApplet, string(spec)}, c.Argv[1:]),
-		Env:  appletEnvironment,
+	p.how = recipe{
+		applets: w.applets, command: jail.Command{Limits: limits},
+		spec: appletSpec{Name: p.tool.Name, Args: c.Argv[1:], Memory: limits.Data, Inputs: c.Inputs, Keep: p.key != ""},
 	}
 	for _, file := range inputFiles(p.inputs, c) {
 		// It can open no file: it gets those of its inputs as descriptors, from 3 on, in order.
@@ -106,25 +106,27 @@ func inScratch(argv []string, dir string) []string {
 	return out
 }
 
-// start starts the command with the two ends of its pipes, which are closed here or when a timer has ended.
-func (p *process) start(stdin, stdout int, timer time.Duration, exits chan<- *process) error {
+// start starts the command, and returns our ends of its pipes.
+func (p *process) start(timer time.Duration, exits chan<- *process) (e ends, err error) {
 	if p.tool == nil {
-		go p.sleep(timer, stdin, stdout, exits)
-		return nil
+		in, out, err := pipes()
+		if err != nil {
+			return e, err
+		}
+		go p.sleep(timer, in.theirs, out.theirs, exits)
+		return ends{in: in.ours, stdin: in.ours, out: out.ours}, nil
 	}
-	defer unix.Close(stdin)
-	defer unix.Close(stdout)
-	t, err := p.how.start(stdin, stdout, &p.stderr)
+	t, err := p.how.start()
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", p.tool.Name, err)
+		return e, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
-	p.task = t
+	p.task, p.stderr = t.task, t.stderr
 	p.id.Store(int64(t.Pid()))
 	go func() {
 		<-t.done
 		exits <- p
 	}()
-	return nil
+	return ends{in: t.in, stdin: t.in, out: t.out}, nil
 }
 
 // sleep is a process that reads nothing, writes nothing and ends after a while. As in a shell, the command before it

@@ -78,15 +78,7 @@ type ends struct {
 func (r *run) launch(p *process, timer time.Duration) (e ends, err error) {
 	p.started, p.kills = time.Now(), oomKills()
 	if p.key == "" {
-		in, out, err := pipes()
-		if err != nil {
-			return e, err
-		}
-		if err := p.start(in.theirs, out.theirs, timer, r.exits); err != nil {
-			closeAll(in.ours, out.ours)
-			return e, err
-		}
-		return ends{in: in.ours, stdin: in.ours, out: out.ours}, nil
+		return p.start(timer, r.exits)
 	}
 	if p.kept == nil {
 		if p.kept, err = keep(p); err != nil {

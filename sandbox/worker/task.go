@@ -20,38 +20,55 @@ type task struct {
 	err    error      // of waiting for it; likewise
 }
 
-// A recipe is how a process is started: in a jail, or from this program, which then locks itself in.
+// A recipe is how a process is started: in a jail, or as an applet, which locks itself in.
 type recipe struct {
-	cell    *jail.Cell // nil for this program
+	cell    *jail.Cell // nil for an applet
 	private bool       // the cell is for this process alone
 	command jail.Command
-	inputs  []*os.File // its descriptors after standard error
+
+	applets *applets
+	spec    appletSpec
+	inputs  []*os.File // descriptors of an applet after standard error
 }
 
-// start starts a process between two descriptors, which stay the caller's. The recipe is used up.
-func (r *recipe) start(stdin, stdout int, errors *stderr) (*task, error) {
+// A wired task is one with our ends of its standard input and output.
+type wired struct {
+	*task
+	in, out *os.File
+}
+
+// start starts a process. The recipe is used up.
+func (r *recipe) start() (wired, error) {
 	defer r.drop()
+	if r.cell != nil {
+		return connect(r.cell.Start, r.command)
+	}
+	return r.applets.hire(r)
+}
+
+// connect starts a process with pipes.
+func connect(start func(jail.Command) (*jail.Process, error), c jail.Command) (w wired, err error) {
+	in, out, err := pipes()
+	if err != nil {
+		return w, err
+	}
+	defer unix.Close(in.theirs)
+	defer unix.Close(out.theirs)
 	said, err := pipeFrom()
 	if err != nil {
-		return nil, err
+		closeAll(in.ours, out.ours)
+		return w, err
 	}
 	defer unix.Close(said.theirs)
-	r.command.Files = []int{stdin, stdout, said.theirs}
-	for _, f := range r.inputs {
-		r.command.Files = append(r.command.Files, int(f.Fd()))
-	}
-	start := jail.Self
-	if r.cell != nil {
-		start = r.cell.Start
-	}
-	p, err := start(r.command)
+	c.Files = append([]int{in.theirs, out.theirs, said.theirs}, c.Files...)
+	p, err := start(c)
 	if err != nil {
-		said.ours.Close()
-		return nil, err
+		closeAll(in.ours, out.ours, said.ours)
+		return w, err
 	}
-	t := &task{Process: p, stderr: errors, done: make(chan struct{})}
+	t := &task{Process: p, stderr: new(stderr), done: make(chan struct{})}
 	go t.attend(said.ours)
-	return t, nil
+	return wired{t, in.ours, out.ours}, nil
 }
 
 // drop gives up what the recipe holds.

@@ -12,7 +12,7 @@ import (
 
 // A worker runs chains.
 type worker struct {
-	prefix  []string
+	applets *applets
 	survey  survey
 	tools   map[string]*tool
 	scratch scratch
@@ -20,11 +20,10 @@ type worker struct {
 	buffers buffers
 	meter   meter
 	idle    idlePool
-	pid     int
 }
 
 func newWorker(o Options, dir scratch, s survey) *worker {
-	w := &worker{prefix: o.Prefix, scratch: dir, survey: s, tools: toolsOf(s, o.Extra), pid: os.Getpid()}
+	w := &worker{applets: newApplets(o.Prefix), scratch: dir, survey: s, tools: toolsOf(s, o.Extra)}
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
 	return w
 }
@@ -39,6 +38,17 @@ func (w *worker) hello() wire.Hello {
 		h.Profile = wire.Pure
 	}
 	return h
+}
+
+// prepare has applets wait for a chain.
+func (w *worker) prepare(chain wire.Chain) {
+	n := 0
+	for _, c := range chain.Commands {
+		if t := w.tools[c.Name]; t != nil && t.Applet != nil && len(c.Inputs) == 0 {
+			n++
+		}
+	}
+	w.applets.expect(n)
 }
 
 // run is the [wire.Runner].
@@ -57,7 +67,7 @@ func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire
 // newProcess readies command i of a chain.
 func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	c := chain.Commands[i]
-	p := &process{index: i, release: make(chan struct{})}
+	p := &process{index: i, stderr: new(stderr), release: make(chan struct{})}
 	if c.Timer > 0 {
 		return p, nil
 	}
