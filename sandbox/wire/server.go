@@ -19,8 +19,8 @@ type Keeper func(ctx context.Context, s *Stream, in Input) Outcome
 // a chain that is going to be run, and does not wait.
 type Host struct {
 	Prepare func(Chain)
-	Run  Runner
-	Keep Keeper
+	Run     Runner
+	Keep    Keeper
 }
 
 // A server is the worker's end of a connection.
