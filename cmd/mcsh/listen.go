@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/gateway"
 )
 
 // grace is how long requests may go on after SIGTERM.
@@ -18,35 +21,72 @@ const grace = 10 * time.Second
 // headerTimeout bounds how long a client may take to send the head of a request.
 const headerTimeout = 10 * time.Second
 
+// allowHostVariable names hosts where there is no --allow-host, with commas between them.
+const allowHostVariable = "MCSH_ALLOW_HOST"
+
 // listenFlags say where a server listens.
 type listenFlags struct {
 	address string
 	noAuth  bool
+	hosts   []string
+
+	contained bool // address is that of this container, of which its runtime decides who reaches it
 }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.address, "listen", "", "serve streamable HTTP on this address, such as 127.0.0.1:8808, instead of stdio")
+	cmd.Flags().StringArrayVar(&l.hosts, "allow-host", nil, "name under which clients may reach it, besides addresses and localhost: NAME, *.NAME or * for any (repeatable; $"+allowHostVariable+" with commas)")
 	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine although everybody who reaches the address may call every tool")
 }
 
-// listen opens the listener. An address that others can reach is refused: nobody would be asked who they are.
-func (l *listenFlags) listen() (net.Listener, error) {
+// listen opens the listeners. An address that others can reach is refused: nobody would be asked who they are. What is in
+// a container is reached from inside of it too.
+func (l *listenFlags) listen() ([]net.Listener, error) {
 	host, _, err := net.SplitHostPort(l.address)
 	if err != nil {
 		return nil, usageError("give host and port, such as --listen 127.0.0.1:8808", "--listen %q: %w", l.address, err)
 	}
-	if !l.noAuth && !isLoopback(host) {
+	if !l.noAuth && !l.contained && !isLoopback(host) {
 		return nil, usageError("use 127.0.0.1, or say --no-auth if something in front asks who callers are",
 			"--listen %s: others can reach this address, and there is no authentication", l.address)
 	}
-	listener, err := net.Listen("tcp", l.address)
+	first, err := listenOn(l.address)
+	if err != nil || !l.contained {
+		return []net.Listener{first}, err
+	}
+	_, port, _ := net.SplitHostPort(first.Addr().String())
+	second, err := listenOn(net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return nil, errors.Join(err, first.Close())
+	}
+	return []net.Listener{first, second}, nil
+}
+
+func listenOn(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("--listen %s: the port is used by another program", l.address)
+		err = fmt.Errorf("--listen %s: the port is used by another program", address)
 	}
 	if err != nil {
 		return nil, configError("choose another address, or port 0 for a free one", err)
 	}
 	return listener, nil
+}
+
+// within are names of the machine that containers know, and those of services of a cluster.
+var within = [...]string{"host.docker.internal", "gateway.docker.internal", "host.containers.internal", "*.svc", "*.svc.cluster.local"}
+
+// checked lets requests pass that come under a name of the listener.
+func (l *listenFlags) checked(p *program, h http.Handler) http.Handler {
+	hosts := gateway.Hosts{Names: l.hosts}
+	if len(l.hosts) == 0 {
+		hosts.Names = strings.FieldsFunc(p.env[allowHostVariable], func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	host, _, err := net.SplitHostPort(l.address)
+	if hosts.Short = err == nil && !isLoopback(host); hosts.Short {
+		hosts.Names = append(hosts.Names, within[:]...)
+	}
+	return hosts.Check(h)
 }
 
 func isLoopback(host string) bool {
@@ -66,13 +106,15 @@ func (p *program) greet(name, url string) {
 
 // serveHTTP serves until ctx is done. Then no connection is accepted, finish gets time to end what runs, and what is
 // left is cut off.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, finish func(context.Context) error) error {
+func serveHTTP(ctx context.Context, listeners []net.Listener, h http.Handler, finish func(context.Context) error) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	served := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { served <- server.Serve(l) }()
+	}
 	var err error
 	select {
-	case err = <-served: // the listener broke
+	case err = <-served: // a listener broke
 	case <-ctx.Done():
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)

@@ -233,9 +233,14 @@ func testFirstBackend(t *testing.T, binary string) {
 
 // The gateway over HTTP: it says where it listens, answers a client, and ends in order.
 func testServeHTTP(t *testing.T, binary string) {
-	for _, args := range [][]string{{"serve"}, {"server", "demo"}} {
-		t.Run(args[0], func(t *testing.T) {
-			s := prepare(t, binary, append(args, "--listen", "127.0.0.1:0")...)
+	for name, c := range map[string]struct{ args, env []string }{
+		"serve":     {[]string{"serve", "--listen", "127.0.0.1:0", "--allow-host", "mcp.example.com"}, nil},
+		"server":    {[]string{"server", "demo", "--listen", "127.0.0.1:0"}, []string{"MCSH_ALLOW_HOST=a,mcp.example.com"}},
+		"a runtime": {[]string{"serve"}, []string{"MCP_TRANSPORT=streamable-http", "MCP_PORT=0", "MCP_HOST=127.0.0.1", "MCSH_ALLOW_HOST=mcp.example.com"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := prepare(t, binary, c.args...)
+			s.Env = append(s.Env, c.env...)
 			s.Stderr = nil
 			said, err := s.StderrPipe()
 			if err != nil {
@@ -251,7 +256,8 @@ func testServeHTTP(t *testing.T, binary string) {
 				t.Fatalf("got %q, %v", first, err)
 			}
 			go io.Copy(io.Discard, words)
-			callOverHTTP(t, url, args[0] == "serve")
+			callOverHTTP(t, url, c.args[0] == "serve")
+			wantHosts(t, url)
 			if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -260,6 +266,27 @@ func testServeHTTP(t *testing.T, binary string) {
 			}
 			s.leftNothing(t)
 		})
+	}
+}
+
+// wantHosts asks under names that are the server's, and under another.
+func wantHosts(t *testing.T, url string) {
+	t.Helper()
+	for host, want := range map[string]bool{"": true, "localhost": true, "mcp.example.com": true, "evil.example": false, "mcsh": false} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); (resp.StatusCode != http.StatusForbidden) != want {
+			t.Errorf("under the name %q: %s", host, resp.Status)
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 const serveLong = `Serve the gateway: one MCP endpoint in front of all configured servers, with the tools execute_pipeline,
 list_all_tools, get_tool_details and list_available_shell_commands.
 
-On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, and /healthz.`
+On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, and /healthz.
+Without flags it does what the variables of a runtime of MCP servers say: $MCP_TRANSPORT, $MCP_PORT, $MCP_HOST.`
 
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
@@ -41,12 +42,19 @@ func (p *program) serveCommand() *cobra.Command {
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose bool) (err error) {
-	var listener net.Listener
+	if err := l.fromRuntime(p); err != nil {
+		return err
+	}
+	var listeners []net.Listener
 	if l.address != "" {
-		if listener, err = l.listen(); err != nil {
+		if listeners, err = l.listen(); err != nil {
 			return err
 		}
-		defer listener.Close()
+		defer func() {
+			for _, listener := range listeners {
+				listener.Close()
+			}
+		}()
 	}
 	log := p.log(verbose)
 	s.instance = rand.Text()
@@ -61,14 +69,14 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 		return err
 	}
 	g := gateway.New(o)
-	if listener == nil {
+	if listeners == nil {
 		err = p.serveStdio(ctx, g.Server(), g)
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		return errors.Join(err, g.Close(ending))
 	}
-	p.greet("mcsh", endpointOf(listener.Addr()))
-	return serveHTTP(ctx, listener, g.Handler(), g.Close)
+	p.greet("mcsh", endpointOf(listeners[0].Addr()))
+	return serveHTTP(ctx, listeners, l.checked(p, g.Handler()), g.Close)
 }
 
 // greetSandbox starts the sandbox and says what commands run in. Without one the gateway serves the other stages, unless

@@ -53,7 +53,7 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 	if l.address == "" {
 		return p.serveStdio(ctx, server, nil)
 	}
-	listener, err := l.listen()
+	listeners, err := l.listen()
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxLine})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler))
-	p.greet("mcsh server "+name, endpointOf(listener.Addr()))
-	return serveHTTP(ctx, listener, mux, func(ending context.Context) error {
+	p.greet("mcsh server "+name, endpointOf(listeners[0].Addr()))
+	return serveHTTP(ctx, listeners, l.checked(p, mux), func(ending context.Context) error {
 		defer context.AfterFunc(ending, cancel)() // a session is not closed before its calls have ended
 		for session := range server.Sessions() {
 			session.Close()
