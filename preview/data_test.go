@@ -21,6 +21,8 @@ var dataSets = []struct {
 	{"weird keys", weirdKeys},
 	{"late field", lateField},
 	{"random", randomDocs},
+	{"tree", trees},
+	{"documents in strings", wrapped},
 }
 
 func marshal(v any) string {
@@ -215,4 +217,54 @@ func (r *repeat) Read(p []byte) (int, error) {
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]
 	return n, nil
+}
+
+// trees nest in themselves, by an array, by one key and by two.
+func trees(rng *rand.Rand) string {
+	var list []obj
+	for i := range 40 {
+		list = append(list, obj{"id": i, "root": folder(rng, 5), "cause": cause(rng, 4), "expr": expression(rng, 5)})
+	}
+	return marshal(list)
+}
+
+func folder(rng *rand.Rand, depth int) obj {
+	f := obj{"name": fmt.Sprintf("f%d", rng.IntN(9)), "size": rng.IntN(100)}
+	if depth > 0 && rng.IntN(4) > 0 {
+		children := []obj{}
+		for range rng.IntN(4) {
+			children = append(children, folder(rng, depth-1))
+		}
+		f["children"] = children
+	}
+	return f
+}
+
+func cause(rng *rand.Rand, depth int) obj {
+	c := obj{"message": pick(rng, "a", "b"), "code": rng.IntN(5), "cause": nil}
+	if depth > 0 && rng.IntN(3) > 0 {
+		c["cause"] = cause(rng, depth-1)
+	}
+	return c
+}
+
+func expression(rng *rand.Rand, depth int) obj {
+	if depth == 0 || rng.IntN(5) == 0 {
+		return obj{"op": "value", "type": "int", "value": rng.IntN(9)}
+	}
+	return obj{"op": pick(rng, "+", "-"), "type": "int", "left": expression(rng, depth-1), "right": expression(rng, depth-1)}
+}
+
+// wrapped has documents in strings, some of which are none.
+func wrapped(rng *rand.Rand) string {
+	var b strings.Builder
+	for i := range 120 {
+		e := obj{"id": i, "body": marshal(obj{"user": obj{"id": i, "tags": []string{"x"}}, "items": []obj{{"sku": "a", "n": i}}})}
+		e["list"] = pick[any](rng, nil, marshal([]int{i, 2}), "[not json]", 7)
+		if i%2 == 0 {
+			e["maybe"] = marshal([]obj{{"a": nil}, {"a": 1}})
+		}
+		b.WriteString(marshal(e) + "\n")
+	}
+	return b.String()
 }

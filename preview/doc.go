@@ -19,6 +19,9 @@
 //	 .owner {5} as .[].user              the same shape as below that path
 //	 .seen map{300 keys e.g. "u1"} use to_entries[]    keys that are data
 //	 .v {1} (3 values)|int 1..9 (5 values)             a union; |arrays[] and |objects[] below it choose
+//	 .body json-str e.g. "{\"ok\":true}"
+//	  |fromjson {ok:bool}                what is in the documents in strings
+//	 .children[]|recurse(.children[]?) {4} (61 values)    what nests in itself: all levels together
 //	 … 3 more keys                       there was no room for them
 //
 // Counts are exact for all data that was read. ×n follows a value and says how often it is there; (n values) follows

@@ -87,6 +87,9 @@ func newItem(parent *item, seg string, n *node, guard bool) *item {
 	if guard && !strings.HasSuffix(seg, "?") {
 		seg += "?"
 	}
+	if r := n.recurse(); r != "" {
+		seg = strings.TrimPrefix(seg+"|"+r, ".|")
+	}
 	it.null = it.null || n.kinds[kindNull] > 0
 	it.seg, it.n, it.path = seg, n, join(parent.path, seg)
 	return it
@@ -110,6 +113,21 @@ func (it *item) addKids() {
 	if n.kinds[kindArray] > 0 && n.elem != nil && n.elem.total() > 0 {
 		it.kids = append(it.kids, newItem(it, it.elements(kindArray), n.elem, false))
 	}
+	if n.inner != nil && n.inner.total() > 0 {
+		it.kids = append(it.kids, newItem(it, it.fromJSON(), n.inner, false))
+	}
+}
+
+// fromJSON is the jq spelling of the documents in strings.
+func (it *item) fromJSON() string {
+	seg := "|fromjson"
+	if it.null || !it.n.alone(kindString) {
+		seg = "|strings" + seg
+	}
+	if it.n.classes[classJSON] < it.n.kinds[kindString] || it.n.badInner {
+		seg += "?"
+	}
+	return seg
 }
 
 // elements is the jq spelling of all that is in the containers of kind k. .[] iterates over both arrays and objects,
@@ -153,7 +171,7 @@ func (t *itemTree) home(it *item) *item {
 // iterates reports whether elements are reached from n by keys alone: null on the way to them is an error in jq, where
 // a key of null is null.
 func (t *itemTree) iterates(n *node) bool {
-	if n.kinds[kindArray] > 0 || n.mapv != nil {
+	if n.kinds[kindArray] > 0 || n.mapv != nil || n.inner != nil {
 		return true
 	}
 	found, known := t.iter[n]
@@ -180,8 +198,8 @@ func (t *itemTree) shape(n *node) int {
 		keys[i] = fmt.Sprint(quote(e.name), e.present < n.kinds[kindObject]-n.broken, null, t.shape(e.n))
 	}
 	slices.Sort(keys) // which key came first says nothing
-	fmt.Fprint(&b, keys)
-	for _, below := range []*node{n.elem, n.mapv} {
+	fmt.Fprint(&b, keys, n.again, n.recurse())
+	for _, below := range []*node{n.elem, n.mapv, n.inner} {
 		if below != nil {
 			fmt.Fprint(&b, below.kinds[kindNull] > 0, t.shape(below), " ")
 		}
@@ -197,7 +215,9 @@ func (t *itemTree) shape(n *node) int {
 }
 
 // isScalar reports whether nothing lies below n.
-func (n *node) isScalar() bool { return n.kinds[kindArray] == 0 && n.kinds[kindObject] == 0 }
+func (n *node) isScalar() bool {
+	return n.kinds[kindArray] == 0 && n.kinds[kindObject] == 0 && n.inner == nil
+}
 
 // isSmall reports whether n is an object, or null, with a few keys of scalars or of such objects.
 func (n *node) isSmall() bool {
@@ -207,7 +227,7 @@ func (n *node) isSmall() bool {
 
 // inlineWidth estimates how long n is on one line, and reports whether it may be there.
 func (n *node) inlineWidth(depth int) (width int, ok bool) {
-	if depth == 0 || n.kinds[kindObject] == 0 || n.mixed() || n.mapv != nil || len(n.keys) > maxInline || len(n.keys) == 0 ||
+	if depth == 0 || n.recursive != nil || n.again || n.kinds[kindObject] == 0 || n.mixed() || n.mapv != nil || len(n.keys) > maxInline || len(n.keys) == 0 ||
 		n.lost || n.longKeys > 0 {
 		return 0, false
 	}

@@ -20,7 +20,7 @@ type jsonReading struct {
 // readJSON profiles all documents of src. prefix lines stand before them; line numbers count those.
 func readJSON(src io.Reader, prefix int64, seq bool) (*jsonReading, error) {
 	j := &jsonReading{s: newScanner(src), p: newProfile(), prefix: prefix}
-	j.s.seq = seq
+	j.s.seq, j.s.whole, j.p.inside = seq, true, &inside{}
 	j.s.line += prefix
 	var began, ended int64 // lines of the current document's begin, and of the end of the one before
 	for {
@@ -162,6 +162,7 @@ func (j *jsonReading) body(budget int, sample []byte, o Options) string {
 		return ""
 	}
 	j.p.foldMaps(j.p.root)
+	j.p.foldRecursion(j.p.root)
 	root := newItemTree(j.p.root).root
 	text := renderTree(root, budget)
 	text += fitLine(tryCommand(root, j.p.docs), budget-runes(text), o)

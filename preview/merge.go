@@ -43,16 +43,31 @@ func (p *profile) merge(n, o *node) {
 	}
 	n.mergeScalars(o)
 	n.lost = n.lost || o.lost
+	n.again = n.again || o.again
+	n.taken += o.taken
+	for _, r := range o.recursive {
+		if !n.isFolded(r.name) {
+			n.recursive = append(n.recursive, r)
+		}
+	}
 	n.longKeys += o.longKeys
 	n.broken += o.broken
-	switch {
-	case o.elem == nil:
-	case n.elem == nil:
-		n.elem = o.elem
-	default:
-		p.merge(n.elem, o.elem)
-	}
+	n.elem = p.mergeBelow(n.elem, o.elem)
+	n.badInner = n.badInner || o.badInner
+	n.inner = p.mergeBelow(n.inner, o.inner)
 	p.mergeKeys(n, o)
+}
+
+// mergeBelow merges nodes that need not be there.
+func (p *profile) mergeBelow(n, o *node) *node {
+	switch {
+	case o == nil:
+		return n
+	case n == nil:
+		return o
+	}
+	p.merge(n, o)
+	return n
 }
 
 // hide forgets the values of n and of all below.
@@ -74,11 +89,10 @@ func (n *node) children() []*node {
 	for i := range n.keys {
 		all = append(all, n.keys[i].n)
 	}
-	if n.elem != nil {
-		all = append(all, n.elem)
-	}
-	if n.mapv != nil {
-		all = append(all, n.mapv)
+	for _, below := range []*node{n.elem, n.mapv, n.inner} {
+		if below != nil {
+			all = append(all, below)
+		}
 	}
 	return all
 }
@@ -157,9 +171,5 @@ func (p *profile) mergeKeys(n, o *node) {
 }
 
 func (p *profile) mergeMap(n, value *node) {
-	if n.mapv == nil {
-		n.mapv = value
-		return
-	}
-	p.merge(n.mapv, value)
+	n.mapv = p.mergeBelow(n.mapv, value)
 }

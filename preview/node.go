@@ -50,6 +50,11 @@ type node struct {
 	keysMin, keysMax int64
 	mapv             *node // all values, once the keys are data
 	mapKeys          []string
+	inner            *node // the documents in strings
+	badInner         bool  // some strings that look like documents are none, or too long to be read
+	recursive        []recursion
+	again            bool  // the object above comes again here
+	taken            int64 // objects of n that are counted there
 	lost             bool  // some values below are not profiled: the cap of nodes, or of depth
 	longKeys         int64 // keys too long to be kept
 	broken           int64 // objects that were not complete
@@ -97,13 +102,13 @@ func (n *node) addNumber(t *token) {
 	n.ints.add(t.raw, 1)
 }
 
-// addString takes a string without escapes, of which b may be only the beginning.
-func (n *node) addString(b []byte, size int64, last byte) {
+// addString takes a string without escapes, of which b may be only the beginning, and says what it looks like.
+func (n *node) addString(b []byte, size int64, last byte) class {
 	n.kinds[kindString]++
 	n.maxLen = max(n.maxLen, size)
 	if n.secret {
 		n.classes[classText]++
-		return
+		return classText
 	}
 	c := classify(b, size, last)
 	n.classes[c]++
@@ -116,9 +121,10 @@ func (n *node) addString(b []byte, size int64, last byte) {
 	if size > maxTallyText {
 		n.strs.drop()
 		n.patterns.drop()
-		return
+		return c
 	}
 	n.addText(b, 1)
+	return c
 }
 
 // addText counts a short string: among the values while they are few, then among the patterns.

@@ -18,6 +18,8 @@ type profile struct {
 	skip    int // open containers below a value that is not profiled
 	scratch []byte
 
+	inside *inside // reads documents in strings; nil where that is not wanted
+
 	invalid, lone int64 // strings that are not valid UTF-8, that hold half a surrogate pair
 	dups          int64
 }
@@ -115,7 +117,9 @@ func (p *profile) value(k tokenKind, t *token) {
 		if len(b) > 0 && int64(len(b)) == size {
 			last = b[len(b)-1]
 		}
-		n.addString(b, size, last)
+		if n.addString(b, size, last) == classJSON {
+			p.lookInside(n, t)
+		}
 	case tokObject, tokArray:
 		p.push(n, k == tokObject)
 	}

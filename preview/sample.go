@@ -29,15 +29,15 @@ func fitLine(command string, room int, o Options) string {
 // tryCommand is a jq command that is a good next step, empty if there is none.
 func tryCommand(root *item, docs int64) string {
 	at := root
-	if !strings.HasSuffix(at.seg, "[]") {
+	if !strings.HasSuffix(at.seg, "[]") && at.n.recursive == nil {
 		for _, kid := range root.kids {
-			if strings.HasSuffix(kid.path, "[]") && kid.lens != "" && len(kid.n.keys) > 0 {
+			if (strings.HasSuffix(kid.path, "[]") || kid.n.recursive != nil) && kid.lens != "" && len(kid.n.keys) > 0 {
 				at = kid
 				break
 			}
 		}
 	}
-	if at == root && docs < 2 && at.lens == "" || !at.n.alone(kindObject) {
+	if at == root && docs < 2 && at.lens == "" && at.n.recursive == nil || !at.n.alone(kindObject) {
 		return ""
 	}
 	keys := tryKeys(at.n)

@@ -37,6 +37,7 @@ type token struct {
 	invalid bool   // a string that is not valid UTF-8
 	lone    bool   // a string with half a surrogate pair
 	float   bool   // a number with fraction or exponent
+	whole   []byte // all of a string that may hold JSON, if whole strings are wanted and it is not too long
 }
 
 // cut reports whether raw is only the beginning.
@@ -84,6 +85,10 @@ type scanner struct {
 	deep  int      // deepest so far
 	stack []uint64 // a bit per open container, 1 is an object
 	seq   bool     // RFC 7464: record separators stand before documents
+
+	whole   bool   // whether whole strings are wanted
+	gather  bool   // whether this one is
+	storage []byte // of the whole string
 }
 
 func newScanner(src io.Reader) *scanner {

@@ -23,6 +23,14 @@ func (s *scanner) str() error {
 	s.tok = token{}
 	s.spill = s.spill[:0]
 	s.r++
+	if s.gather = false; s.whole {
+		if s.r == s.w {
+			s.fill(s.r)
+		}
+		if s.r < s.w && (s.buf[s.r] == '{' || s.buf[s.r] == '[') {
+			s.gather, s.storage = true, s.storage[:0]
+		}
+	}
 	start, i := s.r, s.r
 	for {
 		for i+8 <= s.w {
@@ -71,6 +79,9 @@ func (s *scanner) carry(start, i int) bool {
 	if room := maxToken - len(s.spill); room > 0 {
 		s.spill = append(s.spill, s.buf[start:min(i, start+room)]...)
 	}
+	if s.gather {
+		s.keep(start, i)
+	}
 	s.r = i
 	return s.fill(i)
 }
@@ -88,6 +99,24 @@ func (s *scanner) finish(start, i int) {
 		s.tok.raw = s.spill
 	}
 	s.tok.size += int64(i - start)
+	if s.gather {
+		s.keep(start, i)
+	}
+	if s.gather {
+		s.tok.whole = s.storage
+	}
+}
+
+// maxWhole is the size of strings that are looked into.
+const maxWhole = 64 << 10
+
+// keep adds a piece to the whole string.
+func (s *scanner) keep(start, i int) {
+	if len(s.storage)+i-start > maxWhole {
+		s.gather = false
+		return
+	}
+	s.storage = append(s.storage, s.buf[start:i]...)
 }
 
 // unit returns the length of the escape or the rune beyond ASCII at i, or an error.

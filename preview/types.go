@@ -27,7 +27,8 @@ func (n *node) types(level uint8) string {
 			continue
 		}
 		text := typeTexts[k](n, level)
-		if level == levelValues && k != kindNull && !strings.Contains(text, "×") && n.mixed() {
+		recursive := n.recursive != nil && k == kindObject
+		if level == levelValues && k != kindNull && !strings.Contains(text, "×") && (n.mixed() || recursive) {
 			text += " (" + count(n.kinds[k], "value") + ")"
 		}
 		parts = append(parts, text)
@@ -55,6 +56,9 @@ func (n *node) mixed() bool {
 }
 
 func (n *node) objectText(uint8) string {
+	if n.again && len(n.keys) == 0 {
+		return "{…} (recursive)"
+	}
 	if n.mapv == nil {
 		more := ""
 		if n.longKeys > 0 || n.lost {
@@ -80,6 +84,9 @@ func (n *node) objectText(uint8) string {
 func (n *node) arrayText(uint8) string {
 	if n.lost {
 		return "[…]"
+	}
+	if n.again {
+		return "[" + span(n.lenMin, n.lenMax) + "] (recursive)"
 	}
 	return "[" + span(n.lenMin, n.lenMax) + "]"
 }

@@ -23,12 +23,14 @@ type Claim struct {
 }
 
 var (
-	segmentPattern = regexp.MustCompile(`^(?:\|arrays|\|objects|\|strings\|fromjson)?(?:\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")?\??)?(?:\[\]\??)*`)
-	presence       = regexp.MustCompile(` in \d+/\d+( first@\d+)?$`)
-	asPath         = regexp.MustCompile(` as [.].*$`)
-	values         = regexp.MustCompile(` \(\d+ values?\)$`)
-	iterates       = regexp.MustCompile(`\[\]\??$`)
-	lengths        = regexp.MustCompile(`^(?:\[\d+(?:\.\.\d+)?\])+ ([^(])`)
+	segmentPattern = regexp.MustCompile(`^(?:\|arrays|\|objects|(?:\|strings)?\|fromjson\??)?(?:\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")?\??)?(?:\[\]\??)*` +
+		`(?:\|?recurse\((?:[^")]|"(?:[^"\\]|\\.)*")*\))?`)
+	recursion = regexp.MustCompile(`\|?recurse\((?:[^")]|"(?:[^"\\]|\\.)*")*\)`)
+	presence  = regexp.MustCompile(` in \d+/\d+( first@\d+)?$`)
+	asPath    = regexp.MustCompile(` as [.].*$`)
+	values    = regexp.MustCompile(`(?: \(recursive\))?(?: \(\d+ values?\))?$`)
+	iterates  = regexp.MustCompile(`\[\]\??$`)
+	lengths   = regexp.MustCompile(`^(?:\[\d+(?:\.\.\d+)?\])+ ([^(])`)
 )
 
 // Parse reads the lines of a preview of JSON back. tries are the programs that it proposes.
@@ -267,10 +269,11 @@ func (p *previewed) claim(c Claim) {
 	}
 	path := p.paths[c.Above]
 	container := c.Above == "" || strings.HasPrefix(c.Seg, ".") // what [] follows is said by this line alone
-	for _, s := range step.FindAllString(c.Seg, -1) {
+	seg := recursion.ReplaceAllString(c.Seg, "")
+	for _, s := range step.FindAllString(seg, -1) {
 		if s != "[]" {
 			path += "." + quoted(s[1:])
-			if strings.Contains(c.Seg, "?") {
+			if strings.Contains(seg, "?") {
 				p.facts.add(path, &Fact{Optional: true})
 			}
 			continue
