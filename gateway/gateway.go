@@ -22,6 +22,7 @@ import (
 type Options struct {
 	Upstream *upstream.Pool // the servers; nil refuses tool stages
 	Sandbox  Sandbox        // the commands; nil refuses command stages
+	Files    stages.Files   // where stages save files; nil refuses those that do
 	Limits   stages.Limits
 
 	Runs      int // runs at once, 64 if 0; as many calls of the other tools at once
@@ -91,7 +92,7 @@ func New(o Options) *Gateway {
 	}
 	g.runs = slots{make(chan struct{}, o.Runs), "pipelines"}
 	g.looks = slots{make(chan struct{}, o.Runs), "calls of the tools that help to write pipelines"}
-	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Limits: o.Limits}
+	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
 	if o.Upstream != nil {
 		g.deps.Tools = o.Upstream
 	}

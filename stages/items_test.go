@@ -186,6 +186,7 @@ func FuzzCompile(f *testing.F) {
 // TestKindsExamples: the example of every kind compiles.
 func TestKindsExamples(t *testing.T) {
 	w := newWorld()
+	w.withFiles(t, "")
 	w.add("get_customer", reads, "id", nil)
 	for _, k := range stages.Kinds() {
 		if k.Name == "from" { // of an example there can be no run

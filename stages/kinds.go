@@ -51,6 +51,12 @@ func Kinds() []Kind {
 			New:     func() Stage { return new(ParallelStage) },
 			Example: `{"type": "parallel", "branches": {"count": [{"type": "command", "command": "jq", "args": ["length"]}], "first": [{"type": "command", "command": "jq", "args": [".[0]"]}]}}`,
 		},
+		{
+			Name:    "tee",
+			Summary: "saves the data as a file of the workspace and passes it on",
+			New:     func() Stage { return new(TeeStage) },
+			Example: `{"type": "tee", "path": "reports/open_orders.json"}`,
+		},
 	}
 }
 

@@ -54,7 +54,9 @@ func TestRun(t *testing.T) {
 }
 
 // given reports whether a part of a case is not a result.
-func given(name string) bool { return name == "pipeline" || name == "input" || name == "tools" }
+func given(name string) bool {
+	return name == "pipeline" || name == "input" || name == "tools" || name == "workspace"
+}
 
 // without returns where the results of a case begin.
 func without(a *txtar.Archive) int {
@@ -83,6 +85,9 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 	if tools, ok := part(archive, "tools"); ok {
 		w.addTools(t, tools)
 	}
+	if files, ok := part(archive, "workspace"); ok {
+		w.withFiles(t, strings.ReplaceAll(files, "== ", "-- "))
+	}
 	if _, errs := stages.CompileFed(t.Context(), []byte(pipeline), w.deps()); errs != nil {
 		var plan strings.Builder
 		for _, e := range errs {
@@ -106,6 +111,9 @@ func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
 	}
 	if _, ok := part(archive, "report"); ok {
 		files = append(files, txtar.File{Name: "report", Data: []byte(counted(t, report.Stages, ""))})
+	}
+	if w.files != nil {
+		files = append(files, txtar.File{Name: "saved", Data: []byte(w.saved(t))})
 	}
 	if asked := w.asked(report); asked != "" {
 		files = append(files, txtar.File{Name: "asked", Data: []byte(asked)})

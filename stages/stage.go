@@ -22,7 +22,8 @@ type Deps struct {
 	Tools    Tools
 	Commands Commands
 	Shapes   Shapes
-	Runs     Runs // what runs produce is kept, and may be begun from; nil: it is not
+	Files    Files // where data is saved; nil refuses stages that do
+	Runs     Runs  // what runs produce is kept, and may be begun from; nil: it is not
 	Limits   Limits
 }
 

@@ -24,6 +24,8 @@ import (
 // commands that run as filters in this process.
 type world struct {
 	tools map[string]*tool
+	files stages.Files // nil without a workspace
+	root  string       // of the workspace
 
 	mu    sync.Mutex
 	calls []string // guarded by mu
@@ -377,7 +379,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *world) deps() stages.Deps { return stages.Deps{Tools: w, Commands: w} }
+func (w *world) deps() stages.Deps { return stages.Deps{Tools: w, Commands: w, Files: w.files} }
 
 // run compiles and runs a pipeline and returns its output.
 func (w *world) run(t *testing.T, pipeline, input string) (string, stages.Report, error) {

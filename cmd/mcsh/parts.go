@@ -17,6 +17,7 @@ const startWait = 30 * time.Second
 type parts struct {
 	upstream *upstream.Pool
 	sandbox  *lateSandbox
+	files    *files
 	limits   stages.Limits
 }
 
@@ -26,13 +27,18 @@ func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error
 	if err != nil {
 		return nil, err
 	}
-	tools, err := p.openUpstream(ctx, s)
+	saved, err := openFiles(s)
 	if err != nil {
 		return nil, err
+	}
+	tools, err := p.openUpstream(ctx, s)
+	if err != nil {
+		return nil, errors.Join(err, saved.close())
 	}
 	s.limits.SpoolDir = p.scratchDir()
 	return &parts{
 		upstream: tools,
+		files:    saved,
 		limits:   s.limits,
 		sandbox:  &lateSandbox{start: func() (*opening, error) { return open(ctx, p, s.sandbox, warm) }},
 	}, nil
@@ -61,8 +67,14 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 
 // deps is what the engine may call.
 func (x *parts) deps() stages.Deps {
-	return stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits}
+	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits}
+	if x.files != nil {
+		d.Files = x.files
+	}
+	return d
 }
 
 // Close ends all servers and workers. It returns when their processes are gone.
-func (x *parts) close() error { return errors.Join(x.upstream.Close(), x.sandbox.Close()) }
+func (x *parts) close() error {
+	return errors.Join(x.upstream.Close(), x.sandbox.Close(), x.files.close())
+}

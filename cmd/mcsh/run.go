@@ -54,6 +54,7 @@ func (p *program) runCommand() *cobra.Command {
 	}
 	o.addSources(cmd)
 	o.addState(cmd)
+	o.addWorkspace(cmd)
 	p.addSandbox(cmd, &o.sandbox)
 	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
@@ -256,6 +257,7 @@ func (p *program) checkCommand() *cobra.Command {
 		RunE: work(func(ctx context.Context, args []string) error { return p.check(ctx, args, s, f, fed) }),
 	}
 	s.addSources(cmd)
+	s.addWorkspace(cmd)
 	p.addSandbox(cmd, &s.sandbox)
 	f.add(cmd)
 	cmd.Flags().BoolVar(&fed, "fed", false, "the pipeline will be run with --input")

@@ -35,6 +35,7 @@ func (p *program) serveCommand() *cobra.Command {
 	}
 	s.addSources(cmd)
 	s.addState(cmd)
+	s.addWorkspace(cmd)
 	p.addSandbox(cmd, &s.sandbox)
 	l.add(cmd)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log a line per pipeline to standard error")
@@ -65,6 +66,9 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
 	o := gateway.Options{Upstream: parts.upstream, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log}
+	if parts.files != nil {
+		o.Files = parts.files
+	}
 	if err := p.greetSandbox(parts.sandbox, s.sandbox.backend, log); err != nil {
 		return err
 	}

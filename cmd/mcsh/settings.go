@@ -11,6 +11,7 @@ type settings struct {
 	noBuiltin bool
 	root      string
 	readOnly  bool
+	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	state     string
 	keeps     bool // what is learned of servers is kept in state

@@ -1,0 +1,124 @@
+package stages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+// savedFiles is a real workspace.
+type savedFiles struct{ dir *workspace.Dir }
+
+func (f savedFiles) CheckFile(path string) error { return saveError(f.dir.CheckSave(path)) }
+
+func (f savedFiles) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
+	r, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max})
+	return r, saveError(err)
+}
+
+func saveError(err error) error {
+	var e *workspace.Error
+	switch {
+	case errors.Is(err, workspace.ErrOversize):
+		return stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true`, "too much")
+	case errors.As(err, &e):
+		return stages.Errorf(stages.InvalidArguments, e.Hint, "%s", e.Msg)
+	}
+	return err
+}
+
+// withFiles gives the world a workspace with files, as txtar has them.
+func (w *world) withFiles(t *testing.T, files string) {
+	t.Helper()
+	root := t.TempDir()
+	for _, f := range txtar.Parse([]byte(files)).Files {
+		if err := os.WriteFile(filepath.Join(root, f.Name), f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := workspace.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	w.root, w.files = root, savedFiles{dir}
+}
+
+// saved lists the files of the workspace.
+func (w *world) saved(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(w.root, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == ".mcsh" {
+			return fs.SkipDir
+		}
+		if err != nil {
+			return err
+		}
+		if e.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			rel, _ := filepath.Rel(w.root, path)
+			fmt.Fprintf(&b, "%s: %q\n", rel, data)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestTeeLarge saves more than memory should hold, whole, and passes it on.
+func TestTeeLarge(t *testing.T) {
+	w := newWorld()
+	w.withFiles(t, "")
+	const size = 200 << 20
+	d := w.deps()
+	d.Limits.Held = 1 << 20
+	p, errs := stages.CompileFed(t.Context(), []byte(`[{"type":"tee","path":"big","confirm_oversize":true}]`), d)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	passed := &counting{r: nil}
+	report, err := p.Run(t.Context(), io.LimitReader(zeros{}, size), writerFunc(func(b []byte) (int, error) { passed.n += int64(len(b)); return len(b), nil }), stages.RunOptions{})
+	info, serr := os.Stat(filepath.Join(w.root, "big"))
+	if err != nil || serr != nil || info.Size() != size || passed.n != size || report.Stages[0].BytesOut != size {
+		t.Errorf("%v, %v: %d passed on, want %d saved and passed on", err, serr, passed.n, size)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestTeeBroken: an input that breaks off is not saved, and its error is the run's.
+func TestTeeBroken(t *testing.T) {
+	w := newWorld()
+	w.withFiles(t, "-- a --\nas it was\n")
+	p, errs := stages.CompileFed(t.Context(), []byte(`[{"type":"tee","path":"a"},{"type":"command","command":"cat"}]`), w.deps())
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	in := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errors.New("the pipe broke")))
+	_, err := p.Run(t.Context(), in, io.Discard, stages.RunOptions{})
+	if err == nil || !strings.Contains(err.Error(), "the pipe broke") || w.saved(t) != "a: \"as it was\\n\"\n" {
+		t.Errorf("error %v, files %s", err, w.saved(t))
+	}
+}
