@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 )
@@ -21,13 +22,24 @@ type applets struct {
 	argv []string
 
 	mu     sync.Mutex
+	come   sync.Cond // coming has changed
 	spares []wired
 	coming int // that are being started
 	closed bool
+	soon   *time.Timer // starts one that nobody has asked for
 }
 
+// spareDelay is how long a worker waits before it starts an applet that nobody has asked for: where runs follow each other
+// closely, that would keep the run before it from its processor.
+const spareDelay = 20 * time.Millisecond
+
 func newApplets(prefix []string) *applets {
-	return &applets{argv: slices.Concat([]string{processName}, prefix, []string{roleApplet, strconv.Itoa(os.Getpid())})}
+	a := &applets{argv: slices.Concat([]string{processName}, prefix, []string{roleApplet, strconv.Itoa(os.Getpid())})}
+	a.come.L = &a.mu
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.soon = time.AfterFunc(spareDelay, func() { a.expect(1) }) // most runs need one
+	return a
 }
 
 // begin starts a process that waits for its spec. files are its descriptors after standard error.
@@ -39,6 +51,7 @@ func (a *applets) begin(files ...int) (wired, error) {
 func (a *applets) expect(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.soon.Stop()
 	for n = min(n, maxSpares); !a.closed && len(a.spares)+a.coming < n; a.coming++ {
 		go a.more()
 	}
@@ -49,6 +62,7 @@ func (a *applets) more() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.coming--
+	a.come.Broadcast()
 	switch {
 	case err != nil:
 	case a.closed:
@@ -62,6 +76,9 @@ func (a *applets) more() {
 func (a *applets) spare() (w wired, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for len(a.spares) == 0 && a.coming > 0 {
+		a.come.Wait()
+	}
 	for len(a.spares) > 0 {
 		w, a.spares = a.spares[0], a.spares[1:]
 		select {
@@ -79,6 +96,7 @@ func (a *applets) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
+	a.soon.Stop()
 	for _, w := range a.spares {
 		w.discard()
 	}

@@ -91,14 +91,8 @@ func serve(args []string, o Options) error {
 	defer w.inputs.drop()
 	defer w.idle.drain()
 	defer w.applets.close()
-	soon := time.AfterFunc(spareDelay, func() { w.applets.expect(1) }) // most runs need one
-	defer soon.Stop()
 	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), wire.Host{Prepare: w.prepare, Run: w.run, Keep: w.keep})
 }
-
-// spareDelay is how long a worker waits before it starts an applet that nobody has asked for: where runs follow each other
-// closely, that would keep the run before it from its processor.
-const spareDelay = 20 * time.Millisecond
 
 // lastMoments is how long a worker whose gateway has died may take to end its commands and remove their files. It sees
 // the end of its input at the same time.
