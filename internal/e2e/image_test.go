@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"cmp"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -26,10 +28,10 @@ var sorted = []object{
 	command("head", "-n", "1"),
 }
 
-// projectImage is the image that .ci/run image makes.
+// projectImage is the image that .ci/run image makes, or the one that MCSH_TEST_IMAGE names.
 func projectImage(t *testing.T) string {
 	t.Helper()
-	image := docker.DefaultImage("")
+	image := cmp.Or(os.Getenv("MCSH_TEST_IMAGE"), docker.DefaultImage(""))
 	if out, err := exec.Command("docker", "image", "inspect", "--format", "ok", image).CombinedOutput(); err != nil {
 		parttest.Missing(t, "no engine has the image %s, which .ci/run image makes: %v: %s", image, err, out)
 	}
