@@ -28,7 +28,9 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 		return nil, wrong
 	}
 	checking, cancel := context.WithTimeout(ctx, checkWait)
-	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), g.deps)
+	deps := g.deps
+	deps.Runs = g.runsOf(req.Extra)
+	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), deps)
 	cancel()
 	if errs != nil {
 		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
@@ -96,18 +98,19 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	var result *mcp.CallToolResult
 	if err != nil {
 		result = failure(errorText(pipelineSubject, err, call.MaxOutput))
-	} else if result, err = out.result(report); err != nil {
+	} else if result, err = out.result(report, keptOutput(g.runsOf(req.Extra), report.Run)); err != nil {
 		return nil, err
 	}
 	result.Meta = mcp.Meta{"mcsh/report": replyReport{
 		Millis: float64(report.Elapsed.Microseconds()) / 1000,
-		Stages: report.Stages, Characters: out.characters, Replaced: out.replaced,
+		Run:    report.Run, Stages: report.Stages, Characters: out.characters, Replaced: out.replaced,
 	}}
 	return result, nil
 }
 
 // replyReport is what stands in _meta: it costs the model nothing.
 type replyReport struct {
+	Run        string               `json:"run,omitempty"`
 	Millis     float64              `json:"ms"`
 	Stages     []stages.StageReport `json:"stages"`
 	Characters int64                `json:"characters"`               // of the whole output

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -23,6 +25,7 @@ type Options struct {
 	Upstream *upstream.Pool // the servers; nil refuses tool stages
 	Sandbox  Sandbox        // the commands; nil refuses command stages
 	Files    stages.Files   // where stages save files; nil refuses those that do
+	Kept     *runs.Store    // what runs produced; nil keeps nothing
 	Limits   stages.Limits
 
 	Runs      int // runs at once, 64 if 0; as many calls of the other tools at once
@@ -99,22 +102,33 @@ func New(o Options) *Gateway {
 	if o.Sandbox != nil {
 		g.deps.Commands = o.Sandbox
 	}
-	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if o.Instance != "" {
-		capabilities.Experimental = upstream.GatewayCapability(o.Instance)
-	}
 	g.self = &mcp.Implementation{Name: "mcsh", Title: "mcsh: pipelines over MCP tools", Version: o.Version}
 	g.server = mcp.NewServer(g.self, &mcp.ServerOptions{
 		Instructions: strings.TrimSpace(instructions),
-		Capabilities: capabilities,
+		Capabilities: o.capabilities(),
 	})
 	for _, t := range g.tools() {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
 	}
+	if o.Kept != nil {
+		g.offerOutputs()
+	}
 	g.server.AddReceivingMiddleware(g.guarded, g.sessions.attend)
 	g.handle = g.guarded(g.callTool)
 	return g
+}
+
+// capabilities are what clients are told that there is.
+func (o Options) capabilities() *mcp.ServerCapabilities {
+	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if o.Instance != "" {
+		c.Experimental = upstream.GatewayCapability(o.Instance)
+	}
+	if o.Kept != nil {
+		c.Resources = &mcp.ResourceCapabilities{}
+	}
+	return c
 }
 
 // Server returns the MCP server, to be run on a transport.
@@ -190,7 +204,7 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		for _, prefix := range []string{"prompts/", "resources/", "completion/"} {
-			if strings.HasPrefix(method, prefix) {
+			if strings.HasPrefix(method, prefix) && !(g.o.Kept != nil && slices.Contains(outputMethods, method)) {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %s", method)}
 			}
 		}

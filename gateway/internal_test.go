@@ -23,7 +23,7 @@ func TestPanicInShape(t *testing.T) {
 	r := newReply(10, func(io.Reader, preview.Options) (preview.Result, error) { panic("a secret") })
 	_, werr := r.Write([]byte(strings.Repeat("x", 100)))
 	r.close()
-	_, err := r.result(stages.Report{})
+	_, err := r.result(stages.Report{}, rest{})
 	for _, err := range []error{werr, err} {
 		var e *stages.Error
 		if !errors.As(err, &e) || e.Code != stages.Internal || strings.Contains(e.Msg, "secret") {

@@ -115,7 +115,7 @@ func (r *reply) close() {
 }
 
 // result makes the reply of a run that succeeded: the windows, then the output, all text within the budget.
-func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
+func (r *reply) result(report stages.Report, kept rest) (*mcp.CallToolResult, error) {
 	if n := len(r.partial); n > 0 { // the output ends within a character
 		r.characters, r.replaced, r.partial = r.characters+int64(n), r.replaced+int64(n), nil
 	}
@@ -143,11 +143,15 @@ func (r *reply) result(report stages.Report) (*mcp.CallToolResult, error) {
 		blocks, err = r.blocks(blocks, left)
 		return &mcp.CallToolResult{Content: append(content, blocks...)}, err
 	}
-	text, err := r.text(left)
+	text, err := r.text(left, kept)
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.CallToolResult{Content: append(content, &mcp.TextContent{Text: text})}, nil
+	content = append(content, &mcp.TextContent{Text: text})
+	if r.shape != nil {
+		content = append(content, kept.link()...)
+	}
+	return &mcp.CallToolResult{Content: content}, nil
 }
 
 // note returns the block of the note, if there is something to say, and what it leaves of the budget: it takes no more
@@ -195,7 +199,7 @@ func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Conte
 }
 
 // text returns the output if it fits left characters, else its shape and what to do.
-func (r *reply) text(left int) (string, error) {
+func (r *reply) text(left int, kept rest) (string, error) {
 	if r.shape == nil && r.characters <= int64(left) {
 		return valid(r.kept.Bytes()), nil
 	}
@@ -209,8 +213,8 @@ func (r *reply) text(left int) (string, error) {
 	if r.shape.err != nil {
 		return "", r.shape.err
 	}
-	head := fmt.Sprintf("The output has %d characters (%s), more than max_output allows (%d). This is its shape. "+
-		"Reduce it with further stages (jq, head, grep ...) or raise max_output.\n", r.characters, r.shape.result.Summary, r.budget)
+	head := fmt.Sprintf("The output has %d characters (%s), more than max_output allows (%d). This is its shape. %s\n",
+		r.characters, r.shape.result.Summary, r.budget, kept.advice())
 	if left < reserved {
 		return prefix(head, left), nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -76,9 +77,15 @@ func shopTools() []mcptest.Tool {
 
 func newWorld(t testing.TB, more ...mcptest.Tool) *world {
 	t.Helper()
+	return newWorldThat(t, nil, more...)
+}
+
+// newWorldThat is newWorld with a gateway that keeps runs in a store, if there is one.
+func newWorldThat(t testing.TB, kept *runs.Store, more ...mcptest.Tool) *world {
+	t.Helper()
 	w := &world{shop: mcptest.New(append(shopTools(), more...)...)}
 	w.pool = mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": w.shop, "empty": mcptest.New()})
-	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{newSandbox(t)}, Version: "test"})
+	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{newSandbox(t)}, Kept: kept, Version: "test"})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

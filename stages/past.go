@@ -160,3 +160,24 @@ func withoutMapping(raw json.RawMessage) map[string]any {
 	}
 	return stage
 }
+
+// OpenOutput returns what a stage of an earlier run produced, to be released after use; stage 0 is the last. The error
+// is an *Error: UNKNOWN_RUN, or why the output is not there.
+func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, release func(), err error) {
+	if runs == nil {
+		return nil, nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
+	}
+	p, err := findRun(runs, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	or(&stage, len(p.Stages))
+	if whole, why := p.whole(stage); !whole {
+		return nil, nil, p.refuse(stage, why)
+	}
+	data, _, release = runs.Open(run, outputName(stage))
+	if data == nil { // it has just given way
+		return nil, nil, Errorf(UnknownRun, "", "there is no run %s", quoted(run))
+	}
+	return data, release, nil
+}

@@ -24,6 +24,7 @@ Without flags it does what the variables of a runtime of MCP servers say: $MCP_T
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
+	var k keepFlags
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:     "serve",
@@ -31,18 +32,26 @@ func (p *program) serveCommand() *cobra.Command {
 		Long:    serveLong,
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808",
 		Args:    cobra.NoArgs,
-		RunE:    work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, verbose) }),
+		RunE:    work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, k, verbose) }),
 	}
 	s.addSources(cmd)
 	s.addState(cmd)
 	s.addWorkspace(cmd)
 	p.addSandbox(cmd, &s.sandbox)
 	l.add(cmd)
+	k.add(cmd)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log a line per pipeline to standard error")
 	return cmd
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose bool) (err error) {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, verbose bool) (err error) {
+	kept, err := k.open(p.scratchDir())
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		defer kept.Close()
+	}
 	if err := l.fromRuntime(p); err != nil {
 		return err
 	}
@@ -65,7 +74,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, verbose 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	o := gateway.Options{Upstream: parts.upstream, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log}
+	o := gateway.Options{Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log}
 	if parts.files != nil {
 		o.Files = parts.files
 	}
