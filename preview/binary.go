@@ -18,9 +18,9 @@ var magics = []struct{ magic, name string }{
 	{"\x7fELF", "ELF program"},
 	{"SQLite format 3\x00", "SQLite database"},
 	{"\x00asm", "WebAssembly"},
-	{"\xff\xfe", "UTF-16 text"},
-	{"\xfe\xff", "UTF-16 text"},
 }
+
+const unknownFormat = "unknown format"
 
 const binaryHead = 8 << 10 // bytes that are searched for NUL
 
@@ -33,7 +33,7 @@ func binaryName(head []byte) string {
 		}
 	}
 	if bytes.IndexByte(part, 0) >= 0 {
-		return "unknown format"
+		return unknownFormat
 	}
 	return ""
 }

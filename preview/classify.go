@@ -18,6 +18,7 @@ const (
 	classNumber
 	classHex
 	classJSON
+	classBase64
 	numClasses
 )
 
@@ -25,7 +26,7 @@ const (
 var classNames = [numClasses]string{
 	classText: "str", classEmpty: "str", classDateTime: "date-time", classDate: "date", classURL: "url",
 	classUUID: "uuid", classEmail: "email", classIP: "ip", classInt: "int-str", classNumber: "num-str",
-	classHex: "hex", classJSON: "json-str",
+	classHex: "hex", classJSON: "json-str", classBase64: "base64",
 }
 
 // classify looks at a string, of which b may be only the beginning; last is the last byte of the whole.
@@ -46,6 +47,8 @@ func classify(b []byte, size int64, last byte) class {
 		return classJSON
 	case c == '[' && last == ']' && len(b) > 1 && (b[1] == '{' || b[1] == '"' || b[1] == '[' || b[1] == ']'):
 		return classJSON
+	case size >= minBase64 && isBase64(b, size) && !isHex(b):
+		return classBase64
 	case !whole || len(b) > 200:
 		return classText
 	case '0' <= c && c <= '9' || c == '-':

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // jsonReading is what one pass over JSON documents found.
@@ -133,13 +134,21 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 		}
 	}
 	p := j.p
-	add(j.broken != nil && !in.partial, "NOT VALID at %v; jq fails there, the shape is of the part before.", j.broken)
+	if j.broken != nil && !in.partial {
+		add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
+	}
+	if j.fenced() {
+		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
+		j.prefix, j.others = 0, 0
+	}
 	add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
 	advice := "jq fails there"
 	if p.docs > 1 && !j.joined {
 		advice = "jq -R 'fromjson? // empty' leaves such lines out"
 	}
-	add(j.others > 0, "%s not valid JSON (the first at %v); %s.", count(j.others, "line"), j.first, advice)
+	if j.others > 0 {
+		add(true, "%s not valid JSON (the first at %s); %s.", count(j.others, "line"), j.first.explain(), advice)
+	}
 	add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
 	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
 	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
@@ -147,6 +156,11 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 	add(j.s.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deep, maxDepth, deepWarning(j.s.deep))
 	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
 	return notes
+}
+
+// fenced reports whether the JSON stands in a fence of Markdown, with nothing but text around it.
+func (j *jsonReading) fenced() bool {
+	return j.prefix > 0 && j.first != nil && strings.HasSuffix(j.first.msg, "'`'")
 }
 
 func deepWarning(depth int) string {

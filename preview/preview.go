@@ -2,7 +2,9 @@ package preview
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
@@ -91,6 +93,9 @@ type description struct {
 
 // describe reads the rest of in behind head.
 func describe(in *source, head []byte, whole bool, o Options) (description, error) {
+	if order := utf16Order(head); order != nil {
+		return describeUTF16(in, head, order, o)
+	}
 	name := binaryName(head)
 	if blank := len(bytes.TrimSpace(head)) == 0; name != "" || blank && whole {
 		if err := in.drain(); err != nil {
@@ -106,6 +111,19 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 	if marked && err == nil {
 		about.notes = append(about.notes, "Begins with a byte order mark.")
 	}
+	return about, err
+}
+
+// describeUTF16 describes what the text is as UTF-8.
+func describeUTF16(in *source, head []byte, order binary.ByteOrder, o Options) (description, error) {
+	text := &source{ctx: in.ctx, of: in, r: newUTF16Reader(io.MultiReader(bytes.NewReader(head), in), order)}
+	head, whole, err := text.head(max(sniffBytes, o.chars()*utf8.UTFMax))
+	if err != nil {
+		return description{}, err
+	}
+	about, err := describe(text, head, whole, o)
+	about.text = false
+	about.notes = append([]string{"UTF-16; jq and the others read UTF-8 only."}, about.notes...)
 	return about, err
 }
 
@@ -132,29 +150,29 @@ func describeText(in *source, data []byte, whole bool, o Options) (description, 
 		body := func(budget int) string { return c.body(budget, o) }
 		return description{summary: c.summary(), text: true, header: header, notes: notes, body: body}, nil
 	}
-	t, err := readText(io.MultiReader(bytes.NewReader(data), in))
+	src := io.MultiReader(bytes.NewReader(data), in)
+	returns := bytes.IndexByte(data, '\r') >= 0 && bytes.IndexByte(data, '\n') < 0
+	if returns {
+		src = carriageReturns{src}
+	}
+	t, err := readText(src)
 	if err != nil {
 		return description{}, err
 	}
-	t.note = whyNotJSON(data)
+	if about, ok := describeBase64(data, in); ok {
+		about.text = true
+		return about, nil
+	}
+	var hint string
+	t.kind, hint = textKind(data)
+	if t.note = cmp.Or(whyNotJSON(data), hint); t.note != hint {
+		t.kind = "TEXT"
+	}
+	if returns {
+		t.note = "Lines end in CR (tr '\\r' '\\n')."
+	}
 	header, notes := t.header(in)
 	return description{summary: t.summary(), text: true, header: header, notes: notes, body: t.body}, nil
-}
-
-// whyNotJSON says what is wrong with data that begins as JSON would.
-func whyNotJSON(data []byte) string {
-	begin := bytes.TrimLeft(data[:min(len(data), sniffBytes)], " \t\r\n")
-	if len(begin) == 0 || begin[0] != '{' && begin[0] != '[' {
-		return ""
-	}
-	s := newScanner(bytes.NewReader(data))
-	for {
-		if k, err := s.next(); err != nil {
-			return fmt.Sprintf("Not JSON: %v.", err)
-		} else if k == tokEnd {
-			return ""
-		}
-	}
 }
 
 func describeBinary(name string, in *source) description {

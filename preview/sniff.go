@@ -91,6 +91,9 @@ func (g *guess) failed(e *syntaxError, began int64) bool {
 		g.cut = true
 		return false
 	}
+	if g.good > 0 && strings.HasSuffix(e.msg, "'`'") { // the end of a fence: what is behind it is text
+		return false
+	}
 	if g.proof {
 		g.good++
 	} else {

@@ -11,6 +11,7 @@ import (
 type source struct {
 	ctx     context.Context
 	r       io.Reader
+	of      *source // what r is made of, if that is not the data itself
 	bytes   int64
 	partial bool
 	ended   bool
@@ -50,6 +51,9 @@ func (s *source) drain() error {
 
 // size says how much data there is.
 func (s *source) size() string {
+	if s.of != nil {
+		return s.of.size()
+	}
 	if s.partial {
 		return "first " + sizeText(s.bytes) + " (the data was cut there)"
 	}

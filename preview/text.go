@@ -27,7 +27,21 @@ type textReading struct {
 	head         []string
 	tail         []string // a ring, the next line goes to lines modulo its size
 	patterns     *clusters
-	note         string
+	kind, note   string
+}
+
+// carriageReturns reads CR as LF.
+type carriageReturns struct{ io.Reader }
+
+// Read reads at least one byte.
+func (c carriageReturns) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	for i := range p[:n] {
+		if p[i] == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
 }
 
 // readText profiles all lines of src.
@@ -99,7 +113,7 @@ func (t *textReading) last() []string {
 func (t *textReading) summary() string { return "text, " + count(t.lines, "line") }
 
 func (t *textReading) header(in *source) (string, []string) {
-	main := fmt.Sprintf("TEXT: %s, %s, the longest has %s.", count(t.lines, "line"), in.size(), count(t.longest, "byte"))
+	main := fmt.Sprintf("%s: %s, %s, the longest has %s.", t.kind, count(t.lines, "line"), in.size(), count(t.longest, "byte"))
 	var notes []string
 	if t.note != "" {
 		notes = append(notes, t.note)

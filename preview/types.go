@@ -183,6 +183,11 @@ func (n *node) stringText(level uint8) string {
 		return name
 	case n.secret:
 		return name + " " + masked
+	case c == classBase64:
+		if of := base64Name([]byte(n.example)); of != "" {
+			name += " of " + of
+		}
+		return name + fmt.Sprintf(" ≤%d bytes", n.maxLen)
 	case distinct == 1 && n.alone(kindString):
 		return "=" + quoteValue(n.strs.values[0].text)
 	case isEnum(distinct, maxTally, all):
