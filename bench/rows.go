@@ -96,13 +96,6 @@ func rows() []row {
 			open:  callChain(command("jq", "-r", ".[] | .name"), command("grep", "1"), command("sort", "-r"), command("head", "-n", "3")),
 			goals: []goal{most("p50", 40)},
 		},
-		{name: "pace of for_each, 1 at once", baseline: ideal, open: pace(1), goals: []goal{least("items/s", 0.9)}},
-		{name: "pace of for_each, 8 at once", baseline: ideal, open: pace(8), goals: []goal{least("items/s", 0.9)}},
-		{
-			name: "pace of for_each, 32 at once", baseline: ideal, reference: "0.03x", open: pace(32),
-			goals: []goal{least("items/s", 0.9)},
-		},
-		{name: "pace of for_each, 64 at once", baseline: ideal, open: pace(64), goals: []goal{least("items/s", 0.8)}},
 		{name: "head -n 3 behind for_each, 8 at once", baseline: promise, open: earlyStop(8), goals: []goal{never("calls", 1)}},
 		{name: "head -n 3 behind for_each, 32 at once", baseline: promise, open: earlyStop(32), goals: []goal{never("calls", 1)}},
 		{
@@ -153,5 +146,5 @@ func rows() []row {
 			goals: []goal{least("MB/s of CPU", 4), never(peakMemory, held)},
 		},
 	}
-	return slices.Concat(list, upstreamRows(), sandboxRows())
+	return slices.Concat(list, paceRows(), upstreamRows(), sandboxRows())
 }

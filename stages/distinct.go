@@ -231,25 +231,36 @@ func canonical(b []byte, value []byte, depth int) []byte {
 	if depth == 0 || len(value) == 0 || value[0] != '{' && value[0] != '[' {
 		return append(b, value...)
 	}
-	var parts [][]byte
-	for rest := trimBlank(value[1:]); len(rest) > 0 && rest[0] != '}' && rest[0] != ']'; {
+	var parts []part
+	sortable := value[0] == '{'
+	for rest := trimBlank(value[1:]); len(rest) > 0 && rest[0] != '}' && rest[0] != ']'; rest = trimBlank(rest) {
 		if rest[0] == ',' {
 			rest = trimBlank(rest[1:])
 		}
-		var part, v []byte
-		v, rest = nextValue(rest)
-		rest = trimBlank(rest)
+		var p part
 		if value[0] == '{' {
-			part = append(append(part, v...), ':')
-			v, rest = nextValue(trimBlank(rest[1:]))
-			rest = trimBlank(rest)
+			p.name, rest = nextValue(rest)
+			rest = trimBlank(trimBlank(rest)[1:]) // behind the colon
+			sortable = sortable && bytes.IndexByte(p.name, '\\') < 0
 		}
-		parts = append(parts, canonical(part, v, depth-1))
+		p.value, rest = nextValue(rest)
+		parts = append(parts, p)
 	}
-	if value[0] == '{' {
-		slices.SortFunc(parts, bytes.Compare)
+	if sortable { // a name can be written in several ways, and twice: then the order may matter
+		slices.SortStableFunc(parts, func(x, y part) int { return bytes.Compare(x.name, y.name) })
 	}
 	b = append(b, value[0])
-	b = append(b, bytes.Join(parts, []byte(","))...)
+	for i, p := range parts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if value[0] == '{' {
+			b = append(append(b, p.name...), ':')
+		}
+		b = canonical(b, p.value, depth-1)
+	}
 	return append(b, value[len(value)-1])
 }
+
+// part is an element of an array, or a member of an object with its name as it is written.
+type part struct{ name, value []byte }

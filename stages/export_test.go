@@ -66,3 +66,9 @@ func NextNames() (names []string) {
 }
 
 func ItemNames() []string { return itemNames }
+
+// PatternOf returns what messages of one kind have in common.
+func PatternOf(text string) string { return patternOf(text) }
+
+// SameCall reports whether two argument objects make equal calls.
+func SameCall(a, b []byte) bool { return keyOf(a) == keyOf(b) }

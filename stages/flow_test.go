@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -91,6 +93,36 @@ func TestEachUniform(t *testing.T) {
 			t.Errorf("took %s of fake time, want %s", got, want)
 		}
 	})
+}
+
+// TestEachExponential: with calls that take very different times, in the order of the items and as many at once as asked,
+// the pace is that of places which are taken again as soon as they are free.
+func TestEachExponential(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	latency := make([]time.Duration, 1000)
+	for i := range latency {
+		latency[i] = time.Duration(random.ExpFloat64() * float64(20*time.Millisecond))
+	}
+	for _, concurrency := range []int{1, 8, 32, 64} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.add("slow", reads, "i", func(_ context.Context, args map[string]any) (string, error) {
+				i, _ := strconv.Atoi(fmt.Sprint(args["i"]))
+				time.Sleep(latency[i])
+				return fmt.Sprint(i), nil
+			})
+			places := make([]time.Duration, concurrency)
+			for _, d := range latency {
+				slices.Sort(places)
+				places[0] += d
+			}
+			start := time.Now()
+			out, _, err := w.run(t, fmt.Sprintf(`[{"type":"tool","server":"demo","name":"slow","for_each":true,"concurrency":%d,"collect":"lines"}]`, concurrency), lines(len(latency)))
+			if got, want := time.Since(start), slices.Max(places); err != nil || out != lines(len(latency)) || got != want {
+				t.Errorf("%d at once took %s of fake time, want %s; %v", concurrency, got, want, err)
+			}
+		})
+	}
 }
 
 func TestDefaultConcurrency(t *testing.T) {

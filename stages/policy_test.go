@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,6 +158,34 @@ func TestRunLimitsEndTheRun(t *testing.T) {
 				t.Errorf("%s: got %v, want LIMIT_EXCEEDED with %s", test.name, err, test.want)
 			}
 		})
+	}
+}
+
+// TestCountsAreExact: whatever happens at the same time, a failure says how many items succeeded and failed: as many as calls
+// with effects did, and no item is counted twice.
+func TestCountsAreExact(t *testing.T) {
+	for range 200 {
+		w := newWorld()
+		var ok, failed atomic.Int64
+		w.add("save", writes, "i", func(_ context.Context, args map[string]any) (string, error) {
+			runtime.Gosched()
+			if i, _ := strconv.Atoi(fmt.Sprint(args["i"])); i%7 == 5 {
+				failed.Add(1)
+				return "", errors.New("no")
+			}
+			ok.Add(1)
+			return "x", nil
+		})
+		_, report, err := w.run(t, `[{"type":"tool","server":"demo","name":"save","for_each":true,"concurrency":8}]`, lines(60))
+		var e *stages.Error
+		if !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		got := report.Stages[0]
+		if int64(e.Done) != ok.Load() || int64(e.Failed) != failed.Load() || e.Failed < 1 || e.Done+e.Failed > e.Started || got.OK != ok.Load() || got.Failed != failed.Load() {
+			t.Fatalf("%d succeeded and %d failed; the error says %d, %d of %d, the report %d, %d",
+				ok.Load(), failed.Load(), e.Done, e.Failed, e.Started, got.OK, got.Failed)
+		}
 	}
 }
 
