@@ -27,9 +27,14 @@ func (d *departure) follow() {
 	d.stay = context.AfterFunc(d.stage, func() { d.end(context.Cause(d.stage)) })
 }
 
-// sent implements [Call.Sent].
+// sent implements [Call.Sent]. Where the call may not leave any more, its context has ended: the error that the call ends
+// with is there already.
 func (d *departure) sent() bool {
-	if d.end == nil && d.stage.Err() != nil || d.end != nil && !d.stay() {
+	if d.end == nil && d.stage.Err() != nil {
+		return false
+	}
+	if d.end != nil && !d.stay() {
+		d.end(context.Cause(d.stage))
 		return false
 	}
 	d.left = true
