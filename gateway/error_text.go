@@ -46,15 +46,31 @@ func ErrorText(e *stages.Error) string { return failureText(pipelineSubject, e, 
 func failureText(subject string, e *stages.Error, n int) string {
 	head := where(subject, e, "failed") + ": " + string(e.Code) + "\n"
 	tail := sampleText(e)
-	if e.Hint != "" {
-		tail += fmt.Sprintf("Try: %s\n", e.Hint)
-	}
+	tail += tryText(e)
 	tail += doneText(e)
 	if len(e.Changed) > 0 {
 		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", strings.Join(e.Changed, ", "))
 	}
 	left := n - utf8.RuneCountInString(head+tail)
 	return shorten(head+shorten(e.Msg+"\n", max(left, smallestPart))+tail, n)
+}
+
+// fixMax is the size in bytes up to which a corrected stage is shown. A longer one is mended by its hint.
+const fixMax = 2000
+
+// tryText is one concrete next step, with the stage corrected where that is known.
+func tryText(e *stages.Error) string {
+	fix := ""
+	if n := len(e.Fix); n > 0 && n <= fixMax {
+		fix = string(e.Fix)
+	}
+	switch {
+	case e.Hint != "" && fix != "":
+		return fmt.Sprintf("Try: %s; write %s\n", e.Hint, fix)
+	case e.Hint != "" || fix != "":
+		return fmt.Sprintf("Try: %s\n", e.Hint+fix)
+	}
+	return ""
 }
 
 // doneText says what became of the items of a for_each that failed.

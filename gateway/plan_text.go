@@ -50,8 +50,8 @@ func mistakeText(subject string, e *stages.Error) string {
 		field = e.Field + ": "
 	}
 	text := fmt.Sprintf("%s: %s\n   %s%s\n", where(subject, e, "is wrong"), e.Code, field, strings.ReplaceAll(e.Msg, "\n", "\n   "))
-	if e.Hint != "" {
-		text += fmt.Sprintf("   Try: %s\n", e.Hint)
+	if try := tryText(e); try != "" {
+		text += "   " + try
 	}
 	return text
 }

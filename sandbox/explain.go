@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -87,6 +88,9 @@ func (f *filter) explain(fail *wire.Failure) error {
 	}
 	if said := lastWords(fail.Stderr); said != "" && reason.quotes {
 		e.Msg += ": " + said
+	}
+	if fail.Reason == wire.Exit {
+		e.Hint, e.Fix = programs.Advise(c.Name, programs.Complaint{Args: f.args[fail.Command], Said: fail.Stderr, Sample: fail.Sample, Cut: fail.Cut})
 	}
 	return at(e, fail.Command, c.Name)
 }

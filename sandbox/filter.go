@@ -33,6 +33,7 @@ func (b *buffers) put(p *[]byte) { b.pool.Put(p) }
 type filter struct {
 	session *session
 	chain   []wire.Command
+	args    [][]string // of each command, as the agent wrote them
 	id      uint32
 	used    func(i int, u stages.Usage)
 }

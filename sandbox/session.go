@@ -54,6 +54,9 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 		return nil, unprepared(err, chain)
 	}
 	f := &filter{session: s, chain: message.Commands, id: id, used: used}
+	for _, c := range chain {
+		f.args = append(f.args, c.Args)
+	}
 	return f.run, nil
 }
 

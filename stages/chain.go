@@ -107,6 +107,7 @@ func (l *link) locate(e *Error) *Error {
 		return e
 	}
 	e.Place, e.Label = l.steps[at].place, l.steps[at].Label
+	e.Fix = completed(l.steps[at].raw, e.Fix)
 	if e.Sample == nil && l.steps[0].Command == nil {
 		e.Sample, e.Cut = l.meters[at].head()
 	}

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,6 +76,10 @@ type Error struct {
 
 	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
 	Changed []string
+
+	// Fix is what the stage should be instead, as JSON, where that can be derived. Whoever finds the mistake gives the
+	// members that change; where the stage is known, it is the whole stage.
+	Fix json.RawMessage
 
 	Sample []byte // what the failed stage was given, if known, or the beginning of it
 	Cut    bool   // whether there was more than Sample

@@ -122,7 +122,7 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 		if shape == nil {
 			shape = Errorf(InvalidPipeline, "", "%s", decodeError(derr))
 		}
-		return nil, located(hinted(shape, kind), s.place, kind.Name)
+		return nil, located(hinted(shape, kind, raw), s.place, kind.Name)
 	}
 	if kind.Each {
 		step, err = compileEach(ctx, stage, each, s)
@@ -130,10 +130,28 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 		step, err = stage.Compile(ctx, s)
 	}
 	if err := errors.Join(shape, unlessImplied(shape, err, raw)); err != nil {
-		return nil, located(hinted(err, kind), s.place, labelOf(kind.Name, stage))
+		return nil, located(hinted(err, kind, raw), s.place, labelOf(kind.Name, stage))
 	}
-	step.place = s.place
+	step.place, step.raw = s.place, raw
+	if step.mapped != nil {
+		step.mapped.raw = raw
+	}
 	return step, nil
+}
+
+// completed is the stage raw with members of fix in the place of its own; nil where there is nothing to fix.
+func completed(raw, fix json.RawMessage) json.RawMessage {
+	var whole object
+	for _, text := range []json.RawMessage{raw, fix} {
+		members, err := parseObject(text)
+		if err != nil {
+			return nil
+		}
+		for _, m := range members {
+			whole.set(m.key, m.value)
+		}
+	}
+	return encodeObject(whole.members)
 }
 
 // unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, a field or
@@ -158,11 +176,15 @@ func unlessImplied(shape, err error, raw json.RawMessage) error {
 	return errors.Join(rest...)
 }
 
-// hinted gives every mistake that has no hint of its own an example of the stage.
-func hinted(err error, kind *Kind) error {
+// hinted gives every mistake that has no hint of its own an example of the stage, and completes what there is of a
+// corrected stage.
+func hinted(err error, kind *Kind, raw json.RawMessage) error {
 	var out []error
 	for _, e := range flatten(err) {
 		c := *e
+		if c.Place == "" {
+			c.Fix = completed(raw, c.Fix)
+		}
 		if c.Hint == "" {
 			c.Hint = "a " + kind.Name + " stage looks like " + kind.Example
 		}

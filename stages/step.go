@@ -42,6 +42,7 @@ type Step struct {
 	from    *source // the output that it begins with, as it is
 
 	place Place
+	raw   json.RawMessage // the stage as it was written
 }
 
 // Nested is a compiled list of stages inside of a step.

@@ -97,19 +97,20 @@ type told struct {
 
 // errorJSON is an error as --json prints it.
 type errorJSON struct {
-	Code    stages.Code  `json:"code,omitempty"`
-	Message string       `json:"message"`
-	Hint    string       `json:"hint,omitempty"`
-	Stage   stages.Place `json:"stage,omitempty"`
-	Label   string       `json:"label,omitempty"`
-	Field   string       `json:"field,omitempty"`
-	Item    int          `json:"item,omitempty"`
-	Items   int          `json:"items,omitempty"`
-	Done    int          `json:"done,omitempty"`
+	Code    stages.Code     `json:"code,omitempty"`
+	Message string          `json:"message"`
+	Hint    string          `json:"hint,omitempty"`
+	Fix     json.RawMessage `json:"fix,omitempty"`
+	Stage   stages.Place    `json:"stage,omitempty"`
+	Label   string          `json:"label,omitempty"`
+	Field   string          `json:"field,omitempty"`
+	Item    int             `json:"item,omitempty"`
+	Items   int             `json:"items,omitempty"`
+	Done    int             `json:"done,omitempty"`
 }
 
 func errorOf(e *stages.Error) errorJSON {
-	return errorJSON{e.Code, e.Msg, e.Hint, e.Place, e.Label, e.Field, e.Item, e.Items, e.Done}
+	return errorJSON{e.Code, e.Msg, e.Hint, e.Fix, e.Place, e.Label, e.Field, e.Item, e.Items, e.Done}
 }
 
 // explain sorts an error into what is told of it and the exit status.

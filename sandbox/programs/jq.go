@@ -77,7 +77,11 @@ func compileJQ(p *parsed, options jq.Options) (*jq.Filter, *stages.Error) {
 			return nil, err
 		}
 	}
-	return nil, refuse(at, err.Hint, "jq: %s", err.Error())
+	refused := refuse(at, err.Hint, "jq: %s", err.Error())
+	if err.Fixed != "" && at >= 0 {
+		refused.Fix = fix(member{"args", []string{err.Fixed}})
+	}
+	return nil, refused
 }
 
 // jqOptions turns words into options. The first operand is the filter; the others are values for $ARGS.positional.

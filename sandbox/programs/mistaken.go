@@ -116,11 +116,14 @@ func unknownCommand(name string, args []string) *stages.Error {
 	}
 	plain := strings.ToLower(path.Base(trimmed))
 	if _, ok := Find(plain); ok {
-		return disallowed("write "+jsonText(plain), "command %s is not written plainly: commands have no path and are lower case", quote(name))
+		err := disallowed("write "+jsonText(plain), "command %s is not written plainly: commands have no path and are lower case", quote(name))
+		err.Fix = fix(member{"command", plain})
+		return err
 	}
 	if to, ok := renamed[plain]; ok {
-		fixed := stage{"command", to[0], append(slices.Clone(to[1:]), args...)}
-		return disallowed("use "+shortJSON(fixed), "command %s is available as %s", quote(name), to[0])
+		err := disallowed("use "+to[0], "command %s is available as %s", quote(name), to[0])
+		err.Fix = fix(member{"command", to[0]}, member{"args", append(slices.Clone(to[1:]), args...)})
+		return err
 	}
 	if use, ok := habits[plain]; ok {
 		return disallowed(use, "command %s is not available", quote(name))
@@ -177,7 +180,9 @@ func commandLine(line string, args []string) *stages.Error {
 		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
 			"command %s is several commands", quote(line))
 	}
-	return disallowed("write the arguments apart: "+shortJSON(fixed[0]), "command %s holds its arguments too", quote(line))
+	err := disallowed("write the arguments apart", "command %s holds its arguments too", quote(line))
+	err.Fix = fix(member{"command", fixed[0].Command}, member{"args", fixed[0].Args})
+	return err
 }
 
 // shortJSON writes v as JSON unless that is too long for a hint.

@@ -32,6 +32,8 @@ type row struct {
 	Msg  string      `json:"msg,omitempty"`
 	Hint string      `json:"hint,omitempty"`
 
+	Fix json.RawMessage `json:"fix,omitempty"` // what the stage should have instead
+
 	// Differs says why the tool does something else with the canonical argv than with the one that was given.
 	Differs string `json:"differs,omitempty"`
 }
@@ -57,7 +59,18 @@ func parse(t *testing.T, command string, args, inputs []string) (r row) {
 	if !errors.As(err, &e) {
 		t.Fatalf("Parse(%q, %q): error %T, want *stages.Error", command, args, err)
 	}
-	r.Code, r.Msg, r.Hint = e.Code, e.Msg, e.Hint
+	r.Code, r.Msg, r.Hint, r.Fix = e.Code, e.Msg, e.Hint, e.Fix
+	if e.Fix != nil {
+		fixed := struct {
+			Command string
+			Args    []string
+		}{command, slices.Clone(args)}
+		if err := json.Unmarshal(e.Fix, &fixed); err != nil {
+			t.Errorf("Parse(%q, %q): the correction is no JSON: %v", command, args, err)
+		} else if _, err := programs.Parse(fixed.Command, fixed.Args, inputs...); err != nil {
+			t.Errorf("Parse(%q, %q): the correction %s is refused: %v", command, args, e.Fix, err)
+		}
+	}
 	return r
 }
 

@@ -137,7 +137,7 @@ func Parse(name string, args []string, inputs ...string) (Invocation, error) {
 	}
 	inv, err := p.parse(args, inputs)
 	if err != nil {
-		return Invocation{}, err
+		return Invocation{}, p.mended(args, inputs, err)
 	}
 	for _, input := range inputs {
 		if !slices.Contains(inv.Inputs, input) {

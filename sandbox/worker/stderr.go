@@ -100,10 +100,16 @@ func (s *stderr) text() string {
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", s.head, s.dropped, s.tail)
 }
 
-// withoutNumbers returns a copy of line with every run of digits replaced by one '#'.
+// withoutNumbers returns a copy of line with every run of digits replaced by one '#', and without the values that jq
+// quotes behind their kinds: string ("a").
 func withoutNumbers(line []byte) []byte {
 	key := make([]byte, 0, len(line))
-	for _, c := range line {
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		if c == '(' && i+1 < len(line) && bytes.IndexByte([]byte(`"{[`), line[i+1]) >= 0 && i > 0 && line[i-1] == ' ' {
+			i += valueEnd(line[i:]) - 1
+			continue
+		}
 		if c >= '0' && c <= '9' {
 			c = '#'
 			if len(key) > 0 && key[len(key)-1] == '#' {
@@ -113,4 +119,15 @@ func withoutNumbers(line []byte) []byte {
 		key = append(key, c)
 	}
 	return key
+}
+
+// valueEnd returns where the value in parentheses ends that text begins with: at what jq puts behind it, or with the line.
+func valueEnd(text []byte) int {
+	end := len(text)
+	for _, behind := range []string{") and ", ") by: ", ") cannot "} {
+		if i := bytes.Index(text, []byte(behind)); i >= 0 {
+			end = min(end, i+1)
+		}
+	}
+	return end
 }

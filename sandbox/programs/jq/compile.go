@@ -26,21 +26,34 @@ type Filter struct {
 
 // An Error says why a filter cannot be compiled.
 type Error struct {
-	Msg  string // what and where; a second and third line show the place
-	Hint string // what to do, or empty
+	Msg   string // what and where; a second and third line show the place
+	Hint  string // what to do, or empty
+	Fixed string // the filter without its mistake, where that can be derived, or empty
+
+	offset int // where parsing stopped; -1 if it did not
 }
 
 func (e *Error) Error() string { return e.Msg }
 
 // Compile parses and compiles a filter. It runs nothing.
 func Compile(o Options) (*Filter, *Error) {
+	f, err := compile(o)
+	if err != nil {
+		if fixed, hint := o.repaired(); fixed != "" {
+			err.Fixed, err.Hint = fixed, hint
+		}
+	}
+	return f, err
+}
+
+func compile(o Options) (*Filter, *Error) {
 	query, err := gojq.Parse(o.Filter)
 	if err != nil {
 		return nil, syntaxMistake(o.Filter, err)
 	}
 	f := &Filter{options: o, query: query, calls: calls(query)}
 	if f.names, f.values, err = o.variables(); err != nil {
-		return nil, &Error{Msg: err.Error()}
+		return nil, &Error{Msg: err.Error(), offset: -1}
 	}
 	query.FuncDefs = append(f.prelude(), query.FuncDefs...)
 	code, err := f.compile(query, &run{})
@@ -128,7 +141,7 @@ func syntaxMistake(text string, err error) *Error {
 	if errors.As(err, &parse) {
 		offset = min(max(parse.Offset-len(parse.Token), 0), len(text))
 	}
-	e := &Error{Msg: "syntax error in the filter: " + err.Error() + at(text, offset)}
+	e := &Error{Msg: "syntax error in the filter: " + err.Error() + at(text, offset), offset: offset}
 	for _, h := range syntaxHints {
 		if h.in().MatchString(text) {
 			e.Hint = h.hint
@@ -190,19 +203,19 @@ var absent = map[string]string{
 func (f *Filter) meaningMistake(err error) *Error {
 	text, msg := f.options.Filter, err.Error()
 	if m := noFunction().FindStringSubmatch(msg); m != nil {
-		return &Error{Msg: msg + place(text, m[1]), Hint: f.functionHint(text, m[1])}
+		return &Error{Msg: msg + place(text, m[1]), Hint: f.functionHint(text, m[1], m[2]), offset: -1}
 	}
 	if m := noVariable().FindStringSubmatch(msg); m != nil {
 		hint := "give its value with --arg " + m[1][1:] + " TEXT or --argjson " + m[1][1:] + " JSON, or of a named input with --slurpfile " + m[1][1:] + " @NAME"
 		if use, ok := absent[m[1]]; ok {
 			hint = use
 		}
-		return &Error{Msg: msg + place(text, m[1]), Hint: hint}
+		return &Error{Msg: msg + place(text, m[1]), Hint: hint, offset: -1}
 	}
 	if strings.HasPrefix(msg, "cannot load module") {
-		return &Error{Msg: msg, Hint: "there are no modules; define functions in the filter: def f: …; …"}
+		return &Error{Msg: msg, Hint: "there are no modules; define functions in the filter: def f: …; …", offset: -1}
 	}
-	return &Error{Msg: msg}
+	return &Error{Msg: msg, offset: -1}
 }
 
 // place is at for the first place where a name stands in a program.
@@ -217,12 +230,15 @@ func place(text, name string) string {
 	return ""
 }
 
-func (f *Filter) functionHint(text, name string) string {
+func (f *Filter) functionHint(text, name, arity string) string {
 	if use, ok := absent[name]; ok {
 		return use
 	}
 	if regexp.MustCompile(`\.[\w]+(-\w+)*-` + regexp.QuoteMeta(name)).MatchString(text) {
 		return `a name with a dash stands in quotes: ."first-name"`
+	}
+	if arity != "0" {
+		return "there is no such function with " + arity + " arguments: define it, def " + name + "(f): …; …, or write it with those that there are"
 	}
 	if regexp.MustCompile(`(^|[:{(,\s=|])` + regexp.QuoteMeta(name) + `($|\W)`).MatchString(text) {
 		return "a field is written ." + name + ", a string \"" + name + "\""
