@@ -46,8 +46,7 @@ func ErrorText(e *stages.Error) string { return failureText(pipelineSubject, e, 
 func failureText(subject string, e *stages.Error, n int) string {
 	head := where(subject, e, "failed") + ": " + string(e.Code) + "\n"
 	tail := sampleText(e)
-	tail += tryText(e)
-	tail += doneText(e)
+	tail += tryText(e) + doneText(e)
 	if len(e.Changed) > 0 {
 		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", strings.Join(e.Changed, ", "))
 	}
@@ -73,8 +72,23 @@ func tryText(e *stages.Error) string {
 	return ""
 }
 
-// doneText says what became of the items of a for_each that failed.
+// doneText says what was done before, and how to continue from there.
 func doneText(e *stages.Error) string {
+	text := itemsText(e)
+	if e.Run != "" && e.Continue > 0 {
+		if text != "" {
+			text += " "
+		}
+		text += "Continue with " + fromStage(e.Run, e.Continue)
+	}
+	if text == "" {
+		return ""
+	}
+	return text + "\n"
+}
+
+// itemsText says what became of the items of a for_each that failed.
+func itemsText(e *stages.Error) string {
 	if e.Item == 0 {
 		return ""
 	}
@@ -82,7 +96,7 @@ func doneText(e *stages.Error) string {
 	if e.Items > 0 { // the input had ended: all were started
 		rest = ""
 	}
-	return fmt.Sprintf("Done before: %d %s succeeded, %d failed, %d cancelled%s.\n", e.Done, plural(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
+	return fmt.Sprintf("Done before: %d %s succeeded, %d failed, %d cancelled%s.", e.Done, plural(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
 }
 
 // where says what went wrong: a stage, or the subject where none is named.
