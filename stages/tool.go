@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	caller := func(r *Run, m *Meter) *caller {
 		c := &caller{
 			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), timeout: timeout, show: s.Last && s.Site == AtTop,
-			retried: s.retried, repeats: step.repeats,
+			retried: s.retried, repeats: step.repeats, each: s.Each,
 		}
 		if once := s.distinct; s.Each && (once == nil && info.ReadOnly && !step.stale || once != nil && *once) {
 			c.shared = &shared{c: c, forever: !info.ReadOnly, answers: map[callKey]*answer{}}
@@ -192,6 +193,7 @@ type caller struct {
 	retried bool // items may be tried again, of one for_each around it at least
 	repeats bool // a call that has left does not keep its item from being tried again
 	shared  *shared
+	each    bool // it runs once per item
 
 	fallback []member // arguments for what neither data nor args give
 }
@@ -209,10 +211,29 @@ func (c *caller) arguments(in io.Reader) (json.RawMessage, error) {
 	}
 	args, leftOut, err := arguments(c.tool, c.args, c.fallback, input)
 	if err != nil {
-		return nil, err
+		return nil, c.perItem(err, input)
 	}
 	c.m.leave(leftOut)
 	return args, nil
+}
+
+// perItem adds to the refusal of an array that the tool can be called for each of its elements.
+func (c *caller) perItem(err error, input []byte) error {
+	var e *Error
+	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
+		return err
+	}
+	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item).next()
+	if none != nil {
+		return err
+	}
+	if _, _, refused := arguments(c.tool, c.args, c.fallback, first.data); refused != nil {
+		return err
+	}
+	item := *e
+	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
+	item.Fix = json.RawMessage(`{"for_each": true}`)
+	return &item
 }
 
 func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {

@@ -66,10 +66,10 @@ var advices = []struct {
 	{"comm", `order`, "sort both inputs before", nil},
 	{"bc", `(?i)syntax error|parse error`, "bc reads lines such as 2*3+1, with . for decimals; words and units have to go before", nil},
 	{"bc", `(?i)divide by zero`, "guard the division: if (n == 0) 0 else sum / n", nil},
-	{"base64", `invalid input`, "the input is no base64, or has other characters in it: -d -i passes over them", withOption("-i")},
+	{"base64", `invalid input`, "the input is no base64, or has other characters in it: -d -i passes over them", nil},
 	{"numfmt", `invalid (number|suffix)`, "some field is no such number: --invalid=ignore leaves it as it is", withOption("--invalid=ignore")},
 	{"date", `invalid date`, `-d takes dates such as "2024-05-06 07:08" or "yesterday"; dates in data are for jq: fromdate, strptime, strftime`, nil},
-	{"tr", `string2 must be non-empty|two strings must be given`, "-d deletes characters", withOption("-d")},
+	{"tr", `string2 must be non-empty|two strings must be given`, "-d deletes characters", deleting},
 	{"tsort", `loop|odd number`, "the input is pairs, before and after, without a circle", nil},
 	{"column", `--json and --table-columns`, "-J needs the names of the columns: -N id,name", nil},
 	{"uniq cut paste fold nl wc head tail sort", `memory exhausted|line too long`, "a line is too long: make lines of the data before, with jq -c '.[]'", nil},
@@ -83,6 +83,11 @@ func withOption(option string) func(args []string) []string {
 		}
 		return slices.Insert(args, 0, option)
 	}
+}
+
+// deleting makes tr delete what it was to replace with nothing.
+func deleting(args []string) []string {
+	return slices.Insert(slices.DeleteFunc(args, func(a string) bool { return a == "" }), 0, "-d")
 }
 
 // plainly makes grep look for text.

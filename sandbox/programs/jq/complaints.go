@@ -82,6 +82,9 @@ func nullInput(c *complaint) (string, bool) {
 func namedOnArray(c *complaint) (string, bool) {
 	f := c.fault
 	if f == nil || f.term == nil {
+		if hint, ok := c.slurpedInput(); ok {
+			return hint, true
+		}
 		return c.input() + ": use .[] for its elements", false
 	}
 	name := f.name()
@@ -111,6 +114,25 @@ func namedOnArray(c *complaint) (string, bool) {
 		return c.there() + ": there is nothing around it, use .[] without ." + name, true
 	}
 	return c.there() + ": use .[] for its elements, or map(…)", false
+}
+
+// slurpedInput knows $b.name where $b holds the values of a named input.
+func (c *complaint) slurpedInput() (hint string, mended bool) {
+	for _, v := range c.o.Named {
+		if !v.Input || !v.JSON {
+			continue
+		}
+		terms(c.query, func(t *gojq.Term) {
+			if t.Type != gojq.TermTypeFunc || t.Func.Name != "$"+v.Name || len(t.SuffixList) == 0 || t.SuffixList[0].Index == nil {
+				return
+			}
+			if _, named := indexName(t.SuffixList[0].Index); named {
+				firstOf(t, 0)
+				hint, mended = fmt.Sprintf("$%s of --slurpfile is an array of the values of its input: use $%s[0]", v.Name, v.Name), true
+			}
+		})
+	}
+	return hint, mended
 }
 
 // name is the name of the step that fails.

@@ -135,7 +135,7 @@ func simplified(q *gojq.Query) {
 				return
 			}
 			walk(v.Elem())
-			if q, ok := v.Interface().(*gojq.Query); ok && q.Op == gojq.OpPipe && len(q.Patterns) == 0 {
+			if q, ok := v.Interface().(*gojq.Query); ok && q.Op == gojq.OpPipe && len(q.Patterns) == 0 && q.Left != nil && q.Right != nil {
 				switch {
 				case isIdentity(q.Left) && len(q.Right.FuncDefs) == 0:
 					*q = with(*q.Right, q.FuncDefs)

@@ -115,7 +115,7 @@ func (o Options) repaired() (filter, hint string) {
 }
 
 // maxRepaired is the longest filter, in bytes, that is looked at: longer ones are programs, not slips.
-const maxRepaired = 4096
+const maxRepaired = 2048
 
 // nearer reports whether the rewritten filter is wrong later than before, or wrong only in its names.
 func nearer(before, after string, o Options) bool {

@@ -90,7 +90,7 @@ func (w *walker) each(q *gojq.Query, list []value) (out []value) {
 // query returns what q makes of in; in.scope stays the query whose input in is.
 func (w *walker) query(q *gojq.Query, in value) []value {
 	switch {
-	case w.over() || len(q.FuncDefs) > 0:
+	case q == nil || w.over() || len(q.FuncDefs) > 0 || q.Term == nil && (q.Left == nil || q.Right == nil):
 		return nil
 	case q.Term != nil:
 		return w.term(q.Term, in)
