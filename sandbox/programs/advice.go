@@ -144,10 +144,8 @@ func adviseJQ(c Complaint) (hint string, fixed json.RawMessage) {
 
 // refiltered changes the filter and the flags for the input in the arguments of jq.
 func refiltered(p *parsed, args []string, old, now jq.Options) ([]string, bool) {
-	at := len(args)
 	if ops := p.operands(); len(ops) > 0 {
-		at = ops[0].at
-		args[at] = now.Filter
+		args[ops[0].at] = now.Filter
 	} else {
 		args = append(args, now.Filter)
 	}

@@ -180,7 +180,7 @@ func commandLine(line string, args []string) *stages.Error {
 		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
 			"command %s is several commands", quote(line))
 	}
-	err := disallowed("write the arguments apart", "command %s holds its arguments too", quote(line))
+	err := disallowed("give the arguments apart", "command %s holds its arguments too", quote(line))
 	err.Fix = fix(member{"command", fixed[0].Command}, member{"args", fixed[0].Args})
 	return err
 }
