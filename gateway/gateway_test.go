@@ -219,7 +219,7 @@ func TestAllArgumentMistakes(t *testing.T) {
    Try: the arguments are pipeline, mode, timeout, max_output
 4. The call is wrong: INVALID_ARGUMENTS
    unknown mode "fast"
-   Try: the modes are run, check
+   Try: the modes are run, check, dry_run
 5. The call is wrong: LIMIT_EXCEEDED
    timeout 1e+12 s is more than the operator allows: 300 s (limit run)
    Try: leave timeout out, or ask for less
@@ -335,7 +335,7 @@ func TestCancel(t *testing.T) {
 			var ended sync.WaitGroup
 			ended.Go(func() {
 				agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
-					`{"pipeline":[{"type":"command","command":"jq","args":["-n","range(100)|{}"]},{"type":"tool","server":"shop","name":"slow","for_each":true}]}`)})
+					`{"pipeline":[{"type":"command","command":"jq","args":["-n","range(100)|{n: .}"]},{"type":"tool","server":"shop","name":"slow","for_each":true}]}`)})
 			})
 			within(t, 20*time.Second, "8 calls run", func() bool { return w.shop.Running() == 8 })
 			cancel()

@@ -20,7 +20,11 @@ func TestOutputNotUTF8(t *testing.T) {
 	const replaced = 7
 	w := newWorld(t, mcptest.Tool{Name: "encoded", ReadOnly: true, Text: base64.StdEncoding.EncodeToString([]byte(raw))})
 	t.Run("at the edge", func(t *testing.T) {
-		got, result := w.execute(t, `[{"type":"tool","server":"shop","name":"encoded"},{"type":"command","command":"base64","args":["-d"]}]`, "max_output", 200_000)
+		got, result := w.execute(t, `[{"type":"tool","server":"shop","name":"encoded"},{"type":"command","command":"base64","args":["-d"]}]`, "max_output", 201_000)
+		note, got, ok := strings.Cut(got, "\n--\n")
+		if note != "7 bytes of the output that are not UTF-8 became U+FFFD\n" || !ok {
+			t.Errorf("got the note %.100q", note)
+		}
 		if got != want || result.IsError {
 			t.Errorf("got %d characters that begin and end with %.40q and %q, want %d", len(got), got, got[max(0, len(got)-20):], len(want))
 		}
