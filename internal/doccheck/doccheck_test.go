@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +21,11 @@ import (
 
 // patience is how long one command of a document may take.
 const patience = 2 * time.Minute
+
+// transcripts are documents whose output the commands themselves have written, with -update.
+var transcripts = []string{"docs/first-ten-minutes.md"}
+
+var update = flag.Bool("update", false, "write what the commands of transcripts print into them")
 
 // unrun are commands that are shown but not run here: they would run this test again.
 var unrun = []string{"go test", "make check", "make test", "make fuzz", ".ci/run"}
@@ -53,6 +59,10 @@ func TestDocuments(t *testing.T) {
 			dir := t.TempDir()
 			if err := clone(root, dir); err != nil {
 				t.Fatal(err)
+			}
+			if *update && slices.Contains(transcripts, name) {
+				renew(t, filepath.Join(root, name), commands, dir, bin)
+				return
 			}
 			for _, wrong := range run(t.Context(), commands, dir, bin) {
 				t.Errorf("%s:%s", name, wrong)
@@ -166,7 +176,8 @@ func execute(ctx context.Context, text, dir, bin string) (out string, exit int, 
 	var both bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", text)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &both, &both
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1")
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
+		"XDG_CONFIG_HOME="+filepath.Join(dir, ".cache", "config"), "XDG_STATE_HOME="+filepath.Join(dir, ".cache", "state")) // nobody's own
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel, cmd.WaitDelay = kill, time.Second
