@@ -92,15 +92,19 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 			"the pipeline has more than %d stages (limit stages)", s.Limits.Stages)
 	}
 	steps, errs := make([]*Step, len(list)), make([]error, len(list))
+	one := func(i int) {
+		at := s
+		at.Fed, at.Last, at.direct = s.Fed || i > 0, i == len(list)-1, s.direct && i == 0
+		at.rest = list[i+1:]
+		at.place = Place(fmt.Sprint(i + 1)).In(s.place)
+		steps[i], errs[i] = c.stage(ctx, list[i], at)
+	}
 	var wg sync.WaitGroup
-	for i, raw := range list {
-		wg.Go(func() {
-			at := s
-			at.Fed, at.Last, at.direct = s.Fed || i > 0, i == len(list)-1, s.direct && i == 0
-			at.rest = list[i+1:]
-			at.place = Place(fmt.Sprint(i + 1)).In(s.place)
-			steps[i], errs[i] = c.stage(ctx, raw, at)
-		})
+	for i := 1; i < len(list); i++ {
+		wg.Go(func() { one(i) })
+	}
+	if len(list) > 0 {
+		one(0) // here: many pipelines have no other
 	}
 	wg.Wait()
 	steps = slices.DeleteFunc(steps, func(s *Step) bool { return s == nil })

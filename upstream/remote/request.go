@@ -24,7 +24,8 @@ const (
 	statelessVersion = "2026-07-28" // from here on there are no sessions, and closing a stream cancels its request
 
 	drainWait  = 250 * time.Millisecond // for a stream whose answer was read to end, so that its connection is used again
-	lingerWait = 5 * time.Millisecond   // of that, before the answer is given
+	lingerWait = 5 * time.Millisecond   // of that, before the next request is made
+	lingers    = 3                      // streams in a row that end later are of a server that does not end them
 	sideWait   = 2 * time.Second        // for what is told the server beside
 	maxResumes = 5                      // of one answer whose stream broke
 	resumeWait = 500 * time.Millisecond
@@ -41,17 +42,20 @@ type call struct {
 // Request makes a request and returns its undecoded result.
 func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	c := &call{t: t, r: r, id: t.next.Add(1)}
+	t.drained(ctx)
 	if !r.Leave() {
 		<-ctx.Done() // it was its end that kept the request from leaving
 		return nil, &rpc.Failure{Err: ctx.Err()}
 	}
-	own, cancel := context.WithCancel(context.WithValue(ctx, rawKey{}, true))
+	own, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), rawKey{}, true))
+	stop := context.AfterFunc(ctx, cancel)
 	resp, err := c.post(own)
 	if err != nil {
 		cancel()
 		return nil, c.failed(ctx, err)
 	}
 	result, ended, err := c.read(own, resp)
+	stop() // a caller who has the answer ends ctx, which would close the connection of a stream that still ends
 	if err == nil && !ended {
 		t.drain(resp.Body, cancel)
 		return result, nil
@@ -64,27 +68,42 @@ func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessag
 	return result, nil
 }
 
-// drain reads what is behind an answer, which is next to nothing, and closes the stream. Most servers end it at once:
-// for them a moment is waited, so that the next request finds the connection free.
+// drain reads what is behind an answer, which is next to nothing, and closes the stream.
 func (t *Transport) drain(body io.ReadCloser, cancel context.CancelFunc) {
+	begun := time.Now()
 	stop := time.AfterFunc(drainWait, cancel)
 	done := make(chan struct{})
+	t.draining.Store(&done)
 	go func() {
 		_, _ = io.Copy(io.Discard, io.LimitReader(body, maxRPCError))
+		if t.late.Add(1); time.Since(begun) < lingerWait {
+			t.late.Store(0)
+		}
 		stop.Stop()
 		_ = body.Close()
 		cancel()
 		close(done)
 	}()
-	if t.lingers.Load() {
+}
+
+// drained waits a moment for the stream of the last answer, so that the next request finds its connection free. Most
+// servers end it at once, but behind the answer: whoever waited for that as well would have the answer late.
+func (t *Transport) drained(ctx context.Context) {
+	done := t.draining.Load()
+	if done == nil || t.late.Load() >= lingers {
 		return
+	}
+	select {
+	case <-*done:
+		return
+	default:
 	}
 	timer := time.NewTimer(lingerWait)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-*done:
 	case <-timer.C:
-		t.lingers.Store(true)
+	case <-ctx.Done():
 	}
 }
 

@@ -24,9 +24,11 @@ type Transport struct {
 	fallback func() mcp.Transport // nil: there is no other transport to try
 	legacy   func()               // told that the other one works
 
+	draining atomic.Pointer[chan struct{}] // closed when the stream of the last answer has ended
+	late     atomic.Int32                  // streams in a row that did not end soon
+
 	conn    mcp.Connection // set by Connect
 	next    atomic.Int64
-	lingers atomic.Bool    // the server does not end its streams after the answer
 	side    sync.WaitGroup // notifications on their way
 	replies rpc.Replies
 	life    context.Context
