@@ -10,16 +10,17 @@ type inside struct {
 }
 
 // lookInside profiles the document in a string of n. A document in a document in a string stays a string.
-func (p *profile) lookInside(n *node, t *token) {
+func (p *profile) lookInside(n *node) {
 	if p.inside == nil {
 		return
 	}
-	if t.whole == nil {
+	text := p.s.text()
+	if text == nil {
 		n.badInner = true
 		return
 	}
 	in := p.inside
-	in.text = unescape(in.text[:0], t.whole)
+	in.text = unescape(in.text[:0], text)
 	if n.inner == nil {
 		if n.inner = p.newNode(false); n.inner == nil {
 			n.lost = true

@@ -21,7 +21,8 @@ type jsonReading struct {
 // readJSON profiles all documents of src. prefix lines stand before them; line numbers count those.
 func readJSON(src io.Reader, prefix int64, seq bool) (*jsonReading, error) {
 	j := &jsonReading{s: newScanner(src), p: newProfile(), prefix: prefix}
-	j.s.seq, j.s.whole, j.p.inside = seq, true, &inside{}
+	j.s.seq, j.s.lenient, j.s.whole, j.p.inside = seq, true, true, &inside{}
+	j.p.s = j.s
 	j.s.line += prefix
 	var began, ended int64 // lines of the current document's begin, and of the end of the one before
 	for {
@@ -137,6 +138,8 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 	if j.broken != nil && !in.partial {
 		add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
 	}
+	add(p.odds > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.odds)
+	add(p.controls > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.controls)
 	if j.fenced() {
 		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
 		j.prefix, j.others = 0, 0

@@ -101,6 +101,7 @@ func (n *node) mergeScalars(o *node) {
 	n.trues += o.trues
 	n.floats += o.floats
 	n.huge += o.huge
+	n.odd += o.odd
 	n.maxLen = max(n.maxLen, o.maxLen)
 	for c := range n.classes {
 		n.classes[c] += o.classes[c]

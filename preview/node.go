@@ -31,6 +31,7 @@ type node struct {
 	trues  int64
 	floats int64 // numbers with fraction or exponent
 	huge   int64 // numbers too long to be kept
+	odd    int64 // NaN and Infinity
 	lo, hi extreme
 	ints   tally // numbers by their text
 
@@ -91,9 +92,13 @@ func (n *node) addNumber(t *token) {
 	if n.secret {
 		return
 	}
-	if t.cut() {
-		n.huge++
+	if t.cut() || t.odd {
 		n.ints.drop()
+		if t.odd {
+			n.odd++
+		} else {
+			n.huge++
+		}
 		return
 	}
 	v := parseNumber(t.raw, t.float)

@@ -97,6 +97,11 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 		return describeUTF16(in, head, order, o)
 	}
 	name := binaryName(head)
+	if name == unknownFormat {
+		if _, _, ok := sniffJSON(head, whole); ok {
+			name = "" // zeros in strings
+		}
+	}
 	if blank := len(bytes.TrimSpace(head)) == 0; name != "" || blank && whole {
 		if err := in.drain(); err != nil {
 			return description{}, err

@@ -18,9 +18,12 @@ type profile struct {
 	skip    int // open containers below a value that is not profiled
 	scratch []byte
 
-	inside *inside // reads documents in strings; nil where that is not wanted
+	s      *scanner // what is read
+	inside *inside  // reads documents in strings; nil where that is not wanted
 
 	invalid, lone int64 // strings that are not valid UTF-8, that hold half a surrogate pair
+	controls      int64 // those with raw control characters
+	odds          int64 // NaN and Infinity
 	dups          int64
 }
 
@@ -110,6 +113,9 @@ func (p *profile) value(k tokenKind, t *token) {
 	case tokTrue, tokFalse:
 		n.addBool(k == tokTrue)
 	case tokNumber:
+		if t.odd {
+			p.odds++
+		}
 		n.addNumber(t)
 	case tokString:
 		b, size := p.text(t)
@@ -118,7 +124,7 @@ func (p *profile) value(k tokenKind, t *token) {
 			last = b[len(b)-1]
 		}
 		if n.addString(b, size, last) == classJSON {
-			p.lookInside(n, t)
+			p.lookInside(n)
 		}
 	case tokObject, tokArray:
 		p.push(n, k == tokObject)
@@ -220,6 +226,9 @@ func (p *profile) text(t *token) ([]byte, int64) {
 	}
 	if t.lone {
 		p.lone++
+	}
+	if t.control {
+		p.controls++
 	}
 	raw := t.raw
 	if t.cut() {

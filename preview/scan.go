@@ -36,8 +36,9 @@ type token struct {
 	escaped bool   // a string with \ in it
 	invalid bool   // a string that is not valid UTF-8
 	lone    bool   // a string with half a surrogate pair
+	control bool   // a string with raw control characters
+	odd     bool   // NaN or Infinity
 	float   bool   // a number with fraction or exponent
-	whole   []byte // all of a string that may hold JSON, if whole strings are wanted and it is not too long
 }
 
 // cut reports whether raw is only the beginning.
@@ -86,9 +87,11 @@ type scanner struct {
 	stack []uint64 // a bit per open container, 1 is an object
 	seq   bool     // RFC 7464: record separators stand before documents
 
-	whole   bool   // whether whole strings are wanted
-	gather  bool   // whether this one is
-	storage []byte // of the whole string
+	lenient bool // whether NaN, Infinity and raw control characters are passed over, which are no JSON
+	whole   bool // whether whole strings are wanted
+	from    int  // where the last piece of the last string is in buf
+	to      int
+	storage []byte // the pieces before it
 }
 
 func newScanner(src io.Reader) *scanner {
@@ -159,6 +162,11 @@ func (s *scanner) value(c byte) (tokenKind, error) {
 		return s.literal("false", tokFalse)
 	case 'n':
 		return s.literal("null", tokNull)
+	}
+	if s.lenient {
+		if word := s.oddNumber(c); word != "" {
+			return s.odd(word)
+		}
 	}
 	if c == '-' || '0' <= c && c <= '9' {
 		return s.number()

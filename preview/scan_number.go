@@ -83,3 +83,26 @@ func (s *scanner) number() (tokenKind, error) {
 	}
 	return s.fail("a number cannot end before %s")
 }
+
+// oddNumber returns what c may begin that programs write for numbers which JSON does not have.
+func (s *scanner) oddNumber(c byte) string {
+	switch c {
+	case 'N':
+		return "NaN"
+	case 'I':
+		return "Infinity"
+	case '-':
+		if s.need(2); s.w-s.r > 1 && s.buf[s.r+1] == 'I' {
+			return "-Infinity"
+		}
+	}
+	return ""
+}
+
+func (s *scanner) odd(word string) (tokenKind, error) {
+	k, err := s.literal(word, tokNumber)
+	if err == nil {
+		s.tok = token{raw: append(s.spill[:0], word...), size: int64(len(word)), float: true, odd: true}
+	}
+	return k, err
+}

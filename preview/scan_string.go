@@ -21,16 +21,8 @@ func special(x uint64) uint64 {
 // str reads a string whose opening quote is at r.
 func (s *scanner) str() error {
 	s.tok = token{}
-	s.spill = s.spill[:0]
+	s.spill, s.storage = s.spill[:0], s.storage[:0]
 	s.r++
-	if s.gather = false; s.whole {
-		if s.r == s.w {
-			s.fill(s.r)
-		}
-		if s.r < s.w && (s.buf[s.r] == '{' || s.buf[s.r] == '[') {
-			s.gather, s.storage = true, s.storage[:0]
-		}
-	}
 	start, i := s.r, s.r
 	for {
 		for i+8 <= s.w {
@@ -79,7 +71,7 @@ func (s *scanner) carry(start, i int) bool {
 	if room := maxToken - len(s.spill); room > 0 {
 		s.spill = append(s.spill, s.buf[start:min(i, start+room)]...)
 	}
-	if s.gather {
+	if s.whole {
 		s.keep(start, i)
 	}
 	s.r = i
@@ -99,24 +91,29 @@ func (s *scanner) finish(start, i int) {
 		s.tok.raw = s.spill
 	}
 	s.tok.size += int64(i - start)
-	if s.gather {
-		s.keep(start, i)
-	}
-	if s.gather {
-		s.tok.whole = s.storage
-	}
+	s.from, s.to = start, i
 }
 
 // maxWhole is the size of strings that are looked into.
 const maxWhole = 64 << 10
 
-// keep adds a piece to the whole string.
+// keep saves a piece of a string before a refill.
 func (s *scanner) keep(start, i int) {
-	if len(s.storage)+i-start > maxWhole {
-		s.gather = false
-		return
+	if room := maxWhole - len(s.storage); room > 0 {
+		s.storage = append(s.storage, s.buf[start:min(i, start+room)]...)
 	}
-	s.storage = append(s.storage, s.buf[start:i]...)
+}
+
+// text returns all of the last string as written, nil if it is too long. It is valid until the next token is read.
+func (s *scanner) text() []byte {
+	switch {
+	case !s.whole || s.tok.size > maxWhole:
+		return nil
+	case len(s.storage) == 0:
+		return s.buf[s.from:s.to]
+	}
+	s.keep(s.from, s.to)
+	return s.storage
 }
 
 // unit returns the length of the escape or the rune beyond ASCII at i, or an error.
@@ -128,6 +125,10 @@ func (s *scanner) unit(i int) (int, error) {
 			s.tok.invalid = true
 		}
 		return n, nil
+	}
+	if s.lenient && b[0] < 0x20 && b[0] != '\n' && b[0] != '\r' { // a line feed is rather where a broken line ends
+		s.tok.control = true
+		return 1, nil
 	}
 	s.r = i
 	if b[0] < 0x20 {

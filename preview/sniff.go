@@ -36,7 +36,7 @@ func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
 // isJSON judges whether b holds more documents than lines of something else.
 func isJSON(b []byte, whole bool) bool {
 	g := guess{s: newScanner(bytes.NewReader(b))}
-	g.s.seq = len(b) > 0 && b[0] == 0x1e
+	g.s.lenient, g.s.seq = true, len(b) > 0 && b[0] == 0x1e
 	for g.document() {
 	}
 	if g.cut && (!whole || g.proof) {

@@ -131,6 +131,10 @@ func (n *node) numberText(level uint8) string {
 		return name + " " + masked
 	case n.huge > 0:
 		return name + fmt.Sprintf(" (some longer than %d digits)", maxToken)
+	case n.odd == n.kinds[kindNumber]:
+		return name + " (NaN or Infinity)"
+	case n.odd > 0:
+		return name + " " + n.lo.String() + ".." + n.hi.String() + fmt.Sprintf(" (NaN or Infinity: %d)", n.odd)
 	case n.lo.String() == n.hi.String() && n.alone(kindNumber):
 		return name + "=" + n.lo.String()
 	case !n.ints.over && isEnum(distinct, maxIntEnum, n.kinds[kindNumber]):
