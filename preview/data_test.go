@@ -261,6 +261,7 @@ func wrapped(rng *rand.Rand) string {
 	for i := range 120 {
 		e := obj{"id": i, "body": marshal(obj{"user": obj{"id": i, "tags": []string{"x"}}, "items": []obj{{"sku": "a", "n": i}}})}
 		e["list"] = pick[any](rng, nil, marshal([]int{i, 2}), "[not json]", 7)
+		e["text"] = pick[any](rng, nil, fmt.Sprintf("%s\nOwner: dev%d\n- item\n- other: %d\npassword: hunter\n", strings.Repeat("word ", 20), i, i))
 		if i%2 == 0 {
 			e["maybe"] = marshal([]obj{{"a": nil}, {"a": 1}})
 		}

@@ -21,6 +21,7 @@
 //	 .v {1} (3 values)|int 1..9 (5 values)             a union; |arrays[] and |objects[] below it choose
 //	 .body json-str e.g. "{\"ok\":true}"
 //	  |fromjson {ok:bool}                what is in the documents in strings
+//	  |split("\n")[] str like "Owner: dev<n>"|…    patterns of lines that many long texts have
 //	 .children[]|recurse(.children[]?) {4} (61 values)    what nests in itself: all levels together
 //	 … 3 more keys                       there was no room for them
 //

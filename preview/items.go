@@ -116,6 +116,9 @@ func (it *item) addKids() {
 	if n.inner != nil && n.inner.total() > 0 {
 		it.kids = append(it.kids, newItem(it, it.fromJSON(), n.inner, false))
 	}
+	if n.linePatterns() != nil {
+		it.kids = append(it.kids, it.lineItem())
+	}
 }
 
 // fromJSON is the jq spelling of the documents in strings.
@@ -171,7 +174,7 @@ func (t *itemTree) home(it *item) *item {
 // iterates reports whether elements are reached from n by keys alone: null on the way to them is an error in jq, where
 // a key of null is null.
 func (t *itemTree) iterates(n *node) bool {
-	if n.kinds[kindArray] > 0 || n.mapv != nil || n.inner != nil {
+	if n.kinds[kindArray] > 0 || n.mapv != nil || n.inner != nil || n.linePatterns() != nil {
 		return true
 	}
 	found, known := t.iter[n]
@@ -198,7 +201,7 @@ func (t *itemTree) shape(n *node) int {
 		keys[i] = fmt.Sprint(quote(e.name), e.present < n.kinds[kindObject]-n.broken, null, t.shape(e.n))
 	}
 	slices.Sort(keys) // which key came first says nothing
-	fmt.Fprint(&b, keys, n.again, n.recurse())
+	fmt.Fprint(&b, keys, n.again, n.recurse(), n.linePatterns())
 	for _, below := range []*node{n.elem, n.mapv, n.inner} {
 		if below != nil {
 			fmt.Fprint(&b, below.kinds[kindNull] > 0, t.shape(below), " ")

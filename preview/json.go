@@ -180,6 +180,7 @@ func (j *jsonReading) body(budget int, sample []byte, o Options) string {
 	}
 	j.p.foldMaps(j.p.root)
 	j.p.foldRecursion(j.p.root)
+	findLines(j.p.root)
 	root := newItemTree(j.p.root).root
 	text := renderTree(root, budget)
 	text += fitLine(tryCommand(root, j.p.docs), budget-runes(text), o)

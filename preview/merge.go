@@ -53,6 +53,9 @@ func (p *profile) merge(n, o *node) {
 	n.longKeys += o.longKeys
 	n.broken += o.broken
 	n.elem = p.mergeBelow(n.elem, o.elem)
+	if n.texts == nil {
+		n.texts = o.texts
+	}
 	n.badInner = n.badInner || o.badInner
 	n.inner = p.mergeBelow(n.inner, o.inner)
 	p.mergeKeys(n, o)
@@ -77,7 +80,7 @@ func (n *node) hide() {
 	n.ints.drop()
 	n.strs.drop()
 	n.patterns.drop()
-	n.mapKeys = nil
+	n.mapKeys, n.texts, n.inner = nil, nil, nil
 	for _, child := range n.children() {
 		child.hide()
 	}

@@ -51,6 +51,7 @@ type node struct {
 	keysMin, keysMax int64
 	mapv             *node // all values, once the keys are data
 	mapKeys          []string
+	texts            *texts
 	inner            *node // the documents in strings
 	badInner         bool  // some strings that look like documents are none, or too long to be read
 	recursive        []recursion

@@ -21,6 +21,9 @@ type profile struct {
 	s      *scanner // what is read
 	inside *inside  // reads documents in strings; nil where that is not wanted
 
+	lines     []byte
+	textPaths int
+
 	invalid, lone int64 // strings that are not valid UTF-8, that hold half a surrogate pair
 	controls      int64 // those with raw control characters
 	odds          int64 // NaN and Infinity
@@ -123,8 +126,11 @@ func (p *profile) value(k tokenKind, t *token) {
 		if len(b) > 0 && int64(len(b)) == size {
 			last = b[len(b)-1]
 		}
-		if n.addString(b, size, last) == classJSON {
+		switch c := n.addString(b, size, last); {
+		case c == classJSON:
 			p.lookInside(n)
+		case c == classText && t.escaped && size > longString && p.inside != nil && !n.secret:
+			p.lookAtLines(n)
 		}
 	case tokObject, tokArray:
 		p.push(n, k == tokObject)

@@ -23,7 +23,7 @@ type Claim struct {
 }
 
 var (
-	segmentPattern = regexp.MustCompile(`^(?:\|arrays|\|objects|(?:\|strings)?\|fromjson\??)?(?:\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")?\??)?(?:\[\]\??)*` +
+	segmentPattern = regexp.MustCompile(`^(?:\|arrays|\|objects|(?:\|strings)?\|fromjson\??|(?:\|strings)?\|split\("\\n"\))?(?:\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")?\??)?(?:\[\]\??)*` +
 		`(?:\|?recurse\((?:[^")]|"(?:[^"\\]|\\.)*")*\))?`)
 	recursion = regexp.MustCompile(`\|?recurse\((?:[^")]|"(?:[^"\\]|\\.)*")*\)`)
 	presence  = regexp.MustCompile(` in \d+/\d+( first@\d+)?$`)
@@ -172,6 +172,7 @@ var typeWords = []struct{ begin, name string }{
 	{"hex", "string"},
 	{"base64", "string"},
 	{"json-str", "string"},
+	{"…", "string"},
 }
 
 // TypeNames are the types that a note tells.
@@ -264,7 +265,7 @@ var step = regexp.MustCompile(`\.(?:[A-Za-z_]\w*|"(?:[^"\\]|\\.)*")|\[\]`)
 
 // claim adds what a claim says of its path, and of the arrays that its segment goes through.
 func (p *previewed) claim(c Claim) {
-	if strings.Contains(c.Path, "fromjson") {
+	if strings.Contains(c.Path, "|fromjson") || strings.Contains(c.Path, "|split(") {
 		return // inside of a string
 	}
 	path := p.paths[c.Above]
