@@ -19,6 +19,7 @@ type each struct {
 	tries       tries
 	direct      bool // it gets the item of the for_each around it, unchanged
 	timeout     time.Duration
+	log         *itemLog
 }
 
 // filter runs the items of in and writes their results to out, in order. Two goroutines share the work: this one

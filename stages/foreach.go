@@ -102,8 +102,13 @@ func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, colle
 			return nil, err
 		}
 		m.nested = meters
+		log, err := r.newItemLog(step)
+		if err != nil {
+			return nil, err
+		}
 		e := &each{
-			r: r, m: m, body: filter, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
+			log: log,
+			r:   r, m: m, body: filter, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
 			concurrency: concurrency, form: form, tries: tries, direct: s.direct, timeout: timeout,
 		}
 		if r.dry.alone(body) {

@@ -45,7 +45,7 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 
 func fromStep(src *source, stage int) *Step {
 	step := &Step{
-		Label: fmt.Sprintf("from stage %d", stage), Expects: "nothing", replays: true,
+		Label: fmt.Sprintf("from stage %d", stage), Expects: "nothing", replays: true, origin: src,
 		Does: fmt.Sprintf("begins with what stage %d of run %s produced", stage, src.id),
 	}
 	if len(src.replay) == 0 {

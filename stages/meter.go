@@ -18,6 +18,7 @@ type Meter struct {
 	nested []*Meter // one per step of Step.Nested, in order
 
 	items, calls      atomic.Int64
+	resumed           atomic.Int64 // items whose results an earlier run had
 	pages, fetched    atomic.Int64 // of lists, and their items
 	more              atomic.Bool  // whether a list had more pages than were fetched
 	bytesIn, bytesOut atomic.Int64

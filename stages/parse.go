@@ -35,6 +35,9 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	}
 	c := &compiler{}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
+	if cerr == nil {
+		cerr = takeUp(list, steps)
+	}
 	if cerr != nil {
 		return nil, flatten(cerr)
 	}

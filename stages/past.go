@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"slices"
 )
 
 // past is a run of which outputs are kept.
@@ -61,8 +60,9 @@ func (p past) whole(stage int) (bool, string) {
 // source is where the data of a from stage comes from: a stage whose output is kept, and what is run on it.
 type source struct {
 	past
-	stage  int
-	replay []*Step // stages behind it
+	wanted int     // the stage whose output is wanted
+	stage  int     // the stage whose output is kept
+	replay []*Step // what is run on it
 }
 
 // source finds the data of a stage: its output, or that of an earlier stage, if what stands between only depends on
@@ -82,11 +82,17 @@ func (p past) source(ctx context.Context, s Scope, stage int) (*source, error) {
 			return nil, p.refuse(stage, why)
 		}
 	}
-	src := &source{past: p, stage: from}
+	src := &source{past: p, wanted: stage, stage: from}
 	if from == stage {
 		return src, nil
 	}
-	between := slices.DeleteFunc(slices.Clone(p.Stages[from:stage]), func(raw json.RawMessage) bool { return typeOf(raw) == "preview" })
+	var between List
+	var numbers []int
+	for i, raw := range p.Stages[from:stage] {
+		if typeOf(raw) != "preview" { // a window: what passes it does not change
+			between, numbers = append(between, raw), append(numbers, from+i+1)
+		}
+	}
 	if stage == len(p.Stages) && typeOf(p.Stages[stage-1]) == "preview" {
 		return nil, p.refuse(stage, why) // it was no window but the output
 	}
@@ -95,9 +101,12 @@ func (p past) source(ctx context.Context, s Scope, stage int) (*source, error) {
 		return nil, err
 	}
 	resumes := s.Site == AtTop && len(s.rest) > 0 && stage < len(p.Stages) && sameEach(s.rest[0], p.Stages[stage])
-	for _, step := range steps {
+	for i, step := range steps {
 		if !step.replays && !(resumes && step.Effect == ReadOnly) {
 			return nil, p.refuse(stage, why)
+		}
+		if isEach(between[i]) {
+			step.resume = &resumption{p, numbers[i]}
 		}
 	}
 	src.replay = steps
@@ -144,12 +153,20 @@ func sameEach(a, b json.RawMessage) bool {
 	return x != nil && reflect.DeepEqual(x, y)
 }
 
-// withoutMapping decodes a stage without the fields of its mapping.
-func withoutMapping(raw json.RawMessage) map[string]any {
-	var stage map[string]any
+// decoded returns the fields of a stage, nil if it is none. Numbers keep every digit.
+func decoded(raw json.RawMessage) (stage map[string]any) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if d.Decode(&stage) != nil {
+		return nil
+	}
+	return stage
+}
+
+// withoutMapping decodes a stage without the fields of its mapping.
+func withoutMapping(raw json.RawMessage) map[string]any {
+	stage := decoded(raw)
+	if stage == nil {
 		return nil
 	}
 	for _, name := range fieldNames(reflect.TypeFor[Mapping]()) {

@@ -57,8 +57,8 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			out = io.Discard
 		}
 	}
-	r.record = newRecord(p.deps.Runs, plan{in != nil, p.list})
-	defer r.record.close()
+	r.record = newRecord(p.deps.Runs, plan{in != nil, p.list}, p.steps)
+	defer r.closeRecord()
 	meters, err := p.perform(ctx, r, in, out)
 	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.blocks}
 	if o.DryRun && err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,7 +13,8 @@ import (
 // record keeps what the stages of a pipeline produce in one run (pipeline.md §7). A nil record keeps nothing.
 type record struct {
 	past
-	end func()
+	steps []*Step // those of the pipeline
+	end   func()
 }
 
 // Names of the outputs of a run.
@@ -21,11 +23,11 @@ const planName = "plan" // the stages, as the agent wrote them
 func outputName(stage int) string { return strconv.Itoa(stage) }
 
 // newRecord opens a run.
-func newRecord(runs Runs, p plan) *record {
+func newRecord(runs Runs, p plan, steps []*Step) *record {
 	if runs == nil {
 		return nil
 	}
-	rec := &record{past: past{runs: runs, plan: p}}
+	rec := &record{past: past{runs: runs, plan: p}, steps: steps}
 	rec.id, rec.end = runs.Begin()
 	out, end := runs.Create(rec.id, planName, false)
 	text, err := json.Marshal(p)
@@ -40,10 +42,22 @@ func newRecord(runs Runs, p plan) *record {
 	return rec
 }
 
-// close ends the record.
-func (rec *record) close() {
-	if rec != nil {
-		rec.end()
+// number returns the number of a stage of the pipeline, 0 for a stage within another or where nothing is kept.
+func (rec *record) number(s *Step) int {
+	if rec == nil {
+		return 0
+	}
+	return slices.Index(rec.steps, s) + 1
+}
+
+// close ends the record and the logs of its run.
+func (r *Run) closeRecord() {
+	for _, l := range r.logs {
+		l.close()
+	}
+	r.logs = nil
+	if r.record != nil {
+		r.record.end()
 	}
 }
 

@@ -44,6 +44,7 @@ type StageReport struct {
 	Retried       int64      `json:"retried,omitempty"`        // succeeded after a retry
 	Retries       int64      `json:"retries,omitempty"`        // extra attempts
 	Shared        int64      `json:"shared,omitempty"`         // answered by an equal call
+	Resumed       int64      `json:"resumed,omitempty"`        // not run: an earlier run had completed them
 	Messages      []Messages `json:"messages,omitempty"`       // what failures said, the most frequent first
 	OtherMessages int64      `json:"other_messages,omitempty"` // failures that said something else
 
@@ -75,7 +76,7 @@ func (m *Meter) report() StageReport {
 	elapsed := time.Duration(m.elapsed.Load())
 	r := StageReport{
 		Place: m.step.place, Label: m.step.Label, Changes: m.step.Effect == Changes,
-		Items: m.items.Load(), Calls: m.calls.Load(), Shared: m.shared.Load(),
+		Items: m.items.Load(), Calls: m.calls.Load(), Shared: m.shared.Load(), Resumed: m.resumed.Load(),
 		Pages: m.pages.Load(), Fetched: m.fetched.Load(), More: m.more.Load(),
 		BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,

@@ -19,6 +19,7 @@ type Run struct {
 	trace    Trace
 	dry      *rehearsal // of a dry run
 	record   *record    // what is kept of the run
+	logs     []*itemLog // of its for_each stages, while the steps are bound
 
 	calls   atomic.Int64
 	held    atomic.Int64

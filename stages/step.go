@@ -41,6 +41,9 @@ type Step struct {
 	window  bool    // its output is its input
 	from    *source // the output that it begins with, as it is
 
+	origin *source     // of a from stage
+	resume *resumption // of a for_each
+
 	place Place
 	raw   json.RawMessage // the stage as it was written
 }

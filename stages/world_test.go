@@ -243,6 +243,14 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 		_, err := fmt.Fprintf(out, "rolled\n%d\n", rand.Int())
 		return errors.Join(in.Err(), err)
 	},
+	"late": func(_ []string, in *bufio.Scanner, out io.Writer) error { // nobody knows that it is like cat
+		for in.Scan() {
+			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
+				return err
+			}
+		}
+		return in.Err()
+	},
 	"drop": func(_ []string, in *bufio.Scanner, _ io.Writer) error {
 		for in.Scan() {
 		}
@@ -269,8 +277,8 @@ func (w *world) CheckCommand(c stages.Command) error {
 // StopsEarly knows one command that does.
 func (w *world) StopsEarly(c stages.Command) bool { return c.Name == "head" }
 
-// Replayable knows one command that is not: roll.
-func (w *world) Replayable(c stages.Command) bool { return c.Name != "roll" }
+// Replayable knows two commands that are not.
+func (w *world) Replayable(c stages.Command) bool { return c.Name != "roll" && c.Name != "late" }
 
 func (w *world) Open(context.Context, string) (stages.Session, error) {
 	return &session{kept: map[string]string{}}, nil
