@@ -184,7 +184,7 @@ func isEmail(b []byte) bool {
 	return dot > 0 && dot < len(domain)-1 && bytes.IndexByte(domain, '@') < 0
 }
 
-const maxPattern = 48 // bytes of a string pattern
+const maxPattern = 64 // bytes of a string pattern
 
 // pattern appends b to dst with every run of digits written as 0. It reports false for what is too long.
 func pattern(dst, b []byte) ([]byte, bool) {

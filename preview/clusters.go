@@ -10,6 +10,7 @@ const (
 	maxClusters   = 200 // line patterns
 	maxAlike      = 25  // patterns that a line is compared with
 	maxTokens     = 40  // words of a line; what follows is one more
+	minBegin      = 3   // bytes of what words begin with that make a pattern
 	maxSlotValues = 6   // values of a slot that are listed
 )
 
@@ -26,6 +27,7 @@ type clusters struct {
 
 type cluster struct {
 	n     int64
+	begin string // what the first word of all lines begins with, where no word is constant
 	slots []slot
 }
 
@@ -48,13 +50,7 @@ func newClusters() *clusters { return &clusters{index: map[string][]*cluster{}} 
 func (c *clusters) add(line []byte) {
 	c.sorted = nil
 	c.words = splitWords(c.words[:0], line)
-	c.key = append(c.key[:0], byte(len(c.words)))
-	for _, w := range c.words {
-		if !w.digits && len(w.prefix) == 0 {
-			c.key = append(c.key, w.text[:min(len(w.text), maxTallyText)]...)
-			break
-		}
-	}
+	begin := c.setKey()
 	var best *cluster
 	score := 0
 	for _, cl := range c.index[string(c.key)] {
@@ -66,7 +62,7 @@ func (c *clusters) add(line []byte) {
 		if len(c.all) == maxClusters || len(c.index[string(c.key)]) == maxAlike {
 			return
 		}
-		best = &cluster{slots: make([]slot, len(c.words))}
+		best = &cluster{begin: begin, slots: make([]slot, len(c.words))}
 		for i, w := range c.words {
 			best.slots[i] = slot{prefix: string(w.prefix), text: string(w.text)}
 		}
@@ -74,6 +70,28 @@ func (c *clusters) add(line []byte) {
 		c.index[string(c.key)] = append(c.index[string(c.key)], best)
 	}
 	c.feed(best)
+}
+
+// setKey sets the key of the group of the words: their number and the first constant one. Where there is none, it is
+// what the first word begins with, which is returned.
+func (c *clusters) setKey() string {
+	c.key = append(c.key[:0], byte(len(c.words)))
+	for _, w := range c.words {
+		if !w.digits && len(w.prefix) == 0 {
+			c.key = append(c.key, w.text[:min(len(w.text), maxTallyText)]...)
+			return ""
+		}
+	}
+	if len(c.words) == 0 || len(c.words[0].prefix) > 0 {
+		return ""
+	}
+	begin := c.words[0].text
+	if at := bytes.IndexAny(begin, "0123456789"); at >= 0 {
+		begin = begin[:at]
+	}
+	begin = cutRunes(begin, maxExample)
+	c.key = append(append(c.key, ' '), begin...)
+	return string(begin)
 }
 
 // score counts the words that agree.
@@ -225,6 +243,9 @@ func (c *clusters) repeated() []*cluster {
 
 // constant reports whether something in the lines stays, without which there is no pattern.
 func (cl *cluster) constant() bool {
+	if len(cl.begin) >= minBegin {
+		return true
+	}
 	for i := range cl.slots {
 		if s := &cl.slots[i]; s.prefix != "" || s.vary == nil && !s.any {
 			return true
@@ -243,6 +264,8 @@ func (cl *cluster) spell(short bool) string {
 		}
 		b.WriteString(s.prefix)
 		switch {
+		case i == 0 && cl.begin != "" && (s.any || s.vary != nil && s.vary.slotText()[0] == '<'):
+			b.WriteString(cl.begin + "<…>")
 		case s.any:
 			b.WriteString("<…>")
 		case s.vary == nil:

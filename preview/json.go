@@ -144,6 +144,9 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
 		j.prefix, j.others = 0, 0
 	}
+	if blocks := p.root.contentBlocks(); blocks != "" {
+		add(true, "MCP content: %s.", blocks)
+	}
 	add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
 	advice := "jq fails there"
 	if p.docs > 1 && !j.joined {

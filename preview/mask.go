@@ -15,8 +15,18 @@ var secretWords = []string{
 // countedTokens are what comes before "tokens" in keys that count the words of a language model.
 var countedTokens = []string{"input", "output", "total", "max", "min", "prompt", "completion", "cached", "reasoning", "num", "thinking"}
 
+// pageTokens are what tokens that lead to the next page of a list are called.
+var pageTokens = []string{"page", "next", "continu", "cursor", "sync", "start"}
+
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
+	if before, ok := strings.CutSuffix(key, "token"); ok {
+		for _, w := range pageTokens {
+			if strings.Contains(before, w) {
+				return false
+			}
+		}
+	}
 	if before, ok := strings.CutSuffix(key, "tokens"); ok {
 		before = strings.TrimRight(before, "_- ")
 		for _, w := range countedTokens {

@@ -57,7 +57,7 @@ func tryKeys(n *node) []string {
 	for i := range n.keys {
 		e := &n.keys[i]
 		switch {
-		case !e.n.isScalar() || e.n.alone(kindNull) || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
+		case !e.n.isScalar() || e.n.alone(kindNull) || e.n.class() == classBase64 || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
 		case hotNames[e.name]:
 			hot = append(hot, e.name)
 		default:
