@@ -38,11 +38,18 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func checkGolden(t *testing.T, file string) {
+func readGolden(t *testing.T, file string) *txtar.Archive {
+	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return archive
+}
+
+func checkGolden(t *testing.T, file string) {
+	archive := readGolden(t, file)
+	var err error
 	var opts preview.Options
 	var input, want string
 	cut := false
