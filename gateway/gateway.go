@@ -28,8 +28,9 @@ type Options struct {
 	Kept     *runs.Store    // what runs produced; nil keeps nothing
 	Limits   stages.Limits
 
-	Runs      int // runs at once, 64 if 0; as many calls of the other tools at once
-	MaxOutput int // the largest reply budget that a call may ask for, in characters; [schemas.MaxOutput] if 0
+	Runs       int // runs at once, 64 if 0; as many calls of the other tools at once
+	CallerRuns int // of them, those of one caller, 8 if 0; without a session there is none
+	MaxOutput  int // the largest reply budget that a call may ask for, in characters; [schemas.MaxOutput] if 0
 
 	// Instance is the name of this gateway, by which Upstream knows it where it meets it among its servers. Empty: it
 	// is not known.
@@ -54,8 +55,8 @@ type Gateway struct {
 	deps   stages.Deps
 	server *mcp.Server
 	self   *mcp.Implementation // as clients are told
-	runs   slots
-	looks  slots // calls of the other tools: where all runs are taken, agents can still look around
+	runs   *slots
+	looks  *slots // calls of the other tools: where all runs are taken, agents can still look around
 
 	sessions sessions
 	handlers map[string]mcp.ToolHandler // by the names of tools
@@ -67,21 +68,16 @@ type Gateway struct {
 	idle   sync.WaitGroup                   // calls that have not ended
 }
 
-// slots bounds how many calls there are at once.
-type slots struct {
-	taken chan struct{} // one per call
-	of    string        // what the calls do
-}
-
-const defaultRuns = 64
-
 //go:embed texts/instructions.md
 var instructions string
 
 // New returns a gateway. The caller keeps Upstream and Sandbox and closes them after the gateway.
 func New(o Options) *Gateway {
 	if o.Runs == 0 {
-		o.Runs = defaultRuns
+		o.Runs = DefaultRuns
+	}
+	if o.CallerRuns == 0 {
+		o.CallerRuns = DefaultCallerRuns
 	}
 	if o.MaxOutput == 0 {
 		o.MaxOutput = schemas.MaxOutput
@@ -93,8 +89,8 @@ func New(o Options) *Gateway {
 		o: o, open: map[*context.CancelFunc]struct{}{}, handlers: map[string]mcp.ToolHandler{},
 		sessions: sessions{all: map[*mcp.ServerSession]*session{}, byID: map[string]*session{}},
 	}
-	g.runs = slots{make(chan struct{}, o.Runs), "pipelines"}
-	g.looks = slots{make(chan struct{}, o.Runs), "calls of the tools that help to write pipelines"}
+	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns)
+	g.looks = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
 	if o.Upstream != nil {
 		g.deps.Tools = o.Upstream
@@ -141,7 +137,7 @@ type tool struct {
 	text        string // the description
 	schema      json.RawMessage
 	changes     bool // whether a call may change something
-	slots       slots
+	slots       *slots
 	call        func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 }
 
@@ -170,7 +166,7 @@ func (g *Gateway) serve(t tool) mcp.ToolHandler {
 		if _, err := upstream.Hops(req.Params.Meta); err != nil {
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil
 		}
-		ctx, end, err := g.begin(ctx, t.slots)
+		ctx, end, err := g.begin(ctx, t.slots, callerOf(req))
 		if err != nil {
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil
 		}
@@ -214,19 +210,17 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 
 // begin registers a call and returns its context, which ends with ctx or with the gateway. It never waits: it refuses
 // when there are too many calls of that kind or the gateway is closing.
-func (g *Gateway) begin(ctx context.Context, s slots) (context.Context, func(), error) {
-	select {
-	case s.taken <- struct{}{}:
-	default:
-		return nil, nil, stages.Errorf(stages.LimitExceeded, "try again when one of them has ended",
-			"%d %s are running already (limit runs)", cap(s.taken), s.of)
+func (g *Gateway) begin(ctx context.Context, s *slots, caller string) (context.Context, func(), error) {
+	release, err := s.take(caller)
+	if err != nil {
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		cancel()
-		<-s.taken
+		release()
 		return nil, nil, stages.Errorf(stages.Cancelled, "call again when it is back", "the gateway is shutting down")
 	}
 	g.idle.Add(1)
@@ -236,7 +230,7 @@ func (g *Gateway) begin(ctx context.Context, s slots) (context.Context, func(), 
 		g.mu.Lock()
 		delete(g.open, &cancel)
 		g.mu.Unlock()
-		<-s.taken
+		release()
 		g.idle.Done()
 	}, nil
 }

@@ -62,13 +62,13 @@ func TestLogWithoutData(t *testing.T) {
 func TestTooManyLooks(t *testing.T) {
 	g := New(Options{Runs: 2})
 	for range 2 {
-		_, end, err := g.begin(t.Context(), g.looks)
+		_, end, err := g.begin(t.Context(), g.looks, callerStdio)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer end()
 	}
-	if _, _, err := g.begin(t.Context(), g.looks); err == nil || !strings.Contains(err.Error(), "(limit runs)") {
+	if _, _, err := g.begin(t.Context(), g.looks, callerStdio); err == nil || !strings.Contains(err.Error(), "(limit runs)") {
 		t.Errorf("got %v, want a limit", err)
 	}
 	for _, tool := range g.tools() {

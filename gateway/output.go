@@ -46,7 +46,7 @@ func (g *Gateway) runsOf(extra *mcp.RequestExtra) stages.Runs {
 // nobody else may learn it.
 func (g *Gateway) offerOutputs() {
 	read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		_, end, err := g.begin(ctx, g.looks)
+		_, end, err := g.begin(ctx, g.looks, callerAnonymous)
 		if err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 		}

@@ -23,8 +23,8 @@ type Limits struct {
 	SpoolDir  string        // where spools go, the system's temporary directory if empty
 }
 
-// withDefaults returns l with every zero field set to its default.
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns l with every zero field set to its default.
+func (l Limits) WithDefaults() Limits {
 	or(&l.Stages, 64)
 	or(&l.Nesting, 3)
 	or(&l.Items, 100_000)

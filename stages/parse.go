@@ -28,7 +28,7 @@ func CompileFed(ctx context.Context, pipeline []byte, d Deps) (*Pipeline, []*Err
 }
 
 func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline, []*Error) {
-	d.Limits = d.Limits.withDefaults()
+	d.Limits = d.Limits.WithDefaults()
 	list, err := parseList(pipeline)
 	if err != nil {
 		return nil, []*Error{err}

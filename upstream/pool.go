@@ -319,7 +319,7 @@ func (u *unit) callTool(ctx context.Context, t *tool, call stages.Call) (stages.
 	}
 	if size := int64(len(res.Data)); size > u.limits.ResultMax {
 		return stages.Result{}, stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
-			"%s returned %d bytes, more than the limit of %d", describe(u.server.Name, t.name), size, u.limits.ResultMax)
+			"%s returned %d bytes, more than the limit of %d (limit result)", describe(u.server.Name, t.name), size, u.limits.ResultMax)
 	}
 	u.learner.offer(u, t, res.Data)
 	return res, nil

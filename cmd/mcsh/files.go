@@ -46,7 +46,7 @@ func (f files) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader
 	saved, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max})
 	if errors.Is(err, workspace.ErrOversize) {
 		return nil, stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true if so much is meant to be saved; nothing was`,
-			"the data for %q is more than %s", file.Path, size(file.Max))
+			"the data for %q is more than %s", file.Path, binarySize(file.Max))
 	}
 	return saved, fileError(err)
 }

@@ -18,7 +18,7 @@ type parts struct {
 	upstream *upstream.Pool
 	sandbox  *lateSandbox
 	files    *files
-	limits   stages.Limits
+	limits   limits
 }
 
 // open puts the parts together. A mistake in the configuration is an error.
@@ -56,7 +56,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	}
 	pool := upstream.NewPool(upstream.Options{
 		State:   dir,
-		Sources: list, ClientVersion: version(), ReadOnly: s.readOnly, CallTimeout: s.limits.Call,
+		Sources: list, ClientVersion: version(), ReadOnly: s.readOnly, CallTimeout: s.limits.Call, ResultMax: s.limits.withDefaults().result,
 		Follow: s.told != nil, Told: s.told, Instance: s.instance,
 	})
 	if err := pool.Load(ctx); err != nil {
@@ -67,7 +67,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 
 // deps is what the engine may call.
 func (x *parts) deps() stages.Deps {
-	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits}
+	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits.Limits}
 	if x.files != nil {
 		d.Files = x.files
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,7 @@ func (p *program) runCommand() *cobra.Command {
 	o.addSources(cmd)
 	o.addState(cmd)
 	o.addWorkspace(cmd)
+	o.limits.add(cmd)
 	p.addSandbox(cmd, &o.sandbox)
 	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
@@ -72,8 +74,8 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	if o.timeout < 0 {
 		return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
 	}
-	o.limits.Run = max(o.timeout, defaultRun)
-	o.limits.Command = max(o.timeout, defaultCommand)
+	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
+	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
 	text, err := p.pipelineText(args, o.file, o.input)
 	if err != nil {
 		return err
@@ -258,6 +260,7 @@ func (p *program) checkCommand() *cobra.Command {
 	}
 	s.addSources(cmd)
 	s.addWorkspace(cmd)
+	s.limits.add(cmd)
 	p.addSandbox(cmd, &s.sandbox)
 	f.add(cmd)
 	cmd.Flags().BoolVar(&fed, "fed", false, "the pipeline will be run with --input")

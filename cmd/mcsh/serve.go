@@ -37,6 +37,7 @@ func (p *program) serveCommand() *cobra.Command {
 	s.addSources(cmd)
 	s.addState(cmd)
 	s.addWorkspace(cmd)
+	s.limits.add(cmd)
 	p.addSandbox(cmd, &s.sandbox)
 	l.add(cmd)
 	k.add(cmd)
@@ -74,7 +75,10 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	o := gateway.Options{Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log}
+	o := gateway.Options{
+		Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log,
+		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns,
+	}
 	if parts.files != nil {
 		o.Files = parts.files
 	}

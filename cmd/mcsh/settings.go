@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -21,5 +20,5 @@ type settings struct {
 	// told is set by commands that run for long: they follow the sources, and tell it of changes.
 	told func(upstream.Change)
 
-	limits stages.Limits // whoever types the command line is the operator
+	limits limits // whoever types the command line is the operator
 }

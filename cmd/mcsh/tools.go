@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -274,7 +275,7 @@ func (p *program) callTool(ctx context.Context, args []string, o runOptions) err
 		}
 		stage.Args = text
 	}
-	o.limits.Call = max(o.timeout, time.Minute)
+	o.limits.Call = max(o.timeout, cmp.Or(o.limits.Call, time.Minute))
 	pipeline, err := json.Marshal([]stageJSON{stage})
 	if err != nil {
 		return fmt.Errorf("encoding the stage: %w", err)
