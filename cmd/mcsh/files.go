@@ -45,8 +45,9 @@ func (f files) CheckFile(path string) error { return fileError(f.dir.CheckSave(p
 func (f files) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
 	saved, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max})
 	if errors.Is(err, workspace.ErrOversize) {
+		allowed := byteSize(file.Max)
 		return nil, stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true if so much is meant to be saved; nothing was`,
-			"the data for %q is more than %s", file.Path, binarySize(file.Max))
+			"the data for %q is more than %s", file.Path, allowed.String())
 	}
 	return saved, fileError(err)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -119,11 +118,11 @@ func assign(field any, name, value string) error {
 		}
 		*field = int(n)
 	case *int64:
-		n, ok := parseSize(value)
-		if !ok {
+		var n byteSize
+		if n.Set(value) != nil || n < 1 {
 			return bad("a size such as 500KiB, 64MiB or 2GiB")
 		}
-		*field = n
+		*field = int64(n)
 	case *time.Duration:
 		d, err := time.ParseDuration(value)
 		if err != nil || d <= 0 {
@@ -132,33 +131,4 @@ func assign(field any, name, value string) error {
 		*field = d
 	}
 	return nil
-}
-
-// sizeUnits are those of sizes, the largest first.
-var sizeUnits = []struct {
-	name string
-	size int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
-
-// binarySize writes a number of bytes in the largest unit that shows it exactly.
-func binarySize(n int64) string {
-	for _, u := range sizeUnits {
-		if n%u.size == 0 && n >= u.size {
-			return fmt.Sprintf("%d %s", n/u.size, u.name)
-		}
-	}
-	return fmt.Sprint(n)
-}
-
-// parseSize reads a number of bytes, with or without a unit.
-func parseSize(text string) (int64, bool) {
-	unit := int64(1)
-	for _, u := range sizeUnits {
-		if rest, ok := strings.CutSuffix(text, u.name); ok {
-			text, unit = rest, u.size
-			break
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n * unit, err == nil && n > 0 && n <= math.MaxInt64/unit
 }
