@@ -59,13 +59,21 @@ func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 // ID is what the client calls the call.
 func (c *Call) ID() jsonrpc.ID { return c.id }
 
-// Answer runs the call and returns the message that answers it, with a newline at its end. It is called once.
-func (c *Call) Answer() []byte {
+// Answer runs the call and returns the message that answers it, with a newline at its end. It is called once. Messages
+// that come before the answer, if the client wants them, go to tell, one at a time.
+func (c *Call) Answer(tell func(message []byte) error) []byte {
 	defer c.cancel()
 	if c.session != nil {
 		defer c.session.end(c.id)
 	}
-	result, err := c.g.handle(c.ctx, "tools/call", &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
+	ctx := context.WithValue(c.ctx, tellerKey{}, teller(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+		message, err := encoded(notification{"2.0", "notifications/progress", p})
+		if err != nil {
+			return err
+		}
+		return tell(message)
+	}))
+	result, err := c.g.handle(ctx, "tools/call", &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
 	return c.encode(result, err)
 }
 
@@ -107,7 +115,7 @@ func (c *Call) read(id, params json.RawMessage) *Call {
 
 // readMeta reads what is said about a call, and reports whether it is nothing unusual.
 func (c *Call) readMeta(meta json.RawMessage) bool {
-	if meta[0] != '{' || json.Unmarshal(meta, &c.params.Meta) != nil || c.params.GetProgressToken() != nil {
+	if meta[0] != '{' || json.Unmarshal(meta, &c.params.Meta) != nil {
 		return false
 	}
 	version, ok := c.params.Meta[mcp.MetaKeyProtocolVersion]

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -276,6 +278,43 @@ func TestDirectLimits(t *testing.T) {
 				}
 			} else if got := text(t, <-a.call(t.Context(), "5", "quick")); !strings.Contains(got, "shutting down") {
 				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// TestDirectProgress: whoever asks for progress beside the SDK hears of it while the call runs, and then the answer.
+func TestDirectProgress(t *testing.T) {
+	for version, meta := range map[string]string{
+		"2025-11-25": "", "2026-07-28": `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g, _ := shop(t)
+			a := newAgent(t, g.Handler(), version)
+			w := a.send(t.Context(), `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"_meta":{`+meta+`"progressToken":"p <1>"},"name":"execute_pipeline",`+
+				`"arguments":{"timeout":12,"pipeline":[{"type":"tool","server":"shop","name":"slow"}]}}}`)
+			if kind := w.Header().Get("Content-Type"); kind != "text/event-stream" || w.Header().Get("Connection") != "" {
+				t.Errorf("got %q", kind)
+			}
+			var got []string
+			for event := range strings.SplitSeq(strings.TrimSpace(w.Body.String()), "\n\n") {
+				data, ok := strings.CutPrefix(event, "event: message\ndata: ")
+				var m struct {
+					ID     any
+					Method string
+					Params struct {
+						ProgressToken string
+						Progress      float64
+					}
+				}
+				if err := json.Unmarshal([]byte(data), &m); err != nil || !ok {
+					t.Errorf("%v in %q", err, event)
+				}
+				got = append(got, fmt.Sprint(m.ID, m.Method, m.Params.ProgressToken, m.Params.Progress))
+			}
+			want := []string{"<nil>notifications/progressp <1>0.001", "<nil>notifications/progressp <1>0.002", "50"} // every 5 s, of 12
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -72,14 +72,20 @@ func exchange(t testing.TB, h http.Handler, r *http.Request) (e exchanged) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	e = exchanged{Code: w.Code, Header: w.Header(), Text: w.Body.String()}
-	e.direct = e.Header.Get("Content-Length") != ""
+	e.direct = e.Header.Get("Content-Length") != "" || e.Header.Get("Connection") == "" && w.Flushed
 	kind := e.Header.Get("Content-Type")
 	for _, name := range []string{"Content-Length", "Connection", "Content-Type", "X-Accel-Buffering"} { // of how it is written
 		e.Header.Del(name)
 	}
 	text := e.Text
 	if kind == "text/event-stream" {
-		text = strings.TrimPrefix(text, "event: message\ndata: ")
+		events := strings.Split(strings.TrimSpace(text), "\n\n")
+		for i, event := range events {
+			text = strings.TrimPrefix(event, "event: message\ndata: ")
+			if i < len(events)-1 && !strings.HasPrefix(text, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"`) {
+				t.Errorf("got %q before the answer", text)
+			}
+		}
 	} else if kind != "application/json" {
 		return e
 	}
@@ -320,11 +326,12 @@ func TestDirectSameMeta(t *testing.T) {
 		"legacy, _meta null":                      {meta(`null`), false},
 		"legacy, _meta a number":                  {meta(`5`), false},
 		"legacy, _meta with a huge number":        {meta(`{"x":1e999}`), false},
-		"legacy, progress":                        {meta(`{"progressToken":1}`), false},
+		"legacy, progress":                        {meta(`{"progressToken":1}`), true},
+		"legacy, progress with an odd token":      {meta(`{"progressToken":{"x":[]}}`), true},
 		"legacy, progress null":                   {meta(`{"progressToken":null}`), true},
 		"legacy, call of the other":               {modern.with(sessionHeader, b.session, versionHeader, "2025-11-25"), false},
 		"legacy, call of the other, no header":    {modern.with(sessionHeader, b.session, versionHeader, ""), false},
-		"modern, progress":                        {modern.replace(`"_meta":{`, `"_meta":{"progressToken":"x",`), false},
+		"modern, progress":                        {modern.replace(`"_meta":{`, `"_meta":{"progressToken":"x",`), true},
 		"modern, no _meta":                        {modern.replace(modernMeta, ""), false},
 		"modern, other version in _meta":          {modern.replace(`Version":"2026-07-28"`, `Version":"2025-11-25"`), false},
 		"modern, version a number":                {modern.replace(`Version":"2026-07-28"`, `Version":5`), false},

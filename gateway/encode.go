@@ -18,6 +18,13 @@ type answer struct {
 	Error   *jsonrpc.Error `json:"error,omitempty"`
 }
 
+// notification is a message that is not answered.
+type notification struct {
+	Version string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
 // callResult is the result of a call as it is written. The SDK's own type keeps to itself whether it is complete.
 type callResult struct {
 	Meta       mcp.Meta `json:"_meta,omitempty"`
@@ -49,11 +56,12 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 	return text
 }
 
-func encoded(a answer) ([]byte, error) {
+// encoded is a message, with a newline at its end and no other.
+func encoded(message any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(a)
+	err := e.Encode(message)
 	return b.Bytes(), err
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -69,7 +70,7 @@ func (e *endpoint) inSession(w http.ResponseWriter, r *http.Request, n *session)
 		respond(w, http.StatusBadRequest, refusal)
 		return true
 	}
-	respond(w, http.StatusOK, c.Answer())
+	c.respond(w)
 	return true
 }
 
@@ -85,7 +86,7 @@ func (e *endpoint) stateless(w http.ResponseWriter, r *http.Request) bool {
 	}
 	c.marked = true
 	c.ctx, c.cancel = context.WithCancel(r.Context())
-	respond(w, http.StatusOK, c.Answer())
+	c.respond(w)
 	return true
 }
 
@@ -179,6 +180,27 @@ func isLoopback(address string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// respond runs c and answers it: with the one message, or with a stream of events if there are others before it.
+func (c *Call) respond(w http.ResponseWriter) {
+	streams := false
+	event := func(message []byte) error {
+		if !streams {
+			w.Header().Set("Cache-Control", "no-cache, no-transform")
+			w.Header().Set("Content-Type", "text/event-stream")
+			streams = true
+		}
+		if _, err := fmt.Fprintf(w, "event: message\ndata: %s\n", message); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	}
+	if answer := c.Answer(event); streams {
+		event(answer) // the client may be gone
+	} else {
+		respond(w, http.StatusOK, answer)
+	}
 }
 
 // respond writes a whole response.

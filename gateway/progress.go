@@ -26,10 +26,25 @@ type notifier struct {
 
 func newNotifier(ctx context.Context, req *mcp.CallToolRequest) *notifier {
 	n := &notifier{news: make(chan struct{}, 1), quit: make(chan struct{})}
-	if token := req.Params.GetProgressToken(); token != nil && req.Session != nil {
-		n.sent.Go(func() { n.loop(ctx, req, token) })
+	if token, tell := req.Params.GetProgressToken(), tellerOf(ctx, req); token != nil && tell != nil {
+		n.sent.Go(func() { n.loop(ctx, tell, token) })
 	}
 	return n
+}
+
+// A teller sends progress.
+type teller func(context.Context, *mcp.ProgressNotificationParams) error
+
+// tellerKey is where the context of a call beside the SDK has its teller.
+type tellerKey struct{}
+
+// tellerOf returns how the client of a call is told, or nil if it cannot be.
+func tellerOf(ctx context.Context, req *mcp.CallToolRequest) teller {
+	if req.Session != nil {
+		return req.Session.NotifyProgress
+	}
+	tell, _ := ctx.Value(tellerKey{}).(teller)
+	return tell
 }
 
 // progress takes the news and never blocks.
@@ -45,7 +60,7 @@ func (n *notifier) progress(p stages.Progress) {
 	}
 }
 
-func (n *notifier) loop(ctx context.Context, req *mcp.CallToolRequest, token any) {
+func (n *notifier) loop(ctx context.Context, tell teller, token any) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	for beats := 0.0; ; {
@@ -61,7 +76,7 @@ func (n *notifier) loop(ctx context.Context, req *mcp.CallToolRequest, token any
 		n.mu.Lock()
 		p := n.last
 		n.mu.Unlock()
-		err := req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+		err := tell(ctx, &mcp.ProgressNotificationParams{
 			ProgressToken: token, Progress: float64(p.Items) + beats,
 			Message: fmt.Sprintf("%d items done, %d tool calls", p.Items, p.Calls),
 		})

@@ -75,7 +75,10 @@ func (d *direct) take(message []byte) (bool, *jsonrpc.Error) {
 }
 
 func (d *direct) answer(call *gateway.Call) {
-	_, err := d.out.Write(call.Answer())
+	_, err := d.out.Write(call.Answer(func(message []byte) error {
+		_, err := d.out.Write(message)
+		return err
+	}))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.calls--; d.calls == 0 {

@@ -135,7 +135,7 @@ func TestStdioDirectSame(t *testing.T) {
 		"without a handshake":          {ping, call, 0},
 		"one shot":                     {call, strings.Replace(call, "7", "8", 1), 1},
 		"without sessions, malformed":  {discover, strings.Replace(modern, "clientCapabilities", "x", 1), 0},
-		"progress":                     {handshake, strings.Replace(progress, "quick", "nothing", 1), 0},
+		"progress":                     {handshake, strings.Replace(progress, "quick", "nothing", 1), 1},
 		"an unknown tool":              {handshake, strings.Replace(call, "execute_pipeline", "x", 1), 0},
 		"id that is no number":         {handshake, pipelineCall("7.5", "quick"), 0},
 		"a batch":                      {handshake, "[" + call + "]", 0},
@@ -205,6 +205,21 @@ func TestStdioDirectCancel(t *testing.T) {
 		}
 		if n := c.direct.calls.Load(); n != 3 {
 			t.Errorf("%d calls went beside the SDK", n)
+		}
+	})
+}
+
+// Progress comes before the answer.
+func TestStdioDirectProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := converse(t, true)
+		c.shakeHands()
+		call := strings.Replace(pipelineCall("3", "slow"), `"params":{`, `"params":{"_meta":{"progressToken":1},`, 1)
+		c.say(strings.Replace(call, "7200", "7", 1))
+		for _, want := range []any{nil, 3.0} { // after 5 s of 7
+			if got := c.answer(); got["id"] != want {
+				t.Errorf("got %v", got)
+			}
 		}
 	})
 }
