@@ -29,6 +29,9 @@ const connectExample = `  mcsh connect cursor
   mcsh connect zed -- --read-only --toolhive off
   mcsh connect cursor --undo`
 
+// gatewayName is what clients call the gateway where nobody says otherwise.
+const gatewayName = "mcsh"
+
 // connectOptions are the flags of connect.
 type connectOptions struct {
 	print, undo, dryRun bool
@@ -64,7 +67,7 @@ func (p *program) connectCommand() *cobra.Command {
 	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and show what would change")
 	f.BoolVar(&o.project, "project", false, "the client's file for this directory instead of the user's")
 	f.BoolVar(&o.replace, "replace", false, "let the gateway take the place of another server with its name")
-	f.StringVar(&o.name, "name", "mcsh", "what the client calls the gateway")
+	f.StringVar(&o.name, "name", gatewayName, "what the client calls the gateway")
 	f.StringVar(&o.file, "file", "", "the client's file, where it is not the usual one")
 	f.StringVar(&o.http, "http", "", "address of a gateway that runs already, such as http://127.0.0.1:8808/mcp")
 	f.StringArrayVar(&o.configs, "config", nil, "configuration that the gateway is started with (repeatable; default: $"+configVariable+")")
@@ -342,7 +345,7 @@ func undoFlags(o connectOptions) string {
 	if o.file != "" {
 		flags += " --file " + o.file
 	}
-	if o.name != "mcsh" {
+	if o.name != gatewayName {
 		flags += " --name " + o.name
 	}
 	return flags

@@ -49,7 +49,9 @@ var checks = []check{
 	{"commands", checkCommands},
 	{"programs", checkPrograms},
 	{"toolhive", checkToolHive},
+	{"config", checkConfig},
 	{"servers", checkServers},
+	{"clients", checkClients},
 }
 
 // A diagnosis is what checks know.

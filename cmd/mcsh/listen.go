@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -65,7 +67,12 @@ func (l *listenFlags) listen() ([]net.Listener, error) {
 func listenOn(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("--listen %s: the port is used by another program", address)
+		owner := "another program"
+		if _, port, split := net.SplitHostPort(address); split == nil {
+			number, _ := strconv.Atoi(port) // a name is nobody's number
+			owner = cmp.Or(portOwner(number), owner)
+		}
+		err = fmt.Errorf("%s: the port is used by %s", address, owner)
 	}
 	if err != nil {
 		return nil, configError("choose another address, or port 0 for a free one", err)

@@ -258,6 +258,7 @@ func testServeHTTP(t *testing.T, binary string) {
 			go io.Copy(io.Discard, words)
 			callOverHTTP(t, url, c.args[0] == "serve")
 			wantHosts(t, url)
+			wantBusy(t, binary, url, s.Process.Pid)
 			if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -266,6 +267,18 @@ func testServeHTTP(t *testing.T, binary string) {
 			}
 			s.leftNothing(t)
 		})
+	}
+}
+
+// wantBusy starts another one on the same port, which says who has it.
+func wantBusy(t *testing.T, binary, url string, pid int) {
+	t.Helper()
+	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
+	s := prepare(t, binary, "serve", "--listen", address)
+	_ = s.Run() // its status is looked at
+	want := fmt.Sprintf("error: %s: the port is used by mcsh (pid %d)\n", address, pid)
+	if got := s.ProcessState.ExitCode(); got != exitConfig || !strings.HasPrefix(s.stderr.String(), want) {
+		t.Errorf("exit status %d, %q; want %q", got, &s.stderr, want)
 	}
 }
 

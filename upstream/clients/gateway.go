@@ -310,6 +310,12 @@ func isBlank(data []byte) bool {
 	return strings.TrimSpace(strings.TrimPrefix(string(data), byteOrderMark)) == ""
 }
 
+// Has reports whether a file has a server of that name.
+func (c Client) Has(path string, data []byte, name string) bool {
+	_, there, err := c.find(path, data, name)
+	return there && err == nil
+}
+
 // Others are the names of the servers that a client has in a file beside the gateway, and of entries of the gateway
 // with another name than that.
 func (c Client) Others(path string, data []byte, name string) (others, ours []string) {

@@ -77,7 +77,7 @@ func (c *Command) find() (string, error) {
 		}
 		if err != nil {
 			return "", &rpc.DialError{
-				Hint: "give the path of a program that exists and may be run" + c.at(),
+				Hint: c.apart("give the path of a program that exists and may be run" + c.at()),
 				Err:  fmt.Errorf("command %q: %w", c.Name, bare(err)),
 			}
 		}
@@ -94,7 +94,15 @@ func (c *Command) find() (string, error) {
 	if name := nearest.Name(c.Name, programs(dirs)); name != "" {
 		hint = fmt.Sprintf("did you mean %q? Else %s", name, hint)
 	}
-	return "", &rpc.DialError{Hint: hint, Err: fmt.Errorf("command %q not found in PATH (%s)", c.Name, strings.Join(dirs, ":"))}
+	return "", &rpc.DialError{Hint: c.apart(hint), Err: fmt.Errorf("command %q not found in PATH (%s)", c.Name, strings.Join(dirs, ":"))}
+}
+
+// apart is the hint for a command that holds its arguments too, or the one that is given.
+func (c *Command) apart(hint string) string {
+	if words := strings.Fields(c.Name); len(words) > 1 {
+		return fmt.Sprintf(`"command" takes the program alone, %q; its arguments stand in "args"`, words[0]) + c.at()
+	}
+	return hint
 }
 
 // directory says whether the program can be started in its directory. The kernel's own word for that sounds as if the
