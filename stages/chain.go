@@ -294,14 +294,14 @@ func (f *flow) perform(i int) error {
 // settle tells the neighbours of link i how it ended: whoever feeds it stops, whoever reads it sees the end or a break.
 func (f *flow) settle(i int, err error) {
 	if f.record(i, err) {
-		f.breakPipes()
-		for _, cancel := range f.cancels {
+		for _, cancel := range f.cancels { // before the pipes, so that who meets a broken one knows why
 			cancel(errBroken)
 		}
+		f.breakPipes()
 	}
 	for j := range i {
-		stopReading(f.ins[j])
 		f.cancels[j](errStopped)
+		stopReading(f.ins[j])
 	}
 	if i > 0 {
 		stopReading(f.ins[i])

@@ -80,6 +80,7 @@ type itemLog struct {
 	data    *io.SectionReader
 	release func()
 	create  func() (io.Writer, func(string)) // nil: nothing is kept
+	dry     bool                             // what runs is no result
 
 	mu  sync.Mutex // also while a result is written: that is what it is for
 	out io.Writer
@@ -110,8 +111,8 @@ const entryHead = 4 + len(itemKey{}) + 8
 
 // newItemLog returns the log of a step of this run, nil if it needs none.
 func (r *Run) newItemLog(s *Step) (*itemLog, error) {
-	l := &itemLog{}
-	if stage := r.record.number(s); stage > 0 && !(r.dry != nil && s.Effect == Changes) {
+	l := &itemLog{dry: r.dry != nil && s.Effect == Changes}
+	if stage := r.record.number(s); stage > 0 {
 		l.create = func() (io.Writer, func(string)) { return r.record.runs.Create(r.record.id, itemsName(stage), true) }
 	}
 	if s.resume != nil {
@@ -125,7 +126,8 @@ func (r *Run) newItemLog(s *Step) (*itemLog, error) {
 	return l, nil
 }
 
-// read finds the results that are kept.
+// read finds the results that are kept, and keeps them for this run as well: it may end before it comes to their items,
+// and be taken up itself.
 func (l *itemLog) read(from *resumption) error {
 	if _, err := findRun(from.runs, from.id); err != nil {
 		return Errorf(UnknownRun, "run its stages again", "what run %s produced had to give way after this pipeline was checked", from.id)
@@ -146,6 +148,9 @@ func (l *itemLog) read(from *resumption) error {
 			return nil // the disk was full within it
 		}
 		l.known[int(binary.BigEndian.Uint32(head[:]))] = k
+		if err := l.copy(io.NewSectionReader(l.data, at-k.size-int64(entryHead), int64(entryHead)+k.size)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -166,26 +171,45 @@ func (l *itemLog) answer(s *slot) (bool, error) {
 	if _, err := s.out.Write(result.Bytes()); err != nil {
 		return false, err
 	}
-	l.keep(s)
 	return true, nil
+}
+
+// copy adds an entry as it is.
+func (l *itemLog) copy(entry io.Reader) error {
+	if l.create == nil {
+		return nil
+	}
+	all, err := io.ReadAll(entry)
+	if err != nil {
+		return fmt.Errorf("reading the results of an earlier run: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.write(all)
+	return nil
+}
+
+// write adds an entry. The caller has mu.
+func (l *itemLog) write(entry []byte) {
+	if l.out == nil {
+		l.out, l.end = l.create()
+	}
+	_, _ = l.out.Write(entry) // it does not fail
 }
 
 // keep adds the result of an item that has succeeded.
 func (l *itemLog) keep(s *slot) {
-	if l == nil || l.create == nil {
+	if l == nil || l.create == nil || l.dry {
 		return
 	}
 	key := itemKeyOf(s.item)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.out == nil {
-		l.out, l.end = l.create()
-	}
 	l.buf = binary.BigEndian.AppendUint32(l.buf[:0], uint32(s.number))
 	l.buf = append(l.buf, key[:]...)
 	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(s.out.buf.Len()))
 	l.buf = append(l.buf, s.out.buf.Bytes()...)
-	_, _ = l.out.Write(l.buf) // it does not fail
+	l.write(l.buf)
 	if cap(l.buf) > 1<<20 {
 		l.buf = nil // such results are rare
 	}

@@ -115,8 +115,8 @@ func TestResumeAgain(t *testing.T) {
 	pick := `{"type":"tool","server":"demo","name":"pick","for_each":true}`
 	e := k.failedRun(t, numbers100, cat, checkEach, pick)
 	again := k.failedRun(t, from1(e), checkEach, pick)
-	if again.Continue != 1 || again.Done < e.Done {
-		t.Fatalf("got %v, continue from %d; %d items were done, then %d", again, again.Continue, e.Done, again.Done)
+	if again.Continue != 1 {
+		t.Fatalf("got %v, continue from %d", again, again.Continue)
 	}
 	mend()
 	called, picked := k.tools["check"].calls.Load(), k.tools["pick"].calls.Load()
@@ -124,8 +124,8 @@ func TestResumeAgain(t *testing.T) {
 	if !strings.HasPrefix(out, "[1,\n2,\n") || !strings.HasSuffix(out, "100]\n") {
 		t.Errorf("got %.100q", out)
 	}
-	if got, want := k.tools["check"].calls.Load()-called, int64(100-again.Done); got != want {
-		t.Errorf("%d calls were made, want %d", got, want)
+	if got, most := k.tools["check"].calls.Load()-called, int64(100-max(e.Done, again.Done)); got > most {
+		t.Errorf("%d calls were made, want at most %d", got, most)
 	}
 	if got := k.tools["pick"].calls.Load() - picked; got == 0 || got > 100 {
 		t.Errorf("%d calls of the stage behind were made", got)
@@ -281,5 +281,34 @@ func TestResumeDryRun(t *testing.T) {
 	report, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{DryRun: true})
 	if err != nil || report.DryRun == nil || len(report.DryRun.Calls) != 1 || report.DryRun.Calls[0].Count != int64(100-e.Done) {
 		t.Errorf("got %+v, %v, want %d calls", report.DryRun, err, 100-e.Done)
+	}
+}
+
+// TestResumeEffectsAgain: what was done is known however often a for_each is taken up, also where the run between ended
+// before it came to it, or was a dry run.
+func TestResumeEffectsAgain(t *testing.T) {
+	k, mend := newFlaky(t, runs.Options{}, "60")
+	e := k.failedRun(t, numbers100, strings.TrimSuffix(postEach, "}")+`,"concurrency":8}`)
+	again := k.failedRun(t, from1(e), strings.TrimSuffix(postEach, "}")+`,"concurrency":1}`)
+	p, errs := k.compile(t, from(again.Run, 1, postEach))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	dry, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mend()
+	if out, _ := k.must(t, from(dry.Run, 1, postEach)); out != done(100) {
+		t.Errorf("got %.100q", out)
+	}
+	seen := map[string]int{}
+	for _, call := range k.callsOf("post") {
+		seen[call]++
+	}
+	for call, n := range seen {
+		if n > 1 && !strings.Contains(call, `"x":60}`) {
+			t.Errorf("%s was called %d times", call, n)
+		}
 	}
 }
