@@ -27,18 +27,27 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged", passes: window, window: window, replays: window}
 	if !window {
 		step.Does = "turns the data into a text that shows its shape"
-		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) { return p.output, nil }
+		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) {
+			return func(ctx context.Context, in io.Reader, out io.Writer) error { return p.output(ctx, s.Commands, in, out) }, nil
+		}
 		return step, nil
 	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
-		return func(ctx context.Context, in io.Reader, out io.Writer) error { return p.window(ctx, r, m, in, out) }, nil
+		return func(ctx context.Context, in io.Reader, out io.Writer) error { return p.window(ctx, s.Commands, r, m, in, out) }, nil
 	}
 	return step, nil
 }
 
+// options are those of a preview, which proposes only jq programs that can be compiled here.
+func (p *PreviewStage) options(c Commands, window bool) preview.Options {
+	return preview.Options{Chars: p.Chars, Window: window, Check: func(program string) bool {
+		return c != nil && c.CheckCommand(Command{Name: "jq", Args: []string{"-c", program}}) == nil
+	}}
+}
+
 // output replaces the data by its shape.
-func (p *PreviewStage) output(ctx context.Context, in io.Reader, out io.Writer) error {
-	result, err := preview.Preview(ctx, in, preview.Options{Chars: p.Chars})
+func (p *PreviewStage) output(ctx context.Context, c Commands, in io.Reader, out io.Writer) error {
+	result, err := preview.Preview(ctx, in, p.options(c, false))
 	if err != nil {
 		return err
 	}
@@ -47,7 +56,7 @@ func (p *PreviewStage) output(ctx context.Context, in io.Reader, out io.Writer) 
 }
 
 // window passes the data on and shows what passed, also when the stages behind want no more of it.
-func (p *PreviewStage) window(ctx context.Context, r *Run, m *Meter, in io.Reader, out io.Writer) error {
+func (p *PreviewStage) window(ctx context.Context, c Commands, r *Run, m *Meter, in io.Reader, out io.Writer) error {
 	seen, feed := io.Pipe()
 	shown := make(chan error, 1)
 	go func() {
@@ -57,7 +66,7 @@ func (p *PreviewStage) window(ctx context.Context, r *Run, m *Meter, in io.Reade
 			shown <- err
 		}()
 		defer recovered(&err)
-		result, err := preview.Preview(context.WithoutCancel(ctx), seen, preview.Options{Chars: p.Chars, Window: true})
+		result, err := preview.Preview(context.WithoutCancel(ctx), seen, p.options(c, true))
 		if err == nil {
 			r.looked(Window{Place: m.step.place, Text: result.Text})
 		}
