@@ -25,6 +25,9 @@
 //	 .children[]|recurse(.children[]?) {4} (61 values)    what nests in itself: all levels together
 //	 … 3 more keys                       there was no room for them
 //
+// Where there is room, the last lines are a jq command to go on with (try:) and a record (sample:, or sample of PATH:)
+// with long strings and arrays cut.
+//
 // Counts are exact for all data that was read. ×n follows a value and says how often it is there; (n values) follows
 // a type. Values under keys that look like secrets are masked.
 //

@@ -187,8 +187,5 @@ func (j *jsonReading) body(budget int, sample []byte, o Options) string {
 	root := newItemTree(j.p.root).root
 	text := renderTree(root, budget)
 	text += fitLine(tryCommand(root, j.p.docs), budget-runes(text), o)
-	if line := sampleLine(sample) + "\n"; line != "\n" && runes(line) <= budget-runes(text) {
-		text += line
-	}
-	return text
+	return text + sampleLine(sample, min(budget-runes(text), maxSample))
 }

@@ -81,7 +81,7 @@ func TestP5WhiteSpaceDoesNotMatter(t *testing.T) {
 		_, got, _ := strings.Cut(shapeOf(t, indented.String(), 2000), "bytes")
 		body := func(text string) string { // the header tells the size
 			_, rest, _ := strings.Cut(strings.TrimPrefix(text, "=== PREVIEW"), "\n.")
-			rest, _, _ = strings.Cut(rest, "sample: ")
+			rest, _, _ = strings.Cut(rest, "\nsample")
 			return rest
 		}
 		if diff := cmp.Diff(body(want), body(got)); diff != "" {

@@ -9,8 +9,10 @@ import (
 func runes(s string) int { return utf8.RuneCountInString(s) }
 
 const (
-	maxSample  = 2000 // characters of a sample record
-	maxTryKeys = 6
+	maxSample      = 2000 // characters of a sample record
+	maxSampleItems = 2    // elements of an array in it
+	maxSampleTries = 20   // records that are tried
+	maxTryKeys     = 6
 )
 
 // fitLine is a proposal of a jq command, empty if there is none, no room for it, or the program cannot be compiled.
@@ -75,29 +77,56 @@ var keywords = map[string]bool{
 	"then": true, "try": true, "__loc__": true,
 }
 
-// sampleLine is the first record, compact, with long strings cut and secrets masked; empty if head does not hold
-// all of it or if it is long.
-func sampleLine(head []byte) string {
+// sampleLine is the first record, compact, with long strings and arrays cut and secrets masked. Where that does not fit,
+// it is the first one of an array inside. Empty if head does not hold all of one that fits.
+func sampleLine(head []byte, room int) string {
 	s := newScanner(bytes.NewReader(head))
-	s.seq = true
-	k, err := s.next()
-	if err == nil && k == tokArray {
-		k, err = s.next()
-	}
-	if err != nil || k != tokObject {
-		return ""
-	}
-	base := s.depth
-	w := sampleWriter{scanner: s}
-	for w.token(k); s.depth >= base; w.token(k) {
-		if k, err = s.next(); err != nil || w.out.Len() > 4*maxSample {
+	s.seq, s.lenient = true, true
+	var path [maxDepth]string // for each depth what leads on from there
+	for tries := 0; tries < maxSampleTries; {
+		k, err := s.next()
+		if err != nil || s.depth == 0 || s.depth >= maxDepth {
 			return ""
 		}
-	}
-	if line := "sample: " + w.out.String(); runes(line) <= maxSample {
-		return line
+		switch k {
+		case tokKey:
+			key := string(unescape(nil, s.tok.raw))
+			if isSecret(key) {
+				return ""
+			}
+			path[s.depth] = segment(key)
+		case tokArray:
+			path[s.depth] = "[]"
+		case tokObject:
+			if at := strings.Join(path[:s.depth], ""); s.depth == 1 || path[s.depth-1] == "[]" {
+				if line := sampleOf(head[s.offset()-1:], at); line != "" && runes(line) <= room {
+					return line
+				}
+				tries++
+			}
+		}
 	}
 	return ""
+}
+
+// sampleOf is the record that head begins with, which lies at a path.
+func sampleOf(head []byte, at string) string {
+	name := "sample: "
+	if strings.Contains(at, ".") {
+		name = "sample of " + at + ": "
+	}
+	s := newScanner(bytes.NewReader(head))
+	s.lenient = true
+	w := sampleWriter{scanner: s}
+	for {
+		k, err := s.next()
+		if err != nil || w.out.Len() > 4*maxSample {
+			return ""
+		}
+		if w.token(k); s.depth == 0 {
+			return name + w.out.String() + "\n"
+		}
+	}
 }
 
 // sampleWriter prints tokens as compact JSON.
@@ -105,13 +134,48 @@ type sampleWriter struct {
 	*scanner
 	out    strings.Builder
 	comma  bool
-	secret int // the depth of the container that a secret value is in, 0 outside of one
+	items  []int // elements of the open containers
+	skip   int   // the depth of an element that is left out, 0 outside of one
+	secret int   // the depth of the container that a secret value is in, 0 outside of one
 	hide   bool
 }
 
 var brackets = [...]byte{tokObject: '{', tokObjectEnd: '}', tokArray: '[', tokArrayEnd: ']'}
 
+// leftOut reports whether a token belongs to an element that is left out, which is marked once.
+func (w *sampleWriter) leftOut(k tokenKind) bool {
+	opens, ends := k == tokObject || k == tokArray, k == tokObjectEnd || k == tokArrayEnd
+	switch {
+	case w.skip > 0:
+		if ends && w.depth < w.skip {
+			w.skip = 0
+		}
+		return true
+	case ends:
+		w.items = w.items[:len(w.items)-1]
+		return false
+	}
+	if in := len(w.items) - 1; in >= 0 && k != tokKey && w.items[in] >= 0 {
+		if w.items[in]++; w.items[in] > maxSampleItems {
+			if w.items[in] == maxSampleItems+1 {
+				w.out.WriteString(",…")
+			}
+			if opens {
+				w.skip = w.depth
+			}
+			return true
+		}
+	}
+	if opens {
+		w.items = append(w.items, map[tokenKind]int{tokObject: -1}[k])
+	}
+	return false
+}
+
 func (w *sampleWriter) token(k tokenKind) {
+	if w.leftOut(k) {
+		return
+	}
 	ends := k == tokObjectEnd || k == tokArrayEnd
 	if w.comma && !ends {
 		w.out.WriteByte(',')

@@ -28,12 +28,16 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	if !window {
 		step.Does = "turns the data into a text that shows its shape"
 		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) {
-			return func(ctx context.Context, in io.Reader, out io.Writer) error { return p.output(ctx, s.Commands, in, out) }, nil
+			return func(ctx context.Context, in io.Reader, out io.Writer) error {
+				return p.output(ctx, s.Commands, in, out)
+			}, nil
 		}
 		return step, nil
 	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
-		return func(ctx context.Context, in io.Reader, out io.Writer) error { return p.window(ctx, s.Commands, r, m, in, out) }, nil
+		return func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return p.window(ctx, s.Commands, r, m, in, out)
+		}, nil
 	}
 	return step, nil
 }

@@ -44,7 +44,7 @@ func Parse(text string) (all []Claim, tries []string, err error) {
 		case header:
 			header = false
 			continue
-		case strings.HasPrefix(line, "sample: "):
+		case strings.HasPrefix(line, "sample"):
 			continue
 		case strings.HasPrefix(line, "try: "):
 			tries = append(tries, strings.TrimSuffix(strings.TrimPrefix(line, "try: jq -c '"), "'"))
