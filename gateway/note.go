@@ -113,7 +113,7 @@ func (n *noter) items(s stages.StageReport) {
 	}
 	n.failed = n.failed || s.Failed > 0
 	word := "item"
-	if strings.HasPrefix(s.Label, "tool ") {
+	if strings.HasPrefix(s.Label, "tool ") && s.Shared == 0 {
 		word = "call"
 	}
 	ok := fmt.Sprintf("%d ok", s.OK)

@@ -72,3 +72,9 @@ func PatternOf(text string) string { return patternOf(text) }
 
 // SameCall reports whether two argument objects make equal calls.
 func SameCall(a, b []byte) bool { return keyOf(a) == keyOf(b) }
+
+// OfItem reports whether a failure with a code is one of an item, and whether that is decided at all.
+func OfItem(c Code) (ofOne, known bool) {
+	ofOne, known = ofItem[c]
+	return ofOne, known
+}

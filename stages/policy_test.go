@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -133,6 +135,31 @@ func TestRetryEnds(t *testing.T) {
 				t.Errorf("%s: after %v got %v, want %s after %v", test.name, time.Since(start), err, test.want, test.after)
 			}
 		})
+	}
+}
+
+// TestEveryCodeIsDecided: of every code it is decided whether on_error lets it pass.
+func TestEveryCodeIsDecided(t *testing.T) {
+	source, err := os.ReadFile("error.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`(?m)^\t\w+ +Code = "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(codes) < 15 {
+		t.Fatalf("found %d codes", len(codes))
+	}
+	pass := 0
+	for _, c := range codes {
+		ofOne, known := stages.OfItem(stages.Code(c[1]))
+		if !known {
+			t.Errorf("whose failure %s is, is not decided", c[1])
+		}
+		if ofOne {
+			pass++
+		}
+	}
+	if pass != 6 {
+		t.Errorf("%d codes are of items, want 6: the docs have a table of them", pass)
 	}
 }
 

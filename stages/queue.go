@@ -19,10 +19,8 @@ type slot struct {
 
 // become makes a JSON value the result of the item.
 func (s *slot) become(value []byte) error {
-	s.out.release()
-	s.out.max, s.value = 0, true
-	_, err := s.out.Write(value)
-	return err
+	s.value = true
+	return s.out.adopt(value)
 }
 
 // queue is the items of one for_each that have begun and whose results are not written yet.

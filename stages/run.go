@@ -137,6 +137,16 @@ func (h *holder) Write(p []byte) (int, error) {
 	return h.buf.Write(p)
 }
 
+// adopt makes data, which nobody else keeps, what the buffer holds.
+func (h *holder) adopt(data []byte) error {
+	h.release()
+	if err := h.r.hold(int64(len(data))); err != nil {
+		return err
+	}
+	h.buf = *bytes.NewBuffer(data)
+	return nil
+}
+
 func (h *holder) release() {
 	h.r.held.Add(-int64(h.buf.Len()))
 	h.buf = bytes.Buffer{}
