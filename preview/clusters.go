@@ -241,6 +241,9 @@ func (c *clusters) repeated() []*cluster {
 	return c.sorted
 }
 
+// begins reports whether the first line is like no other.
+func (c *clusters) begins() bool { return c.all[0].n == 1 }
+
 // constant reports whether something in the lines stays, without which there is no pattern.
 func (cl *cluster) constant() bool {
 	if len(cl.begin) >= minBegin {

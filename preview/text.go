@@ -152,22 +152,28 @@ func (t *textReading) body(budget int) string {
 // patternBody prints patterns first, and all of them shortened before any is left out.
 func (t *textReading) patternBody(budget int) string {
 	found := t.patterns.repeated()
+	var b strings.Builder
+	var tail []string
+	if first := "first: " + maskText(t.begin()); !t.patterns.begins() {
+		tail = append(tail, first)
+	} else if room := budget/4 - 1; room > shortLine { // it may be the header of a table
+		b.WriteString(cut(first, room) + "\n")
+		budget -= runes(b.String())
+	}
 	kept := fitLines(patternLines(found, false), budget)
 	if len(kept) < len(found) || len(kept) > 0 && strings.HasSuffix(kept[0], "…") {
 		kept = fitLines(patternLines(found, true), budget)
 	}
-	var b strings.Builder
-	rest := t.lines - t.blank
+	rest, left := t.lines-t.blank, budget
 	for i, line := range kept {
 		b.WriteString(line + "\n")
+		left -= runes(line) + 1
 		rest -= found[i].n
 	}
-	var tail []string
 	if rest > 0 {
-		tail = append(tail, fmt.Sprintf("… %s of other patterns", count(rest, "line")))
+		tail = slices.Insert(tail, 0, fmt.Sprintf("… %s of other patterns", count(rest, "line")))
 	}
-	tail = append(tail, "first: "+maskText(t.head[0]), "last: "+maskText(t.end()))
-	left := budget - runes(b.String())
+	tail = append(tail, "last: "+maskText(t.end()))
 	for i, line := range tail {
 		if room := left/(len(tail)-i) - 1; room >= min(shortLine, runes(line)) {
 			line = cut(line, room)
@@ -184,6 +190,16 @@ func patternLines(found []*cluster, short bool) []string {
 		lines[i] = fmt.Sprintf("%d %s", c.n, maskText(c.spell(short)))
 	}
 	return lines
+}
+
+// begin is the first line that is not blank.
+func (t *textReading) begin() string {
+	for _, line := range t.head {
+		if strings.TrimSpace(line) != "" {
+			return line
+		}
+	}
+	return ""
 }
 
 // end is the last line.
