@@ -26,15 +26,17 @@ type csvForm struct {
 
 // csvReading is what one pass over rows found.
 type csvReading struct {
-	form     csvForm
-	root     *node // an object with a key for each column
-	names    []string
-	rows     int64 // without the header
-	ragged   int64
-	raggedAt int64 // the first of them, counted from 1 with the header
-	raggedBy int
-	spanning int64
-	open     bool // a quote is never closed
+	form   csvForm
+	root   *node // an object with a key for each column
+	names  []string
+	rows   int64 // without the header
+	ragged int64
+	// lastRagged says that the last row is ragged, which is no wonder where the data was cut.
+	lastRagged bool
+	raggedAt   int64 // the first of them, counted from 1 with the header
+	raggedBy   int
+	spanning   int64
+	open       bool // a quote is never closed
 }
 
 // sniffCSV looks for rows of as many fields each.
@@ -257,7 +259,7 @@ func (c *csvReading) add(column int, r *csvReader) {
 func (c *csvReading) endRow(fields int, row int64) {
 	c.rows++
 	want := c.form.columns
-	if fields == want {
+	if c.lastRagged = fields != want; !c.lastRagged {
 		return
 	}
 	if c.ragged++; c.ragged == 1 {
@@ -277,7 +279,10 @@ func (c *csvReading) header(in *source) (string, []string) {
 	}
 	main := fmt.Sprintf("CSV (%s): %s and %s of %s, %s.", separators[c.form.separator], begin, count(c.rows, "row"), count(int64(c.form.columns), "column"), in.size())
 	var notes []string
-	if c.open {
+	if in.partial && c.lastRagged {
+		c.ragged--
+	}
+	if c.open && !in.partial {
 		notes = append(notes, "A quote is never closed.")
 	}
 	if c.ragged > 0 {

@@ -203,7 +203,7 @@ var corners = map[string]string{
 	"single quotes, comments, commas too many":          "single_quotes comments trailing_comma",
 	"JSON in strings":                                   "json_in_string json_in_string_some",
 	"MCP results":                                       "mcp_content",
-	"CSV: line feeds, ragged rows, no header":           "csv csv_quoted csv_ragged csv_no_header csv_open_quote csv_names csv_outlier",
+	"CSV: line feeds, ragged rows, no header":           "csv csv_quoted csv_ragged csv_no_header csv_open_quote csv_names csv_outlier csv_cut",
 	"CSV: byte order mark, semicolons, tabs, columns":   "csv_bom_semicolon tsv csv_columns",
 	"text with commas that is no CSV":                   "log_commas prose_commas",
 	"logs: one line, CR, colours, traces":               "one_line cr_lines ansi_log stack_traces",
