@@ -41,6 +41,9 @@ func (s *events) next() (e event, err error) {
 		case "data":
 			if e.data == nil {
 				e.data = value
+				if value == nil { // a field without a colon has a value that is empty
+					e.data = []byte{}
+				}
 			} else {
 				e.data = append(append(e.data, '\n'), value...)
 			}

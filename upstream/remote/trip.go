@@ -215,18 +215,15 @@ const maxRetryAfter = time.Hour
 // retryAfter reads the header of that name: seconds, or a date.
 func retryAfter(text string) time.Duration {
 	text = strings.TrimSpace(text)
-	if text == "" {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if (err == nil || errors.Is(err, strconv.ErrRange)) && strings.Trim(text, "0123456789.") == "" {
+		return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
+	}
+	when, err := http.ParseTime(text)
+	if err != nil {
 		return 0
 	}
-	d, err := time.ParseDuration(text + "s")
-	if err != nil {
-		when, err := http.ParseTime(text)
-		if err != nil {
-			return 0
-		}
-		d = max(time.Second, time.Until(when).Round(time.Second))
-	}
-	return min(max(d, 0), maxRetryAfter)
+	return min(max(time.Second, time.Until(when).Round(time.Second)), maxRetryAfter)
 }
 
 // errorWords finds what an error's body says: the message of JSON, or the text.
