@@ -76,7 +76,7 @@ func (s *events) line(raw *[]byte, data []byte) ([]byte, error) {
 	for {
 		part, err := s.in.ReadSlice('\n')
 		if int64(len(data)+len(buf)+len(part)) > s.max {
-			return nil, s.skip(buf, part, err)
+			return nil, s.skip(data, buf, part, err)
 		}
 		if len(buf) > 0 && cap(buf)-len(buf) < len(part) { // double: append would copy a large event five times over
 			buf = append(make([]byte, 0, max(2*cap(buf), len(buf)+len(part))), buf...)
@@ -98,11 +98,13 @@ const bigBuffer = 64 << 10
 // edge is how much is kept of each end of an event that is too long.
 const edge = 4 << 10
 
-// skip reads the rest of an event that is too long.
-func (s *events) skip(buf, part []byte, err error) error {
-	o := &rpc.Overlong{Size: int64(len(buf) + len(part))}
-	head := bytes.TrimPrefix(append(buf[:min(len(buf), edge):min(len(buf), edge)], part[:min(len(part), edge)]...), []byte("data:"))
-	o.Head = head[:min(len(head), edge)]
+// skip reads the rest of an event that is too long. What has come of it are the data of its lines and the beginning of
+// another line.
+func (s *events) skip(data, buf, part []byte, err error) error {
+	o := &rpc.Overlong{Size: int64(len(data) + len(buf) + len(part))}
+	line := append(buf[:min(len(buf), edge):min(len(buf), edge)], part[:min(len(part), edge)]...)
+	o.Head = append(data[:min(len(data), edge):min(len(data), edge)], bytes.TrimPrefix(line, []byte("data:"))...)
+	o.Head = o.Head[:min(len(o.Head), edge)]
 	blank := false
 	for {
 		o.Tail = append(o.Tail, bytes.TrimRight(part, "\r\n")...)
