@@ -13,7 +13,35 @@ func PlanText(p stages.Plan) string { return planText(p, math.MaxInt) }
 
 // planText is PlanText within n characters.
 func planText(p stages.Plan, n int) string {
-	return listed("The plan is right. Nothing was called.\n", planLines(p.Stages, ""), n, "stage")
+	lines := planLines(p.Stages, "")
+	if p.Most.Calls > 0 {
+		lines = append(lines, fmt.Sprintf("In all at most %s and %s.\n", counted(p.Most.Calls, "tool call"), p.Most.Time))
+	}
+	return listed("The plan is right. Nothing was called.\n", lines, n, "stage")
+}
+
+// mostText says what a stage does at most.
+func mostText(m stages.Most) string {
+	var parts []string
+	if m.Items > 0 {
+		parts = append(parts, counted(m.Items, "item"))
+	}
+	if m.Calls > 0 {
+		parts = append(parts, counted(m.Calls, "call"))
+	}
+	switch {
+	case m.Time == 0:
+	case m.Items > 0:
+		parts = append(parts, fmt.Sprintf("%s for all items", m.Time))
+	case m.Calls > 0:
+		parts = append(parts, fmt.Sprintf("%s a call", m.Time))
+	default:
+		parts = append(parts, fmt.Sprintf("%s of work", m.Time))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; at most " + strings.Join(parts, ", ")
 }
 
 func planLines(list []stages.PlanStage, indent string) []string {
@@ -23,7 +51,7 @@ func planLines(list []stages.PlanStage, indent string) []string {
 		if s.Changes {
 			effect = "MAY CHANGE THINGS: runs only after every stage before it has succeeded"
 		}
-		lines = append(lines, fmt.Sprintf("%sStage %s (%s): %s; %s; expects %s\n", indent, s.Place, s.Label, s.Does, effect, s.Expects))
+		lines = append(lines, fmt.Sprintf("%sStage %s (%s): %s; %s; expects %s%s\n", indent, s.Place, s.Label, s.Does, effect, s.Expects, mostText(s.Most)))
 		lines = append(lines, planLines(s.Stages, indent+"  ")...)
 	}
 	return lines

@@ -43,6 +43,7 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		Expects: "any bytes",
 	}
 	step.replays = s.Commands.Replayable(command)
+	step.most.time = timeout
 	for _, n := range inputs {
 		step.Effect = max(step.Effect, effectOf(n.Steps))
 		for _, inner := range n.Steps {

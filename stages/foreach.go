@@ -96,6 +96,7 @@ func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, colle
 	for _, t := range tools {
 		t.stale = t.stale || step.Effect == Changes
 	}
+	step.most = bounds{attempts: tries.more + 1, concurrency: concurrency, time: timeout}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		filter, meters, err := r.bind(ctx, body, false)
 		if err != nil {

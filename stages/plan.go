@@ -1,8 +1,11 @@
 package stages
 
+import "time"
+
 // Plan says what a pipeline would do, without doing it.
 type Plan struct {
 	Stages []PlanStage `json:"stages"`
+	Most   Most        `json:"most"` // of the whole run
 }
 
 // PlanStage is one stage of a plan.
@@ -14,24 +17,86 @@ type PlanStage struct {
 	Does    string      `json:"does"`
 	Expects string      `json:"expects"`
 	Changes bool        `json:"changes"` // whether it may change something; otherwise it only reads
+	Most    Most        `json:"most"`
 	Stages  []PlanStage `json:"stages,omitempty"`
 }
 
-// Plan describes the pipeline stage by stage.
-func (p *Pipeline) Plan() Plan { return Plan{Stages: planOf(p.steps, Nested{})} }
+// Most is what a stage or a run does at most. What is zero is not there.
+type Most struct {
+	Calls       int64         `json:"calls,omitempty"`       // tool calls, those within it included
+	Items       int64         `json:"items,omitempty"`       // of a for_each
+	Concurrency int           `json:"concurrency,omitempty"` // items at a time
+	Time        time.Duration `json:"-"`                     // of a run, of one tool call, of what a command has to do, of all items
+	Seconds     float64       `json:"seconds,omitempty"`
+}
 
-func planOf(steps []*Step, within Nested) []PlanStage {
+// bounds are what a step itself is bounded by.
+type bounds struct {
+	pages       int // calls of a tool that fetches all pages; 0: one
+	attempts    int // of an item of a for_each
+	concurrency int
+	time        time.Duration
+}
+
+// Plan describes the pipeline stage by stage.
+func (p *Pipeline) Plan() Plan {
+	plan := Plan{Stages: planOf(p.steps, Nested{}, 1, p.deps.Limits), Most: Most{Time: p.deps.Limits.Run}}
+	plan.Most.Seconds = plan.Most.Time.Seconds()
+	for _, s := range plan.Stages {
+		plan.Most.Calls = min(plan.Most.Calls+s.Most.Calls, int64(p.deps.Limits.Calls))
+	}
+	return plan
+}
+
+// planOf describes steps that run as often as times says.
+func planOf(steps []*Step, within Nested, times int64, l Limits) []PlanStage {
 	var list []PlanStage
 	for _, s := range steps {
 		stage := PlanStage{
 			Place: s.place, Label: s.Label,
 			Does: s.Does, Expects: s.Expects, Changes: s.Effect == Changes,
+			Most: Most{Calls: s.calls(times, l), Concurrency: s.most.concurrency, Time: s.most.time, Seconds: s.most.time.Seconds()},
+		}
+		if s.most.concurrency > 0 {
+			stage.Most.Items = int64(l.Items)
 		}
 		stage.Branch, stage.Input = within.names()
 		for _, n := range s.Nested {
-			stage.Stages = append(stage.Stages, planOf(n.Steps, n)...)
+			stage.Stages = append(stage.Stages, planOf(n.Steps, n, s.inner(n, times, l), l)...)
 		}
 		list = append(list, stage)
 	}
 	return list
+}
+
+// inner is how often the stages of n run at most where s runs as often as times says.
+func (s *Step) inner(n Nested, times int64, l Limits) int64 {
+	if n.Input {
+		return 1
+	}
+	return min(times*s.each(l), int64(l.Calls))
+}
+
+// each is how often a for_each runs its stages, and 1 for other stages.
+func (s *Step) each(l Limits) int64 {
+	if s.most.concurrency == 0 {
+		return 1
+	}
+	return min(int64(l.Items)*int64(max(1, s.most.attempts)), int64(l.Calls))
+}
+
+// calls is how many tools are called at most where s runs as often as times says.
+func (s *Step) calls(times int64, l Limits) (n int64) {
+	if s.mapped != nil {
+		return s.mapped.calls(min(times*s.each(l), int64(l.Calls)), l)
+	}
+	if s.tool != nil {
+		n = times * int64(max(1, s.most.pages))
+	}
+	for _, nested := range s.Nested {
+		for _, step := range nested.Steps {
+			n = min(n+step.calls(s.inner(nested, times, l), l), int64(l.Calls))
+		}
+	}
+	return min(n, int64(l.Calls))
 }

@@ -32,6 +32,7 @@ type Step struct {
 	mapped     *Step // the step that a for_each flag wraps: both are one line of the report
 
 	// Of a tool stage:
+	most    bounds
 	tool    *Tool
 	repeats bool // a call of it in an item that is tried again does no harm, whatever became of the call before
 	stale   bool // a for_each around it changes something: what the tool has returned for one item may be out of date for the next

@@ -79,6 +79,10 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 		tool:    info, repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
+	step.most.time = timeout
+	if pg != nil {
+		step.most.pages = pg.max
+	}
 	caller := func(r *Run, m *Meter) *caller {
 		c := &caller{
 			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), timeout: timeout, show: s.Last && s.Site == AtTop,

@@ -1,0 +1,87 @@
+package gateway_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestErrorTexts: every code in the form of pipeline.md §6, with all that an error can tell.
+func TestErrorTexts(t *testing.T) {
+	const file = "testdata/errors.txtar"
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, f := range archive.Files {
+		want[f.Name] = string(f.Data)
+	}
+	archive.Files = nil
+	for name, e := range errorsOfAllCodes() {
+		text := gateway.ErrorText(e)
+		archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
+		if diff := cmp.Diff(want[name], text); diff != "" && os.Getenv("UPDATE") == "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+		if !strings.Contains(strings.SplitN(text, "\n", 2)[0], ": "+string(e.Code)) {
+			t.Errorf("%s: the first line has no code:\n%s", name, text)
+		}
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// errorsOfAllCodes yields errors in the order of pipeline.md §6.
+func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
+	at := func(place, label string, e *stages.Error) *stages.Error {
+		e.Place, e.Label = stages.Place(place), label
+		return e
+	}
+	item := at("3", "tool github/get_issue", stages.Errorf(stages.ToolError, "look at the item: the numbers of issues begin with 1", "404: there is no issue 0"))
+	item.Item, item.Items, item.Started, item.Done, item.Failed = 17, 40, 24, 16, 1
+	item.Sample = []byte(`{"number":0}`)
+	item.Run, item.Continue = "r_8f3k", 2
+	fixed := at("2", "command jq", stages.Errorf(stages.CommandFailed, "the input is an object with items: use .items[]", "jq exited with status 5: jq: error (at <stdin>:1): expected an object but got: array ([1]) (30 times)"))
+	fixed.Sample, fixed.Cut = []byte(`{"items":[1,`+strings.Repeat("2,", 1000)), true
+	fixed.Fix = []byte(`{"type":"command","command":"jq","args":[".items[]"]}`)
+	fixed.Run, fixed.Continue = "r_8f3k", 1
+	wrote := at("4", "tool shop/update_price", stages.Errorf(stages.Timeout, "raise the stage's timeout", "the tool did not answer within 60s (limit call)"))
+	wrote.Changed, wrote.Sample = []string{"shop/update_price: 3"}, []byte("[1,2]")
+	list := []struct {
+		name string
+		e    *stages.Error
+	}{
+		{"INVALID_PIPELINE", at("2", "command jq", stages.Errorf(stages.InvalidPipeline, `did you mean "args"?`, `unknown field "arg"`))},
+		{"UNKNOWN_SERVER", at("1", "tool githb/get_issue", stages.Errorf(stages.UnknownServer, `did you mean "github"?`, `there is no server "githb"`))},
+		{"UNKNOWN_TOOL", at("1", "tool github/get_isue", stages.Errorf(stages.UnknownTool, `did you mean "get_issue"?`, `server "github" has no tool "get_isue"`))},
+		{"UNKNOWN_RUN", at("1", "from", stages.Errorf(stages.UnknownRun, "run the pipeline again, without from", `there is no run "r_x"`))},
+		{"INVALID_ARGUMENTS", at("2", "tool github/get_issue", stages.Errorf(stages.InvalidArguments, "signature: get_issue(number: integer)", `number must be an integer, got "x"`))},
+		{"DISALLOWED_COMMAND", at("2", "command xargs", stages.Errorf(stages.DisallowedCommand, `set "for_each": true`, `command "xargs" is not available`))},
+		{"DISALLOWED_ARGUMENT", at("2", "command sort", stages.Errorf(stages.DisallowedArgument, "leave it out", "sort: -o is not available"))},
+		{"TOOL_ERROR of an item, with all there is", item},
+		{"SERVER_UNAVAILABLE", at("1", "tool github/get_issue", stages.Errorf(stages.ServerUnavailable, "call list_all_tools to see which servers work", `server "github": connection refused`))},
+		{"COMMAND_FAILED with a corrected stage", fixed},
+		{"TIMEOUT of a call that may have changed something", wrote},
+		{"LIMIT_EXCEEDED", at("3", "for_each", stages.Errorf(stages.LimitExceeded, "filter the items before for_each", "there are more than 100000 items (limit items)"))},
+		{"DENIED", at("1", "tool shop/delete", stages.Errorf(stages.Denied, "use another tool, or ask the operator", `tool "delete" of server "shop" may not be called`))},
+		{"CANCELLED", stages.Errorf(stages.Cancelled, "", "the run was cancelled; tool calls made: 3")},
+		{"INTERNAL", stages.Errorf(stages.Internal, "this is a bug in the gateway; please report it", "internal error")},
+	}
+	return func(yield func(string, *stages.Error) bool) {
+		for _, row := range list {
+			if !yield(row.name, row.e) {
+				return
+			}
+		}
+	}
+}
