@@ -100,16 +100,20 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return bindPager(ctx, caller(r, m), pg, t.collect == collectLines)
 	}
 	step.rehearse = func(r *Run, m *Meter, note func(json.RawMessage) error) Filter {
-		c := caller(r, m)
-		return func(_ context.Context, in io.Reader, _ io.Writer) error {
-			args, err := c.arguments(in)
-			if err != nil || c.shared != nil && !c.shared.first(args) {
-				return err
-			}
-			return note(args)
-		}
+		return caller(r, m).rehearse(note)
 	}
 	return step, nil
+}
+
+// rehearse is a call that is noted and not made. Calls that would share one result are noted once.
+func (c *caller) rehearse(note func(json.RawMessage) error) Filter {
+	return func(_ context.Context, in io.Reader, _ io.Writer) error {
+		args, err := c.arguments(in)
+		if err != nil || c.shared != nil && !c.shared.first(args) {
+			return err
+		}
+		return note(args)
+	}
 }
 
 // readingVerbs begin the names of tools that only read, as far as a name can tell.
