@@ -76,7 +76,7 @@ func (p *program) connectCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("project", "file")
 	cmd.MarkFlagsMutuallyExclusive("http", "config")
 	complete(cmd, false, clientNames)
-	p.addJSON(cmd, "print one JSON object")
+	p.addJSON(cmd, "print one JSON object, or without an argument one per client")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ func (p *program) importCommand() *cobra.Command {
 	f.StringArrayVar(&o.only, "server", nil, "take only this server (repeatable)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and show what would change")
 	f.BoolVar(&o.replace, "replace", false, "let servers of the client replace those with the same name")
+	p.addJSON(cmd, "print one JSON object, or without an argument one per client")
 	return cmd
 }
 
@@ -96,6 +98,14 @@ func (p *program) userFile() string {
 	return ""
 }
 
+// clientJSON is a client as --json prints it.
+type clientJSON struct {
+	Name    string   `json:"name"`
+	Title   string   `json:"title"`
+	Files   []string `json:"files"`   // those that are there
+	Gateway bool     `json:"gateway"` // one of them has the gateway
+}
+
 // listClients prints the clients and their files.
 func (p *program) listClients() error {
 	places, err := p.places()
@@ -103,17 +113,24 @@ func (p *program) listClients() error {
 		return err
 	}
 	for _, c := range clients.All() {
-		var there []string
+		there := clientJSON{Name: c.Name, Title: c.Title, Files: []string{}}
 		for _, path := range c.Files(places) {
-			if _, err := os.Stat(path); err == nil {
-				there = append(there, path)
+			if data, err := os.ReadFile(path); err == nil && !slices.Contains(there.Files, path) {
+				_, ours := c.Others(path, data, gatewayName)
+				there.Files = append(there.Files, path)
+				there.Gateway = there.Gateway || len(ours) > 0 || c.Has(path, data, gatewayName)
 			}
 		}
-		line := "nothing here"
-		if len(there) > 0 {
-			line = strings.Join(there, ", ")
+		if p.json {
+			err = writeJSON(p.stdout, there)
+		} else {
+			line := cmp.Or(strings.Join(there.Files, ", "), "nothing here")
+			if there.Gateway {
+				line += " (has the gateway)"
+			}
+			_, err = fmt.Fprintf(p.stdout, "%-15s %-15s %s\n", c.Name, c.Title, line)
 		}
-		if _, err := fmt.Fprintf(p.stdout, "%-15s %-15s %s\n", c.Name, c.Title, line); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -238,12 +255,36 @@ func (p *program) mergeInto(ctx context.Context, to string, from clients.Reading
 	if err := p.rewrite(ctx, to, o.dryRun, merge); err != nil {
 		return err
 	}
+	if p.json {
+		return p.importJSON(to, string(difference), from.Servers, outcome)
+	}
 	if o.dryRun {
 		if _, err := p.stdout.Write(difference); err != nil {
 			return err
 		}
 	}
 	return p.tellImport(p.importOut(o), to, merged, from.Servers, outcome)
+}
+
+// importedJSON is what has become of a server, as --json prints it.
+type importedJSON struct {
+	Name    string   `json:"name"`
+	Outcome string   `json:"outcome,omitempty"`
+	Error   string   `json:"error,omitempty"` // why it was not taken
+	LeftOut []string `json:"left_out,omitempty"`
+}
+
+// importJSON prints what has become of the servers.
+func (p *program) importJSON(to, difference string, servers []clients.Found, outcome map[string]string) error {
+	list := []importedJSON{}
+	for _, f := range servers {
+		one := importedJSON{Name: f.Name, Outcome: outcome[f.Name], LeftOut: f.LeftOut}
+		if f.Err != nil {
+			one.Error = f.Err.Error()
+		}
+		list = append(list, one)
+	}
+	return writeJSON(p.stdout, map[string]any{"file": to, "servers": list, "diff": difference})
 }
 
 // rewrite changes the file, or with a dry run only reads it.

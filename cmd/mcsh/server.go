@@ -36,7 +36,7 @@ func (p *program) serverCommand() *cobra.Command {
 // builtinCommand makes the command of one row of the table.
 func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var l listenFlags
-	cmd := &cobra.Command{Use: b.Name, Short: b.Summary, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
 	options := addOptions(cmd.Flags(), b.Options)
 	l.add(cmd)
 	cmd.RunE = work(func(ctx context.Context, _ []string) error {
