@@ -2,11 +2,11 @@ package stages
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"reflect"
 	"slices"
@@ -95,19 +95,22 @@ type knownItem struct {
 	size   int64
 }
 
-// itemKey stands for the bytes of an item.
-type itemKey [16]byte
+// itemKey stands for the bytes of an item, among items of the same place in other runs of this process: nobody can make
+// one whose key is that of another.
+type itemKey uint64
+
+var itemSeed = maphash.MakeSeed()
 
 func itemKeyOf(it item) itemKey {
-	sum := sha256.Sum256(it.data)
+	key := itemKey(maphash.Bytes(itemSeed, it.data))
 	if it.text {
-		sum[0] ^= 1
+		return ^key
 	}
-	return itemKey(sum[:16])
+	return key
 }
 
 // entryHead is what stands before a result: the item's number, its key and the size of the result.
-const entryHead = 4 + len(itemKey{}) + 8
+const entryHead = 4 + 8 + 8
 
 // newItemLog returns the log of a step of this run, nil if it needs none.
 func (r *Run) newItemLog(s *Step) (*itemLog, error) {
@@ -143,7 +146,7 @@ func (l *itemLog) read(from *resumption) error {
 			return fmt.Errorf("reading the results of an earlier run: %w", err)
 		}
 		k := knownItem{offset: at + int64(len(head)), size: int64(binary.BigEndian.Uint64(head[entryHead-8:]))}
-		copy(k.key[:], head[4:])
+		k.key = itemKey(binary.BigEndian.Uint64(head[4:]))
 		if at = k.offset + k.size; at > l.data.Size() {
 			return nil // the disk was full within it
 		}
@@ -206,7 +209,7 @@ func (l *itemLog) keep(s *slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buf = binary.BigEndian.AppendUint32(l.buf[:0], uint32(s.number))
-	l.buf = append(l.buf, key[:]...)
+	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(key))
 	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(s.out.buf.Len()))
 	l.buf = append(l.buf, s.out.buf.Bytes()...)
 	l.write(l.buf)
