@@ -108,7 +108,7 @@ func (n *noter) pages(s stages.StageReport) {
 // items says what became of the items of a for_each, where that is not simply a result for each.
 func (n *noter) items(s stages.StageReport) {
 	wrote := s.Changes && s.OK+s.Failed > 0 && s.Calls > 0
-	if s.Failed == 0 && s.Retried == 0 && !wrote {
+	if s.Failed == 0 && s.Retried == 0 && s.Resumed == 0 && !wrote {
 		return
 	}
 	n.failed = n.failed || s.Failed > 0
@@ -120,7 +120,10 @@ func (n *noter) items(s stages.StageReport) {
 	if s.Retried > 0 {
 		ok += fmt.Sprintf(" (%d after a retry)", s.Retried)
 	}
-	parts := append([]string{counted(s.Items, word), ok}, failures(s)...)
+	parts := append([]string{counted(s.Items-s.Resumed, word), ok}, failures(s)...)
+	if s.Resumed > 0 {
+		parts = append(parts, fmt.Sprintf("%d more answered from the earlier run", s.Resumed))
+	}
 	n.say("%s: %s", n.name(s), strings.Join(parts, ", "))
 }
 

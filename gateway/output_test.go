@@ -232,3 +232,25 @@ func TestOutputCallers(t *testing.T) {
 		t.Errorf("%d calls were made, want 2", n)
 	}
 }
+
+// TestTakenUp: the words of an error are those with which its for_each is taken up, and the note says what was not
+// called again.
+func TestTakenUp(t *testing.T) {
+	w := newKeptWorld(t, runs.Options{})
+	each := `{"type":"tool","server":"shop","name":"get_item","for_each":true,"concurrency":1}`
+	text, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","range(1;21)"]},`+each+`]`)
+	_, rest, ok := strings.Cut(text, "Continue with ")
+	begin, _, _ := strings.Cut(rest, "\n")
+	if !result.IsError || !ok || !strings.Contains(begin, `"stage": 1`) {
+		t.Fatalf("the error does not say how to continue:\n%s", text)
+	}
+	begin = begin[:strings.IndexByte(begin, '}')+1]
+	called := w.shop.Calls("get_item")
+	text, result = w.execute(t, "["+begin+","+strings.Replace(each, `"for_each"`, `"on_error":"skip","for_each"`, 1)+`,{"type":"command","command":"jq","args":["length"]}]`)
+	if result.IsError || !strings.Contains(text, "8 calls, 7 ok") || !strings.Contains(text, "12 more answered from the earlier run") || !strings.HasSuffix(text, "19\n") {
+		t.Errorf("got %s", text)
+	}
+	if n := w.shop.Calls("get_item") - called; n != 8 {
+		t.Errorf("%d calls were made, want 8", n)
+	}
+}
