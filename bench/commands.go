@@ -67,29 +67,31 @@ func eachProcess(name string, args ...string) opener {
 }
 
 // eachCall compares for_each of a command over many lines with one call of a tool over HTTP.
-func eachCall(ctx context.Context, b *bench) (pair, error) {
-	s := new(stack)
-	ours, err := b.eachCommand(ctx, s, "tr", "a-z", "A-Z")
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	url, err := listenUpstream(s, sessionEra)
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	session, err := connect(ctx, s, streamable(url), sessionEra)
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	call := caller(session, hello, tool("hello"))
-	base := func(ctx context.Context) ([]quantity, error) {
-		q, err := repeat(ctx, b.sizes.calls, call)
-		if err == nil {
-			q[0].figure = "time" // of one call
+func eachCall(name string, args ...string) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		ours, err := b.eachCommand(ctx, s, name, args...)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
 		}
-		return q, err
+		url, err := listenUpstream(s, sessionEra)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		session, err := connect(ctx, s, streamable(url), sessionEra)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		call := caller(session, hello, tool("hello"))
+		base := func(ctx context.Context) ([]quantity, error) {
+			q, err := repeat(ctx, b.sizes.calls, call)
+			if err == nil {
+				q[0].figure = "time" // of one call
+			}
+			return q, err
+		}
+		return pair{ours: timed(ours), base: base, close: s.close}, nil
 	}
-	return pair{ours: timed(ours), base: base, close: s.close}, nil
 }
 
 // timed measures work that is done once.

@@ -113,6 +113,26 @@ func bulkOver(w way, size int, last bool) opener {
 	}
 }
 
+// firstLine compares a call of which only the first line is wanted with one whose result is received whole.
+func firstLine(size int) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		e, err := overHTTP(sessionEra)(ctx, b, s)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		args := map[string]any{"bytes": min(size, int(b.sizes.bulk))}
+		ours := &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": []step{
+			{"type": "tool", "server": serverName, "name": "bulk", "args": args}, command("head", "-n", "1"),
+		}}}
+		return pair{
+			ours:  repeated(3, caller(e.through, "", ours)),
+			base:  repeated(3, caller(e.server, "", &mcp.CallToolParams{Name: "bulk", Arguments: args})),
+			close: s.close,
+		}, nil
+	}
+}
+
 // manyServers compares listing the tools of twenty servers that take their time, of which one is dead, with what the
 // slowest of them takes.
 func manyServers(_ context.Context, b *bench) (pair, error) {

@@ -14,6 +14,14 @@ import (
 // childrenCPU is the CPU time of all processes below this one, those that have ended and those that run.
 func childrenCPU() time.Duration {
 	total := rusage(syscall.RUSAGE_CHILDREN)
+	for _, p := range processesBelow() {
+		total += p.cpu() + p.waited
+	}
+	return total
+}
+
+// processesBelow lists the processes below this one.
+func processesBelow() (list []process) {
 	byParent := map[int][]process{}
 	names, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
 	for _, name := range names {
@@ -27,11 +35,9 @@ func childrenCPU() time.Duration {
 	for len(below) > 0 {
 		children := byParent[below[0].pid]
 		below = append(below[1:], children...)
-		for _, p := range children {
-			total += p.cpu() + p.waited
-		}
+		list = append(list, children...)
 	}
-	return total
+	return list
 }
 
 // A process is a running one.

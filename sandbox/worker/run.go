@@ -131,6 +131,7 @@ func (r *run) exited(p *process) {
 	early := !in.ended.Load()
 	in.stop()
 	if f := p.judge(r.readerStopped(p.index)); f != nil {
+		r.hearOut(p.index)
 		r.fail(f)
 		return
 	}
@@ -139,6 +140,22 @@ func (r *run) exited(p *process) {
 		for _, before := range r.processes[:p.index] {
 			before.kill()
 		}
+	}
+}
+
+// lastWords is how long the reader of a command that has failed may take for what it had written before.
+const lastWords = time.Second
+
+// hearOut waits until everything that an ended command has written is passed on. A run that is cancelled ends that.
+func (r *run) hearOut(i int) {
+	if i+1 >= len(r.pumps) {
+		return
+	}
+	late := time.NewTimer(lastWords)
+	defer late.Stop()
+	select {
+	case <-r.pumps[i+1].done:
+	case <-late.C:
 	}
 }
 
