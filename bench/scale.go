@@ -18,7 +18,7 @@ import (
 
 const (
 	jailedRSS = "peak RSS of the largest process"
-	perRun    = "memory of a run that waits"
+	perRun    = "KB of a run that waits"
 )
 
 // crowdLatency is what the tool takes that all runs of a crowd wait for, for each of them: time for all to begin.
@@ -78,7 +78,7 @@ func crowdOf(ctx context.Context, n int, latency time.Duration) (q []quantity, e
 	return []quantity{
 		{"time", float64(took.elapsed), duration},
 		{"CPU of one", float64(took.cpu) / float64(n), duration},
-		{perRun, float64(waiting-before) / float64(n), size},
+		{perRun, float64(waiting-before) / 1e3 / float64(n), count},
 	}, nil
 }
 

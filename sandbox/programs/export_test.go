@@ -14,7 +14,7 @@ type Allowed struct {
 
 // AllowedOptions enumerates what p's grammar accepts. "-NUM" and "+NUM" stand for a number that is an option itself.
 func AllowedOptions(p Program) (all []Allowed) {
-	g := &p.grammar
+	g := p.grammar()
 	for i := range g.options {
 		o := &g.options[i]
 		if o.fate == refused {

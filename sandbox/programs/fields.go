@@ -7,14 +7,16 @@ var cut = Program{
 	Example: []string{"-d", ",", "-f", "1,3"},
 	Notes:   "The separator of -d is one byte, a tab by default; for more, use awk -F.",
 	Bin:     "cut", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: cutOperands,
-		options: shared(
-			value('b', "bytes", ranges), value('c', "characters", ranges), value('f', "fields", ranges),
-			value('d', "delimiter", cutDelimiter), flag('s', "only-delimited"), flag('z', "zero-terminated"),
-			flag(0, "complement"), value(0, "output-delimiter", nil), skip('n', "", nothing),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: cutOperands,
+			options: shared(
+				value('b', "bytes", ranges), value('c', "characters", ranges), value('f', "fields", ranges),
+				value('d', "delimiter", cutDelimiter), flag('s', "only-delimited"), flag('z', "zero-terminated"),
+				flag(0, "complement"), value(0, "output-delimiter", nil), skip('n', "", nothing),
+			),
+		}
+	}),
 }
 
 func cutDelimiter(v string) *problem {
@@ -39,10 +41,12 @@ var paste = Program{
 	Name: "paste", Summary: "join lines side by side: every \"-\" takes one line; -s joins all lines into one",
 	Example: []string{"-s", "-d", ","}, Notes: "Named inputs stand beside: paste - @b.",
 	Bin: "paste", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: dashesAndInputs, inputs: `["-", "@%s"]`,
-		options: shared(value('d', "delimiters", nil), flag('s', "serial"), flag('z', "zero-terminated")),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: dashesAndInputs, inputs: `["-", "@%s"]`,
+			options: shared(value('d', "delimiters", nil), flag('s', "serial"), flag('z', "zero-terminated")),
+		}
+	}),
 }
 
 // columns are the names or numbers of columns.
@@ -52,18 +56,20 @@ var column = Program{
 	Name: "column", Summary: "line text up in columns (-t), or make JSON of a table (-J)",
 	Example: []string{"-t", "-s", ","},
 	Bin:     "column", Package: "bsdextrautils", Mark: utilLinux, Locale: true,
-	grammar: grammar{
-		arrange: stdinOnly,
-		options: shared(
-			flag('t', "table"), value('n', "table-name", nil), value('O', "table-order", columns),
-			value('N', "table-columns", columns), value('l', "table-columns-limit", number(1, maxWidth)),
-			value('E', "table-noextreme", columns), flag('d', "table-noheadings"), flag('e', "table-header-repeat"),
-			value('H', "table-hide", columns), value('R', "table-right", columns), value('T', "table-truncate", columns),
-			value('W', "table-wrap", columns), flag('L', "keep-empty-lines"), alias(0, "table-empty-lines", "keep-empty-lines"),
-			flag('J', "json"), value('r', "tree", columns), value('i', "tree-id", columns), value('p', "tree-parent", columns),
-			value('c', "output-width", like(`[0-9]{1,5}|unlimited`, "give a width such as 120")), alias(0, "columns", "output-width"),
-			value('o', "output-separator", atMost(64)), value('s', "separator", nil), flag('x', "fillrows"),
-			alias('V', "", "version"), deny('h', "", nothing, "it is the usage text", useNothing),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: stdinOnly,
+			options: shared(
+				flag('t', "table"), value('n', "table-name", nil), value('O', "table-order", columns),
+				value('N', "table-columns", columns), value('l', "table-columns-limit", number(1, maxWidth)),
+				value('E', "table-noextreme", columns), flag('d', "table-noheadings"), flag('e', "table-header-repeat"),
+				value('H', "table-hide", columns), value('R', "table-right", columns), value('T', "table-truncate", columns),
+				value('W', "table-wrap", columns), flag('L', "keep-empty-lines"), alias(0, "table-empty-lines", "keep-empty-lines"),
+				flag('J', "json"), value('r', "tree", columns), value('i', "tree-id", columns), value('p', "tree-parent", columns),
+				value('c', "output-width", like(`[0-9]{1,5}|unlimited`, "give a width such as 120")), alias(0, "columns", "output-width"),
+				value('o', "output-separator", atMost(64)), value('s', "separator", nil), flag('x', "fillrows"),
+				alias('V', "", "version"), deny('h', "", nothing, "it is the usage text", useNothing),
+			),
+		}
+	}),
 }

@@ -56,8 +56,8 @@ func unboundInput(program, name string, there []string, at int) *stages.Error {
 // notRead refuses an input that no argument names: it would run for nothing.
 func notRead(p Program, input string) *stages.Error {
 	hint := "leave it out: " + useInputs
-	if p.grammar.inputs != "" {
-		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.grammar.inputs, shorten(input)))
+	if p.grammar().inputs != "" {
+		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.grammar().inputs, shorten(input)))
 	}
 	err := stages.Errorf(stages.InvalidPipeline, hint, "%s does not read the input @%s", p.Name, shorten(input))
 	err.Field = "inputs." + input

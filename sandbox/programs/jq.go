@@ -21,28 +21,30 @@ var jqProgram = Program{
 	grammar: jqGrammar,
 }
 
-var jqGrammar = grammar{
-	exact: true, inputs: `["--slurpfile", "%[1]s", "@%[1]s", "map(. + {other: $%[1]s[0]})"]`,
-	arrange: arrangeJQ,
-	options: shared(
-		flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
-		flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
-		flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
-		pair("arg", nil), pair("argjson", nil), flag(0, "args"), flag(0, "jsonargs"),
-		alias('V', "", "version"),
-		skip('S', "sort-keys", nothing), skip('M', "monochrome-output", nothing), skip('C', "color-output", nothing),
-		skip(0, "unbuffered", nothing),
-		deny('f', "from-file", one, readsFile, "give the filter as an argument; it may have several lines"),
-		deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
-		reads(0, "slurpfile", two, `give small values with --argjson NAME JSON, others with "inputs": {"b": [stages]} and --slurpfile NAME @b`),
-		reads(0, "rawfile", two, `give small texts with --arg NAME TEXT, others with "inputs": {"b": [stages]} and --rawfile NAME @b`),
-		deny(0, "argfile", two, "jq has it no more", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
-		deny(0, "run-tests", maybe, readsFile, useNothing),
-		deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
-		deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
-		deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
-	),
-}
+var jqGrammar = later(func() grammar {
+	return grammar{
+		exact: true, inputs: `["--slurpfile", "%[1]s", "@%[1]s", "map(. + {other: $%[1]s[0]})"]`,
+		arrange: arrangeJQ,
+		options: shared(
+			flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
+			flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
+			flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
+			pair("arg", nil), pair("argjson", nil), flag(0, "args"), flag(0, "jsonargs"),
+			alias('V', "", "version"),
+			skip('S', "sort-keys", nothing), skip('M', "monochrome-output", nothing), skip('C', "color-output", nothing),
+			skip(0, "unbuffered", nothing),
+			deny('f', "from-file", one, readsFile, "give the filter as an argument; it may have several lines"),
+			deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
+			reads(0, "slurpfile", two, `give small values with --argjson NAME JSON, others with "inputs": {"b": [stages]} and --slurpfile NAME @b`),
+			reads(0, "rawfile", two, `give small texts with --arg NAME TEXT, others with "inputs": {"b": [stages]} and --rawfile NAME @b`),
+			deny(0, "argfile", two, "jq has it no more", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
+			deny(0, "run-tests", maybe, readsFile, useNothing),
+			deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
+			deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
+			deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
+		),
+	}
+})
 
 // looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
 var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
@@ -173,7 +175,7 @@ func runJQ(ctx context.Context, args []string, files IO) int {
 // readyJQ compiles jq's filter and loads its named inputs. Like jq it exits with 2 for wrong arguments and 3 for a
 // filter that cannot be compiled.
 func readyJQ(args []string, input func(name string) (io.Reader, error)) Runner {
-	p, err := jqGrammar.read("jq", args)
+	p, err := jqGrammar().read("jq", args)
 	if err != nil {
 		return failing(2, err.Msg)
 	}

@@ -9,14 +9,16 @@ var bc = Program{
 	Name: "bc", Summary: "calculate with any precision; the input holds the expressions",
 	Example: []string{"-l"},
 	Bin:     "bc", Package: "bc", Mark: "Free Software Foundation", Locale: true,
-	grammar: grammar{
-		inject: []string{"-q"}, arrange: bcOperands,
-		options: shared(
-			flag('l', "mathlib"), skip('q', "quiet", nothing), flag('s', "standard"), flag('w', "warn"), alias('v', "", "version"),
-			deny('i', "interactive", nothing, "there is nobody to talk to", useNothing),
-			deny('h', "", nothing, "it is the usage text", useNothing),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			inject: []string{"-q"}, arrange: bcOperands,
+			options: shared(
+				flag('l', "mathlib"), skip('q', "quiet", nothing), flag('s', "standard"), flag('w', "warn"), alias('v', "", "version"),
+				deny('i', "interactive", nothing, "there is nobody to talk to", useNothing),
+				deny('h', "", nothing, "it is the usage text", useNothing),
+			),
+		}
+	}),
 }
 
 func bcOperands(p *parsed, inv *Invocation) *stages.Error {
@@ -38,17 +40,19 @@ var numfmt = Program{
 	Name: "numfmt", Summary: "convert numbers to and from forms such as 1.5K or 3Gi",
 	Example: []string{"--field=2", "--to=iec"},
 	Bin:     "numfmt", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		options: shared(
-			flag(0, "debug"), value('d', "delimiter", cutDelimiter), value(0, "field", ranges),
-			value(0, "format", numberFormat), value(0, "from", scale), value(0, "to", scale),
-			value(0, "from-unit", factor), value(0, "to-unit", factor), flag(0, "grouping"),
-			optional(0, "header", count), value(0, "invalid", oneOf("abort", "fail", "warn", "ignore")),
-			value(0, "padding", number(-maxWidth, maxWidth)),
-			value(0, "round", oneOf("up", "down", "from-zero", "towards-zero", "nearest")),
-			value(0, "suffix", atMost(64)), flag('z', "zero-terminated"),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			options: shared(
+				flag(0, "debug"), value('d', "delimiter", cutDelimiter), value(0, "field", ranges),
+				value(0, "format", numberFormat), value(0, "from", scale), value(0, "to", scale),
+				value(0, "from-unit", factor), value(0, "to-unit", factor), flag(0, "grouping"),
+				optional(0, "header", count), value(0, "invalid", oneOf("abort", "fail", "warn", "ignore")),
+				value(0, "padding", number(-maxWidth, maxWidth)),
+				value(0, "round", oneOf("up", "down", "from-zero", "towards-zero", "nearest")),
+				value(0, "suffix", atMost(64)), flag('z', "zero-terminated"),
+			),
+		}
+	}),
 }
 
 // wide finds a width or precision in a printf or strftime format that is beyond maxWidth.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -48,7 +49,15 @@ type Program struct {
 	// and returns the rest. What it could not do is said, with the exit code, by each call of that.
 	Ready func(args []string, input func(name string) (io.Reader, error)) Runner
 
-	grammar grammar
+	grammar func() *grammar // made when the first command is read: a worker reads none
+}
+
+// later makes a grammar when it is first needed.
+func later(make func() grammar) func() *grammar {
+	return sync.OnceValue(func() *grammar {
+		g := make()
+		return &g
+	})
 }
 
 // A Runner is a program that has read its arguments. It may be called again when it has returned, and keeps nothing
@@ -173,7 +182,7 @@ func tooMany(name string, n int) *stages.Error {
 
 // parse reads args by p's grammar and writes them anew.
 func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
-	g := &p.grammar
+	g := p.grammar()
 	parsed, err := g.read(p.Name, args)
 	if err != nil {
 		return Invocation{}, err

@@ -21,14 +21,16 @@ var sleep = Program{
 	grammar: sleepGrammar,
 }
 
-var sleepGrammar = grammar{
-	arrange: func(p *parsed, inv *Invocation) *stages.Error {
-		d, err := sleepTime(p)
-		inv.Timer = d
-		return err
-	},
-	options: shared(),
-}
+var sleepGrammar = later(func() grammar {
+	return grammar{
+		arrange: func(p *parsed, inv *Invocation) *stages.Error {
+			d, err := sleepTime(p)
+			inv.Timer = d
+			return err
+		},
+		options: shared(),
+	}
+})
 
 var duration = lazy.Regexp(`^([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([smhd]?)$`)
 

@@ -18,29 +18,31 @@ var sort = Program{
 	Name: "sort", Summary: "sort lines",
 	Example: []string{"-t", ",", "-k2,2nr"},
 	Bin:     "sort", Package: "coreutils", Mark: coreutils, Scratch: true, Locale: true,
-	grammar: grammar{
-		inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
-		arrange: stdinOnly,
-		varies:  sortsRandomly,
-		options: shared(
-			flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
-			flag('g', "general-numeric-sort"), flag('i', "ignore-nonprinting"), flag('M', "month-sort"),
-			flag('h', "human-numeric-sort"), flag('n', "numeric-sort"), flag('R', "random-sort"), flag('r', "reverse"),
-			flag('V', "version-sort"), flag('c', ""), flag('C', ""), flag('m', "merge"), flag('s', "stable"),
-			flag('u', "unique"), flag('z', "zero-terminated"),
-			value('k', "key", like(keyBegin+`(,`+keyEnd+`)?`, "write a key such as 2,2 or 2,2nr")),
-			value('t', "field-separator", sortSeparator),
-			value(0, "sort", oneOf("general-numeric", "human-numeric", "month", "numeric", "random", "version")),
-			optional(0, "check", oneOf("diagnose-first", "quiet", "silent")),
-			skip('S', "buffer-size", one), skip(0, "parallel", one), skip(0, "batch-size", one),
-			option{short: 'T', long: "temporary-directory", takes: one, fate: ignored, check: ownScratch},
-			deny('o', "output", one, writesFile, useStdout),
-			deny(0, "compress-program", one, runsProgram, useNothing),
-			deny(0, "files0-from", one, readsFile, useStdin),
-			deny(0, "random-source", one, readsFile, useNothing),
-			deny(0, "debug", nothing, "it would underline keys in the output", useNothing),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
+			arrange: stdinOnly,
+			varies:  sortsRandomly,
+			options: shared(
+				flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
+				flag('g', "general-numeric-sort"), flag('i', "ignore-nonprinting"), flag('M', "month-sort"),
+				flag('h', "human-numeric-sort"), flag('n', "numeric-sort"), flag('R', "random-sort"), flag('r', "reverse"),
+				flag('V', "version-sort"), flag('c', ""), flag('C', ""), flag('m', "merge"), flag('s', "stable"),
+				flag('u', "unique"), flag('z', "zero-terminated"),
+				value('k', "key", like(keyBegin+`(,`+keyEnd+`)?`, "write a key such as 2,2 or 2,2nr")),
+				value('t', "field-separator", sortSeparator),
+				value(0, "sort", oneOf("general-numeric", "human-numeric", "month", "numeric", "random", "version")),
+				optional(0, "check", oneOf("diagnose-first", "quiet", "silent")),
+				skip('S', "buffer-size", one), skip(0, "parallel", one), skip(0, "batch-size", one),
+				option{short: 'T', long: "temporary-directory", takes: one, fate: ignored, check: ownScratch},
+				deny('o', "output", one, writesFile, useStdout),
+				deny(0, "compress-program", one, runsProgram, useNothing),
+				deny(0, "files0-from", one, readsFile, useStdin),
+				deny(0, "random-source", one, readsFile, useNothing),
+				deny(0, "debug", nothing, "it would underline keys in the output", useNothing),
+			),
+		}
+	}),
 }
 
 func sortsRandomly(p *parsed) bool {
@@ -67,32 +69,36 @@ var uniq = Program{
 	Name: "uniq", Summary: "leave out or count repeated neighbouring lines",
 	Example: []string{"-c"}, Notes: "Sort first: only neighbouring lines are compared.",
 	Bin: "uniq", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		number: "skip-fields", arrange: stdinOnly,
-		options: shared(
-			flag('c', "count"), flag('d', "repeated"), flag('D', ""), flag('u', "unique"), flag('i', "ignore-case"),
-			value('f', "skip-fields", count), value('s', "skip-chars", count), value('w', "check-chars", count),
-			flag('z', "zero-terminated"),
-			optional(0, "all-repeated", oneOf("none", "prepend", "separate")),
-			optional(0, "group", oneOf("separate", "prepend", "append", "both")),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			number: "skip-fields", arrange: stdinOnly,
+			options: shared(
+				flag('c', "count"), flag('d', "repeated"), flag('D', ""), flag('u', "unique"), flag('i', "ignore-case"),
+				value('f', "skip-fields", count), value('s', "skip-chars", count), value('w', "check-chars", count),
+				flag('z', "zero-terminated"),
+				optional(0, "all-repeated", oneOf("none", "prepend", "separate")),
+				optional(0, "group", oneOf("separate", "prepend", "append", "both")),
+			),
+		}
+	}),
 }
 
 var shuf = Program{
 	Name: "shuf", Summary: "shuffle lines, or take a random sample of them",
 	Example: []string{"-n", "10"},
 	Bin:     "shuf", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: shufOperands,
-		varies:  always,
-		options: shared(
-			flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
-			value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),
-			deny('o', "output", one, writesFile, useStdout),
-			deny(0, "random-source", one, readsFile, useNothing),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: shufOperands,
+			varies:  always,
+			options: shared(
+				flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
+				value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),
+				deny('o', "output", one, writesFile, useStdout),
+				deny(0, "random-source", one, readsFile, useNothing),
+			),
+		}
+	}),
 }
 
 func shufOperands(p *parsed, inv *Invocation) *stages.Error {
@@ -108,7 +114,7 @@ func shufOperands(p *parsed, inv *Invocation) *stages.Error {
 var tsort = Program{
 	Name: "tsort", Summary: "order names topologically, from pairs \"before after\"",
 	Bin: "tsort", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{arrange: stdinOnly, options: shared()},
+	grammar: later(func() grammar { return grammar{arrange: stdinOnly, options: shared()} }),
 }
 
 var join = Program{
@@ -116,17 +122,19 @@ var join = Program{
 	Example: []string{"-", "@b"},
 	Notes:   "join - @b, with \"inputs\": {\"b\": [stages]}. Both must be sorted on the field by sort (sort -t, -k1,1).",
 	Bin:     "join", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: twoInputs, inputs: `["-", "@%s"]`,
-		options: shared(
-			value('a', "", oneOf("1", "2")), value('v', "", oneOf("1", "2")), value('e', "", nil),
-			flag('i', "ignore-case"), value('j', "", number(1, maxCount)),
-			value('1', "", number(1, maxCount)), value('2', "", number(1, maxCount)),
-			value('o', "", like(`auto|(0|[12]\.[1-9][0-9]{0,11})([, \t](0|[12]\.[1-9][0-9]{0,11}))*`, "write a list such as 0,1.2,2.3, or auto")),
-			value('t', "", sortSeparator), flag('z', "zero-terminated"),
-			flag(0, "check-order"), flag(0, "nocheck-order"), flag(0, "header"),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: twoInputs, inputs: `["-", "@%s"]`,
+			options: shared(
+				value('a', "", oneOf("1", "2")), value('v', "", oneOf("1", "2")), value('e', "", nil),
+				flag('i', "ignore-case"), value('j', "", number(1, maxCount)),
+				value('1', "", number(1, maxCount)), value('2', "", number(1, maxCount)),
+				value('o', "", like(`auto|(0|[12]\.[1-9][0-9]{0,11})([, \t](0|[12]\.[1-9][0-9]{0,11}))*`, "write a list such as 0,1.2,2.3, or auto")),
+				value('t', "", sortSeparator), flag('z', "zero-terminated"),
+				flag(0, "check-order"), flag(0, "nocheck-order"), flag(0, "header"),
+			),
+		}
+	}),
 }
 
 var comm = Program{
@@ -134,11 +142,13 @@ var comm = Program{
 	Example: []string{"-", "@b"},
 	Notes:   "comm - @b, with \"inputs\": {\"b\": [stages]}. Lines of the one, of the other and of both stand in three columns; -12 leaves those of both.",
 	Bin:     "comm", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: twoInputs, inputs: `["-", "@%s"]`,
-		options: shared(
-			flag('1', ""), flag('2', ""), flag('3', ""), flag(0, "check-order"), flag(0, "nocheck-order"),
-			value(0, "output-delimiter", nil), flag(0, "total"), flag('z', "zero-terminated"),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: twoInputs, inputs: `["-", "@%s"]`,
+			options: shared(
+				flag('1', ""), flag('2', ""), flag('3', ""), flag(0, "check-order"), flag(0, "nocheck-order"),
+				value(0, "output-delimiter", nil), flag(0, "total"), flag('z', "zero-terminated"),
+			),
+		}
+	}),
 }

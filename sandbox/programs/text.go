@@ -12,13 +12,15 @@ var tr = Program{
 	Example: []string{"a-z", "A-Z"},
 	Notes:   "Works on bytes, not on characters: for letters beyond ASCII use sed y/…/…/.",
 	Bin:     "tr", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		inOrder: true, arrange: trSets,
-		options: shared(
-			flag('c', "complement"), alias('C', "", "complement"), flag('d', "delete"), flag('s', "squeeze-repeats"),
-			flag('t', "truncate-set1"),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			inOrder: true, arrange: trSets,
+			options: shared(
+				flag('c', "complement"), alias('C', "", "complement"), flag('d', "delete"), flag('s', "squeeze-repeats"),
+				flag('t', "truncate-set1"),
+			),
+		}
+	}),
 }
 
 // repeats finds [x*N], which tr spells out in memory.
@@ -51,25 +53,29 @@ var base64sum = Program{
 	Name: "base64", Summary: "encode to base64, or decode (-d)",
 	Example: []string{"-w", "0"},
 	Bin:     "base64", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: stdinOnly,
-		options: shared(
-			flag('d', "decode"), alias('D', "", "decode"), flag('i', "ignore-garbage"), value('w', "wrap", count),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: stdinOnly,
+			options: shared(
+				flag('d', "decode"), alias('D', "", "decode"), flag('i', "ignore-garbage"), value('w', "wrap", count),
+			),
+		}
+	}),
 }
 
 var sha256sum = Program{
 	Name: "sha256sum", Summary: "print the SHA-256 checksum of the input",
 	Bin: "sha256sum", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: grammar{
-		arrange: stdinOnly,
-		options: shared(
-			flag('b', "binary"), flag('t', "text"), flag(0, "tag"), flag('z', "zero"),
-			deny('c', "check", nothing, readsFile, "compare the printed sums with grep -F"),
-			deny(0, "ignore-missing", nothing, readsFile, useNothing), deny(0, "quiet", nothing, readsFile, useNothing),
-			deny(0, "status", nothing, readsFile, useNothing), deny(0, "strict", nothing, readsFile, useNothing),
-			deny('w', "warn", nothing, readsFile, useNothing),
-		),
-	},
+	grammar: later(func() grammar {
+		return grammar{
+			arrange: stdinOnly,
+			options: shared(
+				flag('b', "binary"), flag('t', "text"), flag(0, "tag"), flag('z', "zero"),
+				deny('c', "check", nothing, readsFile, "compare the printed sums with grep -F"),
+				deny(0, "ignore-missing", nothing, readsFile, useNothing), deny(0, "quiet", nothing, readsFile, useNothing),
+				deny(0, "status", nothing, readsFile, useNothing), deny(0, "strict", nothing, readsFile, useNothing),
+				deny('w', "warn", nothing, readsFile, useNothing),
+			),
+		}
+	}),
 }

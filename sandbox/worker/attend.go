@@ -23,10 +23,11 @@ type attendant struct {
 
 // attend runs a program on every item that comes on in, and returns when in ends.
 func attend(run programs.Runner, in io.Reader, out io.Writer) error {
-	a := &attendant{in: frameReader{r: bufio.NewReaderSize(in, frameMax)}, out: frameWriter{w: out}}
+	said := bufio.NewWriterSize(out, frameHeader+frameMax)
+	a := &attendant{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameMax)}, out: frameWriter{w: said}}
 	for {
 		if err := a.begin(); err == io.EOF {
-			return nil
+			return said.Flush()
 		} else if err != nil {
 			return err
 		}
@@ -38,6 +39,20 @@ func attend(run programs.Runner, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+}
+
+// A prompt reader sends what has been said before it may have to wait: so that an item which came with its end is answered
+// with its status.
+type prompt struct {
+	r    io.Reader
+	said *bufio.Writer
+}
+
+func (p prompt) Read(b []byte) (int, error) {
+	if err := p.said.Flush(); err != nil {
+		return 0, err
+	}
+	return p.r.Read(b)
 }
 
 // begin waits for the first frame of an item.

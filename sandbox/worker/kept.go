@@ -22,6 +22,8 @@ type kept struct {
 	key     string
 	task    *task // its standard error is what the runtime says when it fails
 	in, out *os.File
+	kills   int64       // of the kernel for want of memory, when it was started
+	statm   *os.File    // what memory it has; nil where that cannot be seen
 	send    frameWriter // to in; for the pump that feeds the item
 	receive frameReader // of out; for the pump that takes what it says
 
@@ -44,12 +46,13 @@ const keptShare = 4
 
 // keep starts an applet with the command that p was given, and returns it without an item.
 func keep(p *process) (*kept, error) {
+	kills := oomKills()
 	t, err := p.how.start()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
 	return &kept{
-		key: p.key, task: t.task, in: t.in, out: t.out,
+		key: p.key, task: t.task, in: t.in, out: t.out, kills: kills, statm: openStatm(t.Pid()),
 		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+frameMax)},
 	}, nil
 }
@@ -62,7 +65,7 @@ func (k *kept) begin(p *process, exits chan<- *process) ends {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.item, k.exits = p, exits
-	p.task, p.before = k.task, k.used
+	p.task, p.before, p.kills = k.task, k.used, k.kills
 	p.id.Store(int64(k.task.Pid()))
 	return ends{in: itemInput{k, p}, stdin: k.in, out: itemOutput{k, p}}
 }
@@ -153,7 +156,7 @@ func (k *kept) kill() { k.task.Kill() }
 func (k *kept) end() {
 	k.kill()
 	<-k.task.done
-	closeAll(k.in, k.out)
+	closeAll(k.in, k.out, k.statm)
 }
 
 // settle completes what was sent of an item that was served, whose pumps have ended. It reports whether the applet can
@@ -164,7 +167,7 @@ func (k *kept) settle(c wire.Command, memory int64) bool {
 		k.torn = err != nil
 	}
 	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next item must find as much of both as it may use.
-	_, data := used(k.task.Pid())
+	_, data := usedBy(k.statm)
 	return !k.torn && k.used <= c.Timeout && data <= memory/keptShare
 }
 

@@ -3,8 +3,8 @@
 package worker
 
 import (
-	"encoding/json"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
@@ -20,13 +20,20 @@ type idlePool struct {
 	idle []*kept // the one that has waited longest first
 }
 
-// keptKey tells the commands apart that an applet can be kept for.
-func keptKey(c wire.Command, memory int64) (string, error) {
-	text, err := json.Marshal(struct {
-		Command wire.Command
-		Memory  int64
-	}{c, memory})
-	return string(text), err
+// keptKey tells the commands apart that an applet can be kept for. It is asked for with every item.
+func keptKey(c wire.Command, memory int64) string {
+	b := make([]byte, 0, 256)
+	b = strconv.AppendInt(b, memory, 10)
+	b = strconv.AppendInt(append(b, ' '), int64(c.Timeout), 10)
+	b = strconv.AppendUint(append(b, ' '), uint64(c.Set), 10)
+	for _, words := range [][]string{{c.Name}, c.Argv, c.Inputs} {
+		b = strconv.AppendInt(append(b, ' '), int64(len(words)), 10)
+		for _, word := range words {
+			b = strconv.AppendInt(append(b, ' '), int64(len(word)), 10)
+			b = append(append(b, ' '), word...)
+		}
+	}
+	return string(b)
 }
 
 // take returns an applet of that key that waits, nil if there is none.
@@ -73,7 +80,7 @@ func (i *idlePool) memory() (sum int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, k := range i.idle {
-		alone, _ := used(k.task.Pid())
+		alone, _ := usedBy(k.statm)
 		sum += alone
 	}
 	return sum

@@ -3,7 +3,7 @@
 package worker
 
 import (
-	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -129,11 +129,31 @@ func used(pid int) (alone, data int64) {
 	if pid == 0 {
 		return 0, 0
 	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	f := openStatm(pid)
+	defer f.Close() // nil if it is gone: an error that does no harm
+	return usedBy(f)
+}
+
+// openStatm opens what the kernel says of a process's memory. It is nil if the process is gone.
+func openStatm(pid int) *os.File {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// usedBy is used for a process whose file is open.
+func usedBy(statm *os.File) (alone, data int64) {
+	if statm == nil {
 		return 0, 0
 	}
-	fields := strings.Fields(string(text))
+	var text [128]byte
+	n, err := statm.ReadAt(text[:], 0)
+	if err != nil && err != io.EOF {
+		return 0, 0
+	}
+	fields := strings.Fields(string(text[:n]))
 	if len(fields) < 6 {
 		return 0, 0
 	}

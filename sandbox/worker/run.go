@@ -76,8 +76,9 @@ type ends struct {
 
 // launch starts one command between two pipes, or gives an applet that is kept its next item.
 func (r *run) launch(p *process, timer time.Duration) (e ends, err error) {
-	p.started, p.kills = time.Now(), oomKills()
+	p.started = time.Now()
 	if p.key == "" {
+		p.kills = oomKills()
 		return p.start(timer, r.exits)
 	}
 	if p.kept == nil {

@@ -90,9 +90,7 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 		p.scratch = dir
 	}
 	if c.Each && t.Ready != nil {
-		if p.key, err = keptKey(c, chain.Memory); err != nil {
-			return p, err
-		}
+		p.key = keptKey(c, chain.Memory)
 		if p.kept = w.idle.take(p.key); p.kept != nil {
 			return p, nil
 		}
