@@ -42,7 +42,7 @@ func crowdOf(ctx context.Context, n int, latency time.Duration) (q []quantity, e
 	u := newUpstream(latency)
 	pool := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: serverName, Dial: u.Dial}}}, Concurrency: n})
 	s.push(pool.Close)
-	g := gateway.New(gateway.Options{Upstream: pool, Runs: n})
+	g := gateway.New(gateway.Options{Upstream: pool, Runs: n, CallerRuns: n})
 	s.push(func() error { return g.Close(ctx) })
 	session, err := inMemory(ctx, s, g.Server())
 	if err != nil {

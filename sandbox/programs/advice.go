@@ -123,7 +123,7 @@ func awkBraces(args []string) []string {
 
 // adviseJQ asks jq, and writes the arguments anew.
 func adviseJQ(c Complaint) (hint string, fixed json.RawMessage) {
-	p, err := jqGrammar.read("jq", c.Args)
+	p, err := jqGrammar().read("jq", c.Args)
 	if err != nil {
 		return "", nil
 	}
@@ -164,7 +164,7 @@ func refiltered(p *parsed, args []string, old, now jq.Options) ([]string, bool) 
 			args = withoutFlag(args, now.Filter, f.letter, f.long)
 		}
 	}
-	check, err := jqGrammar.read("jq", args)
+	check, err := jqGrammar().read("jq", args)
 	if err != nil {
 		return nil, false
 	}

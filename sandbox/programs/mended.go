@@ -122,7 +122,7 @@ func apart(_ Program, args []string, at int, _ *stages.Error) []string {
 
 // countOption gives head and tail their number as an option.
 func countOption(p Program, args []string, at int, _ *stages.Error) []string {
-	if at < 0 || p.grammar.number != "lines" {
+	if at < 0 || p.grammar().number != "lines" {
 		return nil
 	}
 	if _, err := strconv.ParseUint(args[at], 10, 40); err != nil {
@@ -196,9 +196,9 @@ func withoutOption(p Program, args []string, at int, refused *stages.Error) []st
 	if !strings.HasPrefix(args[at], "--") && len(name) > 1 {
 		return nil // one of several in a cluster
 	}
-	o := p.grammar.long(name)
+	o := p.grammar().long(name)
 	if o == nil && len(name) == 1 {
-		o = p.grammar.short(name[0])
+		o = p.grammar().short(name[0])
 	}
 	if o == nil {
 		return nil
