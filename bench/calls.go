@@ -156,7 +156,7 @@ func overStdio(ctx context.Context, b *bench, s *stack) (ends, error) {
 		}
 		return connect(ctx, s, t, "")
 	}
-	gateway, err := program(s, exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local"))
+	gateway, err := program(s, exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local", "--limit", fmt.Sprint("caller-runs=", mostCallers)))
 	if err != nil {
 		return ends{}, err
 	}

@@ -15,7 +15,7 @@ var endpoint = regexp.MustCompile(`http://[0-9.:]+/mcp`)
 
 // listenGateway starts mcsh serve over HTTP and returns its endpoint.
 func (b *bench) listenGateway(ctx context.Context, s *stack, config string) (string, error) {
-	cmd := exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local", "--listen", "127.0.0.1:0")
+	cmd := exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local", "--limit", fmt.Sprint("caller-runs=", mostCallers), "--listen", "127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return "", err
