@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"testing"
 
@@ -119,12 +117,7 @@ func TestStreamableOfTheSDK(t *testing.T) {
 
 func TestLegacySSE(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
-		s := upstreamtest.NewServer()
-		web := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s.MCP() }, nil))
-		t.Cleanup(func() {
-			web.CloseClientConnections()
-			web.Close()
-		})
+		web := upstreamtest.NewServer().SSE(t)
 		return upstreamtest.Subject{Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL, LegacySSE: true})}}
 	})
 }

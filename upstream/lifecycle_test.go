@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -185,16 +184,11 @@ func childCount() int {
 // TestCancelReachesServers: a call that its caller gives up ends on the server too, in every way of reaching it.
 func TestCancelReachesServers(t *testing.T) {
 	s := mcptest.New(mcptest.Tool{Name: "slow", ReadOnly: true, Latency: time.Hour}, mcptest.Tool{Name: "hi", Text: "hi"})
-	old := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s.MCP() }, nil))
-	t.Cleanup(func() {
-		old.CloseClientConnections()
-		old.Close()
-	})
 	for name, dial := range map[string]func(context.Context) (mcp.Transport, error){
 		"memory":    s.Dial,
 		"stateful":  upstream.HTTP(upstream.Endpoint{URL: s.HTTP(t, nil).URL}),
 		"stateless": upstream.HTTP(upstream.Endpoint{URL: s.HTTP(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}).URL}),
-		"sse":       upstream.HTTP(upstream.Endpoint{URL: old.URL, LegacySSE: true}),
+		"sse":       upstream.HTTP(upstream.Endpoint{URL: s.SSE(t).URL, LegacySSE: true}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: dial})

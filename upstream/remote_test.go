@@ -37,7 +37,7 @@ func TestEitherTransport(t *testing.T) {
 	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
 	var posts, streams atomic.Int32
 	handler := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s.MCP() }, nil)
-	old := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	old := s.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPost && r.URL.RawQuery == "":
 			posts.Add(1)
@@ -48,10 +48,6 @@ func TestEitherTransport(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() {
-		old.CloseClientConnections()
-		old.Close()
-	})
 	p := httpPool(t, upstream.Endpoint{URL: old.URL, Either: true})
 	if got := call(t, p, "s", "hi"); got != "hi" {
 		t.Errorf("got %q", got)

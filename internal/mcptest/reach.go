@@ -46,7 +46,18 @@ func NewPool(t testing.TB, o upstream.Options) *upstream.Pool {
 // HTTP serves over streamable HTTP until the end of the test and returns the server, whose URL is the endpoint.
 func (u *Upstream) HTTP(t testing.TB, o *mcp.StreamableHTTPOptions) *httptest.Server {
 	t.Helper()
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return u.server }, o)
+	return u.Serve(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return u.server }, o))
+}
+
+// SSE serves over the transport of 2024-11-05, as HTTP does over its successor.
+func (u *Upstream) SSE(t testing.TB) *httptest.Server {
+	t.Helper()
+	return u.Serve(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return u.server }, nil))
+}
+
+// Serve serves a handler that leads to u until the end of the test.
+func (u *Upstream) Serve(t testing.TB, handler http.Handler) *httptest.Server {
+	t.Helper()
 	s := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		u.close() // closing waits for the tools that run, whose calls may not have been cancelled
