@@ -99,8 +99,11 @@ func (n *noter) pages(s stages.StageReport) {
 		return
 	}
 	end := ""
-	if s.More {
+	switch {
+	case s.More:
 		end = ", and there are more (max reached)"
+	case s.Complete:
+		end = ", complete"
 	}
 	n.say("%s: %s, %s%s", n.name(s), counted(s.Pages, "page"), counted(s.Fetched, "item"), end)
 }

@@ -76,7 +76,7 @@ func TestExampleOfText(t *testing.T) {
 	if want := `[{"region":"north","sum":8},{"region":"south","sum":2}]` + "\n"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if p := report.Stages[0]; p.Pages != 2 || p.Fetched != 3 {
+	if p := report.Stages[0]; p.Pages != 2 || p.Fetched != 3 || !p.Complete || p.More {
 		t.Errorf("%d pages, %d items", p.Pages, p.Fetched)
 	}
 }

@@ -20,6 +20,7 @@ type Meter struct {
 	items, calls      atomic.Int64
 	resumed           atomic.Int64 // items whose results an earlier run had
 	pages, fetched    atomic.Int64 // of lists, and their items
+	lists, ended      atomic.Int64 // of pages: begun, and fetched to the end
 	more              atomic.Bool  // whether a list had more pages than were fetched
 	bytesIn, bytesOut atomic.Int64
 	elapsed, cpu      atomic.Int64 // nanoseconds

@@ -45,6 +45,7 @@ func (p *pager) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := w.begin(args); err != nil {
 		return err
 	}
+	p.m.lists.Add(1)
 	for more := true; more; {
 		if more, err = w.page(ctx); err != nil {
 			return w.located(err)
@@ -114,8 +115,12 @@ func (w *walk) page(ctx context.Context) (more bool, err error) {
 		w.m.pages.Add(1)
 		w.m.fetched.Add(n)
 	}
-	if err != nil || next == nil {
+	if err != nil {
 		return false, err
+	}
+	if next == nil {
+		w.m.ended.Add(1)
+		return false, nil
 	}
 	if w.n >= w.max {
 		w.m.more.Store(true)

@@ -53,6 +53,8 @@ type StageReport struct {
 	Fetched int64 `json:"fetched,omitempty"` // items on them
 	More    bool  `json:"more,omitempty"`    // the most pages were fetched that may be, and there are more
 
+	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
+
 	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
 }
 
@@ -78,7 +80,8 @@ func (m *Meter) report() StageReport {
 		Place: m.step.place, Label: m.step.Label, Changes: m.step.Effect == Changes,
 		Items: m.items.Load(), Calls: m.calls.Load(), Shared: m.shared.Load(), Resumed: m.resumed.Load(),
 		Pages: m.pages.Load(), Fetched: m.fetched.Load(), More: m.more.Load(),
-		BytesIn: m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
+		Complete: m.lists.Load() > 0 && m.lists.Load() == m.ended.Load(),
+		BytesIn:  m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,
 		LeftOut: leftOut,
 	}
@@ -86,7 +89,7 @@ func (m *Meter) report() StageReport {
 	if m.step.mapped != nil && len(m.nested) == 1 {
 		inner := m.nested[0].report()
 		r.Calls, r.Shared, r.LeftOut, r.Stages = inner.Calls, inner.Shared, inner.LeftOut, inner.Stages
-		r.Pages, r.Fetched, r.More = inner.Pages, inner.Fetched, inner.More
+		r.Pages, r.Fetched, r.More, r.Complete = inner.Pages, inner.Fetched, inner.More, inner.Complete
 		return r
 	}
 	if len(m.nested) == 0 {
