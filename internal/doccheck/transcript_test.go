@@ -17,7 +17,7 @@ var volatile = []struct {
 	found *regexp.Regexp
 	to    string
 }{
-	{regexp.MustCompile(`\d[\d.,]* ?(ms|µs|s)\b`), "..."},
+	{regexp.MustCompile(`\b\d[\d.,]* ?(ms|µs)\b|\b\d+\.\d+ ?s\b`), "..."},
 	{regexp.MustCompile(`(?m) +ms$`), "...ms"},                                            // a column of numbers, and its heading
 	{regexp.MustCompile(`(?m)^(\d+(?:\.\d+)* .*?) +\d+\.\d$`), "$1..."},                   // its rows
 	{regexp.MustCompile(`(?m)^mcsh \S+ \(go.*\)$`), "mcsh ... (go..., ...)"},              // the version
