@@ -106,7 +106,7 @@ func TestP6OrderDoesNotMatter(t *testing.T) {
 // TestP8Determinism makes the same preview a hundred times.
 func TestP8Determinism(t *testing.T) {
 	for name, data := range samples() {
-		data = data[:min(len(data), 20_000)]
+		data = data[:min(len(data), 8000)]
 		want := shapeOf(t, data, 900)
 		for range 99 {
 			if got := shapeOf(t, data, 900); got != want {
