@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -43,6 +44,8 @@ func TestErrorTexts(t *testing.T) {
 
 // errorsOfAllCodes yields errors in the order of pipeline.md §6.
 func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
+	later := stages.Errorf(stages.ServerUnavailable, "", `server "github": 429 Too Many Requests`)
+	later.Place, later.Label, later.RetryAfter = "1", "tool github/get_issue", 90*time.Second
 	at := func(place, label string, e *stages.Error) *stages.Error {
 		e.Place, e.Label = stages.Place(place), label
 		return e
@@ -70,6 +73,7 @@ func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 		{"DISALLOWED_ARGUMENT", at("2", "command sort", stages.Errorf(stages.DisallowedArgument, "leave it out", "sort: -o is not available"))},
 		{"TOOL_ERROR of an item, with all there is", item},
 		{"SERVER_UNAVAILABLE", at("1", "tool github/get_issue", stages.Errorf(stages.ServerUnavailable, "call list_all_tools to see which servers work", `server "github": connection refused`))},
+		{"SERVER_UNAVAILABLE for a while", later},
 		{"COMMAND_FAILED with a corrected stage", fixed},
 		{"TIMEOUT of a call that may have changed something", wrote},
 		{"LIMIT_EXCEEDED", at("3", "for_each", stages.Errorf(stages.LimitExceeded, "filter the items before for_each", "there are more than 100000 items (limit items)"))},

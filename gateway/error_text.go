@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/preview"
@@ -46,7 +47,11 @@ func ErrorText(e *stages.Error) string { return failureText(pipelineSubject, e, 
 func failureText(subject string, e *stages.Error, n int) string {
 	head := where(subject, e, "failed") + ": " + string(e.Code) + "\n"
 	tail := sampleText(e)
-	tail += tryText(e) + doneText(e)
+	tail += tryText(e)
+	if e.RetryAfter > 0 {
+		tail += fmt.Sprintf("The server asks to wait %s before another try.\n", e.RetryAfter.Round(time.Millisecond))
+	}
+	tail += doneText(e)
 	if len(e.Changed) > 0 {
 		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", strings.Join(e.Changed, ", "))
 	}
@@ -125,6 +130,9 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
+// noProgram keeps proposals out of a preview: an error has a next step of its own.
+func noProgram(string) bool { return false }
+
 // sampleText shows what the failed stage was given.
 func sampleText(e *stages.Error) string {
 	if len(e.Sample) == 0 {
@@ -134,7 +142,7 @@ func sampleText(e *stages.Error) string {
 	if e.Cut {
 		r = io.MultiReader(r, cutReader{})
 	}
-	result, err := preview.Preview(context.Background(), r, preview.Options{Chars: samplePreview})
+	result, err := preview.Preview(context.Background(), r, preview.Options{Chars: samplePreview, Check: noProgram})
 	if err != nil {
 		return ""
 	}

@@ -84,6 +84,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	notify := newNotifier(ctx, req)
 	defer notify.stop()
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
+		o.Check = stages.Runnable(g.deps.Commands)
 		return preview.Preview(ctx, r, o)
 	})
 	defer out.close()

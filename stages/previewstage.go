@@ -44,9 +44,14 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 
 // options are those of a preview, which proposes only jq programs that can be compiled here.
 func (p *PreviewStage) options(c Commands, window bool) preview.Options {
-	return preview.Options{Chars: p.Chars, Window: window, Check: func(program string) bool {
+	return preview.Options{Chars: p.Chars, Window: window, Check: Runnable(c)}
+}
+
+// Runnable tells of a jq program whether c, which may be nil, would run it. See [preview.Options.Check].
+func Runnable(c Commands) func(program string) bool {
+	return func(program string) bool {
 		return c != nil && c.CheckCommand(Command{Name: "jq", Args: []string{"-c", program}}) == nil
-	}}
+	}
 }
 
 // output replaces the data by its shape.
