@@ -112,3 +112,47 @@ func (u unsure) CallTool(ctx context.Context, c stages.Call) (stages.Result, err
 	}
 	return u.world.CallTool(ctx, c)
 }
+
+// TestTimeoutLetsEffectsFinish: the time of a run ends no call with effects that was sent, and begins no further one.
+// Where nothing else is left to do, the run has succeeded.
+func TestTimeoutLetsEffectsFinish(t *testing.T) {
+	for name, pipeline := range map[string]string{
+		"one":  `[{"type":"tool","server":"demo","name":"save","args":{"x":1}}]`,
+		"each": `[{"type":"tool","server":"demo","name":"save","for_each":true,"on_error":"collect","retries":2}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				finished := 0
+				save := w.add("save", writes, "x", func(ctx context.Context, _ map[string]any) (string, error) {
+					select {
+					case <-time.After(30 * time.Second):
+						finished++
+						return "saved", nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				})
+				input := ""
+				if name == "each" {
+					input = "1\n2\n3\n"
+				}
+				start := time.Now()
+				out, _, err := w.runWith(t, pipeline, input, w.deps(), stages.RunOptions{Timeout: time.Second})
+				var e *stages.Error
+				switch errors.As(err, &e); {
+				case name == "one" && (err != nil || out != "saved\n"):
+					t.Errorf("got %q, %v", out, err)
+				case name == "each" && (e == nil || e.Code != stages.Timeout || len(e.Changed) != 1 || e.Changed[0] != "demo/save: 1"):
+					t.Errorf("got %+v", err)
+				}
+				if n := save.calls.Load(); n != 1 || finished != 1 {
+					t.Errorf("%d calls were made and %d finished, want 1 and 1", n, finished)
+				}
+				if took := time.Since(start); took != 30*time.Second {
+					t.Errorf("took %s, want the 30s of the call", took)
+				}
+			})
+		})
+	}
+}

@@ -47,9 +47,10 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			"timeout %s is not within what the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
+	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	r := &Run{deps: p.deps, outer: ctx, caller: o.Caller, progress: o.Progress, trace: o.Trace}
+	r := &Run{deps: p.deps, outer: outer, caller: o.Caller, progress: o.Progress, trace: o.Trace}
 	if o.DryRun {
 		r.dry = &rehearsal{r: r}
 		defer r.dry.close()

@@ -13,7 +13,7 @@ import (
 // Run is one execution of a pipeline: what its stages share.
 type Run struct {
 	deps     Deps
-	outer    context.Context // the caller's: a tool call with effects ends with it and with nothing less
+	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
 	caller   string
 	progress func(Progress)
 	trace    Trace

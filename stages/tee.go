@@ -91,7 +91,9 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 		f.Max = 0
 	}
 	attemptOf(ctx).left(false)
-	saved, err := r.deps.Files.SaveFile(r.outer, f, in)
+	ctx, cancel := context.WithTimeout(r.outer, r.deps.Limits.Run)
+	defer cancel()
+	saved, err := r.deps.Files.SaveFile(ctx, f, in)
 	if err != nil {
 		return err
 	}
