@@ -66,8 +66,10 @@ func NewCell(s Spec) (_ *Cell, err error) {
 	if c.filter, c.own, err = execFilter(files, s.Threads); err != nil {
 		return nil, err
 	}
-	c.ruleset, err = newDomain(s.grants(), LandlockABI())
-	return c, err
+	if c.ruleset, err = newDomain(s.grants(), LandlockABI()); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Close gives up what the cell holds. Processes in it live on.
@@ -106,7 +108,7 @@ func Self(cmd Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := launch{signal: unix.SIGKILL, parent: os.Getpid(), ruleset: -1, own: -1, path: path}
+	l := launch{signal: unix.SIGKILL, parent: os.Getpid(), ruleset: -1, noLandlock: true, own: -1, path: path}
 	return l.start("/", cmd)
 }
 

@@ -157,3 +157,24 @@ func TestKill(t *testing.T) {
 	}
 	p.Kill()
 }
+
+// TestCellFails: a jail that cannot be built is none, and one without its Landlock domain starts nothing.
+func TestCellFails(t *testing.T) {
+	c := catCell(t)
+	spec := c.spec
+	spec.Read = []string{"/etc/hostname/x"} // not missing: a file has no files
+	if broken, err := NewCell(spec); broken != nil || !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("a jail that cannot be built: %v, %v, want none and %v", broken, err, unix.ENOTDIR)
+	}
+	for _, ruleset := range []int{-1, int(c.exe.Fd())} {
+		other := *c
+		other.ruleset = ruleset
+		_, err := other.Start(Command{Argv: []string{"cat"}, Files: []int{0, 1, 2}})
+		if err == nil || !strings.Contains(err.Error(), stepNames[stepLandlock]) {
+			t.Errorf("ruleset %d: %v, want an error of %s", ruleset, err, stepNames[stepLandlock])
+		}
+	}
+	if _, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err != unix.ECHILD {
+		t.Errorf("a child is left: %v", err)
+	}
+}

@@ -19,7 +19,7 @@ type launch struct {
 	dir     *byte
 	signal  unix.Signal // that the child gets when its parent dies
 	parent  int
-	ruleset int   // descriptor of the Landlock ruleset, -1 without
+	ruleset int   // descriptor of the Landlock ruleset
 	exe     int   // descriptor of the program; it moves to execFD
 	path    *byte // of the program, if it may be found by name
 	limits  []limit
@@ -29,6 +29,8 @@ type launch struct {
 	argv    []*byte
 	env     []*byte
 	empty   [1]byte // the path of what is executed by its descriptor
+
+	noLandlock bool // it enters no domain; said of its own, so that a ruleset that is missing ends the launch
 
 	step  step // which has failed
 	errno syscall.Errno
@@ -141,7 +143,7 @@ func (l *launch) become() (step, syscall.Errno) {
 	if e := dropCapabilities(); e != 0 {
 		return stepCapabilities, e
 	}
-	if l.ruleset >= 0 {
+	if !l.noLandlock {
 		if _, _, e := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(l.ruleset), 0, 0); e != 0 {
 			return stepLandlock, e
 		}

@@ -50,12 +50,12 @@ type Reach struct {
 // called Start: not SIGKILL, for what it keeps on disk is to go with it. Where abi is 0, there is no Landlock and it
 // has only the system call filter.
 func (r Reach) Start(path string, abi int, cmd Command) (*Process, error) {
-	l := launch{signal: unix.SIGTERM, parent: os.Getpid(), ruleset: -1, own: -1, filter: hardFilter()}
+	l := launch{signal: unix.SIGTERM, parent: os.Getpid(), ruleset: -1, noLandlock: abi == 0, own: -1, filter: hardFilter()}
 	var err error
 	if l.path, err = syscall.BytePtrFromString(path); err != nil {
 		return nil, fmt.Errorf("reading the path of a program: %w", err)
 	}
-	if abi > 0 {
+	if !l.noLandlock {
 		if l.ruleset, err = newDomain(r.grants(path), min(abi, LandlockABI())); err != nil {
 			return nil, err
 		}

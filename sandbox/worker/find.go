@@ -63,9 +63,13 @@ func (t *tool) cell(scratch, inputs string, files []string) (_ *jail.Cell, priva
 	t.building.Lock()
 	defer t.building.Unlock()
 	if t.shared == nil {
-		t.shared, err = jail.NewCell(spec)
+		c, err := jail.NewCell(spec)
+		if err != nil {
+			return nil, false, err
+		}
+		t.shared = c
 	}
-	return t.shared, false, err
+	return t.shared, false, nil
 }
 
 // reads lists what the tool may read.

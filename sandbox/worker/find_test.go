@@ -37,3 +37,24 @@ func TestMissing(t *testing.T) {
 		t.Errorf("got %+v, want a refusal", last)
 	}
 }
+
+// TestCellAgain: a jail that could not be built is not kept for the next process.
+func TestCellAgain(t *testing.T) {
+	if jail.LandlockABI() == 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+	cat := &tool{located: located{File: "/usr/bin/cat"}}
+	for range 2 {
+		if c, _, err := cat.cell("", "", []string{"/etc/hostname/x"}); c != nil || err == nil {
+			t.Errorf("a jail that cannot be built: %v, %v", c, err)
+		}
+	}
+	c, private, err := cat.cell("", "", nil)
+	if c == nil || private || err != nil {
+		t.Fatalf("the next one: %v, private %v, %v", c, private, err)
+	}
+	t.Cleanup(c.Close)
+	if again, _, err := cat.cell("", "", nil); again != c || err != nil {
+		t.Errorf("the one after: %p, %v, want the same %p", again, err, c)
+	}
+}
