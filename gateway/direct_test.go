@@ -173,7 +173,7 @@ var changes = []struct {
 }{
 	{"a call", func(p post) post { return p }, true},
 	{"another tool", func(p post) post {
-		return p.replace(`"name":"execute_pipeline"`, `"name":"list_all_tools"`).replace(`"pipeline":[{"type":"tool","server":"shop","name":"say"}]`, "").asked("list_all_tools")
+		return p.replace(`"name":"execute_pipeline"`, `"name":"list_available_shell_commands"`).replace(`"pipeline":[{"type":"tool","server":"shop","name":"say"}]`, "").asked("list_available_shell_commands")
 	}, true},
 	{"no arguments", func(p post) post {
 		return p.replace(`"name":"execute_pipeline"`, `"name":"list_available_shell_commands"`).replace(`,"arguments":{"pipeline":[{"type":"tool","server":"shop","name":"say"}]}`, "").asked("list_available_shell_commands")

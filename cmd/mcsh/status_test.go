@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // statusCase is a way to reach an exit status.
@@ -79,19 +78,20 @@ func (c statusCase) check(t *testing.T, binary string) {
 			args = append(slices.Clone(args), "--json")
 		}
 		s := prepare(t, binary, args...)
+		tell := filepath.Join(s.Dir, "begun")
 		if c.end {
-			tell := filepath.Join(s.Dir, "begun")
 			s.Env = append(s.Env, "MCSH_STATE="+tell) // the directory is made when the run begins
-			defer time.AfterFunc(0, func() {
-				for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-					if _, err := os.Stat(tell); err == nil && s.Process != nil {
-						_ = s.Process.Signal(syscall.SIGINT)
-						return
-					}
-				}
-			}).Stop()
 		}
-		_ = s.Run() // its status is looked at
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if c.end {
+			eventually(t, "the run begins", func() (string, bool) { _, err := os.Stat(tell); return fmt.Sprint(err), err == nil })
+			if err := s.Process.Signal(syscall.SIGINT); err != nil {
+				t.Error(err)
+			}
+		}
+		_ = s.Wait() // its status is looked at
 		if got := s.ProcessState.ExitCode(); got != c.want {
 			t.Errorf("%q: exit status %d, want %d: %s%s", args, got, c.want, &s.stdout, &s.stderr)
 		}

@@ -261,7 +261,7 @@ func (row realServer) killed(t *testing.T, g *gateway, loaded <-chan struct{}) {
 	}
 	text, failed := reply()
 	switch {
-	case !failed && text != "500\n":
+	case !failed && text != "500\n" && !strings.HasSuffix(text, "!: 500 calls, 500 ok\n500\n"): // with the note of what may change things
 		t.Errorf("under load: got %q", text)
 	case failed && (!strings.Contains(text, "SERVER_UNAVAILABLE") || !strings.Contains(text, "Try: ")):
 		t.Errorf("the error does not say what happened and what to do: %s", text)
