@@ -18,16 +18,19 @@ import (
 )
 
 const connectLong = `Write this gateway into the configuration of an MCP client, which then starts it, or with --http reaches it at an
-address. Nothing else in the client's file changes, not even its layout; the file as it was is kept beside it. A second
-time changes nothing. Without an argument it lists the clients.
+address. Nothing else in the client's file changes, not even its layout; the file as it was is kept beside it, for its
+owner alone. A second time changes nothing. Without an argument it lists the clients.
 
-What stands after -- goes to mcsh serve. --undo takes the entry out again, and only that.`
+What stands after -- goes to mcsh serve. --replace takes the place of another server as a whole. --undo takes the entry out
+again, and only that; one with an address only if --http names the same. A server that it took the place of comes back
+if nothing else has changed since, and a file that was made for it goes.`
 
 const connectExample = `  mcsh connect cursor
   mcsh connect claude-code --project --config mcp.json
   mcsh connect codex --http http://127.0.0.1:8808/mcp
   mcsh connect zed -- --read-only --toolhive off
-  mcsh connect cursor --undo`
+  mcsh connect cursor --undo
+  mcsh connect codex --undo --http http://127.0.0.1:8808/mcp`
 
 // gatewayName is what clients call the gateway where nobody says otherwise.
 const gatewayName = "mcsh"
@@ -99,8 +102,8 @@ func (p *program) connect(ctx context.Context, name string, o connectOptions) er
 	if err != nil {
 		return err
 	}
-	var g clients.Gateway
-	if !o.undo {
+	g := clients.Gateway{Name: o.name}
+	if !o.undo || o.http != "" {
 		if g, err = p.gatewayEntry(client, o); err != nil {
 			return err
 		}
@@ -123,9 +126,8 @@ func (p *program) connect(ctx context.Context, name string, o connectOptions) er
 			return old, nil
 		}
 		told.Written = true
-		if old != nil && !o.undo && edit.Outcome == clients.Added {
-			told.Backup = clients.BackupOf(path)
-			err = clients.Backup(path, old)
+		if !o.undo {
+			told.Backup, err = clients.Keep(path, old, edit)
 		}
 		return edit.Data, err
 	})
@@ -133,7 +135,7 @@ func (p *program) connect(ctx context.Context, name string, o connectOptions) er
 		return connectError(client, o, err)
 	}
 	if told.Written && o.undo {
-		forgetBackup(path, after)
+		clients.Forget(path, after)
 	}
 	return p.tellConnect(client, told, after, o)
 }
@@ -143,18 +145,11 @@ func (p *program) connectEdit(c clients.Client, path string, old []byte, g clien
 	if !o.undo {
 		return c.Add(path, old, g, o.replace)
 	}
-	backup, err := os.ReadFile(clients.BackupOf(path))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	past, err := clients.PastOf(path)
+	if err != nil {
 		return clients.Edit{}, err
 	}
-	return c.Remove(path, old, backup, o.name)
-}
-
-// forgetBackup removes a backup that holds nothing but what is in the file again.
-func forgetBackup(path string, data []byte) {
-	if backup, err := os.ReadFile(clients.BackupOf(path)); err == nil && string(backup) == string(data) {
-		_ = os.Remove(clients.BackupOf(path)) // it does no harm
-	}
+	return c.Remove(path, old, past, g)
 }
 
 // connectError adds what to do about an error.
@@ -168,9 +163,11 @@ func connectError(c clients.Client, o connectOptions, err error) error {
 	}
 	switch {
 	case errors.Is(err, clients.ErrTaken) && o.undo:
-		return configError("--name says what the gateway is called there", err)
+		return configError("--name says what the gateway is called there, and --http where it is, if it was added with that", err)
 	case errors.Is(err, clients.ErrTaken):
 		return configError("--name NAME gives the gateway another one, --replace takes the place of that server", err)
+	case errors.Is(err, clients.ErrChanged):
+		return configError("run it again", err)
 	case errors.Is(err, os.ErrPermission):
 		return configError("make it writable, or "+byHand, err)
 	}
@@ -314,7 +311,7 @@ func (p *program) tellConnect(c clients.Client, told connectJSON, data []byte, o
 	}
 	fmt.Fprintf(p.stderr, "%s: %s %s in %s\n", c.Title, o.name, told.Outcome, told.File)
 	if o.undo {
-		return nil
+		return p.tellBackups(told)
 	}
 	if told.Backup != "" {
 		fmt.Fprintf(p.stderr, "the file as it was: %s\n", told.Backup)
@@ -336,6 +333,18 @@ func (p *program) tellConnect(c clients.Client, told connectJSON, data []byte, o
 	return nil
 }
 
+// tellBackups says where the file is kept as it was, when the entry is out of it and it is another one still.
+func (p *program) tellBackups(told connectJSON) error {
+	past, err := clients.PastOf(told.File)
+	if err != nil || !told.Written {
+		return err
+	}
+	for _, backup := range past.Backups {
+		fmt.Fprintf(p.stderr, "the file as it was before: %s\n", backup.Path)
+	}
+	return nil
+}
+
 // undoFlags are the flags that name the same entry again.
 func undoFlags(o connectOptions) string {
 	flags := ""
@@ -347,6 +356,9 @@ func undoFlags(o connectOptions) string {
 	}
 	if o.name != gatewayName {
 		flags += " --name " + o.name
+	}
+	if o.http != "" {
+		flags += " --http " + o.http
 	}
 	return flags
 }

@@ -14,11 +14,13 @@ const byteOrderMark = "\xef\xbb\xbf"
 
 // An editor changes the text of a file and nothing but what it is told to: layout and comments are people's.
 type editor interface {
-	// put writes an entry. Of one that is there already it changes the members that are ours.
+	// put writes an entry. Of one that is there already it changes its own members, or without any of them all.
 	put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error)
 	// drop takes an entry out, and with empty also the object that is empty then. It gives the backup where nothing but
 	// the entry has been added to it.
 	drop(data, backup []byte, key, name string, empty bool) ([]byte, error)
+	// alike reports whether two files that have an entry of that name differ only in it.
+	alike(a, b []byte, key, name string) bool
 }
 
 func (c Client) editor(path string) editor {
@@ -42,7 +44,28 @@ func (jsonEditor) put(old []byte, key, name string, entry []member, own []string
 	if !there {
 		return d.insert(key, name, func(indent string) string { return d.object(entry, indent) })
 	}
+	if own == nil {
+		return d.overwrite(key, name, entry)
+	}
 	return d.update(key, name, entry, own)
+}
+
+func (jsonEditor) alike(a, b []byte, key, name string) bool {
+	var rest [2][]byte
+	for i, text := range [][]byte{a, b} {
+		d, err := parseJSON(text)
+		if err != nil {
+			return false
+		}
+		servers, err := d.find(key)
+		at := servers.index(name)
+		if err != nil || at < 0 {
+			return false
+		}
+		value := servers.members[at].Value
+		rest[i] = d.splice(value.StartOffset, value.EndOffset, "\x00") // which no JSON holds
+	}
+	return bytes.Equal(rest[0], rest[1])
 }
 
 func (jsonEditor) drop(data, backup []byte, key, name string, empty bool) ([]byte, error) {
@@ -177,6 +200,16 @@ func (d *jsonText) insert(key, name string, entry func(indent string) string) ([
 		return nil, err
 	}
 	return d.add(servers, func(indent string) string { return quote(name) + ": " + entry(indent) }), nil
+}
+
+// overwrite puts an entry in the place of another.
+func (d *jsonText) overwrite(key, name string, entry []member) ([]byte, error) {
+	servers, err := d.find(key)
+	if err != nil {
+		return nil, err
+	}
+	was := servers.members[servers.index(name)].Value
+	return d.splice(was.StartOffset, was.EndOffset, d.object(entry, d.indent(servers))), nil
 }
 
 // update changes the members of an entry that are ours.

@@ -23,7 +23,7 @@ func (t tomlEditor) put(old []byte, key, name string, entry []member, own []stri
 	for line := range bytes.Lines(old[start:end]) {
 		name, _, _ := bytes.Cut(line, []byte("="))
 		name = bytes.TrimSpace(name)
-		if len(name) > 0 && name[0] != '[' && !slices.Contains(own, string(name)) {
+		if own != nil && len(name) > 0 && name[0] != '[' && !slices.Contains(own, string(name)) {
 			return nil, fmt.Errorf("%w: the entry holds more than was written there, such as %s", ErrForm, name)
 		}
 	}
@@ -59,6 +59,12 @@ func (t tomlEditor) drop(data, backup []byte, key, name string, _ bool) ([]byte,
 		}
 	}
 	return slices.Concat(before, data[end:]), nil
+}
+
+func (t tomlEditor) alike(a, b []byte, key, name string) bool {
+	startA, endA := t.block(a, key, name)
+	startB, endB := t.block(b, key, name)
+	return endA > 0 && endB > 0 && bytes.Equal(a[:startA], b[:startB]) && bytes.Equal(a[endA:], b[endB:])
 }
 
 // header is a line that begins a table.

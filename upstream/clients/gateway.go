@@ -107,16 +107,11 @@ func (c Client) Snippet(path string, g Gateway) ([]byte, error) {
 	return data.Data, err
 }
 
-// What becomes of the entry of the gateway, besides [Added], [Replaced] and [Same].
-const (
-	Removed = "removed"
-	Missing = "not there"
-)
-
-// An Edit is a file with and without a change.
+// An Edit is what becomes of a file.
 type Edit struct {
 	Outcome string
-	Data    []byte // nil: the file is to be removed, because nothing but the entry was in it
+	Data    []byte // nil: the file is to be removed, because it was made for the entry and nothing else is in it
+	Keep    bool   // the file as it was is to be kept beside it: more than an entry of ours is changed
 }
 
 // ErrTaken is wrapped by the error of a name that another server has.
@@ -126,7 +121,8 @@ var ErrTaken = errors.New("the name is taken")
 var ErrForm = errors.New("that would lose something")
 
 // Add writes the gateway into a file of the client, which may be empty. Whatever else is in the file stays as it is, byte
-// for byte. An entry of another server with the name of the gateway is replaced only if that is asked for.
+// for byte. An entry of another server with the name of the gateway is replaced only if that is asked for, and then as a whole:
+// what it says of variables, headers and rights is not for the gateway.
 func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, error) {
 	switch {
 	case !names.MatchString(g.Name):
@@ -138,50 +134,29 @@ func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, err
 	if err != nil {
 		return Edit{}, err
 	}
-	want := c.form.entry(g)
+	ours, want, own := c.ours(was, g), c.form.entry(g), c.form.own()
+	after := plain(want)
 	switch {
 	case there && c.same(was, want):
-		return Edit{Same, old}, nil
-	case there && !replace && !c.ours(was):
+		return Edit{Outcome: Same, Data: old}, nil
+	case there && !replace && !ours:
 		return Edit{}, fmt.Errorf("%s: %w: %q is another server there", path, ErrTaken, g.Name)
+	case there && ours:
+		after = c.merged(was, want)
+	case there:
+		own = nil
 	}
-	data, err := c.editor(path).put(old, c.keys[0], g.Name, want, c.form.own(), there)
+	data, err := c.editor(path).put(old, c.keys[0], g.Name, want, own, there)
 	if err == nil {
-		err = c.check(path, old, data, g.Name, func(servers map[string]any) { servers[g.Name] = c.merged(was, want) })
+		err = c.check(path, old, data, g.Name, func(servers map[string]any) { servers[g.Name] = after })
 	}
 	if err != nil {
 		return Edit{}, err
 	}
 	if there {
-		return Edit{Replaced, data}, nil
+		return Edit{Outcome: Replaced, Data: data, Keep: !ours || len(after) > len(plain(want))}, nil
 	}
-	return Edit{Added, data}, nil
-}
-
-// Remove takes the entry of that name out again, and with it the places that were made for it: backup is the file as it
-// was before, or nil where there was none. What has changed since stays.
-func (c Client) Remove(path string, data, backup []byte, name string) (Edit, error) {
-	was, there, err := c.find(path, data, name)
-	switch {
-	case err != nil:
-		return Edit{}, err
-	case !there:
-		return Edit{Missing, data}, nil
-	case !c.ours(was) && !c.hasAddress(was):
-		return Edit{}, fmt.Errorf("%s: %w: %q is another server there", path, ErrTaken, name)
-	}
-	_, hadServers, _ := c.servers(path, backup) // a backup that cannot be read had a place
-	edited, err := c.editor(path).drop(data, backup, c.keys[0], name, !hadServers)
-	if err == nil {
-		err = c.check(path, data, edited, name, func(servers map[string]any) { delete(servers, name) })
-	}
-	if err != nil {
-		return Edit{}, err
-	}
-	if isBlank(backup) && c.isEmpty(path, edited) {
-		edited = backup
-	}
-	return Edit{Removed, edited}, nil
+	return Edit{Outcome: Added, Data: data, Keep: true}, nil
 }
 
 // find looks for an entry in a file.
@@ -222,20 +197,14 @@ func (c Client) same(was any, want []member) bool {
 	return true
 }
 
-// ours reports whether an entry starts this gateway, or is an address and nothing that anybody has added.
-func (c Client) ours(was any) bool {
+// ours reports whether an entry starts this gateway or reaches the one that g does. Any other address is another server's.
+func (c Client) ours(was any, g Gateway) bool {
 	if found := (translator{variant: c.variant}).server(was); errors.Is(found.Err, errOurs) {
 		return true
 	}
-	entry, ok := was.(map[string]any)
-	url, isURL := entry[c.form.url].(string)
-	return ok && isURL && c.same(was, c.form.entry(Gateway{URL: url})) && len(entry) == len(c.form.entry(Gateway{URL: url}))
-}
-
-func (c Client) hasAddress(was any) bool {
 	entry, _ := was.(map[string]any)
-	_, ok := entry[c.form.url].(string)
-	return ok && entry["command"] == nil
+	url, isURL := entry[c.form.url].(string)
+	return isURL && g.URL != "" && url == g.URL && entry["command"] == nil
 }
 
 // merged is an entry with our members and those that others have added.

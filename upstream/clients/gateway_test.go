@@ -88,11 +88,12 @@ func addRemove(t *testing.T, c Client, path string, old []byte, g Gateway) {
 	if err != nil || !there || !c.same(entry, c.form.entry(g)) {
 		t.Errorf("got %v, %v, %v", entry, there, err)
 	}
-	out, err := c.Remove(path, added.Data, old, g.Name)
+	past := pastOf(old)
+	out, err := c.Remove(path, added.Data, past, g)
 	if err != nil || out.Outcome != Removed || !bytes.Equal(out.Data, old) {
 		t.Errorf("%s, %v: got\n%q\nwant\n%q\nafter\n%q", out.Outcome, err, out.Data, old, added.Data)
 	}
-	if none, err := c.Remove(path, old, nil, g.Name); err != nil || none.Outcome != Missing || !bytes.Equal(none.Data, old) {
+	if none, err := c.Remove(path, old, Past{}, g); err != nil || none.Outcome != Missing || !bytes.Equal(none.Data, old) {
 		t.Errorf("twice: %s, %v", none.Outcome, err)
 	}
 	// The other way to reach the gateway takes its place, and leaves in the same way.
@@ -100,14 +101,22 @@ func addRemove(t *testing.T, c Client, path string, old []byte, g Gateway) {
 	if g.URL != "" {
 		other = started
 	}
-	changed, err := c.Add(path, added.Data, other, false)
-	if err != nil || changed.Outcome != Replaced {
-		t.Fatalf("%s, %v", changed.Outcome, err)
+	changed, err := c.Add(path, added.Data, other, g.URL != "") // an address of which nothing is known is another server's
+	if err != nil || changed.Outcome != Replaced || changed.Keep != (g.URL != "") {
+		t.Fatalf("%s, %v, %v", changed.Outcome, changed.Keep, err)
 	}
-	out, err = c.Remove(path, changed.Data, old, g.Name)
+	out, err = c.Remove(path, changed.Data, past, other)
 	if err != nil || !sameSaying(t, path, out.Data, old) {
 		t.Errorf("%s, %v: got\n%q\nwant\n%q", out.Outcome, err, out.Data, old)
 	}
+}
+
+func pastOf(backups ...[]byte) Past {
+	var past Past
+	for _, data := range backups {
+		past.Backups = append(past.Backups, Backup{Data: data})
+	}
+	return past
 }
 
 func sameSaying(t *testing.T, path string, a, b []byte) bool {
@@ -131,7 +140,7 @@ func TestAddLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := strings.Replace(string(added.Data), test.edit, test.by, 1)
-		out, err := c.Remove(test.path, []byte(later), []byte(test.old), "mcsh")
+		out, err := c.Remove(test.path, []byte(later), pastOf([]byte(test.old)), started)
 		if err != nil || string(out.Data) != test.want {
 			t.Errorf("%v: got\n%s\nwant\n%s\nof\n%s", err, out.Data, test.want, later)
 		}
@@ -142,7 +151,7 @@ func TestAddLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := string(added.Data) + "\n[mcp_servers.mcsh.env]\nA = \"1\"\n\n# of b\n[mcp_servers.b]\ncommand = \"y\"\n"
-	out, err := codex.Remove("config.toml", []byte(later), nil, "mcsh")
+	out, err := codex.Remove("config.toml", []byte(later), Past{}, started)
 	if want := "\n# of b\n[mcp_servers.b]\ncommand = \"y\"\n"; err != nil || string(out.Data) != want {
 		t.Errorf("%v: got %q, want %q", err, out.Data, want)
 	}
@@ -181,8 +190,11 @@ func TestForms(t *testing.T) {
 			if err != nil || !strings.Contains(got, want[i]) {
 				t.Errorf("%s: %v: got %s, want %s", name, err, got, want[i])
 			}
-			if gone, err := c.Remove(path, edit.Data, nil, "mcsh"); err != nil || gone.Data != nil {
+			if gone, err := c.Remove(path, edit.Data, Past{Made: true}, g); err != nil || gone.Data != nil {
 				t.Errorf("%s: of a file that was made %q is left, %v", name, gone.Data, err)
+			}
+			if left, err := c.Remove(path, edit.Data, Past{}, g); err != nil || left.Data == nil || c.Has(path, left.Data, "mcsh") {
+				t.Errorf("%s: of a file of which nothing is known %q is left, %v", name, left.Data, err)
 			}
 		}
 	}
@@ -204,6 +216,8 @@ func TestRefused(t *testing.T) {
 		{"cursor", `{"mcpServers": []}`, started, nil, "f.json: mcpServers is not an object with servers"},
 		{"cursor", `{"mcpServers": {"mcsh": {"command": "npx"}}}`, started, ErrTaken, `"mcsh" is another server there`},
 		{"cursor", `{"mcpServers": {"mcsh": {"url": "https://other/mcp", "headers": {}}}}`, started, ErrTaken, `"mcsh" is another server there`},
+		{"cursor", `{"mcpServers": {"mcsh": {"url": "https://other/mcp"}}}`, started, ErrTaken, `"mcsh" is another server there`},
+		{"cursor", `{"mcpServers": {"mcsh": {"url": "https://other/mcp"}}}`, reached, ErrTaken, `"mcsh" is another server there`},
 		{"cursor", `{}`, Gateway{Name: "a b"}, nil, `"a b" cannot be the name of a server`},
 		{"codex", "a = 1\nb = = 2\n", started, nil, "f.toml: line 2, column 5"},
 		{"codex", "mcp_servers = {a = {command = \"x\"}}\n", started, ErrForm, "cannot be written there"},
@@ -222,11 +236,16 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	other := []byte(`{"mcpServers": {"mcsh": {"command": "npx"}}}`)
-	if edit, err := client(t, "cursor").Remove("f.json", other, nil, "mcsh"); !errors.Is(err, ErrTaken) {
+	if edit, err := client(t, "cursor").Remove("f.json", other, Past{}, started); !errors.Is(err, ErrTaken) {
 		t.Errorf("a server of another was taken out: %s, %v", edit.Data, err)
 	}
-	if edit, err := client(t, "cursor").Add("f.json", other, started, true); err != nil || edit.Outcome != Replaced {
-		t.Errorf("got %s, %v", edit.Data, err)
+	for _, address := range []string{`{"url": "https://other/mcp"}`, `{"url": "https://other/mcp", "headers": {"Authorization": "x"}}`} {
+		file := []byte(`{"mcpServers": {"sentry": ` + address + `}}`)
+		for _, g := range []Gateway{{Name: "sentry"}, {Name: "sentry", URL: reached.URL}} {
+			if edit, err := client(t, "cursor").Remove("f.json", file, Past{}, g); !errors.Is(err, ErrTaken) {
+				t.Errorf("a server of another was taken out: %s, %v", edit.Data, err)
+			}
+		}
 	}
 }
 
@@ -271,11 +290,11 @@ func FuzzGateway(f *testing.F) {
 			return
 		}
 		c.Shown(path, added.Data, "mcsh")
-		out, err := c.Remove(path, added.Data, old, "mcsh")
+		out, err := c.Remove(path, added.Data, pastOf(old), started)
 		if err != nil || out.Outcome != Removed || !bytes.Equal(out.Data, old) {
 			t.Errorf("%v: got %q, want %q", err, out.Data, old)
 		}
-		if _, err := c.Remove(path, added.Data, nil, "mcsh"); err != nil {
+		if _, err := c.Remove(path, added.Data, Past{}, started); err != nil {
 			t.Errorf("without a backup: %v", err)
 		}
 	})

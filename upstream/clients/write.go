@@ -16,17 +16,21 @@ import (
 // lockStep is how often a lock is tried that another process has.
 const lockStep = 50 * time.Millisecond
 
+// ErrChanged is wrapped by the error of a file that another program has written while it was being changed.
+var ErrChanged = errors.New("another program has changed the file meanwhile, and it was left as it is")
+
 // Rewrite changes a file as a whole: change gets what is in it, or nil where there is none, and returns what it is to
 // hold, or nil where there is to be none. Readers see the one or the other. Two processes that rewrite files of one
 // directory wait for each other, and the second waits no longer than ctx. A link stays one, and what it leads to is
-// changed. A new file is the user's own: it may hold secrets. One that nobody may write stays as it is.
+// changed. A new file is the user's own: it may hold secrets. Another keeps its owner and its mode. One that nobody may
+// write stays as it is, and so does one that another program changes meanwhile.
 func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, error)) error {
 	path, err := follow(path)
 	if err != nil {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("making the directory of %s: %w", path, err)
 	}
 	unlock, err := lock(ctx, dir)
@@ -45,10 +49,13 @@ func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, 
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o222 == 0 {
 		return fmt.Errorf("%s is read-only: %w", path, fs.ErrPermission)
 	}
-	if data == nil {
-		return os.Remove(path)
+	if data != nil {
+		return replace(path, old, data)
 	}
-	return renameio.WriteFile(path, data, 0o600, renameio.WithExistingPermissions())
+	if err := unchanged(path, old); err != nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // follow is the file that a path leads to, over links.
@@ -63,13 +70,45 @@ func follow(path string) (string, error) {
 	return path, nil
 }
 
-// BackupOf is where the file is kept as it was before this gateway was written into it.
-func BackupOf(path string) string { return path + ".before-mcsh" }
+// replace writes a file, which keeps its owner and its mode.
+func replace(path string, old, data []byte) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)),
+		renameio.WithPermissions(0o600), renameio.WithExistingPermissions())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil:
+		err = give(f.File, info)
+	case errors.Is(err, fs.ErrNotExist):
+		err = asRoot(f.File, path)
+	}
+	if err == nil {
+		err = f.Sync() // what follows takes no time then
+	}
+	if err == nil {
+		err = unchanged(path, old)
+	}
+	if err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
+}
 
-// Backup keeps a file, for the user alone.
-func Backup(path string, data []byte) error {
-	if err := renameio.WriteFile(BackupOf(path), data, 0o600); err != nil {
-		return fmt.Errorf("making a backup of %s: %w", path, err)
+// unchanged looks whether a file still holds what was read: clients write theirs without asking for a lock.
+func unchanged(path string, old []byte) error {
+	now, err := os.ReadFile(path)
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !gone {
+		return err
+	}
+	if gone != (old == nil) || string(now) != string(old) {
+		return fmt.Errorf("%s: %w", path, ErrChanged)
 	}
 	return nil
 }
