@@ -51,16 +51,17 @@ type writer struct {
 	o       *output
 	partial bool // what was written before it was dropped is worth keeping
 
-	mu   sync.Mutex // also while it writes: that is what it is for
-	why  string     // why nothing more is kept; guarded by mu
-	tail []byte     // the beginning of the last chunk, not written yet; guarded by mu
+	mu     sync.Mutex // also while it writes: that is what it is for
+	closed bool       // nothing more is added; guarded by mu
+	why    string     // why nothing more is kept; guarded by mu
+	tail   []byte     // the beginning of the last chunk, not written yet; guarded by mu
 }
 
 // Write keeps all of p, or nothing of it and nothing that follows. It does not fail.
 func (w *writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.why == "" && len(p) > 0 {
+	if w.why == "" && !w.closed && len(p) > 0 {
 		if w.why = w.keep(p); w.why != "" && !w.partial {
 			w.drop()
 		}
@@ -161,6 +162,7 @@ func (w *writer) end(incomplete string) {
 	if o.s.hasEnded(o) {
 		return
 	}
+	w.closed = true
 	if len(w.tail) > 0 && (w.why == "" || w.partial) {
 		if why := w.flush(); why != "" && w.why == "" {
 			w.why = why

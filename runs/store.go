@@ -118,7 +118,7 @@ func (c *Caller) Share(id, name, to, as string) bool {
 	s.mu.Lock()
 	defer s.unlock()
 	o, into := s.find(c, id, name), s.runs[to]
-	if o == nil || into == nil || into.caller != c.name || into.place != nil || into.outputs[as] != nil {
+	if o == nil || !o.ended || s.runs[id].place == nil || into == nil || into.caller != c.name || into.place != nil || into.outputs[as] != nil {
 		return false
 	}
 	o.owners++

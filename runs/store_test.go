@@ -375,3 +375,33 @@ func (m *model) look(r *underWay, hold bool) {
 		m.t.Fatalf("read %d bytes of %d: %v, %q", len(got), len(r.written), err, why)
 	}
 }
+
+// TestLate: nothing is added to an output that has ended, and nothing is shared of a run that has not.
+func TestLate(t *testing.T) {
+	s := runs.New(runs.Options{Dir: t.TempDir()})
+	defer s.Close()
+	c := s.Of("me")
+	id, end := c.Begin()
+	out, ended := c.Create(id, "1", false)
+	_, _ = out.Write([]byte("whole"))
+	other, endOther := c.Begin()
+	defer endOther()
+	if c.Share(id, "1", other, "open") {
+		t.Error("an output that has not ended was shared")
+	}
+	ended("")
+	_, _ = out.Write(data(1, 3<<20))
+	if c.Share(id, "1", other, "under way") {
+		t.Error("an output of a run that has not ended was shared")
+	}
+	end()
+	if got, why := read(t, c, id, "1"); string(got) != "whole" || why != "" {
+		t.Errorf("got %d bytes, %q", len(got), why)
+	}
+	if !c.Share(id, "1", other, "ended") {
+		t.Error("an output of a run that has ended was not shared")
+	}
+	if bytes, _, _ := s.Usage(); bytes > 1<<10 {
+		t.Errorf("%d bytes are kept", bytes)
+	}
+}

@@ -45,7 +45,8 @@ type attempt struct {
 	number int      // from 1, counted over the attempts around it as well
 	direct bool     // the for_each is given the item around it as it is
 
-	spent atomic.Bool // something may have taken effect, and would again
+	spent  atomic.Bool // something may have taken effect, and would again
+	unsure atomic.Bool // of that, something that the tool did not say to have failed
 }
 
 // attemptKey is the key of the attempt in the context of a for_each's stages. It is there because filters are bound
@@ -59,11 +60,14 @@ func attemptOf(ctx context.Context) *attempt {
 }
 
 // left notes that a call which may change something has left. repeats says that the same call comes again with the
-// next attempt, and does no harm.
-func (a *attempt) left(repeats bool) {
+// next attempt, and does no harm; unsure, that nobody has said that it failed.
+func (a *attempt) left(repeats, unsure bool) {
 	for ; a != nil; a = a.around {
 		if !repeats {
 			a.spent.Store(true)
+			if unsure {
+				a.unsure.Store(true)
+			}
 		}
 		repeats = repeats && a.direct
 	}
@@ -73,6 +77,7 @@ func (a *attempt) left(repeats bool) {
 type trial struct {
 	attempts int      // made
 	before   messages // of the attempts before the last
+	unsure   bool     // the last attempt may have taken effect, whatever it came to
 	note     string   // why there was no further attempt, where one was left
 }
 
@@ -83,10 +88,13 @@ func (e *each) try(ctx context.Context, s *slot) (trial, error) {
 	if !e.value {
 		data = s.item.line()
 	}
-	if e.tries.more == 0 {
+	watched := e.effect == Changes && e.log.keeps()
+	if e.tries.more == 0 && !watched {
 		return trial{attempts: 1}, e.once(ctx, data, &s.out)
 	}
-	s.out.max = e.r.deps.Limits.Attempt
+	if e.tries.more > 0 {
+		s.out.max = e.r.deps.Limits.Attempt
+	}
 	around := attemptOf(ctx)
 	base := 0
 	if around != nil {
@@ -97,6 +105,7 @@ func (e *each) try(ctx context.Context, s *slot) (trial, error) {
 		t.attempts++
 		a := &attempt{around: around, number: base + t.attempts, direct: e.direct}
 		err := e.once(context.WithValue(ctx, attemptKey{}, a), data, &s.out)
+		t.unsure = a.unsure.Load()
 		if err == nil || ctx.Err() != nil || t.attempts > e.tries.more || !e.tries.again(a, err) {
 			return t, err
 		}

@@ -15,8 +15,10 @@ import (
 // bounded by [Limits.Shared] over the whole run: the oldest results go first, and a call that has become unknown is
 // made again. Calls that may change something are never forgotten; too many of them is an error.
 type shared struct {
-	c       *caller // makes the calls
-	forever bool    // nothing is forgotten
+	c       *caller  // makes the calls
+	forever bool     // nothing is forgotten
+	log     *itemLog // knows the calls of an earlier run, where nothing is forgotten; else nil
+	tool    int      // the stage, to log
 
 	mu             sync.Mutex
 	answers        map[callKey]*answer
@@ -41,6 +43,7 @@ type answer struct {
 type outcome struct {
 	result Result
 	left   bool // it was sent
+	unsure bool // it may have changed something: the tool did not say that it failed
 	err    error
 }
 
@@ -115,7 +118,22 @@ func (s *shared) lead(ctx context.Context, x *answer, attempt int, args json.Raw
 			o.err = err
 		}
 	}()
-	return s.c.call(ctx, args)
+	if o, known := s.earlier(x.key); known {
+		return o
+	}
+	if o = s.c.call(ctx, args); o.err == nil {
+		s.log.keepCall(callRef{s.tool, x.key}, o.result.Data)
+	}
+	return o
+}
+
+// earlier returns what a call came to that the run which is resumed has made.
+func (s *shared) earlier(key callKey) (o outcome, known bool) {
+	data, known, err := s.log.called(callRef{s.tool, key})
+	if known {
+		s.c.m.shared.Add(1)
+	}
+	return outcome{result: Result{Data: data}, err: err}, known
 }
 
 // settle keeps the outcome of a call, if it is one.
@@ -144,7 +162,7 @@ func (s *shared) keep(x *answer) error {
 		return nil // it was forgotten while the call ran
 	}
 	grown := answerSize + int64(len(x.outcome.result.Data)) - x.size
-	if s.take(grown) {
+	if s.take(grown, x) {
 		if x.size == 0 {
 			s.append(x)
 		}
@@ -161,8 +179,8 @@ func (s *shared) keep(x *answer) error {
 	return nil
 }
 
-// take takes n bytes of what the run may keep for equal calls.
-func (s *shared) take(n int64) bool {
+// take takes n bytes of what the run may keep for equal calls, for the answer x.
+func (s *shared) take(n int64, x *answer) bool {
 	for {
 		if s.c.r.shared.Add(n) <= s.c.r.deps.Limits.Shared {
 			if s.c.r.hold(n) == nil {
@@ -170,7 +188,7 @@ func (s *shared) take(n int64) bool {
 			}
 		}
 		s.c.r.shared.Add(-n)
-		if s.forever || !s.forget() {
+		if s.forever || !s.forget(x) {
 			return false
 		}
 	}
@@ -185,14 +203,23 @@ func (s *shared) append(x *answer) {
 	s.newest = x
 }
 
-// forget forgets the oldest answer, and reports whether there was one.
-func (s *shared) forget() bool {
+// forget forgets the oldest answer but for one, and reports whether there was another.
+func (s *shared) forget(but *answer) bool {
+	var before *answer
 	x := s.oldest
+	if x != nil && x == but {
+		before, x = x, x.next
+	}
 	if x == nil {
 		return false
 	}
-	if s.oldest = x.next; s.oldest == nil {
-		s.newest = nil
+	if before == nil {
+		s.oldest = x.next
+	} else {
+		before.next = x.next
+	}
+	if s.newest == x {
+		s.newest = before
 	}
 	s.c.r.shared.Add(-x.size)
 	s.c.r.held.Add(-x.size)
@@ -207,6 +234,9 @@ func (s *shared) first(args json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answers[key] != nil {
+		return false
+	}
+	if _, known, _ := s.log.called(callRef{s.tool, key}); known {
 		return false
 	}
 	s.answers[key] = &answer{key: key}

@@ -89,9 +89,12 @@ func (e *each) checked(in io.Reader) (*spool, error) {
 	kept := e.r.newSpool()
 	s := newItems(io.TeeReader(in, kept), limits.Item)
 	for n := 0; ; n++ {
-		_, err := s.next()
+		it, err := s.next()
 		if err == nil && n == limits.Items {
 			err = tooMany(limits.Items)
+		}
+		if err == nil {
+			err = e.log.verify(n+1, it)
 		}
 		if err == io.EOF {
 			return kept, nil

@@ -66,6 +66,10 @@ type Error struct {
 	// not let it pass, whatever its code.
 	OfRun bool
 
+	// Answered marks the answer of a tool that says that it failed. With any other error of a call that was sent,
+	// nobody knows whether it has taken effect.
+	Answered bool
+
 	// RetryAfter is how long the server asks to wait before another try; 0: it does not say.
 	RetryAfter time.Duration
 

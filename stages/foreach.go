@@ -98,15 +98,19 @@ func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, colle
 	}
 	step.most = bounds{attempts: tries.more + 1, concurrency: concurrency, time: timeout}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
+		log, err := r.newItemLog(step)
+		if err != nil {
+			return nil, err
+		}
+		if around := r.log; log != nil {
+			r.log = log
+			defer func() { r.log = around }()
+		}
 		filter, meters, err := r.bind(ctx, body, false)
 		if err != nil {
 			return nil, err
 		}
 		m.nested = meters
-		log, err := r.newItemLog(step)
-		if err != nil {
-			return nil, err
-		}
 		e := &each{
 			log: log,
 			r:   r, m: m, body: filter, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
@@ -139,7 +143,7 @@ func chainsOf(steps []*Step) int {
 // defaultConcurrency is 8 where running side by side is known to do no harm, else 1.
 func defaultConcurrency(body []*Step) int {
 	for _, s := range body {
-		if s.alone {
+		if s.alone || s.mapped != nil && s.mapped.alone {
 			return 1
 		}
 		for _, n := range s.Nested {

@@ -71,19 +71,30 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
 		err.(*Error).Changed = changed(report.Stages)
 	}
-	p.tell(r.record, &report, err)
+	p.tell(r, &report, err)
 	return report, err
 }
 
-// tell says in the report and in the error of a run where it is kept, and what one can continue from.
-func (p *Pipeline) tell(rec *record, report *Report, err error) {
+// tell says in the report and in the error of a run where it is kept, what one can continue from, and which items of a
+// for_each are then not run again as they are.
+func (p *Pipeline) tell(r *Run, report *Report, err error) {
+	rec := r.record
 	if rec == nil {
 		return
 	}
 	report.Run = rec.id
-	if err != nil {
-		e := err.(*Error)
-		e.Run, e.Continue = rec.id, p.continueFrom(rec.past, e.Place)
+	if err == nil {
+		return
+	}
+	e := err.(*Error)
+	e.Run, e.Continue = rec.id, p.continueFrom(rec.past, e.Place)
+	if which := r.doubted(); which != "" {
+		hint := which + " may have taken effect: find out (with a tool that reads), and continue with the items that are left; " +
+			"the for_each as it is will not be resumed"
+		if e.Hint != "" {
+			hint += "; " + e.Hint
+		}
+		e.Hint = hint
 	}
 }
 

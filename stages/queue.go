@@ -143,10 +143,16 @@ func (q *queue) perform(ctx context.Context, s *slot) {
 func (q *queue) end(ctx context.Context, s *slot) (failed bool, err error) {
 	defer recovered(&err)
 	if known, err := q.e.log.answer(s); known || err != nil {
+		if err != nil {
+			return false, err
+		}
 		q.e.m.resumed.Add(1)
-		return false, errors.Join(err, q.e.form.success(s))
+		return false, q.e.form.success(s)
 	}
 	t, err := q.e.try(ctx, s)
+	if err != nil && t.unsure {
+		q.e.log.doubt(s)
+	}
 	if err == nil {
 		q.e.log.keep(s)
 		q.e.m.tally.success(t.attempts)

@@ -1,16 +1,13 @@
 package stages
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"reflect"
 	"slices"
-	"sync"
+	"strings"
 )
 
 // resumption is the for_each of an earlier run that a for_each takes up again.
@@ -39,7 +36,7 @@ func takeUp(list List, steps []*Step) error {
 		switch {
 		case sameEach(raw, before):
 			steps[i].resume = &resumption{src.past, src.wanted + i}
-			errs = append(errs, located(steps[i].resume.check(src, steps[i], i == 1), steps[i].place, steps[i].Label))
+			errs = append(errs, located(steps[i].resume.check(src, steps[i], i == 1, raw), steps[i].place, steps[i].Label))
 		case isEach(raw) || !sameStage(raw, before):
 			return errors.Join(errs...)
 		}
@@ -48,17 +45,28 @@ func takeUp(list List, steps []*Step) error {
 }
 
 // check refuses to take up a for_each with effects where they could be had twice: an item whose result was not kept,
-// or items that are read anew and may be others.
-func (p *resumption) check(src *source, step *Step, next bool) error {
+// one that may have taken effect although it did not succeed, equal calls that were not kept, inputs with effects, or
+// items that are read anew and may be others.
+func (p *resumption) check(src *source, step *Step, next bool, raw json.RawMessage) error {
 	if step.Effect != Changes {
 		return nil
 	}
 	const hint = "find out what was changed (with a tool that reads), and give for_each only the items that are left"
-	_, incomplete, release := p.open()
-	release()
+	data, incomplete, release := p.open()
+	defer release()
 	if incomplete != "" {
 		return Errorf(InvalidPipeline, hint, "not all results of the items that this for_each has completed were kept (%s); "+
 			"to run those items again could repeat what they have changed", incomplete)
+	}
+	if err := p.unsure(data); err != nil {
+		return err
+	}
+	if decoded(raw)["distinct"] == true && decoded(p.Stages[p.stage-1])["distinct"] != true {
+		return fielded("distinct", Errorf(InvalidPipeline, "leave distinct out, as it was; or give for_each only the items that are left",
+			"that run did not have distinct: which calls it made is not known, and equal ones would be made again"))
+	}
+	if changingInputs([]*Step{step}) {
+		return Errorf(InvalidPipeline, hint, "inputs within this for_each call tools that may change something, and would call them again")
 	}
 	if next && slices.ContainsFunc(src.replay, func(s *Step) bool { return !s.replays }) {
 		return Errorf(InvalidPipeline, hint, "the items of this for_each were not kept, and would have to be read again; "+
@@ -73,157 +81,86 @@ func sameStage(a, b json.RawMessage) bool {
 	return x != nil && reflect.DeepEqual(x, y)
 }
 
-// itemLog knows the items of a for_each that an earlier run has completed, and keeps those that this one completes. Its
-// methods may be called concurrently; a nil log knows and keeps nothing.
-type itemLog struct {
-	known   map[int]knownItem
-	data    *io.SectionReader
-	release func()
-	create  func() (io.Writer, func(string)) // nil: nothing is kept
-	dry     bool                             // what runs is no result
-
-	mu  sync.Mutex // also while a result is written: that is what it is for
-	out io.Writer
-	end func(string)
-	buf []byte
-}
-
-// knownItem is where the result of a completed item is.
-type knownItem struct {
-	key    itemKey
-	offset int64
-	size   int64
-}
-
-// itemKey stands for the bytes of an item, among items of the same place in other runs of this process: nobody can make
-// one whose key is that of another.
-type itemKey uint64
-
-var itemSeed = maphash.MakeSeed()
-
-func itemKeyOf(it item) itemKey {
-	key := itemKey(maphash.Bytes(itemSeed, it.data))
-	if it.text {
-		return ^key
-	}
-	return key
-}
-
-// entryHead is what stands before a result: the item's number, its key and the size of the result.
-const entryHead = 4 + 8 + 8
-
-// newItemLog returns the log of a step of this run, nil if it needs none.
-func (r *Run) newItemLog(s *Step) (*itemLog, error) {
-	l := &itemLog{dry: r.dry != nil && s.Effect == Changes}
-	if stage := r.record.number(s); stage > 0 {
-		l.create = func() (io.Writer, func(string)) { return r.record.runs.Create(r.record.id, itemsName(stage), true) }
-	}
-	if s.resume != nil {
-		if err := l.read(s.resume); err != nil {
-			return nil, err
+// unsure refuses to run items again that did not succeed, and may have taken effect.
+func (p *resumption) unsure(data *io.SectionReader) error {
+	var done, unsure []int
+	err := eachEntry(data, func(e entry) error {
+		switch e.kind {
+		case entryResult:
+			done = append(done, e.number)
+		case entryUnsure:
+			unsure = append(unsure, e.number)
 		}
-	} else if l.create == nil {
-		return nil, nil
-	}
-	r.logs = append(r.logs, l)
-	return l, nil
-}
-
-// read finds the results that are kept, and keeps them for this run as well: it may end before it comes to their items,
-// and be taken up itself.
-func (l *itemLog) read(from *resumption) error {
-	if _, err := findRun(from.runs, from.id); err != nil {
-		return Errorf(UnknownRun, "run its stages again", "what run %s produced had to give way after this pipeline was checked", from.id)
-	}
-	l.data, _, l.release = from.open()
-	l.known = map[int]knownItem{}
-	if l.data == nil {
 		return nil
+	})
+	if err != nil || len(unsure) == 0 {
+		return err
 	}
-	var head [entryHead]byte
-	for at := int64(0); at+int64(len(head)) <= l.data.Size(); {
-		if _, err := l.data.ReadAt(head[:], at); err != nil {
-			return fmt.Errorf("reading the results of an earlier run: %w", err)
+	them := "item " + ranges(unsure)
+	if len(unsure) > 1 {
+		them = "items " + ranges(unsure)
+	}
+	hint := "find out what was changed (with a tool that reads), and give the for_each only the items that are left: "
+	if len(done) > 0 {
+		hint += ranges(done) + " succeeded; "
+	}
+	first := fmt.Sprintf(`{"type": "from", "run": %q, "stage": %d}`, p.id, p.stage-1)
+	hint += fmt.Sprintf("%s, then, where the items are one array, jq '%s', then the for_each", first, without(append(done, unsure...)))
+	return Errorf(InvalidPipeline, hint, "%s may have taken effect in that run: a call that may change something was sent, "+
+		"and nobody knows that it failed; to run this again could repeat it", them)
+}
+
+// changingInputs reports whether steps have inputs that may change something, at any depth.
+func changingInputs(steps []*Step) bool {
+	for _, s := range steps {
+		for _, n := range s.Nested {
+			if n.Input && effectOf(n.Steps) == Changes || changingInputs(n.Steps) {
+				return true
+			}
 		}
-		k := knownItem{offset: at + int64(len(head)), size: int64(binary.BigEndian.Uint64(head[entryHead-8:]))}
-		k.key = itemKey(binary.BigEndian.Uint64(head[4:]))
-		if at = k.offset + k.size; at > l.data.Size() {
-			return nil // the disk was full within it
+	}
+	return false
+}
+
+// rangesMax is how many ranges of items a message names.
+const rangesMax = 20
+
+// spans sorts numbers and joins those that follow each other.
+func spans(numbers []int) (list [][2]int) {
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if last := len(list) - 1; last >= 0 && n <= list[last][1]+1 {
+			list[last][1] = n
+			continue
 		}
-		l.known[int(binary.BigEndian.Uint32(head[:]))] = k
-		if err := l.copy(io.NewSectionReader(l.data, at-k.size-int64(entryHead), int64(entryHead)+k.size)); err != nil {
-			return err
+		list = append(list, [2]int{n, n})
+	}
+	return list
+}
+
+// ranges writes numbers for people: "1-59, 61".
+func ranges(numbers []int) string {
+	var parts []string
+	list := spans(numbers)
+	for _, s := range list[:min(len(list), rangesMax)] {
+		part := fmt.Sprint(s[0])
+		if s[1] > s[0] {
+			part = fmt.Sprintf("%d-%d", s[0], s[1])
 		}
+		parts = append(parts, part)
 	}
-	return nil
+	text := strings.Join(parts, ", ")
+	if more := len(list) - len(parts); more > 0 {
+		text += fmt.Sprintf(" and others up to %d", list[len(list)-1][1])
+	}
+	return text
 }
 
-// answer writes the result of an item that is known, and reports whether it is.
-func (l *itemLog) answer(s *slot) (bool, error) {
-	if l == nil {
-		return false, nil
+// without is a jq program that leaves elements of an array out, counted from 1.
+func without(numbers []int) string {
+	var parts []string
+	for _, s := range spans(numbers) {
+		parts = append(parts, fmt.Sprintf(".[%d:%d]", s[0]-1, s[1]))
 	}
-	k, ok := l.known[s.number]
-	if !ok || k.key != itemKeyOf(s.item) {
-		return false, nil
-	}
-	var result bytes.Buffer
-	if _, err := io.Copy(&result, io.NewSectionReader(l.data, k.offset, k.size)); err != nil {
-		return false, fmt.Errorf("reading the results of an earlier run: %w", err)
-	}
-	if _, err := s.out.Write(result.Bytes()); err != nil {
-		return false, err
-	}
-	return true, nil
-}
-
-// copy adds an entry as it is.
-func (l *itemLog) copy(entry io.Reader) error {
-	if l.create == nil {
-		return nil
-	}
-	all, err := io.ReadAll(entry)
-	if err != nil {
-		return fmt.Errorf("reading the results of an earlier run: %w", err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.write(all)
-	return nil
-}
-
-// write adds an entry. The caller has mu.
-func (l *itemLog) write(entry []byte) {
-	if l.out == nil {
-		l.out, l.end = l.create()
-	}
-	_, _ = l.out.Write(entry) // it does not fail
-}
-
-// keep adds the result of an item that has succeeded.
-func (l *itemLog) keep(s *slot) {
-	if l == nil || l.create == nil || l.dry {
-		return
-	}
-	key := itemKeyOf(s.item)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf = binary.BigEndian.AppendUint32(l.buf[:0], uint32(s.number))
-	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(key))
-	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(s.out.buf.Len()))
-	l.buf = append(l.buf, s.out.buf.Bytes()...)
-	l.write(l.buf)
-	if cap(l.buf) > 1<<20 {
-		l.buf = nil // such results are rare
-	}
-}
-
-// close ends the log.
-func (l *itemLog) close() {
-	if l.release != nil {
-		l.release()
-	}
-	if l.end != nil {
-		l.end("")
-	}
+	return "del(" + strings.Join(parts, ", ") + ")"
 }

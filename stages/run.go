@@ -28,6 +28,7 @@ type Run struct {
 	items   atomic.Int64
 
 	// While the steps are bound:
+	log     *itemLog  // of the for_each whose stages these are
 	session Session   // opened when one of them is a command
 	inputs  []*inputs // of all commands so far
 	sets    int       // how many commands have inputs

@@ -27,14 +27,13 @@ type Scope struct {
 	c     *compiler
 
 	direct   bool  // what flows in is the item itself, unchanged: of the innermost for_each that tries items again
-	retried  bool  // some for_each around it tries items again
 	distinct *bool // whether equal calls are to be made once, if a for_each around it says so
 }
 
 // mapping returns the scope of what runs once per item with the choices of o.
 func (s Scope) mapping(o Mapping) Scope {
 	if o.Retries > 0 {
-		s.direct, s.retried = true, true
+		s.direct = true
 	}
 	if o.Distinct != nil {
 		s.distinct = o.Distinct
@@ -49,7 +48,7 @@ func (s Scope) List(ctx context.Context, list List, site Site, branch string, fe
 	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
 	inner.Each = site == InEach || s.Each && site != InInput
 	if site == InInput { // it runs once, whatever becomes of the items
-		inner.direct, inner.retried, inner.distinct = false, false, nil
+		inner.direct, inner.distinct = false, nil
 	}
 	if branch != "" {
 		inner.place = Place(shown(branch)).In(s.place)

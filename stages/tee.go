@@ -90,7 +90,8 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 	if t.Oversize {
 		f.Max = 0
 	}
-	attemptOf(ctx).left(false)
+	around := attemptOf(ctx)
+	around.left(false, false)
 	ctx, cancel := context.WithTimeout(r.outer, r.deps.Limits.Run)
 	defer cancel()
 	saved, err := r.deps.Files.SaveFile(ctx, f, in)
@@ -98,6 +99,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 		return err
 	}
 	defer saved.Close()
+	around.left(false, true)
 	m.calls.Add(1)
 	_, err = io.Copy(out, saved)
 	return err

@@ -86,10 +86,15 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	caller := func(r *Run, m *Meter) *caller {
 		c := &caller{
 			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), timeout: timeout, show: s.Last && s.Site == AtTop,
-			retried: s.retried, repeats: step.repeats, each: s.Each,
+			repeats: step.repeats, each: s.Each,
 		}
 		if once := s.distinct; s.Each && (once == nil && info.ReadOnly && !step.stale || once != nil && *once) {
 			c.shared = &shared{c: c, forever: !info.ReadOnly, answers: map[callKey]*answer{}}
+		}
+		if s.Each && !info.ReadOnly {
+			if n := r.log.nextTool(); c.shared != nil {
+				c.shared.log, c.shared.tool = r.log, n
+			}
 		}
 		return c
 	}
@@ -198,7 +203,6 @@ type caller struct {
 	args    []member
 	timeout time.Duration
 	show    bool // the result's blocks are the reply's
-	retried bool // items may be tried again, of one for_each around it at least
 	repeats bool // a call that has left does not keep its item from being tried again
 	shared  *shared
 	each    bool // it runs once per item
@@ -268,12 +272,9 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 // once makes the call, or takes the result of an equal one. What has left counts for the attempt that it belongs to;
 // so does a failure that is shared: its call may have taken effect, and must not be made again.
 func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error) {
-	var around *attempt
-	number := 1
-	if c.retried {
-		if around = attemptOf(ctx); around != nil {
-			number = around.number
-		}
+	around, number := attemptOf(ctx), 1
+	if around != nil {
+		number = around.number
 	}
 	var o outcome
 	own := c.shared == nil
@@ -283,7 +284,7 @@ func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error)
 		o, own = c.shared.call(ctx, number, args)
 	}
 	if o.left && (own || o.err != nil) {
-		around.left(c.repeats)
+		around.left(c.repeats, o.unsure)
 	}
 	return o.result, o.err
 }
@@ -314,7 +315,9 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 	if err != nil {
 		err = ofCall(err)
 	}
-	return outcome{result: result, left: d.left, err: err}
+	var failed *Error
+	unsure := d.left && effect(c.tool) == Changes && !(errors.As(err, &failed) && failed.Answered)
+	return outcome{result: result, left: d.left, unsure: unsure, err: err}
 }
 
 // ofCall marks the failure of a call. Whoever made the error may keep it and give it to others.

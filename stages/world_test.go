@@ -165,7 +165,9 @@ func (w *world) CallTool(ctx context.Context, c stages.Call) (stages.Result, err
 		if errors.As(err, &e) {
 			return stages.Result{}, e
 		}
-		return stages.Result{}, stages.Errorf(stages.ToolError, "", "%w", err)
+		answer := stages.Errorf(stages.ToolError, "", "%w", err)
+		answer.Answered = true
+		return stages.Result{}, answer
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

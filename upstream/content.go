@@ -136,7 +136,9 @@ func (r *callResult) refusal(blocks []block) error {
 		return stages.Errorf(stages.ToolError, "use a tool that answers at once",
 			"the tool answered with a task to be asked for later, which is not supported")
 	case r.IsError:
-		return toolError(r.words(blocks))
+		e := toolError(r.words(blocks))
+		e.Answered = true
+		return e
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -14,6 +13,12 @@ var rpcHints = map[int64]string{
 	jsonrpc.CodeInvalidParams:  "compare the arguments with the tool's schema: get_tool_details shows it",
 	jsonrpc.CodeMethodNotFound: "the server may have changed: list_all_tools shows what it offers now",
 	-32042:                     "sign in to the service in a browser first; the server names the address",
+}
+
+// notBegun are the protocol errors with which a server says that the tool did not run.
+var notBegun = map[int64]bool{
+	jsonrpc.CodeParseError: true, jsonrpc.CodeInvalidRequest: true, jsonrpc.CodeMethodNotFound: true, jsonrpc.CodeInvalidParams: true,
+	-32042: true, // somebody has to sign in first
 }
 
 // rpcError returns a protocol error as the failure of the tool. Servers use such errors for tools that failed, not
@@ -32,5 +37,6 @@ func (u *unit) rpcError(l *link, failure *rpc.Failure) error {
 	}
 	e := toolError(scrubbed(l.peer, words))
 	e.Hint = rpcHints[wire.Code]
-	return stages.Errorf(e.Code, e.Hint, "%s", e.Msg)
+	e.Answered = notBegun[wire.Code]
+	return e
 }

@@ -126,6 +126,9 @@ func testExact(t *testing.T, _ Subject, p *upstream.Pool) {
 func testFail(t *testing.T, _ Subject, p *upstream.Pool) {
 	_, err := p.CallTool(limited(t), stages.Call{Server: "subject", Name: "fail"})
 	wantCode(t, err, stages.ToolError, "disk on fire")
+	if e := new(stages.Error); errors.As(err, &e) && !e.Answered {
+		t.Error("it is not known that the tool itself said so")
+	}
 	_, err = p.CallTool(limited(t), stages.Call{Server: "subject", Name: "fial"})
 	wantCode(t, err, stages.UnknownTool, `no tool "fial"`)
 }

@@ -1,0 +1,219 @@
+package stages_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// effects counts what the tools of a world have changed.
+type effects struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (e *effects) add(args map[string]any) (times int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.times == nil {
+		e.times = map[string]int{}
+	}
+	x := fmt.Sprint(args["x"])
+	e.times[x]++
+	return e.times[x]
+}
+
+// TestResumeUnsure: an item whose call has left, and of which nobody knows that it failed, is not run again: the resumption
+// is refused and names it, and the error of the run says so beforehand. What the tool said to have failed is run again.
+func TestResumeUnsure(t *testing.T) {
+	const post2 = `{"type":"for_each","stages":[{"type":"tool","server":"demo","name":"post"},{"type":"tool","server":"demo","name":"then"}]}`
+	answered := stages.Errorf(stages.ToolError, "", "no such account")
+	answered.Answered = true
+	for _, tt := range []struct {
+		name    string
+		each    string
+		failure *stages.Error // of post for item 3, after it took effect; nil: of then
+		unsure  bool
+	}{
+		{"no answer in time", postEach, stages.Errorf(stages.Timeout, "", "the tool did not answer within 1s (limit call)"), true},
+		{"connection lost", postEach, stages.Errorf(stages.ServerUnavailable, "", "the server has gone"), true},
+		{"answer too long", postEach, stages.Errorf(stages.LimitExceeded, "", "too long (limit result)"), true},
+		{"answer not valid", postEach, stages.Errorf(stages.ToolError, "", "not valid"), true},
+		{"tried again", strings.TrimSuffix(postEach, "}") + `,"retries":2}`, stages.Errorf(stages.Timeout, "", "no answer"), true},
+		{"let pass", strings.TrimSuffix(postEach, "}") + `,"on_error":"skip"}`, stages.Errorf(stages.Timeout, "", "no answer"), true},
+		{"the first of two effects", post2, nil, true},
+		{"within another", `{"type":"for_each","stages":[{"type":"command","command":"cat"},` + postEach + `]}`, stages.Errorf(stages.Timeout, "", "no answer"), true},
+		{"said to have failed", postEach, answered, false},
+		{"said to have failed, of two", post2, answered, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newKept(t, runs.Options{})
+			var post, then effects
+			k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+				if n := post.add(args); fmt.Sprint(args["x"]) == "3" && n == 1 && tt.failure != nil {
+					return "", tt.failure
+				}
+				return fmt.Sprint(args["x"]), nil
+			})
+			k.add("then", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+				if n := then.add(args); fmt.Sprint(args["x"]) == "3" && n == 1 && tt.failure == nil {
+					return "", answered
+				}
+				return "{}", nil
+			})
+			_, report, err := k.run(t, "["+numbers5+","+tt.each+","+`{"type":"tool","server":"demo","name":"echo"}`+"]")
+			e, failed := err.(*stages.Error)
+			if failed && strings.Contains(e.Hint, "item 3 of stage 2 may have taken effect") != tt.unsure {
+				t.Errorf("the error says %q", e.Hint)
+			}
+			_, errs := k.compile(t, from(report.Run, 1, tt.each))
+			if !tt.unsure {
+				if _, _, err := k.run(t, from(report.Run, 1, tt.each)); err != nil || post.times["3"] != 2 || post.times["2"] != 1 {
+					t.Errorf("got %v, effects %v", err, post.times)
+				}
+				return
+			}
+			if len(errs) != 1 || errs[0].Code != stages.InvalidPipeline || errs[0].Place != "2" || !strings.HasPrefix(errs[0].Msg, "item 3 may have taken effect") {
+				t.Fatalf("got %v", errs)
+			}
+			if !strings.Contains(errs[0].Hint, "jq 'del(.[0:") || !strings.Contains(errs[0].Hint, `"stage": 1}`) {
+				t.Errorf("the hint is %q", errs[0].Hint)
+			}
+			if post.times["3"] != 1 {
+				t.Errorf("effects %v", post.times)
+			}
+		})
+	}
+}
+
+// TestResumeInFlight: a call that was on its way when the caller went away.
+func TestResumeInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKept(t, runs.Options{})
+		defer k.store.Close()
+		var post effects
+		k.add("post", writes, "x", func(ctx context.Context, args map[string]any) (string, error) {
+			if n := post.add(args); fmt.Sprint(args["x"]) == "3" && n == 1 {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "{}", nil
+		})
+		p, errs := k.compile(t, "["+numbers5+","+postEach+"]")
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		report, err := p.Run(ctx, nil, io.Discard, stages.RunOptions{})
+		e, ok := err.(*stages.Error)
+		if !ok || !strings.Contains(e.Hint, "item 3 of stage 2 may have taken effect") {
+			t.Errorf("got %+v", err)
+		}
+		_, errs = k.compile(t, from(report.Run, 1, postEach))
+		if len(errs) != 1 || !strings.Contains(errs[0].Hint, "1-2 succeeded") || !strings.Contains(errs[0].Hint, "del(.[0:3])") {
+			t.Errorf("got %v", errs)
+		}
+	})
+}
+
+// TestResumeDistinct: what is to be called once is called once over all runs that take it up, whatever item asks for it.
+func TestResumeDistinct(t *testing.T) {
+	k, mend := newFlaky(t, runs.Options{}, "2")
+	k.add("same", reads, "n", func(context.Context, map[string]any) (string, error) {
+		return `[{"x":1,"y":5},{"x":2},{"y":5,"x":1},{"x":1,"y":5}]`, nil
+	})
+	const each = `{"type":"tool","server":"demo","name":"post","for_each":true,"distinct":true}`
+	e := k.failedRun(t, `{"type":"tool","server":"demo","name":"same","args":{"n":1}}`, each)
+	again := k.failedRun(t, from1(e), each)
+	dry, errs := k.compile(t, from(again.Run, 1, each))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	report, err := dry.Run(t.Context(), nil, io.Discard, stages.RunOptions{DryRun: true})
+	if err != nil || len(report.DryRun.Calls) != 1 || report.DryRun.Calls[0].Count != 1 {
+		t.Errorf("a dry run shows %+v, %v", report.DryRun, err)
+	}
+	mend()
+	out, _ := k.must(t, from(again.Run, 1, each))
+	if want := "[{\"done\":1},\n{\"done\":2},\n{\"done\":1},\n{\"done\":1}]\n"; out != want {
+		t.Errorf("got %q", out)
+	}
+	if got := strings.Join(k.callsOf("post"), " "); strings.Count(got, `"x":1`) != 1 || strings.Count(got, `"x":2`) != 3 {
+		t.Errorf("calls %s", got)
+	}
+	if _, errs := k.compile(t, from(k.failedRunOf(t, "post").Run, 1, each)); len(errs) != 1 || errs[0].Field != "distinct" {
+		t.Errorf("distinct where it was not: %v", errs)
+	}
+}
+
+// TestResumeOtherItems: items that come in another order than before are refused before anything is called.
+func TestResumeOtherItems(t *testing.T) {
+	k, mend := newFlaky(t, runs.Options{}, "3")
+	turns := 0
+	k.add("turn", reads, "n", func(context.Context, map[string]any) (string, error) {
+		turns++
+		return map[bool]string{true: "[1,2,3,4]", false: "[4,3,2,1]"}[turns != 2], nil
+	})
+	k.add("start", reads, "x", func(context.Context, map[string]any) (string, error) { return `{"n":1}`, nil })
+	const start = `{"type":"tool","server":"demo","name":"start","args":{"x":1}}`
+	const turn = `{"type":"tool","server":"demo","name":"turn"}`
+	e := k.failedRun(t, start, turn, postEach)
+	mend()
+	called := k.tools["post"].calls.Load()
+	_, _, err := k.run(t, from(e.Run, 1, turn, postEach))
+	if err == nil || !strings.Contains(err.Error(), "item 1 is another than in the run") || k.tools["post"].calls.Load() != called {
+		t.Errorf("got %v after %d calls", err, k.tools["post"].calls.Load()-called)
+	}
+	k.must(t, from(e.Run, 1, turn, postEach))
+	if got := k.tools["post"].calls.Load() - called; got != 2 {
+		t.Errorf("%d calls were made", got)
+	}
+}
+
+// TestResumeInputs: inputs with effects run for a for_each as a whole, and would again.
+func TestResumeInputs(t *testing.T) {
+	k, _ := newFlaky(t, runs.Options{}, "3")
+	each := `{"type":"for_each","stages":[{"type":"tool","server":"demo","name":"post"},{"type":"command","command":"append","args":["@b"],"inputs":{"b":[{"type":"tool","server":"demo","name":"post","args":{"x":7}}]}}]}`
+	e := k.failedRun(t, numbers5, each)
+	_, errs := k.compile(t, from(e.Run, 1, each))
+	if len(errs) != 1 || !strings.Contains(errs[0].Msg, "inputs within this for_each") {
+		t.Errorf("got %v", errs)
+	}
+}
+
+// TestSharedKeepsItself: an answer that grows when its call is made again does not give way to itself.
+func TestSharedKeepsItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var seen effects
+		slow := w.add("slow2", reads, "x", func(_ context.Context, args map[string]any) (string, error) {
+			n := seen.add(args)
+			switch x := fmt.Sprint(args["x"]); {
+			case x == "1" && n == 1:
+				return "", stages.Errorf(stages.ServerUnavailable, "", "not now")
+			case x == "1":
+				time.Sleep(5 * time.Second)
+			case x == "3":
+				time.Sleep(20 * time.Second)
+			default:
+				time.Sleep(10 * time.Millisecond)
+			}
+			return strings.Repeat("x", 600), nil
+		})
+		d := w.deps()
+		d.Limits = stages.Limits{Shared: 1600}
+		_, _, err := w.runWith(t, `[{"type":"tool","server":"demo","name":"slow2","for_each":true,"concurrency":2,"retries":1}]`, "1\n2\n3\n1\n", d, stages.RunOptions{})
+		if err != nil || seen.times["1"] != 2 || slow.calls.Load() != 4 {
+			t.Errorf("got %v, calls %v", err, seen.times)
+		}
+	})
+}
