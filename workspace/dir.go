@@ -19,6 +19,8 @@ const maxPath = 4096
 type Dir struct {
 	root  *os.Root
 	names []string // the root's absolute names: as resolved, and as given where that differs
+
+	writing chan struct{} // holds what a writer of this process has put in, one at a time
 }
 
 // Open opens the directory at path as a workspace. Symbolic links in path are resolved now and never again. The
@@ -43,7 +45,7 @@ func Open(path string) (*Dir, error) {
 	if given != real {
 		names = append(names, given)
 	}
-	return &Dir{root: root, names: names}, nil
+	return &Dir{root: root, names: names, writing: make(chan struct{}, 1)}, nil
 }
 
 // Close closes the workspace. Files that were opened stay open. Closing twice is harmless. A Dir that is not closed is

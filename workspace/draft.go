@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/flock"
 )
 
 // drafts is where files are written until they are complete.
@@ -35,7 +37,7 @@ func (d *Dir) newDraft() (*draft, error) {
 		return nil, err
 	}
 	x := &draft{d: d, name: name, file: f}
-	if err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if _, err := flock.Try(f); err != nil {
 		x.discard()
 		return nil, err
 	}
@@ -57,7 +59,7 @@ func (d *Dir) sweep() {
 		if err != nil {
 			continue
 		}
-		if flock(f, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if free, _ := flock.Try(f); free {
 			_ = d.root.Remove(drafts + "/" + e.Name())
 		}
 		f.Close()
@@ -97,7 +99,7 @@ func (x *draft) copyTo(w io.Writer) error {
 // data returns what was saved, which stays the same when the file is replaced. A draft whose data was joined to other is
 // removed: it has no name any more.
 func (x *draft) data() (io.ReadCloser, error) {
-	_ = flock(x.file, syscall.LOCK_UN) // the file may be locked by whom it belongs to now
+	_ = flock.Unlock(x.file) // the file may be locked by whom it belongs to now
 	if !x.renamed {
 		_ = x.d.root.Remove(x.name) // else the next writer removes it
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/flock"
 )
 
 // private are the directories of a root that belong to programs and not to their callers.
@@ -50,12 +52,13 @@ func (d *Dir) saveRel(name string) (string, error) {
 	return rel, nil
 }
 
-// Save saves what in holds as the file at path, all of it or nothing: the file is replaced when the data is complete, on the
-// disk and in the mirror, an append-only copy of everything that was saved under this path. Without the mirror nothing is
-// saved. Missing directories are made. It returns the saved data, to be read from its beginning and closed by the caller.
+// Save saves what in holds as the file at path, all of it or nothing: the file is replaced, or written behind, when the data
+// is complete, on the disk and in the mirror, an append-only copy of everything that was saved under this path. Without the
+// mirror nothing is saved. Missing directories are made. It returns the saved data, to be read from its beginning and
+// closed by the caller.
 //
 // It may be called concurrently, also by several processes: of two that replace a file the last one stays, whole.
-// ctx ends the reading of in; what comes after takes no longer than the disk needs.
+// ctx ends the reading of in, and the wait for other writers; what comes after takes no longer than the disk needs.
 func (d *Dir) Save(ctx context.Context, name string, in io.Reader, o SaveOptions) (io.ReadCloser, error) {
 	rel, err := d.saveRel(name)
 	if err != nil {
@@ -70,7 +73,7 @@ func (d *Dir) Save(ctx context.Context, name string, in io.Reader, o SaveOptions
 	}
 	err = draft.fill(ctx, in, o.Max)
 	if err == nil {
-		err = d.commit(rel, draft, o.Append)
+		err = d.commit(ctx, rel, draft, o.Append)
 	}
 	if err != nil {
 		draft.discard()
@@ -127,8 +130,8 @@ func (d *Dir) target(rel string) (fs.FileInfo, error) {
 }
 
 // commit puts a draft in its place. Writers of all processes do this one after the other.
-func (d *Dir) commit(rel string, draft *draft, behind bool) error {
-	unlock, err := d.lock()
+func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool) error {
+	lock, unlock, err := d.lock(ctx, rel)
 	if err != nil {
 		return err
 	}
@@ -142,13 +145,27 @@ func (d *Dir) commit(rel string, draft *draft, behind bool) error {
 			return err
 		}
 	}
-	whole := draft
-	if behind && old != nil {
-		if whole, err = d.joined(rel, draft); err != nil {
-			return err
-		}
-		defer whole.discard()
+	m, err := d.openMirror(rel)
+	if err != nil {
+		return err
 	}
+	defer m.file.Close()
+	switch {
+	case old == nil || !behind:
+		return d.replace(rel, old, draft, m, func() error { return m.add(draft, !behind && (old != nil || m.size > 0)) })
+	case alone(old):
+		return d.extend(lock, rel, old, draft, m)
+	}
+	whole, err := d.joined(rel, draft)
+	if err != nil {
+		return err
+	}
+	defer whole.discard()
+	return d.replace(rel, old, whole, m, func() error { return m.add(draft, false) })
+}
+
+// replace puts whole in the place of the file that is there, old, if one is. add adds the data to the mirror.
+func (d *Dir) replace(rel string, old fs.FileInfo, whole *draft, m *mirror, add func() error) error {
 	if old != nil {
 		if err := whole.file.Chmod(old.Mode().Perm()); err != nil {
 			return err
@@ -157,27 +174,15 @@ func (d *Dir) commit(rel string, draft *draft, behind bool) error {
 	if err := whole.file.Sync(); err != nil {
 		return err
 	}
-	undo, err := d.mirror(rel, draft, behind, old != nil)
-	if err != nil {
-		return mirrorError(rel, err)
+	if err := add(); err != nil {
+		return mirrorError(rel, m.name, err)
 	}
 	if err := d.root.Rename(whole.name, rel); err != nil {
-		return errors.Join(err, undo())
+		return errors.Join(err, m.undo())
 	}
 	whole.renamed = true
-	return d.syncDir(path.Dir(rel))
-}
-
-// mirrorError says that nothing is saved without its mirror. A full disk is told as such.
-func mirrorError(rel string, err error) error {
-	var p *fs.PathError
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return err
-	}
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return Errorf(IoError, "look at what is there", "%s was not saved: its mirror %s cannot be written: %w", quote(rel), quote(mirrors+"/"+rel), err)
+	d.syncDir(path.Dir(rel))
+	return nil
 }
 
 // joined is a draft of what the file holds, and the data behind it.
@@ -201,33 +206,38 @@ func (d *Dir) joined(rel string, draft *draft) (*draft, error) {
 	return whole, nil
 }
 
-// syncDir makes a rename last.
-func (d *Dir) syncDir(dir string) error {
+// syncDir makes a rename last. The file is in its place: a directory that may not be read, or a file system that cannot do
+// this, does not make it an unsaved one.
+func (d *Dir) syncDir(dir string) {
 	f, err := d.root.Open(dir)
 	if err != nil {
-		return err
+		return
 	}
 	defer f.Close()
-	return f.Sync()
+	_ = f.Sync()
 }
 
-// lock keeps other writers out, those of other processes too.
-func (d *Dir) lock() (unlock func(), err error) {
-	f, err := d.root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+// lock keeps other writers out, those of other processes too, and waits for them no longer than ctx.
+func (d *Dir) lock(ctx context.Context, rel string) (lock *os.File, unlock func(), err error) {
+	const others = "%s was not saved: others were writing in the workspace until then: %w"
+	select {
+	case d.writing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, Errorf(IoError, "", others, quote(rel), context.Cause(ctx))
 	}
-	if err := flock(f, syscall.LOCK_EX); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return func() { f.Close() }, nil
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
-			return err
+	lock, err = d.root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		if err = flock.Wait(ctx, lock); err != nil {
+			lock.Close()
+		}
+		if err != nil && err == context.Cause(ctx) {
+			err = Errorf(IoError, "see which process has locked "+own+"/lock", others, quote(rel), err)
 		}
 	}
+	if err != nil {
+		<-d.writing
+		return nil, nil, err
+	}
+	d.settle(lock)
+	return lock, func() { lock.Close(); <-d.writing }, nil
 }

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -128,7 +130,8 @@ func TestSaveRefuses(t *testing.T) {
 		os.Symlink(".mcsh", filepath.Join(root, "hidden")),
 		os.Symlink("nowhere", filepath.Join(root, "dangling")),
 		syscall.Mkfifo(filepath.Join(root, "pipe"), 0o644),
-		os.MkdirAll(filepath.Join(root, ".mcsh/audit/taken"), 0o755),
+		os.MkdirAll(filepath.Join(root, ".mcsh/audit"), 0o755),
+		syscall.Mkfifo(filepath.Join(root, ".mcsh/audit/taken"), 0o644),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -174,6 +177,69 @@ func TestSaveRefuses(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, files(t, root)); diff != "" {
 		t.Errorf("files (-before +after)\n%s", diff)
+	}
+}
+
+// TestSaveMirrorTaken saves files where directories were and directories where files were, again and again: each file has
+// a mirror of its own.
+func TestSaveMirrorTaken(t *testing.T) {
+	d, root := openRoot(t)
+	for range 2 {
+		for _, path := range []string{"a", "a/b/c", "a/b", "a/b/c/d"} {
+			if err := os.RemoveAll(filepath.Join(root, "a")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := save(t, d, path, path+"\n", workspace.SaveOptions{Append: true}); err != nil {
+				t.Errorf("saving %q: %v", path, err)
+			}
+		}
+	}
+	want := map[string]string{
+		"a/b/c/d":                               "a/b/c/d\n",
+		".mcsh/audit/a":                         "a\na\n",
+		".mcsh/audit/.mcsh/a/b/c":               "a/b/c\na/b/c\n",
+		".mcsh/audit/.mcsh/.mcsh/a/b":           "a/b\na/b\n",
+		".mcsh/audit/.mcsh/.mcsh/.mcsh/a/b/c/d": "a/b/c/d\na/b/c/d\n",
+	}
+	if diff := cmp.Diff(want, files(t, root)); diff != "" {
+		t.Errorf("files (-want +got)\n%s", diff)
+	}
+}
+
+// TestSaveWaits: while another process writes, a save waits as long as its caller does.
+func TestSaveWaits(t *testing.T) {
+	d, root := openRoot(t)
+	if _, err := save(t, d, "a", "as it was\n", workspace.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(filepath.Join(root, ".mcsh/lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, root)
+	up := errors.New("the time is up")
+	var wg sync.WaitGroup
+	for range 3 { // one waits for the other process, the others for it
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, up)
+			defer cancel()
+			_, err := d.Save(ctx, "a", strings.NewReader("new\n"), workspace.SaveOptions{})
+			if !errors.Is(err, up) || !strings.Contains(err.Error(), `"a" was not saved: others`) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if diff := cmp.Diff(before, files(t, root)); diff != "" {
+		t.Errorf("files (-before +after)\n%s", diff)
+	}
+	lock.Close()
+	if _, err := save(t, d, "a", "new\n", workspace.SaveOptions{}); err != nil {
+		t.Errorf("when the other has ended: %v", err)
 	}
 }
 
