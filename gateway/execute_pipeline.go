@@ -99,7 +99,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	var result *mcp.CallToolResult
 	if err != nil {
 		result = failure(errorText(pipelineSubject, err, call.MaxOutput))
-	} else if result, err = out.result(report, keptOutput(g.runsOf(req.Extra), report.Run)); err != nil {
+	} else if result, err = out.result(report, func() rest { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
 		return nil, err
 	}
 	result.Meta = mcp.Meta{"mcsh/report": replyReport{

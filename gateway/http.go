@@ -14,13 +14,14 @@ const (
 	statelessEra = "2026-07-28"
 )
 
-// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz.
+// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. A client that takes nothing of what is
+// written for it loses its connection after a while: it would hold what a call of it needs.
 func (g *Gateway) Handler() http.Handler {
 	endpoint := g.endpoint()
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(endpoint))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	return mux
+	return patience{mux}
 }
 
 func (g *Gateway) endpoint() *endpoint {

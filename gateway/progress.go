@@ -86,7 +86,8 @@ func (n *notifier) loop(ctx context.Context, tell teller, token any) {
 	}
 }
 
-// stop ends the sending and waits for it.
+// stop ends the sending and waits for it: no message comes behind the answer. Over HTTP the wait is bounded, since a
+// write for a client that takes nothing fails; over stdio that client is the only one.
 func (n *notifier) stop() {
 	close(n.quit)
 	n.sent.Wait()

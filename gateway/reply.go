@@ -53,42 +53,56 @@ type shapeOfReply struct {
 
 func newReply(budget int, l look) *reply { return &reply{budget: budget, look: l} }
 
-// Write counts p and keeps it or hands it to the preview.
+// Write counts p and keeps it or hands it to the preview. What does not fit is never copied.
 func (r *reply) Write(p []byte) (int, error) {
 	r.bytes += int64(len(p))
 	r.count(p)
 	if r.shape == nil {
-		r.kept.Write(p)
 		if r.characters <= int64(r.budget) {
-			return len(p), nil
+			return r.kept.Write(p)
 		}
 		r.shape = startShape(r.look, r.budget)
-		p, r.kept = bytes.Clone(r.kept.Bytes()), bytes.Buffer{}
+		_, err := r.kept.WriteTo(r.shape.feed)
+		r.kept = bytes.Buffer{}
+		if err != nil {
+			return 0, err
+		}
 	}
-	if _, err := r.shape.feed.Write(p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return r.shape.feed.Write(p)
 }
 
 // count counts characters and bytes that are none, across the borders of writes.
 func (r *reply) count(p []byte) {
-	if len(r.partial) > 0 {
-		p = append(r.partial, p...)
+	if begun := len(r.partial); begun > 0 {
+		head := append(r.partial, p[:min(len(p), utf8.UTFMax)]...)
 		r.partial = nil
+		if !utf8.FullRune(head) {
+			r.partial = head
+			return
+		}
+		at := 0
+		for at < begun {
+			at += r.countOne(head[at:])
+		}
+		p = p[at-begun:]
 	}
 	for len(p) > 0 {
 		if !utf8.FullRune(p) {
 			r.partial = bytes.Clone(p)
 			return
 		}
-		c, n := utf8.DecodeRune(p)
-		if c == utf8.RuneError && n == 1 {
-			r.replaced++
-		}
-		r.characters++
-		p = p[n:]
+		p = p[r.countOne(p):]
 	}
+}
+
+// countOne counts the character that p begins with, and returns how many bytes it has.
+func (r *reply) countOne(p []byte) int {
+	c, n := utf8.DecodeRune(p)
+	if c == utf8.RuneError && n == 1 {
+		r.replaced++
+	}
+	r.characters++
+	return n
 }
 
 // startShape begins a preview that takes at most budget characters, its explanation included.
@@ -115,7 +129,8 @@ func (r *reply) close() {
 }
 
 // result makes the reply of a run that succeeded: the windows, then the output, all text within the budget.
-func (r *reply) result(report stages.Report, kept rest) (*mcp.CallToolResult, error) {
+// kept is asked only where a reader needs it.
+func (r *reply) result(report stages.Report, kept func() rest) (*mcp.CallToolResult, error) {
 	if n := len(r.partial); n > 0 { // the output ends within a character
 		r.characters, r.replaced, r.partial = r.characters+int64(n), r.replaced+int64(n), nil
 	}
@@ -144,14 +159,7 @@ func (r *reply) result(report stages.Report, kept rest) (*mcp.CallToolResult, er
 		return &mcp.CallToolResult{Content: append(content, blocks...)}, err
 	}
 	text, err := r.text(left, kept)
-	if err != nil {
-		return nil, err
-	}
-	content = append(content, &mcp.TextContent{Text: text})
-	if r.shape != nil {
-		content = append(content, kept.link()...)
-	}
-	return &mcp.CallToolResult{Content: content}, nil
+	return &mcp.CallToolResult{Content: append(content, text...)}, err
 }
 
 // note returns the block of the note, if there is something to say, and what it leaves of the budget: it takes no more
@@ -198,27 +206,29 @@ func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Conte
 	return content, left
 }
 
-// text returns the output if it fits left characters, else its shape and what to do.
-func (r *reply) text(left int, kept rest) (string, error) {
+// text returns the output if it fits left characters, else its shape, what to do, and where the whole is.
+func (r *reply) text(left int, kept func() rest) ([]mcp.Content, error) {
 	if r.shape == nil && r.characters <= int64(left) {
-		return valid(r.kept.Bytes()), nil
+		return []mcp.Content{&mcp.TextContent{Text: valid(r.kept.Bytes())}}, nil
 	}
 	if r.shape == nil { // it is the windows that leave too little room
 		r.shape = startShape(r.look, left)
 		if _, err := io.Copy(r.shape.feed, &r.kept); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	r.close()
 	if r.shape.err != nil {
-		return "", r.shape.err
+		return nil, r.shape.err
 	}
+	whole := kept()
 	head := fmt.Sprintf("The output has %d characters (%s), more than max_output allows (%d). This is its shape. %s\n",
-		r.characters, r.shape.result.Summary, r.budget, kept.advice())
-	if left < reserved {
-		return prefix(head, left), nil
+		r.characters, r.shape.result.Summary, r.budget, whole.advice())
+	text := prefix(head, left)
+	if left >= reserved {
+		text = shorten(head+r.shape.result.Text, left)
 	}
-	return shorten(head+r.shape.result.Text, left), nil
+	return append([]mcp.Content{&mcp.TextContent{Text: text}}, whole.link()...), nil
 }
 
 // valid returns b as text: every byte that is no UTF-8 becomes U+FFFD, once, here at the edge.

@@ -2,8 +2,8 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,8 +24,9 @@ func keptOutput(runs stages.Runs, run string) rest {
 	}
 	data, release, err := stages.OpenOutput(runs, run, 0)
 	if err != nil {
-		_, why, _ := strings.Cut(asError(err).Msg, "incomplete: ")
-		return rest{run: run, why: cmp.Or(why, asError(err).Msg)}
+		var why stages.Incomplete
+		errors.As(err, &why)
+		return rest{run: run, why: cmp.Or(string(why), asError(err).Msg)}
 	}
 	defer release()
 	return rest{run: run, bytes: data.Size()}

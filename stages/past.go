@@ -41,7 +41,7 @@ func findRun(runs Runs, id string) (past, error) {
 		}
 		return p, nil
 	}
-	return past{}, fielded("run", Errorf(UnknownRun, "run the pipeline again, without from", "run %s was not kept: %s", id, incomplete))
+	return past{}, fielded("run", Errorf(UnknownRun, "run the pipeline again, without from", "run %s was not kept: %w", id, Incomplete(incomplete)))
 }
 
 // whole reports whether the output of a stage is kept, or why it is not. Before the first stage there is nothing.
@@ -122,8 +122,14 @@ func (p past) refuse(stage int, why string) *Error {
 			break
 		}
 	}
-	return fielded("stage", Errorf(InvalidPipeline, hint, "the output of stage %d of that run is incomplete: %s", stage, why))
+	return fielded("stage", Errorf(InvalidPipeline, hint, "the output of stage %d of that run is incomplete: %w", stage, Incomplete(why)))
 }
+
+// Incomplete is the cause of an error that tells that an output is not there: why it was not kept.
+type Incomplete string
+
+// Error implements error.
+func (i Incomplete) Error() string { return string(i) }
 
 // typeOf returns the type of a stage.
 func typeOf(raw json.RawMessage) string {

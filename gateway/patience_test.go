@@ -1,0 +1,154 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+)
+
+// pipes is a listener of connections that hold nothing: what is written waits for its reader.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.accepted:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error { close(p.closed); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// dial connects to a server that ends with the test.
+func dial(t *testing.T, h http.Handler) (connect func() net.Conn) {
+	t.Helper()
+	p := pipes{make(chan net.Conn), make(chan struct{})}
+	server, served := &http.Server{Handler: h}, make(chan struct{})
+	go func() { server.Serve(p); close(served) }()
+	t.Cleanup(func() { server.Close(); <-served })
+	return func() net.Conn {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { ours.Close() })
+		p.accepted <- theirs
+		return ours
+	}
+}
+
+// ask writes a call that wants progress.
+func (a *httpAgent) ask(t *testing.T, to net.Conn, id int, params string) {
+	t.Helper()
+	meta := `"_meta":{"progressToken":1},`
+	if a.session == "" {
+		meta = `"_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},`
+	}
+	r := a.request(context.Background(), http.MethodPost, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s}}`, id, meta+params))
+	if err := r.Write(to); err != nil {
+		t.Error(err)
+	}
+}
+
+// slowCall are parameters of a call of the tool that takes an hour.
+const slowCall = `"name":"execute_pipeline","arguments":{"timeout":7200,"pipeline":[{"type":"tool","server":"shop","name":"slow"}]}`
+
+// TestClientThatStopsReading: a client that takes nothing holds its slot no longer than its call takes.
+func TestClientThatStopsReading(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		for _, sdk := range []string{"", `"extra":1,`} { // what the call has is unknown beside the SDK
+			synctest.Test(t, func(t *testing.T) {
+				g, _ := shop(t)
+				h := g.Handler()
+				a, connect := newAgent(t, h, version), dial(t, h)
+				for id := range 3 { // all slots
+					a.ask(t, connect(), id, sdk+slowCall)
+				}
+				synctest.Wait()
+				if got := text(t, <-a.call(t.Context(), "4", "quick")); !strings.Contains(got, "LIMIT_EXCEEDED") {
+					t.Errorf("%s %s: got %q, want no slot left", version, sdk, got)
+				}
+				time.Sleep(time.Hour + time.Minute)
+				synctest.Wait()
+				if got := text(t, <-newAgent(t, h, version).call(t.Context(), "5", "quick")); got != "here" {
+					t.Errorf("%s %s: got %q", version, sdk, got)
+				}
+			})
+		}
+	}
+}
+
+// TestSlowReader: a client that reads slowly but on gets everything, and its connection stays as long as it likes.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := shop(t)
+		h := g.Handler()
+		a, conn := newAgent(t, h, "2026-07-28"), dial(t, h)()
+		slow := bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) {
+			time.Sleep(20 * time.Second)
+			return conn.Read(p[:min(len(p), 64<<10)])
+		}), 64<<10)
+		for id := range 2 {
+			a.ask(t, conn, id, slowCall)
+			response, err := http.ReadResponse(slow, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			if err != nil || !strings.Contains(string(body), `"late`) {
+				t.Fatalf("%v: got %q", err, body)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// TestPatientWriter: every part of a large response has its own time, and a part that is not taken is an error.
+func TestPatientWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		large := strings.Repeat("x", 8<<20)
+		wrote := make(chan error, 2)
+		connect := dial(t, gateway.Patient(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := io.WriteString(w, large)
+			wrote <- err
+		})))
+		conn := connect()
+		fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		started, n := time.Now(), 0
+		buf := make([]byte, 64<<10)
+		for ; n < len(large); time.Sleep(10 * time.Second) {
+			m, err := io.ReadFull(conn, buf)
+			if n += m; err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if took := time.Since(started); took < 10*time.Minute {
+			t.Errorf("took %s: not slow enough for the test", took)
+		}
+		go io.Copy(io.Discard, conn)
+		if err := <-wrote; err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(connect(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		if err := <-wrote; err == nil || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "timeout") {
+			t.Errorf("got %v, want a timeout", err)
+		}
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
