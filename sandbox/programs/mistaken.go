@@ -145,6 +145,9 @@ func names() []string {
 // commandLine takes apart a whole command line that was given as the command.
 func commandLine(line string, args []string) *stages.Error {
 	commands, rest := splitLine(line)
+	if filter := filterLine(line, args, commands, rest); filter != nil {
+		return filter
+	}
 	var fixed []stage
 	for _, words := range commands {
 		if len(words) == 0 {
@@ -180,9 +183,70 @@ func commandLine(line string, args []string) *stages.Error {
 		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
 			"command %s is several commands", quote(line))
 	}
+	return argumentsToo(line, fixed[0])
+}
+
+// argumentsToo refuses a command line that is one command, with the stage that it should be.
+func argumentsToo(line string, fixed stage) *stages.Error {
 	err := disallowed("give the arguments apart", "command %s holds its arguments too", quote(line))
-	err.Fix = fix(member{"command", fixed[0].Command}, member{"args", fixed[0].Args})
+	err.Fix = fix(member{"command", fixed.Command}, member{"args", fixed.Args})
 	return err
+}
+
+// filterOptions is how many words may stand before a filter of jq.
+const filterOptions = 8
+
+// filterLine takes "jq .orders | length" for what it is: the text behind jq is a filter without quotes, in which a bar,
+// parentheses and variables are jq's own. It returns nil where a shell would have made something else of the line, as
+// it does with redirections and with names of commands behind a bar, and where the text is no filter.
+func filterLine(line string, args []string, commands [][]string, rest string) *stages.Error {
+	name, text, _ := strings.Cut(line, " ")
+	if to, ok := renamed[name]; ok {
+		name = to[0]
+	}
+	p, ok := Find(name)
+	if !ok || name != "jq" || !strings.Contains("()$", rest) || rest == "" && !slices.ContainsFunc(commands, noCommand) {
+		return nil
+	}
+	var options []string
+	for range filterOptions {
+		text = strings.TrimSpace(text)
+		all := slices.Concat(options, []string{text}, args)
+		if withinBounds(name, all) != nil {
+			return nil
+		}
+		if p.filters(all, text) {
+			return argumentsToo(line, stage{"command", name, all})
+		}
+		word, behind, more := strings.Cut(text, " ")
+		if !more {
+			break
+		}
+		options, text = append(options, word), behind
+	}
+	return nil
+}
+
+// filters reports whether args are right, and text is the filter among them and no option's value.
+func (p Program) filters(args []string, text string) bool {
+	parsed, err := p.grammar().read(p.Name, args)
+	if err != nil || len(parsed.operands()) == 0 || parsed.operands()[0].value != text {
+		return false
+	}
+	_, err = p.parse(args, nil)
+	return err == nil
+}
+
+// noCommand reports whether words begin with anything but the name of a command, of this place or another.
+func noCommand(words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	name := strings.ToLower(path.Base(words[0]))
+	_, here := Find(name)
+	_, other := renamed[name]
+	_, habit := habits[name]
+	return !here && !other && !habit
 }
 
 // shortJSON writes v as JSON unless that is too long for a hint.
