@@ -168,6 +168,8 @@ func connectError(c clients.Client, o connectOptions, err error) error {
 		return configError("--name NAME gives the gateway another one, --replace takes the place of that server", err)
 	case errors.Is(err, clients.ErrChanged):
 		return configError("run it again", err)
+	case errors.Is(err, clients.ErrOwner):
+		return configError("run it as the owner of the file, or "+byHand, err)
 	case errors.Is(err, os.ErrPermission):
 		return configError("make it writable, or "+byHand, err)
 	}

@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// ErrOwner is wrapped by the error of a file that would not be its owner's any more.
+var ErrOwner = errors.New("the file belongs to another user or group, and would not any more")
+
 // asRoot gives a new file to whom the file beside it belongs, or the directory where there is none: with sudo it would
 // be root's, and its user could not read it.
 func asRoot(f *os.File, beside string) error {
@@ -37,7 +40,7 @@ func give(f *os.File, like fs.FileInfo) error {
 		return nil
 	}
 	if err := f.Chown(int(want.Uid), int(want.Gid)); err != nil {
-		return fmt.Errorf("keeping the owner and the group of %s: %w", like.Name(), err)
+		return fmt.Errorf("%w: %w", ErrOwner, err)
 	}
 	return nil
 }

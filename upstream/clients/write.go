@@ -84,7 +84,9 @@ func replace(path string, old, data []byte) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil:
-		err = give(f.File, info)
+		if err = give(f.File, info); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
 	case errors.Is(err, fs.ErrNotExist):
 		err = asRoot(f.File, path)
 	}
