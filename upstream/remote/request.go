@@ -170,11 +170,11 @@ func (c *call) failed(ctx context.Context, err error) *rpc.Failure {
 	return f
 }
 
-// unreached reports whether a request was not sent to the server at all.
+// unreached reports whether a request was not sent to the server at all. One that was answered with a redirect was: 303
+// means that it is done, and where to see it.
 func unreached(err error) bool {
-	var redirect *redirectError
 	var signIn *signInError
-	return errors.As(err, &redirect) || errors.As(err, &signIn) || isDial(err)
+	return errors.As(err, &signIn) || isDial(err)
 }
 
 // isAnswer reports whether the server has answered with an error of its own.
@@ -202,7 +202,7 @@ func (c *call) refused(ctx context.Context, f *rpc.Failure, status *statusError)
 		f.Sent, f.Lost = false, true
 		return
 	}
-	status.known = status.status/100 == 4
+	status.known = status.status/100 == 4 && status.status != http.StatusForbidden
 	if status.rpc != nil && status.known {
 		f.Err = status.rpc
 	}

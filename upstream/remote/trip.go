@@ -31,7 +31,7 @@ type statusError struct {
 	rpc    error  // the JSON-RPC error in it, or nil
 	id     string // of that error
 	wait   time.Duration
-	known  bool // the session is there: it is not the address that is wrong
+	known  bool // the session is there: it is neither the address nor the token that is wrong
 }
 
 func (e *statusError) Error() string {
@@ -43,8 +43,9 @@ func (e *statusError) Error() string {
 }
 
 // refusals are the answers with which a request has not come to a tool: who gives them has looked at the envelope only.
+// 403 is none of them: it may be what a tool was told by something behind it.
 var refusals = map[int]bool{
-	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusMethodNotAllowed: true,
+	http.StatusUnauthorized: true, http.StatusMethodNotAllowed: true,
 	http.StatusNotAcceptable: true, http.StatusProxyAuthRequired: true, http.StatusLengthRequired: true,
 	http.StatusRequestEntityTooLarge: true, http.StatusUnsupportedMediaType: true, http.StatusMisdirectedRequest: true,
 	http.StatusUpgradeRequired: true, http.StatusTooManyRequests: true, http.StatusRequestHeaderFieldsTooLarge: true,
