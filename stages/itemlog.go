@@ -276,7 +276,7 @@ func (r *Run) doubted() string {
 	for _, l := range r.logs {
 		l.mu.Lock()
 		if len(l.unsure) > 0 {
-			parts = append(parts, fmt.Sprintf("item %s of stage %d", ranges(slices.Clone(l.unsure)), l.stage))
+			parts = append(parts, fmt.Sprintf("%s of stage %d", itemsOf(slices.Clone(l.unsure)), l.stage))
 		}
 		l.mu.Unlock()
 	}

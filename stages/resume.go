@@ -96,18 +96,18 @@ func (p *resumption) unsure(data *io.SectionReader) error {
 	if err != nil || len(unsure) == 0 {
 		return err
 	}
-	them := "item " + ranges(unsure)
-	if len(unsure) > 1 {
-		them = "items " + ranges(unsure)
-	}
 	hint := "find out what was changed (with a tool that reads), and give the for_each only the items that are left: "
 	if len(done) > 0 {
 		hint += ranges(done) + " succeeded; "
 	}
 	first := fmt.Sprintf(`{"type": "from", "run": %q, "stage": %d}`, p.id, p.stage-1)
-	hint += fmt.Sprintf("%s, then, where the items are one array, jq '%s', then the for_each", first, without(append(done, unsure...)))
+	program := "the stage that picks them"
+	if gone := append(done, unsure...); len(spans(gone)) <= rangesMax {
+		program = fmt.Sprintf("jq '%s' where the items are one array", without(gone))
+	}
+	hint += fmt.Sprintf("%s, then %s, then the for_each", first, program)
 	return Errorf(InvalidPipeline, hint, "%s may have taken effect in that run: a call that may change something was sent, "+
-		"and nobody knows that it failed; to run this again could repeat it", them)
+		"and nobody knows that it failed; to run this again could repeat it", itemsOf(unsure))
 }
 
 // changingInputs reports whether steps have inputs that may change something, at any depth.
@@ -120,6 +120,14 @@ func changingInputs(steps []*Step) bool {
 		}
 	}
 	return false
+}
+
+// itemsOf names items by their numbers: "item 3", "items 1-59, 61".
+func itemsOf(numbers []int) string {
+	if len(numbers) == 1 {
+		return "item " + ranges(numbers)
+	}
+	return "items " + ranges(numbers)
 }
 
 // rangesMax is how many ranges of items a message names.

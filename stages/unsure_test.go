@@ -2,10 +2,13 @@ package stages_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +95,44 @@ func TestResumeUnsure(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestResumeUnsureMany: a message names at most so many items, and a program only where it stays short.
+func TestResumeUnsureMany(t *testing.T) {
+	k := newKept(t, runs.Options{})
+	k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+		if n, _ := strconv.Atoi(fmt.Sprint(args["x"])); n%4 == 0 {
+			return "", stages.Errorf(stages.Timeout, "", "no answer")
+		} else if n%4 == 2 {
+			answer := stages.Errorf(stages.ToolError, "", "no such account")
+			answer.Answered = true
+			return "", answer
+		}
+		return "{}", nil
+	})
+	_, run := k.must(t, "["+numbers100+","+strings.TrimSuffix(postEach, "}")+`,"on_error":"skip"}]`)
+	_, errs := k.compile(t, from(run, 1, postEach))
+	if len(errs) != 1 || !strings.HasPrefix(errs[0].Msg, "items 4, 8, 12") || !strings.Contains(errs[0].Msg, "80 and others up to 100 may") ||
+		strings.Contains(errs[0].Hint, "del(") || len(errs[0].Hint) > 1000 {
+		t.Errorf("got %v", errs)
+	}
+}
+
+// TestNestedFlagAlone: a for_each around a tool with the flag does not run the tool's calls side by side unasked either.
+func TestNestedFlagAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		post := w.add("post", writes, "x", func(context.Context, map[string]any) (string, error) {
+			time.Sleep(time.Second)
+			return "{}", nil
+		})
+		if _, _, err := w.run(t, `[{"type":"for_each","stages":[{"type":"command","command":"cat"},`+postEach+`]}]`, "1\n2\n3\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := post.peak.Load(); got != 1 {
+			t.Errorf("%d calls at once", got)
+		}
+	})
 }
 
 // TestResumeInFlight: a call that was on its way when the caller went away.
@@ -216,4 +257,48 @@ func TestSharedKeepsItself(t *testing.T) {
 			t.Errorf("got %v, calls %v", err, seen.times)
 		}
 	})
+}
+
+// torn are runs whose results of items cannot be read once a pipeline that resumes them runs.
+type torn struct {
+	stages.Runs
+	broken atomic.Bool
+}
+
+func (r *torn) Open(run, name string) (*io.SectionReader, string, func()) {
+	data, why, release := r.Runs.Open(run, name)
+	items := strings.HasSuffix(name, " items")
+	r.broken.Store(!items)
+	if items && data != nil {
+		data = io.NewSectionReader(tornReader{r, data}, 0, data.Size())
+	}
+	return data, why, release
+}
+
+type tornReader struct {
+	r    *torn
+	data *io.SectionReader
+}
+
+func (r tornReader) ReadAt(p []byte, at int64) (int, error) {
+	if r.r.broken.Load() {
+		return 0, errors.New("the disk is gone")
+	}
+	return r.data.ReadAt(p, at)
+}
+
+// TestResumeUnreadable: a result that is kept and cannot be read is an error, not an item that was resumed.
+func TestResumeUnreadable(t *testing.T) {
+	k, mend := newFlaky(t, runs.Options{}, "60")
+	e := k.failedRun(t, numbers100, postEach)
+	mend()
+	k.deps.Runs = &torn{Runs: k.deps.Runs}
+	called := k.tools["post"].calls.Load()
+	_, report, err := k.run(t, from(e.Run, 1, strings.TrimSuffix(postEach, "}")+`,"with_item":true}`))
+	if err == nil || !strings.Contains(err.Error(), "the disk is gone") || report.Stages[1].Resumed != 0 {
+		t.Errorf("got %v, %+v", err, report.Stages)
+	}
+	if got := k.tools["post"].calls.Load() - called; got != 0 {
+		t.Errorf("%d calls were made", got)
+	}
 }
