@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 )
 
 // Files saves data in the workspace. All methods may be called concurrently. Errors are *Error.
@@ -13,7 +14,8 @@ type Files interface {
 	CheckFile(path string) error
 
 	// SaveFile saves what in holds, all of it or nothing, and returns it, to be read from its beginning and closed by
-	// the caller. An error of in is returned as it is. ctx ends the reading of in.
+	// the caller. An error of in is returned as it is. ctx ends the reading of in and the wait for other writers; its
+	// cause is then in the error.
 	SaveFile(ctx context.Context, f SavedFile, in io.Reader) (io.ReadCloser, error)
 }
 
@@ -92,9 +94,15 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 	}
 	around := attemptOf(ctx)
 	around.left(false, false)
-	ctx, cancel := context.WithTimeout(r.outer, r.deps.Limits.Run)
-	defer cancel()
-	saved, err := r.deps.Files.SaveFile(ctx, f, in)
+	saving, cancel := context.WithCancelCause(r.outer)
+	defer cancel(nil)
+	// When the time is up, whoever still waits for other writers has saved nothing and goes.
+	defer context.AfterFunc(ctx, func() {
+		if end, limited := ctx.Deadline(); limited && !time.Now().Before(end) {
+			cancel(context.Cause(ctx))
+		}
+	})()
+	saved, err := r.deps.Files.SaveFile(saving, f, in)
 	if err != nil {
 		return err
 	}

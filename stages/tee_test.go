@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/mcsh-dev/mcsh/internal/flock"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -34,7 +36,7 @@ func saveError(err error) error {
 	case errors.Is(err, workspace.ErrOversize):
 		return stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true`, "too much")
 	case errors.As(err, &e):
-		return stages.Errorf(stages.InvalidArguments, e.Hint, "%s", e.Msg)
+		return &stages.Error{Code: stages.InvalidArguments, Hint: e.Hint, Msg: e.Msg, Err: err}
 	}
 	return err
 }
@@ -120,5 +122,36 @@ func TestTeeBroken(t *testing.T) {
 	_, err := p.Run(t.Context(), in, io.Discard, stages.RunOptions{})
 	if err == nil || !strings.Contains(err.Error(), "the pipe broke") || w.saved(t) != "a: \"as it was\\n\"\n" {
 		t.Errorf("error %v, files %s", err, w.saved(t))
+	}
+}
+
+// TestTeeWaits: a tee that waits for another process ends with the time of its run.
+func TestTeeWaits(t *testing.T) {
+	w := newWorld()
+	w.withFiles(t, "-- a --\nas it was\n")
+	if err := os.Mkdir(filepath.Join(w.root, ".mcsh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(filepath.Join(w.root, ".mcsh/lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if taken, err := flock.Try(lock); !taken || err != nil {
+		t.Fatal(taken, err)
+	}
+	start := time.Now()
+	for _, pipeline := range []string{
+		`[{"type":"tee","path":"a","append":true}]`,
+		`[{"type":"for_each","on_error":"collect","retries":2,"stages":[{"type":"tee","path":"a","append":true}]}]`,
+	} {
+		_, _, err = w.runWith(t, pipeline, "1\n2\n", w.deps(), stages.RunOptions{Timeout: 100 * time.Millisecond})
+		var e *stages.Error
+		if !errors.As(err, &e) || e.Code != stages.Timeout || w.saved(t) != "a: \"as it was\\n\"\n" {
+			t.Errorf("%s: error %v, files %s", pipeline, err, w.saved(t))
+		}
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

@@ -7,14 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
 
 	"github.com/google/renameio/v2"
-)
 
-// lockStep is how often a lock is tried that another process has.
-const lockStep = 50 * time.Millisecond
+	"github.com/mcsh-dev/mcsh/internal/flock"
+)
 
 // ErrChanged is wrapped by the error of a file that another program has written while it was being changed.
 var ErrChanged = errors.New("another program has changed the file meanwhile, and it was left as it is")
@@ -121,20 +118,12 @@ func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(lockStep)
-	defer tick.Stop()
-	for {
-		err := syscall.Flock(int(handle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = handle.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.Join(err, handle.Close())
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, errors.Join(errors.New("another process is writing there"), handle.Close())
-		}
+	err = flock.Wait(ctx, handle)
+	if err != nil && err == context.Cause(ctx) {
+		err = errors.New("another process is writing there")
 	}
+	if err != nil {
+		return nil, errors.Join(err, handle.Close())
+	}
+	return func() { _ = handle.Close() }, nil
 }
