@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -116,5 +117,17 @@ func TestReplyOfOneWrite(t *testing.T) {
 		if r.characters != int64(len(data)/5*3) || r.replaced != 0 || r.shape.result.Text != fmt.Sprint(len(data)) {
 			t.Errorf("%s: %d characters, %d replaced, the shape has seen %s bytes", name, r.characters, r.replaced, r.shape.result.Text)
 		}
+	}
+}
+
+// TestReplyThatFits: nobody asks what is kept of a run whose output the reply holds.
+func TestReplyThatFits(t *testing.T) {
+	r := newReply(10, nil)
+	if _, err := r.Write([]byte("0123456789")); err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.result(stages.Report{Run: "r_1"}, func() rest { t.Error("asked"); return rest{} })
+	if err != nil || len(result.Content) != 1 || result.Content[0].(*mcp.TextContent).Text != "0123456789" {
+		t.Errorf("%v: %+v", err, result)
 	}
 }

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -175,6 +176,35 @@ func TestFromOfDryRun(t *testing.T) {
 	executed(t, deps, `[`+string(from)+`,`+write+`]`)
 	if n := shop.Calls("ship!"); n != 3 || shop.Calls("list_orders") != reads {
 		t.Errorf("%d calls that change something, %d reads more", n, shop.Calls("list_orders")-reads)
+	}
+}
+
+// TestResumeOfText: the from stage that a failed for_each names, with the same for_each, calls nothing again that succeeded.
+func TestResumeOfText(t *testing.T) {
+	deps, _ := textDeps(t)
+	const each = `{"type":"tool","server":"crm","name":"get_customer","for_each":true,"concurrency":1`
+	p, errs := stages.Compile(t.Context(), []byte(`[{"type":"command","command":"jq","args":["-n","\"c1\", \"c9\", \"c3\""]},`+each+`}]`), deps)
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	_, err := p.Run(t.Context(), nil, &bytes.Buffer{}, stages.RunOptions{})
+	var failed *stages.Error
+	if !errors.As(err, &failed) || failed.Item != 2 {
+		t.Fatalf("got %v, want a failure of item 2", err)
+	}
+	from := fmt.Sprintf(`{"type":"from","run":%q,"stage":1}`, failed.Run)
+	got, report := executed(t, deps, `[`+from+`,`+each+`,"on_error":"skip"},{"type":"command","command":"jq","args":["-c","map(.id)"]}]`)
+	if each := report.Stages[1]; got != `["c1","c3"]`+"\n" || each.Resumed != 1 || each.Calls != 2 {
+		t.Errorf("got %s with %d items resumed and %d calls, want 1 and 2", got, each.Resumed, each.Calls)
+	}
+}
+
+// TestTeeOfText: a file is saved only where there is a workspace.
+func TestTeeOfText(t *testing.T) {
+	deps, _ := textDeps(t)
+	_, errs := stages.Compile(t.Context(), []byte(`[{"type":"command","command":"jq","args":["-n","1"]},{"type":"tee","path":"a.json"}]`), deps)
+	if len(errs) != 1 || errs[0].Code != stages.Denied || !strings.Contains(errs[0].Hint, "--workspace") {
+		t.Errorf("got %v", errs)
 	}
 }
 
