@@ -169,17 +169,21 @@ func decoded(raw json.RawMessage) (stage map[string]any) {
 	return stage
 }
 
-// withoutMapping decodes a stage without the fields of its mapping.
+// withoutMapping decodes a stage without the fields of its mapping and what does not change a result: time, and defaults
+// that are written out.
 func withoutMapping(raw json.RawMessage) map[string]any {
 	stage := decoded(raw)
 	if stage == nil {
 		return nil
 	}
-	for _, name := range fieldNames(reflect.TypeFor[Mapping]()) {
+	for _, name := range append(fieldNames(reflect.TypeFor[Mapping]()), "timeout") {
 		delete(stage, name)
 	}
-	if typeOf(raw) == "for_each" {
-		delete(stage, "timeout") // of all items; that of a tool or a command is one item's, and stays
+	if args, ok := stage["args"].(map[string]any); ok && len(args) == 0 {
+		delete(stage, "args")
+	}
+	if stage["paginate"] == false {
+		delete(stage, "paginate")
 	}
 	return stage
 }

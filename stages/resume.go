@@ -38,10 +38,55 @@ func takeUp(list List, steps []*Step) error {
 			steps[i].resume = &resumption{src.past, src.wanted + i}
 			errs = append(errs, located(steps[i].resume.check(src, steps[i], i == 1, raw), steps[i].place, steps[i].Label))
 		case isEach(raw) || !sameStage(raw, before):
-			return errors.Join(errs...)
+			other := &resumption{src.past, src.wanted + i}
+			return errors.Join(append(errs, located(other.differs(steps[i], before), steps[i].place, steps[i].Label))...)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// differs refuses a stage that is not the for_each that stood there, and would call a tool that may have changed
+// something for items of that one: which of them it would change again cannot be told.
+func (p *resumption) differs(step *Step, before json.RawMessage) error {
+	data, _, release := p.open()
+	defer release()
+	if data == nil || data.Size() == 0 {
+		return nil
+	}
+	called := toolsIn(before)
+	for _, t := range toolsOf([]*Step{step}) {
+		if t.Effect == Changes && slices.Contains(called, t.Label) {
+			return Errorf(InvalidPipeline, "write the for_each as it was, to take it up (how it maps and its timeout may differ); "+
+				"to call the tool anew all the same, put a command such as jq . before it",
+				"run %s has called %s for items of its stage %d already, in a for_each that was another: to run them again could repeat what they have changed",
+				p.id, strings.TrimPrefix(t.Label, "tool "), p.stage)
+		}
+	}
+	return nil
+}
+
+// toolsIn are the labels of the tools in a stage as it was written, at any depth.
+func toolsIn(raw json.RawMessage) (labels []string) {
+	var walk func(value any)
+	walk = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			server, _ := v["server"].(string)
+			name, _ := v["name"].(string)
+			if v["type"] == "tool" {
+				labels = append(labels, (&ToolStage{Server: server, Name: name}).Label())
+			}
+			for _, member := range v {
+				walk(member)
+			}
+		case []any:
+			for _, element := range v {
+				walk(element)
+			}
+		}
+	}
+	walk(decoded(raw))
+	return labels
 }
 
 // check refuses to take up a for_each with effects where they could be had twice: an item whose result was not kept,

@@ -181,7 +181,7 @@ func TestResumeOnlyEqual(t *testing.T) {
 	}{
 		{"other arguments", strings.Replace(checkEach, `"for_each"`, `"args":{"y":1},"for_each"`, 1), false},
 		{"another tool", strings.Replace(checkEach, "check", "echo", 1), false},
-		{"another time for a call", strings.Replace(checkEach, `"for_each"`, `"timeout":9,"for_each"`, 1), false},
+		{"another time for a call", strings.Replace(checkEach, `"for_each"`, `"timeout":9,"for_each"`, 1), true},
 		{"another form of results", strings.Replace(checkEach, `"for_each"`, `"collect":"lines","with_item":true,"on_error":"skip","for_each"`, 1), true},
 		{"in another order", `{"for_each":true,"name":"check","server":"demo","type":"tool"}`, true},
 	} {
@@ -190,7 +190,7 @@ func TestResumeOnlyEqual(t *testing.T) {
 		if err == nil {
 			resumed = report.Stages[1].Resumed
 		}
-		if (resumed == int64(e.Done)) != tt.same && tt.same || resumed != 0 && !tt.same {
+		if (resumed < int64(e.Done)) && tt.same || resumed != 0 && !tt.same {
 			t.Errorf("%s: %d items were resumed (%v)", tt.name, resumed, err)
 		}
 	}

@@ -302,3 +302,46 @@ func TestResumeUnreadable(t *testing.T) {
 		t.Errorf("%d calls were made", got)
 	}
 }
+
+// TestResumeOther: a for_each that was written in another way and calls the tool that may have changed something already
+// is refused; differences in time, mapping and written-out defaults are none.
+func TestResumeOther(t *testing.T) {
+	const rest = `"type":"tool","server":"demo","name":"post"`
+	for _, tt := range []struct {
+		name    string
+		after   string // what follows from
+		refused bool
+	}{
+		{"the same", `{` + rest + `,"for_each":true}`, false},
+		{"more time", `{` + rest + `,"for_each":true,"timeout":50}`, false},
+		{"defaults written out", `{` + rest + `,"for_each":true,"args":{},"paginate":false}`, false},
+		{"another form", `{"type":"for_each","stages":[{` + rest + `}]}`, true},
+		{"more stages", `{"type":"for_each","stages":[{` + rest + `},{"type":"command","command":"cat"}]}`, true},
+		{"other arguments", `{` + rest + `,"for_each":true,"args":{"x":7}}`, true},
+		{"in a branch", `{"type":"parallel","branches":{"a":[{` + rest + `,"for_each":true}]}}`, true},
+		{"another tool", `{"type":"tool","server":"demo","name":"write","for_each":true}`, false},
+		{"behind a command", `{"type":"command","command":"cat"},{"type":"for_each","stages":[{` + rest + `}]}`, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newKept(t, runs.Options{})
+			var post effects
+			answered := stages.Errorf(stages.ToolError, "", "no such account")
+			answered.Answered = true
+			k.add("post", writes, "x", func(_ context.Context, args map[string]any) (string, error) {
+				if post.add(args); fmt.Sprint(args["x"]) == "3" {
+					return "", answered
+				}
+				return "{}", nil
+			})
+			_, report, err := k.run(t, "["+numbers5+",{"+rest+`,"for_each":true}]`)
+			if err == nil {
+				t.Fatal("item 3 did not fail")
+			}
+			_, errs := k.compile(t, from(report.Run, 1, tt.after))
+			refused := len(errs) == 1 && errs[0].Place == "2" && strings.Contains(errs[0].Msg, "has called demo/post for items of its stage 2 already")
+			if refused != tt.refused || len(errs) > 0 && !refused {
+				t.Errorf("got %v, refused should be %t", errs, tt.refused)
+			}
+		})
+	}
+}
