@@ -272,6 +272,7 @@ func TestDirectLimits(t *testing.T) {
 					t.Errorf("got %q", got)
 				}
 			}
+			synctest.Wait() // until the session that was closed is forgotten
 			if a.session != "" {
 				if w := <-a.call(t.Context(), "5", "quick"); w.Code != http.StatusNotFound {
 					t.Errorf("got %d %s", w.Code, w.Body)
