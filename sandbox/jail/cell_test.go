@@ -164,7 +164,7 @@ func TestCellFails(t *testing.T) {
 	spec := c.spec
 	spec.Read = []string{"/etc/hostname/x"} // not missing: a file has no files
 	if broken, err := NewCell(spec); broken != nil || !errors.Is(err, unix.ENOTDIR) {
-		t.Errorf("a jail that cannot be built: %v, %v, want none and %v", broken, err, unix.ENOTDIR)
+		t.Errorf("a jail that cannot be built: some %v, %v, want none and %v", broken != nil, err, unix.ENOTDIR)
 	}
 	for _, ruleset := range []int{-1, int(c.exe.Fd())} {
 		other := *c
