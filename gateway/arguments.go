@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // wrongCall is everything that is wrong with the arguments of a call.
@@ -44,7 +45,7 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		known[name], names = v.Field(i), append(names, name)
 	}
-	var wrong wrongCall
+	wrong := givenTwice(raw)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if field, ok := known[name]; !ok {
 			wrong = append(wrong, unknownArgument(name, names))
@@ -53,6 +54,21 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 				"argument %q has the wrong type: got %s", name, shown(string(given[name]))))
 		}
 	}
+	return wrong
+}
+
+// givenTwice refuses arguments that are given more than once: readers differ in which of them counts.
+func givenTwice(raw []byte) (wrong wrongCall) {
+	seen := map[string]int{}
+	rpc.Members(raw, func(quoted, _ []byte) {
+		var name string
+		if json.Unmarshal(slices.Concat([]byte{'"'}, quoted, []byte{'"'}), &name) != nil {
+			return
+		}
+		if seen[name]++; seen[name] == 2 {
+			wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "give it once", "argument %q is given more than once", shown(name)))
+		}
+	})
 	return wrong
 }
 

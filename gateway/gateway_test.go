@@ -167,6 +167,8 @@ func TestArguments(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct{ tool, args, want string }{
 		{"execute_pipeline", `{}`, "the pipeline is missing"},
+		{"execute_pipeline", `{"mode":"check","pipeline":[],"mode":"run"}`, `argument "mode" is given more than once`},
+		{"execute_pipeline", `{"pipeline":[],"pipel\u0069ne":[]}`, `argument "pipeline" is given more than once`},
 		{"execute_pipeline", `{"pipline":[]}`, `did you mean "pipeline"?`},
 		{"execute_pipeline", `{"pipeline":[],"mode":"dryrun"}`, `unknown mode "dryrun"`},
 		{"execute_pipeline", `{"pipeline":[],"timeout":1000}`, "(limit run)"},
