@@ -1,8 +1,6 @@
 package jq
 
 import (
-	"reflect"
-
 	"github.com/itchyny/gojq"
 )
 
@@ -127,30 +125,13 @@ func plain(suffixes []*gojq.Suffix) bool {
 // calls returns the names of all functions and labels that stand in a query.
 func calls(q *gojq.Query) map[string]bool {
 	names := map[string]bool{}
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer:
-			if v.IsNil() {
-				return
-			}
-			switch x := v.Interface().(type) {
-			case *gojq.Func:
-				names[x.Name] = true
-			case *gojq.Label:
-				names["label"] = true
-			}
-			walk(v.Elem())
-		case reflect.Struct:
-			for i := range v.NumField() {
-				walk(v.Field(i))
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				walk(v.Index(i))
-			}
+	visit(q, func(node any) {
+		switch x := node.(type) {
+		case *gojq.Func:
+			names[x.Name] = true
+		case *gojq.Label:
+			names["label"] = true
 		}
-	}
-	walk(reflect.ValueOf(q))
+	})
 	return names
 }

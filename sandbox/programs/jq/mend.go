@@ -1,7 +1,6 @@
 package jq
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/itchyny/gojq"
@@ -101,59 +100,27 @@ func wrap(q *gojq.Query, text string) *gojq.Query {
 
 // terms calls f with every term of q. What f puts in the place of a term is not looked into.
 func terms(q *gojq.Query, f func(t *gojq.Term)) {
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer:
-			if v.IsNil() {
-				return
-			}
-			walk(v.Elem())
-			if t, ok := v.Interface().(*gojq.Term); ok {
-				f(t)
-			}
-		case reflect.Struct:
-			for i := range v.NumField() {
-				walk(v.Field(i))
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				walk(v.Index(i))
-			}
+	visit(q, func(node any) {
+		if t, ok := node.(*gojq.Term); ok {
+			f(t)
 		}
-	}
-	walk(reflect.ValueOf(q))
+	})
 }
 
 // simplified leaves out what a | . and . | a hold too much.
 func simplified(q *gojq.Query) {
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer:
-			if v.IsNil() {
-				return
-			}
-			walk(v.Elem())
-			if q, ok := v.Interface().(*gojq.Query); ok && q.Op == gojq.OpPipe && len(q.Patterns) == 0 && q.Left != nil && q.Right != nil {
-				switch {
-				case isIdentity(q.Left) && len(q.Right.FuncDefs) == 0:
-					*q = with(*q.Right, q.FuncDefs)
-				case isIdentity(q.Right):
-					*q = with(*q.Left, q.FuncDefs)
-				}
-			}
-		case reflect.Struct:
-			for i := range v.NumField() {
-				walk(v.Field(i))
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				walk(v.Index(i))
-			}
+	visit(q, func(node any) {
+		q, ok := node.(*gojq.Query)
+		if !ok || q.Op != gojq.OpPipe || len(q.Patterns) > 0 || q.Left == nil || q.Right == nil {
+			return
 		}
-	}
-	walk(reflect.ValueOf(q))
+		switch {
+		case isIdentity(q.Left) && len(q.Right.FuncDefs) == 0:
+			*q = with(*q.Right, q.FuncDefs)
+		case isIdentity(q.Right):
+			*q = with(*q.Left, q.FuncDefs)
+		}
+	})
 }
 
 func with(q gojq.Query, defs []*gojq.FuncDef) gojq.Query {
