@@ -6,64 +6,83 @@ import (
 	"io"
 )
 
-// collector writes results as one JSON array or as lines.
+// collector writes the results of items.
 type collector struct {
-	out  io.Writer
 	form form
-	n    int
-	buf  []byte
+	list valueList
 	open bool // raw results so far do not end with a line
 }
 
-// add writes one result. Each write is whole, so that a reader sees an element as soon as it is there.
+// add writes one result, so that a reader sees it as soon as it is there.
 func (c *collector) add(s *slot) error {
 	result := s.out.buf.Bytes()
 	if c.form.raw && !s.value {
 		if len(result) > 0 {
 			c.open = !bytes.HasSuffix(result, []byte("\n"))
 		}
-		_, err := c.out.Write(result)
+		_, err := c.list.out.Write(result)
 		return err
 	}
-	c.buf = c.buf[:0]
 	if c.open {
-		c.buf, c.open = append(c.buf, '\n'), false
+		c.list.buf, c.open = append(c.list.buf, '\n'), false
 	}
 	if s.value {
-		c.append(result)
-	} else {
-		for _, v := range values(result) {
-			c.append(v)
+		if err := c.list.add(result); err != nil {
+			return err
+		}
+		return c.list.flush()
+	}
+	for _, v := range values(result) {
+		if err := c.list.add(v); err != nil {
+			return err
 		}
 	}
-	if len(c.buf) == 0 {
-		return nil
-	}
-	_, err := c.out.Write(c.buf)
-	return err
+	return c.list.flush()
 }
 
-func (c *collector) append(v json.RawMessage) {
+// valueList writes values as one JSON array or as lines. A value is written at the latest with the next flush.
+type valueList struct {
+	out   io.Writer
+	lines bool
+	n     int64
+	buf   []byte
+}
+
+// listChunk is how much is written at a time.
+const listChunk = 32 << 10
+
+func (l *valueList) add(v json.RawMessage) error {
 	switch {
-	case c.form.lines:
-		c.buf = append(append(c.buf, oneLine(v)...), '\n')
-	case c.n == 0:
-		c.buf = append(append(c.buf, '['), v...)
+	case l.lines:
+		l.buf = append(append(l.buf, oneLine(v)...), '\n')
+	case l.n == 0:
+		l.buf = append(append(l.buf, '['), v...)
 	default:
-		c.buf = append(append(c.buf, ',', '\n'), v...)
+		l.buf = append(append(l.buf, ',', '\n'), v...)
 	}
-	c.n++
+	l.n++
+	if len(l.buf) >= listChunk {
+		return l.flush()
+	}
+	return nil
+}
+
+func (l *valueList) flush() error {
+	if len(l.buf) == 0 {
+		return nil
+	}
+	_, err := l.out.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
 }
 
 // end closes the array.
-func (c *collector) end() error {
-	end := "]\n"
-	switch {
-	case c.form.lines:
-		return nil
-	case c.n == 0:
-		end = "[]\n"
+func (l *valueList) end() error {
+	if !l.lines {
+		if l.n == 0 {
+			l.buf = append(l.buf, '[')
+		}
+		l.buf = append(l.buf, "]\n"...)
 	}
-	_, err := io.WriteString(c.out, end)
-	return err
+	return l.flush()
 }

@@ -240,14 +240,14 @@ func (q *queue) fail(err error) {
 
 // emit writes the results in the order of the items, each as soon as all before it are written.
 func (q *queue) emit(out io.Writer) error {
-	c := &collector{out: out, form: q.e.form}
+	c := &collector{form: q.e.form, list: valueList{out: out, lines: q.e.form.lines}}
 	for {
 		s, more := q.take()
 		if s == nil {
 			if more {
 				return nil // something failed: the array stays open, and the reader is told
 			}
-			return c.end()
+			return c.list.end()
 		}
 		err := c.add(s)
 		s.out.release()
