@@ -1,6 +1,9 @@
 package runs
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Options bound a store. The zero value of a field means its default.
 type Options struct {
@@ -15,18 +18,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	or(&o.Head, 1<<20)
-	or(&o.Memory, 256<<20)
-	or(&o.Output, 64<<20)
-	or(&o.Total, 2<<30)
-	or(&o.Runs, 10_000)
-	or(&o.TTL, 30*time.Minute)
+	o.Head = cmp.Or(o.Head, 1<<20)
+	o.Memory = cmp.Or(o.Memory, 256<<20)
+	o.Output = cmp.Or(o.Output, 64<<20)
+	o.Total = cmp.Or(o.Total, 2<<30)
+	o.Runs = cmp.Or(o.Runs, 10_000)
+	o.TTL = cmp.Or(o.TTL, 30*time.Minute)
 	return o
-}
-
-func or[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

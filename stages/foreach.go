@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,12 +72,12 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 // eachStep wraps compiled stages so that they run once per item. collect is the form of the results where o names none.
 func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, collect string, timeout time.Duration) *Step {
 	concurrency := o.Concurrency
-	or(&concurrency, defaultConcurrency(body))
+	concurrency = cmp.Or(concurrency, defaultConcurrency(body))
 	if chains := chainsOf(body); chains > 0 {
 		concurrency = min(concurrency, max(1, commandsAtOnce/chains))
 	}
-	or(&o.Collect, collect)
-	or(&o.OnError, onErrorFail)
+	o.Collect = cmp.Or(o.Collect, collect)
+	o.OnError = cmp.Or(o.OnError, onErrorFail)
 	command := len(body) > 0 && body[len(body)-1].Command != nil
 	form := form{lines: o.Collect == collectLines, withItem: o.WithItem, onError: o.OnError}
 	form.raw = form.lines && command && !o.WithItem

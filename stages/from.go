@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, err
 	}
 	stage := f.Stage
-	or(&stage, len(run.Stages))
+	stage = cmp.Or(stage, len(run.Stages))
 	if stage < 0 || stage > len(run.Stages) || stage == 0 {
 		return nil, fielded("stage", Errorf(InvalidPipeline, "leave stage out for the last one",
 			"that run has %d stages, there is no stage %d", len(run.Stages), stage))

@@ -1,6 +1,9 @@
 package stages
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Limits bound what one run may use (pipeline.md §8). Reaching one is an error that names it. The zero value of a
 // field means its default.
@@ -25,28 +28,21 @@ type Limits struct {
 
 // WithDefaults returns l with every zero field set to its default.
 func (l Limits) WithDefaults() Limits {
-	or(&l.Stages, 64)
-	or(&l.Nesting, 3)
-	or(&l.Items, 100_000)
-	or(&l.Calls, 100_000)
-	or(&l.Run, 300*time.Second)
-	or(&l.Call, 60*time.Second)
-	or(&l.Command, 30*time.Second)
-	or(&l.Input, 16<<20)
-	or(&l.Item, 16<<20)
-	or(&l.Waiting, 16<<20)
-	or(&l.Attempt, 16<<20)
-	or(&l.Shared, 16<<20)
-	or(&l.Held, 256<<20)
-	or(&l.Spool, 2<<30)
-	or(&l.SpoolHead, 1<<20)
+	l.Stages = cmp.Or(l.Stages, 64)
+	l.Nesting = cmp.Or(l.Nesting, 3)
+	l.Items = cmp.Or(l.Items, 100_000)
+	l.Calls = cmp.Or(l.Calls, 100_000)
+	l.Run = cmp.Or(l.Run, 300*time.Second)
+	l.Call = cmp.Or(l.Call, 60*time.Second)
+	l.Command = cmp.Or(l.Command, 30*time.Second)
+	l.Input = cmp.Or(l.Input, 16<<20)
+	l.Item = cmp.Or(l.Item, 16<<20)
+	l.Waiting = cmp.Or(l.Waiting, 16<<20)
+	l.Attempt = cmp.Or(l.Attempt, 16<<20)
+	l.Shared = cmp.Or(l.Shared, 16<<20)
+	l.Held = cmp.Or(l.Held, 256<<20)
+	l.Spool = cmp.Or(l.Spool, 2<<30)
+	l.SpoolHead = cmp.Or(l.SpoolHead, 1<<20)
 	l.Shared = min(l.Shared, l.Held/8) // what is kept does not hold back what runs, see crowded
 	return l
-}
-
-func or[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ type paging struct {
 // compile checks the stage's paging against the tool.
 func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
 	pg := &paging{arg: p.Arg, max: p.Max}
-	or(&pg.max, defaultPages)
+	pg.max = cmp.Or(pg.max, defaultPages)
 	errs := []error{p.mayRepeat(info), p.argument(info, pg)}
 	if p.Max < 0 {
 		errs = append(errs, fielded("paginate.max", Errorf(InvalidPipeline, "", "max must be at least 1, got %d", p.Max)))

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -198,7 +199,7 @@ func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, relea
 	if err != nil {
 		return nil, nil, err
 	}
-	or(&stage, len(p.Stages))
+	stage = cmp.Or(stage, len(p.Stages))
 	if whole, why := p.whole(stage); !whole {
 		return nil, nil, p.refuse(stage, why)
 	}

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ type RunOptions struct {
 // real failure, never what it made elsewhere. The report is filled in either case.
 func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOptions) (Report, error) {
 	timeout := o.Timeout
-	or(&timeout, p.deps.Limits.Run)
+	timeout = cmp.Or(timeout, p.deps.Limits.Run)
 	if timeout < 0 || timeout > p.deps.Limits.Run {
 		return Report{}, Errorf(LimitExceeded, "leave timeout out, or ask for less",
 			"timeout %s is not within what the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)

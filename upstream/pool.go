@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,24 +51,17 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	or(&o.ClientName, "mcsh")
-	or(&o.ClientVersion, "dev")
-	or(&o.CallTimeout, 60*time.Second)
-	or(&o.StartTimeout, 60*time.Second)
-	or(&o.ProbeTimeout, 3*time.Second)
-	or(&o.ListTimeout, 30*time.Second)
-	or(&o.IdleStop, 10*time.Minute)
-	or(&o.ListTTL, 5*time.Minute)
-	or(&o.Concurrency, 64)
-	or(&o.ResultMax, 64<<20)
+	o.ClientName = cmp.Or(o.ClientName, "mcsh")
+	o.ClientVersion = cmp.Or(o.ClientVersion, "dev")
+	o.CallTimeout = cmp.Or(o.CallTimeout, 60*time.Second)
+	o.StartTimeout = cmp.Or(o.StartTimeout, 60*time.Second)
+	o.ProbeTimeout = cmp.Or(o.ProbeTimeout, 3*time.Second)
+	o.ListTimeout = cmp.Or(o.ListTimeout, 30*time.Second)
+	o.IdleStop = cmp.Or(o.IdleStop, 10*time.Minute)
+	o.ListTTL = cmp.Or(o.ListTTL, 5*time.Minute)
+	o.Concurrency = cmp.Or(o.Concurrency, 64)
+	o.ResultMax = cmp.Or(o.ResultMax, 64<<20)
 	return o
-}
-
-func or[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (o Options) implementation() *mcp.Implementation {

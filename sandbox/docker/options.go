@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -95,26 +96,19 @@ const defaultMax = 64
 
 // withDefaults fills in what is zero.
 func (o Options) withDefaults() Options {
-	or(&o.Image, DefaultImage(""))
-	or(&o.CPUs, 2)
-	or(&o.Share, 1)
-	or(&o.Warm, 2)
-	or(&o.Max, defaultMax)
-	or(&o.Runs, 50)
-	or(&o.Life, 10*time.Minute)
+	o.Image = cmp.Or(o.Image, DefaultImage(""))
+	o.CPUs = cmp.Or(o.CPUs, 2)
+	o.Share = cmp.Or(o.Share, 1)
+	o.Warm = cmp.Or(o.Warm, 2)
+	o.Max = cmp.Or(o.Max, defaultMax)
+	o.Runs = cmp.Or(o.Runs, 50)
+	o.Life = cmp.Or(o.Life, 10*time.Minute)
 	if o.Isolation == PerRun {
 		o.Runs, o.Share = 1, 1
 	}
-	or(&o.Memory, int64(o.Share)*2*sandbox.Memory)
+	o.Memory = cmp.Or(o.Memory, int64(o.Share)*2*sandbox.Memory)
 	if len(o.Worker) == 0 {
 		o.Worker = []string{WorkerPath}
 	}
 	return o
-}
-
-func or[T comparable](value *T, otherwise T) {
-	var zero T
-	if *value == zero {
-		*value = otherwise
-	}
 }
