@@ -156,18 +156,21 @@ func TestDefaultConcurrency(t *testing.T) {
 	}
 }
 
+// ms20 takes 20 ms and gives i.
+func ms20(ctx context.Context, args map[string]any) (string, error) {
+	select {
+	case <-time.After(20 * time.Millisecond):
+		return fmt.Sprint(args["i"]), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
 // TestHeadStopsCalls: behind a for_each over 10,000 items, head makes at most 2 × concurrency + 8 calls happen.
 func TestHeadStopsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		tool := w.add("ms20", reads, "i", func(ctx context.Context, args map[string]any) (string, error) {
-			select {
-			case <-time.After(20 * time.Millisecond):
-			case <-ctx.Done():
-				return "", ctx.Err()
-			}
-			return fmt.Sprint(args["i"]), nil
-		})
+		tool := w.add("ms20", reads, "i", ms20)
 		out, _, err := w.run(t, `[{"type":"tool","server":"demo","name":"ms20","for_each":true,"concurrency":16,"collect":"lines"},
 			{"type":"command","command":"head","args":["3"]}]`, lines(10_000))
 		if err != nil || out != lines(3) {

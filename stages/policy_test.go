@@ -285,14 +285,7 @@ func TestHeadStopsAttempts(t *testing.T) {
 	for _, fields := range []string{`"retries":5`, `"retries":5,"on_error":"skip"`, `"distinct":false,"with_item":true`, `"distinct":true,"on_error":"collect"`} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
-			tool := w.add("ms20", reads, "i", func(ctx context.Context, args map[string]any) (string, error) {
-				select {
-				case <-time.After(20 * time.Millisecond):
-				case <-ctx.Done():
-					return "", ctx.Err()
-				}
-				return fmt.Sprint(args["i"]), nil
-			})
+			tool := w.add("ms20", reads, "i", ms20)
 			_, _, err := w.run(t, `[{"type":"tool","server":"demo","name":"ms20","for_each":true,"concurrency":16,"collect":"lines",`+fields+`},
 				{"type":"command","command":"head","args":["3"]}]`, lines(10_000))
 			if err != nil || tool.calls.Load() > 2*16+8 || tool.active.Load() != 0 {

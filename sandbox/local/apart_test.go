@@ -137,18 +137,7 @@ func TestSortKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	f, err := s.Prepare([]stages.Command{{Name: "sort", Timeout: time.Minute}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w := io.Pipe()
-	defer w.Close()
-	failed := make(chan error, 1)
-	go func() { failed <- f(t.Context(), r, io.Discard) }()
-	// More than sort keeps in memory, so that it has files.
-	if _, err := io.Copy(w, io.LimitReader(lines{}, 100<<20)); err != nil {
-		t.Fatal(err)
-	}
+	f, failed := sort(t, s)
 	eventually(t, "sort has files", func() bool { return len(files(t, scratch)) > 0 })
 	eventually(t, "sort is killed", func() bool {
 		for pid := range children(t, os.Getpid()) {

@@ -120,6 +120,24 @@ func newPool(t testing.TB, scratch string) *sandbox.Pool {
 	return p
 }
 
+// sort prepares a sort and runs it on so much that it has files, without an end. The other result is how it ended.
+func sort(t *testing.T, s stages.Session) (stages.Filter, <-chan error) {
+	t.Helper()
+	f, err := s.Prepare([]stages.Command{{Name: "sort", Timeout: time.Minute}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	t.Cleanup(func() { w.Close() })
+	failed := make(chan error, 1)
+	go func() { failed <- f(t.Context(), r, io.Discard) }()
+	// More than sort keeps in memory.
+	if _, err := io.Copy(w, io.LimitReader(lines{}, 100<<20)); err != nil {
+		t.Fatal(err)
+	}
+	return f, failed
+}
+
 // TestEndings kills a worker, or closes its session, while a command runs that keeps files: nothing may be left.
 func TestEndings(t *testing.T) {
 	for _, test := range []struct {
@@ -143,18 +161,7 @@ func TestEndings(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			f, err := s.Prepare([]stages.Command{{Name: "sort", Timeout: time.Minute}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, w := io.Pipe()
-			defer w.Close()
-			failed := make(chan error, 1)
-			go func() { failed <- f(t.Context(), r, io.Discard) }()
-			// More than sort keeps in memory, so that it has files.
-			if _, err := io.Copy(w, io.LimitReader(lines{}, 100<<20)); err != nil {
-				t.Fatal(err)
-			}
+			_, failed := sort(t, s)
 			worker, command := 0, 0
 			eventually(t, "sort runs", func() bool {
 				for pid := range children(t, os.Getpid()) {
