@@ -16,7 +16,7 @@ import (
 // A Call is an ordinary call of a tool that is answered beside the SDK: only what is known to mean the same to both is
 // one. It costs a fraction.
 type Call struct {
-	g       *Gateway
+	front   *front
 	id      jsonrpc.ID
 	params  mcp.CallToolParamsRaw
 	extra   *mcp.RequestExtra // what came with it over HTTP
@@ -30,12 +30,12 @@ type Call struct {
 // Direct returns the call in a message of the session ss if it can be answered beside the SDK, and nil if the message
 // has to go to the SDK. The call ends with ctx, or when the client cancels it. A call with the id of another one that
 // is not answered is an error.
-func (g *Gateway) Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*Call, *jsonrpc.Error) {
-	c := g.readCall(message)
+func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*Call, *jsonrpc.Error) {
+	c := f.readCall(message)
 	if c == nil || ss.InitializeParams() == nil {
 		return nil, nil
 	}
-	if fault := c.enter(ctx, g.sessions.of(ss)); fault != nil {
+	if fault := c.enter(ctx, f.sessions.of(ss)); fault != nil {
 		return nil, fault
 	}
 	return c, nil
@@ -73,7 +73,7 @@ func (c *Call) Answer(tell func(message []byte) error) []byte {
 		}
 		return tell(message)
 	}))
-	result, err := c.g.handle(ctx, "tools/call", &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
+	result, err := c.front.handle(ctx, "tools/call", &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
 	return c.encode(result, err)
 }
 
@@ -81,7 +81,7 @@ func (c *Call) Answer(tell func(message []byte) error) []byte {
 const mostNested = 900
 
 // readCall returns the call in a message, or nil if the message is anything else, or needs anything of the SDK.
-func (g *Gateway) readCall(message []byte) *Call {
+func (f *front) readCall(message []byte) *Call {
 	if bytes.Count(message, []byte("{"))+bytes.Count(message, []byte("[")) > mostNested || !json.Valid(message) {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (g *Gateway) readCall(message []byte) *Call {
 		string(version) != `"2.0"` || string(method) != `"tools/call"` {
 		return nil
 	}
-	c := &Call{g: g}
+	c := &Call{front: f}
 	return c.read(id, params)
 }
 
@@ -104,7 +104,7 @@ func (c *Call) read(id, params json.RawMessage) *Call {
 	if c.id, ok = plainID(id); !ok {
 		return nil
 	}
-	if c.params.Name = string(bytes.Trim(name, `"`)); c.g.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 {
+	if c.params.Name = string(bytes.Trim(name, `"`)); c.front.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 {
 		return nil
 	}
 	if meta != nil && !c.readMeta(meta) {

@@ -373,7 +373,7 @@ func FuzzDirect(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		c := b.g.readCall(body)
+		c := b.front.readCall(body)
 		if c == nil {
 			return // it goes to the SDK
 		}
@@ -398,7 +398,7 @@ func TestToolsWithoutHeaders(t *testing.T) {
 // TestDirectPanic: a panic ends in an answer.
 func TestDirectPanic(t *testing.T) {
 	b := newBothWays(t)
-	b.g.handlers["list_all_tools"] = func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a secret") }
+	b.front.handlers["list_all_tools"] = func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a secret") }
 	p := b.calls()["legacy"].replace(`"name":"execute_pipeline"`, `"name":"list_all_tools"`)
 	got := exchange(t, b.endpoint, p.request(t.Context()))
 	if diff := cmp.Diff(map[string]any{"code": -32603.0, "message": "internal error"}, got.Message.(map[string]any)["error"]); diff != "" {

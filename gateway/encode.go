@@ -81,7 +81,7 @@ func (c *Call) result(r *mcp.CallToolResult) *callResult {
 		if written.Meta == nil {
 			written.Meta = mcp.Meta{}
 		}
-		written.Meta[mcp.MetaKeyServerInfo] = c.g.self
+		written.Meta[mcp.MetaKeyServerInfo] = c.front.self
 	}
 	return written
 }

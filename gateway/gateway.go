@@ -51,16 +51,11 @@ type Sandbox interface {
 // Gateway serves execute_pipeline and the three tools that help to write pipelines. Its methods may be called
 // concurrently.
 type Gateway struct {
-	o      Options
-	deps   stages.Deps
-	server *mcp.Server
-	self   *mcp.Implementation // as clients are told
-	runs   *slots
-	looks  *slots // calls of the other tools: where all runs are taken, agents can still look around
-
-	sessions sessions
-	handlers map[string]mcp.ToolHandler // by the names of tools
-	handle   mcp.MethodHandler          // calls a tool beside the SDK, guarded as by it
+	front
+	o     Options
+	deps  stages.Deps
+	runs  *slots
+	looks *slots // calls of the other tools: where all runs are taken, agents can still look around
 
 	mu     sync.Mutex
 	open   map[*context.CancelFunc]struct{} // the calls that have not ended, guarded by mu
@@ -85,10 +80,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{
-		o: o, open: map[*context.CancelFunc]struct{}{}, handlers: map[string]mcp.ToolHandler{},
-		sessions: sessions{all: map[*mcp.ServerSession]*session{}, byID: map[string]*session{}},
-	}
+	g := &Gateway{o: o, open: map[*context.CancelFunc]struct{}{}}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns)
 	g.looks = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
@@ -98,11 +90,12 @@ func New(o Options) *Gateway {
 	if o.Sandbox != nil {
 		g.deps.Commands = o.Sandbox
 	}
-	g.self = &mcp.Implementation{Name: "mcsh", Title: "mcsh: pipelines over MCP tools", Version: o.Version}
-	g.server = mcp.NewServer(g.self, &mcp.ServerOptions{
+	self := &mcp.Implementation{Name: "mcsh", Title: "mcsh: pipelines over MCP tools", Version: o.Version}
+	g.front = newFront(mcp.NewServer(self, &mcp.ServerOptions{
 		Instructions: strings.TrimSpace(instructions),
 		Capabilities: o.capabilities(),
-	})
+	}))
+	g.self = self
 	for _, t := range g.tools() {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
@@ -178,12 +171,6 @@ func (g *Gateway) serve(t tool) mcp.ToolHandler {
 		}
 		return result, nil
 	}
-}
-
-// callTool calls a tool that there is.
-func (g *Gateway) callTool(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
-	r := req.(*mcp.CallToolRequest)
-	return g.handlers[r.Params.Name](ctx, r)
 }
 
 // defaultOutput is the reply budget of a call that does not ask for one, in characters.

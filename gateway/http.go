@@ -16,18 +16,27 @@ const (
 
 // Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. A client that takes nothing of what is
 // written for it loses its connection after a while: it would hold what a call of it needs.
-func (g *Gateway) Handler() http.Handler {
-	endpoint := g.endpoint()
+func (g *Gateway) Handler() http.Handler { return g.handler() }
+
+// Handler serves any server as [Gateway.Handler] serves the gateway. It adds a middleware to the server, so it is
+// called once for one.
+func Handler(server *mcp.Server) http.Handler {
+	f := newFront(server)
+	server.AddReceivingMiddleware(f.sessions.attend)
+	return f.handler()
+}
+
+func (f *front) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(endpoint))
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(f.endpoint()))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	return patience{mux}
 }
 
-func (g *Gateway) endpoint() *endpoint {
-	server := func(*http.Request) *mcp.Server { return g.server }
+func (f *front) endpoint() *endpoint {
+	server := func(*http.Request) *mcp.Server { return f.server }
 	return &endpoint{
-		g:        g,
+		front:    f,
 		versions: mcp.SupportedProtocolVersions(),
 		modern: mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
 			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxRequestBody,

@@ -17,7 +17,7 @@ import (
 
 // endpoint answers ordinary calls and hands everything else to the SDK, unread or as if it were.
 type endpoint struct {
-	g              *Gateway
+	front          *front
 	modern, legacy http.Handler // of the SDK, for each era of the protocol
 	versions       []string     // of the protocol, those that the SDK knows
 }
@@ -26,7 +26,7 @@ type endpoint struct {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold progress back
 	sdk := e.sdk(r)
-	n := e.g.sessions.find(r.Header.Get(sessionHeader))
+	n := e.front.sessions.find(r.Header.Get(sessionHeader))
 	switch {
 	case r.Method == http.MethodDelete && n != nil:
 		e.delete(w, r, n)
@@ -97,7 +97,7 @@ func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, n *session) {
 	if said.code != http.StatusNoContent {
 		return
 	}
-	e.g.sessions.remove(n)
+	e.front.sessions.remove(n)
 	select {
 	case <-n.close():
 	case <-r.Context().Done():
@@ -127,7 +127,7 @@ func (e *endpoint) read(r *http.Request) *Call {
 	if err != nil || n > maxRequestBody {
 		return nil
 	}
-	c := e.g.readCall(body.Bytes())
+	c := e.front.readCall(body.Bytes())
 	if c != nil {
 		c.extra = &mcp.RequestExtra{Header: r.Header}
 	}

@@ -256,7 +256,9 @@ func testServeHTTP(t *testing.T, binary string) {
 				t.Fatalf("got %q, %v", first, err)
 			}
 			go io.Copy(io.Discard, words)
-			callOverHTTP(t, url, c.args[0] == "serve")
+			for _, version := range []string{"2025-11-25", "2026-07-28"} {
+				callOverHTTP(t, url, version, c.args[0] == "serve")
+			}
 			wantHosts(t, url)
 			wantBusy(t, binary, url, s.Process.Pid)
 			if err := s.Process.Signal(syscall.SIGTERM); err != nil {
@@ -303,16 +305,20 @@ func wantHosts(t *testing.T, url string) {
 	}
 }
 
-func callOverHTTP(t *testing.T, url string, gateway bool) {
+// callOverHTTP calls a tool in one version of the protocol.
+func callOverHTTP(t *testing.T, url, version string, gateway bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{}}, nil)
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{}}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
+	if got := session.InitializeResult().ProtocolVersion; got != version {
+		t.Errorf("the protocol is %s, want %s", got, version)
+	}
 	call := &mcp.CallToolParams{Name: "get_customer", Arguments: map[string]any{"id": "c-001"}}
 	if gateway {
 		stage := map[string]any{"type": "tool", "server": "demo", "name": "get_customer", "args": map[string]any{"id": "c-001"}}

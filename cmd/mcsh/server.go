@@ -2,20 +2,16 @@ package main
 
 import (
 	"context"
-	"net/http"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/servers"
 )
 
 const serverLong = `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
 streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside.`
-
-// sessionTimeout ends HTTP sessions that nobody uses.
-const sessionTimeout = 10 * time.Minute
 
 func (p *program) serverCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -60,12 +56,8 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server.AddReceivingMiddleware(endingWith(calls))
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{SessionTimeout: sessionTimeout, MaxRequestBodyBytes: maxLine})
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(handler))
 	p.greet("mcsh server "+name, endpointOf(listeners[0].Addr()))
-	return serveHTTP(ctx, listeners, l.checked(p, mux), func(ending context.Context) error {
+	return serveHTTP(ctx, listeners, l.checked(p, gateway.Handler(server)), func(ending context.Context) error {
 		defer context.AfterFunc(ending, cancel)() // a session is not closed before its calls have ended
 		for session := range server.Sessions() {
 			session.Close()

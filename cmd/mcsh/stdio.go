@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	maxLine  = 8 << 20  // one message of a client over HTTP
 	maxInput = 16 << 20 // one message of a client on standard input
 	maxDepth = 900      // of its nesting; 1000 are too many for the SDK, which ends the session over them
 	maxField = 1 << 10  // what is looked at of a member of a message; ids are shorter
