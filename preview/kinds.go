@@ -5,8 +5,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // textKinds are the formats of text that are named, each with what is to be known of it. The first that fits is it.
@@ -31,19 +32,19 @@ func textKind(head []byte) (name, hint string) {
 	return "TEXT", ""
 }
 
-var htmlBegin = regexp.MustCompile(`(?i)^(?:<!doctype html|<html|<head|<body|<div|<table|<p>|<ul>)`)
+var htmlBegin = lazy.Regexp(`(?i)^(?:<!doctype html|<html|<head|<body|<div|<table|<p>|<ul>)`)
 
-func isHTML(b []byte) bool { return htmlBegin.Match(b) }
+func isHTML(b []byte) bool { return htmlBegin().Match(b) }
 
-var xmlBegin = regexp.MustCompile(`^(?:<\?xml|<!--|<[A-Za-z_][\w:.-]*(?:\s+[\w:.-]+\s*=\s*["'][^"']*["'])*\s*/?>)`)
+var xmlBegin = lazy.Regexp(`^(?:<\?xml|<!--|<[A-Za-z_][\w:.-]*(?:\s+[\w:.-]+\s*=\s*["'][^"']*["'])*\s*/?>)`)
 
-func isXML(b []byte) bool { return xmlBegin.Match(b) && bytes.Contains(b, []byte(">")) }
+func isXML(b []byte) bool { return xmlBegin().Match(b) && bytes.Contains(b, []byte(">")) }
 
-var markdownRule = regexp.MustCompile(`^\|[^\n]*\|[ \t\r]*\n\|[ \t:|-]*-[ \t:|-]*\|`)
+var markdownRule = lazy.Regexp(`^\|[^\n]*\|[ \t\r]*\n\|[ \t:|-]*-[ \t:|-]*\|`)
 
-func isMarkdownTable(b []byte) bool { return markdownRule.Match(b) }
+func isMarkdownTable(b []byte) bool { return markdownRule().Match(b) }
 
-var yamlLine = regexp.MustCompile(`^(?:- )*(?:["']?[A-Za-z_][\w./ -]*["']?:(?: |$)|- |-$|#)`)
+var yamlLine = lazy.Regexp(`^(?:- )*(?:["']?[A-Za-z_][\w./ -]*["']?:(?: |$)|- |-$|#)`)
 
 // isYAML wants keys at the beginning of most lines, two of which end with the colon or are items of lists, or the mark
 // of a document.
@@ -58,7 +59,7 @@ func isYAML(b []byte) bool {
 		if len(indented) == 0 {
 			continue
 		}
-		if lines++; yamlLine.Match(indented) {
+		if lines++; yamlLine().Match(indented) {
 			fit++
 			if indented[len(indented)-1] == ':' || len(indented) < len(line) && bytes.Contains(indented, []byte(": ")) {
 				nests++

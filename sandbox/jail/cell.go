@@ -102,13 +102,28 @@ func (c *Cell) Start(cmd Command) (*Process, error) {
 	return p, nil
 }
 
-// Self starts this program anew, locked in no more than this process is. It dies with the thread that has called Self.
-func Self(cmd Command) (*Process, error) {
+// Own is how a process starts its own program anew, for work that touches no file.
+type Own struct{ ruleset int }
+
+// NewOwn readies starts of the running program. abi is the version of Landlock, 0 for none; with it, what is started can
+// open and run its own file, and what run and read name, which is what it takes to load it.
+func NewOwn(abi int, run, read []string) (*Own, error) {
+	o := &Own{ruleset: -1}
+	if abi == 0 {
+		return o, nil
+	}
+	var err error
+	o.ruleset, err = newDomain(slices.Concat([]grant{{self, mayRun}}, each(run, mayRun), each(read, mayRead)), min(abi, LandlockABI()))
+	return o, err
+}
+
+// Start starts the program. It dies with the thread that has called Start.
+func (o *Own) Start(cmd Command) (*Process, error) {
 	path, err := syscall.BytePtrFromString(self)
 	if err != nil {
 		return nil, err
 	}
-	l := launch{signal: unix.SIGKILL, parent: os.Getpid(), ruleset: -1, noLandlock: true, own: -1, path: path}
+	l := launch{signal: unix.SIGKILL, parent: os.Getpid(), ruleset: o.ruleset, noLandlock: o.ruleset < 0, own: -1, path: path}
 	return l.start("/", cmd)
 }
 

@@ -2,11 +2,11 @@ package programs
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -106,14 +106,14 @@ func unquotedScript(_ Program, args []string, at int, _ *stages.Error) []string 
 	return nil
 }
 
-var together = regexp.MustCompile(`^(--?[A-Za-z][\w-]*)[ \t]+(\S(?s:.*))$`)
+var together = lazy.Regexp(`^(--?[A-Za-z][\w-]*)[ \t]+(\S(?s:.*))$`)
 
 // apart splits an option from what follows it in the same argument: "-r .name".
 func apart(_ Program, args []string, at int, _ *stages.Error) []string {
 	if at < 0 {
 		return nil
 	}
-	m := together.FindStringSubmatch(args[at])
+	m := together().FindStringSubmatch(args[at])
 	if m == nil {
 		return nil
 	}
@@ -158,11 +158,11 @@ func listOption(p Program, args []string, _ int, refused *stages.Error) []string
 	return nil
 }
 
-var namedOption = regexp.MustCompile(`^(?:did you mean|write) (--[a-z][\w-]*)(?:\?|$)`)
+var namedOption = lazy.Regexp(`^(?:did you mean|write) (--[a-z][\w-]*)(?:\?|$)`)
 
 // nearOption writes the option that the refusal takes for the one that was meant.
 func nearOption(_ Program, args []string, at int, refused *stages.Error) []string {
-	m := namedOption.FindStringSubmatch(refused.Hint)
+	m := namedOption().FindStringSubmatch(refused.Hint)
 	if m == nil || at < 0 {
 		return nil
 	}

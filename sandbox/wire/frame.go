@@ -50,8 +50,8 @@ const (
 	worker
 )
 
-// kinds says for every kind who may send it and how long its payload is.
-var kinds = map[kind]struct {
+// kinds says for every kind who may send it and how long its payload is. There is none for 0.
+var kinds = [...]struct {
 	name     string
 	from     side
 	min, max uint32
@@ -83,10 +83,11 @@ func readHeader(r io.Reader, peer side) (header, error) {
 		return header{}, err
 	}
 	h := header{kind(b[0]), binary.BigEndian.Uint32(b[1:]), binary.BigEndian.Uint32(b[5:])}
-	k, ok := kinds[h.kind]
-	switch {
-	case !ok:
+	if h.kind == 0 || int(h.kind) >= len(kinds) {
 		return header{}, protocolError("unknown frame kind %d", b[0])
+	}
+	k := kinds[h.kind]
+	switch {
 	case k.from&peer == 0:
 		return header{}, protocolError("%s frame from the wrong end", k.name)
 	case h.length < k.min || h.length > k.max:

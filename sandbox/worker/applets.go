@@ -20,6 +20,7 @@ const maxSpares = 4
 // are started before anybody knows what for: they have locked themselves in and wait for their spec.
 type applets struct {
 	argv []string
+	own  func() (*jail.Own, error)
 
 	mu     sync.Mutex
 	come   sync.Cond // coming has changed
@@ -33,8 +34,10 @@ type applets struct {
 // closely, that would keep the run before it from its processor.
 const spareDelay = 20 * time.Millisecond
 
-func newApplets(prefix []string) *applets {
-	a := &applets{argv: slices.Concat([]string{processName}, prefix, []string{roleApplet, strconv.Itoa(os.Getpid())})}
+func newApplets(prefix []string, s survey) *applets {
+	a := &applets{
+		argv: slices.Concat([]string{processName}, prefix, []string{roleApplet, strconv.Itoa(os.Getpid())}), own: sync.OnceValues(s.own),
+	}
 	a.come.L = &a.mu
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +47,11 @@ func newApplets(prefix []string) *applets {
 
 // begin starts a process that waits for its spec. files are its descriptors after standard error.
 func (a *applets) begin(files ...int) (wired, error) {
-	return connect(jail.Self, jail.Command{Argv: a.argv, Env: appletEnvironment, Files: files})
+	own, err := a.own()
+	if err != nil {
+		return wired{}, err
+	}
+	return connect(own.Start, jail.Command{Argv: a.argv, Env: appletEnvironment, Files: files})
 }
 
 // expect sees to it that n spares wait, in the background. Those that do not start are not missed.

@@ -102,6 +102,15 @@ func (s survey) reach(scratch string) jail.Reach {
 	return r
 }
 
+// own readies starts of applets, which open nothing once they are loaded. The Go runtime would read control groups as it
+// begins, whatever it is told, and needs not; that it cannot saves a tenth of its start.
+func (s survey) own() (*jail.Own, error) {
+	if s.Loader == "" {
+		return jail.NewOwn(s.Support.Landlock, nil, nil)
+	}
+	return jail.NewOwn(s.Support.Landlock, []string{s.Loader}, libraries)
+}
+
 func loaderOf(file string) (string, error) {
 	f, err := elf.Open(file)
 	if err != nil {

@@ -23,7 +23,7 @@ type worker struct {
 }
 
 func newWorker(o Options, dir scratch, s survey) *worker {
-	w := &worker{applets: newApplets(o.Prefix), scratch: dir, survey: s, tools: toolsOf(s, o.Extra)}
+	w := &worker{applets: newApplets(o.Prefix, s), scratch: dir, survey: s, tools: toolsOf(s, o.Extra)}
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
 	return w
 }
