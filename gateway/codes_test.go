@@ -60,6 +60,7 @@ func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 	fixed.Run, fixed.Continue = "r_8f3k", 1
 	wrote := at("4", "tool shop/update_price", stages.Errorf(stages.Timeout, "raise the stage's timeout", "the tool did not answer within 60s (limit call)"))
 	wrote.Changed, wrote.Sample = []string{"shop/update_price: 3"}, []byte("[1,2]")
+	wrote.Run, wrote.Standing = "r_8f3k", "stage 4 (tool shop/update_price) has run shop/update_price (once), which may have taken effect"
 	list := []struct {
 		name string
 		e    *stages.Error

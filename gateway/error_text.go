@@ -79,17 +79,20 @@ func tryText(e *stages.Error) string {
 
 // doneText says what was done before, and how to continue from there.
 func doneText(e *stages.Error) string {
-	text := itemsText(e)
-	if e.Run != "" && e.Continue > 0 {
-		if text != "" {
-			text += " "
-		}
-		text += "Continue with " + fromStage(e.Run, e.Continue)
+	var parts []string
+	if text := itemsText(e); text != "" {
+		parts = append(parts, text)
 	}
-	if text == "" {
+	switch {
+	case e.Run != "" && e.Continue > 0:
+		parts = append(parts, "Continue with "+fromStage(e.Run, e.Continue))
+	case e.Standing != "":
+		parts = append(parts, "Nothing to continue from: "+e.Standing)
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return text + "\n"
+	return strings.Join(parts, " ") + "\n"
 }
 
 // itemsText says what became of the items of a for_each that failed.

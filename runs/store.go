@@ -29,8 +29,9 @@ type Store struct {
 type run struct {
 	id, caller string
 	outputs    map[string]*output
-	place      *list.Element // in ended; nil: it is under way
-	used       time.Time     // when it was last used
+	claims     map[string]string // by name, the run that goes on from there
+	place      *list.Element     // in ended; nil: it is under way
+	used       time.Time         // when it was last used
 }
 
 // New returns a store. It makes files when they are needed.
@@ -124,6 +125,31 @@ func (c *Caller) Share(id, name, to, as string) bool {
 	o.owners++
 	into.outputs[as] = o
 	return true
+}
+
+// Claim gives what a name of a run that has ended stands for to one run, and returns the run that has it: by, or the one
+// that was first; it keeps it after its end as well, unless it gives it up with release. With an empty by nothing is
+// given; an empty holder is nobody, and so is that of a run that is not kept.
+func (c *Caller) Claim(id, name, by string) (holder string, release func()) {
+	s := c.s
+	s.mu.Lock()
+	defer s.unlock()
+	r := s.runs[id]
+	if r == nil || r.caller != c.name {
+		return "", func() {}
+	}
+	if holder = r.claims[name]; holder != "" || by == "" {
+		return holder, func() {}
+	}
+	if r.claims == nil {
+		r.claims = map[string]string{}
+	}
+	r.claims[name] = by
+	return by, sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.unlock()
+		delete(r.claims, name)
+	})
 }
 
 // Open returns an output of one of the caller's runs, to be released after use, whatever becomes of the run meanwhile.

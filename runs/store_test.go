@@ -376,6 +376,38 @@ func (m *model) look(r *underWay, hold bool) {
 	}
 }
 
+// TestClaim: one run goes on from a name of another, until it gives that up; other callers see nothing of it.
+func TestClaim(t *testing.T) {
+	s := runs.New(runs.Options{Dir: t.TempDir()})
+	defer s.Close()
+	me := s.Of("me")
+	id := keep(me, "a", data(1, 10), 10)
+	for _, tt := range []struct{ run, name, by, want string }{
+		{id, "a", "", ""},
+		{id, "a", "r_1", "r_1"},
+		{id, "a", "r_2", "r_1"},
+		{id, "a", "", "r_1"},
+		{id, "b", "r_2", "r_2"},
+		{"r_none", "a", "r_1", ""},
+	} {
+		if got, _ := me.Claim(tt.run, tt.name, tt.by); got != tt.want {
+			t.Errorf("%v: got %q", tt, got)
+		}
+	}
+	if got, _ := s.Of("you").Claim(id, "a", ""); got != "" {
+		t.Errorf("another caller sees %q", got)
+	}
+	_, release := me.Claim(id, "c", "r_3")
+	release()
+	if got, _ := me.Claim(id, "c", "r_4"); got != "r_4" {
+		t.Errorf("what was given up belongs to %q", got)
+	}
+	release()
+	if got, _ := me.Claim(id, "c", ""); got != "r_4" {
+		t.Errorf("what was given up twice belongs to %q", got)
+	}
+}
+
 // TestLate: nothing is added to an output that has ended, and nothing is shared of a run that has not.
 func TestLate(t *testing.T) {
 	s := runs.New(runs.Options{Dir: t.TempDir()})

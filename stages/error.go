@@ -78,6 +78,10 @@ type Error struct {
 	Run      string
 	Continue int
 
+	// Standing says, where one cannot continue although earlier outputs are kept, what may have taken effect and would be
+	// repeated, and what to do instead.
+	Standing string
+
 	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
 	Changed []string
 

@@ -28,7 +28,9 @@ type itemLog struct {
 	end func(string)
 	buf []byte
 
-	unsure []int // items of this run that may have taken effect
+	unsure []int  // items of this run that may have taken effect
+	added  bool   // something has become known in this run
+	giveUp func() // gives up the claim on the for_each that is taken up
 }
 
 // An entry of a log is something that is known of an item or a call.
@@ -103,15 +105,21 @@ func (r *Run) newItemLog(s *Step) (*itemLog, error) {
 		l.stage = stage
 		l.create = func() (io.Writer, func(string)) { return r.record.runs.Create(r.record.id, itemsName(stage), true) }
 	}
-	if s.resume != nil {
-		if err := l.read(s.resume); err != nil {
-			return nil, err
-		}
-	} else if l.create == nil {
+	if s.resume == nil && l.create == nil {
 		return nil, nil
 	}
 	r.logs = append(r.logs, l)
-	return l, nil
+	if s.resume == nil {
+		return l, nil
+	}
+	if s.Effect == Changes && !l.dry {
+		holder, release := s.resume.claim(r.record.id)
+		if holder != r.record.id {
+			return nil, s.resume.claimed(holder)
+		}
+		l.giveUp = release
+	}
+	return l, l.read(s.resume)
 }
 
 // read finds the results that are kept, and keeps them for this run as well: it may end before it comes to their items,
@@ -264,6 +272,7 @@ func (l *itemLog) add(kind byte, number int, key itemKey, data ...[]byte) {
 	for _, d := range data {
 		l.buf = append(l.buf, d...)
 	}
+	l.added = true
 	l.write(l.buf)
 	if cap(l.buf) > 1<<20 {
 		l.buf = nil // such results are rare
@@ -290,5 +299,10 @@ func (l *itemLog) close() {
 	}
 	if l.end != nil {
 		l.end("")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.giveUp != nil && !l.added {
+		l.giveUp()
 	}
 }

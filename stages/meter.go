@@ -18,6 +18,7 @@ type Meter struct {
 	nested []*Meter // one per step of Step.Nested, in order
 
 	items, calls      atomic.Int64
+	took              atomic.Int64 // calls that have changed something, or may have
 	resumed           atomic.Int64 // items whose results an earlier run had
 	pages, fetched    atomic.Int64 // of lists, and their items
 	lists, ended      atomic.Int64 // of pages: begun, and fetched to the end

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 )
 
 // past is a run of which outputs are kept.
@@ -117,9 +118,14 @@ func (p past) source(ctx context.Context, s Scope, stage int) (*source, error) {
 // refuse says why one cannot begin from a stage, and from which one can.
 func (p past) refuse(stage int, why string) *Error {
 	hint := "run the pipeline again, without from"
-	for at := stage - 1; at > 0; at-- {
-		if whole, _ := p.whole(at); whole {
-			hint = fmt.Sprintf(`begin from {"type": "from", "run": %q, "stage": %d}, and give the stages behind it`, p.id, at)
+	list := p.takenStages()
+	for at := stage; at > 0; at-- {
+		if i := slices.IndexFunc(list, func(t taken) bool { return t.Stage == at }); i >= 0 {
+			hint = p.standing(list[i])
+			break
+		}
+		if whole, _ := p.whole(at - 1); whole && at > 1 {
+			hint = fmt.Sprintf(`begin from {"type": "from", "run": %q, "stage": %d}, and give the stages behind it`, p.id, at-1)
 			break
 		}
 	}

@@ -72,23 +72,27 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
 		err.(*Error).Changed = changed(report.Stages)
 	}
-	p.tell(r, &report, err)
+	p.tell(r, &report, meters, err)
 	return report, err
 }
 
 // tell says in the report and in the error of a run where it is kept, what one can continue from, and which items of a
 // for_each are then not run again as they are.
-func (p *Pipeline) tell(r *Run, report *Report, err error) {
+func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error) {
 	rec := r.record
 	if rec == nil {
 		return
 	}
 	report.Run = rec.id
+	r.closeLogs()
+	taken := p.takenStages(rec.past, meters)
+	rec.keepTaken(taken)
 	if err == nil {
 		return
 	}
 	e := err.(*Error)
-	e.Run, e.Continue = rec.id, p.continueFrom(rec.past, e.Place)
+	e.Run = rec.id
+	e.Continue, e.Standing = p.continueFrom(rec.past, e.Place, taken)
 	if which := r.doubted(); which != "" {
 		hint := which + " may have taken effect: find out (with a tool that reads), and continue with the items that are left; " +
 			"the for_each as it is will not be resumed"

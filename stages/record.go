@@ -50,12 +50,16 @@ func (rec *record) number(s *Step) int {
 	return slices.Index(rec.steps, s) + 1
 }
 
-// close ends the record and the logs of its run.
-func (r *Run) closeRecord() {
+// closeLogs ends the logs of the run's for_each stages.
+func (r *Run) closeLogs() {
 	for _, l := range r.logs {
 		l.close()
 	}
-	r.logs = nil
+}
+
+// closeRecord ends the record and the logs of its run.
+func (r *Run) closeRecord() {
+	r.closeLogs()
 	if r.record != nil {
 		r.record.end()
 	}
@@ -145,19 +149,23 @@ func cutShort(ctx context.Context, err error) string {
 }
 
 // continueFrom returns the last stage before the one that failed whose output is there, or can be made again without
-// calling anything; a for_each that only reads may be resumed after the stages before it have read again. 0: none.
-func (p *Pipeline) continueFrom(rec past, failed Place) int {
+// calling anything; a for_each that only reads may be resumed after the stages before it have read again. 0: none, or
+// none behind which nothing would be repeated that may have taken effect: then standing says so.
+func (p *Pipeline) continueFrom(rec past, failed Place, list []taken) (stage int, standing string) {
 	first, _, _ := strings.Cut(string(failed), ".")
 	stage, err := strconv.Atoi(first)
 	if err != nil || stage > len(p.steps) {
 		stage = len(p.steps) + 1
 	}
-	for stage--; stage > 0; stage-- {
-		if p.recoverable(rec, stage) {
-			return stage
+	for ; stage > 0; stage-- {
+		if i := slices.IndexFunc(list, func(t taken) bool { return t.Stage == stage }); i >= 0 {
+			return 0, rec.standing(list[i])
+		}
+		if stage > 1 && p.recoverable(rec, stage-1) {
+			return stage - 1, ""
 		}
 	}
-	return 0
+	return 0, ""
 }
 
 func (p *Pipeline) recoverable(rec past, stage int) bool {

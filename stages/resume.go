@@ -97,6 +97,9 @@ func (p *resumption) check(src *source, step *Step, next bool, raw json.RawMessa
 		return nil
 	}
 	const hint = "find out what was changed (with a tool that reads), and give for_each only the items that are left"
+	if holder, _ := p.claim(""); holder != "" {
+		return p.claimed(holder)
+	}
 	data, incomplete, release := p.open()
 	defer release()
 	if incomplete != "" {
@@ -118,6 +121,26 @@ func (p *resumption) check(src *source, step *Step, next bool, raw json.RawMessa
 			"others than before could change things twice")
 	}
 	return nil
+}
+
+// claim makes a run the one that takes the for_each up, and returns the run that does: each of two would run the items
+// that are left. With an empty run it only tells.
+func (p *resumption) claim(run string) (holder string, release func()) {
+	return p.runs.Claim(p.id, itemsName(p.stage), run)
+}
+
+// claimed refuses a for_each that another run has taken up. That one knows more: one can go on from it.
+func (p *resumption) claimed(holder string) error {
+	hint := "find out what was changed (with a tool that reads), and give for_each only the items that are left"
+	if later, err := findRun(p.runs, holder); err == nil {
+		for i, raw := range later.Stages {
+			if i > 0 && sameEach(raw, p.Stages[p.stage-1]) {
+				hint = fmt.Sprintf(`when that run has ended, take up what it has left: {"type": "from", "run": %q, "stage": %d}, then the for_each`, holder, i)
+				break
+			}
+		}
+	}
+	return Errorf(InvalidPipeline, hint, "run %s takes up this for_each already, or has done so: to run its items here as well could repeat what they change", holder)
 }
 
 // sameStage reports whether two stages are equal.

@@ -16,6 +16,10 @@ type Runs interface {
 	// Share gives a run that is under way an output of an earlier one, and reports whether it is there.
 	Share(run, name, to, as string) bool
 
+	// Claim gives what a name of an earlier run stands for to the run by, until it gives it up with release, and returns
+	// the run that has it: by, or the one that was first. With an empty by it only tells; empty: nobody has it.
+	Claim(run, name, by string) (holder string, release func())
+
 	// Open returns an output, to be released after use. Without data it was not kept, and incomplete says why;
 	// without either the caller has no such run, or that no such output.
 	Open(run, name string) (data *io.SectionReader, incomplete string, release func())

@@ -109,6 +109,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 	defer saved.Close()
 	around.left(false, true)
 	m.calls.Add(1)
+	m.took.Add(1)
 	_, err = io.Copy(out, saved)
 	return err
 }

@@ -317,6 +317,9 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 	}
 	var failed *Error
 	unsure := d.left && effect(c.tool) == Changes && !(errors.As(err, &failed) && failed.Answered)
+	if unsure {
+		c.m.took.Add(1)
+	}
 	return outcome{result: result, left: d.left, unsure: unsure, err: err}
 }
 
