@@ -44,6 +44,7 @@ func TestInContainers(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			args := append([]string{"run", "--rm"}, test.flags...)
 			args = append(args, image, "-test.v", "-test.run", inside, "-test.timeout", "9m")
 			out, err := exec.CommandContext(t.Context(), "docker", args...).CombinedOutput()

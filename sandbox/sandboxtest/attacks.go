@@ -103,7 +103,7 @@ func attacks(t *testing.T, c *canary) []attack {
 // attackTime and rawTime bound one attack; attackOutput is where it is stopped; rawDisk is its limit on disk.
 const (
 	attackTime   = time.Second
-	rawTime      = 3 * time.Second
+	rawTime      = 1500 * time.Millisecond
 	rawDisk      = 64 << 20
 	attackOutput = 1 << 20
 )
