@@ -111,7 +111,7 @@ func nodeClient(t *testing.T, p *process, part, era, target, version string) {
 		err = os.WriteFile(filepath.Join(dir, "client.mjs"), script, 0o600)
 	}
 	if err == nil {
-		err = os.Symlink(filepath.Join(nodeDir(t), "node_modules"), filepath.Join(dir, "node_modules"))
+		err = os.Symlink(nodeDir(t), filepath.Join(dir, "node_modules"))
 	}
 	if err != nil {
 		t.Fatal(err)

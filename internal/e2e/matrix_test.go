@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // A realServer is one row of the matrix: a server of somebody else, how it is attached and a call that must work.
@@ -152,7 +154,7 @@ func dbhubRow() realServer {
 	return realServer{
 		name: "dbhub", argv: "@bytebase/dbhub", lists: []string{"execute_sql!", "search_objects"},
 		entry: func(t *testing.T) object {
-			return object{"command": newerNode(t), "args": []string{nodeScript(t, "@bytebase/dbhub"), "--transport", "stdio", "--demo"}}
+			return object{"command": parttest.Node(t), "args": []string{nodeScript(t, "@bytebase/dbhub"), "--transport", "stdio", "--demo"}}
 		},
 		golden: []object{
 			realTool("execute_sql", object{"sql": "select 9007199254740993 as big, count(*) as n from employee"}),

