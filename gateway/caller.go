@@ -1,12 +1,19 @@
 package gateway
 
-import "github.com/modelcontextprotocol/go-sdk/mcp"
+import (
+	"context"
 
-// Callers that have no session to be told apart by.
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+)
+
+// Callers of whom nobody has asked who they are, and what the others begin with.
 const (
 	callerStdio     = "stdio"     // the one client at the other end of the pipes
 	callerAnonymous = "anonymous" // everybody without a session: nobody is asked who they are
 	callerSession   = "session "  // and its id, which is random
+	callerUser      = "user "     // and the identity, whatever session it comes in
 )
 
 const sessionHeader = "Mcp-Session-Id"
@@ -16,8 +23,52 @@ func callerOf(req *mcp.CallToolRequest) string {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return callerStdio
 	}
+	if user := extraUser(req.Extra); user != "" {
+		return callerUser + user
+	}
 	if id := req.Extra.Header.Get(sessionHeader); id != "" {
 		return callerSession + id
 	}
 	return callerAnonymous
+}
+
+// extraUser is the identity that a request comes from, or empty where nobody has asked for one.
+func extraUser(extra *mcp.RequestExtra) string {
+	if extra == nil || extra.TokenInfo == nil {
+		return ""
+	}
+	return extra.TokenInfo.UserID
+}
+
+// userIn is the identity that an HTTP request comes from.
+func userIn(ctx context.Context) string {
+	return extraUser(&mcp.RequestExtra{TokenInfo: auth.TokenInfoFromContext(ctx)})
+}
+
+// nameExtra is where whoever asks callers who they are puts what people call them.
+const nameExtra = "mcsh/name"
+
+// logCaller is what the log says of who has called.
+func logCaller(extra *mcp.RequestExtra) zap.Field {
+	if extra == nil || extra.TokenInfo == nil {
+		return zap.Skip()
+	}
+	name, _ := extra.TokenInfo.Extra[nameExtra].(string)
+	return zap.String("caller", name)
+}
+
+// EndUser cancels the calls of an identity that may not come in any more, and closes its sessions. What its runs produced
+// is kept as long as that of others: the same identity may come back.
+func (g *Gateway) EndUser(user string) {
+	g.mu.Lock()
+	for cancel, caller := range g.open {
+		if caller == callerUser+user {
+			(*cancel)()
+		}
+	}
+	g.mu.Unlock()
+	for _, n := range g.sessions.ofUser(user) {
+		n.close()
+		go n.server.Close() // it waits for the calls in it, which have been cancelled
+	}
 }

@@ -95,7 +95,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
-	g.logRun(report, out, err)
+	g.logRun(req.Extra, report, out, err)
 	var result *mcp.CallToolResult
 	if err != nil {
 		result = failure(errorText(pipelineSubject, err, call.MaxOutput))
@@ -119,8 +119,9 @@ type replyReport struct {
 }
 
 // logRun writes one line per run. Arguments and data are not in it: they may hold secrets.
-func (g *Gateway) logRun(report stages.Report, out *reply, err error) {
+func (g *Gateway) logRun(extra *mcp.RequestExtra, report stages.Report, out *reply, err error) {
 	fields := []zap.Field{
+		logCaller(extra),
 		zap.Int("stages", len(report.Stages)),
 		zap.Duration("elapsed", report.Elapsed),
 		zap.Int64("characters", out.characters),

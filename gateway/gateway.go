@@ -58,9 +58,9 @@ type Gateway struct {
 	looks *slots // calls of the other tools: where all runs are taken, agents can still look around
 
 	mu     sync.Mutex
-	open   map[*context.CancelFunc]struct{} // the calls that have not ended, guarded by mu
-	closed bool                             // guarded by mu
-	idle   sync.WaitGroup                   // calls that have not ended
+	open   map[*context.CancelFunc]string // the calls that have not ended, with their callers, guarded by mu
+	closed bool                           // guarded by mu
+	idle   sync.WaitGroup                 // calls that have not ended
 }
 
 //go:embed texts/instructions.md
@@ -80,7 +80,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, open: map[*context.CancelFunc]struct{}{}}
+	g := &Gateway{o: o, open: map[*context.CancelFunc]string{}}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns)
 	g.looks = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
@@ -211,7 +211,7 @@ func (g *Gateway) begin(ctx context.Context, s *slots, caller string) (context.C
 		return nil, nil, stages.Errorf(stages.Cancelled, "call again when it is back", "the gateway is shutting down")
 	}
 	g.idle.Add(1)
-	g.open[&cancel] = struct{}{}
+	g.open[&cancel] = caller
 	return ctx, func() {
 		cancel()
 		g.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -28,6 +29,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sdk := e.sdk(r)
 	n := e.front.sessions.find(r.Header.Get(sessionHeader))
 	switch {
+	case n != nil && n.user != userIn(r.Context()):
+		http.Error(w, "session not found", http.StatusNotFound) // as if there were none: so its client makes its own
+		return
 	case r.Method == http.MethodDelete && n != nil:
 		e.delete(w, r, n)
 		return
@@ -129,7 +133,7 @@ func (e *endpoint) read(r *http.Request) *Call {
 	}
 	c := e.front.readCall(body.Bytes())
 	if c != nil {
-		c.extra = &mcp.RequestExtra{Header: r.Header}
+		c.extra = &mcp.RequestExtra{Header: r.Header, TokenInfo: auth.TokenInfoFromContext(r.Context())}
 	}
 	return c
 }

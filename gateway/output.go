@@ -30,14 +30,17 @@ const (
 // outputMethods are those of the protocol that outputs are read with.
 var outputMethods = []string{"resources/read", "resources/list", "resources/templates/list"}
 
-// runsOf returns the runs of a caller of the gateway. Over HTTP nobody is asked who they are: there the id of a run,
-// which cannot be guessed, is what lets one have it, also when the session that it was made in has ended.
+// runsOf returns the runs of a caller of the gateway. Where nobody is asked who they are over HTTP, the id of a run, which
+// cannot be guessed, is what lets one have it, also when the session that it was made in has ended.
 func (g *Gateway) runsOf(extra *mcp.RequestExtra) stages.Runs {
 	if g.o.Kept == nil {
 		return nil
 	}
 	if extra == nil || extra.Header == nil {
 		return g.o.Kept.Of(callerStdio)
+	}
+	if user := extraUser(extra); user != "" {
+		return g.o.Kept.Of(callerUser + user)
 	}
 	return g.o.Kept.Of(callerAnonymous)
 }
@@ -46,7 +49,11 @@ func (g *Gateway) runsOf(extra *mcp.RequestExtra) stages.Runs {
 // nobody else may learn it.
 func (g *Gateway) offerOutputs() {
 	read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		_, end, err := g.begin(ctx, g.looks, callerAnonymous)
+		caller := callerAnonymous
+		if user := extraUser(req.Extra); user != "" {
+			caller = callerUser + user
+		}
+		_, end, err := g.begin(ctx, g.looks, caller)
 		if err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 		}

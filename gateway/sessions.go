@@ -27,7 +27,7 @@ func (s *sessions) attend(next mcp.MethodHandler) mcp.MethodHandler {
 		switch {
 		case !ok || ss == nil:
 		case method == "initialize" && err == nil && ss.ID() != "":
-			s.of(ss)
+			s.of(ss, extraUser(req.GetExtra()))
 		case method == "notifications/cancelled":
 			if params, ok := req.GetParams().(*mcp.CancelledParams); ok {
 				s.cancel(ss, params.RequestID)
@@ -37,14 +37,14 @@ func (s *sessions) attend(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// of returns what is known of ss.
-func (s *sessions) of(ss *mcp.ServerSession) *session {
+// of returns what is known of ss. What is new belongs to a user, or to nobody in particular.
+func (s *sessions) of(ss *mcp.ServerSession, user string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.all[ss]; known != nil {
 		return known
 	}
-	n := &session{server: ss, calls: map[jsonrpc.ID]context.CancelFunc{}}
+	n := &session{server: ss, user: user, calls: map[jsonrpc.ID]context.CancelFunc{}}
 	s.all[ss] = n
 	if id := ss.ID(); id != "" {
 		s.byID[id] = n
@@ -52,6 +52,19 @@ func (s *sessions) of(ss *mcp.ServerSession) *session {
 	}
 	go func() { ss.Wait(); s.remove(n) }() // it ends with the session
 	return n
+}
+
+// ofUser returns the sessions of a user.
+func (s *sessions) ofUser(user string) []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*session
+	for _, n := range s.byID {
+		if n.user == user {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // find returns the HTTP session with an id, or nil.
@@ -92,6 +105,7 @@ func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
 // SDK would count by its own requests.
 type session struct {
 	server *mcp.ServerSession
+	user   string // the identity that it is bound to; empty: nobody is asked
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]context.CancelFunc // those in flight, guarded by mu

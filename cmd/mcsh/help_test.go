@@ -16,7 +16,7 @@ var (
 )
 
 // withoutJSON are commands that serve or make something, or whose output is a text of another form.
-var withoutJSON = []string{"mcsh", "mcsh serve", "mcsh server", "mcsh tools", "mcsh schema", "mcsh sandbox", "mcsh sandbox build"}
+var withoutJSON = []string{"mcsh", "mcsh serve", "mcsh server", "mcsh tools", "mcsh token", "mcsh schema", "mcsh sandbox", "mcsh sandbox build"}
 
 // The help of all commands and flags has one form, and what prints data has --json.
 func TestHelp(t *testing.T) {

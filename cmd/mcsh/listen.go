@@ -31,6 +31,7 @@ type listenFlags struct {
 	address string
 	noAuth  bool
 	hosts   []string
+	auth    authFlags
 
 	contained bool // address is that of this container, of which its runtime decides who reaches it
 }
@@ -41,16 +42,19 @@ func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine although everybody who reaches the address may call every tool")
 }
 
-// listen opens the listeners. An address that others can reach is refused: nobody would be asked who they are. What is in
-// a container is reached from inside of it too.
+// listen opens the listeners. An address that others can reach is refused where nobody would be asked who they are. What
+// is in a container is reached from inside of it too.
 func (l *listenFlags) listen() ([]net.Listener, error) {
 	host, _, err := net.SplitHostPort(l.address)
 	if err != nil {
 		return nil, usageError("give host and port, such as --listen 127.0.0.1:8808", "--listen %q: %w", l.address, err)
 	}
-	if !l.noAuth && !l.contained && !isLoopback(host) {
-		return nil, usageError("use 127.0.0.1, or say --no-auth if something in front asks who callers are",
-			"--listen %s: others can reach this address, and there is no authentication", l.address)
+	if !l.noAuth && !l.contained && !l.auth.asks() && !isLoopback(host) {
+		hint := "use 127.0.0.1, or say --no-auth if something in front asks who callers are"
+		if l.auth.flags != nil {
+			hint = "say who may call: --tokens FILE (mcsh token new NAME makes one); or use 127.0.0.1, or say --no-auth if something in front asks who callers are"
+		}
+		return nil, usageError(hint, "--listen %s: others can reach this address, and there is no authentication", l.address)
 	}
 	first, err := listenOn(l.address)
 	if err != nil || !l.contained {

@@ -38,7 +38,7 @@ func (p *program) root() *cobra.Command {
 	})
 	root.AddCommand(
 		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
-		p.schemaCommand(), p.serverCommand(), p.sandboxCommand(), p.doctorCommand(), p.explainCommand(), p.versionCommand(),
+		p.schemaCommand(), p.serverCommand(), p.tokenCommand(), p.sandboxCommand(), p.doctorCommand(), p.explainCommand(), p.versionCommand(),
 	)
 	return root
 }

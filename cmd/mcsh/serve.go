@@ -30,16 +30,17 @@ func (p *program) serveCommand() *cobra.Command {
 		Use:     "serve",
 		Short:   "Serve the gateway to MCP clients",
 		Long:    serveLong,
-		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808",
+		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
-		RunE:    work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, k, verbose) }),
 	}
+	cmd.RunE = work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, k, verbose) })
 	s.addSources(cmd)
 	s.addState(cmd)
 	s.addWorkspace(cmd)
 	s.limits.add(cmd)
 	p.addSandbox(cmd, &s.sandbox)
 	l.add(cmd)
+	l.auth.add(cmd)
 	k.add(cmd)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log a line per pipeline to standard error")
 	return cmd
@@ -53,7 +54,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 	if kept != nil {
 		defer kept.Close()
 	}
-	if err := l.fromRuntime(p); err != nil {
+	if err := errors.Join(l.fromRuntime(p), l.auth.settle(p, &l)); err != nil {
 		return err
 	}
 	var listeners []net.Listener
@@ -92,8 +93,25 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 		defer cancel()
 		return errors.Join(err, g.Close(ending))
 	}
+	return p.serveGateway(ctx, listeners, l, g, log)
+}
+
+// serveGateway serves the gateway over HTTP, to those who may call it.
+func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, g *gateway.Gateway, log *zap.Logger) error {
+	following, stop := context.WithCancel(ctx)
+	guard, wait, err := l.auth.guard(following, log, g.EndUser)
+	if err != nil {
+		stop()
+		return err
+	}
+	defer wait()
+	defer stop()
+	h := g.Handler()
+	if guard != nil {
+		h = guard.Protect(h)
+	}
 	p.greet("mcsh", endpointOf(listeners[0].Addr()))
-	return serveHTTP(ctx, listeners, l.checked(p, g.Handler()), g.Close)
+	return serveHTTP(ctx, listeners, l.checked(p, h), g.Close)
 }
 
 // greetSandbox starts the sandbox and says what commands run in. Without one the gateway serves the other stages, unless

@@ -16,7 +16,7 @@ var doors = []struct {
 	{"github.com/santhosh-tekuri/jsonschema", []string{"schemas"}},
 	{"github.com/dlclark/regexp2", []string{"schemas"}},
 	{"github.com/itchyny/gojq", []string{"sandbox/programs"}},
-	{"github.com/modelcontextprotocol/go-sdk", []string{"upstream", "gateway", "servers", "cmd", "internal/mcptest"}},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"upstream", "gateway", "servers", "cmd", "auth", "internal/mcptest"}},
 	{"go.uber.org/zap", []string{"cmd", "gateway"}},
 	{"github.com/spf13", []string{"cmd"}},
 	{"github.com/google/renameio", []string{"upstream/clients"}},

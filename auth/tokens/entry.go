@@ -1,0 +1,194 @@
+package tokens
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	prefix     = "mcsh_" // of the tokens that we make: those who look for secrets in sources find them by it
+	algorithm  = "sha256:"
+	expiresKey = "expires="
+	maxFile    = 1 << 20
+	maxEntries = 4096 // each request is compared with all of them
+	idLength   = 8    // characters of a hash that tell entries apart, for people
+)
+
+// header begins a file of ours.
+const header = `# Who may call this gateway: NAME sha256:HASH [expires=2027-01-31T00:00:00Z]
+# mcsh token new NAME makes a token and adds its line; a line that goes ends the access of its caller at once.
+`
+
+// names are what a caller may be called.
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+
+// An Entry is one line: a token, without itself.
+type Entry struct {
+	Name    string
+	Expires time.Time // zero: never
+
+	hash [sha256.Size]byte
+}
+
+// New makes a token of a caller, and its entry. The token is nowhere else.
+func New(name string, expires time.Time) (string, Entry, error) {
+	if err := CheckName(name); err != nil {
+		return "", Entry{}, err
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	token := prefix + base64.RawURLEncoding.EncodeToString(secret)
+	return token, Entry{Name: name, Expires: expires.UTC().Truncate(time.Second), hash: sha256.Sum256([]byte(token))}, nil
+}
+
+// CheckName says what is wrong with the name of a caller.
+func CheckName(name string) error {
+	if !names.MatchString(name) {
+		return fmt.Errorf("%.70q is not a name for a caller: want up to 64 of A-Z a-z 0-9 . _ @ + - that begin with a letter or a digit", name)
+	}
+	return nil
+}
+
+// ID is what tells the entries of one name apart.
+func (e Entry) ID() string { return hex.EncodeToString(e.hash[:])[:idLength] }
+
+// Ended reports whether the entry lets nobody in any more.
+func (e Entry) Ended(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
+
+// line is the entry as it stands in a file.
+func (e Entry) line() string {
+	text := e.Name + " " + algorithm + hex.EncodeToString(e.hash[:])
+	if !e.Expires.IsZero() {
+		text += " " + expiresKey + e.Expires.Format(time.RFC3339)
+	}
+	return text + "\n"
+}
+
+// Parse reads a file. Its error names every line that is wrong, and quotes none: somebody may have put a token there.
+func Parse(data []byte) ([]Entry, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
+	}
+	var entries []Entry
+	var wrong []error
+	lineOf := map[[sha256.Size]byte]int{}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		fields := fieldsOf(line)
+		if len(fields) == 0 {
+			continue
+		}
+		e, err := parseEntry(fields)
+		if first := lineOf[e.hash]; err == nil && first > 0 {
+			err = fmt.Errorf("the token of line %d stands there again", first)
+		}
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("line %d: %w", number, err))
+			continue
+		}
+		lineOf[e.hash] = number
+		entries = append(entries, e)
+	}
+	switch {
+	case number == 0:
+		return nil, errors.New("it is empty, as a file is that is just being written; if nobody is to come in, write a comment into it")
+	case len(entries) > maxEntries:
+		wrong = append(wrong, fmt.Errorf("there are more than %d tokens", maxEntries))
+	}
+	if len(wrong) > 10 {
+		wrong = append(wrong[:10], fmt.Errorf("and %d lines more", len(wrong)-10))
+	}
+	if wrong != nil {
+		return nil, errors.Join(wrong...)
+	}
+	return entries, nil
+}
+
+// fieldsOf are the words of a line without its comment.
+func fieldsOf(line []byte) []string {
+	line, _, _ = bytes.Cut(line, []byte("#"))
+	return strings.Fields(string(line))
+}
+
+func parseEntry(fields []string) (e Entry, err error) {
+	const form = "want NAME sha256:HASH, as mcsh token new writes it"
+	for _, field := range fields {
+		if strings.HasPrefix(field, prefix) {
+			return e, errors.New("there stands a token itself, which everybody who reads the file can use: take it out, and make another with mcsh token new")
+		}
+	}
+	if len(fields) < 2 || len(fields) > 3 {
+		return e, fmt.Errorf("it has %d words; %s", len(fields), form)
+	}
+	if e.Name = fields[0]; !names.MatchString(e.Name) {
+		return e, errors.New("its first word is not a name for a caller: want up to 64 of A-Z a-z 0-9 . _ @ + -")
+	}
+	text, ok := strings.CutPrefix(fields[1], algorithm)
+	if n, err := hex.Decode(e.hash[:], []byte(text[:min(len(text), 2*len(e.hash))])); !ok || err != nil || n != len(e.hash) || len(text) != 2*n {
+		return Entry{}, errors.New("its second word is not sha256: and 64 hexadecimal digits; " + form)
+	}
+	if len(fields) == 3 {
+		text, ok := strings.CutPrefix(fields[2], expiresKey)
+		if e.Expires, err = time.Parse(time.RFC3339, text); !ok || err != nil {
+			return Entry{}, errors.New("its third word is not expires= and a time such as 2027-01-31T00:00:00Z")
+		}
+		e.Expires = e.Expires.UTC()
+	}
+	return e, nil
+}
+
+// Add returns a file with one entry more. What is in it stays as it is.
+func Add(file []byte, e Entry) []byte {
+	switch {
+	case len(file) == 0:
+		file = []byte(header)
+	case file[len(file)-1] != '\n':
+		file = append(bytes.Clone(file), '\n')
+	}
+	return append(bytes.Clone(file), e.line()...)
+}
+
+// Remove returns a file without the entries of a name, or without that of them with an id if there is one, and those that
+// went.
+func Remove(file []byte, name, id string) ([]byte, []Entry) {
+	var kept []byte
+	var removed []Entry
+	for line := range bytes.Lines(file) {
+		if fields := fieldsOf(line); len(fields) > 0 && fields[0] == name {
+			if e, err := parseEntry(fields); err == nil && (id == "" || id == e.ID()) {
+				removed = append(removed, e)
+				continue
+			}
+		}
+		kept = append(kept, line...)
+	}
+	if len(kept) == 0 {
+		kept = []byte(header) // an empty file is taken for one that is being written
+	}
+	return kept, removed
+}
+
+// find returns the entry of a token. How long it takes says nothing of the hashes.
+func find(entries []Entry, token string) (Entry, bool) {
+	hash := sha256.Sum256([]byte(token))
+	at := -1
+	for i := range entries {
+		if subtle.ConstantTimeCompare(entries[i].hash[:], hash[:]) == 1 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return Entry{}, false
+	}
+	return entries[at], true
+}
