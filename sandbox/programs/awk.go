@@ -15,6 +15,7 @@ var awk = Program{
 	grammar: later(func() grammar {
 		return grammar{
 			inject: []string{"--sandbox"}, inOrder: true,
+			script: "source", tries: given, dry: "--pretty-print=-",
 			arrange: awkOperands,
 			stops:   func(p *parsed) bool { return exits().MatchString(awkSource(p)) },
 			varies:  always, // rand and systime
@@ -82,6 +83,9 @@ func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 	if loads().MatchString(awkSource(p)) {
 		return refuse(-1, "write the functions into the program itself",
 			"%s: @include and @load are not available: %s", p.name, readsFile)
+	}
+	if wrong, what := awkMistake(awkSource(p)); wrong != nil {
+		return refuse(p.scriptAt(), wrong.use, "%s: %s: %s", p.name, quote(what), wrong.why)
 	}
 	for _, w := range rest {
 		switch {

@@ -14,8 +14,8 @@ var date = Program{
 	Bin:     "date", Package: "coreutils", Mark: coreutils, Locale: true, Zoneinfo: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: dateFormat,
-			varies:  always,
+			arrange: dateFormat, tries: givenAny("date"),
+			varies: always,
 			options: shared(
 				flag('u', "utc"), alias(0, "universal", "utc"), alias(0, "uct", "utc"),
 				value('d', "date", dateText), flag('R', "rfc-email"), alias(0, "rfc-822", "rfc-email"), alias(0, "rfc-2822", "rfc-email"),

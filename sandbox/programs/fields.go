@@ -9,7 +9,7 @@ var cut = Program{
 	Bin:     "cut", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: cutOperands,
+			arrange: cutOperands, tries: given,
 			options: shared(
 				value('b', "bytes", ranges), value('c', "characters", ranges), value('f', "fields", ranges),
 				value('d', "delimiter", cutDelimiter), flag('s', "only-delimited"), flag('z', "zero-terminated"),
@@ -43,7 +43,7 @@ var paste = Program{
 	Bin: "paste", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: dashesAndInputs, inputs: `["-", "@%s"]`,
+			arrange: dashesAndInputs, inputs: `["-", "@%s"]`, tries: givenAny("delimiters"),
 			options: shared(value('d', "delimiters", nil), flag('s', "serial"), flag('z', "zero-terminated")),
 		}
 	}),
@@ -58,7 +58,7 @@ var column = Program{
 	Bin:     "column", Package: "bsdextrautils", Mark: utilLinux, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly,
+			arrange: stdinOnly, tries: given,
 			options: shared(
 				flag('t', "table"), value('n', "table-name", nil), value('O', "table-order", columns),
 				value('N', "table-columns", columns), value('l', "table-columns-limit", number(1, maxWidth)),

@@ -27,6 +27,11 @@ type grammar struct {
 
 	// varies says whether the output depends on more than arguments and input: the time, or chance. Nil: it does not.
 	varies func(p *parsed) bool
+
+	// tries says whether a run on empty input may show mistakes that this grammar does not. Nil: it may not.
+	tries  func(p *parsed) bool
+	dry    string // the option of such a run with which the program reads its script and does not run it; empty: none is needed
+	script string // the option whose value is the script or the pattern, which is else the first operand; empty: there is no such thing
 }
 
 // always is for programs whose output may be different each time.

@@ -9,7 +9,7 @@ var grep = Program{
 	Bin:     "grep", Package: "grep", Mark: "GNU grep", Locale: true, SuccessCodes: []int{1},
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--color=never"}, number: "context", byLine: "--line-buffered", inputs: `["-F", "-f", "@%s"]`,
+			inject: []string{"--color=never"}, number: "context", byLine: "--line-buffered", script: "regexp", tries: given, inputs: `["-F", "-f", "@%s"]`,
 			arrange: scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`),
 			stops:   func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 			options: shared(
@@ -46,6 +46,7 @@ var rg = Program{
 	grammar: later(func() grammar {
 		return grammar{
 			inject: []string{"--no-config", "--no-ignore", "--color=never", "--threads=1"}, exact: true, equals: true, byLine: "--line-buffered",
+			script: "regexp", tries: given,
 			arrange: searchStdin,
 			stops:   func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 			options: shared(

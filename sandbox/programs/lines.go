@@ -52,7 +52,7 @@ var tac = Program{
 	Bin: "tac", Package: "coreutils", Mark: coreutils, Scratch: true, TempEnv: true, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly,
+			arrange: stdinOnly, tries: givenAny("regex"),
 			options: shared(flag('b', "before"), flag('r', "regex"), value('s', "separator", nil)),
 		}
 	}),
@@ -77,7 +77,7 @@ var nl = Program{
 	Bin:     "nl", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly,
+			arrange: stdinOnly, tries: given,
 			options: shared(
 				value('b', "body-numbering", like(numbering, "use a, t, n or pREGEXP")),
 				value('f', "footer-numbering", like(numbering, "use a, t, n or pREGEXP")),

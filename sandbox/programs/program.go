@@ -98,16 +98,27 @@ type Invocation struct {
 	varies bool
 	byLine string // the option that asks for output line by line, if there is one
 	head   int    // where that option goes: after the name and what is injected
+
+	tries bool
+	dry   string // the option for a tryout
+
+	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
+	ScriptAt int
 }
 
 // LineBuffered returns the invocation changed so that the program writes every line as soon as it has it, where the
 // program can do that; otherwise it returns the invocation as it is. It costs speed: it is worth it where the reader
 // may stop early.
 func (inv Invocation) LineBuffered() Invocation {
-	if inv.byLine == "" || slices.Contains(inv.Argv, inv.byLine) {
+	return inv.with(inv.byLine)
+}
+
+// with adds an option that is not there; none, if it is empty.
+func (inv Invocation) with(option string) Invocation {
+	if option == "" || slices.Contains(inv.Argv, option) {
 		return inv
 	}
-	inv.Argv = slices.Insert(slices.Clone(inv.Argv), inv.head, inv.byLine)
+	inv.Argv = slices.Insert(slices.Clone(inv.Argv), inv.head, option)
 	return inv
 }
 
@@ -198,7 +209,7 @@ func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 	if parsed.has("version") {
 		return Invocation{Argv: []string{first, "--version"}}, nil
 	}
-	inv := Invocation{byLine: g.byLine, head: 1 + len(g.inject)}
+	inv := Invocation{byLine: g.byLine, dry: g.dry, head: 1 + len(g.inject), ScriptAt: parsed.scriptAt()}
 	if g.arrange != nil {
 		if err := g.arrange(parsed, &inv); err != nil {
 			return Invocation{}, err
@@ -216,5 +227,6 @@ func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 	if g.varies != nil {
 		inv.varies = g.varies(parsed)
 	}
+	inv.tries = g.tries != nil && len(inv.Inputs) == 0 && g.tries(parsed)
 	return inv, nil
 }

@@ -14,7 +14,7 @@ var sed = Program{
 	Bin:     "sed", Package: "sed", Mark: "GNU sed", Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--sandbox"}, byLine: "--unbuffered",
+			inject: []string{"--sandbox"}, byLine: "--unbuffered", script: "expression", tries: given,
 			arrange: func(p *parsed, inv *Invocation) *stages.Error {
 				if err := scriptFirst("expression", "script", `"args": ["s/old/new/g"]`)(p, inv); err != nil {
 					return err

@@ -22,6 +22,7 @@ var sort = Program{
 		return grammar{
 			inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
 			arrange: stdinOnly,
+			tries:   func(p *parsed) bool { return several(p) || p.has("key") },
 			varies:  sortsRandomly,
 			options: shared(
 				flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
@@ -71,7 +72,7 @@ var uniq = Program{
 	Bin: "uniq", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			number: "skip-fields", arrange: stdinOnly,
+			number: "skip-fields", arrange: stdinOnly, tries: several,
 			options: shared(
 				flag('c', "count"), flag('d', "repeated"), flag('D', ""), flag('u', "unique"), flag('i', "ignore-case"),
 				value('f', "skip-fields", count), value('s', "skip-chars", count), value('w', "check-chars", count),
@@ -89,8 +90,8 @@ var shuf = Program{
 	Bin:     "shuf", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: shufOperands,
-			varies:  always,
+			arrange: shufOperands, tries: givenAny("input-range"),
+			varies: always,
 			options: shared(
 				flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
 				value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),
