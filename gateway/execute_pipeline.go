@@ -29,7 +29,7 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	}
 	checking, cancel := context.WithTimeout(ctx, checkWait)
 	deps := g.deps
-	deps.Runs = g.runsOf(req.Extra)
+	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req), call.Mode == schemas.ModeCheck
 	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), deps)
 	cancel()
 	if errs != nil {
@@ -90,7 +90,6 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	defer out.close()
 	report, err := p.Run(ctx, nil, out, stages.RunOptions{
 		Timeout:  time.Duration(call.Timeout * float64(time.Second)),
-		Caller:   callerOf(req),
 		Progress: notify.progress,
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,

@@ -132,9 +132,15 @@ func identify(ctx context.Context, client *wire.Client, f wire.Found) (Availabil
 }
 
 func versionText(ctx context.Context, client *wire.Client, p programs.Program) (string, *wire.Failure, error) {
-	id, err := client.Prepare(wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
+	return once(ctx, client, wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
 		{Name: p.Name, Argv: []string{p.Bin, "--version"}, Timeout: versionTimeout},
-	}})
+	}}, versionSize)
+}
+
+// once runs a chain on empty input, and ends it when it has written limit bytes. A worker that takes longer than ctx
+// is lost.
+func once(ctx context.Context, client *wire.Client, chain wire.Chain, limit int64) (string, *wire.Failure, error) {
+	id, err := client.Prepare(chain)
 	if err != nil {
 		return "", nil, err
 	}
@@ -147,11 +153,11 @@ func versionText(ctx context.Context, client *wire.Client, p programs.Program) (
 	if err := s.End(); err != nil {
 		return "", nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(s, versionSize))
+	text, err := io.ReadAll(io.LimitReader(s, limit))
 	if err != nil {
 		return "", nil, err
 	}
-	if len(text) == versionSize {
+	if int64(len(text)) == limit {
 		_ = s.Cancel() // a lost connection shows in Outcome
 	}
 	o, err := s.Outcome()

@@ -43,7 +43,9 @@ type Pool struct {
 	report  Report
 	budget  Budget
 	ability map[string]Availability // of the commands that are allowed
-	inUse   chan struct{}           // holds one value for each session
+	inUse   chan struct{}           // holds one value for each session of a run
+	trying  chan struct{}           // holds one value for each session of a plan
+	tried   tried
 	buffers buffers
 
 	ctx     context.Context // ends with Close; for the starts in the background
@@ -77,7 +79,7 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 		p.warm = 0
 	}
 	runs := cmp.Or(max(o.Max, 0), report.Runs, defaultMax)
-	p.inUse = make(chan struct{}, runs)
+	p.inUse, p.trying = make(chan struct{}, runs), make(chan struct{}, tryoutsAtOnce)
 	p.budget = o.Budget.withDefaults(report.RunsMemory, runs)
 	if p.ability, err = allowed(report, o.Commands); err != nil {
 		_ = o.Driver.Close()
@@ -188,17 +190,26 @@ func (p *Pool) usable() string {
 
 // Open implements [stages.Commands]. It waits while Max runs hold a worker.
 func (p *Pool) Open(ctx context.Context, caller string) (stages.Session, error) {
+	s, err := p.open(ctx, caller, p.inUse)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// open opens a session when there is room in places.
+func (p *Pool) open(ctx context.Context, caller string, places chan struct{}) (*session, error) {
 	select {
-	case p.inUse <- struct{}{}:
+	case places <- struct{}{}:
 	case <-p.ctx.Done():
 		return nil, errClosed()
 	case <-ctx.Done():
 		return nil, stages.Errorf(stages.LimitExceeded, "try again later",
-			"all %d sandbox workers are in use: %w", cap(p.inUse), context.Cause(ctx))
+			"all %d sandbox workers are in use: %w", cap(places), context.Cause(ctx))
 	}
-	s, err := p.session(ctx, caller)
+	s, err := p.session(ctx, caller, places)
 	if err != nil {
-		<-p.inUse
+		<-places
 		return nil, err
 	}
 	return s, nil
@@ -208,13 +219,14 @@ func errClosed() error {
 	return stages.Errorf(stages.Internal, "", "the sandbox is shutting down")
 }
 
-func (p *Pool) session(ctx context.Context, caller string) (*session, error) {
+func (p *Pool) session(ctx context.Context, caller string, places chan struct{}) (*session, error) {
 	client, err := p.take(ctx, caller)
 	if err != nil {
 		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
 			"this server to run mcsh commands", "starting a sandbox worker: %w", err)
 	}
 	s := newSession(p, client)
+	s.places = places
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
@@ -331,7 +343,7 @@ func (p *Pool) release(s *session) bool {
 		return false
 	}
 	delete(p.sessions, s)
-	<-p.inUse
+	<-s.places
 	return true
 }
 

@@ -18,6 +18,7 @@ const defaultTimeout = 30 * time.Second
 type session struct {
 	pool   *Pool
 	client *wire.Client
+	places chan struct{} // holds one value for this session
 	slots  chan struct{} // holds one value for each chain that runs
 
 	keeping chan struct{} // holds one value for each input on its way

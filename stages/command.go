@@ -37,6 +37,11 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, ierr, s.Commands.CheckCommand(command)); err != nil {
 		return nil, err
 	}
+	if s.c.tryouts != nil {
+		if err := s.c.tryouts.TryOut(ctx, command); err != nil {
+			return nil, err
+		}
+	}
 	step := &Step{
 		Label: c.Label(), Command: &command, Nested: inputs, stops: s.Commands.StopsEarly(command), passes: true,
 		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, visible(shortened(strings.Join(c.Args, " "), 300)))),

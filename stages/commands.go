@@ -18,9 +18,23 @@ type Commands interface {
 	// Replayable reports whether a command that was checked writes the same whenever it reads the same, as shuf does not.
 	Replayable(c Command) bool
 
+	// Tryouts returns what finds mistakes in the commands of one plan of a caller that CheckCommand does not. It starts
+	// nothing.
+	Tryouts(caller string) Tryouts
+
 	// Open takes a worker for one run of a caller: runs of different callers share nothing, whatever the name is made
 	// of. ctx bounds only the taking. The error is an *Error.
 	Open(ctx context.Context, caller string) (Session, error)
+}
+
+// Tryouts runs commands on empty input, where that shows what is wrong with their arguments and does no more.
+type Tryouts interface {
+	// TryOut returns what the program of a command that was checked says of its arguments: an *Error,
+	// DISALLOWED_ARGUMENT. Where nothing can be found out it returns nil. It may be called concurrently.
+	TryOut(ctx context.Context, c Command) error
+
+	// Close gives back what was used.
+	io.Closer
 }
 
 // A Command is one program of the allow list with its arguments as the agent wrote them: no shell reads them.

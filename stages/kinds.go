@@ -7,6 +7,7 @@ type Kind struct {
 	Summary string       // one line for agents and for the reference page
 	New     func() Stage // a pointer to a zero stage, to decode into
 	Each    bool         // whether "for_each": true and the fields of [EachOptions] are allowed
+	Acts    bool         // whether it calls or writes something: then no other stage of the plan may be wrong
 	Example string       // a stage as JSON; a test compiles it
 }
 
@@ -18,6 +19,7 @@ func Kinds() []Kind {
 			Summary: "calls one tool of one upstream MCP server",
 			New:     func() Stage { return new(ToolStage) },
 			Each:    true,
+			Acts:    true,
 			Example: `{"type": "tool", "server": "demo", "name": "get_customer", "for_each": true, "concurrency": 16}`,
 		},
 		{
@@ -55,6 +57,7 @@ func Kinds() []Kind {
 			Name:    "tee",
 			Summary: "saves the data as a file of the workspace and passes it on",
 			New:     func() Stage { return new(TeeStage) },
+			Acts:    true,
 			Example: `{"type": "tee", "path": "reports/open_orders.json"}`,
 		},
 	}

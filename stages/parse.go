@@ -17,7 +17,7 @@ import (
 
 // Compile checks a whole pipeline and returns it ready to run, or everything that is wrong with it. The pipeline is a
 // JSON array of stages; a JSON string that holds such an array is accepted, because models send that. Nothing is
-// called and nothing is started. ctx bounds the waiting for servers that are still starting.
+// called, and no command gets any data. ctx bounds the waiting for servers that are still starting.
 func Compile(ctx context.Context, pipeline []byte, d Deps) (*Pipeline, []*Error) {
 	return compile(ctx, pipeline, d, false)
 }
@@ -34,6 +34,10 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 		return nil, []*Error{err}
 	}
 	c := &compiler{}
+	if d.Commands != nil && (d.CheckOnly || acts(list)) {
+		c.tryouts = d.Commands.Tryouts(d.Caller)
+		defer c.tryouts.Close()
+	}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
 	if cerr == nil {
 		cerr = takeUp(list, steps)
@@ -83,9 +87,10 @@ func syntaxError(text []byte) string {
 	return fmt.Sprintf("line %d, column %d: %s", line, column, syntax)
 }
 
-// compiler counts the stages of one pipeline while they are compiled side by side.
+// compiler is what the stages of one pipeline share while they are compiled side by side.
 type compiler struct {
-	stages atomic.Int64
+	stages  atomic.Int64
+	tryouts Tryouts // nil: running the pipeline shows a command's mistakes before anything else is done
 }
 
 // list compiles stages concurrently, so that servers that have to be started for the check start together.

@@ -23,10 +23,6 @@ type RunOptions struct {
 	// Timeout bounds the run, at most [Limits.Run]. 0 means Limits.Run.
 	Timeout time.Duration
 
-	// Caller is on whose behalf the pipeline runs: what a sandbox keeps between runs, it keeps for one caller. Empty is
-	// a caller as well.
-	Caller string
-
 	// Progress is called after every finished item, possibly by several goroutines at once. It must not block.
 	Progress func(Progress)
 
@@ -51,7 +47,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	r := &Run{deps: p.deps, outer: outer, caller: o.Caller, progress: o.Progress, trace: o.Trace}
+	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace}
 	if o.DryRun {
 		r.dry = &rehearsal{r: r}
 		defer r.dry.close()

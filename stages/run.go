@@ -14,7 +14,6 @@ import (
 type Run struct {
 	deps     Deps
 	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
-	caller   string
 	progress func(Progress)
 	trace    Trace
 	dry      *rehearsal // of a dry run
@@ -47,7 +46,7 @@ type Progress struct {
 // commands returns the run's sandbox session, and opens it at first.
 func (r *Run) commands(ctx context.Context) (Session, error) {
 	if r.session == nil {
-		s, err := r.deps.Commands.Open(ctx, r.caller)
+		s, err := r.deps.Commands.Open(ctx, r.deps.Caller)
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 // A Stage is one decoded element of a pipeline. A Stage is data; a [Filter] is code.
 type Stage interface {
 	// Compile checks the stage against s and returns how it runs. It must not start work: when any stage of the
-	// pipeline has an error, nothing has run. It may be called concurrently with the Compile of other stages.
+	// pipeline has an error, nothing has run, but for commands on nothing (see [Tryouts]). It may be called concurrently with the Compile of other stages.
 	// An error is an [*Error], or several joined by [errors.Join].
 	Compile(ctx context.Context, s Scope) (*Step, error)
 }
@@ -25,6 +25,13 @@ type Deps struct {
 	Files    Files // where data is saved; nil refuses stages that do
 	Runs     Runs  // what runs produce is kept, and may be begun from; nil: it is not
 	Limits   Limits
+
+	// Caller is on whose behalf the pipeline is checked and runs: what a sandbox keeps, it keeps for one caller. Empty is
+	// a caller as well.
+	Caller string
+
+	// CheckOnly says that the pipeline will not run: mistakes that running it would show at once are looked for as well.
+	CheckOnly bool
 }
 
 // Shapes checks the JSON of one stage against the schema of its kind: unknown fields, missing fields, types, ranges.

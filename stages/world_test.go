@@ -27,6 +27,8 @@ type world struct {
 	files stages.Files // nil without a workspace
 	root  string       // of the workspace
 
+	tried atomic.Int64 // commands that were tried out
+
 	mu    sync.Mutex
 	calls []string // guarded by mu
 }
@@ -281,6 +283,21 @@ func (w *world) StopsEarly(c stages.Command) bool { return c.Name == "head" }
 
 // Replayable knows two commands that are not.
 func (w *world) Replayable(c stages.Command) bool { return c.Name != "roll" && c.Name != "late" }
+
+// Tryouts finds that a command is given "crooked".
+func (w *world) Tryouts(string) stages.Tryouts { return tryouts{w} }
+
+type tryouts struct{ w *world }
+
+func (t tryouts) TryOut(_ context.Context, c stages.Command) error {
+	t.w.tried.Add(1)
+	if slices.Contains(c.Args, "crooked") {
+		return stages.Errorf(stages.DisallowedArgument, "make it straight", "%s: it is crooked", c.Name)
+	}
+	return nil
+}
+
+func (t tryouts) Close() error { return nil }
 
 func (w *world) Open(context.Context, string) (stages.Session, error) {
 	return &session{kept: map[string]string{}}, nil

@@ -81,6 +81,11 @@ func (l *lateSandbox) Replayable(c stages.Command) bool {
 	return err == nil && open.pool.Replayable(c)
 }
 
+// Tryouts implements [stages.Commands].
+func (l *lateSandbox) Tryouts(caller string) stages.Tryouts {
+	return &lateTryouts{late: l, caller: caller}
+}
+
 // Open implements [stages.Commands].
 func (l *lateSandbox) Open(ctx context.Context, caller string) (stages.Session, error) {
 	open, err := l.get()

@@ -120,6 +120,7 @@ const oneRun = -1
 func compile(ctx context.Context, text []byte, d stages.Deps, fed bool) (*stages.Pipeline, error) {
 	waiting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
+	d.Caller = runCaller
 	check := stages.Compile
 	if fed {
 		check = stages.CompileFed
@@ -150,7 +151,7 @@ const runCaller = "run"
 func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
 	progress := p.startProgress()
 	out := &stdout{w: p.stdout}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller, Progress: progress.update, DryRun: o.dry})
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Progress: progress.update, DryRun: o.dry})
 	progress.stop()
 	if d := report.DryRun; d != nil && d.Place != "" {
 		_, werr := io.WriteString(out, gateway.Plain(gateway.DryRunText(report), true))
@@ -212,7 +213,7 @@ type windowJSON struct {
 // runToJSON keeps the output and prints one object.
 func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
 	out := &bounded{max: jsonOutputMax}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Caller: runCaller, DryRun: o.dry})
+	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, DryRun: o.dry})
 	if out.full {
 		err = stages.Errorf(stages.LimitExceeded, "leave out --json to have the output as a stream, or end the pipeline with a stage that reduces it",
 			"the output is larger than --json holds: %s", size(jsonOutputMax))
@@ -278,7 +279,9 @@ func (p *program) check(ctx context.Context, args []string, s settings, f pipeli
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	pipeline, err := compile(ctx, text, parts.deps(), fed)
+	deps := parts.deps()
+	deps.CheckOnly = true
+	pipeline, err := compile(ctx, text, deps, fed)
 	if err != nil {
 		return err
 	}

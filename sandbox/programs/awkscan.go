@@ -38,7 +38,7 @@ func awkMistake(source string) (wrong *problem, what string) {
 		end := -1
 		switch {
 		case t.kind == "|" || t.kind == "|&":
-			wrong, end = awkPipes, i+1
+			wrong, end = awkPipes, i
 		case t.kind == awkName && t.text == "system":
 			wrong, end = awkRuns, i
 		case t.text == "getline":

@@ -36,6 +36,8 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"flood of complaints", testComplaints},
 		{"budgets of a run", testBudgets},
 		{"plan", testPlan},
+		{"scripts", testScripts},
+		{"scripts in pipelines", testScriptPipelines},
 		{"inputs", testInputs},
 		{"inputs of jq", testInputsOfJQ},
 		{"errors of inputs", testInputErrors},
