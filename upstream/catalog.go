@@ -46,6 +46,7 @@ type toolList struct {
 	size    int64    // bytes of the pages
 	fetched time.Time
 	ttl     time.Duration
+	routed  bool // calls carry arguments in headers too
 }
 
 // A fetch is a request for the list that callers wait for together.
@@ -171,7 +172,7 @@ func (c *catalog) load(old *toolList) (*toolList, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.unit.life, c.unit.limits.ListTimeout)
 	defer cancel()
-	list := &toolList{byName: map[string]*tool{}, fetched: time.Now(), ttl: c.unit.limits.ListTTL}
+	list := &toolList{byName: map[string]*tool{}, fetched: time.Now(), ttl: c.unit.limits.ListTTL, routed: l.routed()}
 	seen := map[string]bool{} // cursors
 	for cursor, page := "", 1; ; page++ {
 		raw, err := l.list(ctx, cursor)
@@ -245,6 +246,9 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList, u *unit) (next
 // add reads one tool.
 func (list *toolList) add(raw json.RawMessage, old *toolList, u *unit) {
 	t, err := parseTool(raw, u.server.Name, u.policy)
+	if err == nil && list.routed {
+		err = t.checkHeaders()
+	}
 	if err != nil {
 		if len(list.flaws) < maxFlaws {
 			list.flaws = append(list.flaws, fmt.Sprintf("tool %d: %v", list.read, err))

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -67,6 +68,12 @@ func newLink(session *mcp.ClientSession, p peer, impl *mcp.Implementation) *link
 
 // stateless reports whether the session is of the newer era, which has no sessions.
 func (l *link) stateless() bool { return l.version >= newVersion }
+
+// routed reports whether calls carry arguments in headers of HTTP, for what stands before the server.
+func (l *link) routed() bool {
+	_, ok := l.peer.(*remote.Transport)
+	return ok && l.stateless()
+}
 
 // watch waits for the end of the session, and ends it when nothing was asked of it for the time of idle, if that is
 // more than 0.

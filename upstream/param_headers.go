@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +17,17 @@ import (
 // headers are the arguments that the tool's schema wants as headers of HTTP too ("x-mcp-header"), so that what stands
 // before a server can route by them. It is nil for most tools.
 func (t *tool) headers(args json.RawMessage) map[string]string {
+	schema := t.headerSchema()
+	if schema == nil {
+		return nil
+	}
+	found := map[string]string{}
+	schema.collect(args, found)
+	return found
+}
+
+// headerSchema is the tool's schema if it wants anything as a header, or nil.
+func (t *tool) headerSchema() *property {
 	if !bytes.Contains(t.raw, []byte(`"x-mcp-header"`)) {
 		return nil
 	}
@@ -23,14 +37,67 @@ func (t *tool) headers(args json.RawMessage) map[string]string {
 	if json.Unmarshal(t.raw, &listed) != nil {
 		return nil
 	}
-	found := map[string]string{}
-	listed.InputSchema.collect(args, found)
-	return found
+	return &listed.InputSchema
+}
+
+// checkHeaders refuses a tool that wants headers which cannot be: the protocol forbids to call it.
+func (t *tool) checkHeaders() error {
+	if schema := t.headerSchema(); schema != nil {
+		return schema.check(fmt.Sprintf("%q is left out: ", t.name), map[string]bool{})
+	}
+	return nil
+}
+
+// check refuses headers of the properties that cannot be, or that are there already.
+func (p *property) check(what string, seen map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		var inner property
+		if json.Unmarshal(p.Properties[name], &inner) != nil {
+			continue // no schema; arguments are not checked either
+		}
+		if inner.Header != nil {
+			header, _ := inner.Header.(string)
+			key := strings.ToLower(header)
+			switch {
+			case !httpguts.ValidHeaderFieldName(header):
+				return fmt.Errorf("%sx-mcp-header of its argument %q is %.40q, which cannot be the name of a header", what, name, fmt.Sprint(inner.Header))
+			case seen[key]:
+				return fmt.Errorf("%stwo of its arguments have the x-mcp-header %q", what, header)
+			case !inner.fitsHeader():
+				return fmt.Errorf("%sits argument %q has an x-mcp-header and is no text, integer or boolean", what, name)
+			}
+			seen[key] = true
+		}
+		if err := inner.check(what, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitsHeader reports whether values of a property can stand in a header. One without a type may.
+func (p *property) fitsHeader() bool {
+	types, _ := p.Type.([]any)
+	if one, ok := p.Type.(string); ok {
+		types = []any{one}
+	}
+	null := 0
+	for _, t := range types {
+		switch t {
+		case "string", "integer", "boolean":
+		case "null":
+			null++
+		default:
+			return false
+		}
+	}
+	return null == 0 || null < len(types)
 }
 
 // property is as much of a schema as says which headers there are.
 type property struct {
 	Header     any                        `json:"x-mcp-header"`
+	Type       any                        `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -294,6 +295,41 @@ func TestBrokenStreamIsTakenUp(t *testing.T) {
 	})
 	if got := call(t, httpPool(t, upstream.Endpoint{URL: s.URL}), "s", "one"); got != "hand made" || calls.Load() != 1 || resumed.Load() != 1 {
 		t.Errorf("got %q after %d calls, taken up %d times", got, calls.Load(), resumed.Load())
+	}
+}
+
+// TestStreamThatEndsOnPurpose: a server may end the stream of an answer as often as it likes, and says how long to wait.
+func TestStreamThatEndsOnPurpose(t *testing.T) {
+	const parts, retry = 9, 30 * time.Millisecond
+	var began atomic.Int64
+	var resumed atomic.Int32
+	s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: %s-0\nretry: %d\ndata: \n\n", id, retry.Milliseconds())
+		began.Store(time.Now().UnixNano())
+	})
+	inner := s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id, n, ok := strings.Cut(r.Header.Get("Last-Event-ID"), "-")
+		if !ok {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		part := resumed.Add(1)
+		if n != strconv.Itoa(int(part-1)) {
+			t.Errorf("taken up at %s after %d parts", n, part-1)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "id: %s-%d\ndata: \n\n", id, part)
+		if part == parts {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", id, legacyAnswers["tools/call"])
+		}
+	})
+	if got := call(t, httpPool(t, upstream.Endpoint{URL: s.URL}), "s", "one"); got != "hand made" || resumed.Load() != parts {
+		t.Errorf("got %q, taken up %d times", got, resumed.Load())
+	}
+	if d := time.Duration(time.Now().UnixNano() - began.Load()); d < parts*retry {
+		t.Errorf("%d parts took %v, less than the server wants", parts, d)
 	}
 }
 

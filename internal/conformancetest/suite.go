@@ -63,7 +63,7 @@ func (r Run) run(t testing.TB, env []string, args ...string) {
 	cmd.Env = append(os.Environ(), env...)
 	began := time.Now()
 	said, err := cmd.CombinedOutput()
-	_, summary, ok := bytes.Cut(said, []byte("=== SUMMARY ==="))
+	_, summary, ok := bytes.Cut(said, []byte("SUMMARY ==="))
 	if !ok {
 		t.Fatalf("the suite has no summary: %v\n%s", err, said)
 	}

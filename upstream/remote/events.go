@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -18,8 +20,9 @@ type event struct {
 
 // events reads a stream of server-sent events.
 type events struct {
-	in  *bufio.Reader
-	max int64 // bytes of one event
+	in    *bufio.Reader
+	max   int64         // bytes of one event
+	retry time.Duration // how long the server wants us to wait before the stream is taken up again; 0: it has not said
 }
 
 func newEvents(r io.Reader, limit int64) *events {
@@ -51,6 +54,10 @@ func (s *events) next() (e event, err error) {
 			e.name = string(value)
 		case "id":
 			e.id = string(value)
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				s.retry = max(time.Duration(ms)*time.Millisecond, leastRetry)
+			}
 		}
 		if len(line) == 0 {
 			if len(e.data) > 0 || e.id != "" {
@@ -91,6 +98,9 @@ func (s *events) line(raw *[]byte, data []byte) ([]byte, error) {
 		}
 	}
 }
+
+// leastRetry is how long a stream rests at least, however little the server asks for.
+const leastRetry = 20 * time.Millisecond
 
 // bigBuffer is what is read at once of a long line.
 const bigBuffer = 64 << 10

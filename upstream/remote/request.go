@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -306,20 +307,31 @@ func (c *call) mine(id json.RawMessage) bool {
 	return strings.Trim(string(id), `"`) == strconv.FormatInt(c.id, 10)
 }
 
-// stream reads events up to the answer. A stream that ends before it is taken up again where the server can do that.
+// A mark is where a stream is taken up again, and when.
+type mark struct {
+	last  string        // id of the last event
+	retry time.Duration // as the server wants it; 0: it has not said
+}
+
+// stream reads events up to the answer. A stream that ends before it is taken up again where the server can do that: some
+// end them on purpose, so that no connection is held while a tool runs, and each part brings an event.
 func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage, error) {
-	last := ""
+	var at mark
 	for resumes := 0; ; resumes++ {
-		result, found, err := c.events(resp.Body, &last)
-		if found || last == "" || ctx.Err() != nil || c.r.Version >= statelessVersion || resumes == maxResumes {
+		before := at.last
+		result, found, err := c.events(resp.Body, &at)
+		if at.last != before {
+			resumes = 0
+		}
+		if found || at.last == "" || ctx.Err() != nil || c.r.Version >= statelessVersion || resumes == maxResumes {
 			return result, err
 		}
-		pause(ctx, resumeWait<<resumes/2)
+		pause(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
 		req, rerr := c.t.newRequest(ctx, http.MethodGet, nil, c.r.Version)
 		if rerr != nil {
 			return nil, rerr
 		}
-		req.Header.Set("Last-Event-ID", last)
+		req.Header.Set("Last-Event-ID", at.last)
 		again, rerr := c.t.client.Do(req)
 		if rerr != nil {
 			return nil, fmt.Errorf("%w; taking it up again: %w", err, rerr)
@@ -339,11 +351,12 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // events reads one stream. found says that it held the answer, or something that cannot be one.
-func (c *call) events(body io.Reader, last *string) (result json.RawMessage, found bool, err error) {
+func (c *call) events(body io.Reader, at *mark) (result json.RawMessage, found bool, err error) {
 	stream := newEvents(body, c.t.trip.max)
 	pace := rpc.Pace{PerSecond: unaskedRate, Burst: unaskedBurst}
 	for {
 		ev, err := stream.next()
+		at.retry = cmp.Or(stream.retry, at.retry)
 		var long *rpc.Overlong
 		switch {
 		case errors.As(err, &long):
@@ -357,7 +370,7 @@ func (c *call) events(body io.Reader, last *string) (result json.RawMessage, fou
 			return nil, errors.Is(err, rpc.ErrTooLarge), err
 		}
 		if ev.id != "" {
-			*last = ev.id
+			at.last = ev.id
 		}
 		if len(ev.data) == 0 || ev.name != "" && ev.name != "message" {
 			continue
