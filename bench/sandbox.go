@@ -58,7 +58,7 @@ func lacksImage(ctx context.Context) string {
 
 // open starts a pool of workers.
 func (p place) open(ctx context.Context, b *bench) (*sandbox.Pool, error) {
-	return sandbox.New(ctx, sandbox.Options{Driver: p.driver(b), Warm: warmWorkers, Max: mostCallers})
+	return sandbox.New(ctx, sandbox.Options{Driver: p.driver(b), Warm: warmWorkers, Max: mostCallers, Lasting: true})
 }
 
 // sandboxRows are the rows of every place.

@@ -6,14 +6,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
+
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // Callers of whom nobody has asked who they are, and what the others begin with.
 const (
-	callerStdio     = "stdio"     // the one client at the other end of the pipes
-	callerAnonymous = "anonymous" // everybody without a session: nobody is asked who they are
-	callerSession   = "session "  // and its id, which is random
-	callerUser      = "user "     // and the identity, whatever session it comes in
+	callerStdio     = "stdio"        // the one client at the other end of the pipes
+	callerAnonymous = stages.Anybody // everybody without a session: nobody is asked who they are
+	callerSession   = "session "     // and its id, which is random
+	callerUser      = "user "        // and the identity, whatever session it comes in
 )
 
 const sessionHeader = "Mcp-Session-Id"

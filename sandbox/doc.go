@@ -1,5 +1,5 @@
 // Package sandbox runs the command stages of pipelines where they can do no harm: in a worker process of a backend,
-// one worker for each run, every command in a jail of its own.
+// one worker to each run, every command in a jail of its own.
 //
 // A [Pool] is what the engine asks for commands. Behind it a [Driver] knows how to start a worker; package wire is how
 // the two talk, package worker is the other end, package programs says which commands exist and what their arguments

@@ -45,6 +45,10 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return at(err, 0, f.chain[0].Name)
 	}
 	defer func() { <-f.session.slots }()
+	if err := f.session.enter(); err != nil {
+		return at(err, 0, f.chain[0].Name)
+	}
+	defer f.session.leave()
 	stream, err := f.session.client.Run(f.id)
 	if err != nil {
 		return at(lostError(err), 0, f.chain[0].Name)
@@ -55,6 +59,7 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	go c.feed(in)
 	writeErr := c.drain(out)
 	outcome, lost := stream.Outcome()
+	f.session.judge(outcome, lost)
 	if n := len(outcome.Usage); lost == nil && n > len(f.chain) {
 		lost = fmt.Errorf("it reports what %d commands used, and there are %d", n, len(f.chain))
 	}
@@ -84,6 +89,7 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 // A call is one run of a chain, or one input that is kept, as the gateway sees it.
 type call struct {
 	stream  *wire.Stream
+	session *session
 	client  *wire.Client
 	buffers *buffers
 	fed     chan struct{} // closed when feed has returned
@@ -96,7 +102,7 @@ type call struct {
 }
 
 func newCall(stream *wire.Stream, s *session) *call {
-	return &call{stream: stream, client: s.client, buffers: &s.pool.buffers, fed: make(chan struct{})}
+	return &call{stream: stream, session: s, client: s.client, buffers: &s.pool.buffers, fed: make(chan struct{})}
 }
 
 // feed sends in until it ends or nobody wants more.
@@ -169,6 +175,7 @@ func (c *call) cancel() {
 	if c.timer != nil || c.over {
 		return
 	}
+	c.session.spoil() // by what is about to happen to its client, at the latest
 	c.timer = time.AfterFunc(killGrace, func() { c.client.Fail(errors.New("it does not answer")) })
 	_ = c.stream.Cancel() // a lost connection has ended the run
 }

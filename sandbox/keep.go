@@ -18,6 +18,10 @@ func (s *session) Keep(ctx context.Context, set int, name string, in io.Reader) 
 		return cancelled(ctx)
 	}
 	defer func() { <-s.keeping }()
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
 	limit := s.pool.budget.Disk
 	stream, err := s.client.Keep(wire.Input{Set: uint32(set), Name: name, Disk: limit})
 	if err != nil {
@@ -28,6 +32,7 @@ func (s *session) Keep(ctx context.Context, set int, name string, in io.Reader) 
 	defer stop()
 	go c.feed(in)
 	outcome, lost := stream.Outcome()
+	s.judge(outcome, lost)
 	readErr := c.close()
 	switch {
 	case lost == nil && outcome.Failure == nil:

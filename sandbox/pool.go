@@ -22,6 +22,7 @@ type Options struct {
 
 	Warm     int      // workers that wait for the next run: 1 if zero, none if negative, or if workers belong to callers
 	Max      int      // workers that runs hold at a time, then runs wait: what the driver says or 16 if zero
+	Lasting  bool     // a worker serves several runs of one caller; otherwise each run has a new one
 	Commands []string // the commands that are allowed; all if nil
 	Budget   Budget   // of one run
 }
@@ -36,12 +37,13 @@ const (
 	greetTries   = 4                // more than the containers that usually wait, which may all stand still
 )
 
-// A Pool gives every run a worker of its own. It implements [stages.Commands].
+// A Pool gives every run a worker to itself. It implements [stages.Commands].
 type Pool struct {
 	driver  Driver
 	warm    int
 	report  Report
 	budget  Budget
+	lasting bool
 	ability map[string]Availability // of the commands that are allowed
 	inUse   chan struct{}           // holds one value for each session of a run
 	trying  chan struct{}           // holds one value for each session of a plan
@@ -50,11 +52,12 @@ type Pool struct {
 
 	ctx     context.Context // ends with Close; for the starts in the background
 	cancel  context.CancelFunc
-	started sync.WaitGroup
+	started sync.WaitGroup // and the ends there
 
 	mu       sync.Mutex
 	idle     []*wire.Client
-	starting int // workers that are being started for idle
+	tenants  []*tenant // workers that wait for their callers, the one that has waited longest first
+	starting int       // workers that are being started for idle
 	sessions map[*session]bool
 	closed   bool
 }
@@ -75,6 +78,7 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 	if o.Warm != 0 {
 		p.warm = max(o.Warm, 0)
 	}
+	p.lasting = o.Lasting && !report.PerCaller // which keeps more than workers, by itself
 	if report.PerCaller {
 		p.warm = 0
 	}
@@ -220,12 +224,16 @@ func errClosed() error {
 }
 
 func (p *Pool) session(ctx context.Context, caller string, places chan struct{}) (*session, error) {
-	client, err := p.take(ctx, caller)
-	if err != nil {
-		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
-			"this server to run mcsh commands", "starting a sandbox worker: %w", err)
+	t := p.resume(ctx, caller)
+	if t == nil {
+		client, err := p.take(ctx, caller)
+		if err != nil {
+			return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
+				"this server to run mcsh commands", "starting a sandbox worker: %w", err)
+		}
+		t = newTenant(client, caller)
 	}
-	s := newSession(p, client)
+	s := newSession(p, t)
 	s.places = places
 	p.mu.Lock()
 	closed := p.closed
@@ -234,7 +242,7 @@ func (p *Pool) session(ctx context.Context, caller string, places chan struct{})
 	}
 	p.mu.Unlock()
 	if closed {
-		_ = client.Close()
+		_ = t.client.Close()
 		return nil, errClosed()
 	}
 	p.refill()
@@ -248,17 +256,24 @@ func (p *Pool) take(ctx context.Context, caller string) (*wire.Client, error) {
 		if client == nil {
 			return p.dial(ctx, caller)
 		}
-		alive, cancel := context.WithTimeout(ctx, pingTimeout)
-		err := client.Ping(alive)
-		cancel()
-		if err == nil {
+		if p.alive(ctx, client) {
 			return client, nil
 		}
-		_ = client.Close() // it was lost while it waited; another one serves
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// alive returns whether a worker that has waited answers. One that does not is closed: another one serves.
+func (p *Pool) alive(ctx context.Context, client *wire.Client) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil {
+		_ = client.Close()
+		return false
+	}
+	return true
 }
 
 func (p *Pool) pop() *wire.Client {
@@ -356,7 +371,11 @@ func (p *Pool) Close() error {
 	}
 	p.closed = true
 	idle := p.idle
-	p.idle = nil
+	for _, t := range p.tenants {
+		t.idle.Stop()
+		idle = append(idle, t.client)
+	}
+	p.idle, p.tenants = nil, nil
 	sessions := make([]*session, 0, len(p.sessions))
 	for s := range p.sessions {
 		sessions = append(sessions, s)

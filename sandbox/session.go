@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -14,20 +15,29 @@ import (
 // defaultTimeout is that of a command that names none.
 const defaultTimeout = 30 * time.Second
 
-// A session is one worker that serves one run.
+// A session is one worker while it serves one run.
 type session struct {
 	pool   *Pool
 	client *wire.Client
 	places chan struct{} // holds one value for this session
+	tenant *tenant       // whose worker it is
 	slots  chan struct{} // holds one value for each chain that runs
 
 	keeping chan struct{} // holds one value for each input on its way
+
+	passed  func() bool // pass, once: whether the worker is somebody else's by now
+	mu      sync.Mutex
+	active  int  // chains and inputs that are under way
+	spoiled bool // something has happened after which the worker serves nobody else
+	closed  bool
 }
 
-func newSession(p *Pool, client *wire.Client) *session {
-	return &session{
-		pool: p, client: client, slots: make(chan struct{}, wire.Slots), keeping: make(chan struct{}, wire.MaxInputs),
+func newSession(p *Pool, t *tenant) *session {
+	s := &session{
+		pool: p, client: t.client, tenant: t, slots: make(chan struct{}, wire.Slots), keeping: make(chan struct{}, wire.MaxInputs),
 	}
+	s.passed = sync.OnceValue(s.pass)
+	return s
 }
 
 // Prepare implements [stages.Session].
@@ -50,6 +60,10 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 		stops = stops || p.StopsEarly(inv)
 		message.Commands[i] = command(chain[i], inv)
 	}
+	if err := s.enter(); err != nil {
+		return nil, at(err, 0, chain[0].Name)
+	}
+	defer s.leave()
 	id, err := s.client.Prepare(message)
 	if err != nil {
 		return nil, unprepared(err, chain)
@@ -82,11 +96,61 @@ func at(err error, i int, name string) error {
 	return &copied
 }
 
-// Close implements [stages.Session].
+// Close implements [stages.Session]. The worker waits for the next run of its caller, cleared, or ends with all that is
+// left of this one.
 func (s *session) Close() error {
+	if s.passed() {
+		return nil
+	}
 	err := s.client.Close()
 	s.pool.release(s)
 	return err
+}
+
+// pass ends the session without waiting for anything, if its worker can serve another run. It is called once.
+func (s *session) pass() bool {
+	s.mu.Lock()
+	s.closed = true
+	whole := s.active == 0 && !s.spoiled
+	s.mu.Unlock()
+	if !whole || !s.pool.lodge(s.tenant) {
+		return false
+	}
+	s.pool.release(s)
+	return true
+}
+
+var errEnded = errors.New("the run has ended")
+
+// enter begins something that the worker does for this run. leave ends it.
+func (s *session) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return lostError(errEnded) // the worker may serve another run by now
+	}
+	s.active++
+	return nil
+}
+
+func (s *session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active--
+}
+
+// judge looks at how a chain or an input has ended. A command that has failed by itself is nothing unusual; whatever else
+// has ended one leaves a worker that serves nobody else.
+func (s *session) judge(o wire.Outcome, lost error) {
+	if lost != nil || o.Failure != nil && o.Failure.Reason != wire.Exit {
+		s.spoil()
+	}
+}
+
+func (s *session) spoil() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spoiled = true
 }
 
 // slot waits until the worker has room for one more chain.

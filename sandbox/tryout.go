@@ -102,11 +102,16 @@ func (t *tryouts) run(ctx context.Context, c stages.Command, inv programs.Invoca
 		return nil, err
 	}
 	defer func() { <-s.slots }()
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
 	c.Timeout = tryoutTimeout
 	chain := t.pool.budget.chain()
 	chain.Memory = min(chain.Memory, tryoutMemory)
 	chain.Commands = []wire.Command{command(c, inv)}
 	_, failure, err := once(ctx, s.client, chain, tryoutOutput)
+	s.judge(wire.Outcome{Failure: failure}, errors.Join(err, ctx.Err())) // which gives the client up
 	if failure != nil {
 		failure.Stderr, failure.Sample = lastWords(failure.Stderr), nil // it is kept
 	}
@@ -125,15 +130,19 @@ func (t *tryouts) open(ctx context.Context) (*session, error) {
 	return t.session, t.err
 }
 
-// Close implements [stages.Tryouts]. The worker ends in the background: nobody waits for that.
+// Close implements [stages.Tryouts]. The worker goes on to the run of the plan, or ends in the background: nobody waits for
+// that.
 func (t *tryouts) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	p := t.pool
+	s, p := t.session, t.pool
+	if s == nil || s.passed() {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := t.session; s != nil && !p.closed { // else the pool ends it
+	if !p.closed { // else the pool ends it
 		p.started.Go(func() { _ = s.Close() }) // a worker that is lost has ended too
 	}
 	return nil

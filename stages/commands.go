@@ -27,6 +27,9 @@ type Commands interface {
 	Open(ctx context.Context, caller string) (Session, error)
 }
 
+// Anybody is the caller who stands for all that cannot be told apart.
+const Anybody = "anonymous"
+
 // Tryouts runs commands on empty input, where that shows what is wrong with their arguments and does no more.
 type Tryouts interface {
 	// TryOut returns what the program of a command that was checked says of its arguments: an *Error,

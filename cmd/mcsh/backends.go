@@ -175,7 +175,9 @@ func (b backend) open(ctx context.Context, p *program, s sandboxSettings, warm i
 	if err != nil {
 		return nil, err
 	}
-	pool, err := sandbox.New(ctx, sandbox.Options{Driver: driver, Warm: s.optionWarm(), Max: max(s.max, 0)})
+	pool, err := sandbox.New(ctx, sandbox.Options{
+		Driver: driver, Warm: s.optionWarm(), Max: max(s.max, 0), Lasting: s.isolation == isolations[0],
+	})
 	if err != nil && b.explain != nil {
 		err = b.explain(err, s)
 	}

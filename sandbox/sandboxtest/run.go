@@ -48,6 +48,8 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"one process for many items", testKept},
 		{"items that fail in one process", testKeptFaults},
 		{"flow of items in one process", testKeptFlow},
+		{"runs of one caller", testTenants},
+		{"whose worker", testTenancy},
 		{"lines for a reader that stops", testLinesForReader},
 		{"lost worker", testLost},
 		{"not started", testNotStarted},

@@ -95,6 +95,15 @@ func (c *Client) Prepare(chain Chain) (uint32, error) {
 	return id, c.conn.message(kindPrepare, id, payload)
 }
 
+// Renew has the worker forget everything, so that it can serve another pipeline. Nothing may be under way, and the chains
+// that were prepared are none any more. A [Client.Ping] is answered when it is done.
+func (c *Client) Renew() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.chains)
+	return c.conn.message(kindRenew, 0, nil)
+}
+
 // Run starts a run of a prepared chain. The caller reads the stream to its end, or cancels it, and then asks for its
 // Outcome; no more than Slots may be under way.
 func (c *Client) Run(chain uint32) (*Stream, error) {

@@ -120,6 +120,13 @@ func (c *conn) find(id uint32) (s *Stream, past bool) {
 	return c.streams[id], id != 0 && id <= c.lastID
 }
 
+// under returns how many runs and inputs are under way.
+func (c *conn) under() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.streams)
+}
+
 func (c *conn) forget(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,6 +22,7 @@
 //	pong     the payload of the ping          cancel   kill the run
 //	                                          ping     8 bytes
 //	                                          keep     JSON of an input; its data follows
+//	                                          renew    forget everything
 //
 // # Flow
 //
@@ -44,6 +45,12 @@
 // An input that commands read beside their standard input comes before the runs that need it: a keep frame opens a
 // stream as a run does, whose data the worker keeps on disk, and whose outcome says that all of it is there. Up to
 // [MaxInputs] may be on their way besides the runs. A run whose inputs have not all been kept is refused.
+//
+// # Another run of a pipeline
+//
+// A gateway that keeps a worker for another pipeline renews it: the worker ends and removes whatever it has left of what
+// it ran, forgets the prepared chains, and takes the next frame when that is done, so that the answer to a ping says so.
+// A renew frame while something runs ends the connection, and so does a worker that cannot clear itself. Ids go on.
 //
 // When the gateway's stream ends the worker kills everything and exits. When the worker's stream ends every run fails
 // with [ErrLost].

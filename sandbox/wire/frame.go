@@ -22,7 +22,7 @@ const (
 	headerSize = 9
 	maxKeep    = 1 << 10 // bytes of an [Input] as JSON
 	pingSize   = 8
-	version    = 3
+	version    = 4
 )
 
 type kind byte
@@ -40,6 +40,7 @@ const (
 	kindPing
 	kindPong
 	kindKeep
+	kindRenew
 )
 
 // A side is one end of the connection, as a set, because data and credit come from both.
@@ -68,6 +69,7 @@ var kinds = [...]struct {
 	kindPing:    {"ping", gateway, pingSize, pingSize},
 	kindPong:    {"pong", worker, pingSize, pingSize},
 	kindKeep:    {"keep", gateway, 2, maxKeep},
+	kindRenew:   {"renew", gateway, 0, 0},
 }
 
 type header struct {

@@ -16,11 +16,13 @@ type Runner func(ctx context.Context, s *Stream, chain Chain) Outcome
 type Keeper func(ctx context.Context, s *Stream, in Input) Outcome
 
 // A Host is what a worker does for the gateway. Without Keep there are no inputs. Prepare, where it is there, is told of
-// a chain that is going to be run, and does not wait.
+// a chain that is going to be run, and does not wait. Renew leaves nothing of what was run and kept, or fails; without it the
+// worker serves one pipeline.
 type Host struct {
 	Prepare func(Chain)
 	Run     Runner
 	Keep    Keeper
+	Renew   func() error
 }
 
 // A server is the worker's end of a connection.
@@ -77,6 +79,8 @@ func (s *server) handle(ctx context.Context, h header, payload []byte) error {
 		return s.run(ctx, h.id, binary.BigEndian.Uint32(payload))
 	case kindKeep:
 		return s.keep(ctx, h.id, payload)
+	case kindRenew:
+		return s.renew()
 	}
 	stream, past := s.conn.find(h.id)
 	if stream == nil {
@@ -140,6 +144,17 @@ func (s *server) keep(ctx context.Context, id uint32, payload []byte) error {
 	return s.start(ctx, id, true, func(ctx context.Context, stream *Stream) Outcome {
 		return s.host.Keep(ctx, stream, in)
 	})
+}
+
+// renew makes the worker as good as new.
+func (s *server) renew() error {
+	if n := s.conn.under(); n > 0 || s.host.Renew == nil {
+		return protocolError("renew frame: %d runs are under way, or this worker serves no other pipeline", n)
+	}
+	s.mu.Lock()
+	clear(s.chains)
+	s.mu.Unlock()
+	return s.host.Renew()
 }
 
 // start opens a stream and has work serve it.

@@ -77,7 +77,7 @@ func kept(ctx context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
 	return wire.Outcome{Usage: []wire.Usage{{In: n}}}
 }
 
-var host = wire.Host{Run: runner, Keep: kept}
+var host = wire.Host{Run: runner, Keep: kept, Renew: func() error { return nil }}
 
 // connect returns a client of a worker that ends with the test.
 func connect(t *testing.T) *wire.Client {
@@ -306,6 +306,34 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// TestRenew: a worker that was renewed runs what is prepared anew, and one that cannot clear itself is lost.
+func TestRenew(t *testing.T) {
+	dirty := errors.New("something is left")
+	for _, left := range []error{nil, dirty} {
+		g, w := pair()
+		served := make(chan error, 1)
+		one := wire.Host{Run: runner, Renew: func() error { return left }}
+		go func() { served <- wire.Serve(context.Background(), w, wire.Hello{}, one) }()
+		c, err := wire.Dial(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			s := start(t, c, "deaf")
+			if _, err := s.Outcome(); err != nil {
+				t.Fatal(err)
+			}
+			if err = errors.Join(c.Renew(), c.Ping(t.Context())); err != nil {
+				break
+			}
+		}
+		c.Close()
+		if got := <-served; (err == nil) != (left == nil) || left != nil && !errors.Is(got, left) {
+			t.Errorf("left %v: the gateway got %v, the worker ended with %v", left, err, got)
+		}
+	}
+}
+
 func frame(kind byte, id uint32, payload []byte) []byte {
 	b := append([]byte{kind}, binary.BigEndian.AppendUint32(nil, id)...)
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(payload))), payload...)
@@ -325,6 +353,7 @@ const (
 	ping
 	pong
 	keep
+	renew
 )
 
 func message(v any) []byte {
@@ -361,7 +390,7 @@ var fromWorker = map[string]struct {
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 3}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 4}))
 
 func flood() [][]byte {
 	var all [][]byte
@@ -466,6 +495,11 @@ var fromGateway = map[string]struct {
 	"keep and cancel": {[][]byte{frame(keep, 1, message(wire.Input{Name: "b"})), frame(data, 1, []byte("x")), frame(cancel, 1, nil)}, ""},
 	"no input":        {[][]byte{frame(keep, 1, []byte("[]"))}, "keep frame"},
 	"keep, same id":   {[][]byte{chain("wait"), runOf(1), frame(keep, 1, message(wire.Input{}))}, "run 1 after run 1"},
+	"forgotten":       {[][]byte{chain("wait"), frame(renew, 0, nil), runOf(1)}, "not prepared"},
+	"prepared again":  {[][]byte{chain("wait"), frame(renew, 0, nil), chain("wait"), runOf(1), frame(cancel, 1, nil)}, ""},
+	"renew in a run":  {[][]byte{chain("wait"), runOf(1), frame(renew, 0, nil)}, "1 runs are under way"},
+	"renew in a keep": {[][]byte{frame(keep, 1, message(wire.Input{Name: "stuck"})), frame(renew, 0, nil)}, "1 runs are under way"},
+	"renew, loudly":   {[][]byte{frame(renew, 0, []byte("x"))}, "renew frame of 1 bytes"},
 	"pings":           {[][]byte{frame(ping, 0, make([]byte, 8)), frame(ping, 0, make([]byte, 8))}, ""},
 }
 

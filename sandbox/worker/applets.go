@@ -27,6 +27,7 @@ type applets struct {
 	spares []wired
 	coming int // that are being started
 	closed bool
+	hired  bool        // one, by the present run
 	soon   *time.Timer // starts one that nobody has asked for
 }
 
@@ -43,6 +44,17 @@ func newApplets(prefix []string, s survey) *applets {
 	defer a.mu.Unlock()
 	a.soon = time.AfterFunc(spareDelay, func() { a.expect(1) }) // most runs need one
 	return a
+}
+
+// renew has one wait for the next run, if the last one needed any.
+func (a *applets) renew() {
+	a.mu.Lock()
+	hired := a.hired
+	a.hired = false
+	a.mu.Unlock()
+	if hired {
+		a.expect(1)
+	}
 }
 
 // begin starts a process that waits for its spec. files are its descriptors after standard error.
@@ -123,6 +135,9 @@ func (a *applets) hire(r *recipe) (w wired, err error) {
 	if err != nil {
 		return w, err
 	}
+	a.mu.Lock()
+	a.hired = true
+	a.mu.Unlock()
 	if len(r.inputs) == 0 {
 		if w, ok := a.spare(); ok {
 			if err := w.brief(r.command.Limits, spec); err == nil {

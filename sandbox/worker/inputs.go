@@ -18,7 +18,7 @@ import (
 )
 
 // inputs are the named inputs that a worker keeps for its commands: for each set a directory with a file "@NAME" for
-// each input. They stay until the worker ends.
+// each input. They stay until the run ends.
 type inputs struct {
 	mu   sync.Mutex
 	sets map[uint32]*inputSet
@@ -41,7 +41,7 @@ func (n *inputs) drop() {
 	for _, s := range n.sets {
 		_ = os.RemoveAll(s.dir) // what stays is removed with the directory that it is in
 	}
-	n.sets = nil
+	n.sets, n.used = nil, 0
 }
 
 // size returns the bytes of all inputs.

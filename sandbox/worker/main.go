@@ -91,7 +91,9 @@ func serve(args []string, o Options) error {
 	defer w.inputs.drop()
 	defer w.idle.drain()
 	defer w.applets.close()
-	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), wire.Host{Prepare: w.prepare, Run: w.run, Keep: w.keep})
+	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), wire.Host{
+		Prepare: w.prepare, Run: w.run, Keep: w.keep, Renew: w.renew,
+	})
 }
 
 // lastMoments is how long a worker whose gateway has died may take to end its commands and remove their files. It sees

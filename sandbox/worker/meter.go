@@ -58,6 +58,13 @@ func (m *meter) leave(p *process) {
 	delete(m.members, p)
 }
 
+// count returns how many commands there are.
+func (m *meter) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.members)
+}
+
 // check looks at everything, unless another chain has just done that, and returns why p has to go, nil if it may stay.
 func (m *meter) check(p *process, chain wire.Chain) *wire.Failure {
 	m.mu.Lock()

@@ -20,6 +20,18 @@ func (s scratch) make() (string, error) {
 	return dir, nil
 }
 
+// empty returns an error if anything is left.
+func (s scratch) empty() error {
+	entries, err := os.ReadDir(string(s))
+	if err != nil {
+		return fmt.Errorf("looking into the scratch directory: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%d files of the run before are left", len(entries))
+	}
+	return nil
+}
+
 // diskUsed adds up the bytes of the files in dir, and the files. A file that vanishes meanwhile counts as nothing.
 func diskUsed(dir string) (sum int64, files int) {
 	entries, err := os.ReadDir(dir)

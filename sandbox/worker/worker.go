@@ -64,6 +64,21 @@ func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire
 	return r.finish()
 }
 
+// renew leaves nothing of what was run. Its caller sees to it that nothing runs. What cannot be removed is an error, and so
+// the end of this worker.
+func (w *worker) renew() error {
+	w.idle.drain()
+	w.inputs.drop()
+	if n := w.meter.count(); n > 0 {
+		return fmt.Errorf("%d commands of the run before still run", n)
+	}
+	if err := w.scratch.empty(); err != nil {
+		return err
+	}
+	w.applets.renew()
+	return nil
+}
+
 // newProcess readies command i of a chain.
 func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	c := chain.Commands[i]

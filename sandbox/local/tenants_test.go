@@ -1,0 +1,97 @@
+//go:build linux
+
+package local_test
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestTenant: what a worker that serves several runs of its caller has between them is what it had after the first: its
+// descriptors, an applet that waits and has read nothing, and no file.
+func TestTenant(t *testing.T) {
+	scratch := t.TempDir()
+	d := local.New(local.Options{Worker: []string{workerFile}, Scratch: scratch})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1, Lasting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	var worker int
+	var had string
+	for i := range 20 {
+		s, err := p.Open(t.Context(), "somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Keep(t.Context(), 1, "secret", strings.NewReader("hush\n")); err != nil {
+			t.Fatal(err)
+		}
+		sorted := strings.Repeat("many lines that are spilled to the disk\n", 10_000)
+		for _, c := range []stages.Command{
+			{Name: "sort", Args: []string{"-S", "32K"}},
+			{Name: "grep", Args: []string{"-f", "@secret"}, Inputs: []string{"secret"}, Set: 1},
+			{Name: "jq", Args: []string{"-R", "."}},
+			{Name: "jq", Args: []string{"-R", "."}, Each: true},
+			{Name: "jq", Args: []string{"-R", "--slurpfile", "s", "@secret", "."}, Inputs: []string{"secret"}, Set: 1},
+		} {
+			c.Timeout = time.Minute
+			f, err := s.Prepare([]stages.Command{c}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = f(t.Context(), strings.NewReader(sorted), io.Discard) // two of them fail
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		workers := slices.Collect(maps.Keys(children(t, os.Getpid())))
+		if len(workers) != 1 || worker != 0 && workers[0] != worker {
+			t.Fatalf("run %d: workers %v, want the one of the runs before, %d", i, workers, worker)
+		}
+		worker = workers[0]
+		var has string
+		settled := func() bool {
+			has = belongings(t, worker, scratch)
+			return had == "" && strings.Contains(has, "1 process") || has == had
+		}
+		for deadline := time.Now().Add(10 * time.Second); !settled() && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		switch {
+		case i == 0:
+		case had == "":
+			had = has // the jail of a program is built for its first run
+		case has != had:
+			t.Fatalf("after run %d the worker has %s, after the second %s", i, has, had)
+		}
+	}
+	if !strings.HasPrefix(had, "0 files, 1 process,") {
+		t.Errorf("between two runs the worker has %s", had)
+	}
+}
+
+// belongings says what a worker has.
+func belongings(t *testing.T, worker int, scratch string) string {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(scratch, "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", worker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d files, %d process, %d descriptors", len(left), len(children(t, worker)), len(open))
+}
