@@ -27,6 +27,15 @@ func (w wrongCall) Error() string {
 	return strings.Join(lines, "; ")
 }
 
+// Unwrap returns the mistakes.
+func (w wrongCall) Unwrap() []error {
+	errs := make([]error, len(w))
+	for i, e := range w {
+		errs[i] = e
+	}
+	return errs
+}
+
 // decode fills the struct that into points to from a call's arguments, as far as they are right. An unknown argument
 // is a mistake, told with the nearest known name.
 func decode(req *mcp.CallToolRequest, into any) wrongCall {

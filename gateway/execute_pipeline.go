@@ -33,6 +33,7 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), deps)
 	cancel()
 	if errs != nil {
+		g.o.Watch.Refused(req.Params.Name, errs[0])
 		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
 	}
 	if call.Mode == schemas.ModeCheck {
@@ -88,28 +89,36 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		return preview.Preview(ctx, r, o)
 	})
 	defer out.close()
-	report, err := p.Run(ctx, nil, out, stages.RunOptions{
+	request := newRequest()
+	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
 		Timeout:  time.Duration(call.Timeout * float64(time.Second)),
 		Progress: notify.progress,
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
-	g.logRun(req.Extra, report, out, err)
+	report, err := p.Run(ctx, nil, out, options)
+	defer func() { ended(report, out.bytes, out.shape != nil, err) }()
+	g.logRun(req.Extra, request, options.Trace, report, out, err)
 	var result *mcp.CallToolResult
+	if err == nil {
+		if result, err = out.result(report, func() rest { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
+			g.logInternal(asError(err))
+		}
+	}
 	if err != nil {
 		result = failure(errorText(pipelineSubject, err, call.MaxOutput))
-	} else if result, err = out.result(report, func() rest { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
-		return nil, err
 	}
 	result.Meta = mcp.Meta{"mcsh/report": replyReport{
-		Millis: float64(report.Elapsed.Microseconds()) / 1000,
-		Run:    report.Run, Stages: report.Stages, Characters: out.characters, Replaced: out.replaced,
+		Millis:  float64(report.Elapsed.Microseconds()) / 1000,
+		Request: request,
+		Run:     report.Run, Stages: report.Stages, Characters: out.characters, Replaced: out.replaced,
 	}}
 	return result, nil
 }
 
 // replyReport is what stands in _meta: it costs the model nothing.
 type replyReport struct {
+	Request    string               `json:"request"` // as the log and traces call it
 	Run        string               `json:"run,omitempty"`
 	Millis     float64              `json:"ms"`
 	Stages     []stages.StageReport `json:"stages"`
@@ -118,14 +127,21 @@ type replyReport struct {
 }
 
 // logRun writes one line per run. Arguments and data are not in it: they may hold secrets.
-func (g *Gateway) logRun(extra *mcp.RequestExtra, report stages.Report, out *reply, err error) {
+func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.Trace, report stages.Report, out *reply, err error) {
 	fields := []zap.Field{
+		zap.String("request", request),
 		logCaller(extra),
 		zap.Int("stages", len(report.Stages)),
+		zap.Int64("calls", report.AllCalls()),
 		zap.Duration("elapsed", report.Elapsed),
 		zap.Int64("characters", out.characters),
 	}
-	if err != nil {
+	if id := trace.ID(); id != "" {
+		fields = append(fields, zap.String("trace", id))
+	}
+	if err == nil {
+		fields = append(fields, zap.String("code", "OK"))
+	} else {
 		e := asError(err)
 		fields = append(fields, zap.String("code", string(e.Code)), zap.String("stage", string(e.Place)))
 		g.logInternal(e)

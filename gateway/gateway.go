@@ -38,6 +38,7 @@ type Options struct {
 
 	Version string      // of the program, shown to clients
 	Log     *zap.Logger // a line per run; nil logs nothing
+	Watch   Watch       // nil: nobody watches
 }
 
 // A Sandbox is what runs commands.
@@ -80,12 +81,15 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
+	if o.Watch == nil {
+		o.Watch = unwatched{}
+	}
 	g := &Gateway{o: o, open: map[*context.CancelFunc]string{}}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns)
 	g.looks = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
 	if o.Upstream != nil {
-		g.deps.Tools = o.Upstream
+		g.deps.Tools = o.Watch.Tools(o.Upstream)
 	}
 	if o.Sandbox != nil {
 		g.deps.Commands = o.Sandbox
@@ -94,6 +98,7 @@ func New(o Options) *Gateway {
 	g.front = newFront(mcp.NewServer(self, &mcp.ServerOptions{
 		Instructions: strings.TrimSpace(instructions),
 		Capabilities: o.capabilities(),
+		Logger:       sdkLog(o.Log),
 	}))
 	g.self = self
 	for _, t := range g.tools() {
@@ -122,6 +127,15 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 
 // Server returns the MCP server, to be run on a transport.
 func (g *Gateway) Server() *mcp.Server { return g.server }
+
+// ToolNames are the tools that agents see.
+func ToolNames() []string {
+	var names []string
+	for _, t := range new(Gateway).tools() {
+		names = append(names, t.name)
+	}
+	return names
+}
 
 // tool is one of the tools that agents see.
 type tool struct {
@@ -157,16 +171,19 @@ func (t tool) tool() *mcp.Tool {
 func (g *Gateway) serve(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if _, err := upstream.Hops(req.Params.Meta); err != nil {
+			g.o.Watch.Refused(t.name, err)
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil
 		}
 		ctx, end, err := g.begin(ctx, t.slots, callerOf(req))
 		if err != nil {
+			g.o.Watch.Refused(t.name, err)
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil
 		}
 		defer end()
 		result, err := t.call(ctx, req)
 		if err != nil {
 			g.logInternal(asError(err))
+			g.o.Watch.Refused(t.name, err)
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil
 		}
 		return result, nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -49,6 +50,7 @@ type Pool struct {
 	trying  chan struct{}           // holds one value for each session of a plan
 	tried   tried
 	buffers buffers
+	queued  atomic.Int64 // runs that wait for a worker
 
 	ctx     context.Context // ends with Close; for the starts in the background
 	cancel  context.CancelFunc
@@ -203,13 +205,8 @@ func (p *Pool) Open(ctx context.Context, caller string) (stages.Session, error) 
 
 // open opens a session when there is room in places.
 func (p *Pool) open(ctx context.Context, caller string, places chan struct{}) (*session, error) {
-	select {
-	case places <- struct{}{}:
-	case <-p.ctx.Done():
-		return nil, errClosed()
-	case <-ctx.Done():
-		return nil, stages.Errorf(stages.LimitExceeded, "try again later",
-			"all %d sandbox workers are in use: %w", cap(places), context.Cause(ctx))
+	if err := p.queue(ctx, places); err != nil {
+		return nil, err
 	}
 	s, err := p.session(ctx, caller, places)
 	if err != nil {
@@ -217,6 +214,21 @@ func (p *Pool) open(ctx context.Context, caller string, places chan struct{}) (*
 		return nil, err
 	}
 	return s, nil
+}
+
+// queue waits until a run may hold a worker.
+func (p *Pool) queue(ctx context.Context, places chan struct{}) error {
+	p.queued.Add(1)
+	defer p.queued.Add(-1)
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-p.ctx.Done():
+		return errClosed()
+	case <-ctx.Done():
+		return stages.Errorf(stages.LimitExceeded, "try again later",
+			"all %d sandbox workers are in use: %w", cap(places), context.Cause(ctx))
+	}
 }
 
 func errClosed() error {

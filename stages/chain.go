@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -35,6 +36,8 @@ type link struct {
 
 	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
 
+	begin func(context.Context, Place, string) (context.Context, func(error)) // is told of it; nil: nobody is
+
 	hasty  bool      // whoever reads the output may stop early
 	inputs []*inputs // of all commands in it, at any depth
 	needs  []*inputs // of its own commands: the filter is called when they are there
@@ -42,8 +45,28 @@ type link struct {
 
 func (l *link) effect() Effect { return effectOf(l.steps) }
 
+// label names the steps, in the order in which data flows through them.
+func (l *link) label() string {
+	names := make([]string, len(l.steps))
+	for i, s := range l.steps {
+		names[i] = s.Label
+	}
+	return strings.Join(names, " | ")
+}
+
 // call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	if l.begin != nil {
+		began, end := l.begin(ctx, l.steps[0].place, l.label())
+		ctx = began
+		defer func() {
+			if echo(err) {
+				end(nil)
+				return
+			}
+			end(err)
+		}()
+	}
 	if l.tape != nil {
 		t, link := l.tape(out), ctx
 		out = t
@@ -137,7 +160,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 			!steps[i+n-1].ends {
 			n++
 		}
-		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:])}
+		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:]), begin: r.stage}
 		for _, s := range l.steps {
 			l.meters = append(l.meters, newMeter(s))
 		}

@@ -107,6 +107,9 @@ func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, colle
 			r.log = log
 			defer func() { r.log = around }()
 		}
+		watched := r.stage
+		r.stage = nil // of every item would be too much
+		defer func() { r.stage = watched }()
 		filter, meters, err := r.bind(ctx, body, false)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,10 @@ type RunOptions struct {
 	// Trace is passed on with every tool call.
 	Trace Trace
 
+	// Stage is told of every link of the run that begins, a stage or neighbouring commands, and of its end: nil or what
+	// failed. What runs once per item is left out. The link runs in the context that it returns. Nil: nobody is told.
+	Stage func(ctx context.Context, place Place, label string) (context.Context, func(error))
+
 	// DryRun runs what only reads, up to the first stage that may change something, and reports what that would be
 	// called with ([Report.DryRun]). Where there is such a stage, there is no output.
 	DryRun bool
@@ -47,7 +51,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace}
+	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace, stage: o.Stage}
 	if o.DryRun {
 		r.dry = &rehearsal{r: r}
 		defer r.dry.close()
@@ -176,6 +180,15 @@ func whereabouts(meters []*Meter) string {
 		text = strings.Join(busy, ", ") + " had not ended; " + text
 	}
 	return text
+}
+
+// AllCalls counts the tool calls of the run.
+func (r Report) AllCalls() int64 {
+	n := int64(0)
+	for _, s := range r.Stages {
+		n += s.allCalls()
+	}
+	return n
 }
 
 func (s StageReport) allCalls() int64 {

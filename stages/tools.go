@@ -3,6 +3,7 @@ package stages
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -50,6 +51,19 @@ type Trace struct {
 	Baggage string // baggage
 
 	Hops int // gateways that the call has gone through before this one
+}
+
+// ID is the id of the trace, or empty where Parent has not the form that W3C gives it: agents write it.
+func (t Trace) ID() string {
+	const start, end, least = 3, 35, 55 // 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+	if len(t.Parent) < least || t.Parent[start-1] != '-' || t.Parent[end] != '-' {
+		return ""
+	}
+	id := t.Parent[start:end]
+	if strings.Trim(id, "0123456789abcdef") != "" {
+		return ""
+	}
+	return id
 }
 
 // A Tool is what the engine knows of one tool of one server before it calls it.

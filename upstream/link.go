@@ -201,6 +201,7 @@ func (l *link) call(ctx context.Context, c stages.Call, t *tool) (json.RawMessag
 	if l.stateless() {
 		r.Headers = t.headers(c.Args)
 	}
+	r.Headers = withTrace(r.Headers, c.Trace)
 	return l.request(ctx, r)
 }
 

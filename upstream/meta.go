@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -56,4 +58,21 @@ func (l *link) appendMeta(b []byte, trace stages.Trace) []byte {
 	}
 	b = append(append(b, `"_meta":{`...), members...)
 	return append(b, '}')
+}
+
+// withTrace adds the headers of a trace, for what stands before a server and reads no messages. What no header can hold
+// is left out: agents write it.
+func withTrace(headers map[string]string, trace stages.Trace) map[string]string {
+	for _, h := range []struct{ name, text string }{
+		{"Traceparent", trace.Parent}, {"Tracestate", trace.State}, {"Baggage", trace.Baggage},
+	} {
+		if h.text == "" || !httpguts.ValidHeaderFieldValue(h.text) {
+			continue
+		}
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		headers[h.name] = h.text
+	}
+	return headers
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -25,7 +24,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
 	var k keepFlags
-	var verbose bool
+	var o observeFlags
 	cmd := &cobra.Command{
 		Use:     "serve",
 		Short:   "Serve the gateway to MCP clients",
@@ -33,7 +32,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, k, verbose) })
+	cmd.RunE = work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, k, o) })
 	s.addSources(cmd)
 	s.addState(cmd)
 	s.addWorkspace(cmd)
@@ -42,11 +41,11 @@ func (p *program) serveCommand() *cobra.Command {
 	l.add(cmd)
 	l.auth.add(cmd)
 	k.add(cmd)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log a line per pipeline to standard error")
+	o.add(cmd)
 	return cmd
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, verbose bool) (err error) {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags) (err error) {
 	kept, err := k.open(p.scratchDir())
 	if err != nil {
 		return err
@@ -62,13 +61,13 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 		if listeners, err = l.listen(); err != nil {
 			return err
 		}
-		defer func() {
-			for _, listener := range listeners {
-				listener.Close()
-			}
-		}()
+		defer closeAll(listeners)
 	}
-	log := p.log(verbose)
+	var secrets hider
+	log, err := ob.log(p, secrets.hide)
+	if err != nil {
+		return err
+	}
 	s.instance = rand.Text()
 	s.told = func(c upstream.Change) { logChange(log, c) }
 	parts, err := p.open(ctx, s, 0)
@@ -76,28 +75,35 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
+	secrets.pool.Store(parts.upstream)
+	seen, err := p.look(ctx, ob, l, parts, kept, log)
+	if err != nil {
+		return err
+	}
+	defer func() { seen.end(ctx, log) }()
 	o := gateway.Options{
-		Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log,
+		Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log, Watch: seen.watch,
 		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns,
 	}
 	if parts.files != nil {
 		o.Files = parts.files
 	}
-	if err := p.greetSandbox(parts.sandbox, s.sandbox.backend, log); err != nil {
-		return err
-	}
 	g := gateway.New(o)
+	greet := func() error { return p.greetSandbox(parts.sandbox, s.sandbox.backend, log) }
 	if listeners == nil {
-		err = p.serveStdio(ctx, g.Server(), g)
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		return errors.Join(err, g.Close(ending))
+		return p.serveOnStdio(ctx, g, greet)
 	}
-	return p.serveGateway(ctx, listeners, l, g, log)
+	return beside(ctx, greet, func(ctx context.Context) error { return p.serveGateway(ctx, listeners, l, g, seen, log) })
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
 }
 
 // serveGateway serves the gateway over HTTP, to those who may call it.
-func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, g *gateway.Gateway, log *zap.Logger) error {
+func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, g *gateway.Gateway, seen *lookout, log *zap.Logger) error {
 	following, stop := context.WithCancel(ctx)
 	guard, wait, err := l.auth.guard(following, log, g.EndUser)
 	if err != nil {
@@ -106,12 +112,43 @@ func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l 
 	}
 	defer wait()
 	defer stop()
-	h := g.Handler()
+	h := seen.routes(g.Handler())
 	if guard != nil {
 		h = guard.Protect(h)
 	}
 	p.greet("mcsh", endpointOf(listeners[0].Addr()))
-	return serveHTTP(ctx, listeners, l.checked(p, h), g.Close)
+	return serveHTTP(ctx, listeners, seen.metrics.HTTP(l.checked(p, h)), g.Close)
+}
+
+// serveOnStdio serves the gateway to the one client at the other end of the pipes.
+func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet func() error) error {
+	if err := greet(); err != nil {
+		return err
+	}
+	err := p.serveStdio(ctx, g.Server(), g)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	return errors.Join(err, g.Close(ending))
+}
+
+// beside serves while something starts, which ends the serving if it fails: until then requests are answered that do
+// not need it, and others learn that it is on its way.
+func beside(ctx context.Context, start func() error, serve func(context.Context) error) error {
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	failed := make(chan error, 1)
+	go func() {
+		err := start()
+		if err != nil && ctx.Err() == nil {
+			stop()
+		}
+		failed <- err
+	}()
+	err := serve(serving)
+	if started := <-failed; ctx.Err() == nil {
+		return errors.Join(started, err)
+	}
+	return err
 }
 
 // greetSandbox starts the sandbox and says what commands run in. Without one the gateway serves the other stages, unless
@@ -140,15 +177,4 @@ func logChange(log *zap.Logger, c upstream.Change) {
 	if c.Err == nil || len(c.Added)+len(c.Removed)+len(c.Restarted) > 0 {
 		log.Info("the servers have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("restarted", c.Restarted))
 	}
-}
-
-// log writes to standard error: standard output belongs to the protocol.
-func (p *program) log(verbose bool) *zap.Logger {
-	level := zapcore.WarnLevel
-	if verbose {
-		level = zapcore.InfoLevel
-	}
-	encoder := zap.NewProductionEncoderConfig()
-	encoder.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoder), zapcore.Lock(zapcore.AddSync(p.stderr)), level))
 }

@@ -120,9 +120,9 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 		if c.r.Name != "" {
 			req.Header.Set("Mcp-Name", c.r.Name)
 		}
-		for name, value := range c.r.Headers {
-			req.Header.Set(name, value)
-		}
+	}
+	for name, value := range c.r.Headers {
+		req.Header.Set(name, value)
 	}
 	return c.t.client.Do(req)
 }

@@ -1,0 +1,32 @@
+package observe
+
+import (
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// KnownLimit reports whether a limit is counted by its name.
+func KnownLimit(name string) bool { return limitNames[name] }
+
+// Touched is all that there is to be counted, each with at least one series.
+func (m *Metrics) Touched() []*dto.MetricFamily {
+	m.runsStarted.WithLabelValues("run")
+	m.runsFinished.WithLabelValues("run", codeOK)
+	m.runTime.WithLabelValues("run")
+	m.refused.WithLabelValues("execute_pipeline", codeOK)
+	m.stages.WithLabelValues("tool")
+	m.bytesIn.WithLabelValues("tool")
+	m.bytesOut.WithLabelValues("tool")
+	m.limits.WithLabelValues("run")
+	m.calls.WithLabelValues("s", string(stages.Internal))
+	m.callTime.WithLabelValues("s")
+	m.results.WithLabelValues("s")
+	m.requests.WithLabelValues("/mcp", "POST", "200")
+	m.auth.WithLabelValues("forbidden")
+	families, err := m.registry.Gather()
+	if err != nil {
+		panic(err)
+	}
+	return families
+}

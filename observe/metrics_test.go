@@ -1,0 +1,205 @@
+package observe_test
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/observe"
+)
+
+const list = `{"type":"tool","server":"shop","name":"numbers"}`
+
+// What is counted after real runs, over HTTP, is exactly what has happened.
+func TestMetrics(t *testing.T) {
+	w := newWorld(t, observe.WatchOptions{}, nil)
+	agent := w.connect(nil)
+	each := list + `,{"type":"tool","server":"shop","name":"echo","for_each":true,"args":{},"on_error":"skip"}`
+	for _, p := range []struct {
+		pipeline string
+		more     []any
+		failed   bool
+	}{
+		{pipeline: `[` + list + `]`},
+		{pipeline: `[` + strings.ReplaceAll(each, `"args":{}`, `"args":{"x":1},"map":{"id":"."}`) + `]`, failed: true}, // no such field
+		{pipeline: `[` + list + `,{"type":"parallel","branches":{"a":[{"type":"preview"}],"b":[{"type":"preview"}]}}]`},
+		{pipeline: `[{"type":"tool","server":"shop","name":"long"}]`},
+		{pipeline: `[{"type":"tool","server":"shop","name":"echo","args":{"id":2}}]`, failed: true},
+		{pipeline: `[{"type":"tool","server":"shop","name":"slow","timeout":0.05}]`, failed: true},
+		{pipeline: `[{"type":"tool","server":"nowhere","name":"echo"}]`, failed: true},
+		{pipeline: `[` + list + `]`, more: []any{"mode", "dry_run"}},
+		{pipeline: `[` + list + `]`, more: []any{"mode", "check"}},
+		{pipeline: `[` + list + `]`, more: []any{"timeout", 1e9}, failed: true},
+	} {
+		if _, failed := w.run(agent, p.pipeline, p.more...); failed != p.failed {
+			t.Errorf("%s: failed: %v", p.pipeline, failed)
+		}
+	}
+	if res, err := http.Get(w.url + "/nothing"); err != nil {
+		t.Fatal(err)
+	} else {
+		res.Body.Close()
+	}
+	got, _ := w.scrape()
+	want := map[string]float64{
+		`mcsh_build_info{goversion=go,revision=r,version=test}`: 1,
+		`mcsh_runs_started_total{mode=run}`:                     5,
+		`mcsh_runs_started_total{mode=dry_run}`:                 1,
+		`mcsh_runs_finished_total{code=OK,mode=run}`:            3,
+		`mcsh_runs_finished_total{code=OK,mode=dry_run}`:        1,
+		`mcsh_runs_finished_total{code=TOOL_ERROR,mode=run}`:    1,
+		`mcsh_runs_finished_total{code=TIMEOUT,mode=run}`:       1,
+		`mcsh_runs_active`:                                                      0,
+		`mcsh_run_duration_seconds{mode=run}`:                                   5,
+		`mcsh_run_duration_seconds{mode=dry_run}`:                               1,
+		`mcsh_calls_refused_total{code=INVALID_PIPELINE,tool=execute_pipeline}`: 1,
+		`mcsh_calls_refused_total{code=UNKNOWN_SERVER,tool=execute_pipeline}`:   1,
+		`mcsh_calls_refused_total{code=LIMIT_EXCEEDED,tool=execute_pipeline}`:   1,
+		`mcsh_limits_reached_total{limit=call}`:                                 1,
+		`mcsh_limits_reached_total{limit=run}`:                                  1,
+		`mcsh_stages_total{type=tool}`:                                          6,
+		`mcsh_stages_total{type=parallel}`:                                      1,
+		`mcsh_stages_total{type=preview}`:                                       2,
+		`mcsh_tool_calls_total{code=OK,server=shop}`:                            4,
+		`mcsh_tool_calls_total{code=TOOL_ERROR,server=shop}`:                    1,
+		`mcsh_tool_calls_total{code=TIMEOUT,server=shop}`:                       1,
+		`mcsh_tool_call_duration_seconds{server=shop}`:                          6,
+		`mcsh_tool_result_bytes_total{server=shop}`:                             3*8 + 50_001,
+		`mcsh_tool_calls_active`:                                                0,
+		`mcsh_replies_previewed_total`:                                          1,
+		`mcsh_http_requests_total{method=GET,route=other,status=404}`:           1,
+		`mcsh_server_up{server=shop}`:                                           1,
+		`mcsh_servers{state=ready}`:                                             1,
+		`mcsh_servers{state=failed}`:                                            0,
+		`mcsh_sandbox_workers{state=in_use}`:                                    1,
+		`mcsh_sandbox_workers{state=warm}`:                                      2,
+		`mcsh_sandbox_workers_max`:                                              4,
+		`mcsh_sandbox_queue`:                                                    3,
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if v, ok := got[name]; !ok || v != want[name] {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, ok, want[name])
+		}
+	}
+	for _, name := range []string{
+		"mcsh_output_bytes_total", "mcsh_stage_output_bytes_total{type=tool}", "mcsh_kept_runs", "mcsh_kept_bytes{where=memory}",
+		"go_goroutines", "process_open_fds", "mcsh_http_requests_total{method=POST,route=/mcp,status=200}",
+	} {
+		if got[name] <= 0 {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+	if t.Failed() {
+		for _, name := range slices.Sorted(maps.Keys(got)) {
+			if strings.HasPrefix(name, "mcsh_") {
+				t.Log(name, got[name])
+			}
+		}
+	}
+}
+
+// The metrics are named and described as Prometheus wants it, and the document lists them all and no others.
+func TestNames(t *testing.T) {
+	w := newWorld(t, observe.WatchOptions{}, nil)
+	problems, err := promlint.NewWithMetricFamilies(w.metrics.Touched()).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v, %v", problems, err)
+	}
+	var want []string
+	for _, f := range w.metrics.Touched() {
+		if strings.HasPrefix(f.GetName(), "mcsh_") {
+			names := []string{}
+			for _, l := range f.Metric[0].Label {
+				names = append(names, "`"+l.GetName()+"`")
+			}
+			want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(names, " "), f.GetHelp()))
+		}
+	}
+	page, err := os.ReadFile("../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile("(?m)^\\| `mcsh_.*$").FindAllString(string(page), -1)
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
+		t.Errorf("the table of docs/observability.md (-registry +document):\n%s", diff)
+	}
+}
+
+// However hostile names are, there are no more series than there should be, and no name of a tool or of a path is one.
+func TestCardinality(t *testing.T) {
+	servers := map[string]*mcptest.Upstream{}
+	for i := range 300 {
+		servers[fmt.Sprintf("s%d\n\"}%s", i, strings.Repeat("é", 200))] = mcptest.New(mcptest.Tool{Name: canary, ReadOnly: true, Text: "1"})
+	}
+	w := newWorld(t, observe.WatchOptions{}, servers)
+	agent := w.connect(nil)
+	for name := range servers {
+		if _, failed := w.run(agent, fmt.Sprintf(`[{"type":"tool","server":%q,"name":%q}]`, name, canary)); failed {
+			t.Fatalf("a call of %q failed", name)
+		}
+	}
+	for i := range 300 {
+		w.run(agent, fmt.Sprintf(`[{"type":"%s%d"}]`, canary, i))
+		w.run(agent, fmt.Sprintf(`[{"type":"tool","server":"%s%d","name":"x"}]`, canary, i))
+		req, err := http.NewRequest(fmt.Sprintf("%s%d", canary, i), fmt.Sprintf("%s/%s%d", w.url, canary, i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	samples, text := w.scrape()
+	count := 0
+	for name := range samples {
+		if strings.HasPrefix(name, "mcsh_tool_calls_total") {
+			count++
+		}
+	}
+	if count != 257 || samples["mcsh_tool_calls_total{code=OK,server=other}"] != 44 {
+		t.Errorf("%d series of calls, want 256 servers and one for 44 others: %v", count, samples["mcsh_tool_calls_total{code=OK,server=other}"])
+	}
+	if len(samples) > 1200 {
+		t.Errorf("%d series in all", len(samples))
+	}
+	if strings.Contains(text, canary) {
+		t.Error("a name that is nobody's stands in the metrics")
+	}
+}
+
+// Every limit that a message names is one that is counted by its name.
+func TestLimits(t *testing.T) {
+	named := regexp.MustCompile(` \(limit ([a-z-]+)\)`)
+	seen := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			if !observe.KnownLimit(m[1]) {
+				t.Errorf("%s names the limit %q, which is counted as other", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil || seen < 20 {
+		t.Errorf("%d limits are named, %v", seen, err)
+	}
+}

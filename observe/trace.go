@@ -1,0 +1,157 @@
+package observe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A Tracer sends spans of runs, stages and calls of tools to a collector over OTLP/HTTP. Where it is, and what is sent of
+// what there is, say the variables of OpenTelemetry: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and so on.
+type Tracer struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+// NewTracer returns a tracer. What cannot be sent is told to failed, and lost.
+func NewTracer(ctx context.Context, version string, failed func(error)) (*Tracer, error) {
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the exporter of traces: %w", err)
+	}
+	// What a process is started with is left out: arguments can hold secrets.
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "mcsh"), attribute.String("service.version", version)),
+		resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, errors.Join(fmt.Errorf("the variables of OpenTelemetry: %w", err), exporter.Shutdown(ctx))
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(failed))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	return &Tracer{provider, provider.Tracer("github.com/mcsh-dev/mcsh", trace.WithInstrumentationVersion(version))}, nil
+}
+
+// Close sends what is left, until ctx is done.
+func (t *Tracer) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
+
+// maxSpans bounds the spans of calls of one run: a pipeline may make a hundred thousand calls.
+const maxSpans = 1000
+
+// spansKey is where the context of a run counts its spans of calls.
+type spansKey struct{}
+
+// run begins the span of a run, in the trace that its caller has named, and traces its stages.
+func (t *Tracer) run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, error)) {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": o.Trace.Parent, "tracestate": o.Trace.State})
+	ctx, span := t.tracer.Start(ctx, "tools/call execute_pipeline", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("mcp.method.name", "tools/call"),
+		attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", "execute_pipeline"),
+		attribute.String("mcsh.request.id", request),
+		attribute.Bool("mcsh.dry_run", o.DryRun),
+	))
+	if session != "" {
+		span.SetAttributes(attribute.String("mcp.session.id", nameOfSession(session)))
+	}
+	var count atomic.Int64
+	ctx = context.WithValue(ctx, spansKey{}, &count)
+	o.Trace = within(ctx, o.Trace)
+	o.Stage = t.stage
+	return ctx, o, func(r stages.Report, err error) {
+		span.SetAttributes(attribute.Int("mcsh.stages", len(r.Stages)), attribute.Int64("mcsh.tool_calls", r.AllCalls()))
+		if left := count.Load() - maxSpans; left > 0 {
+			span.SetAttributes(attribute.Int64("mcsh.tool_calls.untraced", left))
+		}
+		end(span, err)
+	}
+}
+
+// nameOfSession tells sessions apart and opens none: whoever knows the id of a session may speak in it.
+func nameOfSession(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// stage begins the span of a stage, or of a chain of commands in the sandbox.
+func (t *Tracer) stage(ctx context.Context, place stages.Place, label string) (context.Context, func(error)) {
+	kind, _, _ := strings.Cut(label, " ")
+	name := "stage " + kind
+	attributes := []attribute.KeyValue{attribute.String("mcsh.stage", numbers(place))}
+	switch kind {
+	case "command":
+		name = "sandbox chain"
+		attributes = append(attributes, attribute.StringSlice("mcsh.commands", commandsOf(label)))
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attributes...))
+	return ctx, func(err error) { end(span, err) }
+}
+
+// commandsOf names the programs of a chain.
+func commandsOf(label string) []string {
+	names := strings.Split(label, " | ")
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, "command ")
+	}
+	return names
+}
+
+// numbers is a place without the names of branches, which agents write.
+func numbers(place stages.Place) string {
+	parts := strings.Split(string(place), ".")
+	for i, part := range parts {
+		if strings.Trim(part, "0123456789") != "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// call begins the span of a call of a tool, which the server is told of.
+func (t *Tracer) call(ctx context.Context, c stages.Call) (context.Context, stages.Trace, func(stages.Result, int, error)) {
+	if count, ok := ctx.Value(spansKey{}).(*atomic.Int64); ok && count.Add(1) > maxSpans {
+		return ctx, within(ctx, c.Trace), func(stages.Result, int, error) {}
+	}
+	ctx, span := t.tracer.Start(ctx, "tools/call "+clip(c.Name), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attribute.String("mcp.method.name", "tools/call"),
+		attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", clip(c.Name)),
+		attribute.String("mcsh.server", clip(c.Server)),
+	))
+	return ctx, within(ctx, c.Trace), func(r stages.Result, attempts int, err error) {
+		span.SetAttributes(attribute.Int("mcsh.result.bytes", len(r.Data)), attribute.Int("mcsh.attempts", attempts))
+		end(span, err)
+	}
+}
+
+// within is a trace as it is passed on from the span of a context.
+func within(ctx context.Context, outer stages.Trace) stages.Trace {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	outer.Parent, outer.State = carrier["traceparent"], carrier["tracestate"]
+	return outer
+}
+
+// end ends a span. Of an error it says the code alone: its text can quote data.
+func end(span trace.Span, err error) {
+	if err != nil {
+		code := codeOf(err)
+		span.SetAttributes(attribute.String("error.type", code))
+		span.SetStatus(codes.Error, code)
+	}
+	span.End()
+}
