@@ -17,7 +17,8 @@ import (
 const serveLong = `Serve the gateway: one MCP endpoint in front of all configured servers, with the tools execute_pipeline,
 list_all_tools, get_tool_details and list_available_shell_commands.
 
-On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, and /healthz.
+On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, /healthz, /readyz
+and /metrics (docs/observability.md).
 Without flags it does what the variables of a runtime of MCP servers say: $MCP_TRANSPORT, $MCP_PORT, $MCP_HOST.`
 
 func (p *program) serveCommand() *cobra.Command {
