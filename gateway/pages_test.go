@@ -4,12 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // listed is how many items the lists of these tests have.
@@ -145,4 +151,50 @@ func runText(t *testing.T, w *world, pipeline string) string {
 		t.Fatal(text)
 	}
 	return text
+}
+
+// wrongPages is one row of testdata/wrong_pages.json: a paginate with a mistake, and what an agent reads.
+type wrongPages struct {
+	Paginate json.RawMessage `json:"paginate"`
+	Reply    string          `json:"reply"`
+}
+
+// TestWrongPages: every mistake in a paginate is told with its field and with what to write there; what an error proposes
+// as the stage is right.
+func TestWrongPages(t *testing.T) {
+	const file = "testdata/wrong_pages.json"
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []wrongPages
+	if err := json.Unmarshal(raw, &rows); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, pagedLists()...)
+	deps := stages.Deps{Tools: w.pool, Commands: newSandbox(t), Shapes: schemas.NewShapes(stages.Kinds())}
+	for i, row := range rows {
+		plan := fmt.Sprintf(`[{"type":"tool","server":"shop","name":"by_cursor","paginate":%s}]`, row.Paginate)
+		_, errs := stages.Compile(t.Context(), []byte(plan), deps)
+		got := gateway.PlanErrorText(errs)
+		if os.Getenv("UPDATE") != "" {
+			rows[i].Reply = got
+		} else if diff := cmp.Diff(row.Reply, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", row.Paginate, diff)
+		}
+		if len(errs) == 0 || strings.Contains(got, "stage looks like") || strings.Contains(got, `"args"`) {
+			t.Errorf("%s: nothing to do about it, or nonsense:\n%s", row.Paginate, got)
+		}
+		for _, e := range errs {
+			if len(errs) > 1 || e.Fix == nil {
+				continue
+			}
+			if _, wrong := stages.Compile(t.Context(), []byte("["+string(e.Fix)+"]"), deps); wrong != nil {
+				t.Errorf("%s: what is proposed is wrong too: %v", row.Paginate, wrong)
+			}
+		}
+	}
+	if os.Getenv("UPDATE") != "" {
+		writeJSONRows(t, file, rows)
+	}
 }

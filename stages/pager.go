@@ -62,6 +62,7 @@ type walk struct {
 	list valueList
 	form *pageForm
 	many bool // results were several values: a list
+	met  bool // there was something at the stage's "items"
 
 	counts counting // as of the argument, if its first value is a number to count from
 	at     int64    // the argument's value, where it is counted
@@ -343,90 +344,6 @@ func (w *walk) differs(data []byte) error {
 	}
 	return Errorf(ToolError, fmt.Sprintf(`give "while" or "next", or the number of pages as "max": %d`, w.n-1),
 		"the result is the one of the page before once more: the tool does not seem to look at %q", w.arg)
-}
-
-// write writes the items of a page and returns how many there are, for counting.
-func (w *walk) write(ctx context.Context, value json.RawMessage) (int64, error) {
-	before := w.list.n
-	var err error
-	n := int64(-1)
-	switch {
-	case w.whole():
-		if n, err = w.length(value); err == nil && (n > 0 || w.n == 1) {
-			err = w.list.add(value)
-		}
-	case w.evalItems != nil:
-		err = w.given(ctx, value)
-	default:
-		err = w.listed(value, w.add)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if n < 0 {
-		n = w.list.n - before
-	}
-	return n, w.list.flush()
-}
-
-// listed gives the items that stand at the place of the first result's.
-func (w *walk) listed(value json.RawMessage, yield func(json.RawMessage) error) error {
-	list, err := w.form.items.one(value)
-	switch {
-	case err != nil:
-		return w.odd(err)
-	case list[0] == '[':
-		return yieldAll(list, yield)
-	case list[0] != 'n':
-		return w.odd(fmt.Errorf("there is %s at %s", describe(list), w.form.items))
-	}
-	return nil
-}
-
-// length is how many items a whole result stands for, when pages are counted.
-func (w *walk) length(value json.RawMessage) (n int64, err error) {
-	switch {
-	case w.form.listed:
-		err = w.listed(value, func(json.RawMessage) error { n++; return nil })
-	case !isEmpty(value):
-		n = 1
-	}
-	return n, err
-}
-
-// given writes the items that the stage's expression gives. If it gives one array, its elements are the items.
-func (w *walk) given(ctx context.Context, value json.RawMessage) error {
-	var only json.RawMessage
-	n := 0
-	err := w.evalItems(ctx, value, func(v json.RawMessage) error {
-		if n++; n == 1 {
-			only = v
-			return nil
-		}
-		if n == 2 {
-			if err := w.list.add(only); err != nil {
-				return err
-			}
-		}
-		return w.list.add(v)
-	})
-	switch {
-	case err != nil || n != 1 || only[0] == 'n':
-		return err
-	case only[0] == '[' && !w.items.path.iterates():
-		return yieldAll(only, w.list.add)
-	}
-	return w.list.add(only)
-}
-
-// add writes one item of a list that was found by convention.
-func (w *walk) add(v json.RawMessage) error {
-	if w.form.node && v[0] == '{' {
-		if node := memberOf(v, relayNode); string(node) != "null" {
-			v = node
-		}
-	}
-	return w.list.add(v)
 }
 
 // located says in an error at which page it happened.

@@ -38,11 +38,13 @@ func (p *Paginate) UnmarshalJSON(data []byte) error {
 		*p = Paginate{off: true}
 		return nil
 	}
-	type plain Paginate
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	return dec.Decode((*plain)(p))
+	return dec.Decode((*plainPaginate)(p))
 }
+
+// plainPaginate is a [Paginate] as an object.
+type plainPaginate Paginate
 
 // paging is how one tool's pages are fetched, checked.
 type paging struct {
@@ -61,8 +63,9 @@ func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
 	pg := &paging{arg: p.Arg, max: p.Max}
 	pg.max = cmp.Or(pg.max, defaultPages)
 	errs := []error{p.mayRepeat(info), p.argument(info, pg)}
-	if p.Max < 0 {
-		errs = append(errs, fielded("paginate.max", Errorf(InvalidPipeline, "", "max must be at least 1, got %d", p.Max)))
+	if p.Max < 0 || p.Max > s.Limits.Calls {
+		errs = append(errs, fielded("paginate.max", Errorf(InvalidPipeline, fmt.Sprintf(`leave max out for %d calls, or write how many are wanted: "max": 1000`, defaultPages),
+			"paginate.max must be 1 to %d (limit calls), got %d", s.Limits.Calls, p.Max)))
 	}
 	for _, x := range []struct {
 		name, text string
@@ -70,13 +73,48 @@ func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
 	}{{"next", p.Next, &pg.next}, {"while", p.While, &pg.while}, {"items", p.Items, &pg.items}} {
 		var err error
 		*x.to, err = compileExpression("paginate."+x.name, x.text, s)
-		errs = append(errs, err)
+		errs = append(errs, p.mended(x.name, err))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return pg, p.begin(info, pg)
 }
+
+// mended turns the arguments of jq that would be right, in the errors of an expression, into the paginate that would be.
+func (p *Paginate) mended(name string, err error) error {
+	var all []error
+	for _, e := range flatten(err) {
+		c := *e
+		var jq struct{ Args []string }
+		var whole object
+		if text, merr := json.Marshal((*plainPaginate)(p)); merr == nil && json.Unmarshal(e.Fix, &jq) == nil && len(jq.Args) > 0 {
+			for key, value := range members(text) {
+				whole.set(key, value)
+			}
+			whole.set(name, appendString(nil, []byte(jq.Args[len(jq.Args)-1])))
+			c.Fix = encodeObject([]member{{"paginate", encodeObject(whole.members)}})
+		} else {
+			c.Fix = nil
+		}
+		all = append(all, &c)
+	}
+	return errors.Join(all...)
+}
+
+// paginateHints say what the fields of a paginate look like.
+var paginateHints = map[string]string{
+	"paginate":       `write "paginate": true, or an object with what is to be overridden: "paginate": {"arg": "cursor", "next": ".meta.cursor", "items": ".data", "max": 100}`,
+	"paginate.arg":   `name an argument of the tool: "paginate": {"arg": "cursor"}`,
+	"paginate.next":  `write a jq expression, in a string, that gives the argument for the next page: "paginate": {"next": ".meta.cursor"}`,
+	"paginate.while": `write a jq expression, in a string, that is true while there are more pages: "paginate": {"while": ".has_more"}`,
+	"paginate.items": `write a jq expression, in a string, that gives the array of items: "paginate": {"items": ".data"}`,
+	"paginate.start": `write where counting begins, with digits only: "paginate": {"start": 0}`,
+	"paginate.max":   `write how many calls there may be, with digits only: "paginate": {"max": 100}`,
+}
+
+// fieldHint is what to do about a field that has the wrong form.
+func (*ToolStage) fieldHint(field string) string { return paginateHints[field] }
 
 // mayRepeat refuses tools that are not known to only read. To page is to call up to a hundred times what the plan
 // names once, and an argument such as "after" may as well be the place where something is inserted. Tools of which

@@ -132,9 +132,9 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	var each EachOptions
 	if derr := errors.Join(json.Unmarshal(raw, stage), json.Unmarshal(raw, &each)); derr != nil {
 		if shape == nil {
-			shape = Errorf(InvalidPipeline, "", "%s", decodeError(derr))
+			shape = decodeError(derr)
 		}
-		return nil, located(hinted(shape, kind, raw), s.place, kind.Name)
+		return nil, located(hinted(shape, kind, raw), s.place, labelOf(kind.Name, stage))
 	}
 	if kind.Each {
 		step, err = compileEach(ctx, stage, each, s)
@@ -196,6 +196,9 @@ func hinted(err error, kind *Kind, raw json.RawMessage) error {
 		c := *e
 		if c.Place == "" {
 			c.Fix = completed(raw, c.Fix)
+		}
+		if h, ok := kind.New().(interface{ fieldHint(field string) string }); ok && c.Hint == "" {
+			c.Hint = h.fieldHint(c.Field)
 		}
 		if c.Hint == "" {
 			c.Hint = "a " + kind.Name + " stage looks like " + kind.Example
@@ -287,10 +290,17 @@ func fieldNames(t reflect.Type) []string {
 }
 
 // decodeError puts encoding/json's words into ours.
-func decodeError(err error) string {
+func decodeError(err error) error {
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return fmt.Sprintf("field %q cannot be a JSON %s", wrong.Field, wrong.Value)
+	if !errors.As(err, &wrong) {
+		return Errorf(InvalidPipeline, "", "%s", err.Error())
 	}
-	return err.Error()
+	what, isNumber := strings.CutPrefix(wrong.Value, "number ")
+	switch {
+	case isNumber && strings.ContainsAny(what, ".eE"):
+		return fielded(wrong.Field, Errorf(InvalidPipeline, "", "%s must be a plain integer, got %s", wrong.Field, shortened(what, 60)))
+	case isNumber:
+		return fielded(wrong.Field, Errorf(InvalidPipeline, "", "%s %s is too large", wrong.Field, shortened(what, 60)))
+	}
+	return fielded(wrong.Field, Errorf(InvalidPipeline, "", "field %q cannot be a JSON %s", wrong.Field, wrong.Value))
 }

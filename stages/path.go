@@ -174,6 +174,40 @@ func (p path) one(value json.RawMessage) (found json.RawMessage, err error) {
 	return found, err
 }
 
+// holds reports whether something stands at a path that has no iteration, be it null.
+func (p path) holds(value json.RawMessage) bool {
+	if len(p) == 0 {
+		return true
+	}
+	last := p[len(p)-1]
+	around, err := p[:len(p)-1].one(value)
+	switch {
+	case err != nil:
+	case last.goes == toMember && around[0] == '{':
+		for key := range members(around) {
+			if key == last.key {
+				return true
+			}
+		}
+	case last.goes == toElement && around[0] == '[':
+		n := 0
+		for range elements(around) {
+			n++
+		}
+		return last.index < n && last.index >= -n
+	}
+	return false
+}
+
+// fixed returns the path up to its first iteration, and whether that passes over what it cannot iterate.
+func (p path) fixed() (base path, try bool) {
+	i := slices.IndexFunc(p, func(s pathStep) bool { return s.goes == toAll })
+	if i < 0 {
+		return p, false
+	}
+	return p[:i], p[i].try
+}
+
 // iterates reports whether the path may give several values.
 func (p path) iterates() bool {
 	return slices.ContainsFunc(p, func(s pathStep) bool { return s.goes == toAll })
