@@ -58,7 +58,7 @@ func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 	fixed.Sample, fixed.Cut = []byte(`{"items":[1,`+strings.Repeat("2,", 1000)), true
 	fixed.Fix = []byte(`{"type":"command","command":"jq","args":[".items[]"]}`)
 	fixed.Run, fixed.Continue = "r_8f3k", 1
-	wrote := at("4", "tool shop/update_price", stages.Errorf(stages.Timeout, "raise the stage's timeout", "the tool did not answer within 60s (limit call)"))
+	wrote := at("4", "tool shop/update_price", stages.Errorf(stages.Timeout, "find out what was changed (with a tool that reads) before another call", "the tool did not answer within 60s (limit call); it was sent and may have taken effect"))
 	wrote.Changed, wrote.Sample = []string{"shop/update_price: 3"}, []byte("[1,2]")
 	wrote.Run, wrote.Standing = "r_8f3k", "stage 4 (tool shop/update_price) has run shop/update_price (once), which may have taken effect"
 	list := []struct {

@@ -30,7 +30,7 @@ var reasons = map[wire.Reason]struct {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
 	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},
 	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
-		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (limit command; waiting for input or for the reader does not count)",
+		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (limit command; waiting for input or for the reader does not count), and was ended",
 			c.Name, c.Timeout)
 	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
 	wire.CPULimit: {stages.LimitExceeded, false, func(c wire.Command, _ *wire.Failure) string {

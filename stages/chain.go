@@ -129,6 +129,9 @@ func (l *link) locate(e *Error) *Error {
 	if e.Place != "" {
 		return e
 	}
+	if l.steps[at].Command != nil && e.Code == Timeout {
+		e.Hint = "filter earlier so that it has less to do, or " + l.steps[at].clock.more()
+	}
 	e.Place, e.Label = l.steps[at].place, l.steps[at].Label
 	e.Fix = completed(l.steps[at].raw, e.Fix)
 	if e.Sample == nil && l.steps[0].Command == nil {

@@ -49,6 +49,7 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	}
 	step.replays = s.Commands.Replayable(command)
 	step.most.time = timeout
+	step.clock = clock{timeout, s.Limits.Command, "command", `the stage's "timeout"`}
 	for _, n := range inputs {
 		step.Effect = max(step.Effect, effectOf(n.Steps))
 		for _, inner := range n.Steps {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -49,7 +50,7 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := e.run(ctx, q, out); q.complete || context.Cause(ctx) != tooSlow {
 		return err
 	}
-	return tooSlow
+	return e.late(q)
 }
 
 // run dispatches and emits the items of q.
@@ -108,6 +109,17 @@ func (e *each) checked(in io.Reader) (*spool, error) {
 
 // tooSlow is the cause of the context of items whose time is up.
 func (e *each) tooSlow() error {
-	return Errorf(Timeout, "raise the stage's timeout, raise concurrency, or pass fewer items",
-		"the items of for_each took longer than %s together (timeout of the stage)", e.timeout)
+	return Errorf(Timeout, "pass fewer items, raise concurrency, or "+e.clock().more(),
+		"the items of for_each took longer than %s together (%s)", shortTime(e.timeout), e.clock().words())
+}
+
+// late is [each.tooSlow] with what became of the items. None of them runs any more.
+func (e *each) late(q *queue) error {
+	err := e.tooSlow().(*Error)
+	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.ok-q.failed)
+	return err
+}
+
+func (e *each) clock() clock {
+	return clock{e.timeout, e.r.deps.Limits.Run, "run", `the stage's "timeout"`}
 }

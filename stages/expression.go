@@ -109,6 +109,9 @@ func (e *expression) failed(err error) error {
 	}
 	c := *cause
 	c.Place, c.Label, c.Field, c.Sample = "", "", e.field, nil
+	if cause.Code == Timeout {
+		c.Hint = "write a path such as .a.b, or ask the tool for smaller pages"
+	}
 	c.Msg = fmt.Sprintf("%s %s: %s", e.field, quoted(e.text), c.Msg)
 	return &c
 }

@@ -295,35 +295,55 @@ func TestCancelReachesEffects(t *testing.T) {
 }
 
 func TestTimeouts(t *testing.T) {
-	for _, tt := range []struct{ name, pipeline, want string }{
+	for _, tt := range []struct{ name, pipeline, want, hint string }{
 		{
 			"call", `[{"type":"tool","server":"demo","name":"slow","args":{"ms":90000}}]`,
-			"the tool did not answer within 1m0s (limit call)",
+			"the tool did not answer within 1m0s (limit call)", "ask the tool for less, or ask the operator for more time: --limit call=2m",
 		},
 		{
 			"stage", `[{"type":"tool","server":"demo","name":"slow","args":{"ms":90000},"timeout":2.5}]`,
-			"the tool did not answer within 2.5s (limit call)",
+			"the tool did not answer within 2.5s (the stage's \"timeout\")", `ask the tool for less, or raise the stage's "timeout", at most to 60 (limit call)`,
+		},
+		{
+			"effects", `[{"type":"tool","server":"demo","name":"change","args":{"x":1},"timeout":2.5}]`,
+			"the tool did not answer within 2.5s (the stage's \"timeout\"); it was sent and may have taken effect",
+			`find out what was changed (with a tool that reads) before another call, or raise the stage's "timeout", at most to 60 (limit call)`,
 		},
 		{
 			"for_each", `[{"type":"for_each","timeout":3,"stages":[{"type":"tool","server":"demo","name":"slow","args":{"ms":2000}}],"concurrency":1}]`,
-			"the items of for_each took longer than 3s together (timeout of the stage)",
+			"the items of for_each took longer than 3s together (the stage's \"timeout\"); 1 of them had succeeded, 0 had failed, 1 were cut off",
+			`pass fewer items, raise concurrency, or raise the stage's "timeout", at most to 300 (limit run)`,
 		},
 		{
 			"run", `[{"type":"for_each","concurrency":1,"stages":[{"type":"tool","server":"demo","name":"slow","args":{"ms":50000}}]},{"type":"command","command":"cat"}]`,
-			"the run took longer than 2m0s (limit timeout); stage 1 (for_each), stage 2 (command cat) had not ended; tool calls made: 3",
+			"the run took longer than 2m (the argument \"timeout\"); stage 1 (for_each), stage 2 (command cat) had not ended; tool calls made: 3",
+			`narrow the data before the slow stage, or raise the argument "timeout", at most to 300 (limit run)`,
+		},
+		{
+			"limit run", `[{"type":"for_each","concurrency":1,"stages":[{"type":"tool","server":"demo","name":"slow","args":{"ms":50000}}]}]`,
+			"the run took longer than 2m (limit run); stage 1 (for_each) had not ended; tool calls made: 3",
+			"narrow the data before the slow stage, or ask the operator for more time: --limit run=4m",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				input := `{"i":0}{"i":1}{"i":2}{"i":3}{"i":4}`
-				if tt.name == "call" || tt.name == "stage" {
+				if !strings.Contains(tt.pipeline, "for_each") {
 					input = "{}"
 				}
-				_, _, err := w.runWith(t, tt.pipeline, input, w.deps(), stages.RunOptions{Timeout: 2 * time.Minute})
+				w.add("change", writes, "x", func(ctx context.Context, _ map[string]any) (string, error) {
+					<-ctx.Done()
+					return "", ctx.Err()
+				})
+				d := w.deps()
+				if tt.name == "limit run" {
+					d.Limits.Run = 2 * time.Minute
+				}
+				_, _, err := w.runWith(t, tt.pipeline, input, d, stages.RunOptions{Timeout: 2 * time.Minute})
 				var e *stages.Error
-				if !errors.As(err, &e) || e.Code != stages.Timeout || e.Msg != tt.want {
-					t.Errorf("got %v\nwant TIMEOUT: %s", err, tt.want)
+				if !errors.As(err, &e) || e.Code != stages.Timeout || e.Msg != tt.want || e.Hint != tt.hint {
+					t.Errorf("got %v\nwant TIMEOUT: %s\nhint %q\nwant %q", err, tt.want, e.Hint, tt.hint)
 				}
 			})
 		})

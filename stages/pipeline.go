@@ -154,8 +154,9 @@ func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration
 	case err == nil || echo(err):
 		return nil
 	case errors.Is(err, errTimeout) || ctx.Err() != nil && context.Cause(ctx) == errTimeout && cancelled(err):
-		return Errorf(Timeout, "narrow the data before the slow stage, or raise timeout if the operator allows more",
-			"the run took longer than %s (limit timeout); %s", timeout, whereabouts(meters))
+		c := clock{timeout, p.deps.Limits.Run, "run", `the argument "timeout"`}
+		return Errorf(Timeout, "narrow the data before the slow stage, or "+c.more(),
+			"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), whereabouts(meters))
 	case ctx.Err() != nil && (cancelled(err) || errors.Is(err, context.Cause(ctx))):
 		return Errorf(Cancelled, "", "the run was cancelled; %s", whereabouts(meters))
 	case errors.As(err, &e):

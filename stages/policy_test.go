@@ -345,6 +345,9 @@ func mixture(t *testing.T, random *rand.Rand) {
 		"429": "429 Too Many Requests", "refused": "nothing listens there", "late": "the tool did not answer within 1m0s (limit call)",
 		"503": "503 Service Unavailable, and the call may have taken effect",
 	}
+	if tool != "read" {
+		message["late"] += "; it was sent and may have taken effect"
+	}
 	code := map[string]string{"late": "TIMEOUT", "error": "TOOL_ERROR"}
 	var input strings.Builder
 	var want []string

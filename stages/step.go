@@ -31,8 +31,9 @@ type Step struct {
 	accepts    int64 // bytes of input beyond which it fails; 0: any
 	mapped     *Step // the step that a for_each flag wraps: both are one line of the report
 
-	// Of a tool stage:
+	// Of a tool stage, the first two of a command as well:
 	most    bounds
+	clock   clock // of one call, or of a command
 	tool    *Tool
 	repeats bool // a call of it in an item that is tried again does no harm, whatever became of the call before
 	stale   bool // a for_each around it changes something: what the tool has returned for one item may be out of date for the next

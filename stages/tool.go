@@ -80,12 +80,16 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		tool:    info, repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
 	step.most.time = timeout
+	step.clock = clock{timeout, s.Limits.Call, "call", `the stage's "timeout"`}
+	if t.Timeout == 0 && info.Timeout > 0 {
+		step.clock.field = `the stage's "timeout" (the server's is configured)`
+	}
 	if pg != nil {
 		step.most.pages = pg.max
 	}
 	caller := func(r *Run, m *Meter) *caller {
 		c := &caller{
-			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), timeout: timeout, show: s.Last && s.Site == AtTop,
+			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), clock: step.clock, show: s.Last && s.Site == AtTop,
 			repeats: step.repeats, each: s.Each,
 		}
 		if once := s.distinct; s.Each && (once == nil && info.ReadOnly && !step.stale || once != nil && *once) {
@@ -201,7 +205,7 @@ type caller struct {
 	m       *Meter
 	tool    *Tool
 	args    []member
-	timeout time.Duration
+	clock   clock
 	show    bool // the result's blocks are the reply's
 	repeats bool // a call that has left does not keep its item from being tried again
 	shared  *shared
@@ -305,7 +309,7 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 		defer cancel()
 	}
 	result, err := c.r.deps.Tools.CallTool(ctx, Call{
-		Server: c.tool.Server, Name: c.tool.Name, Args: args, Timeout: c.timeout,
+		Server: c.tool.Server, Name: c.tool.Name, Args: args, Timeout: c.clock.given,
 		Reading: effect(c.tool) == ReadOnly, Trace: c.r.trace, Sent: d.sent, Unsent: d.unsent,
 	})
 	if err == nil && !d.left {
@@ -313,7 +317,7 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 		d.left = true
 	}
 	if err != nil {
-		err = ofCall(err)
+		err = c.ofCall(err, d.left)
 	}
 	var failed *Error
 	unsure := d.left && effect(c.tool) == Changes && !(errors.As(err, &failed) && failed.Answered)
@@ -323,13 +327,22 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 	return outcome{result: result, left: d.left, unsure: unsure, err: err}
 }
 
-// ofCall marks the failure of a call. Whoever made the error may keep it and give it to others.
-func ofCall(err error) error {
+// ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
+// to get more time. Whoever made the error may keep it and give it to others.
+func (c *caller) ofCall(err error, left bool) error {
 	var failed *Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	own := *failed
 	own.call = true
+	if own.Code == Timeout && !own.Answered {
+		own.Msg += fmt.Sprintf(" (%s)", c.clock.words())
+		own.Hint = "ask the tool for less, or " + c.clock.more()
+		if left && effect(c.tool) == Changes {
+			own.Msg += "; it was sent and may have taken effect"
+			own.Hint = "find out what was changed (with a tool that reads) before another call, or " + c.clock.more()
+		}
+	}
 	return &own
 }

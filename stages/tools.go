@@ -24,7 +24,7 @@ type Call struct {
 	Args         json.RawMessage // a JSON object; empty: {}
 
 	// Timeout bounds the call itself, from when it is sent, and reaching it is TIMEOUT: "the tool did not answer
-	// within 1s (limit call)". Waiting for other calls, or for a server to start, is bounded by the context only: it is
+	// within 1s". Waiting for other calls, or for a server to start, is bounded by the context only: it is
 	// no fault of the tool. Zero means what is configured for the server, or the implementation's default.
 	Timeout time.Duration
 

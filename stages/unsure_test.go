@@ -46,7 +46,7 @@ func TestResumeUnsure(t *testing.T) {
 		failure *stages.Error // of post for item 3, after it took effect; nil: of then
 		unsure  bool
 	}{
-		{"no answer in time", postEach, stages.Errorf(stages.Timeout, "", "the tool did not answer within 1s (limit call)"), true},
+		{"no answer in time", postEach, stages.Errorf(stages.Timeout, "", "the tool did not answer within 1s"), true},
 		{"connection lost", postEach, stages.Errorf(stages.ServerUnavailable, "", "the server has gone"), true},
 		{"answer too long", postEach, stages.Errorf(stages.LimitExceeded, "", "too long (limit result)"), true},
 		{"answer not valid", postEach, stages.Errorf(stages.ToolError, "", "not valid"), true},

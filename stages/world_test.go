@@ -157,7 +157,7 @@ func (w *world) CallTool(ctx context.Context, c stages.Call) (stages.Result, err
 		c.Unsent()
 	}
 	if err != nil && call.Err() != nil && ctx.Err() == nil {
-		return stages.Result{}, stages.Errorf(stages.Timeout, "", "the tool did not answer within %s (limit call)", timeout)
+		return stages.Result{}, stages.Errorf(stages.Timeout, "", "the tool did not answer within %s", timeout)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

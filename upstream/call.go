@@ -140,8 +140,7 @@ func (u *unit) callFailure(ctx context.Context, l *link, c stages.Call, failure 
 	case ctx.Err() != nil:
 		return fmt.Errorf("calling %s: %w", what, ctx.Err())
 	case errors.Is(failure, errCallTimeout):
-		return stages.Errorf(stages.Timeout, "ask the tool for less, or raise the stage's timeout if the operator allows more",
-			"the tool did not answer within %s (limit call)", c.Timeout)
+		return stages.Errorf(stages.Timeout, "ask the tool for less", "the tool did not answer within %s", c.Timeout)
 	case errors.Is(failure, rpc.ErrTooLarge):
 		return stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields", "%s: %w", what, cause{text, failure.Err})
 	case errors.Is(failure, rpc.ErrBroken):

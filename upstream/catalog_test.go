@@ -331,7 +331,7 @@ func TestQueueingIsNotTheTools(t *testing.T) {
 	}
 	wg.Wait()
 	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "sleep", Timeout: 100 * time.Millisecond})
-	wantError(t, err, stages.Timeout, "the tool did not answer within 100ms (limit call)", "raise the stage's timeout")
+	wantError(t, err, stages.Timeout, "the tool did not answer within 100ms", "ask the tool for less")
 }
 
 // TestServerTimeout: what is configured for a server counts where a stage says nothing, and is known beforehand.

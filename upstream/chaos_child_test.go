@@ -106,6 +106,8 @@ var stdioFaults = map[string]stdioFault{
 	"stdio half a line":           onCall(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"resu`+"\n", r.ID) }),
 	"stdio half a line and dies":  onCall(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"resu`, r.ID); os.Exit(4) }),
 	"stdio half a line, then one": onCall(func(r chaosRequest) { fmt.Print(`{"jsonrpc":"2.0","method":"notif`); well(r) }),
+	"stdio answers nothing":       onCall(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s}`+"\n", r.ID) }),
+	"stdio answers no error":      onCall(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":null}`+"\n", r.ID) }),
 	"stdio cut result":            onCall(func(r chaosRequest) { fmt.Println(`{"result":{"content":[{"type":"te`) }),
 	"stdio too large": onCall(func(r chaosRequest) {
 		r.result(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 3<<20) + `"}]}`)

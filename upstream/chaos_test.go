@@ -58,6 +58,9 @@ var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json
 	"http stream cut":            body("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID", false),
 	"http stream without answer": body("text/event-stream", ": nothing\n\n", false),
 	"http stream of garbage":     body("text/event-stream", "data: hello\n\n", false),
+	"http answers nothing":       body("application/json", `{"jsonrpc":"2.0","id":ID}`, false),
+	"http streams nothing":       body("text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID}\n\n", true),
+	"http answers no error":      body("application/json", `{"jsonrpc":"2.0","id":ID,"error":null}`, false),
 	"http too large":             body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"a":"`+strings.Repeat("x", 3<<20)+`"}}`, false),
 	"http stream too large":      body("text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"a":"`+strings.Repeat("x", 3<<20)+"\"}}\n\n", false),
 	"http notifications first": body("text/event-stream", strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n", 2000)+

@@ -296,7 +296,7 @@ func (c *call) only(raw []byte) (json.RawMessage, error) {
 			e = found
 		}
 	})
-	if e.IsAnswer() && (c.mine(e.ID) || string(e.ID) == "null") {
+	if e.Answers() && (c.mine(e.ID) || string(e.ID) == "null") {
 		return e.Answer()
 	}
 	return nil, fmt.Errorf("%w: %.100q…", rpc.ErrBroken, raw)

@@ -269,7 +269,7 @@ func (c *Conn) salvage(line []byte) jsonrpc.Message {
 	}
 	for _, start := range starts {
 		if i := bytes.LastIndex(line, start); i > 0 {
-			if e, ok := Scan(line[i:]); ok && e.IsAnswer() {
+			if e, ok := Scan(line[i:]); ok && e.Answers() {
 				c.note(line[:i])
 				return c.take(line[i:])
 			}

@@ -85,8 +85,13 @@ func Elements(b []byte, found func(value []byte)) bool {
 	return i < len(b) && skipSpace(b, i+1) == len(b)
 }
 
-// IsAnswer reports whether the message answers a request.
+// IsAnswer reports whether the message answers a request, be it with nothing: no other answer will come.
 func (e *Envelope) IsAnswer() bool {
+	return e.Answers() || e.ID != nil && e.Method == nil && string(e.ID) != "null"
+}
+
+// Answers reports whether the message answers a request with a result or an error.
+func (e *Envelope) Answers() bool {
 	return e.ID != nil && e.Method == nil && (e.Result != nil || e.Err != nil)
 }
 
@@ -99,6 +104,9 @@ func (e *Envelope) number() (int64, bool) {
 // Answer returns the result of a message that is an answer, or the error in it.
 func (e *Envelope) Answer() (json.RawMessage, error) {
 	if e.Err == nil || string(e.Err) == "null" {
+		if e.Result == nil {
+			return nil, fmt.Errorf("%w: it has neither a result nor an error", ErrBroken)
+		}
 		return e.Result, nil
 	}
 	wire := new(jsonrpc.Error)
