@@ -163,7 +163,7 @@ func TestExplain(t *testing.T) {
 		{wire.Failure{Command: 1, Reason: wire.FileLimit, Limit: 4096, Worker: true}, stages.LimitExceeded, "the commands of this run together made more than 4096 files on disk, the limit of one run; sort made most of them"},
 		{wire.Failure{Command: 1, Reason: wire.ProcessLimit, Limit: 512, Worker: true}, stages.LimitExceeded, "sort was not started: 512 commands of this run are at work, the limit of one run"},
 		{wire.Failure{Reason: wire.CPULimit}, stages.LimitExceeded, "jq used more processor time than its \"timeout\" of 30s"},
-		{wire.Failure{Reason: wire.Timeout}, stages.Timeout, "jq was still busy after 30s, its \"timeout\" (limit command; waiting for input or for the reader does not count)"},
+		{wire.Failure{Reason: wire.Timeout}, stages.Timeout, "jq was still busy after 30s, its \"timeout\" (limit command; waiting for input or for the reader does not count), and was ended"},
 		{wire.Failure{Command: 7, Reason: wire.Exit}, stages.Internal, "the sandbox worker that ran this stage is gone (sandbox_lost): it reports \"exit\" of command 7"},
 		{wire.Failure{Reason: "boredom"}, stages.Internal, "the sandbox worker that ran this stage is gone (sandbox_lost): it reports \"boredom\" of command 0"},
 		{wire.Failure{Reason: wire.Exit, Status: 1, Stderr: long}, stages.CommandFailed, "jq exited with status 1: line of"},

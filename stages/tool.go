@@ -70,20 +70,14 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := checkLiteral(info, pg.with(args), s.Fed); err != nil {
 		return nil, err
 	}
-	if t.Timeout == 0 && info.Timeout > 0 {
-		timeout = info.Timeout
-	}
 	step := &Step{
 		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true, accepts: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s%s", info.Signature, pg.does()),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 		tool:    info, repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
-	step.most.time = timeout
-	step.clock = clock{timeout, s.Limits.Call, "call", `the stage's "timeout"`}
-	if t.Timeout == 0 && info.Timeout > 0 {
-		step.clock.field = `the stage's "timeout" (the server's is configured)`
-	}
+	step.clock = t.clock(timeout, info, s.Limits)
+	step.most.time = step.clock.given
 	if pg != nil {
 		step.most.pages = pg.max
 	}
@@ -112,6 +106,15 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return caller(r, m).rehearse(note)
 	}
 	return step, nil
+}
+
+// clock is the time of one call: what the stage asks for, or what is configured for the server.
+func (t *ToolStage) clock(asked time.Duration, info *Tool, l Limits) clock {
+	c := clock{asked, l.Call, "call", `the stage's "timeout"`}
+	if t.Timeout == 0 && info.Timeout > 0 {
+		c.given, c.field = info.Timeout, `the stage's "timeout" (what counts now is the server's configuration)`
+	}
+	return c
 }
 
 // rehearse is a call that is noted and not made. Calls that would share one result are noted once.

@@ -144,7 +144,7 @@ func (u *unit) callFailure(ctx context.Context, l *link, c stages.Call, failure 
 	case errors.Is(failure, rpc.ErrTooLarge):
 		return stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields", "%s: %w", what, cause{text, failure.Err})
 	case errors.Is(failure, rpc.ErrBroken):
-		return stages.Errorf(stages.ToolError, "the call may have taken effect; report it to the makers of the server", "%s: %w", what, cause{text, failure.Err})
+		return stages.Errorf(stages.ToolError, choose(c.Reading, "", "the call may have taken effect; ")+"report it to the makers of the server", "%s: %w", what, cause{text, failure.Err})
 	case u.life.Err() != nil:
 		return u.closing()
 	}
@@ -154,7 +154,14 @@ func (u *unit) callFailure(ctx context.Context, l *link, c stages.Call, failure 
 	e := unavailable(u.server.Name, l.peer, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
 	if failure.Sent {
-		e.Msg = fmt.Sprintf("calling %s, which may have taken effect: %s", what, e.Msg)
+		e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
 	}
 	return e
+}
+
+func choose(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
 }

@@ -360,3 +360,24 @@ func TestNamelessEvents(t *testing.T) {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 }
+
+// TestReadingTakesNoEffect: what failed of a tool that only reads is not said to have taken effect.
+func TestReadingTakesNoEffect(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){
+		"cut":     body("application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content"`, false),
+		"nothing": body("application/json", `{"jsonrpc":"2.0","id":ID}`, false),
+		"502":     status(502, "bad gateway"),
+		"closed":  func(http.ResponseWriter, *http.Request, json.RawMessage) { panic(http.ErrAbortHandler) },
+	} {
+		for _, reads := range []bool{true, false} {
+			p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{
+				{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{URL: handMade(t, answer).URL}), ReadOnly: []string{"one"}},
+			}}})
+			_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Reading: reads})
+			var e *stages.Error
+			if !errors.As(err, &e) || strings.Contains(e.Msg+e.Hint, "may have taken effect") == reads {
+				t.Errorf("%s, reading %t: got %v, hint %q", name, reads, err, e.Hint)
+			}
+		}
+	}
+}
