@@ -71,7 +71,7 @@ func TestNodeClients(t *testing.T) {
 		{"client", "legacy", "2025-11-25"},
 		{"client", "auto", "2026-07-28"},
 	} {
-		servers := object{"demo": object{"builtin": "demo"}}
+		servers := object{"demo": object{"builtin": "demo", "concurrency": 1}}
 		t.Run(c.part+" "+c.era+" stdio", func(t *testing.T) {
 			t.Parallel()
 			nodeDir(t, "@modelcontextprotocol/"+c.part)
@@ -89,6 +89,15 @@ func TestNodeClients(t *testing.T) {
 			nodeClient(t, p, c.part, c.era, url, c.version)
 		})
 	}
+}
+
+// TestRemoteBridge: clients that know standard input and output only reach the gateway through a bridge of others.
+func TestRemoteBridge(t *testing.T) {
+	t.Parallel()
+	bridge := nodeScript(t, "mcp-remote")
+	p, url := serveHTTP(t, object{"demo": object{"builtin": "demo", "concurrency": 1}})
+	p.Env = append(p.Env, "HOME="+t.TempDir()) // where it would keep who signed in
+	nodeClient(t, p, "sdk", "legacy", encode(t, []string{"node", bridge, url, "--silent"}), "")
 }
 
 // alive reports whether a process knows a directory for temporary files.
@@ -131,6 +140,10 @@ func nodeClient(t *testing.T, p *process, part, era, target, version string) {
 		Version string        `json:"version"`
 		Tools   []string      `json:"tools"`
 		Replies []clientReply `json:"replies"`
+
+		Resource []struct{ Text string }
+		Outcome  string
+		Next     clientReply
 	}
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v in %s", err, out)
@@ -142,6 +155,12 @@ func nodeClient(t *testing.T, p *process, part, era, target, version string) {
 		t.Errorf("the protocol is %s, want %s", got.Version, version)
 	}
 	checkReplies(t, got.Replies)
+	if len(got.Resource) != 1 || got.Resource[0].Text != "[1,1,1,300]\n" {
+		t.Errorf("the output of the run as a resource: %+v", got.Resource)
+	}
+	if next := got.Next; !strings.Contains(got.Outcome, "enough") || next.IsError || len(next.Content) != 1 || !strings.Contains(next.Content[0].Text, "waited_ms") {
+		t.Errorf("a call that is cancelled: %s; the next: %+v", got.Outcome, next)
+	}
 }
 
 func TestGoClient(t *testing.T) {
