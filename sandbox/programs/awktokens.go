@@ -113,19 +113,37 @@ func (r *awkReader) token(rest string) (kind string, n int) {
 	return rest[:1], 1
 }
 
-// divides reports whether a / at this place divides, rather than beginning a regular expression.
+// divides reports whether a / at this place divides, rather than beginning a regular expression. Behind getline, and
+// where there is nothing that a /= could change, only gawk's grammar knows.
 func (r *awkReader) divides() (divides, known bool) {
 	if len(r.tokens) == 0 {
 		return false, true
 	}
-	switch last := r.tokens[len(r.tokens)-1]; {
-	case last.text == "getline":
-		return false, false
-	case last.kind == ")":
-		return !r.ended, true
+	last := r.tokens[len(r.tokens)-1]
+	changes := strings.HasPrefix(r.text[r.at:], "/=")
+	switch last.kind {
+	case awkName:
+		divides, known = true, !changes || !slices.Contains(awkFunctions, last.text)
+	case "]":
+		divides, known = true, true
+	case awkValue, "++", "--":
+		divides, known = true, !changes
+	case ")":
+		divides, known = !r.ended, r.ended || !changes
 	default:
-		return slices.Contains([]string{awkValue, awkName, "]", "++", "--"}, last.kind), true
+		known = true
 	}
+	return divides, known && !r.gets()
+}
+
+// gets reports whether the statement that is being read has a getline.
+func (r *awkReader) gets() bool {
+	for i := len(r.tokens) - 1; i >= 0 && !slices.Contains([]string{";", "{", "}", "\n"}, r.tokens[i].kind); i-- {
+		if r.tokens[i].text == "getline" {
+			return true
+		}
+	}
+	return false
 }
 
 // paren keeps count of parentheses.
