@@ -24,7 +24,8 @@ type Call struct {
 	marked  bool              // the result says that it is complete
 	session *session          // where it can be cancelled; nil: nowhere
 	ctx     context.Context
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
+	unlink  func() bool // from the end of the session
 }
 
 // Direct returns the call in a message of the session ss if it can be answered beside the SDK, and nil if the message
@@ -44,15 +45,16 @@ func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byt
 // enter makes c a call in flight of a session.
 func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	c.marked = s.server.InitializeParams().ProtocolVersion >= statelessEra
-	c.ctx, c.cancel = context.WithCancel(ctx)
-	if !s.begin(c.id, c.cancel) {
-		c.cancel()
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	if !s.enter(c.id, c.cancel) {
+		c.cancel(nil)
 		return &jsonrpc.Error{
 			Code:    jsonrpc.CodeInvalidRequest,
 			Message: fmt.Sprintf("duplicate in-flight request ID %v", c.id.Raw()),
 		}
 	}
 	c.session = s
+	c.unlink = context.AfterFunc(s.life, func() { c.cancel(nil) })
 	return nil
 }
 
@@ -62,9 +64,10 @@ func (c *Call) ID() jsonrpc.ID { return c.id }
 // Answer runs the call and returns the message that answers it, with a newline at its end. It is called once. Messages
 // that come before the answer, if the client wants them, go to tell, one at a time.
 func (c *Call) Answer(tell func(message []byte) error) []byte {
-	defer c.cancel()
+	defer c.cancel(nil)
 	if c.session != nil {
-		defer c.session.end(c.id)
+		defer c.session.leave(c.id)
+		defer c.unlink()
 	}
 	ctx := context.WithValue(c.ctx, tellerKey{}, teller(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 		message, err := encoded(notification{"2.0", "notifications/progress", p})

@@ -89,8 +89,11 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		return preview.Preview(ctx, r, o)
 	})
 	defer out.close()
+	outlast, end := g.outlasting(ctx)
+	defer end()
 	request := newRequest()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
+		Outlast:  outlast,
 		Timeout:  time.Duration(call.Timeout * float64(time.Second)),
 		Progress: notify.progress,
 		Trace:    traceOf(req),

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -13,6 +14,7 @@ type front struct {
 	self     *mcp.Implementation        // as clients are told by answers beside the SDK
 	handlers map[string]mcp.ToolHandler // of the tools that are called beside the SDK, by name
 	handle   mcp.MethodHandler          // calls one of them
+	grace    time.Duration              // of calls that nobody waits for any more
 }
 
 func newFront(server *mcp.Server) front {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +32,9 @@ type Options struct {
 	Runs       int // runs at once, 64 if 0; as many calls of the other tools at once
 	CallerRuns int // of them, those of one caller, 8 if 0; without a session there is none
 	MaxOutput  int // the largest reply budget that a call may ask for, in characters; [schemas.MaxOutput] if 0
+
+	// Grace is how long what runs may go on once nobody waits for it any more; negative: not at all, 0: [DefaultGrace].
+	Grace time.Duration
 
 	// Instance is the name of this gateway, by which Upstream knows it where it meets it among its servers. Empty: it
 	// is not known.
@@ -61,6 +65,8 @@ type Gateway struct {
 	mu     sync.Mutex
 	open   map[*context.CancelFunc]string // the calls that have not ended, with their callers, guarded by mu
 	closed bool                           // guarded by mu
+	ended  bool                           // over is closed; guarded by mu
+	over   chan struct{}                  // closed when what runs is cancelled
 	idle   sync.WaitGroup                 // calls that have not ended
 }
 
@@ -78,13 +84,16 @@ func New(o Options) *Gateway {
 	if o.MaxOutput == 0 {
 		o.MaxOutput = schemas.MaxOutput
 	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
 	if o.Watch == nil {
 		o.Watch = unwatched{}
 	}
-	g := &Gateway{o: o, open: map[*context.CancelFunc]string{}}
+	g := &Gateway{o: o, open: map[*context.CancelFunc]string{}, over: make(chan struct{})}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns)
 	g.looks = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
@@ -100,7 +109,7 @@ func New(o Options) *Gateway {
 		Capabilities: o.capabilities(),
 		Logger:       sdkLog(o.Log),
 	}))
-	g.self = self
+	g.self, g.grace = self, o.Grace
 	for _, t := range g.tools() {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
@@ -240,7 +249,7 @@ func (g *Gateway) begin(ctx context.Context, s *slots, caller string) (context.C
 }
 
 // Close refuses new calls, lets those that run finish until ctx is done, cancels the rest and closes all sessions. It
-// may be called more than once.
+// may be called more than once. The error counts calls that have not ended although they were cancelled.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -250,12 +259,14 @@ func (g *Gateway) Close(ctx context.Context) error {
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		g.mu.Lock()
-		for cancel := range g.open {
-			(*cancel)()
+		g.cancelAll()
+		stuck := time.NewTimer(stuckWait)
+		defer stuck.Stop()
+		select {
+		case <-idle:
+		case <-stuck.C:
+			return g.stuck()
 		}
-		g.mu.Unlock()
-		<-idle
 	}
 	var wg sync.WaitGroup
 	for s := range g.server.Sessions() {
@@ -263,4 +274,22 @@ func (g *Gateway) Close(ctx context.Context) error {
 	}
 	wg.Wait()
 	return nil
+}
+
+func (g *Gateway) cancelAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.ended {
+		g.ended = true
+		close(g.over)
+	}
+	for cancel := range g.open {
+		(*cancel)()
+	}
+}
+
+func (g *Gateway) stuck() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Errorf("%d calls have not ended %v after they were cancelled", len(g.open), stuckWait)
 }

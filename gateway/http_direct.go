@@ -68,12 +68,12 @@ func (e *endpoint) inSession(w http.ResponseWriter, r *http.Request, n *session)
 	if c == nil || c.modern {
 		return false
 	}
-	// In this era a client that goes away has not cancelled: it says so.
 	if fault := c.enter(context.WithoutCancel(r.Context()), n); fault != nil {
 		refusal, _ := encoded(answer{Version: "2.0", ID: c.id.Raw(), Error: fault})
 		respond(w, http.StatusBadRequest, refusal)
 		return true
 	}
+	defer c.follow(r)()
 	c.respond(w)
 	return true
 }
@@ -89,13 +89,14 @@ func (e *endpoint) stateless(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	c.marked = true
-	c.ctx, c.cancel = context.WithCancel(r.Context())
+	c.ctx, c.cancel = context.WithCancelCause(r.Context())
 	c.respond(w)
 	return true
 }
 
-// delete ends a session once its calls have ended, as the SDK does it with its own.
+// delete ends a session with its calls: the client needs neither any more. The SDK lets its own go on, and waits.
 func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, n *session) {
+	n.end()
 	said := &status{ResponseWriter: w}
 	e.legacy.ServeHTTP(said, r)
 	if said.code != http.StatusNoContent {

@@ -13,12 +13,20 @@ const (
 	writeOnce = 64 << 10
 )
 
+// Patient serves requests with h and bounds how long a write of an answer waits. It stands before everything that
+// answers: what one request leaves of a bound holds for the next of its connection.
+func Patient(h http.Handler) http.Handler { return patience{h} }
+
 // patience serves requests with a bound on how long a write waits. The server has none of its own: that would be one for
 // the whole of a response, and a stream of events has no end.
 type patience struct{ next http.Handler }
 
 // ServeHTTP implements [http.Handler].
 func (p patience) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, ok := w.(*patientWriter); ok {
+		p.next.ServeHTTP(w, r)
+		return
+	}
 	pw := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 	pw.rest() // from the deadline of the connection's request before
 	p.next.ServeHTTP(pw, r)

@@ -19,11 +19,17 @@ type sessions struct {
 	byID map[string]*session             // those that have an id: of HTTP; guarded by mu
 }
 
-// attend takes in sessions before their clients hear of them, and cancels calls.
+// attend takes in sessions before their clients hear of them, cancels calls, and ends those of HTTP with their session.
 func (s *sessions) attend(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		res, err := next(ctx, method, req)
 		ss, ok := req.GetSession().(*mcp.ServerSession)
+		if n := s.called(ss, method); n != nil {
+			within, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(n.life, cancel)()
+			ctx = within
+		}
+		res, err := next(ctx, method, req)
 		switch {
 		case !ok || ss == nil:
 		case method == "initialize" && err == nil && ss.ID() != "":
@@ -44,7 +50,8 @@ func (s *sessions) of(ss *mcp.ServerSession, user string) *session {
 	if known := s.all[ss]; known != nil {
 		return known
 	}
-	n := &session{server: ss, user: user, calls: map[jsonrpc.ID]context.CancelFunc{}}
+	n := &session{server: ss, user: user, calls: map[jsonrpc.ID]context.CancelCauseFunc{}}
+	n.life, n.end = context.WithCancel(context.Background())
 	s.all[ss] = n
 	if id := ss.ID(); id != "" {
 		s.byID[id] = n
@@ -67,6 +74,14 @@ func (s *sessions) ofUser(user string) []*session {
 	return list
 }
 
+// called returns the HTTP session in which a tool is called, or nil.
+func (s *sessions) called(ss *mcp.ServerSession, method string) *session {
+	if ss == nil || method != "tools/call" {
+		return nil
+	}
+	return s.find(ss.ID())
+}
+
 // find returns the HTTP session with an id, or nil.
 func (s *sessions) find(id string) *session {
 	s.mu.Lock()
@@ -77,6 +92,7 @@ func (s *sessions) find(id string) *session {
 // remove forgets a session that has ended.
 func (s *sessions) remove(n *session) {
 	n.close()
+	n.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, n.server)
@@ -97,7 +113,7 @@ func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if cancel := n.calls[made]; cancel != nil {
-		cancel()
+		cancel(nil)
 	}
 }
 
@@ -105,18 +121,20 @@ func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
 // SDK would count by its own requests.
 type session struct {
 	server *mcp.ServerSession
-	user   string // the identity that it is bound to; empty: nobody is asked
+	user   string          // the identity that it is bound to; empty: nobody is asked
+	life   context.Context // ends with it, and ends its calls
+	end    context.CancelFunc
 
 	mu       sync.Mutex
-	calls    map[jsonrpc.ID]context.CancelFunc // those in flight, guarded by mu
-	requests int                               // HTTP requests under way, guarded by mu
-	idle     *time.Timer                       // runs while there are none; nil once closed, and without HTTP; guarded by mu
-	closed   bool                              // guarded by mu
-	last     chan struct{}                     // closed with the last call once the session is; guarded by mu
+	calls    map[jsonrpc.ID]context.CancelCauseFunc // those in flight, guarded by mu
+	requests int                                    // HTTP requests under way, guarded by mu
+	idle     *time.Timer                            // runs while there are none; nil once closed, and without HTTP; guarded by mu
+	closed   bool                                   // guarded by mu
+	last     chan struct{}                          // closed with the last call once the session is; guarded by mu
 }
 
-// begin enters a call, and reports whether there is none with its id.
-func (n *session) begin(id jsonrpc.ID, cancel context.CancelFunc) bool {
+// enter enters a call, and reports whether there is none with its id.
+func (n *session) enter(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.calls[id] != nil {
@@ -126,7 +144,7 @@ func (n *session) begin(id jsonrpc.ID, cancel context.CancelFunc) bool {
 	return true
 }
 
-func (n *session) end(id jsonrpc.ID) {
+func (n *session) leave(id jsonrpc.ID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.calls, id)

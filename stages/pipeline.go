@@ -23,6 +23,9 @@ type RunOptions struct {
 	// Timeout bounds the run, at most [Limits.Run]. 0 means Limits.Run.
 	Timeout time.Duration
 
+	// Outlast is the context with which calls end that may change something and were sent; nil: that of Run.
+	Outlast context.Context
+
 	// Progress is called after every finished item, possibly by several goroutines at once. It must not block.
 	Progress func(Progress)
 
@@ -49,6 +52,9 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	}
 	start := time.Now()
 	outer := ctx
+	if o.Outlast != nil {
+		outer = o.Outlast
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace, stage: o.Stage}

@@ -17,9 +17,6 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 )
 
-// grace is how long requests may go on after SIGTERM.
-const grace = 10 * time.Second
-
 // headerTimeout bounds how long a client may take to send the head of a request.
 const headerTimeout = 10 * time.Second
 
@@ -115,10 +112,13 @@ func (p *program) greet(name, url string) {
 	fmt.Fprintf(p.stderr, "  others        {\"mcpServers\": {\"mcsh\": {\"url\": %q}}}\n", url)
 }
 
-// serveHTTP serves until ctx is done. Then no connection is accepted, finish gets time to end what runs, and what is
+// answerTime is how long answers may take to reach their clients when all calls have ended.
+const answerTime = time.Second
+
+// serveHTTP serves until ctx is done. Then no connection is accepted, e.finish gets time to end what runs, and what is
 // left is cut off.
-func serveHTTP(ctx context.Context, listeners []net.Listener, h http.Handler, finish func(context.Context) error) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout}
+func serveHTTP(ctx context.Context, listeners []net.Listener, h http.Handler, e ending) error {
+	server := &http.Server{Handler: gateway.Patient(h), ReadHeaderTimeout: headerTimeout}
 	served := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { served <- server.Serve(l) }()
@@ -128,12 +128,16 @@ func serveHTTP(ctx context.Context, listeners []net.Listener, h http.Handler, fi
 	case err = <-served: // a listener broke
 	case <-ctx.Done():
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
+	waiting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
 	stopped := make(chan struct{})
-	go func() { server.Shutdown(ending); close(stopped) }() // what it cannot end, Close does
-	err = errors.Join(err, finish(ending))
-	server.Close()
+	go func() { server.Shutdown(waiting); close(stopped) }() // what it cannot end, Close does
+	grace, cancel := e.begin()
+	defer cancel()
+	err = errors.Join(err, e.finish(grace))
+	answers := time.AfterFunc(answerTime, giveUp)
 	<-stopped
+	answers.Stop()
+	server.Close()
 	return err
 }

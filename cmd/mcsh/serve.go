@@ -26,6 +26,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var l listenFlags
 	var k keepFlags
 	var o observeFlags
+	var e endFlags
 	cmd := &cobra.Command{
 		Use:     "serve",
 		Short:   "Serve the gateway to MCP clients",
@@ -33,7 +34,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = work(func(ctx context.Context, _ []string) error { return p.serve(ctx, s, l, k, o) })
+	cmd.RunE = work(e.watched(func(ctx context.Context, end ending) error { return p.serve(ctx, s, l, k, o, end) }))
 	s.addSources(cmd)
 	s.addState(cmd)
 	s.addWorkspace(cmd)
@@ -43,10 +44,11 @@ func (p *program) serveCommand() *cobra.Command {
 	l.auth.add(cmd)
 	k.add(cmd)
 	o.add(cmd)
+	e.add(cmd)
 	return cmd
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags) (err error) {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags, end ending) (err error) {
 	kept, err := k.open(p.scratchDir())
 	if err != nil {
 		return err
@@ -84,17 +86,18 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 	defer func() { seen.end(ctx, log) }()
 	o := gateway.Options{
 		Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log, Watch: seen.watch,
-		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns,
+		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns, Grace: end.gatewayGrace(),
 	}
 	if parts.files != nil {
 		o.Files = parts.files
 	}
 	g := gateway.New(o)
 	greet := func() error { return p.greetSandbox(parts.sandbox, s.sandbox.backend, log) }
+	end.finish = g.Close
 	if listeners == nil {
-		return p.serveOnStdio(ctx, g, greet)
+		return p.serveOnStdio(ctx, g, greet, end)
 	}
-	return beside(ctx, greet, func(ctx context.Context) error { return p.serveGateway(ctx, listeners, l, g, seen, log) })
+	return beside(ctx, greet, func(ctx context.Context) error { return p.serveGateway(ctx, listeners, l, g, seen, log, end) })
 }
 
 func closeAll(listeners []net.Listener) {
@@ -104,7 +107,7 @@ func closeAll(listeners []net.Listener) {
 }
 
 // serveGateway serves the gateway over HTTP, to those who may call it.
-func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, g *gateway.Gateway, seen *lookout, log *zap.Logger) error {
+func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, g *gateway.Gateway, seen *lookout, log *zap.Logger, end ending) error {
 	following, stop := context.WithCancel(ctx)
 	guard, wait, err := l.auth.guard(following, log, g.EndUser)
 	if err != nil {
@@ -118,18 +121,21 @@ func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l 
 		h = guard.Protect(h)
 	}
 	p.greet("mcsh", endpointOf(listeners[0].Addr()))
-	return serveHTTP(ctx, listeners, seen.metrics.HTTP(l.checked(p, h)), g.Close)
+	return serveHTTP(ctx, listeners, seen.metrics.HTTP(l.checked(p, h)), end)
 }
 
 // serveOnStdio serves the gateway to the one client at the other end of the pipes.
-func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet func() error) error {
+func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet func() error, end ending) error {
 	if err := greet(); err != nil {
 		return err
 	}
-	err := p.serveStdio(ctx, g.Server(), g)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	err := p.serveStdio(ctx, g.Server(), g, end)
+	if ctx.Err() != nil { // the grace of a signal is over
+		return err
+	}
+	grace, cancel := end.begin()
 	defer cancel()
-	return errors.Join(err, g.Close(ending))
+	return errors.Join(err, g.Close(grace))
 }
 
 // beside serves while something starts, which ends the serving if it fails: until then requests are answered that do

@@ -32,22 +32,24 @@ func (p *program) serverCommand() *cobra.Command {
 // builtinCommand makes the command of one row of the table.
 func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var l listenFlags
+	var e endFlags
 	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
 	options := addOptions(cmd.Flags(), b.Options)
 	l.add(cmd)
-	cmd.RunE = work(func(ctx context.Context, _ []string) error {
+	e.add(cmd)
+	cmd.RunE = work(e.watched(func(ctx context.Context, end ending) error {
 		server, err := b.Open(options())
 		if err != nil {
 			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
 		}
-		return p.serveBuiltin(ctx, b.Name, server, l)
-	})
+		return p.serveBuiltin(ctx, b.Name, server, l, end)
+	}))
 	return cmd
 }
 
-func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Server, l listenFlags) error {
+func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Server, l listenFlags, end ending) error {
 	if l.address == "" {
-		return p.serveStdio(ctx, server, nil)
+		return p.serveStdio(ctx, server, nil, end)
 	}
 	listeners, err := l.listen()
 	if err != nil {
@@ -57,11 +59,12 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 	defer cancel()
 	server.AddReceivingMiddleware(endingWith(calls))
 	p.greet("mcsh server "+name, endpointOf(listeners[0].Addr()))
-	return serveHTTP(ctx, listeners, l.checked(p, gateway.Handler(server)), func(ending context.Context) error {
+	end.finish = func(ending context.Context) error {
 		defer context.AfterFunc(ending, cancel)() // a session is not closed before its calls have ended
 		for session := range server.Sessions() {
 			session.Close()
 		}
 		return nil
-	})
+	}
+	return serveHTTP(ctx, listeners, l.checked(p, gateway.Handler(server)), end)
 }

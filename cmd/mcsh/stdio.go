@@ -11,30 +11,31 @@ import (
 	"math"
 	"os"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
 )
 
 const (
 	maxInput = 16 << 20 // one message of a client on standard input
 	maxDepth = 900      // of its nesting; 1000 are too many for the SDK, which ends the session over them
 	maxField = 1 << 10  // what is looked at of a member of a message; ids are shorter
-
-	// answerWait is how long calls may go on after the input has ended. Whoever piped them in waits for the answers,
-	// but a client that died would never take them.
-	answerWait = 30 * time.Second
 )
 
-// serveStdio serves on standard input and output until the input has ended and what it asked for is answered, or ctx
-// is done, which cancels the calls: the session could not be closed before they end, and who ends us may not wait.
-func (p *program) serveStdio(ctx context.Context, server *mcp.Server, answer answerer) error {
-	server.AddReceivingMiddleware(endingWith(ctx))
+// serveStdio serves on standard input and output until the input has ended and what it asked for is answered or
+// cancelled, or ctx is done and the ending is over.
+func (p *program) serveStdio(ctx context.Context, server *mcp.Server, answer answerer, e ending) error {
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	server.AddReceivingMiddleware(endingWith(life))
 	out := &wholeWriter{w: p.stdout}
-	direct := newDirect(ctx, answer, out)
-	session, err := server.Connect(ctx, &stdioTransport{direct: direct, inner: &mcp.IOTransport{
-		Reader:        io.NopCloser(&messageReader{in: bufio.NewReaderSize(p.stdin, 64<<10), out: out, direct: direct}),
+	direct := newDirect(life, answer, out)
+	in := &messageReader{in: bufio.NewReaderSize(p.stdin, 64<<10), out: out, direct: direct}
+	session, err := server.Connect(ctx, &stdioTransport{direct: direct, piped: &in.piped, gone: func() { end(gateway.ErrGone) }, inner: &mcp.IOTransport{
+		Reader:        io.NopCloser(in),
 		Writer:        keepOpen{out},
 		MaxLineLength: -1, // the reader has its own
 	}}, nil)
@@ -42,9 +43,21 @@ func (p *program) serveStdio(ctx context.Context, server *mcp.Server, answer ans
 		return err
 	}
 	direct.join(session)
-	stop := context.AfterFunc(ctx, func() { session.Close() })
-	err = session.Wait()
-	stop()
+	if e.finish == nil {
+		e.finish = func(context.Context) error { return session.Close() }
+	}
+	finished := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { e.run(end); close(finished) })
+	served := make(chan error, 1)
+	go func() { served <- session.Wait() }() // for ever, where the client takes no answer
+	select {
+	case err = <-served:
+	case <-finished:
+	}
+	if !stop() {
+		<-finished
+	}
+	end(nil)
 	err = errors.Join(err, direct.close())
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		return nil
@@ -56,9 +69,9 @@ func (p *program) serveStdio(ctx context.Context, server *mcp.Server, answer ans
 func endingWith(life context.Context) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			ctx, cancel := context.WithCancel(ctx)
-			defer cancel()
-			defer context.AfterFunc(life, cancel)()
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
 			return next(ctx, method, req)
 		}
 	}
@@ -87,9 +100,11 @@ type messageReader struct {
 	in     *bufio.Reader
 	out    io.Writer
 	direct *direct
-	line   []byte // the buffer of lines
-	ready  []byte // what is to be read of line
-	err    error  // why nothing comes after ready
+	begun  bool        // the first message has come
+	piped  atomic.Bool // whoever sent it did not wait for an answer
+	line   []byte      // the buffer of lines
+	ready  []byte      // what is to be read of line
+	err    error       // why nothing comes after ready
 }
 
 // Read implements [io.Reader].
@@ -103,6 +118,10 @@ func (r *messageReader) Read(p []byte) (int, error) {
 		line := bytes.Trim(r.line, " \t\r\n")
 		if len(line) == 0 && !o.long {
 			continue
+		}
+		if !r.begun {
+			r.begun = true
+			r.piped.Store(!o.opens() || r.in.Buffered() > 0)
 		}
 		if err := r.give(&o, line); err != nil {
 			return 0, err
@@ -280,6 +299,12 @@ func (o *outline) answers() bool {
 	return o.members[`"method"`] == nil && (o.members[`"result"`] != nil || o.members[`"error"`] != nil)
 }
 
+// opens reports whether the message is one by which clients make themselves known and wait for the answer.
+func (o *outline) opens() bool {
+	method := string(o.members[`"method"`])
+	return method == `"initialize"` || method == `"server/discover"`
+}
+
 // fault returns what is wrong with the message in a line, or nil if the SDK can read it.
 func (o *outline) fault(line []byte) *jsonrpc.Error {
 	switch {
@@ -316,6 +341,8 @@ func invalid(format string, args ...any) *jsonrpc.Error {
 type stdioTransport struct {
 	inner  mcp.Transport
 	direct *direct
+	piped  *atomic.Bool // the calls were piped in
+	gone   func()       // cancels what is left when the client has gone
 }
 
 // Connect implements [mcp.Transport].
@@ -324,12 +351,12 @@ func (t *stdioTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stdioConn{Connection: inner, direct: t.direct, asked: map[any]bool{}, changed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+	return &stdioConn{Connection: inner, stdioTransport: t, asked: map[any]bool{}, changed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
 type stdioConn struct {
 	mcp.Connection
-	direct *direct
+	*stdioTransport
 
 	begun bool              // a first message has come; only Read uses it
 	ahead []jsonrpc.Message // to be read next; only Read uses it
@@ -434,10 +461,15 @@ func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// wait returns when nothing is left to answer, or answerWait is over.
+// wait returns when nothing is left to answer, or the time for it is over. Then the calls that are left are cancelled.
 func (c *stdioConn) wait(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	limit := goneWait
+	if c.piped.Load() {
+		limit = answerWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer c.gone()
 	for {
 		c.mu.Lock()
 		left := len(c.asked)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,7 +21,6 @@ type direct struct {
 	answerer answerer // nil: none can
 	out      io.Writer
 	ctx      context.Context // of the calls
-	cancel   context.CancelFunc
 
 	mu      sync.Mutex
 	session *mcp.ServerSession // guarded by mu
@@ -33,9 +31,7 @@ type direct struct {
 }
 
 func newDirect(ctx context.Context, a answerer, out io.Writer) *direct {
-	d := &direct{answerer: a, out: out}
-	d.ctx, d.cancel = context.WithCancel(ctx)
-	return d
+	return &direct{answerer: a, out: out, ctx: ctx}
 }
 
 // join names the session.
@@ -106,9 +102,8 @@ func (d *direct) wait(ctx context.Context, closed <-chan struct{}) {
 	}
 }
 
-// close cancels the calls and gives their answers a while to be read. The error is of an answer that was not taken.
+// close gives the answers of calls that have ended a while to be read. The error is of an answer that was not taken.
 func (d *direct) close() error {
-	d.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), unreadWait)
 	defer cancel()
 	d.wait(ctx, nil)
@@ -116,6 +111,3 @@ func (d *direct) close() error {
 	defer d.mu.Unlock()
 	return d.err
 }
-
-// unreadWait is how long answers are waited for that a client does not read.
-const unreadWait = time.Second

@@ -65,7 +65,7 @@ func converse(t *testing.T, direct bool) *conversation {
 	c.end = cancel
 	go func() {
 		p := &program{stdin: in, stdout: out, stderr: io.Discard}
-		c.served <- p.serveStdio(ctx, g.Server(), answers)
+		c.served <- p.serveStdio(ctx, g.Server(), answers, ending{})
 		out.Close()
 	}()
 	t.Cleanup(func() {
@@ -322,7 +322,7 @@ func TestStdioDirectWholeLines(t *testing.T) {
 		feed.Close()
 	}()
 	p := &program{stdin: in, stdout: out, stderr: io.Discard}
-	if err := p.serveStdio(t.Context(), g.Server(), direct); err != nil {
+	if err := p.serveStdio(t.Context(), g.Server(), direct, ending{}); err != nil {
 		t.Error(err)
 	}
 	for _, got := range answers(t, out.b) {

@@ -60,7 +60,7 @@ func TestStdioEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				p := &program{stdin: strings.NewReader(tt.input), stdout: &out, stderr: io.Discard}
-				if err := p.serveStdio(t.Context(), twoTools(), nil); err != nil {
+				if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
 					t.Error(err)
 				}
 				if got := out.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
@@ -137,7 +137,7 @@ func TestStdioRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				p := &program{stdin: strings.NewReader(handshake + tt.input + "\n" + echoCall), stdout: &out, stderr: io.Discard}
-				if err := p.serveStdio(t.Context(), twoTools(), nil); err != nil {
+				if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
 					t.Error(err)
 				}
 				want := append([]string{"1 0", "2 0"}, tt.want...)
@@ -191,7 +191,7 @@ func TestStdioRunSurvives(t *testing.T) {
 		served := make(chan error)
 		go func() {
 			p := &program{stdin: in, stdout: &out, stderr: io.Discard}
-			served <- p.serveStdio(t.Context(), server, nil)
+			served <- p.serveStdio(t.Context(), server, nil, ending{})
 		}()
 		_, _ = io.WriteString(feed, handshake+strings.Replace(strings.Replace(echoCall, "echo", "long", 1), `"id":2`, `"id":5`, 1))
 		<-begun
@@ -222,7 +222,7 @@ func TestStdioWholeLines(t *testing.T) {
 	slices.Sort(want)
 	out := &bytewise{}
 	p := &program{stdin: strings.NewReader(input), stdout: out, stderr: io.Discard}
-	if err := p.serveStdio(t.Context(), twoTools(), nil); err != nil {
+	if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff(want, answers(t, out.b)); diff != "" {
@@ -275,7 +275,7 @@ func FuzzStdio(f *testing.F) {
 			const last = "\n" + `{"jsonrpc":"2.0","id":"the last one","method":"ping"}`
 			var out bytes.Buffer
 			p := &program{stdin: io.MultiReader(bytes.NewReader(input), strings.NewReader(last)), stdout: &out, stderr: io.Discard}
-			if err := p.serveStdio(t.Context(), twoTools(), nil); err != nil {
+			if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
 				t.Error(err)
 			}
 			if !strings.Contains(out.String(), `"the last one"`) {

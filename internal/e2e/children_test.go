@@ -18,6 +18,8 @@ import (
 var children = map[string]func(){
 	"odd":    func() { odd().ServeStdio() },
 	"issues": func() { issues().ServeStdio() },
+	"slow":   func() { slow().ServeStdio() },
+	"agent":  agent,
 }
 
 // odd is a server whose tools answer with what a pipeline must survive.

@@ -113,6 +113,7 @@ type stat struct {
 	pid, parent, session int
 	state                string
 	began                uint64
+	ticks                uint64 // of processor time, in hundredths of a second
 }
 
 // processes reads the table of processes, without those that are dead and wait to be noticed.
@@ -134,6 +135,9 @@ func processes(t *testing.T) map[int]stat {
 		s := stat{pid: pid, state: fields[0]}
 		s.parent, _ = strconv.Atoi(fields[1])
 		s.session, _ = strconv.Atoi(fields[3])
+		user, _ := strconv.ParseUint(fields[11], 10, 64)
+		system, _ := strconv.ParseUint(fields[12], 10, 64)
+		s.ticks = user + system
 		s.began, _ = strconv.ParseUint(fields[19], 10, 64)
 		if s.state != "Z" && s.state != "X" {
 			table[pid] = s

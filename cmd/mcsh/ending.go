@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+)
+
+const (
+	// unreadWait is how long answers are waited for that a client does not read.
+	unreadWait = time.Second
+	// goneWait is how long calls may go on after a client that talked with us has closed our input. That is how clients
+	// end a server; one that wants an answer still does not wait long for it.
+	goneWait = 500 * time.Millisecond
+	// answerWait is the same for whoever piped calls in at once, and waits for the answers. One that died would never
+	// take them.
+	answerWait = 30 * time.Second
+)
+
+// endFlags say how a server ends.
+type endFlags struct{ grace time.Duration }
+
+func (e *endFlags) add(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&e.grace, "grace", gateway.DefaultGrace,
+		"how long what runs may go on after SIGTERM or SIGINT, and after its client was lost; a second signal cancels at once")
+}
+
+// watched makes the function of a command of one that is told how the server ends.
+func (e *endFlags) watched(serve func(context.Context, ending) error) func(context.Context, []string) error {
+	return func(ctx context.Context, _ []string) error {
+		if e.grace < 0 {
+			return usageError("--grace 0 cancels at once", "--grace %v is below zero", e.grace)
+		}
+		hurry, stop := secondSignal(ctx)
+		defer stop()
+		return serve(ctx, ending{grace: e.grace, hurry: hurry})
+	}
+}
+
+// secondSignal returns a context that ends with the second SIGINT or SIGTERM. The third is nobody's, and ends the
+// process.
+func secondSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	hurry, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(signals)
+		for range 2 {
+			select {
+			case <-signals:
+			case <-hurry.Done():
+				return
+			}
+		}
+		cancel()
+	}()
+	return hurry, cancel
+}
+
+// An ending is how a server ends.
+type ending struct {
+	grace time.Duration
+	hurry context.Context // done when the grace is over before its time; nil: never
+
+	// finish stops the server: nothing is begun any more, and what runs has time until ctx is done. nil closes the sessions.
+	finish func(ctx context.Context) error
+}
+
+// begin returns the context that ends with the grace, which begins now.
+func (e ending) begin() (context.Context, context.CancelFunc) {
+	hurry := e.hurry
+	if hurry == nil {
+		hurry = context.Background()
+	}
+	return context.WithTimeout(hurry, e.grace)
+}
+
+// run ends a server on standard input and output. cancel ends the calls that go beside finish. It returns soon after the
+// grace, also where a client takes no answer and no session can be closed.
+func (e ending) run(cancel context.CancelCauseFunc) {
+	ctx, stop := e.begin()
+	defer stop()
+	defer context.AfterFunc(ctx, func() { cancel(nil) })()
+	finished := make(chan struct{})
+	go func() { _ = e.finish(ctx); close(finished) }() // what it could not end, the end of the process does
+	select {
+	case <-finished:
+		return
+	case <-ctx.Done():
+	}
+	unread := time.NewTimer(unreadWait)
+	defer unread.Stop()
+	select {
+	case <-finished:
+	case <-unread.C:
+	}
+}
+
+// gatewayGrace is the grace in the words of [gateway.Options].
+func (e ending) gatewayGrace() time.Duration {
+	if e.grace == 0 {
+		return -1
+	}
+	return e.grace
+}
