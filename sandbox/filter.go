@@ -49,6 +49,11 @@ func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return at(err, 0, f.chain[0].Name)
 	}
 	defer f.session.leave()
+	return f.once(ctx, in, out)
+}
+
+// once is run for who has a slot.
+func (f *filter) once(ctx context.Context, in io.Reader, out io.Writer) error {
 	stream, err := f.session.client.Run(f.id)
 	if err != nil {
 		return at(lostError(err), 0, f.chain[0].Name)

@@ -42,6 +42,26 @@ func newSession(p *Pool, t *tenant) *session {
 
 // Prepare implements [stages.Session].
 func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usage)) (stages.Filter, error) {
+	f, err := s.prepare(chain, used)
+	if err != nil {
+		return nil, err
+	}
+	return f.run, nil
+}
+
+// Map implements [stages.Mapper]: it is for programs that are kept.
+func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stages.MapFilter, error) {
+	if p, _ := programs.Find(c.Name); p.Ready == nil || !c.Each {
+		return nil, nil
+	}
+	f, err := s.prepare([]stages.Command{c}, used)
+	if err != nil {
+		return nil, err
+	}
+	return f.each, nil
+}
+
+func (s *session) prepare(chain []stages.Command, used func(i int, u stages.Usage)) (*filter, error) {
 	if len(chain) == 0 {
 		return nil, stages.Errorf(stages.Internal, "", "preparing a chain of no commands")
 	}
@@ -72,7 +92,7 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 	for _, c := range chain {
 		f.args = append(f.args, c.Args)
 	}
-	return f.run, nil
+	return f, nil
 }
 
 // unprepared explains why a chain did not reach the worker.

@@ -81,13 +81,18 @@ type trial struct {
 	note     string   // why there was no further attempt, where one was left
 }
 
+// input returns what the body reads for an item.
+func (e *each) input(s *slot) []byte {
+	if e.value {
+		return s.item.data
+	}
+	return s.item.line()
+}
+
 // try runs the body on an item until it succeeds or cannot be tried again. What a failed attempt has written is
 // forgotten.
 func (e *each) try(ctx context.Context, s *slot) (trial, error) {
-	data := s.item.data
-	if !e.value {
-		data = s.item.line()
-	}
+	data := e.input(s)
 	watched := e.effect == Changes && e.log.keeps()
 	if e.tries.more == 0 && !watched {
 		return trial{attempts: 1}, e.once(ctx, data, &s.out)

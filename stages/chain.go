@@ -98,7 +98,12 @@ func (l *link) perform(ctx context.Context, in io.Reader, out io.Writer) (err er
 		defer m.time()()
 		in, out = m.reader(in, l.keep), m.writer(out)
 	}
-	if err = l.filter(ctx, in, out); err == nil || echo(err) {
+	return l.explain(ctx, l.filter(ctx, in, out))
+}
+
+// explain returns what an error of the filter means, with its place.
+func (l *link) explain(ctx context.Context, err error) error {
+	if err == nil || echo(err) {
 		return err
 	}
 	var e *Error

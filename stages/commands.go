@@ -79,6 +79,33 @@ type Session interface {
 	io.Closer
 }
 
+// A Mapper is a [Session] that can run a command on many items without waiting for the end of each.
+type Mapper interface {
+	// Map readies a command that runs once per item. It returns nil where that is no better than to call what Prepare
+	// returns for each. used is told of every item.
+	Map(c Command, used func(i int, u Usage)) (MapFilter, error)
+}
+
+// A MapFilter is a [Filter] for many inputs: it runs each job that comes, up to atOnce of them side by side, until jobs is
+// closed, and returns when all have ended. It takes jobs as soon as they come and never waits for more of them. Errors
+// are those of a filter of the session.
+type MapFilter func(ctx context.Context, jobs <-chan Job, atOnce int)
+
+// A Job is one input of a [MapFilter], which calls one method at a time.
+type Job interface {
+	// Input returns what is to be read.
+	Input() []byte
+
+	// Write takes output. Its error ends the job.
+	io.Writer
+
+	// Forget drops what was written: the job is run anew.
+	Forget()
+
+	// End is called once, when the job is over.
+	End(err error)
+}
+
 // Usage is what one command used in one call of its chain.
 type Usage struct {
 	BytesIn, BytesOut int64

@@ -13,6 +13,7 @@ type each struct {
 	r           *Run
 	m           *Meter
 	body        Filter
+	many        *mapped // nil, or what runs the body on many items
 	effect      Effect
 	value       bool // the body takes its item as one value; else as a line
 	concurrency int
@@ -46,7 +47,10 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer checked.Close()
 		source = checked.Reader()
 	}
-	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item), work: make(chan *slot, e.concurrency)}
+	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item), room: e.concurrency}
+	if e.many != nil {
+		q.room = ahead
+	}
 	if err := e.run(ctx, q, out); q.complete || context.Cause(ctx) != tooSlow {
 		return err
 	}

@@ -29,7 +29,7 @@ type queue struct {
 	in      *items
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
-	work    chan *slot // items for the workers; there is room for all that may run
+	room    int // items that may run
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -53,14 +53,18 @@ func (q *queue) wake() {
 
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
 func (q *queue) dispatch(ctx context.Context) {
+	hand, end := q.workers(ctx)
+	if q.e.many != nil {
+		hand, end = q.mapped(ctx)
+	}
 	defer func() {
-		close(q.work)
+		end()
 		q.mu.Lock()
 		q.ended = true
 		q.changed.Broadcast()
 		q.mu.Unlock()
 	}()
-	for workers := 0; q.ready(ctx); {
+	for q.ready(ctx) {
 		it, err := q.in.next()
 		if err == io.EOF {
 			return
@@ -74,17 +78,27 @@ func (q *queue) dispatch(ctx context.Context) {
 			q.fail(err)
 			return
 		}
-		if workers < q.e.concurrency {
-			workers++
-			q.running.Go(func() { q.labour(ctx) })
-		}
-		q.work <- s
+		hand(s)
 	}
 }
 
+// workers returns how items are given to goroutines that run them, of which as many are started as are needed, and what
+// ends those.
+func (q *queue) workers(ctx context.Context) (hand func(*slot), end func()) {
+	work := make(chan *slot, q.room)
+	workers := 0
+	return func(s *slot) {
+		if workers < q.room {
+			workers++
+			q.running.Go(func() { q.labour(ctx, work) })
+		}
+		work <- s
+	}, func() { close(work) }
+}
+
 // labour runs items until there are no more. Workers stay: a goroutine for each item would grow its stack anew.
-func (q *queue) labour(ctx context.Context) {
-	for s := range q.work {
+func (q *queue) labour(ctx context.Context, work <-chan *slot) {
+	for s := range work {
 		q.perform(ctx, s)
 	}
 }
@@ -99,7 +113,7 @@ func (q *queue) ready(ctx context.Context) bool {
 			return false
 		}
 		blocked := q.writing || len(q.slots) > 0 && q.slots[0].done || q.active > 0 && q.e.r.crowded()
-		if q.active < q.e.concurrency && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
+		if q.active < q.room && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
 			return true
 		}
 		q.changed.Wait()
@@ -130,6 +144,11 @@ func tooMany(limit int) error {
 // perform runs one item.
 func (q *queue) perform(ctx context.Context, s *slot) {
 	failed, err := q.end(ctx, s)
+	q.leave(s, failed, err)
+}
+
+// leave takes leave of an item that has ended.
+func (q *queue) leave(s *slot, failed bool, err error) {
 	q.e.r.held.Add(-int64(len(s.item.data)))
 	s.item = item{} // a result that waits behind a slower item does not keep its item
 	q.settle(s, failed, err)
@@ -142,14 +161,25 @@ func (q *queue) perform(ctx context.Context, s *slot) {
 // failed; err is what ends the other items too.
 func (q *queue) end(ctx context.Context, s *slot) (failed bool, err error) {
 	defer recovered(&err)
-	if known, err := q.e.log.answer(s); known || err != nil {
-		if err != nil {
-			return false, err
-		}
-		q.e.m.resumed.Add(1)
-		return false, q.e.form.success(s)
+	if known, err := q.known(s); known || err != nil {
+		return false, err
 	}
 	t, err := q.e.try(ctx, s)
+	return q.conclude(ctx, s, &t, err)
+}
+
+// known looks for the result of an item that an earlier run had.
+func (q *queue) known(s *slot) (bool, error) {
+	known, err := q.e.log.answer(s)
+	if !known || err != nil {
+		return false, err
+	}
+	q.e.m.resumed.Add(1)
+	return true, q.e.form.success(s)
+}
+
+// conclude leaves in the slot what stands for an item that was tried, see end.
+func (q *queue) conclude(ctx context.Context, s *slot, t *trial, err error) (failed bool, _ error) {
 	if err != nil && t.unsure {
 		q.e.log.doubt(s)
 	}
@@ -167,9 +197,9 @@ func (q *queue) end(ctx context.Context, s *slot) (failed bool, err error) {
 	}
 	q.e.m.tally.failure(messageOf(err), onError == onErrorSkip)
 	if onError == onErrorFail {
-		return true, q.itemError(s, err, &t)
+		return true, q.itemError(s, err, t)
 	}
-	return true, q.e.form.failure(s, f, &t)
+	return true, q.e.form.failure(s, f, t)
 }
 
 // settle counts an item that has ended; err ends the others. Such a failure is known before the place of the item is

@@ -110,6 +110,12 @@ func (c *Client) Run(chain uint32) (*Stream, error) {
 	return c.start(kindRun, binary.BigEndian.AppendUint32(nil, chain))
 }
 
+// Each starts a run of a prepared chain of one command on many items, see [AppendItem] and [Answers]: each of them is
+// answered in turn, until the input has ended or the run has. Else it is like Run.
+func (c *Client) Each(chain uint32) (*Stream, error) {
+	return c.start(kindEach, binary.BigEndian.AppendUint32(nil, chain))
+}
+
 // Keep starts to send an input that commands of later runs read. The caller writes it to the stream and ends or cancels
 // it, and then asks for its Outcome, whose Failure says why it was not kept; no more than MaxInputs may be under way.
 func (c *Client) Keep(in Input) (*Stream, error) {

@@ -23,6 +23,7 @@
 //	                                          ping     8 bytes
 //	                                          keep     JSON of an input; its data follows
 //	                                          renew    forget everything
+//	                                          each     as run, for items
 //
 // # Flow
 //
@@ -39,6 +40,16 @@
 // runs at most [Slots] at a time; one more ends the connection. The chains of one pipeline can wait for each other, as
 // branches do that are fed from one input, so a limit that a pipeline can reach would be a deadlock: the engine keeps
 // what it runs side by side below Slots, and the gateway's queue in front of it is a safeguard only.
+//
+// # Items
+//
+// A run that an each frame starts is of one command, on one item after another. The data that it gets are items: four
+// bytes of length and as many bytes, at most [MaxItem]. The data that it says are answers to the items in their order:
+// parts with a letter, four bytes of length and as many bytes, see [AppendOutput], [AppendDone] and [AppendFailed]. As
+// many items may be under way as the windows hold. The run may end before it has answered all: with a failure, which is
+// that of the first item that has no answer, or without, where that item is not the cause, or where it may be
+// another. Items without an answer are sent again in another run; one that was alone in the worker is the cause of what has
+// happened to it.
 //
 // # Inputs
 //

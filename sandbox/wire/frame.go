@@ -22,7 +22,7 @@ const (
 	headerSize = 9
 	maxKeep    = 1 << 10 // bytes of an [Input] as JSON
 	pingSize   = 8
-	version    = 4
+	version    = 5
 )
 
 type kind byte
@@ -41,6 +41,7 @@ const (
 	kindPong
 	kindKeep
 	kindRenew
+	kindEach
 )
 
 // A side is one end of the connection, as a set, because data and credit come from both.
@@ -70,6 +71,7 @@ var kinds = [...]struct {
 	kindPong:    {"pong", worker, pingSize, pingSize},
 	kindKeep:    {"keep", gateway, 2, maxKeep},
 	kindRenew:   {"renew", gateway, 0, 0},
+	kindEach:    {"each", gateway, 4, 4},
 }
 
 type header struct {

@@ -15,12 +15,13 @@ type Runner func(ctx context.Context, s *Stream, chain Chain) Outcome
 // A Keeper reads an input from s to its end and keeps it for the commands that name it. When ctx is done it returns soon.
 type Keeper func(ctx context.Context, s *Stream, in Input) Outcome
 
-// A Host is what a worker does for the gateway. Without Keep there are no inputs. Prepare, where it is there, is told of
-// a chain that is going to be run, and does not wait. Renew leaves nothing of what was run and kept, or fails; without it the
-// worker serves one pipeline.
+// A Host is what a worker does for the gateway. Each runs a command on items; without it there are none, as there are no
+// inputs without Keep. Prepare, where it is there, is told of a chain that is going to be run, and does not wait. Renew
+// leaves nothing of what was run and kept, or fails; without it the worker serves one pipeline.
 type Host struct {
 	Prepare func(Chain)
 	Run     Runner
+	Each    Runner
 	Keep    Keeper
 	Renew   func() error
 }
@@ -76,7 +77,9 @@ func (s *server) handle(ctx context.Context, h header, payload []byte) error {
 	case kindPrepare:
 		return s.prepare(h.id, payload)
 	case kindRun:
-		return s.run(ctx, h.id, binary.BigEndian.Uint32(payload))
+		return s.run(ctx, h, payload, s.host.Run)
+	case kindEach:
+		return s.run(ctx, h, payload, s.host.Each)
 	case kindKeep:
 		return s.keep(ctx, h.id, payload)
 	case kindRenew:
@@ -121,16 +124,18 @@ func (s *server) prepare(id uint32, payload []byte) error {
 	return nil
 }
 
-func (s *server) run(ctx context.Context, id, chainID uint32) error {
+func (s *server) run(ctx context.Context, h header, payload []byte, run Runner) error {
+	chainID := binary.BigEndian.Uint32(payload)
 	s.mu.Lock()
 	chain, ok := s.chains[chainID]
 	s.mu.Unlock()
-	if !ok {
+	switch {
+	case !ok:
 		return protocolError("run of chain %d, which was not prepared", chainID)
+	case run == nil:
+		return protocolError("%s frame %d: this worker does not know how", kinds[h.kind].name, h.id)
 	}
-	return s.start(ctx, id, false, func(ctx context.Context, stream *Stream) Outcome {
-		return s.host.Run(ctx, stream, chain)
-	})
+	return s.start(ctx, h.id, false, func(ctx context.Context, stream *Stream) Outcome { return run(ctx, stream, chain) })
 }
 
 func (s *server) keep(ctx context.Context, id uint32, payload []byte) error {

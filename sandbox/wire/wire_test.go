@@ -390,7 +390,7 @@ var fromWorker = map[string]struct {
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 4}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 5}))
 
 func flood() [][]byte {
 	var all [][]byte

@@ -23,7 +23,7 @@ type attendant struct {
 
 // attend runs a program on every item that comes on in, and returns when in ends.
 func attend(run programs.Runner, in io.Reader, out io.Writer) error {
-	said := bufio.NewWriterSize(out, frameHeader+frameMax)
+	said := newPatient(out)
 	a := &attendant{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameMax)}, out: frameWriter{w: said}}
 	for {
 		if err := a.begin(); err == io.EOF {
@@ -45,7 +45,7 @@ func attend(run programs.Runner, in io.Reader, out io.Writer) error {
 // with its status.
 type prompt struct {
 	r    io.Reader
-	said *bufio.Writer
+	said interface{ Flush() error }
 }
 
 func (p prompt) Read(b []byte) (int, error) {

@@ -26,6 +26,7 @@ type kept struct {
 	statm   *os.File    // what memory it has; nil where that cannot be seen
 	send    frameWriter // to in; for the pump that feeds the item
 	receive frameReader // of out; for the pump that takes what it says
+	lane    bool        // a lane uses it, which sends whole items, also before it is their turn
 
 	// Of the present item; for the pump that feeds it, and after the pump for who settles it.
 	whole bool // the item has been sent to its end
@@ -60,7 +61,9 @@ func keep(p *process) (*kept, error) {
 // begin gives the applet an item: p is the command that runs on it. exits gets p when it has been served, or when the
 // applet has ended.
 func (k *kept) begin(p *process, exits chan<- *process) ends {
-	_ = k.in.SetWriteDeadline(time.Time{}) // a pipe has deadlines
+	if !k.lane {
+		_ = k.in.SetWriteDeadline(time.Time{}) // a pipe has deadlines
+	}
 	k.whole, k.torn = false, false
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,10 +110,22 @@ func (k *kept) clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
+// spending returns the processor time that the present item has used so far, 0 if it is not that of p.
+func (k *kept) spending(p *process) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.item != p {
+		return 0
+	}
+	return k.clock() - p.before
+}
+
 // served takes note of the status of the present item.
 func (k *kept) served(p *process, status int) {
-	// A feeder that still writes must not wait for ever for an applet that does not read on.
-	_ = k.in.SetWriteDeadline(time.Now().Add(settleTime))
+	if !k.lane {
+		// A feeder that still writes must not wait for ever for an applet that does not read on.
+		_ = k.in.SetWriteDeadline(time.Now().Add(settleTime))
+	}
 	now := k.clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -92,7 +92,7 @@ func serve(args []string, o Options) error {
 	defer w.idle.drain()
 	defer w.applets.close()
 	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), wire.Host{
-		Prepare: w.prepare, Run: w.run, Keep: w.keep, Renew: w.renew,
+		Prepare: w.prepare, Run: w.run, Each: w.each, Keep: w.keep, Renew: w.renew,
 	})
 }
 

@@ -97,6 +97,12 @@ func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
 	return nil
 }
 
+// again readies p, whose applet has served it, for the next item.
+func (p *process) again(started time.Time) {
+	p.started, p.served, p.status, p.spent = started, false, 0, 0
+	*p.stderr = stderr{}
+}
+
 // inScratch puts the directory where arguments ask for one.
 func inScratch(argv []string, dir string) []string {
 	out := slices.Clone(argv)

@@ -259,11 +259,16 @@ func (r *run) release(p *process) {
 	p.kept.end()
 }
 
+// describeLimit adds the limit that a command has reached by itself.
+func describeLimit(f *wire.Failure, chain wire.Chain) {
+	if !f.Worker {
+		f.Limit = map[wire.Reason]int64{wire.MemoryLimit: chain.Memory, wire.DiskLimit: chain.Disk}[f.Reason]
+	}
+}
+
 // describe adds what is known about the command that failed.
 func (r *run) describe(f *wire.Failure) {
-	if !f.Worker {
-		f.Limit = map[wire.Reason]int64{wire.MemoryLimit: r.chain.Memory, wire.DiskLimit: r.chain.Disk}[f.Reason]
-	}
+	describeLimit(f, r.chain)
 	if f.Command < len(r.pumps) {
 		p := r.pumps[f.Command]
 		f.Sample, f.Cut = p.sample, p.taken.Load() > int64(len(p.sample))

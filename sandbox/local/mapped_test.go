@@ -1,0 +1,99 @@
+//go:build linux
+
+package local_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A mapJob is an item of a MapFilter.
+type mapJob struct {
+	in   string
+	out  strings.Builder
+	ends int
+	err  error
+}
+
+func (j *mapJob) Input() []byte               { return []byte(j.in) }
+func (j *mapJob) Write(p []byte) (int, error) { return j.out.Write(p) }
+func (j *mapJob) Forget()                     { j.out.Reset() }
+func (j *mapJob) End(err error)               { j.ends, j.err = j.ends+1, err }
+
+// spinning waits for an applet that uses the processor, and returns it.
+func spinning(t *testing.T) (pid int) {
+	t.Helper()
+	eventually(t, "one applet is busy", func() bool {
+		for _, p := range applets(t) {
+			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
+			fields := strings.Fields(string(stat)[max(0, strings.LastIndex(string(stat), ")")):])
+			if len(fields) < 13 {
+				continue
+			}
+			if ticks, _ := strconv.Atoi(fields[12]); ticks > 30 {
+				pid = p
+				return true
+			}
+		}
+		return false
+	})
+	return pid
+}
+
+// TestMappedKilled: when a process is killed that has many items under way, none of them is lost or answered twice; the
+// one that is alone when it is killed again has failed.
+func TestMappedKilled(t *testing.T) {
+	s, err := newPool(t, t.TempDir()).Open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := stages.Command{Name: "jq", Args: []string{`if . == "loop" then def f: f; f else . + 1 end`}, Timeout: time.Minute, Each: true}
+	f, err := s.(stages.Mapper).Map(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 200
+	var all []*mapJob
+	jobs, returned := make(chan stages.Job), make(chan struct{})
+	go func() {
+		f(t.Context(), jobs, 1)
+		close(returned)
+	}()
+	go func() {
+		defer close(jobs)
+		for i := range 2 * many {
+			j := &mapJob{in: fmt.Sprint(i)}
+			if i == many {
+				j.in = `"loop"`
+			}
+			all = append(all, j)
+			jobs <- j
+		}
+	}()
+	for range 2 {
+		pid := spinning(t)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is dead", func() bool { return gone(pid) })
+	}
+	<-returned
+	for i, j := range all {
+		switch {
+		case j.ends != 1:
+			t.Errorf("item %d has ended %d times", i, j.ends)
+		case i == many && (j.err == nil || !strings.Contains(j.err.Error(), "ended by a signal")):
+			t.Errorf("the item that was killed: got %v", j.err)
+		case i != many && (j.err != nil || j.out.String() != fmt.Sprintln(i+1)):
+			t.Errorf("item %d: got %q, %v", i, j.out.String(), j.err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package stages
+
+import "context"
+
+// ahead is how many items may be on their way through a [MapFilter].
+const ahead = 128
+
+// mapped is a link whose filter takes many items.
+type mapped struct {
+	link   *link
+	filter MapFilter
+}
+
+// mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
+// item, and the session knows how. Else it returns nil.
+func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
+	if len(links) != 1 || len(links[0].steps) != 1 {
+		return nil, nil
+	}
+	l := links[0]
+	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
+		return nil, nil
+	}
+	session, err := r.commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := session.(Mapper)
+	if !ok {
+		return nil, nil
+	}
+	c := *l.steps[0].Command
+	c.Each, c.Hasty = true, l.hasty
+	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
+	if filter == nil || err != nil {
+		return nil, err
+	}
+	return &mapped{l, filter}, nil
+}
+
+// mapped returns how items are given to the filter that takes many, and what ends it.
+func (q *queue) mapped(ctx context.Context) (hand func(*slot), end func()) {
+	jobs := make(chan Job, q.room)
+	q.running.Go(func() { q.e.many.filter(ctx, jobs, q.e.concurrency) })
+	over := func(s *slot, err error) {
+		t := trial{attempts: 1}
+		failed, err := q.conclude(ctx, s, &t, q.e.many.explain(ctx, err))
+		q.leave(s, failed, err)
+	}
+	return func(s *slot) {
+		if known, err := q.known(s); known || err != nil {
+			q.leave(s, false, err)
+			return
+		}
+		jobs <- &job{slot: s, in: q.e.input(s), over: over}
+	}, func() { close(jobs) }
+}
+
+// explain is that of the link, whose end with an error is noted.
+func (m *mapped) explain(ctx context.Context, err error) error {
+	if err != nil {
+		m.link.meters[0].broke.Store(true)
+	}
+	return m.link.explain(ctx, err)
+}
+
+// A job is an item on its way through a filter that takes many. It implements [Job].
+type job struct {
+	slot *slot
+	in   []byte
+	over func(*slot, error)
+}
+
+func (j *job) Input() []byte               { return j.in }
+func (j *job) Write(p []byte) (int, error) { return j.slot.out.Write(p) }
+func (j *job) Forget()                     { j.slot.out.release() }
+func (j *job) End(err error)               { j.over(j.slot, err) }
