@@ -110,18 +110,14 @@ func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, colle
 		watched := r.stage
 		r.stage = nil // of every item would be too much
 		defer func() { r.stage = watched }()
-		links, meters, err := r.links(ctx, body, false)
-		if err != nil {
-			return nil, err
-		}
-		many, err := r.mapper(ctx, links)
+		filter, many, meters, err := r.bindEach(ctx, body)
 		if err != nil {
 			return nil, err
 		}
 		m.nested = meters
 		e := &each{
 			log: log,
-			r:   r, m: m, body: chain(r, links), many: many, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
+			r:   r, m: m, body: filter, many: many, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
 			concurrency: concurrency, form: form, tries: tries, direct: s.direct, timeout: timeout,
 		}
 		if r.dry.alone(body) {

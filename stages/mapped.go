@@ -11,6 +11,16 @@ type mapped struct {
 	filter MapFilter
 }
 
+// bindEach binds the stages of a for_each: as a filter of one item, and of many if there is one.
+func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*Meter, error) {
+	links, meters, err := r.links(ctx, body, false)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	many, err := r.mapper(ctx, links)
+	return chain(r, links), many, meters, err
+}
+
 // mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
 // item, and the session knows how. Else it returns nil.
 func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
