@@ -86,8 +86,20 @@ func testMapped(t *testing.T, open func() sandbox.Driver) {
 	}
 	s := newSession(t, open)
 	for _, args := range [][]string{
-		{"-c", "."}, {"-c", ".a.b"}, {"-c", ".[]?"}, {"-e", ".a?"}, {"-n", "first(inputs)"}, {"-n", "1"}, {"-c", "[., input]"}, {"empty"},
-		{"-c", ". as $x | debug, (1 | stderr), halt_error"}, {"halt"}, {"-j", "."}, {"-R", "length"}, {"-Rs", "length"}, {"--version"},
+		{"-c", "."},
+		{"-c", ".a.b"},
+		{"-c", ".[]?"},
+		{"-e", ".a?"},
+		{"-n", "first(inputs)"},
+		{"-n", "1"},
+		{"-c", "[., input]"},
+		{"empty"},
+		{"-c", ". as $x | debug, (1 | stderr), halt_error"},
+		{"halt"},
+		{"-j", "."},
+		{"-R", "length"},
+		{"-Rs", "length"},
+		{"--version"},
 	} {
 		t.Run(strings.ReplaceAll(fmt.Sprint(args), "/", "_"), func(t *testing.T) {
 			c := command("jq", args...)
