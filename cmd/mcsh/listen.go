@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ func (l *listenFlags) listen() ([]net.Listener, error) {
 	if !l.noAuth && !l.contained && !l.auth.asks() && !isLoopback(host) {
 		hint := "use 127.0.0.1, or say --no-auth if something in front asks who callers are"
 		if l.auth.flags != nil {
-			hint = "say who may call: --tokens FILE (mcsh token new NAME makes one); or use 127.0.0.1, or say --no-auth if something in front asks who callers are"
+			hint = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL; or use 127.0.0.1, or say --no-auth if something in front asks who callers are"
 		}
 		return nil, usageError(hint, "--listen %s: others can reach this address, and there is no authentication", l.address)
 	}
@@ -90,6 +91,7 @@ func (l *listenFlags) checked(p *program, h http.Handler) http.Handler {
 	if len(l.hosts) == 0 {
 		hosts.Names = strings.FieldsFunc(p.env[allowHostVariable], func(r rune) bool { return r == ',' || r == ' ' })
 	}
+	hosts.Names = append(slices.Clone(hosts.Names), l.auth.publicHost()...)
 	host, _, err := net.SplitHostPort(l.address)
 	if hosts.Short = err == nil && !isLoopback(host); hosts.Short {
 		hosts.Names = append(hosts.Names, within[:]...)

@@ -121,6 +121,9 @@ func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l 
 		h = guard.Protect(h)
 	}
 	p.greet("mcsh", endpointOf(listeners[0].Addr()))
+	if warning := l.auth.openly(listeners[0].Addr()); warning != "" && !l.contained {
+		log.Warn(warning)
+	}
 	return serveHTTP(ctx, listeners, seen.metrics.HTTP(l.checked(p, h)), end)
 }
 

@@ -20,6 +20,8 @@ var doors = []struct {
 	{"go.uber.org/zap", []string{"cmd", "gateway", "observe"}},
 	{"github.com/prometheus", []string{"observe"}},
 	{"go.opentelemetry.io", []string{"observe"}},
+	{"github.com/coreos/go-oidc", []string{"auth/oidc"}},
+	{"github.com/go-jose/go-jose", []string{}},
 	{"github.com/spf13", []string{"cmd"}},
 	{"github.com/google/renameio", []string{"upstream/clients"}},
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},

@@ -70,10 +70,13 @@ func serveHTTP(t *testing.T, servers object, args ...string) (*process, string) 
 		t.Fatal(err)
 	}
 	words := bufio.NewReader(io.TeeReader(said, &p.stderr))
-	first, err := words.ReadString('\n')
-	_, url, ok := strings.Cut(strings.TrimSpace(first), " listens on ")
-	if err != nil || !ok {
-		t.Fatalf("got %q, %v", first, err)
+	url := ""
+	for found := false; !found; {
+		line, err := words.ReadString('\n')
+		if err != nil {
+			t.Fatalf("it says %q and not where it listens: %v", p.stderr.String(), err)
+		}
+		_, url, found = strings.Cut(strings.TrimSpace(line), " listens on ")
 	}
 	read := make(chan struct{})
 	go func() { io.Copy(io.Discard, words); close(read) }()

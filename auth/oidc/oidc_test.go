@@ -1,0 +1,279 @@
+package oidc_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/auth/oidc"
+	"github.com/mcsh-dev/mcsh/internal/oidctest"
+)
+
+const audience = "https://mcp.example.com/mcp"
+
+// follow makes an issuer that is looked for until the end of the test.
+func follow(t *testing.T, o oidc.Options) *oidc.Issuer {
+	t.Helper()
+	i, err := oidc.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { i.Follow(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return i
+}
+
+// ready waits until an issuer was found.
+func ready(t *testing.T, i *oidc.Issuer) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); i.Ready() != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(i.Ready())
+		}
+	}
+}
+
+func unsigned(claims oidctest.Claims) string {
+	payload, _ := json.Marshal(claims) // of plain values
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encode(payload) + "."
+}
+
+// with changes claims; nil takes one away.
+func with(claims oidctest.Claims, name string, value any) oidctest.Claims {
+	if claims[name] = value; value == nil {
+		delete(claims, name)
+	}
+	return claims
+}
+
+// TestTokens: whose tokens are taken, and what is said of the others.
+func TestTokens(t *testing.T) {
+	issuer, other := oidctest.New(t), oidctest.New(t)
+	issuer.AddKey("2", jose.ES256)
+	stranger, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func() oidctest.Claims { return with(issuer.Claims("u-1", audience), "scope", "mcp other") }
+	now := time.Now().Unix()
+	for _, test := range []struct {
+		name, token string
+		status      int // 0: it is taken
+		want        string
+	}{
+		{"a token", issuer.Sign("1", good()), 0, "u-1"},
+		{"another kind of key", issuer.Sign("2", good()), 0, "u-1"},
+		{"a name", issuer.Sign("1", with(good(), "email", "ada@example.com\n")), 0, "ada@example.com"},
+		{"one of two audiences", issuer.Sign("1", with(good(), "aud", []string{"x", audience})), 0, "u-1"},
+		{"scopes as some issuers write them", issuer.Sign("1", with(with(good(), "scope", nil), "scp", []string{"mcp"})), 0, "u-1"},
+		{"scopes as others do", issuer.Sign("1", with(with(good(), "scope", nil), "scp", "x mcp")), 0, "u-1"},
+		{"a clock that is behind", issuer.Sign("1", with(good(), "exp", now-30)), 0, "u-1"},
+		{"a clock that is ahead", issuer.Sign("1", with(good(), "nbf", now+30)), 0, "u-1"},
+		{"it ran out", issuer.Sign("1", with(good(), "exp", now-90)), 401, "the token ran out at "},
+		{"no end", issuer.Sign("1", with(good(), "exp", nil)), 401, "does not say when it ends"},
+		{"not yet", issuer.Sign("1", with(good(), "nbf", now+90)), 401, "not valid yet (nbf)"},
+		{"another audience", issuer.Sign("1", with(good(), "aud", "https://other.example")), 401, "not meant for this gateway"},
+		{"no audience", issuer.Sign("1", with(good(), "aud", nil)), 401, "not meant for this gateway"},
+		{"another issuer with our key", issuer.Sign("1", with(good(), "iss", "https://evil.example")), 401, `the token is from "https://evil.example"`},
+		{"an issuer that is nearly ours", issuer.Sign("1", with(good(), "iss", issuer.URL+"/")), 401, "the token is from"},
+		{"a key of another issuer", other.Sign("1", good()), 503, "a key that is not known"},
+		{"nobody's key with our id", oidctest.SignWith(t, jose.RS256, stranger, "1", good()), 503, "a key that is not known"},
+		{"no algorithm", unsigned(good()), 401, "not one that an issuer has signed with"},
+		{"a public key for a secret", oidctest.SignWith(t, jose.HS256, issuer.PublicPEM("1"), "1", good()), 401, "not one that an issuer has signed with"},
+		{"no subject", issuer.Sign("1", with(good(), "sub", nil)), 401, "does not say whose it is"},
+		{"no scope", issuer.Sign("1", with(good(), "scope", nil)), 403, `was not given for "mcp"`},
+		{"another scope", issuer.Sign("1", with(good(), "scope", "mcpx")), 403, `was not given for "mcp"`},
+		{"a list for a scope", issuer.Sign("1", with(good(), "scope", []string{"mcp"})), 401, "claims of the token are not what they should be"},
+		{"dots", "a.b.c", 401, "not one that an issuer has signed"},
+		{"no JWT", "opaque", -1, ""},
+		{"one that is encrypted", "a.b.c.d.e", -1, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Scopes: []string{"mcp"}, Name: "email"})
+			ready(t, i)
+			// The keys are fetched for a token that is right, so that the next is one of somebody whom nobody waits for.
+			if _, err := i.Verify(t.Context(), issuer.Sign("1", good())); err != nil {
+				t.Fatal(err)
+			}
+			identity, err := i.Verify(t.Context(), test.token)
+			refusal, refused := errors.AsType[*auth.Refusal](err)
+			switch {
+			case test.status == 0 && (err != nil || identity.Name != test.want || identity.ID != "oidc "+issuer.URL+" u-1"):
+				t.Errorf("got %+v, %v", identity, err)
+			case test.status < 0 && !errors.Is(err, auth.ErrUnknown):
+				t.Errorf("got %v", err)
+			case test.status > 0 && (!refused || refusal.Status != test.status || !strings.Contains(refusal.Text, test.want)):
+				t.Errorf("got %+v", err)
+			}
+		})
+	}
+}
+
+// TestRotation: a key that is new is found, one that is gone is not asked for with each token.
+func TestRotation(t *testing.T) {
+	issuer := oidctest.New(t)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience})
+	ready(t, i)
+	verify := func(token string) error { _, err := i.Verify(t.Context(), token); return err }
+	old := issuer.Sign("1", issuer.Claims("u", audience))
+	if err := verify(old); err != nil {
+		t.Fatal(err)
+	}
+	issuer.AddKey("2", jose.RS256)
+	issuer.RemoveKey("1")
+	rotated := issuer.Sign("2", issuer.Claims("u", audience))
+	for range 50 {
+		err := verify(rotated)
+		if refusal, ok := errors.AsType[*auth.Refusal](err); !ok || refusal.Status != http.StatusServiceUnavailable {
+			t.Fatalf("a moment after keys were fetched: got %v", err)
+		}
+	}
+	if n := issuer.Fetched(); n != 1 {
+		t.Errorf("the keys were fetched %d times", n)
+	}
+	end := time.Now().Add(20 * time.Second)
+	for verify(rotated) != nil {
+		if time.Now().After(end) {
+			t.Fatal("the new key is not found")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := verify(old); err == nil {
+		t.Error("a token of a key that is gone is taken")
+	}
+	if n := issuer.Fetched(); n != 2 {
+		t.Errorf("the keys were fetched %d times", n)
+	}
+}
+
+// TestLateIssuer: an issuer that cannot be asked is looked for, and what is wrong is said; keys that cannot be fetched are
+// no fault of a token.
+func TestLateIssuer(t *testing.T) {
+	issuer := oidctest.New(t)
+	issuer.SetDown(true)
+	told := make(chan string, 100)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Told: func(text string) { told <- text }})
+	token := issuer.Sign("1", issuer.Claims("u", audience))
+	wait := func(want string) {
+		t.Helper()
+		select {
+		case text := <-told:
+			if !strings.Contains(text, want) {
+				t.Errorf("told %q, want %q", text, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("nobody is told %q", want)
+		}
+	}
+	unready := func(want string) {
+		t.Helper()
+		_, err := i.Verify(t.Context(), token)
+		if refusal, ok := errors.AsType[*auth.Refusal](err); !ok || refusal.Status != http.StatusServiceUnavailable || !strings.Contains(refusal.Text, want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	wait("503 Service Unavailable: out of order")
+	unready("the issuer of tokens cannot be asked at present")
+	issuer.SetName("https://evil.example")
+	issuer.SetDown(false)
+	wait("evil.example")
+	unready("the issuer of tokens cannot be asked at present")
+	issuer.SetName(issuer.URL)
+	wait("has been found")
+	issuer.SetDown(true)
+	unready("the keys of the issuer cannot be fetched")
+	wait("the keys of the issuer")
+	issuer.SetDown(false)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if _, err := i.Verify(t.Context(), token); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	issuer.SetDown(true) // what is known is enough
+	if _, err := i.Verify(t.Context(), token); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOptions: an issuer whose keys could be anybody's is refused, and so are tokens for any service.
+func TestOptions(t *testing.T) {
+	for _, test := range []struct{ issuer, audience, want string }{
+		{"https://login.example.com/tenant", audience, ""},
+		{"http://127.0.0.1:9000", audience, ""},
+		{"http://localhost", audience, ""},
+		{"http://login.example.com", audience, "could be anybody's"},
+		{"http://localhost.evil.example", audience, "could be anybody's"},
+		{"login.example.com", audience, "is not an address"},
+		{"ftp://login.example.com", audience, "does not begin with https://"},
+		{"https://user:secret@login.example.com", audience, "more than a host and a path"},
+		{"https://login.example.com?x", audience, "more than a host and a path"},
+		{"", audience, "is not an address"},
+		{"https://login.example.com", "", "no audience"},
+	} {
+		_, err := oidc.New(oidc.Options{Issuer: test.issuer, Audience: test.audience})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%q: got %v, want %q", test.issuer, err, test.want)
+		}
+	}
+}
+
+// TestHostileIssuer: what an issuer says is bounded, and it leads nowhere that could be anybody's.
+func TestHostileIssuer(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		answer     func(w http.ResponseWriter, r *http.Request, self string)
+	}{
+		{"endless", "longer than", func(w http.ResponseWriter, _ *http.Request, _ string) {
+			w.Header().Set("Content-Type", "application/json")
+			for range 100 {
+				w.Write([]byte(strings.Repeat(" ", 64<<10)))
+			}
+		}},
+		{"keys that anybody can write", "the address of its keys does not begin with https://", func(w http.ResponseWriter, _ *http.Request, self string) {
+			w.Header().Set("Content-Type", "application/json")
+			json.NewEncoder(w).Encode(map[string]string{"issuer": self, "jwks_uri": "http://keys.example/keys"})
+		}},
+		{"leads elsewhere", "could be anybody's", func(w http.ResponseWriter, r *http.Request, _ string) {
+			http.Redirect(w, r, "http://evil.example/", http.StatusFound)
+		}},
+		{"in a circle", "leads on and on", func(w http.ResponseWriter, r *http.Request, self string) {
+			http.Redirect(w, r, self, http.StatusFound)
+		}},
+		{"nonsense", "failed to decode", func(w http.ResponseWriter, _ *http.Request, _ string) { w.Write([]byte("<html>")) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var server *httptest.Server
+			server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.answer(w, r, server.URL) }))
+			t.Cleanup(server.Close)
+			told := make(chan string, 10)
+			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Told: func(text string) { told <- text }})
+			select {
+			case text := <-told:
+				if !strings.Contains(text, test.want) || len(text) > 600 {
+					t.Errorf("told %q", text)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("nobody is told")
+			}
+			if i.Ready() == nil {
+				t.Error("it is found")
+			}
+		})
+	}
+}

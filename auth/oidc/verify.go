@@ -1,0 +1,140 @@
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/mcsh-dev/mcsh/auth"
+)
+
+// Claims of other people are bounded: names go into logs, identities into tables.
+const (
+	maxSubject = 1024
+	maxName    = 100
+)
+
+// claims are those that the library does not look at.
+type claims struct {
+	Issuer    string          `json:"iss"`
+	Audience  any             `json:"aud"`
+	NotBefore *float64        `json:"nbf"`
+	Scope     string          `json:"scope"`
+	Scp       json.RawMessage `json:"scp"` // the same as some issuers write it: a string, or strings
+}
+
+// Verify implements [auth.Verifier].
+func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error) {
+	if strings.Count(token, ".") != 2 {
+		return auth.Identity{}, auth.ErrUnknown // it is no token of any issuer, or one that only the issuer can read
+	}
+	set, _ := i.found()
+	if set == nil {
+		return auth.Identity{}, auth.Unready("the issuer of tokens cannot be asked at present, so nobody can be let in by one",
+			fmt.Sprintf("try again in a few seconds; the gateway keeps asking %s, and its log says what is wrong", i.o.Issuer))
+	}
+	a := &attempt{keys: set}
+	verified, err := oidc.NewVerifier(i.o.Issuer, a, i.config).Verify(ctx, token)
+	if err != nil {
+		return auth.Identity{}, i.refusal(a)
+	}
+	var c claims
+	if err := verified.Claims(&c); err != nil {
+		return auth.Identity{}, auth.Invalid("the claims of the token are not what they should be: a number, text or a list stands in the place of another", i.signIn())
+	}
+	if refusal := i.times(verified.Expiry, c.NotBefore); refusal != nil {
+		return auth.Identity{}, refusal
+	}
+	if verified.Subject == "" || len(verified.Subject) > maxSubject {
+		return auth.Identity{}, auth.Invalid("the token does not say whose it is (sub)", i.signIn())
+	}
+	scopes := c.scopes()
+	for _, scope := range i.o.Scopes {
+		if !slices.Contains(scopes, scope) {
+			return auth.Identity{}, auth.Insufficient(fmt.Sprintf("the token was not given for %q", scope), "sign in again and ask for the scope "+strings.Join(i.o.Scopes, " "))
+		}
+	}
+	return auth.Identity{
+		ID: "oidc " + i.o.Issuer + " " + verified.Subject, Name: i.name(verified), Scopes: scopes, Expires: verified.Expiry,
+	}, nil
+}
+
+// signIn is what helps against most that is wrong with a token.
+func (i *Issuer) signIn() string { return "sign in again at " + i.o.Issuer }
+
+// refusal says why a token is not taken. Nothing of a token is quoted before its signature was found right.
+func (i *Issuer) refusal(a *attempt) *auth.Refusal {
+	switch {
+	case !a.tried:
+		return auth.Invalid("the token is not one that an issuer has signed with "+strings.Join(algorithms, ", "), i.signIn())
+	case a.soon():
+		return auth.Unready("the token is signed with a key that is not known", fmt.Sprintf("try again in a few seconds: the keys of %s were fetched a moment ago; if that does not help, sign in again", i.o.Issuer))
+	case a.unfetched():
+		if !errors.Is(a.err, context.Canceled) { // the client has gone
+			i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, shortened(a.err.Error())))
+		}
+		return auth.Unready("the keys of the issuer cannot be fetched at present", "try again in a few seconds; the log of the gateway says what is wrong")
+	case a.err != nil:
+		return auth.Invalid("the token is not signed with a key of "+i.o.Issuer, i.signIn())
+	}
+	var c claims
+	if err := json.Unmarshal(a.payload, &c); err == nil && c.Issuer != i.o.Issuer {
+		return auth.Invalid(fmt.Sprintf("the token is from %.100q, and this gateway takes those of %q", c.Issuer, i.o.Issuer), i.signIn())
+	}
+	return auth.Invalid(fmt.Sprintf("the token is not meant for this gateway: its audience has to be %q", i.o.Audience),
+		"the client has to ask the issuer for a token for this gateway (resource or audience)")
+}
+
+// times says what is wrong with when a token is valid.
+func (i *Issuer) times(end time.Time, begin *float64) *auth.Refusal {
+	now := time.Now()
+	switch {
+	case end.IsZero() || end.Unix() <= 0:
+		return auth.Invalid("the token does not say when it ends (exp)", i.signIn())
+	case now.After(end.Add(auth.Skew)):
+		return auth.Invalid("the token ran out at "+end.UTC().Format(time.RFC3339), i.signIn())
+	case begin != nil && float64(now.Add(auth.Skew).Unix()) < *begin:
+		return auth.Invalid("the token is not valid yet (nbf)", "wait, or set the clocks of the gateway and the issuer")
+	}
+	return nil
+}
+
+// scopes are what the token was given for.
+func (c claims) scopes() []string {
+	list := strings.Fields(c.Scope)
+	var text string
+	var texts []string
+	switch {
+	case json.Unmarshal(c.Scp, &text) == nil:
+		list = append(list, strings.Fields(text)...)
+	case json.Unmarshal(c.Scp, &texts) == nil:
+		list = append(list, texts...)
+	}
+	return list
+}
+
+// name is what people call the caller.
+func (i *Issuer) name(token *oidc.IDToken) string {
+	var all map[string]any
+	name := ""
+	if i.o.Name != "" && token.Claims(&all) == nil {
+		name, _ = all[i.o.Name].(string)
+	}
+	name = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return -1
+		}
+		return c
+	}, cmp.Or(name, token.Subject))
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + "…"
+	}
+	return name
+}

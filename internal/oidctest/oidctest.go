@@ -1,0 +1,189 @@
+// Package oidctest is an OpenID Connect issuer for tests: it says what it is, publishes its keys, and signs whatever a test
+// wants to send.
+package oidctest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// An Issuer is a running issuer.
+type Issuer struct {
+	URL string
+
+	t testing.TB
+
+	mu      sync.Mutex
+	name    string         // what it says that it is, guarded by mu
+	keys    map[string]key // those that it publishes, by their ids; guarded by mu
+	down    bool           // guarded by mu
+	fetched int            // how often its keys were, guarded by mu
+}
+
+type key struct {
+	private   crypto.Signer
+	algorithm jose.SignatureAlgorithm
+}
+
+// New starts an issuer with one key of RSA, which has the id "1". It ends with the test.
+func New(t testing.TB) *Issuer {
+	t.Helper()
+	i := &Issuer{t: t, keys: map[string]key{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", i.about)
+	mux.HandleFunc("GET /keys", i.publish)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	i.URL, i.name = server.URL, server.URL
+	i.AddKey("1", jose.RS256)
+	return i
+}
+
+// AddKey publishes one more key.
+func (i *Issuer) AddKey(id string, algorithm jose.SignatureAlgorithm) {
+	i.t.Helper()
+	var private crypto.Signer
+	var err error
+	if algorithm == jose.ES256 {
+		private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	} else {
+		private, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keys[id] = key{private, algorithm}
+}
+
+// RemoveKey publishes a key no longer.
+func (i *Issuer) RemoveKey(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.keys, id)
+}
+
+// SetDown makes the issuer answer that it is out of order, or no longer.
+func (i *Issuer) SetDown(down bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.down = down
+}
+
+// SetName makes the issuer say that it is another.
+func (i *Issuer) SetName(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.name = name
+}
+
+// Fetched is how often the keys were fetched.
+func (i *Issuer) Fetched() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.fetched
+}
+
+func (i *Issuer) about(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.answer(w, map[string]any{
+		"issuer": i.name, "jwks_uri": i.URL + "/keys",
+		"authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+		// More than anybody should take: what is taken is not for the issuer to say.
+		"id_token_signing_alg_values_supported": []string{"RS256", "ES256", "HS256", "none"},
+	})
+}
+
+func (i *Issuer) publish(w http.ResponseWriter, _ *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.fetched++
+	set := jose.JSONWebKeySet{}
+	for id, k := range i.keys {
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.private.Public(), KeyID: id, Algorithm: string(k.algorithm), Use: "sig"})
+	}
+	i.answer(w, set)
+}
+
+// answer is called with mu held.
+func (i *Issuer) answer(w http.ResponseWriter, v any) {
+	if i.down {
+		http.Error(w, "out of order", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		i.t.Errorf("the issuer: %v", err)
+	}
+}
+
+// Claims are what a token says.
+type Claims = map[string]any
+
+// Claims are those of a token that is right: of a subject, for an audience, for an hour.
+func (i *Issuer) Claims(subject, audience string) Claims {
+	now := time.Now().Unix()
+	return Claims{"iss": i.URL, "sub": subject, "aud": audience, "iat": now, "exp": now + 3600}
+}
+
+// Sign makes a token with a key that is published.
+func (i *Issuer) Sign(id string, claims Claims) string {
+	i.t.Helper()
+	i.mu.Lock()
+	k, ok := i.keys[id]
+	i.mu.Unlock()
+	if !ok {
+		i.t.Fatalf("there is no key %q", id)
+	}
+	return SignWith(i.t, k.algorithm, k.private, id, claims)
+}
+
+// PublicPEM is the public part of a key, as those have it who hold it for a secret.
+func (i *Issuer) PublicPEM(id string) []byte {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	der, err := x509.MarshalPKIXPublicKey(i.keys[id].private.Public())
+	if err != nil {
+		panic(fmt.Sprintf("oidctest: internal error: %v", err))
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// SignWith makes a token with any key.
+func SignWith(t testing.TB, algorithm jose.SignatureAlgorithm, secret any, id string, claims Claims) string {
+	t.Helper()
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: secret, KeyID: id}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
