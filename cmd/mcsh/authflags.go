@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -187,12 +186,12 @@ func (a *authFlags) openIssuer(log *zap.Logger, g *auth.Guard) (*oidc.Issuer, er
 	return issuer, nil
 }
 
-// openly says that tokens can be read on their way, where the gateway is reached from elsewhere and nothing says that
+// openly is what to say where tokens can be read on their way: where the gateway is reached from elsewhere and nothing says that
 // something in front encrypts.
-func (a *authFlags) openly(addr net.Addr) error {
+func (a *authFlags) openly(addr net.Addr) string {
 	host, _, err := net.SplitHostPort(addr.String())
 	if err != nil || !a.asks() || isLoopback(host) || strings.HasPrefix(a.public, "https://") {
-		return nil
+		return ""
 	}
-	return errors.New("tokens are sent to this address without encryption, so that the network can read them: put something that speaks TLS in front, and name it with --public-url https://...")
+	return "tokens are sent to this address without encryption, so that the network can read them: put something that speaks TLS in front, and name it with --public-url https://..."
 }
