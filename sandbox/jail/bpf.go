@@ -4,6 +4,8 @@ package jail
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,25 +42,65 @@ const (
 )
 
 // compile makes the filter program: another architecture kills the process, unknown calls look as if the kernel did
-// not have them, a call that no rule allows is EPERM.
+// not have them, a call that no rule allows is EPERM. Of two rules for a call the first counts.
 func compile(rules []rule, unknown []uint32) ([]unix.SockFilter, error) {
-	p := prologue()
-	for _, r := range rules {
+	verdicts := map[uint32][]unix.SockFilter{}
+	for _, n := range unknown {
+		verdicts[n] = []unix.SockFilter{ret(missing)}
+	}
+	for _, r := range slices.Backward(rules) {
 		body := r.body()
-		if len(body) > 255 {
+		if len(body) > longestJump {
 			return nil, fmt.Errorf("compiling the system call filter: rule for call %d is too long", r.number)
 		}
-		p = append(p, jump(unix.BPF_JEQ, r.number, 0, uint8(len(body))))
-		p = append(p, body...)
+		verdicts[r.number] = body
 	}
-	for _, n := range unknown {
-		p = append(p, jump(unix.BPF_JEQ, n, 0, 1), ret(missing))
+	return search(verdicts, denied)
+}
+
+// search makes the program that finds the verdict for a call's number by halving. Each process pays for its length, and
+// for its depth: when a filter is installed, the kernel has it decide about every call there is.
+func search(verdicts map[uint32][]unix.SockFilter, otherwise uint32) ([]unix.SockFilter, error) {
+	spans := []span{{0, []unix.SockFilter{ret(otherwise)}}}
+	add := func(from uint32, body []unix.SockFilter) {
+		if last := len(spans) - 1; spans[last].from == from {
+			spans = spans[:last]
+		}
+		if last := len(spans) - 1; last < 0 || !slices.Equal(spans[last].body, body) {
+			spans = append(spans, span{from, body})
+		}
 	}
-	p = append(p, ret(denied))
+	for _, n := range slices.Sorted(maps.Keys(verdicts)) {
+		add(n, verdicts[n])
+		add(n+1, []unix.SockFilter{ret(otherwise)})
+	}
+	p := append(prologue(), halve(spans)...)
 	if len(p) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("compiling the system call filter: %d instructions, %d at most", len(p), unix.BPF_MAXINSNS)
 	}
 	return p, nil
+}
+
+// A span is what is done about the calls from one number on, to where the next span begins.
+type span struct {
+	from uint32
+	body []unix.SockFilter
+}
+
+// longestJump is how many instructions a condition can skip.
+const longestJump = 255
+
+func halve(spans []span) []unix.SockFilter {
+	if len(spans) == 1 {
+		return spans[0].body
+	}
+	middle := len(spans) / 2
+	low, high := halve(spans[:middle]), halve(spans[middle:])
+	if len(low) <= longestJump {
+		return slices.Concat([]unix.SockFilter{jump(unix.BPF_JGE, spans[middle].from, uint8(len(low)), 0)}, low, high)
+	}
+	always := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(low))}
+	return slices.Concat([]unix.SockFilter{jump(unix.BPF_JGE, spans[middle].from, 0, 1), always}, low, high)
 }
 
 // prologue kills what calls by the rules of another architecture, and leaves the call's number loaded.

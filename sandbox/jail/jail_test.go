@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -133,6 +134,33 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestEveryCall asks filters about every number. Some of their jumps are longer than one condition can make.
+func TestEveryCall(t *testing.T) {
+	const wide = 400
+	many := cond{arg: 1, oneOf: make([]uint32, 200)} // two of these are more than one jump can skip
+	many.oneOf[199] = 1
+	for name, numbers := range map[string][]uint32{"the usual": filters, "none": nil, "one": {5}, "neighbours": {0, 1, 2, 4, x32Bit - 1}} {
+		filter, err := compile(append(plain(numbers), rule{500, []cond{many}}, rule{502, []cond{many}}), []uint32{wide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range uint32(2 * wide) {
+			want := uint32(denied)
+			switch {
+			case n == 500 || n == 502:
+				want = allow
+			case n == wide:
+				want = missing
+			case slices.Contains(numbers, n):
+				want = allow
+			}
+			if got := evaluate(t, filter, auditArch, n, [6]uint64{1: 1}); got != want {
+				t.Errorf("%s, call %d: got %#x, want %#x", name, n, got, want)
+			}
+		}
+	}
+}
+
 // TestArchitectures type-checks the package, with its tests, for every architecture that it serves: each name of a
 // system call stands for a number there.
 func TestArchitectures(t *testing.T) {
@@ -227,6 +255,9 @@ func evaluate(t *testing.T, p []unix.SockFilter, arch, number uint32, args [6]ui
 			continue
 		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
 			acc &= in.K
+			continue
+		case unix.BPF_JMP | unix.BPF_JA:
+			pc += int(in.K)
 			continue
 		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
 			taken = acc == in.K

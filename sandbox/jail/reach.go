@@ -50,8 +50,11 @@ type Reach struct {
 // called Start: not SIGKILL, for what it keeps on disk is to go with it. Where abi is 0, there is no Landlock and it
 // has only the system call filter.
 func (r Reach) Start(path string, abi int, cmd Command) (*Process, error) {
-	l := launch{signal: unix.SIGTERM, parent: os.Getpid(), ruleset: -1, noLandlock: abi == 0, own: -1, filter: hardFilter()}
+	l := launch{signal: unix.SIGTERM, parent: os.Getpid(), ruleset: -1, noLandlock: abi == 0, own: -1}
 	var err error
+	if l.filter, err = hardFilter(); err != nil {
+		return nil, err
+	}
 	if l.path, err = syscall.BytePtrFromString(path); err != nil {
 		return nil, fmt.Errorf("reading the path of a program: %w", err)
 	}
@@ -70,12 +73,12 @@ func (r Reach) Start(path string, abi int, cmd Command) (*Process, error) {
 }
 
 // hardFilter refuses what is outside.
-func hardFilter() []unix.SockFilter {
-	p := prologue()
+func hardFilter() ([]unix.SockFilter, error) {
+	verdicts := map[uint32][]unix.SockFilter{}
 	for _, n := range outside {
-		p = append(p, jump(unix.BPF_JEQ, n, 0, 1), ret(denied))
+		verdicts[n] = []unix.SockFilter{ret(denied)}
 	}
-	return append(p, ret(unix.SECCOMP_RET_ALLOW))
+	return search(verdicts, unix.SECCOMP_RET_ALLOW)
 }
 
 // self is the running binary, whatever has become of its file.
