@@ -46,6 +46,12 @@ var jqGrammar = later(func() grammar {
 	}
 })
 
+// mayBeFile reports whether looksLikeFile can match. Every jq asks, and to make the expression takes longer than to compile
+// most filters.
+func mayBeFile(filter string) bool {
+	return filter != "" && !strings.ContainsAny(filter, " |[](){}\"$,:") && (strings.Contains(filter, "/") || strings.LastIndexByte(filter, '.') > 0)
+}
+
 // looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
 var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
 
@@ -93,7 +99,7 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 	for _, w := range p.words {
 		switch {
 		case w.opt == nil && !seen:
-			if looksLikeFile().MatchString(w.value) {
+			if mayBeFile(w.value) && looksLikeFile().MatchString(w.value) {
 				return o, refuse(w.at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
 					"jq: %s is the name of a file, and there are none", quote(w.value))
 			}

@@ -5,14 +5,15 @@ package worker
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -28,16 +29,27 @@ type appletSpec struct {
 	Keep   bool     // it runs for many items, which come in frames
 }
 
-// maxSpec bounds a spec: arguments have 64 KiB, which JSON can write with six bytes for each.
+// maxSpec bounds a spec: arguments have 64 KiB.
 const maxSpec = 1 << 20
 
-// encode returns what is to be written to the process.
+// encode returns what is to be written to the process. It is no JSON, since every applet would first have to learn how
+// that is read.
 func (s appletSpec) encode() ([]byte, error) {
-	text, err := json.Marshal(s)
-	if err == nil && len(text) > maxSpec {
-		err = fmt.Errorf("the arguments take %d bytes", len(text))
+	keep := uint64(0)
+	if s.Keep {
+		keep = 1
 	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), err
+	text := binary.AppendUvarint(binary.AppendUvarint(nil, s.Memory), keep)
+	for _, list := range [][]string{{s.Name}, s.Args, s.Inputs} {
+		text = binary.AppendUvarint(text, uint64(len(list)))
+		for _, word := range list {
+			text = append(binary.AppendUvarint(text, uint64(len(word))), word...)
+		}
+	}
+	if len(text) > maxSpec {
+		return nil, fmt.Errorf("the arguments take %d bytes", len(text))
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), nil
 }
 
 // readSpec reads no byte more than the spec has. io.EOF says that there was none.
@@ -52,13 +64,55 @@ func readSpec(r io.Reader) (s appletSpec, err error) {
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return s, err
+		return s, fmt.Errorf("a spec that is cut short: %w", errFrames)
 	}
-	return s, json.Unmarshal(text, &s)
+	t := specText{text: text}
+	s.Memory, s.Keep = t.number(), t.number() == 1
+	name := t.words()
+	s.Args, s.Inputs = t.words(), t.words()
+	if t.short || len(t.text) > 0 || len(name) != 1 {
+		return appletSpec{}, fmt.Errorf("a spec that is cut short: %w", errFrames)
+	}
+	s.Name = name[0]
+	return s, nil
 }
 
-// appletThreads is how many processors one applet uses: one for itself and one for its garbage collector.
-const appletThreads = 2
+// A specText is what is left of a spec.
+type specText struct {
+	text  []byte
+	short bool // it ended too early
+}
+
+func (t *specText) number() uint64 {
+	v, n := binary.Uvarint(t.text)
+	if n <= 0 {
+		t.text, t.short = nil, true
+		return 0
+	}
+	t.text = t.text[n:]
+	return v
+}
+
+func (t *specText) words() []string {
+	var list []string
+	for n := t.number(); n > 0 && !t.short; n-- {
+		size := t.number()
+		if t.short = t.short || size > uint64(len(t.text)); t.short {
+			return nil
+		}
+		list = append(list, string(t.text[:size]))
+		t.text = t.text[size:]
+	}
+	return list
+}
+
+// How many processors one applet uses: one for itself and, when it has worked for a while, one for its garbage collector.
+// To start with both costs a short one a tenth of its time.
+const (
+	appletThreads = 2
+	firstThreads  = 1
+	whileOfOne    = 10 * time.Millisecond
+)
 
 // firstInput is the descriptor after standard input, output and error.
 const firstInput = 3
@@ -99,6 +153,7 @@ func appletMain(args []string, o Options) int {
 	if !ok || p.Applet == nil || spec.Keep && p.Ready == nil {
 		return refuse(errNoApplet)
 	}
+	time.AfterFunc(whileOfOne, func() { runtime.GOMAXPROCS(appletThreads) })
 	// The collector works harder before RLIMIT_DATA kills.
 	debug.SetMemoryLimit(int64(spec.Memory / 4 * 3))
 	if spec.Keep {

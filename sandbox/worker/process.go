@@ -23,7 +23,7 @@ var environment = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
 
 // appletEnvironment keeps the Go runtime from describing itself when memory runs out, and from reading control groups
 // to find out how many processors it may use. Applets do not see it.
-var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none", "GOMAXPROCS="+strconv.Itoa(appletThreads), ownProcessors)
+var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none", "GOMAXPROCS="+strconv.Itoa(firstThreads), ownProcessors)
 
 // ownProcessors keeps the Go runtime from looking for a number of processors that it is told: that takes a tenth of its start.
 const ownProcessors = "GODEBUG=containermaxprocs=0,updatemaxprocs=0"

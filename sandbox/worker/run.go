@@ -22,6 +22,7 @@ type run struct {
 	pumps     []*pump // pumps[i] feeds command i; the last one feeds the stream
 	exits     chan *process
 	alive     int
+	kills     int64 // of the kernel for want of memory, at the start
 	failure   *wire.Failure
 	patience  int // ticks until those that may have failed first are killed too
 }
@@ -35,6 +36,7 @@ const (
 
 // start starts all commands, the last failure is returned; those before it are left running.
 func (r *run) start() *wire.Failure {
+	r.kills = oomKills()
 	var src io.Reader = r.stream
 	stopSrc := func() { _ = r.stream.StopReading() }
 	for i, c := range r.chain.Commands {
@@ -78,7 +80,7 @@ type ends struct {
 func (r *run) launch(p *process, timer time.Duration) (e ends, err error) {
 	p.started = time.Now()
 	if p.key == "" {
-		p.kills = oomKills()
+		p.kills = r.kills
 		return p.start(timer, r.exits)
 	}
 	if p.kept == nil {
