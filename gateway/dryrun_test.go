@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -131,3 +133,39 @@ func recorded(t *testing.T, pipeline string, readOnly bool) (servers map[string]
 	walk(v)
 	return servers, first
 }
+
+// TestDryRunReadsAgain: the way to make the calls says what it reads again: tools within the stage that changes something,
+// and stages whose output was too long to be kept.
+func TestDryRunReadsAgain(t *testing.T) {
+	const list = `{"type":"tool","server":"shop","name":"list_orders"}`
+	const ids = `{"type":"command","command":"jq","args":["-c",".[] | {id}"]}`
+	const read, write = `{"type":"tool","server":"shop","name":"get_item"}`, `{"type":"tool","server":"shop","name":"delete_item"}`
+	const id = `{"type":"command","command":"jq","args":["-c","{id}"]}`
+	for _, tt := range []struct {
+		name, pipeline, want string
+		keep                 int64
+	}{
+		{"nothing", "[" + list + "," + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]", `To make the calls without reading again, run stage 3 behind {"type": "from", "run": "RUN", "stage": 2}`, 1 << 20},
+		{
+			"within a for_each", "[" + list + "," + ids + `,{"type":"for_each","stages":[` + read + "," + id + "," + write + `]},{"type":"command","command":"jq","args":["length"]}]`,
+			"To make the calls, run stages 3 to 4 behind {\"type\": \"from\", \"run\": \"RUN\", \"stage\": 2}\nThat reads again: shop/get_item (2 times now).\n", 1 << 20,
+		},
+		{
+			"within a branch", "[" + list + `,{"type":"parallel","branches":{"a":[{"type":"command","command":"jq","args":["-c","{limit: 1}"]},` + list + `],"b":[` + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]}}]",
+			"run stage 2 behind {\"type\": \"from\", \"run\": \"RUN\", \"stage\": 1}\nThat reads again: shop/list_orders (once now).\n", 1 << 20,
+		},
+		{"nothing is kept", "[" + list + "," + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]", "To make the calls, run the pipeline.\n", 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := runs.New(runs.Options{Dir: t.TempDir(), Output: tt.keep})
+			t.Cleanup(func() { store.Close() })
+			w := newWorldThat(t, store)
+			got, result := w.execute(t, tt.pipeline, "mode", "dry_run")
+			if got = runIDs.ReplaceAllString(got, "RUN"); result.IsError || !strings.Contains(got, tt.want) {
+				t.Errorf("got:\n%s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+var runIDs = regexp.MustCompile(`r_[a-z2-7]{26}`)

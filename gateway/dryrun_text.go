@@ -66,14 +66,29 @@ func dryRunEnd(r stages.Report) string {
 	default:
 		text = fmt.Sprintf("Stages %d to %d behind it were not run.\n", d.Before+2, last)
 	}
-	if r.Run == "" || d.Before == 0 {
+	if r.Run == "" || d.Kept == 0 {
 		return text + "To make the calls, run the pipeline.\n"
 	}
 	stages := fmt.Sprintf("stage %d", last)
-	if d.After > 0 {
-		stages = fmt.Sprintf("stages %d to %d", d.Before+1, last)
+	if last > d.Kept+1 {
+		stages = fmt.Sprintf("stages %d to %d", d.Kept+1, last)
 	}
-	return text + fmt.Sprintf("To make the calls without reading again, run %s behind %s\n", stages, fromStage(r.Run, d.Before))
+	from := fromStage(r.Run, d.Kept)
+	if again := readAgain(r.Stages[d.Kept : d.Before+1]); len(again) > 0 {
+		return text + fmt.Sprintf("To make the calls, run %s behind %s\nThat reads again: %s.\n", stages, from, strings.Join(again, ", "))
+	}
+	return text + fmt.Sprintf("To make the calls without reading again, run %s behind %s\n", stages, from)
+}
+
+// readAgain names the tools that a dry run has called in stages that the run itself runs again, with their calls.
+func readAgain(list []stages.StageReport) (names []string) {
+	for _, s := range list {
+		if s.Calls > 0 && !s.Changes {
+			names = append(names, fmt.Sprintf("%s (%s now)", strings.TrimPrefix(s.Label, "tool "), times(s.Calls)))
+		}
+		names = append(names, readAgain(s.Stages)...)
+	}
+	return names
 }
 
 // fromStage is the stage that continues from what a stage of a run has produced.

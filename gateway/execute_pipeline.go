@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -17,9 +16,6 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// checkWait is how long a plan waits for servers that it needs and that are still starting.
-const checkWait = 30 * time.Second
-
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	call := schemas.Call{
 		Mode: schemas.ModeRun, Timeout: min(schemas.DefaultTimeout, g.longest().Seconds()), MaxOutput: g.defaultOutput(),
@@ -27,19 +23,21 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	if wrong := append(decode(req, &call), g.checkCall(call)...); len(wrong) > 0 {
 		return nil, wrong
 	}
-	checking, cancel := context.WithTimeout(ctx, checkWait)
 	deps := g.deps
 	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req), call.Mode == schemas.ModeCheck
-	pipeline, errs := stages.Compile(checking, json.RawMessage(call.Pipeline), deps)
-	cancel()
-	if errs != nil {
+	begun := time.Now()
+	pipeline, errs, late := check(ctx, call, deps)
+	switch {
+	case late != nil:
+		g.o.Watch.Refused(req.Params.Name, late)
+		return failure(failureText(pipelineSubject, late, call.MaxOutput)), nil
+	case errs != nil:
 		g.o.Watch.Refused(req.Params.Name, errs[0])
 		return failure(mistakesText(pipelineSubject, pipelineSubject, errs, call.MaxOutput)), nil
-	}
-	if call.Mode == schemas.ModeCheck {
+	case call.Mode == schemas.ModeCheck:
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
 	}
-	return g.run(ctx, req, pipeline, call)
+	return g.run(ctx, req, pipeline, call, begun)
 }
 
 // longest is the operator's limit for a run.
@@ -81,7 +79,7 @@ func (g *Gateway) checkBudget(n int) wrongCall {
 }
 
 // run runs a compiled pipeline and makes the reply.
-func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call) (*mcp.CallToolResult, error) {
+func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time) (*mcp.CallToolResult, error) {
 	notify := newNotifier(ctx, req)
 	defer notify.stop()
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
@@ -94,7 +92,8 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	request := newRequest()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
 		Outlast:  outlast,
-		Timeout:  time.Duration(call.Timeout * float64(time.Second)),
+		Timeout:  seconds(call.Timeout),
+		Spent:    time.Since(begun),
 		Progress: notify.progress,
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,

@@ -19,6 +19,7 @@ type DryRun struct {
 	Label string `json:"label,omitempty"`
 
 	Before int       `json:"before"`          // stages that were run
+	Kept   int       `json:"kept,omitempty"`  // the last of them whose output is kept, to go on from; 0: none
 	After  int       `json:"after"`           // stages that were not even looked at
 	Calls  []DryCall `json:"calls,omitempty"` // what was not called, in the order of the stages
 }

@@ -26,6 +26,9 @@ type RunOptions struct {
 	// Outlast is the context with which calls end that may change something and were sent; nil: that of Run.
 	Outlast context.Context
 
+	// Spent is how much of Timeout has passed before, when the pipeline was checked.
+	Spent time.Duration
+
 	// Progress is called after every finished item, possibly by several goroutines at once. It must not block.
 	Progress func(Progress)
 
@@ -55,7 +58,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if o.Outlast != nil {
 		outer = o.Outlast
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
 	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace, stage: o.Stage}
 	if o.DryRun {
@@ -93,6 +96,9 @@ func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error) {
 	r.closeLogs()
 	taken := p.takenStages(rec.past, meters)
 	rec.keepTaken(taken)
+	if d := report.DryRun; d != nil && d.Place != "" {
+		d.Kept, _ = p.continueFrom(rec.past, d.Place, nil)
+	}
 	if err == nil {
 		return
 	}
@@ -160,15 +166,20 @@ func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration
 	case err == nil || echo(err):
 		return nil
 	case errors.Is(err, errTimeout) || ctx.Err() != nil && context.Cause(ctx) == errTimeout && cancelled(err):
-		c := clock{timeout, p.deps.Limits.Run, "run", `the argument "timeout"`}
-		return Errorf(Timeout, "narrow the data before the slow stage, or "+c.more(),
-			"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), whereabouts(meters))
+		return Late(timeout, p.deps.Limits, whereabouts(meters), "narrow the data before the slow stage")
 	case ctx.Err() != nil && (cancelled(err) || errors.Is(err, context.Cause(ctx))):
 		return Errorf(Cancelled, "", "the run was cancelled; %s", whereabouts(meters))
 	case errors.As(err, &e):
 		return e
 	}
 	return Errorf(Internal, "", "%w", err)
+}
+
+// Late is the error of a run whose time was up: done says what it had come to, try what may help beside more time.
+func Late(timeout time.Duration, l Limits, done, try string) *Error {
+	c := clock{timeout, l.WithDefaults().Run, "run", `the argument "timeout"`}
+	return Errorf(Timeout, try+", or "+c.more(),
+		"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), done)
 }
 
 // whereabouts says what the stages were doing when a run was ended.

@@ -1,0 +1,85 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// TestTimeoutOfTheCheck: the time of a call covers the waiting for servers that are still starting, in every mode; what
+// is wrong beside that is told as ever, and a server that starts in time leaves the rest of the time to the run.
+func TestTimeoutOfTheCheck(t *testing.T) {
+	for _, tt := range []struct {
+		name, pipeline, mode string
+		starts, timeout      time.Duration
+		want                 []string
+		after                time.Duration
+	}{
+		{"it does not start", `[{"type":"tool","server":"slow","name":"one"}]`, "run", time.Hour, 5 * time.Second, []string{
+			"The pipeline failed: TIMEOUT\nthe run took longer than 5s (the argument \"timeout\"); nothing was called; server \"slow\" is still starting (5s so far)",
+			"Try: try again soon, when the server has started, or raise the argument \"timeout\", at most to 300 (limit run)\n",
+		}, 5 * time.Second},
+		{"check", `[{"type":"tool","server":"slow","name":"one"}]`, "check", time.Hour, 5 * time.Second, []string{"TIMEOUT", "5s so far"}, 5 * time.Second},
+		{"more is wrong", `[{"type":"tool","server":"slow","name":"one"},{"type":"tol"}]`, "run", time.Hour, 5 * time.Second, []string{
+			"2 mistakes", "SERVER_UNAVAILABLE", `unknown stage type "tol"`,
+		}, 5 * time.Second},
+		{"longer than the check waits", `[{"type":"tool","server":"slow","name":"one"}]`, "run", time.Hour, 100 * time.Second, []string{
+			"1 mistake", "SERVER_UNAVAILABLE", "still starting (30s so far)",
+		}, 30 * time.Second},
+		{"it starts, and then is slow", `[{"type":"tool","server":"slow","name":"one"}]`, "run", 3 * time.Second, 5 * time.Second, []string{
+			"TIMEOUT\nthe run took longer than 5s (the argument \"timeout\"); stage 1 (tool slow/one) had not ended; tool calls made: 1\n",
+		}, 5 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shop := mcptest.New(mcptest.Tool{Name: "one", ReadOnly: true, Latency: 20 * time.Second, Text: "late"})
+				pool := mcptest.NewPool(t, upstream.Options{StartTimeout: 2 * time.Hour, Sources: []upstream.Source{upstream.Static{{
+					Name: "slow", Dial: func(ctx context.Context) (mcp.Transport, error) {
+						select {
+						case <-time.After(tt.starts):
+							return shop.Dial(ctx)
+						case <-ctx.Done():
+							return nil, ctx.Err()
+						}
+					},
+				}}}})
+				g := gateway.New(gateway.Options{Upstream: pool, Version: "test"})
+				defer g.Close(t.Context())
+				server, client := mcp.NewInMemoryTransports()
+				if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
+					t.Fatal(err)
+				}
+				agent, err := newClient().Connect(t.Context(), client, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer agent.Close()
+				begun := time.Now()
+				result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{
+					"pipeline": tt.pipeline, "mode": tt.mode, "timeout": tt.timeout.Seconds(),
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := fmt.Sprint(result.Content[0].(*mcp.TextContent).Text)
+				for _, want := range tt.want {
+					if !strings.Contains(got, want) {
+						t.Errorf("got %s\nwant %s", got, want)
+					}
+				}
+				if took := time.Since(begun); took != tt.after {
+					t.Errorf("it took %s, want %s", took, tt.after)
+				}
+			})
+		})
+	}
+}
