@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -391,14 +392,10 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestEverything runs the npm package @modelcontextprotocol/server-everything, found in the node_modules of the
-// directory that the variable MCSH_TEST_NODE names.
+// TestEverything runs server-everything, which is an npm package.
 func TestEverything(t *testing.T) {
-	dir := os.Getenv("MCSH_TEST_NODE")
-	script := dir + "/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-	if _, err := os.Stat(script); dir == "" || err != nil {
-		parttest.Missing(t, "MCSH_TEST_NODE names no directory with the npm package @modelcontextprotocol/server-everything")
-	}
+	const everything = "@modelcontextprotocol/server-everything"
+	script := filepath.Join(parttest.Packages(t, everything), everything, "dist", "index.js")
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "e", Dial: upstream.Stdio(upstream.Command{
 		Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv,
 	})})

@@ -59,6 +59,13 @@ func TestInspector(t *testing.T) {
 			if len(called.Content) != 1 || called.Content[0].Text != "200\n" {
 				t.Errorf("the call: %+v", called)
 			}
+			if name == "HTTP" { // over stdio the runs end with the client
+				uri := "mcsh://runs/" + called.Meta.Report.Run + "/output"
+				read := inspect(t, p, append(args, "--method", "resources/read", "--uri", uri, "--protocol-era", "auto"))
+				if len(read.Contents) != 1 || read.Contents[0].Text != "200\n" {
+					t.Errorf("the output of the run as a resource: %+v", read)
+				}
+			}
 			until(t, "the gateway ends with its client", func() bool { return name == "HTTP" || !alive(t, p.tmp) })
 		})
 	}
@@ -66,8 +73,12 @@ func TestInspector(t *testing.T) {
 
 // An inspected is a result of any method.
 type inspected struct {
-	Tools   []struct{ Name string }
-	Content []struct{ Text string }
+	Tools    []struct{ Name string }
+	Content  []struct{ Text string }
+	Contents []struct{ Text string }
+	Meta     struct {
+		Report struct{ Run string } `json:"mcsh/report"`
+	} `json:"_meta"`
 }
 
 // inspect runs the inspector once. It writes nothing into anybody's home.
