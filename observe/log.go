@@ -49,7 +49,8 @@ var shapes = []struct {
 	put  string
 }{
 	{regexp.MustCompile(`(://)[^/\s"'@]*@`), "${1}***@"},
-	{regexp.MustCompile(`(https?://[^\s"'?]*\?)[^\s"']+`), "${1}***"},
+	// What stands in a line is written as JSON; an escape that ends a text stays.
+	{regexp.MustCompile(`(https?://[^\s"'?]*\?)(?:[^\s"'\\]|\\u[0-9a-f]{4}|\\\\)+`), "${1}***"},
 	{regexp.MustCompile(`("session_id": ?")[^"]*`), "${1}***"},
 	{regexp.MustCompile(`(?i)(\b(?:bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`), "${1}***"},
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/runs"
-	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -38,6 +37,14 @@ type world struct {
 
 func shop() *mcptest.Upstream {
 	return mcptest.New(
+		mcptest.Tool{Name: "ids", ReadOnly: true, Text: `[{"id":1},{"id":2},{"id":3}]`},
+		mcptest.Tool{Name: "many", ReadOnly: true, Do: func(map[string]any) (string, error) {
+			var items []string
+			for i := range 1200 {
+				items = append(items, fmt.Sprintf(`{"id":%d}`, i+3))
+			}
+			return "[" + strings.Join(items, ",") + "]", nil
+		}},
 		mcptest.Tool{Name: "numbers", ReadOnly: true, Text: "[1,2,3]"},
 		mcptest.Tool{Name: "echo", ReadOnly: true, Do: func(args map[string]any) (string, error) {
 			if fmt.Sprint(args["id"]) == "2" {
@@ -70,21 +77,24 @@ func newWorld(t *testing.T, o observe.WatchOptions, servers map[string]*mcptest.
 		Kept:    kept.Usage,
 	})
 	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
-	w.gateway = gateway.New(gateway.Options{
-		Upstream: w.pool, Kept: kept, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o), Limits: stages.Limits{Calls: 10},
-	})
+	w.serve(gateway.Options{Upstream: w.pool, Kept: kept, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o)})
+	return w
+}
+
+// serve serves a gateway until the test ends.
+func (w *world) serve(o gateway.Options) {
+	w.gateway = gateway.New(o)
 	mux := http.NewServeMux()
 	mux.Handle("/", w.gateway.Handler())
 	mux.Handle("GET /metrics", w.metrics.Handler())
 	server := httptest.NewServer(w.metrics.HTTP(mux))
-	t.Cleanup(func() {
+	w.t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		w.gateway.Close(ended)
 		server.Close()
 	})
 	w.url = server.URL
-	return w
 }
 
 // withHeaders sends headers with every request.
@@ -101,8 +111,15 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 // connect returns a client of the gateway.
 func (w *world) connect(headers withHeaders) *mcp.ClientSession {
 	w.t.Helper()
+	return w.connectAs("2026-07-28", headers)
+}
+
+// connectAs returns a client that speaks a version of the protocol.
+func (w *world) connectAs(version string, headers withHeaders) *mcp.ClientSession {
+	w.t.Helper()
 	agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(w.t.Context(),
-		&mcp.StreamableClientTransport{Endpoint: w.url + "/mcp", HTTPClient: &http.Client{Transport: headers}}, nil)
+		&mcp.StreamableClientTransport{Endpoint: w.url + "/mcp", HTTPClient: &http.Client{Transport: headers}},
+		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		w.t.Fatal(err)
 	}

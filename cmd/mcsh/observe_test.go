@@ -1,0 +1,209 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/sandbox"
+)
+
+// A far is a server over HTTP that can be down, with a tool that waits until it is let go.
+type far struct {
+	*httptest.Server
+	up      atomic.Bool
+	called  chan struct{}
+	release chan struct{}
+}
+
+func newFar(t *testing.T) *far {
+	t.Helper()
+	f := &far{called: make(chan struct{}, 1), release: make(chan struct{})}
+	s := mcp.NewServer(&mcp.Implementation{Name: "far", Version: "1"}, nil)
+	s.AddTool(&mcp.Tool{Name: "wait", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			f.called <- struct{}{}
+			select {
+			case <-f.release:
+			case <-ctx.Done():
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "waited"}}}, nil
+		})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !f.up.Load() {
+			http.Error(w, "down for CANARY-reasons", http.StatusBadGateway)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Server.Close)
+	return f
+}
+
+// ask asks a URL and returns status and text.
+func ask(t *testing.T, url string) (int, string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// A gateway is ready once what it needs is there, and no longer when it is told to end, while it is alive all the time.
+func TestReadyLife(t *testing.T) {
+	f := newFar(t)
+	config := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcpServers": {"far": {"type": "http", "url": %q}, "idle": {"builtin": "demo"}}}`, f.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := prepare(t, oneBinary(t), "serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--sandbox", "off",
+		"--require-server", "far", "--require-server", "gone", "--config", config)
+	said := &heard{}
+	s.Stderr = said
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := func(before string) (url string) {
+		eventually(t, before, func() (string, bool) {
+			m := regexp.MustCompile(before + ` (http://[^/\s]+)`).FindStringSubmatch(said.String())
+			if m != nil {
+				url = m[1]
+			}
+			return said.String(), m != nil
+		})
+		return url
+	}
+	seen, served := address("metrics are at"), address("listens on")
+	says := func(status int, parts ...string) func() (string, bool) {
+		return func() (string, bool) {
+			code, text := ask(t, seen+"/readyz")
+			ok := code == status && json.Valid([]byte(text)) && !strings.Contains(text, "CANARY")
+			for _, part := range parts {
+				ok = ok && strings.Contains(text, part)
+			}
+			return fmt.Sprint(code, " ", text), ok
+		}
+	}
+	eventually(t, "a server that is down", says(503, `"ready":false`, `{"name":"server far","ready":false,"state":"failed","why":"SERVER_UNAVAILABLE`,
+		`{"name":"server gone","ready":false,"state":"unknown","why":"no configuration names it`, `{"name":"sandbox","ready":true,"state":"none"}`))
+	for url, want := range map[string]int{seen + "/healthz": 200, served + "/healthz": 200, served + "/readyz": 503, served + "/metrics": 404, seen + "/metrics": 200, seen + "/mcp": 404} {
+		if code, text := ask(t, url); code != want {
+			t.Errorf("%s: %d %s, want %d", url, code, text, want)
+		}
+	}
+	f.up.Store(true)
+	eventually(t, "the server", says(503, `{"name":"server far","ready":true,"state":"ready"}`))
+	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcpServers": {"far": {"type": "http", "url": %q}, "gone": {"type": "http", "url": %q}}}`, f.URL, f.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "readiness", says(200, `"ready":true`, `{"name":"gateway","ready":true,"state":"serving"}`))
+	if _, text := ask(t, seen+"/metrics"); !strings.Contains(text, `mcsh_server_up{server="far"} 1`) || !strings.Contains(text, "mcsh_build_info{") {
+		t.Errorf("metrics: %s", text)
+	}
+
+	agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: served + "/mcp"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{
+			Name: "execute_pipeline", Arguments: map[string]any{"pipeline": json.RawMessage(`[{"type":"tool","server":"far","name":"wait"}]`)},
+		})
+		if err == nil && res.IsError {
+			err = errors.New(res.Content[0].(*mcp.TextContent).Text)
+		}
+		answered <- err
+	}()
+	<-f.called
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "stopping", says(503, `{"name":"gateway","ready":false,"state":"stopping"`))
+	if code, text := ask(t, seen+"/healthz"); code != 200 {
+		t.Errorf("it is alive, and says %d %s", code, text)
+	}
+	close(f.release)
+	if err := <-answered; err != nil {
+		t.Errorf("the run that was under way: %v", err)
+	}
+	if err := s.Wait(); err != nil {
+		t.Errorf("it ended with %v: %s", err, said)
+	}
+	s.leftNothing(t)
+}
+
+// Until a backend has been tried nobody knows what commands run in, and nobody waits to be told so.
+func TestSandboxStanding(t *testing.T) {
+	var s sandboxStanding
+	begun, release := make(chan struct{}), make(chan struct{})
+	l := &lateSandbox{start: s.noting(func() (*opening, error) {
+		close(begun)
+		<-release
+		return nil, errSandboxOff
+	})}
+	if c := s.condition(); c.Ready || c.State != "starting" {
+		t.Errorf("before: %+v", c)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); l.Describe() }()
+	<-begun
+	if c := s.condition(); c.Ready || c.State != "starting" || s.workers() != (observe.Workers{}) {
+		t.Errorf("meanwhile: %+v", c)
+	}
+	close(release)
+	<-done
+	if c := s.condition(); !c.Ready || c.State != "none" {
+		t.Errorf("after: %+v", c)
+	}
+	s.last.Store(&sandboxStart{open: &opening{pool: &sandbox.Pool{}}})
+	if c := s.condition(); !c.Ready {
+		t.Errorf("with a backend: %+v", c)
+	}
+}
+
+// What cannot be done is refused with what can.
+func TestObserveFlags(t *testing.T) {
+	for _, tt := range []struct {
+		args, env []string
+		status    int
+		says      string
+	}{
+		{[]string{"--log-level", "loud"}, nil, exitUsage, "there are debug, info, warn and error"},
+		{[]string{"--log-format", "xml"}, nil, exitUsage, "there are console and json"},
+		{[]string{"--metrics-listen", "9090"}, nil, exitUsage, "such as --metrics-listen 127.0.0.1:9090"},
+		{[]string{"--otel"}, []string{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, exitConfig, "set it to http/protobuf"},
+		{[]string{"--otel"}, []string{"OTEL_TRACES_EXPORTER=zipkin"}, exitConfig, "set it to otlp or none"},
+		{[]string{"--otel"}, []string{"OTEL_TRACES_EXPORTER=none"}, exitOK, ""},
+	} {
+		var stdout, stderr heard
+		args := append([]string{"serve", "--sandbox", "off", "--keep-total", "0"}, tt.args...)
+		env := append([]string{"HOME=" + t.TempDir(), toolhiveVariable + "=" + toolhiveOff}, tt.env...)
+		if status := run(t.Context(), args, strings.NewReader(""), &stdout, &stderr, env); status != tt.status || !strings.Contains(stderr.String(), tt.says) {
+			t.Errorf("%v %v: status %d, %s", tt.args, tt.env, status, stderr.String())
+		}
+	}
+}

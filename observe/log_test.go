@@ -1,0 +1,167 @@
+package observe_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// newLog is a log of all levels, in a buffer.
+func newLog(t *testing.T, format string, hide func(string) string) (*zap.Logger, *bytes.Buffer) {
+	t.Helper()
+	var buf bytes.Buffer
+	log, err := observe.NewLog(&buf, observe.LogOptions{Level: "debug", Format: format, Hide: hide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log, &buf
+}
+
+// volatile is what differs from run to run.
+var volatile = regexp.MustCompile(`"(ts|elapsed)":("[^"]*"|[0-9.e-]+),?`)
+
+// A line for each call and each run; the name of the request joins them with each other, the reply and the trace.
+func TestLog(t *testing.T) {
+	log, buf := newLog(t, "json", nil)
+	w := newWorld(t, observe.WatchOptions{Calls: log, Level: zapcore.DebugLevel}, nil)
+	agent := w.connect(withHeaders{"Traceparent": agentSays})
+	first, _ := w.run(agent, `[`+list+`,{"type":"preview"}]`)
+	second, _ := w.run(agent, `[{"type":"tool","server":"shop","name":"echo","args":{"id":2}}]`)
+	w.run(agent, `[{"type":"tool","server":"shop"}]`) // refused: nothing has run
+	got := volatile.ReplaceAllString(buf.String(), "")
+	want := fmt.Sprintf(`{"level":"debug","msg":"call","request":%[1]q,"trace":%[3]q,"server":"shop","tool":"numbers","code":"OK","bytes":8,"attempts":1}
+{"level":"info","msg":"pipeline","request":%[1]q,"stages":2,"calls":1,"characters":%[4]s,"trace":%[3]q,"code":"OK"}
+{"level":"debug","msg":"call","request":%[2]q,"trace":%[3]q,"server":"shop","tool":"echo","code":"TOOL_ERROR","bytes":0,"attempts":1}
+{"level":"info","msg":"pipeline","request":%[2]q,"stages":1,"calls":1,"characters":0,"trace":%[3]q,"code":"TOOL_ERROR","stage":"1"}
+`, first, second, agentTrace, regexp.MustCompile(`"characters":([1-9]\d*)`).FindStringSubmatch(got)[1])
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !regexp.MustCompile(`^q_[a-z2-7]{12}$`).MatchString(first) || first == second {
+		t.Errorf("requests are called %q and %q", first, second)
+	}
+}
+
+// What is no level or format is refused with those that there are.
+func TestLogOptions(t *testing.T) {
+	for _, o := range []observe.LogOptions{{Level: "loud", Format: "json"}, {Level: "info", Format: "xml"}, {Level: "fatal", Format: "json"}} {
+		if _, err := observe.NewLog(os.Stderr, o); err == nil || !strings.Contains(err.Error(), "there are ") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// Secrets are taken out of lines wherever they stand.
+func TestScrub(t *testing.T) {
+	for _, format := range []string{"json", "console"} {
+		log, buf := newLog(t, format, func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") })
+		log.Warn("password hunter2", zap.String("url", "https://user:"+canary+"@host/path?key="+canary+"&a=b\\"+canary))
+		log.Warn("a", zap.Error(errors.New(`Post "http://`+canary+`@collector:4318/v1/traces?t=`+canary+`": refused`)))
+		log.Warn("b", zap.String("session_id", canary), zap.Strings("list", []string{"Bearer " + canary, "basic " + canary}), zap.Any("any", map[string]string{"x": "hunter2"}))
+		log.With(zap.String("with", "hunter2")).Error("c")
+		text := buf.String()
+		if strings.Contains(text, canary) || strings.Contains(text, "hunter2") {
+			t.Errorf("%s: a secret is left:\n%s", format, text)
+		}
+		for _, kept := range []string{"host/path", "collector:4318", "refused", "password"} {
+			if !strings.Contains(text, kept) {
+				t.Errorf("%s: %q is gone:\n%s", format, kept, text)
+			}
+		}
+		if n := strings.Count(text, "\n"); n != 4 {
+			t.Errorf("%s: %d lines", format, n)
+		}
+		if format == "json" {
+			for line := range strings.Lines(text) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("it is no JSON any more: %s", line)
+				}
+			}
+		}
+	}
+}
+
+// No secret comes out anywhere: not in logs, spans or metrics, whether things go well or not.
+func TestSecrets(t *testing.T) {
+	c := newCollector(t)
+	tracer, end := traced(t)
+	pool := &upstream.Pool{}
+	log, buf := newLog(t, "json", func(text string) string { return pool.Hide(text) })
+	w := newWorld(t, observe.WatchOptions{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel}, nil)
+	pool = w.pool
+	agent := w.connectAs("2025-11-25", withHeaders{"Authorization": "Bearer " + canary, "Baggage": "key=" + canary, "X-Secret": canary})
+	for _, pipeline := range []string{
+		`[{"type":"tool","server":"shop","name":"echo","args":{"id":1,"x":"` + canary + `"}}]`,
+		`[{"type":"tool","server":"shop","name":"echo","args":{"id":2}}]`,
+		`[{"type":"tool","server":"` + canary + `","name":"echo"}]`,
+		`[{"type":"tool","server":"shop","name":"` + canary + `"}]`,
+		`[{"type":"` + canary + `"}]`,
+		`[` + list + `,{"type":"parallel","branches":{"` + canary + `":[{"type":"preview"}]}}]`,
+		`[` + list + `,{"type":"tee","path":"` + canary + `"}]`,
+		`[{"type":"from","run":"r_` + canary + `"}]`,
+	} {
+		w.run(agent, pipeline)
+	}
+	session := agent.ID()
+	run := w.lastRun(agent)
+
+	down := newWorldDown(t, observe.WatchOptions{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel})
+	down.run(down.connect(nil), `[{"type":"tool","server":"far","name":"x"}]`)
+	end()
+	_, metrics := w.scrape()
+	_, other := down.scrape()
+	for _, secret := range []string{canary, session, run} {
+		for where, text := range map[string]string{"log": buf.String(), "traces": c.raw.String(), "metrics": metrics + other} {
+			if secret == "" || strings.Contains(text, secret) {
+				t.Errorf("%q is in the %s:\n%s", secret, where, text)
+			}
+		}
+	}
+	if len(c.spans) == 0 || buf.Len() == 0 {
+		t.Error("nothing was traced or logged")
+	}
+}
+
+// lastRun runs something and returns the id that lets one read its output.
+func (w *world) lastRun(agent *mcp.ClientSession) string {
+	w.t.Helper()
+	result, err := agent.CallTool(w.t.Context(), &mcp.CallToolParams{
+		Name: "execute_pipeline", Arguments: map[string]any{"pipeline": json.RawMessage(`[` + list + `]`)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	report, _ := result.Meta["mcsh/report"].(map[string]any)
+	run, _ := report["run"].(string)
+	return run
+}
+
+// newWorldDown is a gateway in front of a server that cannot be reached, with secrets in its address and headers.
+func newWorldDown(t *testing.T, o observe.WatchOptions) *world {
+	t.Helper()
+	w := &world{t: t, metrics: observe.NewMetrics(observe.Build{}, observe.Looks{})}
+	w.pool = upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{
+		Name: "far", Secrets: []string{canary},
+		Dial: upstream.HTTP(upstream.Endpoint{
+			URL: "http://user:" + canary + "@127.0.0.1:1/mcp?key=" + canary, Headers: map[string][]string{"X-Key": {canary}},
+		}),
+	}}}})
+	t.Cleanup(func() { w.pool.Close() })
+	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
+	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o)})
+	return w
+}
