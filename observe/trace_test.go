@@ -273,3 +273,50 @@ func newWorldBehind(t *testing.T, o observe.WatchOptions, url string) *world {
 	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Watch: observe.NewWatch(o)})
 	return w
 }
+
+// What an agent says of its trace may be anything: the call is made, and what no header can hold is in none.
+func TestHostileTrace(t *testing.T) {
+	got := make(chan heard, 1)
+	w := newWorldBehind(t, observe.WatchOptions{}, hearing(t, false, got))
+	agent := w.connect(nil)
+	for _, said := range []string{"a\r\nX-Evil: 1", "\x00", strings.Repeat("x", 5000), "00-zz-zz-zz", "ü"} {
+		res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{
+			Meta: mcp.Meta{"traceparent": said, "baggage": said}, Name: "execute_pipeline",
+			Arguments: map[string]any{"pipeline": json.RawMessage(`[{"type":"tool","server":"far","name":"hear"}]`)},
+		})
+		if err != nil || res.IsError {
+			t.Fatalf("%.20q: %v, %v", said, err, res)
+		}
+		if h := <-got; h.meta != said || strings.ContainsAny(h.header, "\r\n\x00") {
+			t.Errorf("the server heard %+v of %.20q", h, said)
+		}
+	}
+}
+
+// A collector that does not answer keeps nobody: what is left is lost when the time is up.
+func TestDeafCollector(t *testing.T) {
+	done := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-done:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(done)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	tracer, err := observe.NewTracer(t.Context(), "test", func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, observe.WatchOptions{Tracer: tracer}, nil)
+	if _, failed := w.run(w.connect(nil), `[`+list+`]`); failed {
+		t.Error("the run failed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := tracer.Close(ctx); err == nil || time.Since(start) > 10*time.Second {
+		t.Errorf("closed after %s: %v", time.Since(start), err)
+	}
+}

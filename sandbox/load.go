@@ -12,5 +12,5 @@ type Load struct {
 func (p *Pool) Load() Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Load{InUse: len(p.sessions), Warm: len(p.idle), Queued: int(p.queued.Load()), Max: cap(p.inUse)}
+	return Load{InUse: len(p.inUse), Warm: len(p.idle), Queued: int(p.queued.Load()), Max: cap(p.inUse)}
 }

@@ -218,8 +218,10 @@ func (p *Pool) open(ctx context.Context, caller string, places chan struct{}) (*
 
 // queue waits until a run may hold a worker.
 func (p *Pool) queue(ctx context.Context, places chan struct{}) error {
-	p.queued.Add(1)
-	defer p.queued.Add(-1)
+	if places == p.inUse {
+		p.queued.Add(1)
+		defer p.queued.Add(-1)
+	}
 	select {
 	case places <- struct{}{}:
 		return nil

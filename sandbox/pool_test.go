@@ -405,3 +405,40 @@ func TestInputNotKept(t *testing.T) {
 		}
 	}
 }
+
+// A pool says how busy it is while runs hold workers and wait for them.
+func TestLoad(t *testing.T) {
+	p := newPool(t, good(versions(nil)), sandbox.Options{Max: 1, Warm: -1})
+	first, err := p.Open(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan stages.Session, 1)
+	go func() {
+		s, err := p.Open(t.Context(), "b")
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	wantLoad(t, p, sandbox.Load{InUse: 1, Queued: 1, Max: 1})
+	first.Close()
+	second := <-opened
+	wantLoad(t, p, sandbox.Load{InUse: 1, Max: 1})
+	second.Close()
+	wantLoad(t, p, sandbox.Load{Max: 1})
+}
+
+// wantLoad waits until a pool is that busy.
+func wantLoad(t *testing.T, p *sandbox.Pool, want sandbox.Load) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		got := p.Load()
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the load is %+v, want %+v", got, want)
+		}
+	}
+}
