@@ -75,7 +75,7 @@ var limitNames = map[string]bool{
 }
 
 // named finds the limit that a message names.
-var named = regexp.MustCompile(`\(limit ([a-z-]+)\)`)
+var named = regexp.MustCompile(`\(limit ([a-z-]+)[;)]`)
 
 // limitOf is the limit that ended something, or nothing.
 func limitOf(e *stages.Error) string {
@@ -83,10 +83,13 @@ func limitOf(e *stages.Error) string {
 		return ""
 	}
 	m := named.FindStringSubmatch(e.Msg)
-	if m == nil || !limitNames[m[1]] {
-		return others
+	switch {
+	case m != nil && limitNames[m[1]]:
+		return m[1]
+	case m == nil && e.Code == stages.Timeout: // of the stage's own choice
+		return ""
 	}
-	return m[1]
+	return others
 }
 
 // kindOf is the type of the stage with a label such as "tool shop/list_orders".
