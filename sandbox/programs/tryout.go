@@ -12,6 +12,9 @@ func (inv Invocation) Tryout() (Invocation, bool) {
 	return inv.with(inv.dry), true
 }
 
+// Tries reports whether there are arguments of the program that a tryout can find fault with.
+func (p Program) Tries() bool { return p.grammar().tries != nil }
+
 // given is for programs that may refuse any arguments, but not that there are none.
 func given(p *parsed) bool { return len(p.words) > 0 }
 
