@@ -14,7 +14,7 @@ const (
 )
 
 // Patient serves requests with h and bounds how long a write of an answer waits. It stands before everything that
-// answers: what one request leaves of a bound holds for the next of its connection.
+// answers: a client that does not read a refusal must not hold anything either.
 func Patient(h http.Handler) http.Handler { return patience{h} }
 
 // patience serves requests with a bound on how long a write waits. The server has none of its own: that would be one for

@@ -37,7 +37,7 @@ func TestLateSandbox(t *testing.T) {
 	}
 	fails, now = nil, now.Add(lastPause)
 	for range 2 {
-		if _, err := l.get(); err != nil {
+		if _, err := l.get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ type lateTryouts struct {
 
 // TryOut implements [stages.Tryouts].
 func (t *lateTryouts) TryOut(ctx context.Context, c stages.Command) error {
-	open, err := t.late.get()
+	open, err := t.late.get(ctx)
 	if err != nil {
 		return noCommands(err)
 	}

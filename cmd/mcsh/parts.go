@@ -36,11 +36,15 @@ func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error
 		return nil, errors.Join(err, saved.close())
 	}
 	s.limits.SpoolDir = p.scratchDir()
+	starting, end := context.WithCancel(ctx)
 	return &parts{
 		upstream: tools,
 		files:    saved,
 		limits:   s.limits,
-		sandbox:  &lateSandbox{start: func() (*opening, error) { return open(ctx, p, s.sandbox, warm) }},
+		sandbox: &lateSandbox{
+			ended: starting.Done(), end: end,
+			start: func() (*opening, error) { return open(starting, p, s.sandbox, warm) },
+		},
 	}, nil
 }
 

@@ -92,7 +92,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 		o.Files = parts.files
 	}
 	g := gateway.New(o)
-	greet := func() error { return p.greetSandbox(parts.sandbox, s.sandbox.backend, log) }
+	greet := func() error { return p.greetSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
 	end.finish = g.Close
 	if listeners == nil {
 		return p.serveOnStdio(ctx, g, greet, end)
@@ -163,8 +163,8 @@ func beside(ctx context.Context, start func() error, serve func(context.Context)
 
 // greetSandbox starts the sandbox and says what commands run in. Without one the gateway serves the other stages, unless
 // a backend was asked for by name; it tries again when a command comes.
-func (p *program) greetSandbox(l *lateSandbox, backend string, log *zap.Logger) error {
-	r, err := l.Describe()
+func (p *program) greetSandbox(ctx context.Context, l *lateSandbox, backend string, log *zap.Logger) error {
+	r, err := l.describe(ctx)
 	switch {
 	case err == nil:
 		log.Info("commands run in the sandbox: " + sandboxLine(r))

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,31 +24,36 @@ type Driver struct {
 	instance string // the label by which this driver's containers are known
 	fleet    *fleet
 
-	mu      sync.Mutex
-	engine  *Engine // nil until it was needed
-	profile string  // the filter of system calls; empty where the engine takes none
+	// Learned of the engine before it is set:
+	profile string // the filter of system calls; empty where the engine takes none
 	cpus    int
-	closed  bool
+
+	connecting chan struct{} // holds a value while somebody connects
+
+	mu     sync.Mutex
+	engine *Engine // nil until it was needed; guarded by mu
+	closed bool    // guarded by mu
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
 
 // New returns a driver. It connects to the engine when it is first used.
 func New(o Options) *Driver {
-	d := &Driver{options: o.withDefaults(), instance: rand.Text()}
+	d := &Driver{options: o.withDefaults(), instance: rand.Text(), connecting: make(chan struct{}, 1)}
 	d.fleet = newFleet(d.options, d.launch)
 	return d
 }
 
 // ready connects to the engine, once, and removes what others have left there.
 func (d *Driver) ready(ctx context.Context) (*Engine, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, errClosed
+	select {
+	case d.connecting <- struct{}{}:
+	case <-ctx.Done(): // whoever connects may have more time
+		return nil, context.Cause(ctx)
 	}
-	if d.engine != nil {
-		return d.engine, nil
+	defer func() { <-d.connecting }()
+	if e, err := d.connected(); e != nil || err != nil {
+		return e, err
 	}
 	e, err := Connect(ctx, d.options)
 	if err != nil {
@@ -57,8 +63,23 @@ func (d *Driver) ready(ctx context.Context) (*Engine, error) {
 		_ = e.Close() // its error is the one to tell
 		return nil, err
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errors.Join(errClosed, e.Close())
+	}
 	d.engine = e
 	return e, nil
+}
+
+// connected returns the engine if it was needed before.
+func (d *Driver) connected() (*Engine, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, errClosed
+	}
+	return d.engine, nil
 }
 
 // learn asks the engine what containers can be given.
@@ -145,18 +166,17 @@ func (d *Driver) Open(ctx context.Context, caller string) (io.ReadWriteCloser, e
 func (d *Driver) Close() error {
 	d.fleet.close()
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = true
-	if d.engine == nil {
+	e := d.engine
+	d.engine, d.closed = nil, true
+	d.mu.Unlock()
+	if e == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
-	if left, err := d.engine.ours(ctx); err == nil {
-		sweep(ctx, d.engine, left, func(c Container) bool { return c.Instance == d.instance })
+	if left, err := e.ours(ctx); err == nil {
+		sweep(ctx, e, left, func(c Container) bool { return c.Instance == d.instance })
 	}
-	e := d.engine
-	d.engine = nil
 	return e.Close()
 }
 

@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 )
@@ -107,4 +109,38 @@ func TestEngineStuck(t *testing.T) {
 		t.Error(err)
 	}
 	nothingLeft(t, nil)
+}
+
+// TestConnectionStuck: while somebody waits for an engine that takes connections and says nothing, others may leave, and
+// the driver may be closed, which ends the wait.
+func TestConnectionStuck(t *testing.T) {
+	stuck := make(chan struct{})
+	free := make(chan struct{})
+	var once sync.Once
+	o := docker.Options{Host: serveEngine(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		once.Do(func() { close(stuck) })
+		<-free
+	}))}
+	t.Cleanup(func() { close(free) })
+	d := docker.New(o)
+	first := make(chan error, 1)
+	go func() {
+		_, err := d.Open(t.Context(), "a")
+		first <- err
+	}()
+	<-stuck
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.Open(ctx, "b"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want that the caller has left", err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	for what, c := range map[string]chan error{"the driver is closed": closed, "the first caller is told": first} {
+		select {
+		case <-c:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
 }

@@ -19,8 +19,8 @@ type Driver struct {
 	options Options
 	starter *starter
 
-	looking  sync.Mutex
-	launcher *worker.Launcher // nil until the first worker; guarded by looking
+	looking  chan struct{}    // holds a value while somebody looks at what launcher is
+	launcher *worker.Launcher // nil until the first worker
 
 	mu      sync.Mutex
 	workers map[*process]bool
@@ -29,7 +29,7 @@ type Driver struct {
 
 // New returns a driver.
 func New(o Options) *Driver {
-	return &Driver{options: o, starter: newStarter(), workers: map[*process]bool{}}
+	return &Driver{options: o, starter: newStarter(), looking: make(chan struct{}, 1), workers: map[*process]bool{}}
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
@@ -91,8 +91,12 @@ func (d *Driver) Open(ctx context.Context, _ string) (io.ReadWriteCloser, error)
 
 // launch returns what starts workers. What it finds on this machine counts until the driver is closed.
 func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
-	d.looking.Lock()
-	defer d.looking.Unlock()
+	select {
+	case d.looking <- struct{}{}:
+	case <-ctx.Done(): // whoever looks may have more time
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-d.looking }()
 	if d.launcher != nil {
 		return d.launcher, nil
 	}

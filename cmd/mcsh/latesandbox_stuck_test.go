@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// stuckSandbox is one whose backend is starting, and does not heed its context until release is closed.
+func stuckSandbox(t *testing.T) (l *lateSandbox, release chan struct{}, end context.CancelFunc) {
+	t.Helper()
+	release = make(chan struct{})
+	ctx, end := context.WithCancel(t.Context())
+	l = &lateSandbox{ended: ctx.Done(), end: end, start: func() (*opening, error) {
+		<-release
+		return nil, errors.New("the engine is down")
+	}}
+	return l, release, end
+}
+
+// A backend that does not come up holds up nobody: who leaves, who cannot leave, and the end of the process.
+func TestLateSandboxStuck(t *testing.T) {
+	jq := stages.Command{Name: "jq"}
+	for name, c := range map[string]struct {
+		do   func(l *lateSandbox, end context.CancelFunc) error
+		want string
+		took time.Duration
+	}{
+		"a caller who leaves": {func(l *lateSandbox, _ context.CancelFunc) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := l.Open(ctx, "")
+			return err
+		}, "the sandbox is still starting", time.Second},
+		"a check": {func(l *lateSandbox, _ context.CancelFunc) error { return l.CheckCommand(jq) }, "it has taken more than 30s", startWait},
+		"a check when the process is told to end": {func(l *lateSandbox, end context.CancelFunc) error {
+			time.AfterFunc(time.Second, end)
+			return l.CheckCommand(jq)
+		}, "the sandbox is closed", time.Second},
+		"what was used": {func(l *lateSandbox, _ context.CancelFunc) error {
+			_, ok := l.used()
+			return errors.New(map[bool]string{true: "used", false: "unused"}[ok])
+		}, "unused", 0},
+		"the end of the process": {func(l *lateSandbox, _ context.CancelFunc) error { return l.Close() }, "its backend was starting", closeWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, release, end := stuckSandbox(t)
+				defer close(release)
+				go func() { _, _ = l.Describe() }() // it begins the start
+				synctest.Wait()
+				begun := time.Now()
+				err := c.do(l, end)
+				if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), c.want) || took != c.took {
+					t.Errorf("got %v after %v, want %q after %v", err, took, c.want, c.took)
+				}
+				end()
+			})
+		})
+	}
+}
+
+// Who asks while the backend starts has the same start, and who leaves does not end it for the others.
+func TestLateSandboxShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, release, end := stuckSandbox(t)
+		defer end()
+		told := make(chan error, 3)
+		for range cap(told) {
+			go func() { told <- l.CheckCommand(stages.Command{Name: "jq"}) }()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := l.Open(ctx, ""); err == nil {
+			t.Error("who has left got a session")
+		}
+		close(release)
+		for range cap(told) {
+			if err := <-told; err == nil || !strings.Contains(err.Error(), "the engine is down") {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
