@@ -84,6 +84,7 @@ var ends = []end{
 	{name: "connection dropped", transports: []string{stateful}, grace: "1s", bring: drop, after: time.Second, sent: finished, status: lives},
 	{name: "connection dropped", transports: []string{stateless}, grace: "1m", bring: drop, sent: cancelled, status: lives},
 	{name: "session deleted", transports: []string{stateful}, grace: "1m", bring: remove, sent: cancelled, status: lives},
+	{name: "cancelled, and the session closed at once", transports: []string{stateful, stateless}, grace: "1m", bring: leave, sent: cancelled, status: lives},
 	{name: "client killed", transports: []string{overStdio}, grace: "5s", bring: kill, after: 400 * time.Millisecond, sent: finished},
 	{name: "client killed", transports: []string{stateful}, grace: "1s", bring: kill, after: time.Second, sent: finished, status: lives},
 	{name: "client killed", transports: []string{stateless}, grace: "1m", bring: kill, sent: cancelled, status: lives},
@@ -444,6 +445,12 @@ func closing(t *testing.T, c io.Closer) {
 
 // drop drops all connections of the client.
 func drop(_ *testing.T, s *scene) { s.conns.drop() }
+
+// leave cancels, and closes the session before anybody can have heard of that.
+func leave(_ *testing.T, s *scene) {
+	s.cancel()
+	_ = s.session.Close() // its call has failed
+}
 
 // remove deletes the session.
 func remove(t *testing.T, s *scene) {
