@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
@@ -45,7 +46,7 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return wrongCall{stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")}
+		return wrongCall{stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")} // argumentsFault is before
 	}
 	known := map[string]reflect.Value{}
 	var names []string
@@ -64,6 +65,15 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 		}
 	}
 	return wrong
+}
+
+// argumentsFault is the error of the protocol for arguments that are not what MCP calls arguments: one object.
+func argumentsFault(raw json.RawMessage) error {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || raw[0] == '{' || string(raw) == "null" {
+		return nil
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the arguments must be one JSON object, got " + shown(string(raw))}
 }
 
 // givenTwice refuses arguments that are given more than once: readers differ in which of them counts.

@@ -100,7 +100,8 @@ func (f *front) readCall(message []byte) *Call {
 // read reads what a call asks for, and returns nil if the call is not an ordinary one.
 func (c *Call) read(id, params json.RawMessage) *Call {
 	var meta, name json.RawMessage
-	if !members(params, map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}) {
+	if !members(params, map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}) ||
+		argumentsFault(c.params.Arguments) != nil {
 		return nil
 	}
 	var ok bool

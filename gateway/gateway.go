@@ -179,6 +179,10 @@ func (t tool) tool() *mcp.Tool {
 // serve calls a tool. What an agent can act on is a result with isError, not an error of the protocol.
 func (g *Gateway) serve(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if fault := argumentsFault(req.Params.Arguments); fault != nil {
+			g.o.Watch.Refused(t.name, stages.Errorf(stages.InvalidArguments, "", "%w", fault))
+			return nil, fault
+		}
 		if _, err := upstream.Hops(req.Params.Meta); err != nil {
 			g.o.Watch.Refused(t.name, err)
 			return failure(errorText(t.subject, err, g.defaultOutput())), nil

@@ -122,7 +122,9 @@ func (p page) result(uri string, buf []byte, size int64) *mcp.ReadResourceResult
 	} else {
 		block.MIMEType, block.Blob = "application/octet-stream", buf
 	}
-	return &mcp.ReadResourceResult{Meta: mcp.Meta{"mcsh/page": about}, Contents: []*mcp.ResourceContents{block}}
+	// What nobody says is public: a proxy could give it to others.
+	private := mcp.Cacheable{CacheScope: "private"}
+	return &mcp.ReadResourceResult{Meta: mcp.Meta{"mcsh/page": about}, Cacheable: private, Contents: []*mcp.ResourceContents{block}}
 }
 
 // wholeCharacters returns b without the beginning of a character at its end, if it has more than that.

@@ -254,3 +254,13 @@ func TestTakenUp(t *testing.T) {
 		t.Errorf("%d calls were made, want 8", n)
 	}
 }
+
+// TestOutputIsPrivate: a page of an output is for whoever has asked, and for no cache in between.
+func TestOutputIsPrivate(t *testing.T) {
+	w := newKeptWorld(t, runs.Options{})
+	_, result := w.execute(t, "["+dumpStage(1000)+"]", "max_output", 500)
+	res, err := w.agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: linkOf(t, result).URI})
+	if err != nil || res.CacheScope != "private" {
+		t.Errorf("got scope %q, %v", res.CacheScope, err)
+	}
+}

@@ -11,7 +11,7 @@ import (
 // arguments builds a call's arguments from what flows in, what the plan says, and the fallback for what neither gives,
 // and names the fields of the data that the tool does not take (pipeline.md §3).
 func arguments(tool *Tool, args, fallback []member, input []byte) (json.RawMessage, []string, error) {
-	input = bytes.TrimSpace(input)
+	input = bytes.TrimSpace(bytes.TrimPrefix(input, []byte(byteOrderMark)))
 	if at := invalidUTF8(input); at >= 0 {
 		return nil, nil, Errorf(InvalidArguments, "decode the data before, or leave out what is not text",
 			"the data for the tool's arguments is not valid UTF-8 at byte %d (line %d)", at+1, 1+bytes.Count(input[:at], []byte("\n")))

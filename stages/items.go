@@ -41,6 +41,9 @@ type items struct {
 	mode  func(*items) (item, error)
 }
 
+// byteOrderMark is what some programs write before their text. It is no part of it.
+const byteOrderMark = "\uFEFF"
+
 // newItems returns the items of in. One that is longer than max bytes is an error.
 func newItems(in io.Reader, max int64) *items {
 	return &items{r: bufio.NewReaderSize(in, itemsBuffer), max: max, mode: (*items).begin}
@@ -58,14 +61,18 @@ func (s *items) next() (item, error) {
 
 // begin chooses how to split by the first non-blank byte. If what it begins is no JSON, the input is lines.
 func (s *items) begin() (item, error) {
+	s.skipMark()
 	c, err := s.skipBlank()
 	if err != nil {
 		return item{}, err
 	}
 	lead := s.lead
 	s.mode = (*items).line
+	array, text := s.firstLine(c)
 	switch {
-	case c == '[' && !s.textBehindArray():
+	case len(text) > 0 && !isStamp(array):
+		return item{}, s.behindArray(text)
+	case c == '[' && len(text) == 0:
 		s.mode = (*items).array
 	case c == '{':
 		s.mode = (*items).value
@@ -86,9 +93,34 @@ func (s *items) again(lead []byte, bad *notJSON) (item, error) {
 	return s.line()
 }
 
-// textBehindArray reports whether the input begins with a line such as "[12] started": an array, then text. It waits
-// for the line, or for as much of it as the buffer holds, so that the answer does not depend on how the data comes.
-func (s *items) textBehindArray() bool {
+// skipMark skips a byte order mark.
+func (s *items) skipMark() {
+	if first, _ := s.r.Peek(1); len(first) == 0 || first[0] != byteOrderMark[0] {
+		return // without waiting for more
+	}
+	if head, _ := s.r.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
+		s.r.Discard(len(head))
+	}
+}
+
+// isStamp reports whether an array is what lines of logs begin with: one number, as in "[12] started".
+func isStamp(array []byte) bool {
+	number := bytes.TrimSpace(bytes.Trim(array, "[]"))
+	return len(number) > 0 && bytes.Trim(number, "+-.0123456789") == nil
+}
+
+// behindArray refuses text behind an array: it is no item, and not lines.
+func (s *items) behindArray(text []byte) error {
+	return Errorf(InvalidArguments, "leave out what stands behind the array; if the input is lines, make each of them a JSON string before: jq -R .",
+		"behind a JSON array the input goes on with text: %s", quoted(shortened(string(text), 60)))
+}
+
+// firstLine returns the array that the first line begins with, and the text behind it, if there is one. It waits for the
+// line, or for as much of it as the buffer holds, so that the answer does not depend on how the data comes.
+func (s *items) firstLine(c byte) (array, text []byte) {
+	if c != '[' {
+		return nil, nil
+	}
 	buf, err := s.r.Peek(s.r.Buffered())
 	for seen := 0; err == nil && len(buf) < itemsBuffer && bytes.IndexByte(buf[seen:], '\n') < 0; {
 		seen = len(buf)
@@ -100,10 +132,13 @@ func (s *items) textBehindArray() bool {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	var v json.RawMessage
 	if dec.Decode(&v) != nil {
-		return false
+		return nil, nil
 	}
 	rest := bytes.TrimSpace(line[dec.InputOffset():])
-	return len(rest) > 0 && rest[0] != '[' && rest[0] != '{'
+	if len(rest) > 0 && (rest[0] == '[' || rest[0] == '{' || json.Valid(rest)) {
+		rest = nil // another value
+	}
+	return v, rest
 }
 
 // array reads what follows the beginning of an array: its first element, or its end.
@@ -153,7 +188,11 @@ func (s *items) betweenArrays() (item, error) {
 	if err == nil && c == '[' {
 		return s.array()
 	}
-	return s.value()
+	it, err := s.value()
+	if err == nil && it.text {
+		return item{}, s.behindArray(it.data)
+	}
+	return it, err
 }
 
 // value reads one of the JSON values that follow each other, or a line between them that is not JSON.
