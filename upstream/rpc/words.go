@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -63,17 +62,4 @@ func Shorten(s string, n int) string {
 		n--
 	}
 	return s[:n] + "…"
-}
-
-// Hidden stands in a message for what was cut out of it.
-const Hidden = "***"
-
-// Hiding makes a replacer that hides words, the longest first, so that none is cut in two.
-func Hiding(words []string) *strings.Replacer {
-	words = slices.SortedFunc(slices.Values(words), func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(words))
-	for _, word := range words {
-		pairs = append(pairs, word, Hidden)
-	}
-	return strings.NewReplacer(pairs...)
 }
