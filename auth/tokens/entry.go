@@ -14,8 +14,10 @@ import (
 	"time"
 )
 
+// Prefix begins the tokens that we make: those who look for secrets in sources find them by it.
+const Prefix = "mcsh_"
+
 const (
-	prefix     = "mcsh_" // of the tokens that we make: those who look for secrets in sources find them by it
 	algorithm  = "sha256:"
 	expiresKey = "expires="
 	maxFile    = 1 << 20
@@ -46,7 +48,7 @@ func New(name string, expires time.Time) (string, Entry, error) {
 	}
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
-	token := prefix + base64.RawURLEncoding.EncodeToString(secret)
+	token := Prefix + base64.RawURLEncoding.EncodeToString(secret)
 	return token, Entry{Name: name, Expires: expires.UTC().Truncate(time.Second), hash: sha256.Sum256([]byte(token))}, nil
 }
 
@@ -123,7 +125,7 @@ func fieldsOf(line []byte) []string {
 func parseEntry(fields []string) (e Entry, err error) {
 	const form = "want NAME sha256:HASH, as mcsh token new writes it"
 	for _, field := range fields {
-		if strings.HasPrefix(field, prefix) {
+		if strings.HasPrefix(field, Prefix) {
 			return e, errors.New("there stands a token itself, which everybody who reads the file can use: take it out, and make another with mcsh token new")
 		}
 	}

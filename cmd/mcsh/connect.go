@@ -8,11 +8,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/auth/tokens"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 )
@@ -28,6 +30,7 @@ if nothing else has changed since, and a file that was made for it goes.`
 const connectExample = `  mcsh connect cursor
   mcsh connect claude-code --project --config mcp.json
   mcsh connect codex --http http://127.0.0.1:8808/mcp
+  mcsh connect cursor --http https://mcp.example.com/mcp --token-env MCSH_TOKEN
   mcsh connect zed -- --read-only --toolhive off
   mcsh connect cursor --undo
   mcsh connect codex --undo --http http://127.0.0.1:8808/mcp`
@@ -40,6 +43,7 @@ type connectOptions struct {
 	print, undo, dryRun bool
 	project, replace    bool
 	name, file, http    string
+	token               string // the variable with the token for http
 	configs             []string
 	serve               []string // what the gateway is started with besides
 }
@@ -73,6 +77,7 @@ func (p *program) connectCommand() *cobra.Command {
 	f.StringVar(&o.name, "name", gatewayName, "what the client calls the gateway")
 	f.StringVar(&o.file, "file", "", "the client's file, where it is not the usual one")
 	f.StringVar(&o.http, "http", "", "address of a gateway that runs already, such as http://127.0.0.1:8808/mcp")
+	f.StringVar(&o.token, "token-env", "", "variable of the client's environment that holds the token for --http; the token itself is never written")
 	f.StringArrayVar(&o.configs, "config", nil, "configuration that the gateway is started with (repeatable; default: $"+configVariable+")")
 	cmd.MarkFlagsMutuallyExclusive("print", "undo")
 	cmd.MarkFlagsMutuallyExclusive("print", "dry-run")
@@ -210,8 +215,14 @@ func (p *program) connectFile(c clients.Client, o connectOptions) (string, error
 
 // gatewayEntry is what the client is told.
 func (p *program) gatewayEntry(c clients.Client, o connectOptions) (clients.Gateway, error) {
+	if o.http == "" && o.token != "" {
+		return clients.Gateway{}, usageError("leave it out, or give the address with --http", "--token-env: a gateway that the client starts asks nobody who they are")
+	}
 	if o.http == "" {
 		return p.startedEntry(o)
+	}
+	if err := checkTokenVariable(c, o.token); err != nil {
+		return clients.Gateway{}, err
 	}
 	u, err := url.Parse(o.http)
 	switch {
@@ -226,7 +237,25 @@ func (p *program) gatewayEntry(c clients.Client, o connectOptions) (clients.Gate
 	case u.Path == "" || u.Path == "/":
 		u.Path = "/mcp"
 	}
-	return clients.Gateway{Name: o.name, URL: u.String()}, nil
+	return clients.Gateway{Name: o.name, URL: u.String(), Token: o.token}, nil
+}
+
+// variableName is what every client takes for the name of a variable.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// checkTokenVariable says what is wrong with the variable that is to hold a token. Somebody may give the token itself.
+func checkTokenVariable(c clients.Client, name string) error {
+	switch {
+	case name == "":
+		return nil
+	case !variableName.MatchString(name) || strings.HasPrefix(name, tokens.Prefix):
+		return usageError("such as --token-env MCSH_TOKEN, with the token in that variable",
+			"--token-env takes the name of a variable, not a token; if it was one, take it away with mcsh token rm: it may stand in the history of your shell")
+	case !c.NamesToken():
+		return usageError("leave --token-env out, and write the header into the entry by hand: Authorization: Bearer TOKEN",
+			"%s cannot take a token from a variable", c.Title)
+	}
+	return nil
 }
 
 // startedEntry is the gateway as a program that the client starts. Clients have a path and a directory of their own.

@@ -268,7 +268,7 @@ func (p *program) removeTokens(ctx context.Context, file tokenFile, name, id str
 			}
 			continue
 		}
-		fmt.Fprintf(p.stderr, "%s %s is removed: a gateway that runs lets it in no more, and has ended its sessions\n", e.Name, e.ID())
+		fmt.Fprintf(p.stderr, "%s %s is removed: a gateway that runs lets it in no more, and ends its sessions\n", e.Name, e.ID())
 	}
 	return nil
 }

@@ -40,19 +40,19 @@ type Client struct {
 func All() []Client {
 	mcpServers := []string{"mcpServers"}
 	return []Client{
-		{"claude-code", "Claude Code", "`claude mcp list` shows it; of servers of a project it asks first", []string{"./.mcp.json", "~/.claude.json"}, []string{"mcpServers", "projects.{project}.mcpServers"}, braces, form{url: "url", http: "http", stdio: "stdio"}},
+		{"claude-code", "Claude Code", "`claude mcp list` shows it; of servers of a project it asks first", []string{"./.mcp.json", "~/.claude.json"}, []string{"mcpServers", "projects.{project}.mcpServers"}, braces, form{url: "url", http: "http", stdio: "stdio", env: "${%s}"}},
 		{"claude-desktop", "Claude Desktop", "quit Claude Desktop and start it again", []string{"{config}/Claude/claude_desktop_config.json"}, mcpServers, literal, form{}},
-		{"cursor", "Cursor", "its settings show the server under MCP", []string{"./.cursor/mcp.json", "~/.cursor/mcp.json"}, mcpServers, braces, form{url: "url"}},
-		{"vscode", "VS Code", "it asks whether the server may be trusted when it starts it first", []string{"./.vscode/mcp.json", "{config}/Code/User/mcp.json", "{config}/Code - Insiders/User/mcp.json"}, []string{"servers"}, braces, form{url: "url", http: "http", stdio: "stdio"}},
-		{"gemini", "Gemini CLI", "/mcp list shows it; in a folder that is not trusted its servers are disabled", []string{"./.gemini/settings.json", "~/.gemini/settings.json"}, mcpServers, dollars, form{url: "httpUrl"}},
-		{"codex", "Codex CLI", "/mcp shows it in a new session", []string{"./.codex/config.toml", "~/.codex/config.toml"}, []string{"mcp_servers"}, literal, form{url: "url"}},
-		{"windsurf", "Windsurf", "press Refresh in its MCP settings", []string{"~/.codeium/windsurf/mcp_config.json"}, mcpServers, braces, form{url: "serverUrl"}},
+		{"cursor", "Cursor", "its settings show the server under MCP", []string{"./.cursor/mcp.json", "~/.cursor/mcp.json"}, mcpServers, braces, form{url: "url", env: "${env:%s}"}},
+		{"vscode", "VS Code", "it asks whether the server may be trusted when it starts it first", []string{"./.vscode/mcp.json", "{config}/Code/User/mcp.json", "{config}/Code - Insiders/User/mcp.json"}, []string{"servers"}, braces, form{url: "url", http: "http", stdio: "stdio", env: "${env:%s}"}},
+		{"gemini", "Gemini CLI", "/mcp list shows it; in a folder that is not trusted its servers are disabled", []string{"./.gemini/settings.json", "~/.gemini/settings.json"}, mcpServers, dollars, form{url: "httpUrl", env: "${%s}"}},
+		{"codex", "Codex CLI", "/mcp shows it in a new session", []string{"./.codex/config.toml", "~/.codex/config.toml"}, []string{"mcp_servers"}, literal, form{url: "url", token: "bearer_token_env_var"}},
+		{"windsurf", "Windsurf", "press Refresh in its MCP settings", []string{"~/.codeium/windsurf/mcp_config.json"}, mcpServers, braces, form{url: "serverUrl", env: "${env:%s}"}},
 		{"zed", "Zed", "its agent panel shows the server under settings", []string{"./.zed/settings.json", "~/.config/zed/settings.json"}, []string{"context_servers"}, literal, form{url: "url"}},
 		{"cline", "Cline", "its MCP panel shows the server", []string{"{config}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"}, mcpServers, literal, form{url: "url", http: "streamableHttp"}},
-		{"opencode", "opencode", "start it again", []string{"./opencode.json", "~/.config/opencode/opencode.json"}, []string{"mcp"}, literal, form{url: "url", http: "remote", stdio: "local", list: true}},
-		{"amp", "Amp", "start it again", []string{"~/.config/amp/settings.json"}, []string{"amp.mcpServers"}, braces, form{url: "url"}},
+		{"opencode", "opencode", "start it again", []string{"./opencode.json", "~/.config/opencode/opencode.json"}, []string{"mcp"}, literal, form{url: "url", http: "remote", stdio: "local", list: true, env: "{env:%s}"}},
+		{"amp", "Amp", "start it again", []string{"~/.config/amp/settings.json"}, []string{"amp.mcpServers"}, braces, form{url: "url", env: "${%s}"}},
 		{"lm-studio", "LM Studio", "switch the server on in its Program tab", []string{"~/.lmstudio/mcp.json"}, mcpServers, literal, form{url: "url"}},
-		{"kiro", "Kiro", "its MCP panel shows the server", []string{"./.kiro/settings/mcp.json", "~/.kiro/settings/mcp.json"}, mcpServers, braces, form{url: "url"}},
+		{"kiro", "Kiro", "its MCP panel shows the server", []string{"./.kiro/settings/mcp.json", "~/.kiro/settings/mcp.json"}, mcpServers, braces, form{url: "url", env: "${%s}"}},
 		{"copilot", "Copilot CLI", "/mcp show shows it", []string{"~/.copilot/mcp-config.json"}, mcpServers, literal, form{url: "url", http: "http", stdio: "local", tools: true}},
 	}
 }

@@ -18,6 +18,7 @@ type Gateway struct {
 	Command string
 	Args    []string
 	URL     string
+	Token   string // the variable of the client's environment that holds the token for URL; empty: none is sent
 }
 
 // names are what every client takes as the name of a server.
@@ -30,13 +31,21 @@ type form struct {
 	stdio string // what type says of a program; empty: it is not said
 	list  bool   // a program and its arguments are one array
 	tools bool   // the tools that are used have to be named
+	env   string // how a variable is written in a header, with %s for its name; empty: it cannot be
+	token string // the member that names the variable with a token, instead of a header; empty: there is none
 }
 
 // A member is one member of an object whose order counts.
 type member struct {
 	name  string
-	value any // a string or strings
+	value any // a string, strings or headers
 }
+
+// headers are a member with one header.
+type headers struct{ name, value string }
+
+// headersMember is what all clients call it.
+const headersMember = "headers"
 
 // entry is the gateway as the client writes it.
 func (f form) entry(g Gateway) []member {
@@ -52,6 +61,7 @@ func (f form) entry(g Gateway) []member {
 	switch {
 	case g.URL != "":
 		add(f.url, g.URL)
+		f.addToken(g, add)
 	case f.list:
 		add("command", append([]string{g.Command}, g.Args...))
 	default:
@@ -64,9 +74,26 @@ func (f form) entry(g Gateway) []member {
 	return list
 }
 
+// addToken says where the client finds the token.
+func (f form) addToken(g Gateway, add func(name string, value any)) {
+	switch {
+	case g.Token == "":
+	case f.token != "":
+		add(f.token, g.Token)
+	default:
+		add(headersMember, headers{"Authorization", "Bearer " + fmt.Sprintf(f.env, g.Token)})
+	}
+}
+
 // own are the names of the members that an entry of ours may have; those that people add to it stay.
-func (f form) own() []string {
+func (f form) own(g Gateway) []string {
 	list := []string{"type", "command", "args"}
+	switch {
+	case f.token != "":
+		list = append(list, f.token)
+	case g.Token != "": // else they are what people have added
+		list = append(list, headersMember)
+	}
 	if f.url != "" {
 		list = append(list, f.url)
 	}
@@ -78,6 +105,9 @@ func (f form) own() []string {
 
 // SpeaksHTTP reports whether the client can be given an address.
 func (c Client) SpeaksHTTP() bool { return c.form.url != "" }
+
+// NamesToken reports whether the client can be told of a variable that holds a token.
+func (c Client) NamesToken() bool { return c.form.env != "" || c.form.token != "" }
 
 // Target is the file that a new server goes into: of the user's the first that is there, else the first.
 func (c Client) Target(p Places, project bool) (string, error) {
@@ -129,20 +159,22 @@ func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, err
 		return Edit{}, fmt.Errorf("%q cannot be the name of a server: want up to 64 of A-Z, a-z, 0-9, _ and -", g.Name)
 	case g.URL != "" && !c.SpeaksHTTP():
 		return Edit{}, fmt.Errorf("%s only starts programs; it cannot be given an address", c.Title)
+	case g.Token != "" && !c.NamesToken():
+		return Edit{}, fmt.Errorf("the file of %s cannot name a variable; it would have to hold the token itself", c.Title)
 	}
 	was, there, err := c.find(path, old, g.Name)
 	if err != nil {
 		return Edit{}, err
 	}
-	ours, want, own := c.ours(was, g), c.form.entry(g), c.form.own()
+	ours, want, own := c.ours(was, g), c.form.entry(g), c.form.own(g)
 	after := plain(want)
 	switch {
-	case there && c.same(was, want):
+	case there && c.same(was, want, g):
 		return Edit{Outcome: Same, Data: old}, nil
 	case there && !replace && !ours:
 		return Edit{}, fmt.Errorf("%s: %w: %q is another server there", path, ErrTaken, g.Name)
 	case there && ours:
-		after = c.merged(was, want)
+		after = c.merged(was, want, g)
 	case there:
 		own = nil
 	}
@@ -183,13 +215,13 @@ func (c Client) servers(path string, data []byte) (servers map[string]any, there
 }
 
 // same reports whether an entry says what ours says. People may have added to it.
-func (c Client) same(was any, want []member) bool {
+func (c Client) same(was any, want []member, g Gateway) bool {
 	entry, ok := was.(map[string]any)
 	if !ok {
 		return false
 	}
 	wanted := plain(want)
-	for _, name := range c.form.own() {
+	for _, name := range c.form.own(g) {
 		if !reflect.DeepEqual(entry[name], wanted[name]) {
 			return false
 		}
@@ -208,13 +240,13 @@ func (c Client) ours(was any, g Gateway) bool {
 }
 
 // merged is an entry with our members and those that others have added.
-func (c Client) merged(was any, want []member) map[string]any {
+func (c Client) merged(was any, want []member, g Gateway) map[string]any {
 	entry := plain(want)
 	old, ok := was.(map[string]any)
 	if !ok {
 		return entry
 	}
-	for _, name := range c.form.own() {
+	for _, name := range c.form.own(g) {
 		delete(old, name)
 	}
 	for name, value := range entry {
@@ -227,6 +259,10 @@ func (c Client) merged(was any, want []member) map[string]any {
 func plain(list []member) map[string]any {
 	entry := map[string]any{}
 	for _, m := range list {
+		if h, ok := m.value.(headers); ok {
+			entry[m.name] = map[string]any{h.name: h.value}
+			continue
+		}
 		words, isList := m.value.([]string)
 		if !isList {
 			entry[m.name] = m.value
@@ -317,6 +353,9 @@ func quote(text string) string {
 
 // literal writes the value of a member.
 func (m member) literal() string {
+	if h, ok := m.value.(headers); ok {
+		return "{" + quote(h.name) + ": " + quote(h.value) + "}"
+	}
 	words, isList := m.value.([]string)
 	if !isList {
 		return quote(m.value.(string))

@@ -68,7 +68,11 @@ func TestAddRemove(t *testing.T) {
 	} {
 		c := client(t, test.client)
 		for name, text := range test.files {
-			for _, g := range []Gateway{started, reached} {
+			list := []Gateway{started, reached}
+			if c.NamesToken() {
+				list = append(list, Gateway{Name: reached.Name, URL: reached.URL, Token: "MCSH_TOKEN"})
+			}
+			for _, g := range list {
 				t.Run(test.client+"/"+name, func(t *testing.T) { addRemove(t, c, test.path, []byte(text), g) })
 			}
 		}
@@ -85,7 +89,7 @@ func addRemove(t *testing.T, c Client, path string, old []byte, g Gateway) {
 		t.Errorf("the second time: %s, %v\n%s", again.Outcome, err, again.Data)
 	}
 	entry, there, err := c.find(path, added.Data, g.Name)
-	if err != nil || !there || !c.same(entry, c.form.entry(g)) {
+	if err != nil || !there || !c.same(entry, c.form.entry(g), g) {
 		t.Errorf("got %v, %v, %v", entry, there, err)
 	}
 	past := pastOf(old)
