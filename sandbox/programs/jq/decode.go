@@ -12,6 +12,9 @@ const maxDepth = 10_000
 
 const bufferSize = 64 << 10
 
+// firstBuffer is enough for most items of a for_each: a large buffer for each would cost more than the rest.
+const firstBuffer = 2 << 10
+
 // A decoder reads JSON documents one after another. Numbers keep every digit: short integers become int, everything
 // else json.Number. It is not encoding/json's decoder because it has to say where a mistake is, to read arrays element
 // by element, and to tell before it waits for more input.
@@ -20,6 +23,7 @@ type decoder struct {
 
 	buf      []byte
 	pos, end int   // the part of buf that is not used up
+	full     bool  // the last read has left no room: there may be much more
 	readErr  error // what ended the input
 	base     int64 // the offset of buf[0] in the input
 
@@ -33,7 +37,7 @@ type decoder struct {
 }
 
 func newDecoder(r io.Reader) *decoder {
-	return &decoder{r: r, buf: make([]byte, 0, bufferSize), line: 1, keys: map[string]string{}}
+	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), line: 1, keys: map[string]string{}}
 }
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -68,10 +72,14 @@ func (d *decoder) fill() bool {
 		d.base += int64(keep)
 		d.pos, d.end = d.pos-keep, d.end-keep
 	}
+	if d.full && cap(d.buf) < bufferSize {
+		d.buf = append(make([]byte, 0, bufferSize), d.buf[:d.end]...)
+	}
 	d.buf = d.buf[:cap(d.buf)]
 	for range 100 {
 		n, err := d.r.Read(d.buf[d.end:])
 		d.end += n
+		d.full = d.end == len(d.buf)
 		if err != nil {
 			d.readErr = err
 		}

@@ -93,14 +93,20 @@ func (e eager) Read(p []byte) (int, error) {
 	return e.r.Read(p)
 }
 
-// source returns what o reads from r. before is called ahead of every read.
-func (o Options) source(r io.Reader, before func()) source {
+// source returns what the filter reads from r. before is called ahead of every read.
+func (f *Filter) source(r io.Reader, before func()) source {
+	o := f.options
 	r = eager{r, before}
 	if o.RawInput {
 		if o.Slurp {
 			return &whole{r: r}
 		}
-		return &lines{r: bufio.NewReaderSize(r, bufferSize)}
+		b, ok := f.readers.Get().(*bufio.Reader)
+		if !ok {
+			b = bufio.NewReaderSize(nil, bufferSize)
+		}
+		b.Reset(r)
+		return &lines{r: b}
 	}
 	d := newDecoder(r)
 	d.records = o.Seq
@@ -112,6 +118,14 @@ func (o Options) source(r io.Reader, before func()) source {
 		return &slurped{source: s}
 	}
 	return s
+}
+
+// leave keeps what a source has used for the next one.
+func (f *Filter) leave(s source) {
+	if s, ok := s.(*lines); ok {
+		s.r.Reset(nil)
+		f.readers.Put(s.r)
+	}
 }
 
 // Load reads the inputs that the options name, each once, and gives their values to the variables. It is to be called

@@ -42,7 +42,8 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) i
 	if ctx.Done() == nil {
 		r.ctx = context.Background() // gojq runs faster where it need not look
 	}
-	r.source = f.options.source(in, r.out.flush)
+	r.source = f.source(in, r.out.flush)
+	defer f.leave(r.source)
 	if r.code == nil {
 		code, err := f.compile(f.query, r)
 		if err != nil {
