@@ -326,12 +326,16 @@ func TestPlanTellsOfChoices(t *testing.T) {
 func TestAnyMixture(t *testing.T) {
 	for seed := range uint64(40) {
 		mixture(t, rand.New(rand.NewPCG(seed, 1)))
+		commandMixture(t, rand.New(rand.NewPCG(seed, 2)))
 	}
 }
 
 func FuzzMixture(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
-	f.Fuzz(func(t *testing.T, a, b uint64) { mixture(t, rand.New(rand.NewPCG(a, b))) })
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		mixture(t, rand.New(rand.NewPCG(a, b)))
+		commandMixture(t, rand.New(rand.NewPCG(a, b)))
+	})
 }
 
 // mixture runs random items under a random policy and compares the output with what a loop over them gives.

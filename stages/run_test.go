@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []txtar.File
-			synctest.Test(t, func(t *testing.T) { got = runCase(t, archive) })
+			synctest.Test(t, func(t *testing.T) { got = runCase(t, newWorld(), archive) })
 			if os.Getenv("UPDATE") != "" {
 				archive.Files = append(archive.Files[:without(archive)], got...)
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
@@ -77,9 +77,8 @@ func part(a *txtar.Archive, name string) (string, bool) {
 	return "", false
 }
 
-func runCase(t *testing.T, archive *txtar.Archive) []txtar.File {
+func runCase(t *testing.T, w *world, archive *txtar.Archive) []txtar.File {
 	t.Helper()
-	w := newWorld()
 	pipeline, _ := part(archive, "pipeline")
 	input, _ := part(archive, "input")
 	if tools, ok := part(archive, "tools"); ok {

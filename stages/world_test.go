@@ -26,6 +26,7 @@ type world struct {
 	tools map[string]*tool
 	files stages.Files // nil without a workspace
 	root  string       // of the workspace
+	maps  bool         // its sessions take many items
 
 	tried atomic.Int64 // commands that were tried out
 
@@ -300,7 +301,11 @@ func (t tryouts) TryOut(_ context.Context, c stages.Command) error {
 func (t tryouts) Close() error { return nil }
 
 func (w *world) Open(context.Context, string) (stages.Session, error) {
-	return &session{kept: map[string]string{}}, nil
+	s := &session{kept: map[string]string{}}
+	if w.maps {
+		return mapping{s}, nil
+	}
+	return s, nil
 }
 
 type session struct {
