@@ -207,3 +207,53 @@ func TestObserveFlags(t *testing.T) {
 		}
 	}
 }
+
+// A gateway on standard input and output is watched on an address of its own, and sends the traces that are left when it
+// ends, those of commands in the sandbox among them.
+func TestObserveStdio(t *testing.T) {
+	var traces heard
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(&traces, r.Body)
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer collector.Close()
+	s := prepare(t, oneBinary(t), "serve", "--otel", "--metrics-listen", "127.0.0.1:0", "--log-calls", "--log-format", "json", "--sandbox", "local")
+	s.Env = append(s.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_EXPORTER_OTLP_COMPRESSION=none")
+	said := &heard{}
+	s.Stdout, s.Stderr = nil, said
+	agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: s.Cmd}, nil)
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	const pipeline = `[{"type":"tool","server":"demo","name":"list_orders"},{"type":"command","command":"jq","args":["-c",".orders[].status"]},{"type":"command","command":"sort"}]`
+	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": json.RawMessage(pipeline)}})
+	if err != nil || result.IsError {
+		t.Fatalf("%v, %v: %s", result, err, said)
+	}
+	m := regexp.MustCompile(`metrics are at (\S+)`).FindStringSubmatch(said.String())
+	if m == nil {
+		t.Fatalf("it does not say where metrics are: %s", said)
+	}
+	_, text := ask(t, m[1])
+	for _, want := range []string{
+		`mcsh_stages_total{type="command"} 2`, `mcsh_tool_calls_total{code="OK",server="demo"} 1`, `mcsh_runs_finished_total{code="OK",mode="run"} 1`,
+		"mcsh_sandbox_workers_max ", `mcsh_servers{state="ready"} 1`,
+	} {
+		if !strings.Contains(text, "\n"+want) {
+			t.Errorf("the metrics lack %q:\n%s", want, text)
+		}
+	}
+	request, _ := result.Meta["mcsh/report"].(map[string]any)["request"].(string)
+	if err := agent.Close(); err != nil {
+		t.Errorf("it ended with %v: %s", err, said)
+	}
+	for _, want := range []string{"tools/call execute_pipeline", "tools/call list_orders", "stage tool", "sandbox chain", request} {
+		if !strings.Contains(traces.String(), want) {
+			t.Errorf("the traces lack %q: %q", want, traces.String())
+		}
+	}
+	if n := strings.Count(said.String(), `"request":"`+request+`","trace":"`); request == "" || n < 1 || !strings.Contains(said.String(), `"msg":"call","request":"`+request) {
+		t.Errorf("%d lines of %q: %s", n, request, said)
+	}
+	s.leftNothing(t)
+}
