@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -36,7 +35,7 @@ type link struct {
 
 	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
 
-	begin func(context.Context, Place, string) (context.Context, func(error)) // is told of it; nil: nobody is
+	watched bool // it is told of ([RunOptions.Stage])
 
 	hasty  bool      // whoever reads the output may stop early
 	inputs []*inputs // of all commands in it, at any depth
@@ -45,27 +44,12 @@ type link struct {
 
 func (l *link) effect() Effect { return effectOf(l.steps) }
 
-// label names the steps, in the order in which data flows through them.
-func (l *link) label() string {
-	names := make([]string, len(l.steps))
-	for i, s := range l.steps {
-		names[i] = s.Label
-	}
-	return strings.Join(names, " | ")
-}
-
 // call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	if l.begin != nil {
-		began, end := l.begin(ctx, l.steps[0].place, l.label())
+	if l.watched {
+		began, end := l.watch(ctx)
 		ctx = began
-		defer func() {
-			if echo(err) {
-				end(nil)
-				return
-			}
-			end(err)
-		}()
+		defer func() { end(err) }()
 	}
 	if l.tape != nil {
 		t, link := l.tape(out), ctx
@@ -168,7 +152,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 			!steps[i+n-1].ends {
 			n++
 		}
-		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:]), begin: r.stage}
+		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:]), watched: r.watched}
 		for _, s := range l.steps {
 			l.meters = append(l.meters, newMeter(s))
 		}

@@ -107,9 +107,9 @@ func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, colle
 			r.log = log
 			defer func() { r.log = around }()
 		}
-		watched := r.stage
-		r.stage = nil // of every item would be too much
-		defer func() { r.stage = watched }()
+		watched := r.watched
+		r.watched = false // of every item would be too much
+		defer func() { r.watched = watched }()
 		filter, many, meters, err := r.bindEach(ctx, body)
 		if err != nil {
 			return nil, err

@@ -54,13 +54,16 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			"timeout %s is not within what the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
+	if o.Stage != nil {
+		ctx = context.WithValue(ctx, stageKey{}, o.Stage)
+	}
 	outer := ctx
 	if o.Outlast != nil {
 		outer = o.Outlast
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
-	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace, stage: o.Stage}
+	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace, watched: o.Stage != nil}
 	if o.DryRun {
 		r.dry = &rehearsal{r: r}
 		defer r.dry.close()

@@ -27,11 +27,11 @@ type Run struct {
 	items   atomic.Int64
 
 	// While the steps are bound:
-	stage   func(context.Context, Place, string) (context.Context, func(error)) // is told of their links; nil: of none
-	log     *itemLog                                                            // of the for_each whose stages these are
-	session Session                                                             // opened when one of them is a command
-	inputs  []*inputs                                                           // of all commands so far
-	sets    int                                                                 // how many commands have inputs
+	watched bool      // their links are told of ([RunOptions.Stage])
+	log     *itemLog  // of the for_each whose stages these are
+	session Session   // opened when one of them is a command
+	inputs  []*inputs // of all commands so far
+	sets    int       // how many commands have inputs
 
 	mu      sync.Mutex
 	windows []Window          // guarded by mu
