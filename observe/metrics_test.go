@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -200,5 +201,16 @@ func TestLimits(t *testing.T) {
 	})
 	if err != nil || seen < 20 {
 		t.Errorf("%d limits are named, %v", seen, err)
+	}
+}
+
+// The sandbox worker, which starts for every run, has nothing of all this in it.
+func TestWorker(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "../cmd/mcsh-worker").Output()
+	if err != nil || !strings.Contains(string(out), "mcsh/sandbox/worker\n") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if found := regexp.MustCompile(`(?m)^.*(/mcsh/observe|prometheus|opentelemetry|grpc|zap).*$`).FindString(string(out)); found != "" {
+		t.Errorf("the worker imports %s", found)
 	}
 }
