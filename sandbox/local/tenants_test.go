@@ -19,7 +19,7 @@ import (
 )
 
 // TestTenant: what a worker that serves several runs of its caller has between them is what it had after the first: its
-// descriptors, an applet that waits and has read nothing, and no file.
+// descriptors, an applet that waits and has read nothing, the empty directory of a sort, and no file.
 func TestTenant(t *testing.T) {
 	scratch := t.TempDir()
 	d := local.New(local.Options{Worker: []string{workerFile}, Scratch: scratch})
@@ -77,7 +77,7 @@ func TestTenant(t *testing.T) {
 			t.Fatalf("after run %d the worker has %s, after the second %s", i, has, had)
 		}
 	}
-	if !strings.HasPrefix(had, "0 files, 1 process,") {
+	if !strings.HasPrefix(had, "0 files, 1 directory, 1 process,") {
 		t.Errorf("between two runs the worker has %s", had)
 	}
 }
@@ -85,7 +85,11 @@ func TestTenant(t *testing.T) {
 // belongings says what a worker has.
 func belongings(t *testing.T, worker int, scratch string) string {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(scratch, "*", "*"))
+	left, err := filepath.Glob(filepath.Join(scratch, "*", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms, err := filepath.Glob(filepath.Join(scratch, "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,5 +97,5 @@ func belongings(t *testing.T, worker int, scratch string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%d files, %d process, %d descriptors", len(left), len(children(t, worker)), len(open))
+	return fmt.Sprintf("%d files, %d directory, %d process, %d descriptors", len(left), len(rooms), len(children(t, worker)), len(open))
 }

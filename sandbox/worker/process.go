@@ -40,6 +40,7 @@ type process struct {
 	task    *task // once it is started; nil for a timer
 	stderr  *stderr
 	scratch string
+	room    *room  // that scratch belongs to, if it outlives the process
 	inputs  string // the directory of its named inputs, empty if it has none
 	started time.Time
 	kills   int64 // of the kernel for want of memory, at the start
@@ -71,6 +72,10 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err erro
 	p.how.command = jail.Command{Argv: inScratch(c.Argv, p.scratch), Env: environment, Limits: limits}
 	if p.tool.TempEnv {
 		p.how.command.Env = append(slices.Clone(environment), "TMPDIR="+p.scratch)
+	}
+	if p.room != nil {
+		p.how.cell = p.room.cell
+		return nil
 	}
 	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, p.inputs, inputFiles(p.inputs, c))
 	return err

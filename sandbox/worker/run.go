@@ -230,7 +230,9 @@ func (r *run) finish() wire.Outcome {
 	}
 	o := wire.Outcome{Failure: r.failure}
 	for i, p := range r.processes {
-		if p.scratch != "" {
+		if p.room != nil {
+			r.worker.rooms.leave(p.room)
+		} else if p.scratch != "" {
 			_ = os.RemoveAll(p.scratch) // what stays is removed with the base directory
 		}
 		if p.kept != nil {

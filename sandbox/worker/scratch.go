@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,14 +21,16 @@ func (s scratch) make() (string, error) {
 	return dir, nil
 }
 
-// empty returns an error if anything is left.
-func (s scratch) empty() error {
+// empty returns an error if anything is left that is not known.
+func (s scratch) empty(known map[string]bool) error {
 	entries, err := os.ReadDir(string(s))
 	if err != nil {
 		return fmt.Errorf("looking into the scratch directory: %w", err)
 	}
-	if len(entries) > 0 {
-		return fmt.Errorf("%d files of the run before are left", len(entries))
+	for _, e := range entries {
+		if !known[e.Name()] {
+			return errors.New("files of what has run are left")
+		}
 	}
 	return nil
 }

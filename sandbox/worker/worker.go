@@ -16,6 +16,7 @@ type worker struct {
 	survey  survey
 	tools   map[string]*tool
 	scratch scratch
+	rooms   rooms
 	inputs  inputs
 	buffers buffers
 	meter   meter
@@ -72,7 +73,7 @@ func (w *worker) renew() error {
 	if n := w.meter.count(); n > 0 {
 		return fmt.Errorf("%d commands of the run before still run", n)
 	}
-	if err := w.scratch.empty(); err != nil {
+	if err := w.rooms.empty(w.scratch); err != nil {
 		return err
 	}
 	w.applets.renew()
@@ -98,11 +99,9 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 		return p, err
 	}
 	if t.Scratch {
-		dir, err := w.scratch.make()
-		if err != nil {
+		if err := w.house(p); err != nil {
 			return p, err
 		}
-		p.scratch = dir
 	}
 	if c.Each && t.Ready != nil {
 		p.key = keptKey(c, chain.Memory)
@@ -111,4 +110,17 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 		}
 	}
 	return p, w.command(p, c, chain)
+}
+
+// house gives a process a directory to write in. With named inputs its jail is like no other.
+func (w *worker) house(p *process) (err error) {
+	if p.inputs != "" {
+		p.scratch, err = w.scratch.make()
+		return err
+	}
+	if p.room, err = w.rooms.take(p.tool, w.scratch); err != nil {
+		return err
+	}
+	p.scratch = p.room.dir
+	return nil
 }
