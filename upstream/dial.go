@@ -73,8 +73,8 @@ func (d *dialer) connect(ctx context.Context, known era) (*link, era, mcp.Transp
 		}
 		if l, other := d.fallback(ctx, t, err); l != nil {
 			return l, eraOld, other, nil
-		} else if other != nil || ctx.Err() != nil {
-			break
+		} else if other != nil || ctx.Err() != nil || wantsSignIn(err) {
+			break // another handshake is refused too, and for a reason that tells less
 		}
 		if known == eraUnknown && i == 1 && refused(err) {
 			attempts = append(attempts, attempt{newVersion, 0}) // it was only slow to start
@@ -122,6 +122,12 @@ func refused(err error) bool {
 	return errors.As(err, &wire) && wire.Code != codeRejected
 }
 
+// wantsSignIn reports whether the server asks who is calling, whatever the call is.
+func wantsSignIn(err error) bool {
+	var refusal interface{ NoSignIn() bool }
+	return errors.As(err, &refusal) && refusal.NoSignIn()
+}
+
 // open dials.
 func (d *dialer) open(ctx context.Context) (peer, error) {
 	t, err := d.dial(ctx)
@@ -158,6 +164,9 @@ func (d *dialer) try(ctx context.Context, t peer, a attempt) (*link, error) {
 	session, err := mcp.NewClient(d.impl, options).Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: a.version})
 	if err != nil {
 		t.HangUp()
+		if r, ok := t.(interface{ Refusal() error }); ok && r.Refusal() != nil {
+			err = r.Refusal()
+		}
 		return nil, err
 	}
 	return newLink(session, t, d.impl), nil

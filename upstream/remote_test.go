@@ -298,6 +298,25 @@ func TestBrokenStreamIsTakenUp(t *testing.T) {
 	}
 }
 
+// TestSignInIsAskedForOnce: who is not let in is told so, and not what else may be wrong with another handshake.
+func TestSignInIsAskedForOnce(t *testing.T) {
+	var asked atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1); r.Header.Get("Mcp-Protocol-Version") == "" {
+			http.Error(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Missing MCP-Protocol-Version header"}}`, http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(s.Close)
+	_, err := httpPool(t, upstream.Endpoint{URL: s.URL}).CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
+	wantError(t, err, stages.ServerUnavailable, "401 Unauthorized", "Authorization")
+	if n := asked.Load(); n > 2 { // the SDK asks twice for a session
+		t.Errorf("the server was asked %d times", n)
+	}
+}
+
 // TestStreamThatEndsOnPurpose: a server may end the stream of an answer as often as it likes, and says how long to wait.
 func TestStreamThatEndsOnPurpose(t *testing.T) {
 	const parts, retry = 9, 30 * time.Millisecond

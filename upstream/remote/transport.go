@@ -24,6 +24,7 @@ type Transport struct {
 	fallback func() mcp.Transport // nil: there is no other transport to try
 	legacy   func()               // told that the other one works
 
+	refusal  atomic.Pointer[error]         // the first that says that the server wants a sign-in
 	draining atomic.Pointer[chan struct{}] // closed when the stream of the last answer has ended
 	late     atomic.Int32                  // streams in a row that did not end soon
 
@@ -54,12 +55,39 @@ func (o *origin) hangUp() {
 
 func newTransport(e Endpoint, client *http.Client, trip *trip) *Transport {
 	t := &Transport{origin: origin{trip, e.Where}, client: client}
+	listening := *client
+	listening.Transport = &listener{next: client.Transport, t: t}
 	t.sdk = &mcp.StreamableClientTransport{
-		Endpoint: e.URL, HTTPClient: client, DisableStandaloneSSE: true, MaxEventSize: -1,
+		Endpoint: e.URL, HTTPClient: &listening, DisableStandaloneSSE: true, MaxEventSize: -1,
 	}
 	t.next.Store(rpc.FirstID - 1)
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
+}
+
+// listener carries the SDK's requests and remembers that one of them was not let in: the SDK goes on with another
+// handshake, whose failure may say less.
+type listener struct {
+	next http.RoundTripper
+	t    *Transport
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l *listener) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(req)
+	var refusal interface{ NoSignIn() bool }
+	if errors.As(err, &refusal) && refusal.NoSignIn() {
+		l.t.refusal.CompareAndSwap(nil, &err)
+	}
+	return resp, err
+}
+
+// Refusal is the error of a server that wants to know who is calling, if this one has said so.
+func (t *Transport) Refusal() error {
+	if refusal := t.refusal.Load(); refusal != nil {
+		return *refusal
+	}
+	return nil
 }
 
 // Connect implements [mcp.Transport].
