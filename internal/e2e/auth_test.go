@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/mcsh-dev/mcsh/internal/oidctest"
 )
@@ -184,4 +187,55 @@ func TestIssuer(t *testing.T) {
 	if w, err := http.DefaultClient.Do(r); err != nil || w.StatusCode != http.StatusForbidden {
 		t.Errorf("under a name that is not ours: got %+v, %v", w, err)
 	}
+}
+
+// TestSignIn: the client of the SDK, which is told nothing but the address and who it is, finds the issuer, signs in and
+// calls: for the address as it sees it, with the scopes that are wanted.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	issuer := oidctest.New(t)
+	address := freeAddress(t)
+	_, url := serveHTTP(t, nil, "--listen", address, "--oidc-issuer", issuer.URL, "--oidc-audience", "http://"+address+"/mcp", "--oidc-scope", "mcp run")
+	until(t, "the issuer is found", func() bool {
+		w, _ := request(t, http.MethodPost, url, "a.b.c", initialize)
+		return w.StatusCode == http.StatusUnauthorized
+	})
+	for _, version := range versions {
+		asked := 0
+		handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+			PreregisteredClient: &oauthex.ClientCredentials{ClientID: "ada"},
+			RedirectURL:         "http://127.0.0.1:1/back",
+			AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+				asked++
+				return browse(ctx, args.URL)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := connect(t, &mcp.StreamableClientTransport{Endpoint: url, OAuthHandler: handler}, version, nil)
+		t.Cleanup(func() { session.Close() })
+		if got := mustExecute(t, session, command("jq", "-n", "1")); got != "1\n" || asked != 1 {
+			t.Errorf("%s: got %q, asked %d times", version, got, asked)
+		}
+	}
+}
+
+// browse is a browser that follows the issuer's way back.
+func browse(ctx context.Context, address string) (*auth.AuthorizationResult, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	w, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Body.Close()
+	back, err := w.Location()
+	if err != nil {
+		return nil, err
+	}
+	return &auth.AuthorizationResult{Code: back.Query().Get("code"), State: back.Query().Get("state")}, nil
 }

@@ -1,5 +1,5 @@
-// Package oidctest is an OpenID Connect issuer for tests: it says what it is, publishes its keys, and signs whatever a test
-// wants to send.
+// Package oidctest is an OpenID Connect issuer for tests: it says what it is, publishes its keys, signs in
+// whoever asks, and signs whatever a test wants to send.
 package oidctest
 
 import (
@@ -8,12 +8,15 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +35,7 @@ type Issuer struct {
 	keys    map[string]key // those that it publishes, by their ids; guarded by mu
 	down    bool           // guarded by mu
 	fetched int            // how often its keys were, guarded by mu
+	asked   url.Values     // of the latest sign-in, guarded by mu
 }
 
 type key struct {
@@ -46,6 +50,8 @@ func New(t testing.TB) *Issuer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.about)
 	mux.HandleFunc("GET /keys", i.publish)
+	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("POST /token", i.token)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	i.URL, i.name = server.URL, server.URL
@@ -105,6 +111,7 @@ func (i *Issuer) about(w http.ResponseWriter, _ *http.Request) {
 	i.answer(w, map[string]any{
 		"issuer": i.name, "jwks_uri": i.URL + "/keys",
 		"authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+		"code_challenge_methods_supported": []string{"S256"}, "grant_types_supported": []string{"authorization_code"},
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		// More than anybody should take: what is taken is not for the issuer to say.
 		"id_token_signing_alg_values_supported": []string{"RS256", "ES256", "HS256", "none"},
@@ -132,6 +139,33 @@ func (i *Issuer) answer(w http.ResponseWriter, v any) {
 	if err := json.NewEncoder(w).Encode(v); err != nil {
 		i.t.Errorf("the issuer: %v", err)
 	}
+}
+
+// authorize signs in whoever asks, as the subject that the client's id names, and sends them back with a code.
+func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	i.asked = r.URL.Query()
+	back := i.asked.Get("redirect_uri") + "?" + url.Values{"code": {"the-code"}, "state": i.asked["state"]}.Encode()
+	i.mu.Unlock()
+	http.Redirect(w, r, back, http.StatusFound)
+}
+
+// token gives a token for the code, to who has asked for it (PKCE), for the resource that was named (RFC 8707).
+func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	asked := i.asked
+	i.mu.Unlock()
+	hash := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	if r.FormValue("code") != "the-code" || base64.RawURLEncoding.EncodeToString(hash[:]) != asked.Get("code_challenge") {
+		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+		return
+	}
+	claims := i.Claims(asked.Get("client_id"), r.FormValue("resource"))
+	claims["scope"] = asked.Get("scope")
+	signed := i.Sign("1", claims)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.answer(w, map[string]any{"access_token": signed, "token_type": "Bearer", "expires_in": 3600, "scope": asked.Get("scope")})
 }
 
 // Claims are what a token says.
