@@ -274,7 +274,10 @@ func iteratedNull(c *complaint) (string, bool) {
 	if f == nil || f.term == nil {
 		return c.input() + ": .[]? passes over null", false
 	}
-	if from := f.in.from; from != nil && from.name != "" && from.term != nil {
+	if hint, ok := c.deeper(f.in.from); ok {
+		return hint, true
+	}
+	if from := f.in.from; from != nil && from.name != "" && from.term != nil && !hasField(from.obj, from.name) {
 		if near := nearest.Name(from.name, from.obj.keys); near != "" {
 			rename(from.term, from.at, near)
 			return fmt.Sprintf("there is no .%s, did you mean %s? %s", shownName(from.name), member(near), c.input()), true

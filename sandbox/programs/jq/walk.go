@@ -31,7 +31,7 @@ type step struct {
 	term  *gojq.Term
 	at    int         // index of the suffix; -1: the term itself
 	scope *gojq.Query // the query that obj is the input of, where at is -1
-	name  string      // of the member that is missing; empty: a member was there
+	name  string      // of the member that is missing, or null; empty: a member was there
 }
 
 // A fault is a step that fails.
@@ -243,13 +243,16 @@ func (w *walker) index(x *gojq.Index, in value, t *gojq.Term, at int) []value {
 		at0.said = "expected an object but got: " + in.n.kind
 		return w.fail(at0)
 	case isName:
-		if f := in.n.fields[name]; f != nil {
+		f := in.n.fields[name]
+		switch {
+		case f == nil && in.n.cut:
+			return unknown
+		case f == nil:
+			f = &node{kind: "null"}
+		case f.kind != "null":
 			return []value{{n: f, scope: in.scope}}
 		}
-		if in.n.cut {
-			return unknown
-		}
-		return []value{{n: &node{kind: "null"}, scope: in.scope, from: &step{in.n, t, at, in.scope, name}}}
+		return []value{{n: f, scope: in.scope, from: &step{in.n, t, at, in.scope, name}}}
 	case x.Str != nil || x.Start != nil && !number(x.Start) && !x.IsSlice:
 		return unknown
 	case in.n.kind == "array" && x.IsSlice:
