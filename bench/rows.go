@@ -154,6 +154,10 @@ func rows() []row {
 			open: stream(step{"type": "preview"}, command("tail", "-n", "1")), goals: []goal{never(rss, held)},
 		},
 		{
+			name: "stream that is kept: grep", baseline: "the same without keeping what comes out", open: recorded(command("grep", "-v", "nowhere")),
+			goals: []goal{least("MB/s", 0.6)},
+		},
+		{
 			name: "preview of one JSON array", baseline: tokens, long: true, open: shape(true),
 			goals: []goal{least("MB/s of CPU", 4), never(peakMemory, held)},
 		},

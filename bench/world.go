@@ -122,7 +122,11 @@ func (b *bench) newSandbox(ctx context.Context) (*sandbox.Pool, error) {
 
 // compile compiles a pipeline that is fed.
 func compile(ctx context.Context, steps []step, tools stages.Tools, commands stages.Commands) (*stages.Pipeline, error) {
-	deps := stages.Deps{Tools: tools, Commands: commands, Shapes: schemas.NewShapes(stages.Kinds())}
+	return compileWith(ctx, steps, stages.Deps{Tools: tools, Commands: commands, Shapes: schemas.NewShapes(stages.Kinds())})
+}
+
+// compileWith compiles a pipeline that is given input.
+func compileWith(ctx context.Context, steps []step, deps stages.Deps) (*stages.Pipeline, error) {
 	p, mistakes := stages.CompileFed(ctx, []byte(pipelineOf(steps...)), deps)
 	if mistakes != nil {
 		var errs []error

@@ -110,3 +110,26 @@ func TestDryRunShape(t *testing.T) {
 		t.Errorf("shape of %d bytes: %s", len(c.Shape), c.Shape)
 	}
 }
+
+// TestDryRunTee: of a tee a dry run shows the file, whether it is written behind what is there, and how much it would be;
+// nothing is saved.
+func TestDryRunTee(t *testing.T) {
+	w := newWorld()
+	w.withFiles(t, "")
+	for _, tt := range []struct{ stage, want string }{
+		{`{"type":"tee","path":"out/a.txt"}`, `{"path":"out/a.txt","append":false,"bytes":10}`},
+		{`{"type":"tee","path":"b.txt","append":true}`, `{"path":"b.txt","append":true,"bytes":10}`},
+	} {
+		_, report, err := w.runWith(t, "["+numbers5+","+tt.stage+",{\"type\":\"command\",\"command\":\"cat\"}]", "", w.deps(), stages.RunOptions{DryRun: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := report.DryRun
+		if len(d.Calls) != 1 || d.Place != "2" || d.Calls[0].Count != 1 || len(d.Calls[0].First) != 1 || string(d.Calls[0].First[0]) != tt.want {
+			t.Errorf("got %+v, want %s", d, tt.want)
+		}
+	}
+	if saved := w.saved(t); saved != "" {
+		t.Errorf("saved:\n%s", saved)
+	}
+}
