@@ -238,7 +238,11 @@ type flow struct {
 
 func newFlow(ctx context.Context, r *Run, links []*link, in io.Reader, out io.Writer) *flow {
 	n := len(links)
-	f := &flow{r: r, links: links, ins: make([]io.Reader, n), outs: make([]io.Writer, n)}
+	f := &flow{
+		r: r, links: links, ins: make([]io.Reader, n), outs: make([]io.Writer, n),
+		ctxs: make([]context.Context, 0, n), cancels: make([]context.CancelCauseFunc, 0, n), done: make([]chan struct{}, 0, n),
+		readers: make([]*io.PipeReader, 0, n-1), writers: make([]*io.PipeWriter, 0, n-1),
+	}
 	f.ins[0], f.outs[n-1] = in, out
 	for i := range n {
 		c, cancel := context.WithCancelCause(ctx)

@@ -32,9 +32,15 @@ func BenchmarkForEach(b *testing.B) {
 		{"once", `"distinct":false,`},
 		{"retries", `"retries":3,"distinct":false,`},
 		{"item", `"with_item":true,"distinct":false,`},
+		{"three", `"distinct":false,`},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			p, errs := stages.CompileFed(b.Context(), []byte(`[{"type":"tool","server":"demo","name":"get","for_each":true,`+row.fields+`"concurrency":8}]`), stages.Deps{Tools: instant{}})
+			const get = `{"type":"tool","server":"demo","name":"get"}`
+			each := `{"type":"tool","server":"demo","name":"get","for_each":true,`
+			if row.name == "three" {
+				each = `{"type":"for_each","stages":[` + get + `,` + get + `,` + get + `],`
+			}
+			p, errs := stages.CompileFed(b.Context(), []byte(`[`+each+row.fields+`"concurrency":8}]`), stages.Deps{Tools: instant{}})
 			if errs != nil {
 				b.Fatal(errs)
 			}

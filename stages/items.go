@@ -18,7 +18,7 @@ type item struct {
 // line returns the item as a command gets it: one line of JSON, or the raw line, then a newline.
 func (it item) line() []byte {
 	if it.text || !bytes.ContainsAny(it.data, "\n\r") {
-		return append(bytes.Clone(it.data), '\n')
+		return append(it.data, '\n') // what is behind the data in memory belongs to the item as well
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, it.data); err != nil { // cannot be: data is valid JSON
@@ -217,8 +217,9 @@ func (s *items) value() (item, error) {
 func (s *items) line() (item, error) {
 	for {
 		text, err := s.readLine()
-		text = append(s.lead, text...)
-		s.lead = nil
+		if len(s.lead) > 0 {
+			text, s.lead = append(s.lead, text...), nil
+		}
 		if err != nil && (err != io.EOF || len(text) == 0) {
 			return item{}, err
 		}

@@ -93,6 +93,9 @@ func (l *lane) start() *wire.Failure {
 	}
 	if failure := l.worker.meter.enter(p, l.chain.Worker); failure != nil {
 		p.how.drop()
+		if p.kept != nil {
+			p.kept.end()
+		}
 		return failure
 	}
 	if p.kept == nil {
