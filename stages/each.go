@@ -48,8 +48,8 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 		source = checked.Reader()
 	}
 	q := &queue{e: e, cancel: cancel, in: newItems(source, e.r.deps.Limits.Item), room: e.concurrency}
-	if e.many != nil {
-		q.room = ahead
+	if e.many != nil && e.concurrency > 1 { // else none begins before the one before it has ended
+		q.many, q.room = e.many, ahead
 	}
 	if err := e.run(ctx, q, out); q.complete || context.Cause(ctx) != tooSlow {
 		return err

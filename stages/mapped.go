@@ -51,10 +51,10 @@ func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 // mapped returns how items are given to the filter that takes many, and what ends it.
 func (q *queue) mapped(ctx context.Context) (hand func(*slot), end func()) {
 	jobs := make(chan Job, q.room)
-	q.running.Go(func() { q.e.many.filter(ctx, jobs, q.e.concurrency) })
+	q.running.Go(func() { q.many.filter(ctx, jobs, q.e.concurrency) })
 	over := func(s *slot, err error) {
 		t := trial{attempts: 1}
-		failed, err := q.conclude(ctx, s, &t, q.e.many.explain(ctx, err))
+		failed, err := q.conclude(ctx, s, &t, q.many.explain(ctx, err))
 		q.leave(s, failed, err)
 	}
 	return func(s *slot) {

@@ -29,7 +29,8 @@ type queue struct {
 	in      *items
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
-	room    int // items that may run
+	many    *mapped // what runs them, if it takes many
+	room    int     // items that may run
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -54,7 +55,7 @@ func (q *queue) wake() {
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
 func (q *queue) dispatch(ctx context.Context) {
 	hand, end := q.workers(ctx)
-	if q.e.many != nil {
+	if q.many != nil {
 		hand, end = q.mapped(ctx)
 	}
 	defer func() {
