@@ -125,6 +125,13 @@ func (i *Issuer) Follow(ctx context.Context) {
 	}
 }
 
+// Check asks the issuer once what it is.
+func (i *Issuer) Check(ctx context.Context) error {
+	defer i.client.CloseIdleConnections()
+	i.find(ctx)
+	return i.Ready()
+}
+
 // find asks the issuer what it is.
 func (i *Issuer) find(ctx context.Context) bool {
 	ctx = oidc.ClientContext(ctx, i.client)

@@ -52,6 +52,7 @@ var checks = []check{
 	{"config", checkConfig},
 	{"servers", checkServers},
 	{"clients", checkClients},
+	{"callers", checkCallers},
 }
 
 // A diagnosis is what checks know.
