@@ -31,6 +31,16 @@ func (d *dialer) newSSE() mcp.Transport {
 // Plain reports that only the older protocol has this transport.
 func (t *SSETransport) Plain() bool { return true }
 
+// Explain puts a failure into words. What refuses to open a stream is often a server of the newer transport.
+func (t *SSETransport) Explain(err error) (msg, hint string) {
+	msg, hint = t.origin.Explain(err)
+	var status *statusError
+	if errors.As(err, &status) && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
+		hint = `check the path of url, or leave out "type": "sse" if this is a server of streamable HTTP` + at(t.where)
+	}
+	return msg, hint
+}
+
 // HangUp ends the session by force.
 func (t *SSETransport) HangUp() {
 	t.Transport.HangUp()
