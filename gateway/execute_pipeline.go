@@ -81,7 +81,7 @@ func (g *Gateway) checkBudget(n int) wrongCall {
 // run runs a compiled pipeline and makes the reply.
 func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time) (*mcp.CallToolResult, error) {
 	notify := newNotifier(ctx, req)
-	defer notify.stop()
+	defer notify.stop(ctx)
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
 		o.Check = stages.Runnable(g.deps.Commands)
 		return preview.Preview(ctx, r, o)

@@ -18,7 +18,7 @@ const heartbeat = 5 * time.Second
 type notifier struct {
 	news chan struct{} // holds at most one: progress that comes faster than it is sent is summed up
 	quit chan struct{}
-	sent sync.WaitGroup
+	sent chan struct{} // closed when nothing more is sent; nil: nothing ever is
 
 	mu   sync.Mutex
 	last stages.Progress // guarded by mu
@@ -27,7 +27,11 @@ type notifier struct {
 func newNotifier(ctx context.Context, req *mcp.CallToolRequest) *notifier {
 	n := &notifier{news: make(chan struct{}, 1), quit: make(chan struct{})}
 	if token, tell := req.Params.GetProgressToken(), tellerOf(ctx, req); token != nil && tell != nil {
-		n.sent.Go(func() { n.loop(ctx, tell, token) })
+		n.sent = make(chan struct{})
+		go func() {
+			defer close(n.sent)
+			n.loop(ctx, tell, token)
+		}()
 	}
 	return n
 }
@@ -63,6 +67,7 @@ func (n *notifier) progress(p stages.Progress) {
 func (n *notifier) loop(ctx context.Context, tell teller, token any) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
+	told := -1.0
 	for beats := 0.0; ; {
 		select {
 		case <-n.quit:
@@ -71,13 +76,21 @@ func (n *notifier) loop(ctx context.Context, tell teller, token any) {
 			return
 		case <-n.news:
 		case <-tick.C:
-			beats += 0.001 // progress must grow with every notification
+			beats += 0.001
+		}
+		if n.over() {
+			return // several of them were ready
 		}
 		n.mu.Lock()
 		p := n.last
 		n.mu.Unlock()
+		progress := float64(p.Items) + beats
+		if progress <= told {
+			continue // it must grow with every notification; a heartbeat has told this before
+		}
+		told = progress
 		err := tell(ctx, &mcp.ProgressNotificationParams{
-			ProgressToken: token, Progress: float64(p.Items) + beats,
+			ProgressToken: token, Progress: progress,
 			Message: fmt.Sprintf("%d items done, %d tool calls", p.Items, p.Calls),
 		})
 		if err != nil {
@@ -86,9 +99,26 @@ func (n *notifier) loop(ctx context.Context, tell teller, token any) {
 	}
 }
 
+// over reports whether the run has ended.
+func (n *notifier) over() bool {
+	select {
+	case <-n.quit:
+		return true
+	default:
+		return false
+	}
+}
+
 // stop ends the sending and waits for it: no message comes behind the answer. Over HTTP the wait is bounded, since a
-// write for a client that takes nothing fails; over stdio that client is the only one.
-func (n *notifier) stop() {
+// write for a client that takes nothing fails; over stdio that client is the only one, and whoever cancels the call does
+// not wait for it.
+func (n *notifier) stop(ctx context.Context) {
 	close(n.quit)
-	n.sent.Wait()
+	if n.sent == nil {
+		return
+	}
+	select {
+	case <-n.sent:
+	case <-ctx.Done():
+	}
 }

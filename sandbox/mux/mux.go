@@ -20,7 +20,8 @@ const (
 	backlog = 16      // streams that are opened and not yet accepted
 )
 
-// Gateway makes the gateway's end of a connection, and closes conn with it.
+// Gateway makes the gateway's end of a connection, and closes conn with it. It pings the container: one that an engine has
+// frozen in the middle of a run ends the run then, not the run's own time.
 func Gateway(conn io.ReadWriteCloser) (*yamux.Session, error) {
 	s, err := yamux.Client(conn, config())
 	if err != nil {
@@ -32,9 +33,7 @@ func Gateway(conn io.ReadWriteCloser) (*yamux.Session, error) {
 // Host makes the container's end. It pings the gateway, so that a container ends whose gateway has vanished without a
 // sign: one on another machine, or behind an engine that was restarted.
 func Host(conn io.ReadWriteCloser) (*yamux.Session, error) {
-	c := config()
-	c.EnableKeepAlive = true
-	s, err := yamux.Server(conn, c)
+	s, err := yamux.Server(conn, config())
 	if err != nil {
 		return nil, fmt.Errorf("sharing the connection to the gateway: %w", err)
 	}
@@ -44,7 +43,7 @@ func Host(conn io.ReadWriteCloser) (*yamux.Session, error) {
 func config() *yamux.Config {
 	c := yamux.DefaultConfig()
 	c.AcceptBacklog = backlog
-	c.EnableKeepAlive = false
+	c.EnableKeepAlive = true
 	c.KeepAliveInterval = Silence
 	c.ConnectionWriteTimeout = Silence
 	c.MaxStreamWindowSize = window
