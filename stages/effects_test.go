@@ -168,3 +168,39 @@ func TestResumeReadingTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestResumeWithin: a for_each with effects that stands within another stage is not taken up, and so is refused while
+// items of it have been run; one that reads, or that was not begun, may stand there.
+func TestResumeWithin(t *testing.T) {
+	for _, each := range []string{postEach, strings.TrimSuffix(postEach, "}") + `,"concurrency":1}`, checkEach} {
+		k, mend := newFlaky(t, runs.Options{}, "60")
+		e := k.failedRun(t, numbers100, each)
+		mend()
+		calls := k.tools["post"].calls.Load()
+		inner := from1(e)
+		for _, outer := range []string{
+			`[{"type":"parallel","branches":{"a":[` + inner + `,` + each + `]}}]`,
+			`[{"type":"parallel","branches":{"b":[{"type":"parallel","branches":{"a":[` + inner + `,` + each + `]}}]}}]`,
+			`[{"type":"command","command":"append","args":["@a"],"inputs":{"a":[` + inner + `,` + each + `]}}]`,
+		} {
+			_, errs := k.compile(t, outer)
+			if each == checkEach {
+				if errs != nil {
+					t.Errorf("%s: %v", outer, errs)
+				}
+				continue
+			}
+			if len(errs) != 1 || errs[0].Code != stages.InvalidPipeline || !strings.HasSuffix(string(errs[0].Place), ".a.2") ||
+				!strings.Contains(errs[0].Msg, "run "+e.Run+" has called demo/post for items of its stage 2 already, and within another stage") {
+				t.Errorf("%s: got %v", outer, errs)
+			}
+		}
+		anew := `[{"type":"parallel","branches":{"a":[` + inner + `,` + cat + `,` + each + `]}}]`
+		if _, errs := k.compile(t, anew); errs != nil {
+			t.Errorf("behind a command: %v", errs)
+		}
+		if n := k.tools["post"].calls.Load(); n != calls {
+			t.Errorf("%d calls were made by checking", n-calls)
+		}
+	}
+}

@@ -290,6 +290,28 @@ func TestFromGone(t *testing.T) {
 	}
 }
 
+// TestResumeGone: the same of a run whose for_each with effects is to be taken up.
+func TestResumeGone(t *testing.T) {
+	k, mend := newFlaky(t, runs.Options{Runs: 2}, "60")
+	e := k.failedRun(t, numbers100, postEach)
+	mend()
+	p, errs := k.compile(t, from(e.Run, 1, postEach))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	for range 2 {
+		k.must(t, "["+numbers5+"]")
+	}
+	before := k.tools["post"].calls.Load()
+	_, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{})
+	if e, ok := err.(*stages.Error); !ok || e.Code != stages.UnknownRun || !strings.Contains(e.Msg, "had to give way") {
+		t.Errorf("got %v", err)
+	}
+	if n := k.tools["post"].calls.Load(); n != before {
+		t.Errorf("%d calls were made", n-before)
+	}
+}
+
 // TestFromDryRun: what a dry run read is kept, and the run itself goes on from there; what it did not do is not.
 func TestFromDryRun(t *testing.T) {
 	k := newKept(t, runs.Options{})

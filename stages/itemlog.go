@@ -114,7 +114,7 @@ func (r *Run) newItemLog(s *Step) (*itemLog, error) {
 	}
 	if s.Effect == Changes && !l.dry {
 		holder, release := s.resume.claim(r.record.id)
-		if holder != r.record.id {
+		if holder != "" && holder != r.record.id { // where nobody has it, that run is gone: read says so
 			return nil, s.resume.claimed(holder)
 		}
 		l.giveUp = release

@@ -39,9 +39,6 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 		defer c.tryouts.Close()
 	}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
-	if cerr == nil {
-		cerr = takeUp(list, steps)
-	}
 	if cerr != nil {
 		return nil, flatten(cerr)
 	}
@@ -115,8 +112,10 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 		one(0) // here: many pipelines have no other
 	}
 	wg.Wait()
-	steps = slices.DeleteFunc(steps, func(s *Step) bool { return s == nil })
-	return steps, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return slices.DeleteFunc(steps, func(s *Step) bool { return s == nil }), err
+	}
+	return steps, takeUp(list, steps, s.Site)
 }
 
 // stage compiles one stage: its shape, then its meaning. A stage whose shape is wrong in some field is still compiled

@@ -24,8 +24,9 @@ func (p *resumption) open() (data *io.SectionReader, incomplete string, release 
 }
 
 // takeUp finds the for_each stages behind a from stage that stood there in the run that it names too: completed items
-// of theirs are not run again. It refuses those that may have changed something for items that nothing is known of.
-func takeUp(list List, steps []*Step) error {
+// of theirs are not run again. It refuses those that may have changed something for items that nothing is known of, and
+// those within another stage: what a stage of a stage completes is not kept item by item.
+func takeUp(list List, steps []*Step, site Site) error {
 	if len(steps) == 0 || steps[0].origin == nil {
 		return nil
 	}
@@ -33,13 +34,15 @@ func takeUp(list List, steps []*Step) error {
 	var errs []error
 	for i := 1; i < len(steps) && src.wanted+i <= len(src.Stages); i++ {
 		raw, before := list[i], src.Stages[src.wanted+i-1]
+		earlier := &resumption{src.past, src.wanted + i}
 		switch {
+		case sameEach(raw, before) && site != AtTop:
+			errs = append(errs, located(earlier.buried(steps[i], before), steps[i].place, steps[i].Label))
 		case sameEach(raw, before):
-			steps[i].resume = &resumption{src.past, src.wanted + i}
-			errs = append(errs, located(steps[i].resume.check(src, steps[i], i == 1, raw), steps[i].place, steps[i].Label))
+			steps[i].resume = earlier
+			errs = append(errs, located(earlier.check(src, steps[i], i == 1, raw), steps[i].place, steps[i].Label))
 		case isEach(raw) || !sameStage(raw, before):
-			other := &resumption{src.past, src.wanted + i}
-			return errors.Join(append(errs, located(other.differs(steps[i], before), steps[i].place, steps[i].Label))...)
+			return errors.Join(append(errs, located(earlier.differs(steps[i], before), steps[i].place, steps[i].Label))...)
 		}
 	}
 	return errors.Join(errs...)
@@ -48,21 +51,43 @@ func takeUp(list List, steps []*Step) error {
 // differs refuses a stage that is not the for_each that stood there, and would call a tool that may have changed
 // something for items of that one: which of them it would change again cannot be told.
 func (p *resumption) differs(step *Step, before json.RawMessage) error {
-	data, _, release := p.open()
-	defer release()
-	if data == nil || data.Size() == 0 {
+	tool := p.again(step, before)
+	if tool == "" {
 		return nil
+	}
+	return Errorf(InvalidPipeline, "write the for_each as it was, to take it up (how it maps and its timeout may differ); "+
+		"to call the tool anew all the same, put a command such as jq . before it",
+		"run %s has called %s for items of its stage %d already, in a for_each that was another: to run them again could repeat what they have changed",
+		p.id, tool, p.stage)
+}
+
+// buried refuses the for_each that stood there where it cannot be taken up.
+func (p *resumption) buried(step *Step, before json.RawMessage) error {
+	tool := p.again(step, before)
+	if tool == "" {
+		return nil
+	}
+	return Errorf(InvalidPipeline, "make from and the for_each the first stages of a pipeline, which takes it up; "+
+		"to call the tool anew all the same, put a command such as jq . before it",
+		"run %s has called %s for items of its stage %d already, and within another stage a for_each is not taken up: to run them again could repeat what they have changed",
+		p.id, tool, p.stage)
+}
+
+// again names a tool that a stage calls, that may change something, and that the for_each has called for items; empty if
+// there is none.
+func (p *resumption) again(step *Step, before json.RawMessage) string {
+	data, incomplete, release := p.open()
+	defer release()
+	if (data == nil || data.Size() == 0) && incomplete == "" {
+		return ""
 	}
 	called := toolsIn(before)
 	for _, t := range toolsOf([]*Step{step}) {
 		if t.Effect == Changes && slices.Contains(called, t.Label) {
-			return Errorf(InvalidPipeline, "write the for_each as it was, to take it up (how it maps and its timeout may differ); "+
-				"to call the tool anew all the same, put a command such as jq . before it",
-				"run %s has called %s for items of its stage %d already, in a for_each that was another: to run them again could repeat what they have changed",
-				p.id, strings.TrimPrefix(t.Label, "tool "), p.stage)
+			return strings.TrimPrefix(t.Label, "tool ")
 		}
 	}
-	return nil
+	return ""
 }
 
 // toolsIn are the labels of the tools in a stage as it was written, at any depth.
