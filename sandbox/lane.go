@@ -37,7 +37,7 @@ type lane struct {
 	alone    int           // of again, those that go one by one: one of them may have ended the process
 	answered int           // since the last review
 	spent    time.Duration // of a processor, for those
-	waits    bool          // the sender waits for answers
+	waits    bool          // items wait for the process
 	over     bool          // nothing is sent any more
 }
 
@@ -68,7 +68,9 @@ func (l *lane) run(ctx context.Context) {
 			return
 		}
 		if in := j.Input(); len(in) > wire.MaxItem {
+			l.wait(true) // those to come
 			j.End(l.f.once(ctx, bytes.NewReader(in), j))
+			l.wait(false)
 			continue
 		}
 		l.again = append([]stages.Job{j}, l.again...)
@@ -77,6 +79,13 @@ func (l *lane) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// wait notes whether items wait for one that goes by itself.
+func (l *lane) wait(waits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = waits
 }
 
 // next waits for a job, nil if there are no more. Nothing is on its way.

@@ -97,3 +97,40 @@ func TestMappedKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestMappedSideBySide: items that take long run in several processes, however large they are, and in one if that is asked
+// for.
+func TestMappedSideBySide(t *testing.T) {
+	for _, test := range []struct {
+		name, program string
+		size, atOnce  int
+		least, most   int // processes
+	}{
+		{"long", `[limit(100000; repeat(1))] | length`, 10, 4, 2, 4},
+		{"long and large", `[limit(100000; repeat(1))] | length`, 70 << 10, 4, 2, 4},
+		{"one by one", `[limit(100000; repeat(1))] | length`, 70 << 10, 1, 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := newPool(t, t.TempDir()).Open(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			c := stages.Command{Name: "jq", Args: []string{test.program}, Timeout: time.Minute, Each: true}
+			f, err := s.(stages.Mapper).Map(c, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs := make(chan stages.Job, 20)
+			for range cap(jobs) {
+				jobs <- &mapJob{in: `"` + strings.Repeat("x", test.size) + `"`}
+			}
+			close(jobs)
+			f(t.Context(), jobs, test.atOnce)
+			// Those that were used wait for further items.
+			if n := len(applets(t)); n < test.least || n > test.most {
+				t.Errorf("%d processes, want %d to %d", n, test.least, test.most)
+			}
+		})
+	}
+}

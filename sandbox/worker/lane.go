@@ -269,11 +269,11 @@ func (l *lane) lost(p *process, number int) {
 	l.answers.flush() // output without an end
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	blameless := l.over // it was killed for another reason
-	l.over, l.spent = true, true
 	f := l.failure
+	blameless := l.over || f != nil // it was killed for another reason
+	l.over, l.spent = true, true
 	if f != nil && l.failed != number {
-		f = nil
+		f = nil // that item was answered before the kill
 	}
 	if f == nil && !blameless && len(l.items) == 1 {
 		f = p.judge(false)
