@@ -51,10 +51,13 @@ func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 // mapped returns how items are given to the filter that takes many, and what ends it.
 func (q *queue) mapped(ctx context.Context) (hand func(*slot), end func()) {
 	jobs := make(chan Job, q.room)
-	q.running.Go(func() { q.many.filter(ctx, jobs, q.e.concurrency) })
+	q.running.Go(func() {
+		if err := q.many.run(ctx, jobs, q.e.concurrency); err != nil {
+			q.fail(err)
+		}
+	})
 	over := func(s *slot, err error) {
-		t := trial{attempts: 1}
-		failed, err := q.conclude(ctx, s, &t, q.many.explain(ctx, err))
+		failed, err := q.over(ctx, s, err)
 		q.leave(s, failed, err)
 	}
 	return func(s *slot) {
@@ -64,6 +67,19 @@ func (q *queue) mapped(ctx context.Context) (hand func(*slot), end func()) {
 		}
 		jobs <- &job{slot: s, in: q.e.input(s), over: over}
 	}, func() { close(jobs) }
+}
+
+// over is what end is for an item that was given to the filter of many, with how it has ended there.
+func (q *queue) over(ctx context.Context, s *slot, how error) (failed bool, err error) {
+	defer recovered(&err)
+	return q.conclude(ctx, s, &trial{attempts: 1}, q.many.explain(ctx, how))
+}
+
+// run runs jobs. An error says that not all of them have ended.
+func (m *mapped) run(ctx context.Context, jobs <-chan Job, atOnce int) (err error) {
+	defer recovered(&err)
+	m.filter(ctx, jobs, atOnce)
+	return nil
 }
 
 // explain is that of the link, whose end with an error is noted.

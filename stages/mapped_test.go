@@ -123,6 +123,57 @@ func numbered() string {
 	return b.String()
 }
 
+// bugs is a world whose sessions fail in their own code with the third of many items.
+type bugs struct {
+	*world
+	fail func(stages.Job)
+}
+
+func (b bugs) Open(context.Context, string) (stages.Session, error) { return b, nil }
+
+func (b bugs) Prepare([]stages.Command, func(int, stages.Usage)) (stages.Filter, error) {
+	return nil, nil
+}
+func (b bugs) Keep(context.Context, int, string, io.Reader) error { return nil }
+func (b bugs) Close() error                                       { return nil }
+
+func (b bugs) Map(stages.Command, func(int, stages.Usage)) (stages.MapFilter, error) {
+	return func(_ context.Context, jobs <-chan stages.Job, _ int) {
+		n := 0
+		for j := range jobs {
+			if n++; n == 3 {
+				b.fail(j)
+				continue
+			}
+			j.End(nil)
+		}
+	}, nil
+}
+
+// rude is an error that cannot be looked at.
+type rude struct{ error }
+
+func (rude) As(any) bool { panic("rude") }
+
+// TestMappedPanic: what panics while many items are under way fails its run and nothing else, as what runs one item does.
+func TestMappedPanic(t *testing.T) {
+	for name, fail := range map[string]func(stages.Job){
+		"rude": func(j stages.Job) { j.End(rude{io.ErrUnexpectedEOF}) },
+		"boom": func(stages.Job) { panic("boom") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			d := w.deps()
+			d.Commands = bugs{w, fail}
+			p := compiled(t, d, `[{"type":"command","command":"upper","for_each":true}]`)
+			_, err := p.Run(t.Context(), strings.NewReader(numbered()), io.Discard, stages.RunOptions{})
+			if e, ok := err.(*stages.Error); !ok || e.Code != stages.Internal || !strings.Contains(e.Msg, "internal error: "+name) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		})
+	}
+}
+
 // TestMappedWaits: an item goes on as soon as it is there, and its result comes out while the next one is waited for.
 func TestMappedWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
