@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
 	"time"
 )
@@ -11,26 +12,76 @@ const (
 	writeWait = 30 * time.Second
 	// writeOnce is how much is written within one writeWait: a slow client has the time that its answer takes.
 	writeOnce = 64 << 10
+	// bodyWait is how long the body of a request may take. Its sender was asked who it is before.
+	bodyWait = time.Minute
+	// unwantedWait is how long the server reads of a body that nobody wants, before the answer goes out.
+	unwantedWait = 5 * time.Second
 )
 
-// Patient serves requests with h and bounds how long a write of an answer waits. It stands before everything that
-// answers: a client that does not read a refusal must not hold anything either.
+// Patient serves requests with h and bounds how long a request takes to come and how long a write of an answer waits. It
+// stands before everything that answers: a client that does not read a refusal, or sends no body that nobody wants, must
+// not hold anything either.
 func Patient(h http.Handler) http.Handler { return patience{h} }
 
-// patience serves requests with a bound on how long a write waits. The server has none of its own: that would be one for
-// the whole of a response, and a stream of events has no end.
+// patience serves requests with a bound on how long they take to come and how long a write waits. The server has none of
+// its own: that would be one for the whole of a response, and a stream of events has no end.
 type patience struct{ next http.Handler }
 
 // ServeHTTP implements [http.Handler].
 func (p patience) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, ok := w.(*patientWriter); ok {
+	if patient(w) {
 		p.next.ServeHTTP(w, r)
 		return
 	}
 	pw := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 	pw.rest() // from the deadline of the connection's request before
+	if r.Body != nil && r.Body != http.NoBody {
+		body := &patientBody{ReadCloser: r.Body, control: pw.control}
+		pw.control.SetReadDeadline(time.Now().Add(bodyWait))
+		defer body.leave()
+		r = r.WithContext(r.Context()) // the server looks at the body of its own
+		r.Body = body
+	}
 	p.next.ServeHTTP(pw, r)
 	pw.extend() // for what the server still writes; a writer that has no deadlines, as of tests, waits as it does
+}
+
+// patient reports whether a patientWriter is behind a writer already.
+func patient(w http.ResponseWriter) bool {
+	for {
+		switch inner := w.(type) {
+		case *patientWriter:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = inner.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// patientBody is a body with a deadline, which ends with it: the server goes on reading, to see whether the client leaves.
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	whole   bool
+}
+
+// Read implements [io.Reader].
+func (b *patientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && !b.whole {
+		b.whole = true
+		b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// leave leaves what was not read to the server.
+func (b *patientBody) leave() {
+	if !b.whole {
+		b.control.SetReadDeadline(time.Now().Add(unwantedWait))
+	}
 }
 
 // patientWriter gives every write its own deadline.

@@ -18,8 +18,13 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 )
 
-// headerTimeout bounds how long a client may take to send the head of a request.
-const headerTimeout = 10 * time.Second
+const (
+	// headerTimeout bounds how long a client may take to send the head of a request.
+	headerTimeout = 10 * time.Second
+	// idleTimeout is how long a connection is kept for the next request. Clients drop theirs sooner (those of Go after 90 s),
+	// so that none sends one that comes too late.
+	idleTimeout = 3 * time.Minute
+)
 
 // allowHostVariable names hosts where there is no --allow-host, with commas between them.
 const allowHostVariable = "MCSH_ALLOW_HOST"
@@ -120,7 +125,7 @@ const answerTime = time.Second
 // serveHTTP serves until ctx is done. Then no connection is accepted, e.finish gets time to end what runs, and what is
 // left is cut off.
 func serveHTTP(ctx context.Context, listeners []net.Listener, h http.Handler, e ending) error {
-	server := &http.Server{Handler: gateway.Patient(h), ReadHeaderTimeout: headerTimeout}
+	server := &http.Server{Handler: gateway.Patient(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
 	served := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { served <- server.Serve(l) }()

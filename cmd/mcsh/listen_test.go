@@ -34,19 +34,33 @@ func (l onePipe) Close() error { close(l.closed); return nil }
 
 func (l onePipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
+// connected is a connection to a gateway that listens, which ends with the test. It is called in a bubble of time.
+func connected(t *testing.T) net.Conn {
+	t.Helper()
+	g := gateway.New(gateway.Options{})
+	listener := onePipe{make(chan net.Conn, 1), make(chan struct{})}
+	ours, theirs := net.Pipe()
+	listener.conn <- theirs
+	ctx, end := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	l := &listenFlags{address: "127.0.0.1:8808"}
+	go func() {
+		served <- serveHTTP(ctx, []net.Listener{listener}, l.checked(&program{}, g.Handler()), ending{finish: g.Close})
+	}()
+	t.Cleanup(func() {
+		end()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		ours.Close()
+	})
+	return ours
+}
+
 // A connection that has been idle for long is answered like a new one, also with a refusal.
 func TestOldConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gateway.New(gateway.Options{})
-		listener := onePipe{make(chan net.Conn, 1), make(chan struct{})}
-		ours, theirs := net.Pipe()
-		listener.conn <- theirs
-		ctx, end := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		l := &listenFlags{address: "127.0.0.1:8808"}
-		go func() {
-			served <- serveHTTP(ctx, []net.Listener{listener}, l.checked(&program{}, g.Handler()), ending{finish: g.Close})
-		}()
+		ours := connected(t)
 		answers := bufio.NewReader(ours)
 		for _, ask := range []struct {
 			host   string
@@ -63,10 +77,44 @@ func TestOldConnection(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		end()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		ours.Close()
 	})
+}
+
+// Whoever sends no whole request holds a connection for a while only, also one that is refused before its body is read.
+func TestHeldConnection(t *testing.T) {
+	const head = "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 100000\r\n\r\n"
+	for _, test := range []struct {
+		name, sent string
+		drips      bool // and then a byte now and then
+		want       string
+	}{
+		{"nothing", "", false, ""},
+		{"half a head", "POST /mcp HTTP/1.1\r\n", true, ""},
+		{"an answer is enough", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", false, "200 OK"},
+		{"no body", fmt.Sprintf(head, "localhost"), false, "400 Bad Request"},
+		{"a body byte by byte", fmt.Sprintf(head, "localhost"), true, "400 Bad Request"},
+		{"no body, refused", fmt.Sprintf(head, "evil.example"), false, "403 Forbidden"},
+		{"a body byte by byte, refused", fmt.Sprintf(head, "evil.example"), true, "403 Forbidden"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ours, begun := connected(t), time.Now()
+				ours.SetDeadline(begun.Add(time.Hour))
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					_, err := io.WriteString(ours, test.sent)
+					for ; err == nil && test.drips; time.Sleep(5 * time.Second) {
+						_, err = io.WriteString(ours, " ")
+					}
+				}()
+				got, err := io.ReadAll(ours)
+				took := time.Since(begun)
+				<-sent
+				if err != nil || took > 5*time.Minute || !strings.Contains(string(got), test.want) {
+					t.Errorf("after %v: got %q, %v", took, got, err)
+				}
+			})
+		})
+	}
 }

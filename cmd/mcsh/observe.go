@@ -156,7 +156,7 @@ func (l *lookout) listen(p *program, as listenFlags) error {
 	mux.Handle("GET /readyz", observe.Ready(l.conditions))
 	mux.Handle("GET /metrics", l.metrics.Handler())
 	names := listenFlags{address: l.flags.metrics, hosts: as.hosts}
-	l.server = &http.Server{Handler: names.checked(p, mux), ReadHeaderTimeout: headerTimeout, WriteTimeout: scrapeWait}
+	l.server = &http.Server{Handler: names.checked(p, mux), ReadHeaderTimeout: headerTimeout, ReadTimeout: scrapeWait, WriteTimeout: scrapeWait, IdleTimeout: idleTimeout}
 	l.served = make(chan struct{})
 	go func() {
 		defer close(l.served)
