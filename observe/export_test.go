@@ -1,6 +1,10 @@
 package observe
 
 import (
+	"regexp"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -8,6 +12,22 @@ import (
 
 // KnownLimit reports whether a limit is counted by its name.
 func KnownLimit(name string) bool { return limitNames[name] }
+
+// fqName finds the name in the text of a description, which has no other way to it.
+var fqName = regexp.MustCompile(`fqName: "(mcsh_[^"]+)"`)
+
+// Described are the names of all that may ever be counted or looked at.
+func (m *Metrics) Described() (list []string) {
+	all := make(chan *prometheus.Desc)
+	go func() { defer close(all); m.registry.Describe(all) }()
+	for d := range all {
+		if found := fqName.FindStringSubmatch(d.String()); found != nil {
+			list = append(list, found[1])
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
 
 // Touched is all that there is to be counted, each with at least one series.
 func (m *Metrics) Touched() []*dto.MetricFamily {

@@ -112,19 +112,24 @@ func TestMetrics(t *testing.T) {
 // The metrics are named and described as Prometheus wants it, and the document lists them all and no others.
 func TestNames(t *testing.T) {
 	w := newWorld(t, observe.WatchOptions{}, nil)
+	w.run(w.connect(nil), `[`+list+`]`) // of a server that nobody has needed it is not known whether it is up
 	problems, err := promlint.NewWithMetricFamilies(w.metrics.Touched()).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
-	var want []string
+	var want, shown []string
 	for _, f := range w.metrics.Touched() {
 		if strings.HasPrefix(f.GetName(), "mcsh_") {
+			shown = append(shown, f.GetName())
 			names := []string{}
 			for _, l := range f.Metric[0].Label {
 				names = append(names, "`"+l.GetName()+"`")
 			}
 			want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(names, " "), f.GetHelp()))
 		}
+	}
+	if diff := cmp.Diff(w.metrics.Described(), shown); diff != "" {
+		t.Errorf("this test does not see all there is (-described +seen):\n%s", diff)
 	}
 	page, err := os.ReadFile("../docs/observability.md")
 	if err != nil {

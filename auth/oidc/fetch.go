@@ -53,7 +53,6 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // paced fetches keys only once in a while.
 type paced struct {
 	base http.RoundTripper
-	path string // of the keys, without a query
 
 	mu   sync.Mutex
 	last time.Time // guarded by mu
@@ -61,7 +60,7 @@ type paced struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
-	if withoutQuery(r.URL.String()) == p.path && !p.turn() {
+	if r.Response == nil && !p.turn() { // it is where one begins, and none is led to
 		return nil, errSoon
 	}
 	return p.base.RoundTrip(r)

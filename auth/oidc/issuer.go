@@ -152,7 +152,7 @@ func (i *Issuer) find(ctx context.Context) bool {
 	i.mu.Lock()
 	was := i.why
 	if err == nil {
-		i.keys, i.why = &keys{remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.paced(about.Keys)), about.Keys)}, ""
+		i.keys, i.why = &keys{remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.paced()), about.Keys)}, ""
 	} else {
 		i.why = shortened(err.Error())
 	}
@@ -171,9 +171,9 @@ func (i *Issuer) find(ctx context.Context) bool {
 const notAsked = "it has not been asked yet"
 
 // paced is the client that keys are fetched with.
-func (i *Issuer) paced(address string) *http.Client {
+func (i *Issuer) paced() *http.Client {
 	client := *i.client
-	client.Transport = &paced{base: i.client.Transport, path: withoutQuery(address)}
+	client.Transport = &paced{base: i.client.Transport}
 	return &client
 }
 

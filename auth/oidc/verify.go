@@ -24,7 +24,6 @@ const (
 // claims are those that the library does not look at.
 type claims struct {
 	Issuer    string          `json:"iss"`
-	Audience  any             `json:"aud"`
 	NotBefore *float64        `json:"nbf"`
 	Scope     string          `json:"scope"`
 	Scp       json.RawMessage `json:"scp"` // the same as some issuers write it: a string, or strings

@@ -49,6 +49,7 @@ func (o *observeFlags) add(cmd *cobra.Command) {
 	f.StringVar(&o.metrics, "metrics-listen", "", "serve /metrics, /readyz and /healthz on this address and /metrics on no other, also beside stdio")
 	f.BoolVar(&o.otel, "otel", false, "send traces to a collector over OTLP/HTTP, as $OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say")
 	f.StringArrayVar(&o.required, "require-server", nil, "server without which /readyz does not say ready, started at once: NAME, or * for all (repeatable)")
+	cmd.MarkFlagsMutuallyExclusive("no-metrics", "metrics-listen")
 }
 
 // log writes to standard error: standard output belongs to the protocol.

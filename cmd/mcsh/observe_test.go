@@ -195,6 +195,7 @@ func TestObserveFlags(t *testing.T) {
 		{[]string{"--log-level", "loud"}, nil, exitUsage, "there are debug, info, warn and error"},
 		{[]string{"--log-format", "xml"}, nil, exitUsage, "there are console and json"},
 		{[]string{"--metrics-listen", "9090"}, nil, exitUsage, "such as --metrics-listen 127.0.0.1:9090"},
+		{[]string{"--no-metrics", "--metrics-listen", "127.0.0.1:0"}, nil, exitUsage, "no-metrics"},
 		{[]string{"--otel"}, []string{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, exitConfig, "set it to http/protobuf"},
 		{[]string{"--otel"}, []string{"OTEL_TRACES_EXPORTER=zipkin"}, exitConfig, "set it to otlp or none"},
 		{[]string{"--otel"}, []string{"OTEL_TRACES_EXPORTER=none"}, exitOK, ""},

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -109,7 +110,8 @@ func (i *Issuer) about(w http.ResponseWriter, _ *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.answer(w, map[string]any{
-		"issuer": i.name, "jwks_uri": i.URL + "/keys",
+		"issuer":                 i.name,
+		"jwks_uri":               "HTTP" + strings.TrimPrefix(i.URL, "http") + "/keys", // which is the same, and reads otherwise
 		"authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
 		"code_challenge_methods_supported": []string{"S256"}, "grant_types_supported": []string{"authorization_code"},
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
