@@ -225,6 +225,28 @@ func TestSessionDelete(t *testing.T) {
 	})
 }
 
+// TestDeleteRefused: a session that the SDK does not delete goes on with its calls.
+func TestDeleteRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := shop(t)
+		a := newAgent(t, g.Handler(), "2025-11-25")
+		answered := a.call(t.Context(), "1", "slow")
+		notYet(t, answered)
+		r, w := a.request(t.Context(), http.MethodDelete, ""), httptest.NewRecorder()
+		r.Header.Set("Mcp-Protocol-Version", "1999-01-01")
+		if a.h.ServeHTTP(w, r); w.Code != http.StatusBadRequest {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		notYet(t, answered)
+		if got := text(t, <-a.call(t.Context(), "2", "quick")); got != "here" {
+			t.Errorf("got %q", got)
+		}
+		if got := text(t, <-answered); got != "late" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // TestDirectDuplicate: an id is free again when its call is answered.
 func TestDirectDuplicate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case n != nil && n.user != userIn(r.Context()):
 		http.Error(w, "session not found", http.StatusNotFound) // as if there were none: so its client makes its own
 		return
-	case r.Method == http.MethodDelete && n != nil:
+	case r.Method == http.MethodDelete && n != nil && e.speaks(r):
 		e.delete(w, r, n)
 		return
 	case r.Method == http.MethodPost && n != nil:
@@ -58,10 +58,15 @@ func (e *endpoint) sdk(r *http.Request) http.Handler {
 	return e.legacy
 }
 
+// speaks reports whether the SDK takes a request for its version of the protocol.
+func (e *endpoint) speaks(r *http.Request) bool {
+	version := r.Header.Get(versionHeader)
+	return version == "" || version >= statelessEra || slices.Contains(e.versions, version)
+}
+
 // inSession answers a request within a session if it holds an ordinary call, and reports whether it did.
 func (e *endpoint) inSession(w http.ResponseWriter, r *http.Request, n *session) bool {
-	version := r.Header.Get(versionHeader)
-	if !ordinary(r) || version >= statelessEra || version != "" && !slices.Contains(e.versions, version) {
+	if !ordinary(r) || !e.speaks(r) || r.Header.Get(versionHeader) >= statelessEra {
 		return false
 	}
 	c := e.read(r)
