@@ -3,7 +3,6 @@ package upstream
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -43,14 +42,9 @@ func (u *unit) isRetired() bool {
 	}
 }
 
-// hiding makes a replacer of words that are secret, also as they stand in quotes, or nothing if there are none.
+// hiding makes a replacer of words that are secret, or nothing if there are none.
 func hiding(secrets []string) *strings.Replacer {
 	words := slices.DeleteFunc(slices.Clone(secrets), func(word string) bool { return word == "" })
-	for _, word := range slices.Clone(words) {
-		if quoted := strconv.Quote(word); quoted != `"`+word+`"` {
-			words = append(words, quoted[1:len(quoted)-1])
-		}
-	}
 	if len(words) == 0 {
 		return nil
 	}

@@ -128,6 +128,14 @@ func riot(t *testing.T, s stages.Session) {
 			t.Errorf("%s: %v", test.command.Name, err)
 		}
 	}
+	// Many items under way to the process that is kept for them.
+	jobs := newJobs(strings.Split(strings.Repeat(`{"left":"behind"} `, 200), " ")...)
+	mapAll(t, mapper(t, s, nil, command("jq", "-c", ". as $kept | $kept")), 2, jobs...)
+	for _, j := range jobs {
+		if j.err != nil || strings.TrimSpace(j.out.String()) != j.in {
+			t.Errorf("item %q: got %q, %v", j.in, j.out.String(), j.err)
+		}
+	}
 }
 
 // testTenancy looks at who gets whose worker.

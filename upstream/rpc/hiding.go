@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +28,7 @@ func Hiding(words []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// forms are how a word looks within an address, a string of JSON, or base64: alone, and as a part of something longer
+// forms are how a word looks within an address, a string of JSON, quotes of Go, or base64: alone, and as a part of something longer
 // such as user:password.
 func forms(word string) (list []string) {
 	add := func(form string) {
@@ -43,6 +44,8 @@ func forms(word string) (list []string) {
 		add(string(text[1 : len(text)-1]))
 	}
 	add(jsonEscapes.Replace(word))
+	quoted := strconv.Quote(word)
+	add(quoted[1 : len(quoted)-1])
 	for _, code := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			inner, end := within64(code, word, before)

@@ -15,9 +15,9 @@ import (
 var percents = regexp.MustCompile(`%[0-9A-F]{2}`)
 
 // TestHiding: a secret is hidden in every form in which servers and libraries repeat it: within an address, a string of
-// JSON, a header with base64, whatever stands before and behind it there.
+// JSON, quotes of Go, a header with base64, whatever stands before and behind it there.
 func TestHiding(t *testing.T) {
-	for _, secret := range []string{"tok", "s3cr3t-token", "pa ss/w+rd&=?", `quo"te\d`, "<angle>&amp", "grüße-und-küsse", "user:pass word"} {
+	for _, secret := range []string{"tok", "s3cr3t-token", "pa ss/w+rd&=?", `quo"te\d`, "<angle>&amp", "grüße-und-küsse", "be\x7fll\x01-token", "user:pass word"} {
 		hide := rpc.Hiding([]string{secret, "another one"})
 		escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(secret)
 		plain, _ := json.Marshal(secret)
@@ -28,6 +28,7 @@ func TestHiding(t *testing.T) {
 			"lower case":   "https://h/?k=" + percents.ReplaceAllStringFunc(url.QueryEscape(secret), strings.ToLower),
 			"JSON":         `{"k":` + string(plain) + `}`,
 			"JSON as such": `{"k":"` + escaped + `"}`,
+			"in quotes":    fmt.Sprintf("Get %q: no such host", "https://h/?k="+secret),
 		}
 		if len(secret) > 8 {
 			for before := range 4 {
