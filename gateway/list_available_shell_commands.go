@@ -28,7 +28,11 @@ func (g *Gateway) listCommands(_ context.Context, req *mcp.CallToolRequest) (*mc
 // CommandsText lists the commands of a sandbox with what differs from what people expect of them.
 func CommandsText(r sandbox.Report) string {
 	var b, missing strings.Builder
-	fmt.Fprintf(&b, "Commands read the output of the stage before and write to the next; no shell, no files. Sandbox: %s, profile %s.\n", r.Backend, r.Profile)
+	files := "no files"
+	if r.Workspace {
+		files = "files only those of the workspace, to read, by relative names as last arguments (grep PATTERN logs/a.txt; rg takes directories too)"
+	}
+	fmt.Fprintf(&b, "Commands read the output of the stage before and write to the next; no shell, %s. Sandbox: %s, profile %s.\n", files, r.Backend, r.Profile)
 	for _, note := range r.Notes {
 		fmt.Fprintf(&b, "Note: %s.\n", note)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,10 +38,14 @@ func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report,
 	if err != nil {
 		return Report{}, err
 	}
-	r.Programs = make([]Availability, len(h.Programs))
+	found := slices.DeleteFunc(slices.Clone(h.Programs), func(f wire.Found) bool {
+		p, _ := programs.Find(f.Name)
+		return p.FilesOnly && !r.Workspace
+	})
+	r.Programs = make([]Availability, len(found))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(probes)
-	for i, f := range h.Programs {
+	for i, f := range found {
 		group.Go(func() (err error) {
 			r.Programs[i], err = identify(ctx, client, f)
 			return err
@@ -85,7 +90,7 @@ func (r Report) Unheld() []string {
 func Claims(backend string, h wire.Hello) (Report, error) {
 	r := Report{
 		Backend: backend, Profile: string(h.Profile), Landlock: h.Landlock, Seccomp: h.Seccomp,
-		NoNewPrivs: h.NoNewPrivs, UID: h.UID, ReadOnlyRoot: h.Around.ReadOnlyRoot, NoNetwork: h.Around.NoNetwork,
+		NoNewPrivs: h.NoNewPrivs, UID: h.UID, Workspace: h.Workspace && h.Landlock > 0, ReadOnlyRoot: h.Around.ReadOnlyRoot, NoNetwork: h.Around.NoNetwork,
 		Capabilities: h.Around.Capabilities, Memory: h.Around.Memory, Processes: h.Around.Processes, Gaps: gaps(h.Landlock),
 	}
 	if err := r.safe(); err != nil {

@@ -42,6 +42,9 @@ type Report struct {
 	Memory       int64  // bytes that all of its processes may take together, 0 without a limit
 	Processes    int64  // 0 without a limit
 
+	// Workspace says that commands may read files of a workspace.
+	Workspace bool
+
 	// PerCaller says that a worker belongs to a caller from its start, so that none can be started before there is a
 	// run; the driver itself keeps ready what can be.
 	PerCaller bool

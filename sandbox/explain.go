@@ -29,6 +29,9 @@ var reasons = map[wire.Reason]struct {
 	wire.Refused: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
 	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},
+	wire.BadFile: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
+		return c.Name + ": " + f.Detail
+	}, fixed("name files as they are called from the workspace's directory on; no shell expands * and ~")},
 	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (limit command; waiting for input or for the reader does not count), and was ended",
 			c.Name, c.Timeout)

@@ -143,9 +143,10 @@ func (p *Pool) Replayable(c stages.Command) bool {
 }
 
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
-	inv, err := programs.Parse(c.Name, c.Args, c.Inputs...)
+	files := p.report.Workspace
+	inv, err := programs.ParseGiven(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
 	if err != nil {
-		if _, known := programs.Find(c.Name); !known {
+		if p, known := programs.Find(c.Name); !known || p.FilesOnly && !files {
 			return inv, err
 		}
 	}
@@ -178,7 +179,7 @@ func command(c stages.Command, inv programs.Invocation) wire.Command {
 		c.Timeout = defaultTimeout
 	}
 	return wire.Command{
-		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: c.Timeout, Inputs: inv.Inputs, Set: uint32(c.Set), Each: c.Each,
+		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Timeout: c.Timeout, Inputs: inv.Inputs, Files: inv.Files, Set: uint32(c.Set), Each: c.Each,
 	}
 }
 

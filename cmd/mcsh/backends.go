@@ -48,7 +48,7 @@ const (
 func dockerDriver(_ context.Context, _ *program, s sandboxSettings) (sandbox.Driver, error) {
 	o := s.engine()
 	o.Isolation, o.Warm = docker.Isolation(s.isolation), s.optionWarm()
-	o.Max = max(s.max, 0)
+	o.Max, o.Workspace = max(s.max, 0), s.workspace
 	return docker.New(o), nil
 }
 
@@ -69,12 +69,12 @@ func namedImage(err error, s sandboxSettings) error {
 }
 
 // localDriver starts workers that are processes of this machine.
-func localDriver(_ context.Context, p *program, _ sandboxSettings) (sandbox.Driver, error) {
+func localDriver(_ context.Context, p *program, s sandboxSettings) (sandbox.Driver, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the sandbox worker: %w", err)
 	}
-	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir()}), nil
+	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir(), Workspace: s.workspace}), nil
 }
 
 // An opening is what commands run in, and what came before it was found.

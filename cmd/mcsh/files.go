@@ -34,7 +34,7 @@ func openFiles(s settings) (*files, error) {
 
 // addWorkspace adds the flag that says where stages save files.
 func (s *settings) addWorkspace(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.workspace, "workspace", "", "directory that tee stages save files in (default: they are refused)")
+	cmd.Flags().StringVar(&s.workspace, "workspace", "", "directory that tee stages save files in, and commands read files of (default: none)")
 	_ = cmd.MarkFlagDirname("workspace") // the flag exists
 }
 
@@ -72,6 +72,14 @@ func fileError(err error) error {
 		code = stages.LimitExceeded
 	}
 	return &stages.Error{Code: code, Msg: e.Msg, Hint: e.Hint, Err: err}
+}
+
+// root returns the directory of the workspace, empty if there is none.
+func (f *files) root() string {
+	if f == nil {
+		return ""
+	}
+	return f.dir.Root()
 }
 
 // close closes the workspace.

@@ -37,6 +37,7 @@ func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error
 	}
 	s.limits.SpoolDir = p.scratchDir()
 	starting, end := context.WithCancel(ctx)
+	s.sandbox.workspace = saved.root()
 	return &parts{
 		upstream: tools,
 		files:    saved,

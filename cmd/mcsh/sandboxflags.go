@@ -22,6 +22,7 @@ type sandboxSettings struct {
 	warm      int      // workers that wait, or ownChoice
 	max       int      // workers in use, or ownChoice
 	require   []string // names of [sandbox.Requirements]
+	workspace string   // absolute, of --workspace, whose files commands may read; empty: there is none
 }
 
 // ownChoice leaves a number to the backend.

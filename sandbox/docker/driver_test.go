@@ -13,3 +13,13 @@ func TestContract(t *testing.T) {
 	needEngine(t)
 	sandboxtest.Run(t, func() sandbox.Driver { return docker.New(options()) })
 }
+
+// TestWorkspace is what every backend holds whose commands read files of a workspace.
+func TestWorkspace(t *testing.T) {
+	needEngine(t)
+	sandboxtest.RunWorkspace(t, func(dir string) sandbox.Driver {
+		o := options()
+		o.Workspace = dir
+		return docker.New(o)
+	})
+}

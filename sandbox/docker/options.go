@@ -26,6 +26,10 @@ type Options struct {
 	// Runtime is the engine's runtime, such as "runsc"; the engine's default if empty.
 	Runtime string
 
+	// Workspace is the absolute path, for the engine, of the directory whose files commands may read: every container
+	// has it, read-only. Empty: they read none.
+	Workspace string
+
 	// Isolation says what a container is kept for.
 	Isolation Isolation
 

@@ -16,7 +16,8 @@ const (
 	roleWorker  = "worker" // its label
 	nobody      = "65534:65534"
 	nobodyID    = 65534
-	scratchDir  = "/var/tmp" // Debian's is open to everybody, and so is a volume that is made over it
+	workDir     = "/workspace" // where a container has the workspace
+	scratchDir  = "/var/tmp"   // Debian's is open to everybody, and so is a volume that is made over it
 	maxPids     = 512
 	maxFiles    = 1024
 	oomScore    = 500    // of a container's first process: the kernel takes it before other processes, and its commands before it
@@ -44,10 +45,19 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		// Podman asks for more by itself than a machine may allow. The limit is one for all containers of the user.
 		limits = append(limits, &units.Ulimit{Name: "nproc", Soft: maxPids * defaultMax, Hard: maxPids * defaultMax})
 	}
+	mounts := []mount.Mount{{Type: mount.TypeVolume, Target: scratchDir}}
+	args := slices.Concat(o.Worker[1:], []string{roleHost, scratchDir})
+	if o.Workspace != "" {
+		mounts = append(mounts, mount.Mount{
+			Type: mount.TypeBind, Source: o.Workspace, Target: workDir, ReadOnly: true,
+			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
+		})
+		args = append(args, workDir)
+	}
 	return &container.Config{
 		Image:      o.Image,
 		Entrypoint: o.Worker[:1],
-		Cmd:        slices.Concat(o.Worker[1:], []string{roleHost, scratchDir}),
+		Cmd:        args,
 		User:       nobody, WorkingDir: "/",
 		AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
 		NetworkDisabled: true,
@@ -62,7 +72,7 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		LogConfig:     container.LogConfig{Type: "none"}, // with a log each byte is written to the disk as well
 		Runtime:       o.Runtime,
-		Mounts:        []mount.Mount{{Type: mount.TypeVolume, Target: scratchDir}},
+		Mounts:        mounts,
 		Resources: container.Resources{
 			Memory: o.Memory, MemorySwap: o.Memory, // the sum with swap: none
 			NanoCPUs:  int64(min(o.CPUs, float64(max(cpus, 1))) * 1e9),

@@ -22,12 +22,26 @@ const execFD = nofile
 type Spec struct {
 	Path string // the program's file, absolute
 
-	Read    []string // files and directories that it may read; missing ones are skipped
-	Run     []string // files that may be executed besides Path: the dynamic loader; missing ones are skipped
-	Scratch string   // the one directory it may write in, and its working directory; empty: it writes no file
-	Dir     string   // its working directory where there is no Scratch; empty: the root
+	Read    []string   // files and directories that it may read; missing ones are skipped
+	Run     []string   // files that may be executed besides Path: the dynamic loader; missing ones are skipped
+	Files   []*os.File // what it may read as well, whatever its name leads to by then
+	Scratch string     // the one directory it may write in, and its working directory if there is no Dir; empty: it writes no file
+	Dir     string     // its working directory; empty: Scratch, or else the root
 
+	Asks    bool // it may ask for the size, the times and the rights of any file by name
+	Walks   bool // it may read directories
 	Threads bool // it may start threads; without, it is one for ever
+}
+
+// knowing lists the calls about files that its program needs besides.
+func (s Spec) knowing() (calls []uint32) {
+	if s.Asks {
+		calls = slices.Concat(calls, asking, legacyAccess)
+	}
+	if s.Walks {
+		calls = slices.Concat(calls, walking, legacyWalking)
+	}
+	return calls
 }
 
 // A Cell is the jail of one program, built: any number of processes can be started in it, none of which has to do with
@@ -63,10 +77,10 @@ func NewCell(s Spec) (_ *Cell, err error) {
 	if s.Scratch != "" {
 		files = filesScratch
 	}
-	if c.filter, c.own, err = execFilter(files, s.Threads); err != nil {
+	if c.filter, c.own, err = execFilter(files, s.Threads, s.knowing()); err != nil {
 		return nil, err
 	}
-	if c.ruleset, err = newDomain(s.grants(), LandlockABI()); err != nil {
+	if c.ruleset, err = newDomain(s.grants(), LandlockABI(), s.Files...); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -94,7 +108,7 @@ func (c *Cell) Start(cmd Command) (*Process, error) {
 	if l.limits, err = cmd.Limits.plan(c.spec.Scratch != ""); err != nil {
 		return nil, err
 	}
-	p, err := l.start(cmp.Or(c.spec.Scratch, c.spec.Dir, "/"), cmd)
+	p, err := l.start(cmp.Or(c.spec.Dir, c.spec.Scratch, "/"), cmd)
 	runtime.KeepAlive(c)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.spec.Path, err)

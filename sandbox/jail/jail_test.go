@@ -50,11 +50,11 @@ func TestNever(t *testing.T) {
 
 // TestFilter runs the programs on system calls, as the kernel would.
 func TestFilter(t *testing.T) {
-	read, err := filled(execFilter(filesRead, false))
+	read, err := filled(execFilter(filesRead, false, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	scratch, err := filled(execFilter(filesScratch, true))
+	scratch, err := filled(execFilter(filesScratch, true, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

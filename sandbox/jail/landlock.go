@@ -4,6 +4,7 @@ package jail
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"unsafe"
 
@@ -71,7 +72,7 @@ func each(paths []string, rights uint64) []grant {
 
 // newDomain makes a ruleset that takes every file system, network and scope right that the ABI knows, but those
 // granted, from whoever enters it. The ABI is at most [LandlockABI]. It returns the ruleset's descriptor.
-func newDomain(grants []grant, abi int) (int, error) {
+func newDomain(grants []grant, abi int, files ...*os.File) (int, error) {
 	fd, fs, err := newRuleset(abi)
 	if err != nil {
 		return -1, err
@@ -79,6 +80,9 @@ func newDomain(grants []grant, abi int) (int, error) {
 	rules := ruleset{fd: fd, fs: fs}
 	for _, g := range grants {
 		rules.allow(g.path, g.rights)
+	}
+	for _, f := range files {
+		rules.allowOpen(int(f.Fd()), f.Name(), mayRead)
 	}
 	if rules.err != nil {
 		unix.Close(fd)
@@ -127,6 +131,14 @@ func (r *ruleset) allow(path string, rights uint64) {
 		return
 	}
 	defer unix.Close(fd)
+	r.allowOpen(fd, path, rights)
+}
+
+// allowOpen is allow for what is open.
+func (r *ruleset) allowOpen(fd int, path string, rights uint64) {
+	if r.err != nil {
+		return
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		r.err = fmt.Errorf("looking at %s for a landlock rule: %w", path, err)

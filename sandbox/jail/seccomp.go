@@ -78,10 +78,21 @@ var notShared = cond{arg: 3, mask: sharedMemory, oneOf: []uint32{0, unix.MAP_SHA
 // unknownPid stands in a filter for the number of a process that is not there yet. No process has it.
 const unknownPid = 1<<31 - 1
 
+// asking are the calls with which sort looks at the files that it was given. Landlock does not govern them: a program
+// that has been taken over could learn which files there are, their sizes and times, not what they hold. So they are for
+// programs that cannot do without.
+var asking = []uint32{unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2}
+
+// walking are the calls that show a directory: names, where links lead, attributes.
+var walking = []uint32{
+	unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR,
+}
+
 // execFilter is the filter of a [Cell]: everything a program needs, and one exec, of what waits under execFD. own is
-// the place where the process has to put its id.
-func execFilter(f files, threaded bool) (filter []unix.SockFilter, own int, err error) {
-	rules := slices.Concat(base(unknownPid), descriptorStat, plain(legacy))
+// the place where the process has to put its id. knowing are further calls that it may make.
+func execFilter(f files, threaded bool, knowing []uint32) (filter []unix.SockFilter, own int, err error) {
+	// The first rule of a call decides.
+	rules := slices.Concat(plain(knowing), base(unknownPid), descriptorStat, plain(legacy))
 	if threaded {
 		rules = append(rules, threads)
 	}

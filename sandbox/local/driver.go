@@ -101,7 +101,7 @@ func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
 		return d.launcher, nil
 	}
 	var err error
-	d.launcher, err = worker.NewLauncher(ctx, d.options.Worker)
+	d.launcher, err = worker.NewLauncher(ctx, d.options.Worker, d.options.Workspace)
 	return d.launcher, err
 }
 

@@ -71,6 +71,12 @@ func TestContract(t *testing.T) {
 	sandboxtest.Run(t, func() sandbox.Driver { return local.New(local.Options{Worker: []string{probeFile, "worker"}}) })
 }
 
+func TestWorkspace(t *testing.T) {
+	sandboxtest.RunWorkspace(t, func(dir string) sandbox.Driver {
+		return local.New(local.Options{Worker: []string{probeFile, "worker"}, Workspace: dir})
+	})
+}
+
 // children returns the processes whose parent is pid, and their names.
 func children(t *testing.T, pid int) map[int]string {
 	t.Helper()

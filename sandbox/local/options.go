@@ -9,4 +9,8 @@ type Options struct {
 	// Scratch is the directory in which private directories of commands are made; the system's directory for
 	// temporary files if empty. It should be on a disk.
 	Scratch string
+
+	// Workspace is the absolute path of the directory whose files commands may read, its symbolic links resolved; empty:
+	// they read none.
+	Workspace string
 }

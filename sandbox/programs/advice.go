@@ -35,7 +35,7 @@ func Advise(name string, c Complaint) (hint string, fixed json.RawMessage) {
 			return a.hint, nil
 		}
 		args := a.fixed(slices.Clone(c.Args))
-		if _, err := program.parse(args, nil); args == nil || err != nil || slices.Equal(args, c.Args) {
+		if _, err := program.parse(args, Given{Files: true}); args == nil || err != nil || slices.Equal(args, c.Args) {
 			return a.hint, nil
 		}
 		return a.hint, fix(member{"args", args})

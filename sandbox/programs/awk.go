@@ -70,15 +70,16 @@ func awkSource(p *parsed) string {
 
 // awkOperands checks the program and that nothing but assignments and "-" follows it.
 func awkOperands(p *parsed, _ *Invocation) *stages.Error {
-	rest := p.operands()
+	first := 0 // argument that is no script
 	if !p.has("source") {
+		rest := p.operands()
 		if len(rest) == 0 {
 			return refuse(-1, `for example "args": ["{print $1}"]`, "%s: the program is missing", p.name)
 		}
 		if err := quotedScript(p, rest[0]); err != nil {
 			return err
 		}
-		rest = rest[1:]
+		first = rest[0].at + 1
 	}
 	if loads().MatchString(awkSource(p)) {
 		return refuse(-1, "write the functions into the program itself",
@@ -87,14 +88,16 @@ func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 	if wrong, what := awkMistake(awkSource(p)); wrong != nil {
 		return refuse(p.scriptAt(), wrong.use, "%s: %s: %s", p.name, quote(what), wrong.why)
 	}
-	for _, w := range rest {
+	for i, w := range p.words {
 		switch {
-		case w.value == "-" || assigns().MatchString(w.value):
+		case w.opt != nil || w.at < first || w.value == "-" || assigns().MatchString(w.value):
 		case strings.HasPrefix(w.value, "-"):
 			return refuse(w.at, "put options before the program", "%s: %s stands after the program, where only NAME=VALUE may stand",
 				p.name, quote(w.value))
 		default:
-			return noFile(p.name, w)
+			if err := p.reads(i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

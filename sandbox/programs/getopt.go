@@ -19,6 +19,7 @@ type grammar struct {
 	exact   bool   // long options cannot be abbreviated
 	equals  bool   // -e=x means -e x, and a value that begins with "=" must stand apart so as not to lose that sign
 	byLine  string // the option that asks for output line by line
+	oneFile bool   // it reads one file at most
 	inputs  string // arguments that read the named input %[1]s, for hints; empty: it reads none
 
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
@@ -45,6 +46,7 @@ type word struct {
 	has    bool   // whether there is a value
 	at     int    // the index of the argument where it began
 	input  bool   // of an operand: it is the name of an input
+	file   bool   // of an operand: it is the name of a file to read
 }
 
 // parsed are the words of an argv, in order.
@@ -52,6 +54,7 @@ type parsed struct {
 	name    string
 	grammar *grammar
 	words   []word
+	files   bool // whether operands may name files
 }
 
 // has says whether an option was given; by its long name, or by its letter if it has no long name.

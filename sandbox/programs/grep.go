@@ -42,7 +42,7 @@ var rg = Program{
 	Name: "rg", Summary: "print the lines that match a pattern, with Rust's regular expressions",
 	Example: []string{"-o", "-r", "$1", `"id": (\d+)`},
 	Notes:   "Searches its input only. No match is success with empty output.",
-	Bin:     "rg", Package: "ripgrep", Mark: "ripgrep", SuccessCodes: []int{1},
+	Bin:     "rg", Package: "ripgrep", Mark: "ripgrep", Asks: true, Walks: true, SuccessCodes: []int{1},
 	grammar: later(func() grammar {
 		return grammar{
 			inject: []string{"--no-config", "--no-ignore", "--color=never", "--threads=1"}, exact: true, equals: true, byLine: "--line-buffered",
@@ -89,6 +89,10 @@ func searchStdin(p *parsed, inv *Invocation) *stages.Error {
 	if err := scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`)(p, inv); err != nil {
 		return err
 	}
-	p.words = append(p.words, word{value: "-"})
+	if p.named() == nil {
+		p.words = append(p.words, word{value: "-"})
+		return nil
+	}
+	p.words = append(p.words, word{opt: p.grammar.long("sort"), value: "path", has: true}) // the order of a directory is none
 	return nil
 }

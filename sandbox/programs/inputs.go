@@ -89,7 +89,9 @@ func dashesAndInputs(p *parsed, _ *Invocation) *stages.Error {
 		case isInputName(w.value):
 			p.words[i].input = true
 		default:
-			return noFile(p.name, w)
+			if err := p.reads(i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func compileJQ(p *parsed, options jq.Options) (*jq.Filter, *stages.Error) {
 func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 	o := jq.Options{Filter: ".", Indent: 2}
 	mode, seen := "", false
-	for _, w := range p.words {
+	for i, w := range p.words {
 		switch {
 		case w.opt == nil && !seen:
 			if mayBeFile(w.value) && looksLikeFile().MatchString(w.value) {
@@ -105,7 +105,9 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 			}
 			o.Filter, seen = w.value, true
 		case w.opt == nil && mode == "":
-			return o, noFile(p.name, w)
+			if err := p.reads(i); err != nil { // its input, which is not for the argv
+				return o, err
+			}
 		case w.opt == nil:
 			v := jq.Var{Text: w.value, JSON: mode == "jsonargs"}
 			if err := v.Check(); err != nil {

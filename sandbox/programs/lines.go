@@ -120,9 +120,11 @@ var wc = Program{
 
 // dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
 func dashesOnly(p *parsed, _ *Invocation) *stages.Error {
-	for _, w := range p.operands() {
-		if w.value != "-" {
-			return noFile(p.name, w)
+	for i, w := range p.words {
+		if w.opt == nil && w.value != "-" {
+			if err := p.reads(i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

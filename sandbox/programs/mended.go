@@ -23,7 +23,7 @@ var mendings = []mend{
 const mendedArgs = 4
 
 // mended gives a refusal the arguments that would be accepted, where they can be derived.
-func (p Program) mended(args, inputs []string, refused *stages.Error) *stages.Error {
+func (p Program) mended(args []string, there Given, refused *stages.Error) *stages.Error {
 	first := *refused
 	for range mendedArgs {
 		at := argAt(refused)
@@ -35,7 +35,7 @@ func (p Program) mended(args, inputs []string, refused *stages.Error) *stages.Er
 			return &first
 		}
 		args = next
-		if _, refused = p.parse(args, inputs); refused == nil {
+		if _, refused = p.parse(args, there); refused == nil {
 			first.Fix = fix(member{"args", args})
 			return &first
 		}

@@ -115,7 +115,7 @@ func unknownCommand(name string, args []string) *stages.Error {
 		return commandLine(trimmed, args)
 	}
 	plain := strings.ToLower(path.Base(trimmed))
-	if _, ok := Find(plain); ok {
+	if offered(plain) {
 		err := disallowed("write "+jsonText(plain), "command %s is not written plainly: commands have no path and are lower case", quote(name))
 		err.Fix = fix(member{"command", plain})
 		return err
@@ -135,9 +135,11 @@ func unknownCommand(name string, args []string) *stages.Error {
 }
 
 func names() []string {
-	ns := make([]string, len(table))
+	var ns []string
 	for i := range table {
-		ns[i] = table[i].Name
+		if offered(table[i].Name) {
+			ns = append(ns, table[i].Name)
+		}
 	}
 	return ns
 }
@@ -173,7 +175,7 @@ func commandLine(line string, args []string) *stages.Error {
 		return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(line))
 	}
 	for _, s := range fixed {
-		if _, ok := Find(s.Command); !ok {
+		if !offered(s.Command) {
 			err := unknownCommand(s.Command, s.Args)
 			err.Msg += fmt.Sprintf(", and command %s would need a shell", quote(line))
 			return err
@@ -233,7 +235,7 @@ func (p Program) filters(args []string, text string) bool {
 	if err != nil || len(parsed.operands()) == 0 || parsed.operands()[0].value != text {
 		return false
 	}
-	_, err = p.parse(args, nil)
+	_, err = p.parse(args, Given{})
 	return err == nil
 }
 
@@ -243,7 +245,7 @@ func noCommand(words []string) bool {
 		return true
 	}
 	name := strings.ToLower(path.Base(words[0]))
-	_, here := Find(name)
+	here := offered(name)
 	_, other := renamed[name]
 	_, habit := habits[name]
 	return !here && !other && !habit
@@ -334,4 +336,10 @@ func unescape(s string, c byte) string {
 		return s
 	}
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`").Replace(s)
+}
+
+// offered reports whether there is a program of that name, with or without a workspace.
+func offered(name string) bool {
+	p, ok := Find(name)
+	return ok && !p.FilesOnly
 }

@@ -5,12 +5,10 @@ import "github.com/mcsh-dev/mcsh/stages"
 // arranger is the type of a grammar's arrange.
 type arranger = func(p *parsed, inv *Invocation) *stages.Error
 
-// stdinOnly is for programs that read nothing but their input: "-" is accepted and left out, files are refused.
-func stdinOnly(p *parsed, _ *Invocation) *stages.Error {
-	for _, w := range p.operands() {
-		if w.value != "-" {
-			return noFile(p.name, w)
-		}
+// stdinOnly is for programs that read their input, or files in its place. Without files "-" is left out.
+func stdinOnly(p *parsed, inv *Invocation) *stages.Error {
+	if err := dashesOnly(p, inv); err != nil || p.named() != nil {
+		return err
 	}
 	p.drop(func(word) bool { return true })
 	return nil

@@ -27,6 +27,7 @@ type optionRow struct {
 	Args    []string          `json:"args"`   // around it; optionHere alone if there are none
 	In      string            `json:"in"`
 	Inputs  map[string]string `json:"inputs"`
+	Files   map[string]string `json:"files"` // of the workspace
 
 	Mask    string `json:"mask"`    // a regular expression: what it finds in outputs is not compared
 	Same    string `json:"same"`    // why the output is the same without the option
@@ -73,6 +74,15 @@ func (r optionRow) ways(a programs.Allowed) (all [][]string) {
 // files writes the files of the named inputs.
 func (r optionRow) files(t *testing.T) string {
 	dir := t.TempDir()
+	for name, text := range r.Files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, text := range r.Inputs {
 		if err := os.WriteFile(filepath.Join(dir, "@"+name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -157,7 +167,7 @@ func (r optionRow) test(t *testing.T, p programs.Program, a programs.Allowed) {
 	var argv []string // canonical
 	var got string
 	for _, args := range r.ways(a) {
-		inv, err := programs.Parse(r.Command, args, inputs...)
+		inv, err := programs.ParseGiven(r.Command, args, programs.Given{Inputs: inputs, Files: r.Files != nil || p.FilesOnly})
 		switch {
 		case err != nil:
 			t.Errorf("%q: %v", args, err)

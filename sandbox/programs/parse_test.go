@@ -207,14 +207,15 @@ func TestTable(t *testing.T) {
 		if p.Summary == "" || (p.Bin == "") != (p.Applet != nil) || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
 			t.Errorf("%s: the row is not complete: %+v", p.Name, p)
 		}
-		if _, err := programs.Parse(p.Name, p.Example, exampleInputs(p)...); err != nil {
+		there := programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly}
+		if _, err := programs.ParseGiven(p.Name, p.Example, there); err != nil {
 			t.Errorf("%s: its example is refused: %v", p.Name, err)
 		}
-		if _, err := programs.Parse(p.Name, []string{"--version"}); err != nil {
+		if _, err := programs.ParseGiven(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly}); err != nil {
 			t.Errorf("%s --version: %v", p.Name, err)
 		}
 	}
-	for _, name := range []string{"", "cat", "find", "fd", "xargs", "tee", "split", "env", "dc", "Sort", "sort "} {
+	for _, name := range []string{"", "cat", "find", "xargs", "tee", "split", "env", "dc", "Sort", "sort "} {
 		if _, ok := programs.Find(name); ok {
 			t.Errorf("Find(%q) found something", name)
 		}

@@ -33,11 +33,14 @@ type Program struct {
 	Package string // the Debian package that brings Bin
 	Mark    string // what the output of "Bin --version" holds when it is the implementation that the grammar describes
 
-	Scratch  bool // it needs a private writable directory, see ScratchDir and TempEnv
-	TempEnv  bool // it finds that directory only through the environment variable TMPDIR
-	Locale   bool // it needs locale data to count characters rather than bytes
-	Zoneinfo bool // it needs the time zone data
-	Threads  bool // it cannot do without threads; none of the table needs them, as long as it is told so
+	Scratch   bool // it needs a private writable directory, see ScratchDir and TempEnv
+	TempEnv   bool // it finds that directory only through the environment variable TMPDIR
+	Locale    bool // it needs locale data to count characters rather than bytes
+	Zoneinfo  bool // it needs the time zone data
+	Asks      bool // it looks at files by name before it opens them
+	Walks     bool // it reads directories, too
+	FilesOnly bool // it is about files: where there is no workspace, there is no such program
+	Threads   bool // it cannot do without threads; none of the table needs them, as long as it is told so
 
 	SuccessCodes []int // exit codes besides 0 that mean success
 
@@ -94,13 +97,17 @@ type Invocation struct {
 	// Argv holds each as a file "@NAME" of the working directory.
 	Inputs []string
 
+	// Files are the names of the files of the workspace that it reads, relative to it. It runs in the workspace then.
+	Files []string
+
 	stops  bool
 	varies bool
 	byLine string // the option that asks for output line by line, if there is one
 	head   int    // where that option goes: after the name and what is injected
 
 	tries bool
-	dry   string // the option for a tryout
+	bare  []string // Argv without files, for a tryout; nil if there are none
+	dry   string   // the option for a tryout
 
 	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
 	ScriptAt int
@@ -148,18 +155,23 @@ func (p Program) Replayable(inv Invocation) bool { return !inv.varies }
 // the inputs that there are besides the standard input; one that is not read is a mistake too. The error is a
 // *stages.Error, DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
 func Parse(name string, args []string, inputs ...string) (Invocation, error) {
+	return ParseGiven(name, args, Given{Inputs: inputs})
+}
+
+// ParseGiven is [Parse] where a command may name files too.
+func ParseGiven(name string, args []string, there Given) (Invocation, error) {
 	p, ok := Find(name)
-	if !ok {
+	if !ok || p.FilesOnly && !there.Files {
 		return Invocation{}, unknownCommand(name, args)
 	}
 	if err := withinBounds(p.Name, args); err != nil {
 		return Invocation{}, err
 	}
-	inv, err := p.parse(args, inputs)
+	inv, err := p.parse(args, there)
 	if err != nil {
-		return Invocation{}, p.mended(args, inputs, err)
+		return Invocation{}, p.mended(args, there, err)
 	}
-	for _, input := range inputs {
+	for _, input := range there.Inputs {
 		if !slices.Contains(inv.Inputs, input) {
 			return Invocation{}, notRead(p, input)
 		}
@@ -192,7 +204,7 @@ func tooMany(name string, n int) *stages.Error {
 }
 
 // parse reads args by p's grammar and writes them anew.
-func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
+func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 	g := p.grammar()
 	parsed, err := g.read(p.Name, args)
 	if err != nil {
@@ -206,6 +218,7 @@ func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 	if first == "" {
 		first = p.Name
 	}
+	parsed.files = there.Files
 	if parsed.has("version") {
 		return Invocation{Argv: []string{first, "--version"}}, nil
 	}
@@ -215,11 +228,20 @@ func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 			return Invocation{}, err
 		}
 	}
-	if inv.Inputs, err = parsed.inputs(inputs); err != nil {
+	if inv.Inputs, err = parsed.inputs(there.Inputs); err != nil {
 		return Invocation{}, err
 	}
 	if inv.Argv == nil {
 		inv.Argv = g.argv(first, parsed)
+	}
+	if inv.Files = parsed.named(); inv.Files != nil {
+		if inv.Inputs != nil {
+			return Invocation{}, mixed(p.Name)
+		}
+		without := *parsed
+		without.words = slices.Clone(parsed.words)
+		without.dropFiles()
+		inv.bare = g.argv(first, &without)
 	}
 	if g.stops != nil {
 		inv.stops = g.stops(parsed)
@@ -227,6 +249,7 @@ func (p Program) parse(args, inputs []string) (Invocation, *stages.Error) {
 	if g.varies != nil {
 		inv.varies = g.varies(parsed)
 	}
+	inv.varies = inv.varies || inv.Files != nil // they may be others by then
 	inv.tries = g.tries != nil && len(inv.Inputs) == 0 && g.tries(parsed)
 	return inv, nil
 }

@@ -62,7 +62,7 @@ func sleepTime(p *parsed) (time.Duration, *stages.Error) {
 
 // runSleep is sleep for a worker that prefers a process to a timer, and for --version.
 func runSleep(ctx context.Context, args []string, io IO) int {
-	inv, err := (Program{Name: "sleep", grammar: sleepGrammar}).parse(args, nil)
+	inv, err := (Program{Name: "sleep", grammar: sleepGrammar}).parse(args, Given{})
 	if err != nil {
 		fmt.Fprintln(io.Err, err.Msg)
 		return 1

@@ -17,7 +17,7 @@ const (
 var sort = Program{
 	Name: "sort", Summary: "sort lines",
 	Example: []string{"-t", ",", "-k2,2nr"},
-	Bin:     "sort", Package: "coreutils", Mark: coreutils, Scratch: true, Locale: true,
+	Bin:     "sort", Package: "coreutils", Mark: coreutils, Scratch: true, Locale: true, Asks: true,
 	grammar: later(func() grammar {
 		return grammar{
 			inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
@@ -72,7 +72,7 @@ var uniq = Program{
 	Bin: "uniq", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			number: "skip-fields", arrange: stdinOnly, tries: several,
+			number: "skip-fields", oneFile: true, arrange: stdinOnly, tries: several,
 			options: shared(
 				flag('c', "count"), flag('d', "repeated"), flag('D', ""), flag('u', "unique"), flag('i', "ignore-case"),
 				value('f', "skip-fields", count), value('s', "skip-chars", count), value('w', "check-chars", count),
@@ -90,7 +90,7 @@ var shuf = Program{
 	Bin:     "shuf", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: shufOperands, tries: givenAny("input-range"),
+			arrange: shufOperands, oneFile: true, tries: givenAny("input-range"),
 			varies: always,
 			options: shared(
 				flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
@@ -115,7 +115,7 @@ func shufOperands(p *parsed, inv *Invocation) *stages.Error {
 var tsort = Program{
 	Name: "tsort", Summary: "order names topologically, from pairs \"before after\"",
 	Bin: "tsort", Package: "coreutils", Mark: coreutils, Locale: true,
-	grammar: later(func() grammar { return grammar{arrange: stdinOnly, options: shared()} }),
+	grammar: later(func() grammar { return grammar{arrange: stdinOnly, oneFile: true, options: shared()} }),
 }
 
 var join = Program{

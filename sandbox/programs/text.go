@@ -55,7 +55,7 @@ var base64sum = Program{
 	Bin:     "base64", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly,
+			arrange: stdinOnly, oneFile: true,
 			options: shared(
 				flag('d', "decode"), alias('D', "", "decode"), flag('i', "ignore-garbage"), value('w', "wrap", count),
 			),

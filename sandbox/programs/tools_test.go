@@ -114,7 +114,7 @@ func TestToolsAgree(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for _, p := range programs.All() {
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.Parse(p.Name, []string{"--version"})
+			inv, err := programs.ParseGiven(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.Parse(p.Name, p.Example, exampleInputs(p)...)
+			inv, err := programs.ParseGiven(p.Name, p.Example, programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly})
 			if err != nil {
 				t.Fatal(err)
 			}

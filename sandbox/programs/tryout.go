@@ -9,6 +9,9 @@ func (inv Invocation) Tryout() (Invocation, bool) {
 	if !inv.tries {
 		return inv, false
 	}
+	if inv.bare != nil {
+		inv.Argv, inv.Files = inv.bare, nil
+	}
 	return inv.with(inv.dry), true
 }
 

@@ -17,6 +17,7 @@ type Hello struct {
 	NoNewPrivs bool // no_new_privs is set on the worker
 	UID        int
 	Around     Surroundings
+	Workspace  bool // commands may read files of a workspace
 	Programs   []Found
 }
 
@@ -71,6 +72,8 @@ type Command struct {
 
 	Inputs []string `json:",omitempty"` // names of inputs beside standard input, kept before the run; files "@NAME" in the working directory
 	Set    uint32   `json:",omitempty"` // tells the inputs of different commands apart
+
+	Files []string `json:",omitempty"` // of the workspace, which is its working directory then; it may read these and no others
 }
 
 // An Input says where what follows is kept.
@@ -100,7 +103,7 @@ type Failure struct {
 	Signal  string `json:",omitempty"` // with Signal
 	Limit   int64  `json:",omitempty"` // that was exceeded: bytes, files or processes
 	Worker  bool   `json:",omitempty"` // whether the limit is that of all commands of the worker together
-	Detail  string `json:",omitempty"` // with Refused
+	Detail  string `json:",omitempty"` // with Refused and BadFile
 	Stderr  string `json:",omitempty"` // the beginning and the end of it
 	Sample  []byte `json:",omitempty"` // the beginning of the command's input
 	Cut     bool   `json:",omitempty"` // whether Sample is not all of it
@@ -121,6 +124,7 @@ const (
 	ProcessLimit Reason = "process_limit" // the chain was not started
 	Cancelled    Reason = "cancelled"
 	Refused      Reason = "refused" // the worker could not or would not start it
+	BadFile      Reason = "file"    // a file of the workspace cannot be read; the chain was not started
 )
 
 // Size returns the bytes that the command takes in a message, which is more than it has where they are escaped. Up to

@@ -26,6 +26,7 @@ type appletSpec struct {
 	Args   []string
 	Memory uint64   // bytes of memory that it may take
 	Inputs []string // names of the named inputs, which wait under the descriptors from firstInput on
+	Files  int      // how many files, under the descriptors behind those, it reads in place of its standard input
 	Keep   bool     // it runs for many items, which come in frames
 }
 
@@ -39,7 +40,7 @@ func (s appletSpec) encode() ([]byte, error) {
 	if s.Keep {
 		keep = 1
 	}
-	text := binary.AppendUvarint(binary.AppendUvarint(nil, s.Memory), keep)
+	text := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, s.Memory), keep), uint64(s.Files))
 	for _, list := range [][]string{{s.Name}, s.Args, s.Inputs} {
 		text = binary.AppendUvarint(text, uint64(len(list)))
 		for _, word := range list {
@@ -68,12 +69,13 @@ func readSpec(r io.Reader) (s appletSpec, err error) {
 	}
 	t := specText{text: text}
 	s.Memory, s.Keep = t.number(), t.number() == 1
+	files := t.number()
 	name := t.words()
 	s.Args, s.Inputs = t.words(), t.words()
-	if t.short || len(t.text) > 0 || len(name) != 1 {
+	if t.short || files > maxSpec || len(t.text) > 0 || len(name) != 1 {
 		return appletSpec{}, fmt.Errorf("a spec that is cut short: %w", errFrames)
 	}
-	s.Name = name[0]
+	s.Name, s.Files = name[0], int(files)
 	return s, nil
 }
 
@@ -132,6 +134,18 @@ func (s appletSpec) inputs() func(name string) (io.Reader, error) {
 	}
 }
 
+// in returns what the program reads: its files, one after the other, or its standard input.
+func (s appletSpec) in() io.Reader {
+	if s.Files == 0 {
+		return os.Stdin
+	}
+	var all []io.Reader
+	for i := range s.Files {
+		all = append(all, os.NewFile(uintptr(firstInput+len(s.Inputs)+i), "file"))
+	}
+	return io.MultiReader(all...)
+}
+
 // appletMain is a jailed process that waits for its spec and then is the program that it names. Everything that comes
 // from outside is read in the jail. args is the process id of the worker.
 func appletMain(args []string, o Options) int {
@@ -160,6 +174,6 @@ func appletMain(args []string, o Options) int {
 		return attendMain(p.Ready(spec.Args, spec.inputs()))
 	}
 	return p.Applet(context.Background(), spec.Args, programs.IO{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Input: spec.inputs(),
+		In: spec.in(), Out: os.Stdout, Err: os.Stderr, Input: spec.inputs(),
 	})
 }

@@ -51,12 +51,12 @@ type tool struct {
 }
 
 // cell returns the jail for a process of the tool with these files of its own. It is private if there are any.
-func (t *tool) cell(scratch, inputs string, files []string) (_ *jail.Cell, private bool, err error) {
-	spec := jail.Spec{Path: t.File, Read: slices.Concat(t.reads(), files), Scratch: scratch, Dir: inputs, Threads: t.Threads}
+func (t *tool) cell(scratch, dir string, files []string, open []*os.File) (_ *jail.Cell, private bool, err error) {
+	spec := jail.Spec{Path: t.File, Read: slices.Concat(t.reads(), files), Files: open, Scratch: scratch, Dir: dir, Threads: t.Threads, Asks: t.Asks && open != nil, Walks: t.Walks && open != nil}
 	if t.Loader != "" {
 		spec.Run = []string{t.Loader}
 	}
-	if scratch != "" || inputs != "" {
+	if scratch != "" || dir != "" {
 		c, err := jail.NewCell(spec)
 		return c, true, err
 	}
@@ -89,6 +89,9 @@ func (t *tool) reads() []string {
 // reach is what a worker needs of the file system.
 func (s survey) reach(scratch string) jail.Reach {
 	r := jail.Reach{Read: slices.Concat(libraries, []string{localeDir, zoneinfoDir}, oomFiles), Scratch: scratch}
+	if s.Workspace != "" {
+		r.Read = append(r.Read, s.Workspace)
+	}
 	if s.Loader != "" {
 		r.Run = append(r.Run, s.Loader)
 	}

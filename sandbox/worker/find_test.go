@@ -45,16 +45,16 @@ func TestCellAgain(t *testing.T) {
 	}
 	cat := &tool{located: located{File: "/usr/bin/cat"}}
 	for range 2 {
-		if c, _, err := cat.cell("", "", []string{"/etc/hostname/x"}); c != nil || err == nil {
+		if c, _, err := cat.cell("", "", []string{"/etc/hostname/x"}, nil); c != nil || err == nil {
 			t.Errorf("a jail that cannot be built: %v, %v", c, err)
 		}
 	}
-	c, private, err := cat.cell("", "", nil)
+	c, private, err := cat.cell("", "", nil, nil)
 	if c == nil || private || err != nil {
 		t.Fatalf("the next one: %v, private %v, %v", c, private, err)
 	}
 	t.Cleanup(c.Close)
-	if again, _, err := cat.cell("", "", nil); again != c || err != nil {
+	if again, _, err := cat.cell("", "", nil, nil); again != c || err != nil {
 		t.Errorf("the one after: %p, %v, want the same %p", again, err, c)
 	}
 }

@@ -45,8 +45,8 @@ const (
 // hostMain is the first process of a container, with the directory of scratch directories in args[0]. It ends, and all
 // processes with it, when the gateway's stream does.
 func hostMain(args []string, o Options) error {
-	if len(args) != 1 || !filepath.IsAbs(args[0]) {
-		return fmt.Errorf("unknown arguments %q: a host is started by the gateway with the directory for scratch files", args)
+	if len(args) < 1 || len(args) > 2 || !filepath.IsAbs(args[0]) {
+		return fmt.Errorf("unknown arguments %q: a host is started by the gateway with the directory for scratch files, and that of the workspace if there is one", args)
 	}
 	if err := jail.Hide(); err != nil {
 		return err
@@ -59,7 +59,11 @@ func hostMain(args []string, o Options) error {
 	if err != nil {
 		return err
 	}
-	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), makeSurvey(o))
+	s := makeSurvey(o)
+	if len(args) == 2 {
+		s.Workspace = args[1]
+	}
+	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), s)
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ type Launcher struct {
 const maxSurvey = 1 << 20
 
 // NewLauncher has the binary look around on this machine. argv is its absolute path and what it must be given so that
-// it calls [Main] with the rest.
-func NewLauncher(ctx context.Context, argv []string) (*Launcher, error) {
+// it calls [Main] with the rest. workspace is the directory whose files commands may read; empty: there is none.
+func NewLauncher(ctx context.Context, argv []string, workspace string) (*Launcher, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], append(slices.Clone(argv[1:]), roleSurvey)...)
 	cmd.Args[0] = processName
@@ -42,6 +42,7 @@ func NewLauncher(ctx context.Context, argv []string) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Workspace = workspace
 	return newLauncher(argv, s)
 }
 

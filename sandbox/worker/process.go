@@ -40,8 +40,9 @@ type process struct {
 	task    *task // once it is started; nil for a timer
 	stderr  *stderr
 	scratch string
-	room    *room  // that scratch belongs to, if it outlives the process
-	inputs  string // the directory of its named inputs, empty if it has none
+	room    *room      // that scratch belongs to, if it outlives the process
+	inputs  string     // the directory of its named inputs, empty if it has none
+	files   []*os.File // of the workspace, which it reads
 	started time.Time
 	kills   int64 // of the kernel for want of memory, at the start
 	limit   int64 // bytes of private memory
@@ -77,7 +78,12 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err erro
 		p.how.cell = p.room.cell
 		return nil
 	}
-	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, p.inputs, inputFiles(p.inputs, c))
+	dir := p.inputs
+	if p.files != nil {
+		dir = w.survey.Workspace
+		defer p.closeFiles()
+	}
+	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.files)
 	return err
 }
 
@@ -99,6 +105,8 @@ func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
 		}
 		p.how.inputs = append(p.how.inputs, f)
 	}
+	p.how.spec.Files = len(p.files)
+	p.how.inputs, p.files = append(p.how.inputs, p.files...), nil
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (r *run) start() *wire.Failure {
 			e, err = r.launch(p, c.Timer)
 		}
 		if err != nil {
-			failure = &wire.Failure{Command: i, Reason: wire.Refused, Detail: err.Error()}
+			failure = refusal(i, err)
 		}
 		if failure != nil {
 			p.exited = true

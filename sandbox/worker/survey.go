@@ -14,12 +14,13 @@ import (
 // A survey is what the binary of a worker finds on a machine. Whoever starts workers makes one and gives it to each: to
 // look for programs takes longer than all else that a worker does before it can serve.
 type survey struct {
-	Support jail.Support
-	Tools   map[string]located
-	Found   []wire.Found
-	Around  wire.Surroundings // which cannot be seen from within
-	Loader  string            // of the worker's own binary; empty if it is static
-	Offers  bool              // a process can be offered to be killed first when memory runs out
+	Support   jail.Support
+	Tools     map[string]located
+	Found     []wire.Found
+	Around    wire.Surroundings // which cannot be seen from within
+	Loader    string            // of the worker's own binary; empty if it is static
+	Workspace string            // the directory whose files commands may read; empty if there is none
+	Offers    bool              // a process can be offered to be killed first when memory runs out
 }
 
 // A located program is one that can run.

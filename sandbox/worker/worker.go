@@ -33,7 +33,7 @@ func newWorker(o Options, dir scratch, s survey) *worker {
 func (w *worker) hello() wire.Hello {
 	h := wire.Hello{
 		Profile: wire.Dynamic, Landlock: w.survey.Support.Landlock, Seccomp: w.survey.Support.Seccomp, NoNewPrivs: true,
-		UID: os.Getuid(), Around: w.survey.Around, Programs: w.survey.Found,
+		UID: os.Getuid(), Around: w.survey.Around, Workspace: w.survey.Workspace != "", Programs: w.survey.Found,
 	}
 	if h.Landlock == 0 {
 		h.Profile = wire.Pure
@@ -45,7 +45,7 @@ func (w *worker) hello() wire.Hello {
 func (w *worker) prepare(chain wire.Chain) {
 	n := 0
 	for _, c := range chain.Commands {
-		if t := w.tools[c.Name]; t != nil && t.Applet != nil && len(c.Inputs) == 0 {
+		if t := w.tools[c.Name]; t != nil && t.Applet != nil && len(c.Inputs) == 0 && len(c.Files) == 0 {
 			n++
 		}
 	}
@@ -98,12 +98,16 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	if p.inputs, err = w.inputsOf(c); err != nil {
 		return p, err
 	}
+	if err = w.openFiles(p, c); err != nil {
+		return p, err
+	}
 	if t.Scratch {
 		if err := w.house(p); err != nil {
+			p.closeFiles()
 			return p, err
 		}
 	}
-	if c.Each && t.Ready != nil {
+	if c.Each && t.Ready != nil && len(c.Files) == 0 {
 		p.key = keptKey(c, chain.Memory)
 		if p.kept = w.idle.take(p.key); p.kept != nil {
 			return p, nil
@@ -112,9 +116,9 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	return p, w.command(p, c, chain)
 }
 
-// house gives a process a directory to write in. With named inputs its jail is like no other.
+// house gives a process a directory to write in. With named inputs or files its jail is like no other.
 func (w *worker) house(p *process) (err error) {
-	if p.inputs != "" {
+	if p.inputs != "" || p.files != nil {
 		p.scratch, err = w.scratch.make()
 		return err
 	}

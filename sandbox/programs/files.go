@@ -1,0 +1,68 @@
+package programs
+
+import (
+	"path"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Given is what a command may name besides its standard input.
+type Given struct {
+	Inputs []string // names of its inputs; one that is not read is a mistake too
+	Files  bool     // files of a workspace
+}
+
+// hidden is the directory of a workspace that is the gateway's own.
+const hidden = ".mcsh"
+
+// reads takes an operand for a file to read, or refuses it.
+func (p *parsed) reads(i int) *stages.Error {
+	w := p.words[i]
+	if !p.files || shellWords[w.value] != "" || isInputName(w.value) {
+		return noFile(p.name, w)
+	}
+	if wrong := filePath(w.value); wrong != nil {
+		return refuse(w.at, wrong.use, "%s: %s: %s", p.name, quote(w.value), wrong.why)
+	}
+	p.words[i].file = true
+	if n := len(p.named()); p.grammar.oneFile && n > 1 {
+		return refuse(w.at, "let a stage before put them together, such as tail -q -n +1", "%s reads one file, not %d", p.name, n)
+	}
+	return nil
+}
+
+// filePath says what is wrong with the name of a file of the workspace, as far as its text tells. What it leads to is
+// for the worker to see.
+func filePath(name string) *problem {
+	switch clean := path.Clean(name); {
+	case name == "":
+		return &problem{"the name of a file is empty", "name a file of the workspace, such as data/orders.csv"}
+	case path.IsAbs(name):
+		return &problem{"files are those of the workspace, and their names are relative to it", "leave out the directory of the workspace"}
+	case strings.Contains("/"+name+"/", "/../"):
+		return &problem{`".." could lead out of the workspace`, "name the file from the workspace's directory on"}
+	case clean == hidden || strings.HasPrefix(clean, hidden+"/"):
+		return &problem{"it belongs to mcsh itself", "name a file of your own"}
+	}
+	return nil
+}
+
+// mixed refuses a command that reads both.
+func mixed(program string) *stages.Error {
+	return refuse(-1, `let a stage of an input read the file: "inputs": {"b": [{"type":"command","command":"sort","args":["FILE"]}]}`,
+		"%s: it cannot read named inputs and files of the workspace at once", program)
+}
+
+// named returns the names of the files that are read, in order.
+func (p *parsed) named() (names []string) {
+	for _, w := range p.words {
+		if w.opt == nil && w.file {
+			names = append(names, w.value)
+		}
+	}
+	return names
+}
+
+// dropFiles leaves the files out.
+func (p *parsed) dropFiles() { p.drop(func(w word) bool { return w.file }) }

@@ -1,0 +1,140 @@
+package sandboxtest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// workspaceJSON holds commands that name files.
+//
+//go:embed testdata/workspace.json
+var workspaceJSON []byte
+
+// A reading is a command that names files of a workspace, and how it ends.
+type reading struct {
+	Command string
+	Args    []string
+	In, Out string
+	Sorted  bool   // the order of Out is any
+	Refused string // a part of what the plan is refused with
+	Fails   string // a part of what the command fails with
+}
+
+const secretText = "a secret that is outside\n"
+
+// workspaceFiles are those of the workspace.
+var workspaceFiles = map[string]string{
+	"a.txt": "a 1\nb 2\n", "sub/c.txt": "b 9\n", "x=1": "eq\n", "empty": "", "x.json": "{\"a\":1}\n", "sub/y.json": `{"a":2}`,
+	"-x": "dash\n", "ü.txt": "umlaut\n", ".mcsh/tmp/draft": "draft\n", "\xff\xfe": "no UTF-8\n",
+}
+
+// makeWorkspace returns a workspace with hostile entries, and a file beside it that nothing may read.
+func makeWorkspace(t *testing.T) (dir, secret string) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, secret = filepath.Join(base, "w"), filepath.Join(base, "secret")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.WriteFile(secret, []byte(secretText), 0o644))
+	for name, text := range workspaceFiles {
+		file := filepath.Join(dir, name)
+		must(os.MkdirAll(filepath.Dir(file), 0o755))
+		must(os.WriteFile(file, []byte(text), 0o644))
+	}
+	for name, target := range map[string]string{
+		"inner": "sub/../a.txt", "out-link": "../secret", "absolute-link": secret, "dir-link": "..", "loop": "loop", "proc-link": "/proc/self/environ",
+	} {
+		must(os.Symlink(target, filepath.Join(dir, name)))
+	}
+	must(syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644))
+	if l, err := net.Listen("unix", filepath.Join(dir, "socket")); err == nil { // the path may be too long for one
+		t.Cleanup(func() { l.Close() })
+	} else {
+		must(syscall.Mkfifo(filepath.Join(dir, "socket"), 0o644))
+	}
+	for parent := dir; parent != os.TempDir() && parent != "/"; parent = filepath.Dir(parent) {
+		must(os.Chmod(parent, 0o755)) // workers may run as another user
+	}
+	return dir, secret
+}
+
+// RunWorkspace runs the contract of files. open returns a new driver whose commands may read those of dir.
+func RunWorkspace(t *testing.T, open func(dir string) sandbox.Driver) {
+	dir, secret := makeWorkspace(t)
+	p := newPool(t, func() sandbox.Driver { return open(dir) }, sandbox.Options{Warm: -1})
+	if !p.Report().Workspace {
+		t.Fatal("the report says that there is no workspace")
+	}
+	var all []reading
+	if err := json.Unmarshal(workspaceJSON, &all); err != nil {
+		t.Fatal(err)
+	}
+	s := openSession(t, p)
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, r := range all {
+		for i := range r.Args {
+			r.Args[i] = strings.ReplaceAll(r.Args[i], "{secret}", secret)
+		}
+		group.Go(func() error {
+			r.test(t, p, s)
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return nil
+}
+
+func (r reading) test(t *testing.T, p *sandbox.Pool, s stages.Session) {
+	if !slices.ContainsFunc(p.Report().Programs, func(a sandbox.Availability) bool { return a.Name == r.Command && a.Refusal == "" }) {
+		return // this machine lacks it
+	}
+	c := command(r.Command, r.Args...)
+	if err := p.CheckCommand(c); err != nil {
+		if e := asError(t, err); r.Refused == "" || !strings.Contains(e.Msg, r.Refused) {
+			t.Errorf("%s %q was refused: %v, want %q", r.Command, r.Args, err, r.Refused)
+		}
+		return
+	}
+	if r.Refused != "" {
+		t.Errorf("%s %q was accepted, want %q", r.Command, r.Args, r.Refused)
+		return
+	}
+	f, err := s.Prepare([]stages.Command{c}, nil)
+	if err != nil {
+		t.Errorf("%s %q: %v", r.Command, r.Args, err)
+		return
+	}
+	out, err := run(t.Context(), f, r.In)
+	out = strings.ToValidUTF8(out, "\ufffd")
+	if r.Sorted {
+		lines := slices.Sorted(strings.Lines(out))
+		out = strings.Join(lines, "")
+	}
+	switch {
+	case strings.Contains(out, secretText):
+		t.Errorf("%s %q has read the file outside", r.Command, r.Args)
+	case r.Fails == "" && (err != nil || out != r.Out):
+		t.Errorf("%s %q: got %q, %v, want %q", r.Command, r.Args, out, err, r.Out)
+	case r.Fails != "" && (err == nil || !strings.Contains(err.Error(), r.Fails)):
+		t.Errorf("%s %q: got %q, %v, want a failure with %q", r.Command, r.Args, out, err, r.Fails)
+	}
+}
