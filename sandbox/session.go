@@ -54,6 +54,9 @@ func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stage
 	if p, _ := programs.Find(c.Name); p.Ready == nil || !c.Each {
 		return nil, nil
 	}
+	if inv, err := s.pool.parse(c); err != nil || inv.Files != nil {
+		return nil, err // each item has the files opened anew
+	}
 	f, err := s.prepare([]stages.Command{c}, used)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (r *rooms) take(t *tool, base scratch) (*room, error) {
 	if err != nil {
 		return nil, err
 	}
-	cell, _, err := t.cell(dir, "", nil)
+	cell, _, err := t.cell(dir, "", nil, nil)
 	if err != nil {
 		_ = os.Remove(dir) // it is empty
 		return nil, err
