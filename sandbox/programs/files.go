@@ -43,7 +43,7 @@ func filePath(name string) *problem {
 	case strings.Contains("/"+name+"/", "/../"):
 		return &problem{`".." could lead out of the workspace`, "name the file from the workspace's directory on"}
 	case clean == hidden || strings.HasPrefix(clean, hidden+"/"):
-		return &problem{"it belongs to mcsh itself", "name a file of your own"}
+		return &problem{"it belongs to the gateway", "name a file of your own"}
 	}
 	return nil
 }
