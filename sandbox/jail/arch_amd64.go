@@ -13,7 +13,7 @@ var (
 		unix.SYS_EPOLL_WAIT, unix.SYS_ARCH_PRCTL,
 	}
 	legacyOpen    = []uint32{unix.SYS_OPEN}
-	legacyAccess  = []uint32{unix.SYS_ACCESS}
-	legacyWalking = []uint32{unix.SYS_READLINK, unix.SYS_STAT, unix.SYS_LSTAT}
+	legacyAsking  = []uint32{unix.SYS_ACCESS, unix.SYS_STAT}
+	legacyWalking = []uint32{unix.SYS_READLINK, unix.SYS_LSTAT}
 	legacyScratch = []uint32{unix.SYS_UNLINK}
 )

@@ -7,4 +7,4 @@ import "golang.org/x/sys/unix"
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
 // arm64 has no calls that a newer one replaced.
-var legacy, legacyOpen, legacyAccess, legacyWalking, legacyScratch []uint32
+var legacy, legacyOpen, legacyAsking, legacyWalking, legacyScratch []uint32

@@ -24,19 +24,21 @@ type Spec struct {
 
 	Read    []string   // files and directories that it may read; missing ones are skipped
 	Run     []string   // files that may be executed besides Path: the dynamic loader; missing ones are skipped
-	Files   []*os.File // what it may read as well, whatever its name leads to by then
+	Files   []*os.File // what it may read as well, whatever its name leads to by then; a directory with all that is in it
+	Lists   []*os.File // directories whose names it may read, and those of the directories in them, but no file
+	Parts   []Part     // directories that it may read in part
 	Scratch string     // the one directory it may write in, and its working directory if there is no Dir; empty: it writes no file
 	Dir     string     // its working directory; empty: Scratch, or else the root
 
-	Asks    bool // it may ask for the size, the times and the rights of any file by name
-	Walks   bool // it may read directories
+	Asks    bool // it may ask by name for the attributes of a file, and whether it can be read
+	Walks   bool // it may see what directories hold, and where links lead
 	Threads bool // it may start threads; without, it is one for ever
 }
 
 // knowing lists the calls about files that its program needs besides.
 func (s Spec) knowing() (calls []uint32) {
 	if s.Asks {
-		calls = slices.Concat(calls, asking, legacyAccess)
+		calls = slices.Concat(calls, asking, legacyAsking)
 	}
 	if s.Walks {
 		calls = slices.Concat(calls, walking, legacyWalking)
@@ -80,7 +82,7 @@ func NewCell(s Spec) (_ *Cell, err error) {
 	if c.filter, c.own, err = execFilter(files, s.Threads, s.knowing()); err != nil {
 		return nil, err
 	}
-	if c.ruleset, err = newDomain(s.grants(), LandlockABI(), s.Files...); err != nil {
+	if c.ruleset, err = newDomainWith(s.grants(), LandlockABI(), s.allowFiles); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -154,14 +156,21 @@ func (l *launch) start(dir string, cmd Command) (*Process, error) {
 		return nil, fmt.Errorf("reading environment: %w", err)
 	}
 	l.files = slices.Clone(cmd.Files)
-	for i, fd := range l.files {
-		if fd >= len(l.files) {
+	moving := []*int{&l.ruleset}
+	if l.path == nil {
+		moving = append(moving, &l.exe)
+	}
+	for i := range l.files {
+		moving = append(moving, &l.files[i])
+	}
+	for _, fd := range moving {
+		if *fd >= len(l.files) || *fd < 0 {
 			continue
 		}
-		if l.files[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, len(l.files)); err != nil {
+		if *fd, err = unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, len(l.files)); err != nil {
 			return nil, fmt.Errorf("moving a descriptor: %w", err)
 		}
-		defer unix.Close(l.files[i])
+		defer unix.Close(*fd)
 	}
 	if len(l.filter) > 0 {
 		l.program = unix.SockFprog{Len: uint16(len(l.filter)), Filter: &l.filter[0]}

@@ -53,6 +53,13 @@ type grant struct {
 	rights uint64
 }
 
+// A Part is a directory of which some entries may be read, as they are now and with all that is in them. Of the others,
+// and of what is in those, the names can be seen.
+type Part struct {
+	Dir   *os.File
+	Names []string
+}
+
 // grants lists what a jailed program may do with files.
 func (s Spec) grants() []grant {
 	g := slices.Concat([]grant{{s.Path, mayRun}}, each(s.Run, mayRun), each(s.Read, mayRead))
@@ -72,18 +79,21 @@ func each(paths []string, rights uint64) []grant {
 
 // newDomain makes a ruleset that takes every file system, network and scope right that the ABI knows, but those
 // granted, from whoever enters it. The ABI is at most [LandlockABI]. It returns the ruleset's descriptor.
-func newDomain(grants []grant, abi int, files ...*os.File) (int, error) {
+func newDomain(grants []grant, abi int) (int, error) {
+	return newDomainWith(grants, abi, func(*ruleset) {})
+}
+
+// newDomainWith is newDomain with further rules.
+func newDomainWith(grants []grant, abi int, add func(*ruleset)) (int, error) {
 	fd, fs, err := newRuleset(abi)
 	if err != nil {
 		return -1, err
 	}
 	rules := ruleset{fd: fd, fs: fs}
 	for _, g := range grants {
-		rules.allow(g.path, g.rights)
+		rules.allow(unix.AT_FDCWD, g.path, 0, g.rights)
 	}
-	for _, f := range files {
-		rules.allowOpen(int(f.Fd()), f.Name(), mayRead)
-	}
+	add(&rules)
 	if rules.err != nil {
 		unix.Close(fd)
 		return -1, rules.err
@@ -117,12 +127,12 @@ type ruleset struct {
 	err error
 }
 
-// allow adds the rights to everything beneath path. A path that does not exist needs no rule.
-func (r *ruleset) allow(path string, rights uint64) {
+// allow adds the rights to everything beneath path, which is relative to dir. A path that does not exist needs no rule.
+func (r *ruleset) allow(dir int, path string, flags int, rights uint64) {
 	if r.err != nil {
 		return
 	}
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(dir, path, flags|unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
 		return
 	}
@@ -147,10 +157,30 @@ func (r *ruleset) allowOpen(fd int, path string, rights uint64) {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= ofFiles
 	}
+	if rights&r.fs == 0 {
+		return // the kernel takes no rule that allows nothing
+	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights & r.fs, Parent_fd: int32(fd)}
 	_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), unix.LANDLOCK_RULE_PATH_BENEATH,
 		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
 	if errno != 0 {
 		r.err = fmt.Errorf("adding a landlock rule for %s: %w", path, errno)
+	}
+}
+
+// allowFiles adds what a jailed program may read because it is open.
+func (s Spec) allowFiles(r *ruleset) {
+	for _, f := range s.Files {
+		r.allowOpen(int(f.Fd()), f.Name(), mayRead)
+	}
+	for _, f := range s.Lists {
+		r.allowOpen(int(f.Fd()), f.Name(), unix.LANDLOCK_ACCESS_FS_READ_DIR)
+	}
+	for _, p := range s.Parts {
+		dir := int(p.Dir.Fd())
+		r.allowOpen(dir, p.Dir.Name(), unix.LANDLOCK_ACCESS_FS_READ_DIR)
+		for _, name := range p.Names {
+			r.allow(dir, name, unix.O_NOFOLLOW, mayRead)
+		}
 	}
 }

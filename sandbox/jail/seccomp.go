@@ -78,14 +78,19 @@ var notShared = cond{arg: 3, mask: sharedMemory, oneOf: []uint32{0, unix.MAP_SHA
 // unknownPid stands in a filter for the number of a process that is not there yet. No process has it.
 const unknownPid = 1<<31 - 1
 
-// asking are the calls with which sort looks at the files that it was given. Landlock does not govern them: a program
-// that has been taken over could learn which files there are, their sizes and times, not what they hold. So they are for
-// programs that cannot do without.
-var asking = []uint32{unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2}
+// asking are the calls with which sort sees, before it begins, that it can read the files that it was given. Landlock
+// does not govern them. A program that has been taken over can learn no more by them than is said at descriptorStat;
+// still they are only for programs that cannot do without.
+var asking = []uint32{unix.SYS_NEWFSTATAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2}
 
-// walking are the calls that show a directory: names, where links lead, attributes.
-var walking = []uint32{
-	unix.SYS_GETDENTS64, unix.SYS_READLINKAT, unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR,
+// walking are the calls that show a directory: names, which Landlock governs, attributes and, which it does not, where
+// links lead.
+var walking = []uint32{unix.SYS_STATX, unix.SYS_GETDENTS64, unix.SYS_READLINKAT}
+
+// absent are calls that look as if the kernel did not have them. clone3 takes its flags in memory, where no filter sees
+// them. Without extended attributes ls shows none; they may hold anything, and Landlock does not govern them.
+var absent = []uint32{
+	unix.SYS_CLONE3, unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR,
 }
 
 // execFilter is the filter of a [Cell]: everything a program needs, and one exec, of what waits under execFD. own is
@@ -102,7 +107,7 @@ func execFilter(f files, threaded bool, knowing []uint32) (filter []unix.SockFil
 		rule{unix.SYS_EXECVEAT, []cond{{arg: 0, oneOf: []uint32{execFD}}, {arg: 4, oneOf: []uint32{unix.AT_EMPTY_PATH}}}},
 	)
 	rules = append(rules, opening(f)...)
-	filter, err = compile(rules, []uint32{unix.SYS_CLONE3})
+	filter, err = compile(rules, absent)
 	return filter, slices.IndexFunc(filter, func(in unix.SockFilter) bool { return in.K == unknownPid }), err
 }
 

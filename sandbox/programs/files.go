@@ -13,8 +13,11 @@ type Given struct {
 	Files  bool     // files of a workspace
 }
 
-// hidden is the directory of a workspace that is the gateway's own.
-const hidden = ".mcsh"
+// Own is the directory of a workspace that is the gateway's: its drafts, and what was saved. No command sees it.
+const Own = ".mcsh"
+
+// maxFiles is how many files a command may name. paste has all of them open at once, and so has the worker.
+const maxFiles = 50
 
 // reads takes an operand for a file to read, or refuses it.
 func (p *parsed) reads(i int) *stages.Error {
@@ -25,10 +28,10 @@ func (p *parsed) reads(i int) *stages.Error {
 	if wrong := filePath(w.value); wrong != nil {
 		return refuse(w.at, wrong.use, "%s: %s: %s", p.name, quote(w.value), wrong.why)
 	}
-	p.words[i].file = true
-	if n := len(p.named()); p.grammar.oneFile && n > 1 {
-		return refuse(w.at, "let a stage before put them together, such as tail -q -n +1", "%s reads one file, not %d", p.name, n)
+	if n := len(p.named()); n == maxFiles {
+		return refuse(w.at, "name fewer, or search a directory with rg", "%s: more than %d files are named", p.name, maxFiles)
 	}
+	p.words[i].file = true
 	return nil
 }
 
@@ -42,11 +45,14 @@ func filePath(name string) *problem {
 		return &problem{"files are those of the workspace, and their names are relative to it", "leave out the directory of the workspace"}
 	case strings.Contains("/"+name+"/", "/../"):
 		return &problem{`".." could lead out of the workspace`, "name the file from the workspace's directory on"}
-	case clean == hidden || strings.HasPrefix(clean, hidden+"/"):
+	case IsOwn(clean):
 		return &problem{"it belongs to the gateway", "name a file of your own"}
 	}
 	return nil
 }
+
+// IsOwn says whether a clean path in a workspace is that of the gateway's own directory, or in it.
+func IsOwn(name string) bool { return name == Own || strings.HasPrefix(name, Own+"/") }
 
 // mixed refuses a command that reads both.
 func mixed(program string) *stages.Error {

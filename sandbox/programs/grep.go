@@ -41,7 +41,7 @@ var grep = Program{
 var rg = Program{
 	Name: "rg", Summary: "print the lines that match a pattern, with Rust's regular expressions",
 	Example: []string{"-o", "-r", "$1", `"id": (\d+)`},
-	Notes:   "Searches its input only. No match is success with empty output.",
+	Notes:   "Searches its input, or files and directories of a workspace that are named; not what is hidden in them, without --hidden. No match is success with empty output.",
 	Bin:     "rg", Package: "ripgrep", Mark: "ripgrep", Asks: true, Walks: true, SuccessCodes: []int{1},
 	grammar: later(func() grammar {
 		return grammar{
@@ -67,7 +67,7 @@ var rg = Program{
 				flag(0, "line-buffered"), flag(0, "block-buffered"), alias('V', "", "version"),
 				skip(0, "no-config", nothing), skip(0, "no-ignore", nothing), skip(0, "color", one), skip(0, "colors", one),
 				skip('j', "threads", one), skip(0, "no-messages", nothing), alias('p', "pretty", "line-number"),
-				skip(0, "hidden", nothing), skip('.', "", nothing), skip(0, "sort", one), skip(0, "sortr", one),
+				flag(0, "hidden"), alias('.', "", "hidden"), skip(0, "sort", one), skip(0, "sortr", one),
 				deny(0, "pre", one, runsProgram, useNothing), deny(0, "pre-glob", one, runsProgram, useNothing),
 				deny(0, "hostname-bin", one, runsProgram, useNothing),
 				deny(0, "hyperlink-format", one, "it asks for the name of the machine", useNothing),
@@ -93,6 +93,9 @@ func searchStdin(p *parsed, inv *Invocation) *stages.Error {
 		p.words = append(p.words, word{value: "-"})
 		return nil
 	}
-	p.words = append(p.words, word{opt: p.grammar.long("sort"), value: "path", has: true}) // the order of a directory is none
+	p.words = append(p.words,
+		word{opt: p.grammar.long("sort"), value: "path", has: true}, // the order of a directory is none
+		word{opt: p.grammar.long("glob"), value: "!/" + Own, has: true},
+	)
 	return nil
 }

@@ -9,7 +9,7 @@ var ls = Program{
 	Bin:     "ls", Package: "coreutils", Mark: coreutils, Locale: true, Asks: true, Walks: true, FilesOnly: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--color=never"}, exact: true, arrange: walked,
+			inject: []string{"--color=never", "--ignore=" + Own}, exact: true, arrange: walked,
 			options: shared(
 				flag('a', "all"), flag('A', "almost-all"), flag('1', ""), flag('d', "directory"), flag('F', "classify"),
 				flag('p', ""), flag('R', "recursive"), flag('r', "reverse"), flag('S', ""), flag('t', ""), flag('X', ""), flag('v', ""),

@@ -7,8 +7,14 @@ type arranger = func(p *parsed, inv *Invocation) *stages.Error
 
 // stdinOnly is for programs that read their input, or files in its place. Without files "-" is left out.
 func stdinOnly(p *parsed, inv *Invocation) *stages.Error {
-	if err := dashesOnly(p, inv); err != nil || p.named() != nil {
+	if err := dashesOnly(p, inv); err != nil {
 		return err
+	}
+	if p.named() != nil {
+		if ops := p.operands(); p.grammar.oneFile && len(ops) > 1 { // uniq would write the second one
+			return refuse(ops[1].at, "let a stage before put them together, such as tail -q -n +1", "%s reads one file, not %d", p.name, len(ops))
+		}
+		return nil
 	}
 	p.drop(func(word) bool { return true })
 	return nil

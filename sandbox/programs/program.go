@@ -37,10 +37,10 @@ type Program struct {
 	TempEnv   bool // it finds that directory only through the environment variable TMPDIR
 	Locale    bool // it needs locale data to count characters rather than bytes
 	Zoneinfo  bool // it needs the time zone data
-	Asks      bool // it looks at files by name before it opens them
-	Walks     bool // it reads directories, too
-	FilesOnly bool // it is about files: where there is no workspace, there is no such program
-	Threads   bool // it cannot do without threads; none of the table needs them, as long as it is told so
+	Asks      bool // it sees whether it can read a file before it opens it
+	Walks     bool // it takes directories for files, too
+	FilesOnly bool // it shows names and attributes of files, not what they hold: where there is no workspace, there is no such program
+	Threads   bool // it cannot do without threads
 
 	SuccessCodes []int // exit codes besides 0 that mean success
 

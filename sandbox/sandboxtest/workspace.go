@@ -37,7 +37,7 @@ const secretText = "a secret that is outside\n"
 // workspaceFiles are those of the workspace.
 var workspaceFiles = map[string]string{
 	"a.txt": "a 1\nb 2\n", "sub/c.txt": "b 9\n", "x=1": "eq\n", "empty": "", "x.json": "{\"a\":1}\n", "sub/y.json": `{"a":2}`,
-	"-x": "dash\n", "ü.txt": "umlaut\n", ".mcsh/tmp/draft": "draft\n", "\xff\xfe": "no UTF-8\n",
+	"-x": "dash\n", "ü.txt": "umlaut\n", ".mcsh/tmp/draft": "draft\n", ".hidden": "hid\n", "\xff\xfe": "no UTF-8\n",
 }
 
 // makeWorkspace returns a workspace with hostile entries, and a file beside it that nothing may read.
@@ -62,6 +62,7 @@ func makeWorkspace(t *testing.T) (dir, secret string) {
 	}
 	for name, target := range map[string]string{
 		"inner": "sub/../a.txt", "out-link": "../secret", "absolute-link": secret, "dir-link": "..", "loop": "loop", "proc-link": "/proc/self/environ",
+		"own-link": ".mcsh/tmp/draft", "own-dir": "sub/../.mcsh",
 	} {
 		must(os.Symlink(target, filepath.Join(dir, name)))
 	}
@@ -101,6 +102,72 @@ func RunWorkspace(t *testing.T, open func(dir string) sandbox.Driver) {
 		})
 	}
 	_ = group.Wait() // the functions return nil
+	t.Run("Huge", func(t *testing.T) { testHuge(t, dir, p, s) })
+	t.Run("Each", func(t *testing.T) { testEach(t, dir, s) })
+	t.Run("Many", func(t *testing.T) { testMany(t, p, s) })
+}
+
+// huge is the size of a file that takes no room on a disk, and could be in nobody's memory.
+const huge = 1 << 30
+
+// testHuge reads a little of a large file.
+func testHuge(t *testing.T, dir string, p *sandbox.Pool, s stages.Session) {
+	f, err := os.Create(filepath.Join(dir, "huge"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("[1,\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(huge); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []reading{
+		{Command: "head", Args: []string{"-n", "1", "huge"}, Out: "[1,\n"},
+		{Command: "tail", Args: []string{"-c", "2", "huge"}, Out: "\x00\x00"},
+		{Command: "sed", Args: []string{"-n", "1{p;q}", "huge"}, Out: "[1,\n"},
+		{Command: "jq", Args: []string{"-c", "-n", "first(inputs)", "x.json", "huge"}, Out: "{\"a\":1}\n"},
+	} {
+		r.test(t, p, s)
+	}
+}
+
+// testEach is what each item of a for_each reads: the file as it is by then, also by a program whose process is kept
+// for items without files.
+func testEach(t *testing.T, dir string, s stages.Session) {
+	c := command("jq", "-c", ".n", "each.json")
+	c.Each = true
+	f, err := s.Prepare([]stages.Command{c}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"1", "2", "3"} {
+		file := filepath.Join(dir, "each.json")
+		if err := os.WriteFile(file+".new", []byte(`{"n":`+n+`}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := run(t.Context(), f, "item"); err != nil || out != n+"\n" {
+			t.Errorf("item %s: %q, %v", n, out, err)
+		}
+	}
+}
+
+// testMany names more files than a process can have open.
+func testMany(t *testing.T, p *sandbox.Pool, s stages.Session) {
+	fifty := slices.Repeat([]string{"x.json"}, 50)
+	for _, name := range []string{"jq", "paste", "sort", "rg"} {
+		args := map[string][]string{"jq": {"-c", "."}, "paste": {"-s"}, "rg": {"-I", "a"}}[name]
+		out := strings.Repeat("{\"a\":1}\n", 50)
+		reading{Command: name, Args: slices.Concat(args, fifty), Out: out}.test(t, p, s)
+	}
+	err := p.CheckCommand(command("wc", slices.Repeat([]string{"a.txt"}, 51)...))
+	if err == nil || !strings.Contains(err.Error(), "more than 50 files") {
+		t.Errorf("more than fifty files: %v", err)
+	}
 }
 
 func (r reading) test(t *testing.T, p *sandbox.Pool, s stages.Session) {

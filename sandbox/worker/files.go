@@ -5,37 +5,52 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// openFiles opens the files that a command reads. The worker itself reaches no other files of the machine's owner than
-// those of the workspace; that each is a regular file and within it is found out here, once: the command may open what
-// is open now, whatever takes its name later.
-func (w *worker) openFiles(p *process, c wire.Command) (err error) {
-	if len(c.Files) == 0 {
-		return nil
+// A view is what a command may see of the workspace: what its files are when it is made, whatever takes their names
+// later.
+type view struct {
+	root  *os.File
+	files []*os.File // what it reads
+	lists []*os.File // directories of which it sees names
+	parts []jail.Part
+}
+
+// look opens the files that a command names; it returns nil if there are none. The worker itself reaches no other files
+// of the machine's owner than those of the workspace; that each is within it and the gateway's own is not among them is
+// found out here, once.
+func (w *worker) look(t *tool, names []string) (_ *view, err error) {
+	if len(names) == 0 {
+		return nil, nil
 	}
 	if w.survey.Workspace == "" {
-		return errors.New("there is no workspace")
+		return nil, errors.New("there is no workspace")
 	}
-	root, err := unix.Open(w.survey.Workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, err := os.Open(w.survey.Workspace)
 	if err != nil {
-		return fmt.Errorf("opening the workspace: %w", err)
+		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
-	defer unix.Close(root)
-	for _, name := range c.Files {
-		f, err := openBeneath(root, name, p.tool.Walks)
-		if err != nil {
-			p.closeFiles()
-			return &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err)}
+	v := &view{root: root}
+	for _, name := range names {
+		f, err := v.open(name, t.Walks)
+		if err == nil {
+			err = v.add(f, t)
 		}
-		p.files = append(p.files, f)
+		if err != nil {
+			v.close()
+			return nil, &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err)}
+		}
 	}
-	return nil
+	return v, nil
 }
 
 // badFile is the error of a file that cannot be read: the pipeline's fault, not this machine's.
@@ -52,38 +67,133 @@ func refusal(i int, err error) *wire.Failure {
 	return &wire.Failure{Command: i, Reason: reason, Detail: err.Error()}
 }
 
-// openBeneath opens a regular file, or a directory where that may be one. It waits for nobody: O_NONBLOCK keeps a pipe from holding it.
-func openBeneath(root int, name string, dirs bool) (*os.File, error) {
-	fd, err := unix.Openat2(root, name, &unix.OpenHow{
+// add lets the tool have a file, as much of it as it is about.
+func (v *view) add(f *os.File, t *tool) error {
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return fmt.Errorf("cannot be looked at: %w", err)
+	}
+	root, err := v.root.Stat()
+	switch {
+	case err != nil:
+		f.Close()
+		return fmt.Errorf("cannot be looked for: %w", err)
+	case t.FilesOnly:
+		v.lists = append(v.lists, f)
+	case os.SameFile(info, root):
+		names, err := entries(f)
+		v.parts = append(v.parts, jail.Part{Dir: f, Names: names})
+		return err
+	default:
+		v.files = append(v.files, f)
+	}
+	return nil
+}
+
+// maxEntries is how many entries of the workspace's directory a command may search at once: each takes a rule of its
+// jail, and a rule about ten microseconds.
+const maxEntries = 10_000
+
+// entries returns what the workspace's directory holds, but links, which lead to what has a name of its own, and what
+// is the gateway's.
+func entries(dir *os.File) (names []string, err error) {
+	list, err := dir.ReadDir(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("cannot be listed: %w", err)
+	}
+	if len(list) > maxEntries {
+		return nil, fmt.Errorf("has more than %d entries: name a directory in it", maxEntries)
+	}
+	for _, e := range list {
+		if (e.IsDir() || e.Type().IsRegular()) && !programs.IsOwn(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// open opens a regular file, or a directory where that may be one. It waits for nobody: O_NONBLOCK keeps a pipe from
+// holding it.
+func (v *view) open(name string, dirs bool) (_ *os.File, err error) {
+	fd, err := unix.Openat2(int(v.root.Fd()), name, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	})
-	switch {
-	case errors.Is(err, unix.ENOENT):
-		return nil, errors.New("does not exist")
-	case errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP):
-		return nil, errors.New("is a link that leads out of it, or in a circle")
-	case errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM):
-		return nil, errors.New("may not be read by the user that commands run as")
-	case errors.Is(err, unix.ENXIO):
-		return nil, errors.New("is no regular file")
-	case err != nil:
-		return nil, fmt.Errorf("cannot be opened: %w", err)
+	if err != nil {
+		return nil, notOpened(err)
 	}
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+		}
+	}()
 	var st unix.Stat_t
 	err = unix.Fstat(fd, &st)
 	if kind := st.Mode & unix.S_IFMT; err != nil || kind != unix.S_IFREG && (kind != unix.S_IFDIR || !dirs) {
-		unix.Close(fd)
 		return nil, errors.New("is no regular file")
 	}
+	if err := v.foreign(fd); err != nil {
+		return nil, err
+	}
 	if err := unix.SetNonblock(fd, false); err != nil {
-		unix.Close(fd)
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-func (p *process) closeFiles() {
-	closeAll(p.files...)
-	p.files = nil
+// notOpened says why a file was not opened.
+func notOpened(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return errors.New("does not exist")
+	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP):
+		return errors.New("is a link that leads out of it, or in a circle")
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return errors.New("may not be read by the user that commands run as")
+	case errors.Is(err, unix.ENXIO):
+		return errors.New("is no regular file")
+	}
+	return fmt.Errorf("cannot be opened: %w", err)
+}
+
+// foreign refuses what is the gateway's own, by whatever link it was reached.
+func (v *view) foreign(fd int) error {
+	base, err := where(int(v.root.Fd()))
+	if err != nil {
+		return err
+	}
+	name, err := where(fd)
+	if err != nil {
+		return err
+	}
+	if rel, ok := strings.CutPrefix(name, strings.TrimSuffix(base, "/")+"/"); ok && programs.IsOwn(rel) {
+		return errors.New("belongs to the gateway")
+	}
+	return nil
+}
+
+// where returns the name of an open file.
+func where(fd int) (string, error) {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return "", fmt.Errorf("cannot be told from the gateway's own: %w", err)
+	}
+	return name, nil
+}
+
+func (v *view) close() {
+	v.root.Close()
+	closeAll(v.files...)
+	closeAll(v.lists...)
+	for _, p := range v.parts {
+		p.Dir.Close()
+	}
+}
+
+func (p *process) closeView() {
+	if p.view != nil {
+		p.view.close()
+		p.view = nil
+	}
 }

@@ -51,8 +51,12 @@ type tool struct {
 }
 
 // cell returns the jail for a process of the tool with these files of its own. It is private if there are any.
-func (t *tool) cell(scratch, dir string, files []string, open []*os.File) (_ *jail.Cell, private bool, err error) {
-	spec := jail.Spec{Path: t.File, Read: slices.Concat(t.reads(), files), Files: open, Scratch: scratch, Dir: dir, Threads: t.Threads, Asks: t.Asks && open != nil, Walks: t.Walks && open != nil}
+func (t *tool) cell(scratch, dir string, files []string, v *view) (_ *jail.Cell, private bool, err error) {
+	spec := jail.Spec{Path: t.File, Read: slices.Concat(t.reads(), files), Scratch: scratch, Dir: dir, Threads: t.Threads}
+	if v != nil {
+		spec.Files, spec.Lists, spec.Parts = v.files, v.lists, v.parts
+		spec.Asks, spec.Walks = t.Asks, t.Walks
+	}
 	if t.Loader != "" {
 		spec.Run = []string{t.Loader}
 	}

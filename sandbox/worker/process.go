@@ -40,9 +40,9 @@ type process struct {
 	task    *task // once it is started; nil for a timer
 	stderr  *stderr
 	scratch string
-	room    *room      // that scratch belongs to, if it outlives the process
-	inputs  string     // the directory of its named inputs, empty if it has none
-	files   []*os.File // of the workspace, which it reads
+	room    *room  // that scratch belongs to, if it outlives the process
+	inputs  string // the directory of its named inputs, empty if it has none
+	view    *view  // of the workspace; nil if it names no file
 	started time.Time
 	kills   int64 // of the kernel for want of memory, at the start
 	limit   int64 // bytes of private memory
@@ -79,11 +79,11 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err erro
 		return nil
 	}
 	dir := p.inputs
-	if p.files != nil {
+	if p.view != nil {
 		dir = w.survey.Workspace
-		defer p.closeFiles()
+		defer p.closeView()
 	}
-	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.files)
+	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.view)
 	return err
 }
 
@@ -105,8 +105,11 @@ func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
 		}
 		p.how.inputs = append(p.how.inputs, f)
 	}
-	p.how.spec.Files = len(p.files)
-	p.how.inputs, p.files = append(p.how.inputs, p.files...), nil
+	if p.view != nil {
+		p.how.spec.Files = len(p.view.files)
+		p.how.inputs, p.view.files = append(p.how.inputs, p.view.files...), nil
+		p.closeView()
+	}
 	return nil
 }
 

@@ -52,6 +52,7 @@ func (r *run) start() *wire.Failure {
 		}
 		if failure != nil {
 			p.exited = true
+			p.how.drop()
 			r.worker.meter.leave(p)
 			stopSrc()
 			return failure

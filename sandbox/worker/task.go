@@ -75,7 +75,7 @@ func connect(start func(jail.Command) (*jail.Process, error), c jail.Command) (w
 func (r *recipe) drop() {
 	closeAll(r.inputs...)
 	r.inputs = nil
-	if r.private {
+	if r.private && r.cell != nil {
 		r.cell.Close()
 	}
 }

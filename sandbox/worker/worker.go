@@ -98,12 +98,12 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	if p.inputs, err = w.inputsOf(c); err != nil {
 		return p, err
 	}
-	if err = w.openFiles(p, c); err != nil {
+	if p.view, err = w.look(t, c.Files); err != nil {
 		return p, err
 	}
 	if t.Scratch {
 		if err := w.house(p); err != nil {
-			p.closeFiles()
+			p.closeView()
 			return p, err
 		}
 	}
@@ -118,7 +118,7 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 
 // house gives a process a directory to write in. With named inputs or files its jail is like no other.
 func (w *worker) house(p *process) (err error) {
-	if p.inputs != "" || p.files != nil {
+	if p.inputs != "" || p.view != nil {
 		p.scratch, err = w.scratch.make()
 		return err
 	}
