@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -116,6 +117,19 @@ func TestManyItems(t *testing.T) {
 		with(object{"type": "tool", "server": "odd", "name": "get_item"}, "for_each", true),
 		command("jq", "-c", "[length, (map(.item) == [range(10000)]), .[9999].item]"))
 	if want := "[10000,true,9999]\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestIndentedItems gives a server that reads lines items as people write them, over several lines each.
+func TestIndentedItems(t *testing.T) {
+	t.Parallel()
+	memory := with(nodeServer(t, "@modelcontextprotocol/server-memory"), "env", object{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.json")})
+	got := must(t, object{"memory": memory},
+		command("jq", "-n", `["a", "b"] | map({entities: [{name: ., entityType: "letter", observations: ["it is", "a letter"]}]})`),
+		with(object{"type": "tool", "server": "memory", "name": "create_entities", "timeout": 20}, "for_each", true),
+		command("jq", "-c", "map(.entities[].name)"))
+	if want := `["a","b"]` + "\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

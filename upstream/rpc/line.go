@@ -154,6 +154,7 @@ func (l *Line) Send(ctx context.Context, msg []byte) error {
 	default:
 	}
 	defer l.writeUntil(ctx)()
+	msg = oneLine(msg)
 	n, err := l.out.Write(append(msg, '\n'))
 	switch {
 	case err == nil:
@@ -168,6 +169,21 @@ func (l *Line) Send(ctx context.Context, msg []byte) error {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
+}
+
+// oneLine returns msg without ends of lines, which JSON has between its tokens only: arguments come as they were found,
+// often indented. A carriage return ends a line for some readers too.
+func oneLine(msg []byte) []byte {
+	if bytes.IndexByte(msg, '\n') < 0 && bytes.IndexByte(msg, '\r') < 0 {
+		return msg
+	}
+	line := bytes.Clone(msg)
+	for i, b := range line {
+		if b == '\r' || b == '\n' {
+			line[i] = ' '
+		}
+	}
+	return line
 }
 
 // writeUntil makes a blocked write return when ctx ends. The function returned undoes that.

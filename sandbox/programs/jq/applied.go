@@ -193,6 +193,9 @@ func byZero(c *complaint) (string, bool) {
 }
 
 func keyOfObject(c *complaint) (string, bool) {
+	if strings.HasSuffix(c.said, ": null") {
+		return "the name of a member is null, as what it is taken from is not there or null; " + c.there(), false
+	}
 	const hint = "the name of a member is a string: {(.id | tostring): .name}"
 	if c.fault == nil || c.fault.key == nil {
 		return hint, false
@@ -213,7 +216,10 @@ func noMoreInputs(c *complaint) (string, bool) {
 	return "without -n the first document is . and input reads the one behind: add -n", true
 }
 
-func badRegex(*complaint) (string, bool) {
+func badRegex(c *complaint) (string, bool) {
+	if strings.Contains(c.said, "Perl syntax") {
+		return "regular expressions are RE2's, without look-around and back-references: match more and take the part with a group, capture(\"x=(?<v>[0-9]+)\").v", false
+	}
 	return `mind the two layers: in the JSON of a stage \\d of a filter's regular expression is written \\\\d, and \\( is \\\\(`, false
 }
 
