@@ -52,7 +52,11 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 			http.NotFound(w, r) // who looks for more ways to sign in is told that there is none
 			return
 		}
-		identity, refusal := g.identify(r)
+		token, refusal := bearer(r)
+		var identity Identity
+		if refusal == nil {
+			identity, refusal = g.identify(r.Context(), token)
+		}
 		if refusal != nil {
 			g.refuse(w, r, refusal)
 			return
@@ -62,6 +66,13 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 			ctx, cancel := context.WithDeadline(r.Context(), identity.Expires.Add(Skew))
 			defer cancel()
 			r = r.WithContext(ctx)
+		}
+		if r.Body != nil && r.Body != http.NoBody {
+			r = r.WithContext(r.Context())
+			r.Body = &body{ReadCloser: r.Body, asked: time.Now(), again: func() *Refusal {
+				_, refusal := g.identify(r.Context(), token)
+				return refusal
+			}}
 		}
 		pass(identity)(inside).ServeHTTP(w, r)
 	})
@@ -83,14 +94,11 @@ func pass(identity Identity) func(http.Handler) http.Handler {
 // Skew is how far the clocks of those who issue tokens may be from ours.
 const Skew = time.Minute
 
-// identify says who a request comes from.
-func (g *Guard) identify(r *http.Request) (Identity, *Refusal) {
-	token, refusal := bearer(r)
-	if refusal != nil {
-		return Identity{}, refusal
-	}
+// identify says whose a token is.
+func (g *Guard) identify(ctx context.Context, token string) (Identity, *Refusal) {
 	for _, v := range g.Verifiers {
-		identity, err := v.Verify(r.Context(), token)
+		identity, err := v.Verify(ctx, token)
+		var refusal *Refusal
 		switch {
 		case err == nil && identity.ID != "":
 			return identity, nil

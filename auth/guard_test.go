@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/auth"
@@ -22,6 +24,53 @@ type unread struct{ t *testing.T }
 func (u unread) Read([]byte) (int, error) {
 	u.t.Error("the body of a request that is not let in was read")
 	return 0, io.EOF
+}
+
+// TestLateBody: a request that was let in and whose body comes when its token has gone is not taken any more.
+func TestLateBody(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		gone bool
+	}{{"a token that is still there", false}, {"a token that has gone", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				token, data := newToken(t, "alice", nil, time.Time{})
+				path := filepath.Join(t.TempDir(), "tokens")
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				file, err := tokens.Open(path, tokens.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				guard := &auth.Guard{Verifiers: []auth.Verifier{file}}
+				comes, sender := io.Pipe()
+				read := make(chan error, 1)
+				go guard.Protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					_, err := io.ReadAll(r.Body)
+					read <- err
+				})).ServeHTTP(httptest.NewRecorder(), func() *http.Request {
+					r := httptest.NewRequest(http.MethodPost, "/mcp", comes)
+					r.Header.Set("Authorization", "Bearer "+token)
+					return r
+				}())
+				io.WriteString(sender, "{")
+				if test.gone {
+					data, _ = tokens.Remove(data, "alice", "")
+				}
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				io.WriteString(sender, "}")
+				sender.Close()
+				err = <-read
+				if refusal, refused := errors.AsType[*auth.Refusal](err); refused != test.gone || refused && refusal.Status != http.StatusUnauthorized || !refused && err != nil {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
 }
 
 // newToken makes a token and the line of its file.

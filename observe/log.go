@@ -52,6 +52,7 @@ var shapes = []struct {
 	// What stands in a line is written as JSON; an escape that ends a text stays.
 	{regexp.MustCompile(`(https?://[^\s"'?]*\?)(?:[^\s"'\\]|\\u[0-9a-f]{4}|\\\\)+`), "${1}***"},
 	{regexp.MustCompile(`("session_id": ?")[^"]*`), "${1}***"},
+	{regexp.MustCompile(`\bmcsh_[A-Za-z0-9_-]{43}`), "mcsh_***"},
 	{regexp.MustCompile(`(?i)(\b(?:bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`), "${1}***"},
 }
 
