@@ -134,14 +134,17 @@ func (t *tryouts) open(ctx context.Context) (*session, error) {
 }
 
 // Close implements [stages.Tryouts]. The worker goes on to the run of the plan, or ends in the background: nobody waits for
-// that.
+// that, unless what it lives in is the caller's, and takes up the run of the plan when it has ended.
 func (t *tryouts) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 	s, p := t.session, t.pool
-	if s == nil || s.passed() {
+	switch {
+	case s == nil || s.passed():
 		return nil
+	case p.report.PerCaller:
+		return s.Close()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
