@@ -1,7 +1,10 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,12 +53,13 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// paced fetches keys only once in a while.
+// paced fetches keys only once in a while, and remembers which there were.
 type paced struct {
 	base http.RoundTripper
 
 	mu   sync.Mutex
-	last time.Time // guarded by mu
+	last time.Time       // guarded by mu
+	ids  map[string]bool // of the keys of the latest answer, guarded by mu
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -63,7 +67,44 @@ func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Response == nil && !p.turn() { // it is where one begins, and none is led to
 		return nil, errSoon
 	}
-	return p.base.RoundTrip(r)
+	w, err := p.base.RoundTrip(r)
+	if err != nil || w.StatusCode != http.StatusOK {
+		return w, err
+	}
+	defer w.Body.Close()
+	data, err := io.ReadAll(w.Body)
+	if err != nil {
+		return nil, err
+	}
+	w.Body = io.NopCloser(bytes.NewReader(data))
+	p.note(data)
+	return w, nil
+}
+
+// note remembers the keys of an answer by their ids, which the library does not tell.
+func (p *paced) note(answer []byte) {
+	var set struct {
+		Keys []struct {
+			ID string `json:"kid"`
+		} `json:"keys"`
+	}
+	if json.Unmarshal(answer, &set) != nil {
+		return // the library says what is wrong
+	}
+	ids := map[string]bool{}
+	for _, key := range set.Keys {
+		ids[key.ID] = true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ids = ids
+}
+
+// knows reports whether the issuer has told of a key.
+func (p *paced) knows(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return id != "" && p.ids[id]
 }
 
 // turn reports whether it is time again.
@@ -78,13 +119,17 @@ func (p *paced) turn() bool {
 }
 
 // keys are those of an issuer.
-type keys struct{ remote *oidc.RemoteKeySet }
+type keys struct {
+	remote *oidc.RemoteKeySet
+	paced  *paced
+}
 
 // An attempt is one check of a signature, with what came of it: the library's error does not say.
 type attempt struct {
 	*keys
 	tried   bool
 	payload []byte // of a token whose signature is right
+	never   bool   // no key that may come makes the signature right
 	err     error
 }
 
@@ -92,7 +137,36 @@ type attempt struct {
 func (a *attempt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	a.tried = true
 	a.payload, a.err = a.remote.VerifySignature(ctx, token)
+	if a.err == nil {
+		return a.payload, nil
+	}
+	h := headOf(token)
+	known := a.paced.knows(h.ID)
+	if known && a.soon() { // the keys may have come after the library had looked among those that it had
+		a.payload, a.err = a.remote.VerifySignature(ctx, token)
+	}
+	a.never = known || len(h.Critical) > 0 || h.Key != nil
 	return a.payload, a.err
+}
+
+// A head is what a token says of its signature.
+type head struct {
+	ID       string          `json:"kid"`
+	Critical json.RawMessage `json:"crit"` // what has to be understood, and is not
+	Key      json.RawMessage `json:"jwk"`  // the key of whoever has signed, which proves nothing
+}
+
+func headOf(token string) head {
+	var h head
+	text, _, _ := strings.Cut(token, ".")
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(data, &h)
+	}
+	if err != nil {
+		return head{}
+	}
+	return h
 }
 
 // soon reports whether the key of a token may be one that we are not to ask for yet.

@@ -152,7 +152,7 @@ func (i *Issuer) find(ctx context.Context) bool {
 	i.mu.Lock()
 	was := i.why
 	if err == nil {
-		i.keys, i.why = &keys{remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), i.paced()), about.Keys)}, ""
+		i.keys, i.why = i.keysAt(about.Keys), ""
 	} else {
 		i.why = shortened(err.Error())
 	}
@@ -170,11 +170,11 @@ func (i *Issuer) find(ctx context.Context) bool {
 // notAsked is why an issuer is not found before it has been looked for.
 const notAsked = "it has not been asked yet"
 
-// paced is the client that keys are fetched with.
-func (i *Issuer) paced() *http.Client {
-	client := *i.client
-	client.Transport = &paced{base: i.client.Transport}
-	return &client
+// keysAt are the keys at an address, which are fetched when they are needed.
+func (i *Issuer) keysAt(address string) *keys {
+	client, p := *i.client, &paced{base: i.client.Transport}
+	client.Transport = p
+	return &keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), address), p}
 }
 
 func withoutQuery(address string) string {

@@ -60,6 +60,21 @@ func with(claims oidctest.Claims, name string, value any) oidctest.Claims {
 	return claims
 }
 
+// flipped is a token with one bit of its signature turned.
+func flipped(token string) string {
+	at := strings.LastIndex(token, ".") + 10
+	other := byte('A')
+	if token[at] == other {
+		other = 'B'
+	}
+	return token[:at] + string(other) + token[at+1:]
+}
+
+// mixed is the claims of one token with the signature of another.
+func mixed(signed, claims string) string {
+	return claims[:strings.LastIndex(claims, ".")] + signed[strings.LastIndex(signed, "."):]
+}
+
 // TestTokens: whose tokens are taken, and what is said of the others.
 func TestTokens(t *testing.T) {
 	issuer, other := oidctest.New(t), oidctest.New(t)
@@ -90,8 +105,25 @@ func TestTokens(t *testing.T) {
 		{"no audience", issuer.Sign("1", with(good(), "aud", nil)), 401, "not meant for this gateway"},
 		{"another issuer with our key", issuer.Sign("1", with(good(), "iss", "https://evil.example")), 401, `the token is from "https://evil.example"`},
 		{"an issuer that is nearly ours", issuer.Sign("1", with(good(), "iss", issuer.URL+"/")), 401, "the token is from"},
-		{"a key of another issuer", other.Sign("1", good()), 503, "a key that is not known"},
-		{"nobody's key with our id", oidctest.SignWith(t, jose.RS256, stranger, "1", good()), 503, "a key that is not known"},
+		{"nobody's key with our id", oidctest.SignWith(t, jose.RS256, stranger, "1", good()), 401, "not signed with a key of"},
+		{"a key of another issuer with our id", other.Sign("1", good()), 401, "not signed with a key of"},
+		{"nobody's key with nobody's id", oidctest.SignWith(t, jose.RS256, stranger, "9", good()), 503, "a key that is not known"},
+		{"nobody's key without an id", oidctest.SignWith(t, jose.RS256, stranger, "", good()), 503, "a key that is not known"},
+		{"a signature that was changed", flipped(issuer.Sign("1", good())), 401, "not signed with a key of"},
+		{"the claims of another", mixed(issuer.Sign("1", good()), issuer.Sign("1", with(good(), "sub", "root"))), 401, "not signed with a key of"},
+		{"what has to be understood", oidctest.SignHead(t, jose.RS256, stranger, good(), map[jose.HeaderKey]any{"kid": "9", "crit": []string{"x"}, "x": 1}), 401, "not signed with a key of"},
+		{"a key that comes along", oidctest.SignHead(t, jose.RS256, stranger, good(), map[jose.HeaderKey]any{"kid": "9", "jwk": jose.JSONWebKey{Key: stranger.Public()}}), 401, "not signed with a key of"},
+		{"text for an end", issuer.Sign("1", with(good(), "exp", "x")), 401, "claims of the token are not what they should be"},
+		{"a number for a subject", issuer.Sign("1", with(good(), "sub", 5)), 401, "claims of the token are not what they should be"},
+		{"a number for an issuer", issuer.Sign("1", with(good(), "iss", 5)), 401, "claims of the token are not what they should be"},
+		{"a number for a subject of another audience", issuer.Sign("1", with(with(good(), "sub", 5), "aud", "x")), 401, "not meant for this gateway"},
+		{"a number for an audience", issuer.Sign("1", with(good(), "aud", 5)), 401, "not meant for this gateway"},
+		{"a clock that made it ahead", issuer.Sign("1", with(good(), "iat", now+30)), 0, "u-1"},
+		{"no time at which it was made", issuer.Sign("1", with(good(), "iat", nil)), 0, "u-1"},
+		{"made in the future", issuer.Sign("1", with(good(), "iat", now+1000)), 401, "made in the future (iat)"},
+		{"made at the end of time", issuer.Sign("1", with(good(), "iat", 1e300)), 401, "made in the future (iat)"},
+		{"a subject of two lines", issuer.Sign("1", with(good(), "sub", "a\nb")), 401, "control characters"},
+		{"a subject that turns colours", issuer.Sign("1", with(good(), "sub", "a\u009b31m")), 401, "control characters"},
 		{"no algorithm", unsigned(good()), 401, "not one that an issuer has signed with"},
 		{"a public key for a secret", oidctest.SignWith(t, jose.HS256, issuer.PublicPEM("1"), "1", good()), 401, "not one that an issuer has signed with"},
 		{"no subject", issuer.Sign("1", with(good(), "sub", nil)), 401, "does not say whose it is"},

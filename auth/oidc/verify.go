@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
@@ -25,6 +26,7 @@ const (
 type claims struct {
 	Issuer    string          `json:"iss"`
 	NotBefore *float64        `json:"nbf"`
+	IssuedAt  json.Number     `json:"iat"`
 	Scope     string          `json:"scope"`
 	Scp       json.RawMessage `json:"scp"` // the same as some issuers write it: a string, or strings
 }
@@ -46,13 +48,13 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 	}
 	var c claims
 	if err := verified.Claims(&c); err != nil {
-		return auth.Identity{}, auth.Invalid("the claims of the token are not what they should be: a number, text or a list stands in the place of another", i.signIn())
+		return auth.Identity{}, i.misshapen()
 	}
-	if refusal := i.times(verified.Expiry, c.NotBefore); refusal != nil {
+	if refusal := i.times(verified.Expiry, c); refusal != nil {
 		return auth.Identity{}, refusal
 	}
-	if verified.Subject == "" || len(verified.Subject) > maxSubject {
-		return auth.Identity{}, auth.Invalid("the token does not say whose it is (sub)", i.signIn())
+	if refusal := i.subject(verified.Subject); refusal != nil {
+		return auth.Identity{}, refusal
 	}
 	scopes := c.scopes()
 	for _, scope := range i.o.Scopes {
@@ -68,11 +70,29 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 // signIn is what helps against most that is wrong with a token.
 func (i *Issuer) signIn() string { return "sign in again at " + i.o.Issuer }
 
+// misshapen refuses a token whose claims cannot be read.
+func (i *Issuer) misshapen() *auth.Refusal {
+	return auth.Invalid("the claims of the token are not what they should be: a number, text or a list stands in the place of another", i.signIn())
+}
+
+// subject says what is wrong with whose a token is.
+func (i *Issuer) subject(sub string) *auth.Refusal {
+	switch {
+	case sub == "" || len(sub) > maxSubject:
+		return auth.Invalid("the token does not say whose it is (sub)", i.signIn())
+	case strings.ContainsFunc(sub, unicode.IsControl):
+		return auth.Invalid("the token says whose it is (sub) with control characters, such as the end of a line", i.signIn())
+	}
+	return nil
+}
+
 // refusal says why a token is not taken. Nothing of a token is quoted before its signature was found right.
 func (i *Issuer) refusal(a *attempt) *auth.Refusal {
 	switch {
 	case !a.tried:
 		return auth.Invalid("the token is not one that an issuer has signed with "+strings.Join(algorithms, ", "), i.signIn())
+	case a.never && a.err != nil:
+		return i.unsigned()
 	case a.soon():
 		return auth.Unready("the token is signed with a key that is not known", fmt.Sprintf("try again in a few seconds: the keys of %s were fetched a moment ago; if that does not help, sign in again", i.o.Issuer))
 	case a.unfetched():
@@ -81,43 +101,65 @@ func (i *Issuer) refusal(a *attempt) *auth.Refusal {
 		}
 		return auth.Unready("the keys of the issuer cannot be fetched at present", "try again in a few seconds; the log of the gateway says what is wrong")
 	case a.err != nil:
-		return auth.Invalid("the token is not signed with a key of "+i.o.Issuer, i.signIn())
+		return i.unsigned()
 	}
-	var c claims
-	if err := json.Unmarshal(a.payload, &c); err == nil && c.Issuer != i.o.Issuer {
+	var c struct {
+		Issuer   string          `json:"iss"`
+		Audience json.RawMessage `json:"aud"`
+	}
+	switch err := json.Unmarshal(a.payload, &c); {
+	case err != nil:
+		return i.misshapen()
+	case c.Issuer != i.o.Issuer:
 		return auth.Invalid(fmt.Sprintf("the token is from %.100q, and this gateway takes those of %q", c.Issuer, i.o.Issuer), i.signIn())
+	case !slices.Contains(words(c.Audience, one), i.o.Audience):
+		return auth.Invalid(fmt.Sprintf("the token is not meant for this gateway: its audience has to be %q", i.o.Audience),
+			"the client has to ask the issuer for a token for this gateway (resource or audience)")
 	}
-	return auth.Invalid(fmt.Sprintf("the token is not meant for this gateway: its audience has to be %q", i.o.Audience),
-		"the client has to ask the issuer for a token for this gateway (resource or audience)")
+	return i.misshapen() // nothing else is looked at by the library
+}
+
+// unsigned refuses a token that anybody may have made.
+func (i *Issuer) unsigned() *auth.Refusal {
+	return auth.Invalid("the token is not signed with a key of "+i.o.Issuer, i.signIn())
 }
 
 // times says what is wrong with when a token is valid.
-func (i *Issuer) times(end time.Time, begin *float64) *auth.Refusal {
+func (i *Issuer) times(end time.Time, c claims) *auth.Refusal {
 	now := time.Now()
+	latest := float64(now.Add(auth.Skew).Unix())
+	issued, _ := c.IssuedAt.Float64() // without one it is 0, and one that is too large is infinite
 	switch {
 	case end.IsZero() || end.Unix() <= 0:
 		return auth.Invalid("the token does not say when it ends (exp)", i.signIn())
 	case now.After(end.Add(auth.Skew)):
 		return auth.Invalid("the token ran out at "+end.UTC().Format(time.RFC3339), i.signIn())
-	case begin != nil && float64(now.Add(auth.Skew).Unix()) < *begin:
+	case c.NotBefore != nil && latest < *c.NotBefore:
 		return auth.Invalid("the token is not valid yet (nbf)", "wait, or set the clocks of the gateway and the issuer")
+	case latest < issued:
+		return auth.Invalid("the token was made in the future (iat)", "set the clocks of the gateway and the issuer")
 	}
 	return nil
 }
 
 // scopes are what the token was given for.
 func (c claims) scopes() []string {
-	list := strings.Fields(c.Scope)
+	return append(strings.Fields(c.Scope), words(c.Scp, strings.Fields)...)
+}
+
+// words are those of a claim that is a text, which split takes apart, or a list of texts.
+func words(claim json.RawMessage, split func(string) []string) []string {
 	var text string
 	var texts []string
-	switch {
-	case json.Unmarshal(c.Scp, &text) == nil:
-		list = append(list, strings.Fields(text)...)
-	case json.Unmarshal(c.Scp, &texts) == nil:
-		list = append(list, texts...)
+	if json.Unmarshal(claim, &text) == nil {
+		return split(text)
 	}
-	return list
+	_ = json.Unmarshal(claim, &texts) // anything else names nothing
+	return texts
 }
+
+// one is a text that is one word.
+func one(text string) []string { return []string{text} }
 
 // name is what people call the caller.
 func (i *Issuer) name(token *oidc.IDToken) string {

@@ -205,11 +205,21 @@ func (i *Issuer) PublicPEM(id string) []byte {
 // SignWith makes a token with any key.
 func SignWith(t testing.TB, algorithm jose.SignatureAlgorithm, secret any, id string, claims Claims) string {
 	t.Helper()
+	head := map[jose.HeaderKey]any{}
+	if id != "" {
+		head["kid"] = id
+	}
+	return SignHead(t, algorithm, secret, claims, head)
+}
+
+// SignHead makes a token with any key, and says of its signature whatever head says.
+func SignHead(t testing.TB, algorithm jose.SignatureAlgorithm, secret any, claims Claims, head map[jose.HeaderKey]any) string {
+	t.Helper()
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: secret, KeyID: id}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: secret}, &jose.SignerOptions{ExtraHeaders: head})
 	if err != nil {
 		t.Fatal(err)
 	}
