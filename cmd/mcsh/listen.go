@@ -111,12 +111,15 @@ func isLoopback(host string) bool {
 
 func endpointOf(addr net.Addr) string { return fmt.Sprintf("http://%s/mcp", addr) }
 
+const greeting = `%[1]s listens on %[2]s
+  Claude Code   claude mcp add --transport http mcsh %[2]s
+  VS Code       {"servers": {"mcsh": {"type": "http", "url": %[2]q}}}
+  others        {"mcpServers": {"mcsh": {"url": %[2]q}}}
+`
+
 // greet says where a server listens and how to connect to it.
 func (p *program) greet(name, url string) {
-	fmt.Fprintf(p.stderr, "%s listens on %s\n", name, url)
-	fmt.Fprintf(p.stderr, "  Claude Code   claude mcp add --transport http mcsh %s\n", url)
-	fmt.Fprintf(p.stderr, "  VS Code       {\"servers\": {\"mcsh\": {\"type\": \"http\", \"url\": %q}}}\n", url)
-	fmt.Fprintf(p.stderr, "  others        {\"mcpServers\": {\"mcsh\": {\"url\": %q}}}\n", url)
+	fmt.Fprintf(p.stderr, greeting, name, url) // at once: others speak there too
 }
 
 // answerTime is how long answers may take to reach their clients when all calls have ended.

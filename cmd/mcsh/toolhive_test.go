@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
@@ -169,7 +170,7 @@ func TestServeFollowsToolHive(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	go func() {
 		ended <- run(ctx, []string{"serve", "--listen", address, "--sandbox=off", "--no-builtin", "--toolhive", api.URL},
-			strings.NewReader(""), &stdout, &stderr, []string{"HOME=" + t.TempDir()})
+			strings.NewReader(""), &stdout, zapcore.Lock(zapcore.AddSync(&stderr)), []string{"HOME=" + t.TempDir()})
 	}()
 	session := connectWhenUp(t, "http://"+address+"/mcp")
 	call := func(tool string, args map[string]any) string {

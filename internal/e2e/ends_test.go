@@ -90,7 +90,7 @@ var ends = []end{
 	{name: "client killed", transports: []string{stateless}, grace: "1m", bring: kill, sent: cancelled, status: lives},
 }
 
-// writeTime is how long the calls take that may change something.
+// writeTime is how long the calls take that may change something and are to finish.
 const writeTime = 500 * time.Millisecond
 
 // A scene is a gateway with a run in the middle.
@@ -134,13 +134,15 @@ func TestEnds(t *testing.T) {
 }
 
 // pipeline is what runs. Its calls tell in files how they fare.
-func (b body) pipeline(dir string) []object {
+func (s *scene) pipeline() []object {
+	b, dir := s.body, s.dir
 	items := command("jq", "-n", "-c", "{n: range(64)}")
 	switch {
 	case b.upstream == "":
 		return []object{items, with(with(command("jq", "last(range(1e12))"), "for_each", true), "concurrency", 64)}
 	case b.writes:
-		return []object{toolStage(b.upstream, "write_slowly", object{"dir": dir, "n": 0})}
+		tool := map[string]string{finished: "write_slowly", cancelled: "write_long"}[s.sent]
+		return []object{toolStage(b.upstream, tool, object{"dir": dir, "n": 0})}
 	}
 	return []object{items, with(with(toolStage(b.upstream, "wait", object{"dir": dir}), "for_each", true), "concurrency", 64)}
 }
@@ -150,6 +152,7 @@ func slow() *mcptest.Upstream {
 	return mcptest.New(
 		mcptest.Tool{Name: "wait", ReadOnly: true, Raw: tells(10 * time.Minute)},
 		mcptest.Tool{Name: "write_slowly", Destructive: true, Raw: tells(writeTime)},
+		mcptest.Tool{Name: "write_long", Destructive: true, Raw: tells(10 * time.Minute)},
 	)
 }
 
@@ -247,7 +250,7 @@ func (s *scene) begin(t *testing.T) {
 	s.cancel = cancel
 	ended := make(chan struct{})
 	go func() {
-		_, _ = s.session.CallTool(ctx, pipelineCall(s.pipeline(s.dir))) // there may be no reply
+		_, _ = s.session.CallTool(ctx, pipelineCall(s.pipeline())) // there may be no reply
 		close(ended)
 	}()
 	t.Cleanup(func() { cancel(); <-ended; s.session.Close() })
@@ -256,7 +259,7 @@ func (s *scene) begin(t *testing.T) {
 // beginAgent begins the run in a process that is the client.
 func (s *scene) beginAgent(t *testing.T) {
 	t.Helper()
-	plan := agentPlan{URL: s.url, Version: s.version(), Pipeline: encode(t, s.pipeline(s.dir))}
+	plan := agentPlan{URL: s.url, Version: s.version(), Pipeline: encode(t, s.pipeline())}
 	if s.transport == overStdio {
 		plan.Args, plan.Dir = s.gateway.Args, s.gateway.Dir
 	}
