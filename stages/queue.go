@@ -54,10 +54,11 @@ func (q *queue) wake() {
 
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
 func (q *queue) dispatch(ctx context.Context) {
-	hand, end := q.workers(ctx)
+	give := q.workers
 	if q.many != nil {
-		hand, end = q.mapped(ctx)
+		give = q.mapped
 	}
+	hand, end := give(ctx)
 	defer func() {
 		end()
 		q.mu.Lock()

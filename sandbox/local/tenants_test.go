@@ -61,6 +61,9 @@ func TestTenant(t *testing.T) {
 			t.Fatalf("run %d: workers %v, want the one of the runs before, %d", i, workers, worker)
 		}
 		worker = workers[0]
+		if load := p.Load(); load.InUse != 0 || load.Warm != 1 {
+			t.Fatalf("run %d: the load is %+v, want one worker that waits", i, load)
+		}
 		eventually(t, fmt.Sprintf("after run %d the worker has no more than after the second", i), func() bool {
 			has := belongings(t, worker, scratch)
 			if i == 1 && has.processes == 1 {
