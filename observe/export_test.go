@@ -10,6 +10,9 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
+// KnownCode reports whether a code is counted by its name.
+func KnownCode(code string) bool { return knownCodes[stages.Code(code)] }
+
 // KnownLimit reports whether a limit is counted by its name.
 func KnownLimit(name string) bool { return limitNames[name] }
 

@@ -209,6 +209,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Every code of an error is one that is counted by its name: another would be taken for INTERNAL.
+func TestCodes(t *testing.T) {
+	source, err := os.ReadFile("../stages/error.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile(`(?m)^\t\w+ +Code = "(\w+)"`).FindAllSubmatch(source, -1)
+	for _, m := range codes {
+		if code := string(m[1]); !observe.KnownCode(code) {
+			t.Errorf("%s is counted as INTERNAL", code)
+		}
+	}
+	if len(codes) < 15 {
+		t.Errorf("%d codes are found", len(codes))
+	}
+}
+
 // The sandbox worker, which starts for every run, has nothing of all this in it.
 func TestWorker(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../cmd/mcsh-worker").Output()

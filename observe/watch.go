@@ -2,7 +2,7 @@ package observe
 
 import (
 	"context"
-	"errors"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -95,26 +95,11 @@ func (w *Watch) Refused(tool string, err error) {
 	w.metrics.reached(err)
 }
 
-// reached counts the limit that ended something, if it was one.
-func (m *Metrics) reached(err error) {
-	var e *stages.Error
-	if errors.As(err, &e) {
-		if limit := limitOf(e); limit != "" {
-			m.limits.WithLabelValues(limit).Inc()
-		}
+// kindOf is the type of the stage with a label such as "tool shop/list_orders".
+func (w *Watch) kindOf(label string) string {
+	word, _, _ := strings.Cut(label, " ")
+	if w.kinds[word] {
+		return word
 	}
-}
-
-// codeOf is the code of an outcome.
-func codeOf(err error) string {
-	var e *stages.Error
-	switch {
-	case err == nil:
-		return codeOK
-	case errors.As(err, &e) && knownCodes[e.Code]:
-		return string(e.Code)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return string(stages.Cancelled)
-	}
-	return string(stages.Internal)
+	return others
 }
