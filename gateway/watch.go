@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -52,5 +55,47 @@ func sessionOf(req *mcp.CallToolRequest) string {
 
 // sdkLog is the log as the SDK writes to it: what goes wrong. Its news name sessions, and a session's id opens it.
 func sdkLog(log *zap.Logger) *slog.Logger {
-	return slog.New(zapslog.NewHandler(log.WithOptions(zap.IncreaseLevel(max(zap.WarnLevel, log.Level()))).Core(), zapslog.WithName("sdk")))
+	handler := func(least zapcore.Level) slog.Handler {
+		core := log.WithOptions(zap.IncreaseLevel(max(least, log.Level()))).Core()
+		return zapslog.NewHandler(core, zapslog.WithName("sdk"), zapslog.AddStacktraceAt(noStack))
+	}
+	return slog.New(sdkHandler{handler(zap.WarnLevel), handler(zap.DebugLevel)})
+}
+
+// noStack is above every level: where in the SDK a line comes from helps nobody who runs a gateway.
+const noStack = slog.Level(math.MaxInt)
+
+// clientMistakes are what the SDK calls errors, and are those of clients, who are told. Whoever calls could fill a log by
+// them.
+var clientMistakes = []string{
+	"initialized before initialize", "duplicate initialized notification", "duplicate initialize request",
+	"method removed in the new protocol", "method invalid during initialization",
+}
+
+// An sdkHandler takes the lines of the SDK, and those of mistakes of clients for the level debug.
+type sdkHandler struct {
+	slog.Handler
+	debug slog.Handler
+}
+
+// Handle implements [slog.Handler].
+func (h sdkHandler) Handle(ctx context.Context, r slog.Record) error {
+	if !slices.Contains(clientMistakes, r.Message) {
+		return h.Handler.Handle(ctx, r)
+	}
+	r = slog.NewRecord(r.Time, slog.LevelDebug, r.Message, 0) // without its attributes: a method may be as long as a client likes
+	if !h.debug.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return h.debug.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h sdkHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return sdkHandler{h.Handler.WithAttrs(attrs), h.debug.WithAttrs(attrs)}
+}
+
+// WithGroup implements [slog.Handler].
+func (h sdkHandler) WithGroup(name string) slog.Handler {
+	return sdkHandler{h.Handler.WithGroup(name), h.debug.WithGroup(name)}
 }
