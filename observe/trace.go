@@ -41,10 +41,28 @@ func NewTracer(ctx context.Context, version string, failed func(error)) (*Tracer
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, errors.Join(fmt.Errorf("the variables of OpenTelemetry: %w", err), exporter.Shutdown(ctx))
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(failed))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { failed(short{err}) }))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	return &Tracer{provider, provider.Tracer("github.com/mcsh-dev/mcsh", trace.WithInstrumentationVersion(version))}, nil
 }
+
+// maxFailure is how many bytes are told of why traces are lost: the error has the whole answer of the collector in it.
+const maxFailure = 1000
+
+// short is an error whose text is cut off.
+type short struct{ error }
+
+// Error implements error.
+func (s short) Error() string {
+	text := s.error.Error()
+	if len(text) > maxFailure {
+		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
+	}
+	return text
+}
+
+// Unwrap returns the whole error.
+func (s short) Unwrap() error { return s.error }
 
 // Close sends what is left, until ctx is done.
 func (t *Tracer) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }

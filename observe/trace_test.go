@@ -293,6 +293,33 @@ func TestHostileTrace(t *testing.T) {
 	}
 }
 
+// A collector that refuses at length is told of in short.
+func TestLoudCollector(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not like this "+strings.Repeat("é", 1<<20), http.StatusBadRequest)
+	}))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	told := make(chan error, 10)
+	tracer, err := observe.NewTracer(t.Context(), "test", func(err error) { told <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, observe.WatchOptions{Tracer: tracer}, nil)
+	w.run(w.connect(nil), `[`+list+`]`)
+	if err := tracer.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-told:
+		if text := err.Error(); len(text) > 1100 || !strings.Contains(text, "400 Bad Request") || !strings.Contains(text, "not like this") {
+			t.Errorf("told %d bytes: %.300s", len(text), text)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nobody is told")
+	}
+}
+
 // A collector that does not answer keeps nobody: what is left is lost when the time is up.
 func TestDeafCollector(t *testing.T) {
 	done := make(chan struct{})
