@@ -127,7 +127,7 @@ func TestSentencesOfText(t *testing.T) {
 			`[["c9","nobody is called c9"]]` + "\n",
 		},
 		{
-			`retries: N tries failed items again (errors that match retry_on: "busy|429"`,
+			`retries: N more tries of failed items`,
 			`[{"type":"command","command":"jq","args":["-nc","\"busy\""]},{"type":"tool","server":"crm","name":"get_customer","for_each":true,"retries":2,"retry_on":"busy|429"},{"type":"command","command":"jq","args":["length"]}]`,
 			"1\n",
 		},
