@@ -54,7 +54,7 @@ func TestInContainers(t *testing.T) {
 				}
 			}
 			if err != nil || !bytes.Contains(out, []byte("--- PASS: TestContract ")) {
-				t.Errorf("docker %q: %v\n%s", args, err, tail(out, 8<<10))
+				t.Errorf("docker %q: %v\n%s\n%s", args, err, failures(out), tail(out, 2<<10))
 			}
 		})
 	}
@@ -97,6 +97,17 @@ func testImage(t *testing.T) string {
 		}
 	})
 	return image
+}
+
+// failures returns the lines of a test's output that say what failed and why.
+func failures(out []byte) string {
+	var said strings.Builder
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "--- FAIL") || strings.Contains(line, ".go:") {
+			said.WriteString(line)
+		}
+	}
+	return said.String()
 }
 
 func tail(text []byte, n int) []byte { return text[max(0, len(text)-n):] }

@@ -100,7 +100,11 @@ func (p *process) start(context.Context) (rpc.Wire, error) {
 // runs reports whether the program runs, or did so until its end was our doing. That of one whose output has ended is
 // ours if a signal was needed: it may have been about to end by itself.
 func (p *process) runs(err error) bool {
-	if !p.wait(100 * time.Millisecond) { // a broken pipe is often seen before the exit
+	patience := 100 * time.Millisecond // a broken pipe is often seen before the exit
+	if errors.Is(err, io.EOF) {
+		patience = time.Second // who closes its output is about to end, hardly ever anything else
+	}
+	if !p.wait(patience) {
 		return true
 	}
 	p.mu.Lock()
