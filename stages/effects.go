@@ -14,6 +14,8 @@ const takenName = "taken"
 type taken struct {
 	Stage int    `json:"stage"`
 	Done  string `json:"done"` // who it is, and what it has called
+
+	Acts []actKey `json:"acts,omitempty"`
 }
 
 // effects counts the calls of a stage, and of those within it, that may have taken effect: all but those that the tool
@@ -41,7 +43,7 @@ func (p *Pipeline) takenStages(rec past, meters []*Meter) (list []taken) {
 				continue
 			}
 		}
-		list = append(list, taken{i + 1, doneBy(s, m)})
+		list = append(list, taken{i + 1, doneBy(s, m), m.acted()})
 	}
 	return list
 }

@@ -99,6 +99,7 @@ func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error) {
 	r.closeLogs()
 	taken := p.takenStages(rec.past, meters)
 	rec.keepTaken(taken)
+	claimActs(rec.id, meters)
 	if d := report.DryRun; d != nil && d.Place != "" {
 		d.Kept, _ = p.continueFrom(rec.past, d.Place, nil)
 	}

@@ -2,7 +2,6 @@ package stages
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -23,29 +22,21 @@ func (p *resumption) open() (data *io.SectionReader, incomplete string, release 
 	return p.runs.Open(p.id, itemsName(p.stage))
 }
 
-// takeUp finds the for_each stages behind a from stage that stood there in the run that it names too: completed items
-// of theirs are not run again. It refuses those that may have changed something for items that nothing is known of, and
-// those within another stage: what a stage of a stage completes is not kept item by item.
-func takeUp(list List, steps []*Step, site Site) error {
-	if len(steps) == 0 || steps[0].origin == nil {
-		return nil
+// meet compares a stage with the one that stood in its place, and reports whether it is the same. A for_each is taken up.
+// Refused is one that may have changed something for items that nothing is known of, and one within another stage: what
+// a stage of a stage completes is not kept item by item. first says that nothing stands before it that changes the data.
+func (p *resumption) meet(raw json.RawMessage, step *Step, site Site, src *source, first bool) (same bool, err error) {
+	before := p.Stages[p.stage-1]
+	switch {
+	case sameEach(raw, before) && site != AtTop:
+		return true, p.buried(step, before)
+	case sameEach(raw, before):
+		step.resume = p
+		return true, p.check(src, step, first, raw)
+	case isEach(raw) || !sameStage(raw, before):
+		return false, p.differs(step, before)
 	}
-	src := steps[0].origin
-	var errs []error
-	for i := 1; i < len(steps) && src.wanted+i <= len(src.Stages); i++ {
-		raw, before := list[i], src.Stages[src.wanted+i-1]
-		earlier := &resumption{src.past, src.wanted + i}
-		switch {
-		case sameEach(raw, before) && site != AtTop:
-			errs = append(errs, located(earlier.buried(steps[i], before), steps[i].place, steps[i].Label))
-		case sameEach(raw, before):
-			steps[i].resume = earlier
-			errs = append(errs, located(earlier.check(src, steps[i], i == 1, raw), steps[i].place, steps[i].Label))
-		case isEach(raw) || !sameStage(raw, before):
-			return errors.Join(append(errs, located(earlier.differs(steps[i], before), steps[i].place, steps[i].Label))...)
-		}
-	}
-	return errors.Join(errs...)
+	return true, nil
 }
 
 // differs refuses a stage that is not the for_each that stood there, and would call a tool that may have changed

@@ -45,6 +45,7 @@ type Step struct {
 
 	origin *source     // of a from stage
 	resume *resumption // of a for_each
+	after  *resumption // the stage that stood in its place in the run from which the pipeline goes on
 
 	place Place
 	raw   json.RawMessage // the stage as it was written
