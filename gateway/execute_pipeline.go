@@ -95,6 +95,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Timeout:  seconds(call.Timeout),
 		Spent:    time.Since(begun),
 		Progress: notify.progress,
+		Forgets:  g.closing,
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})

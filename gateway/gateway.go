@@ -280,6 +280,13 @@ func (g *Gateway) Close(ctx context.Context) error {
 	return nil
 }
 
+// closing reports whether the gateway is being closed: what it keeps goes with it.
+func (g *Gateway) closing() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
 func (g *Gateway) cancelAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

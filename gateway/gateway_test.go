@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/runs"
 )
 
 func TestExecutePipeline(t *testing.T) {
@@ -464,6 +465,28 @@ func TestClose(t *testing.T) {
 	}
 	within(t, time.Second, "no call runs", func() bool { return w.shop.Running() == 0 })
 	ended.Wait()
+}
+
+// TestCloseForgets: a run that ends with the gateway, which forgets it, names nothing to continue from.
+func TestCloseForgets(t *testing.T) {
+	w := newKeptWorld(t, runs.Options{})
+	a := newAgent(t, w.gateway.Handler(), "2026-07-28")
+	answered := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		answered <- a.send(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},
+			"name":"execute_pipeline","arguments":{"pipeline":[{"type":"command","command":"jq","args":["-n","{}"]},{"type":"tool","server":"shop","name":"slow"}]}}}`)
+	}()
+	within(t, 10*time.Second, "one call runs", func() bool { return w.shop.Running() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := w.gateway.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got := text(t, <-answered)
+	if !strings.Contains(got, "CANCELLED") || !strings.Contains(got, "the gateway is stopping and forgets this run") || strings.Contains(got, "Continue with") {
+		t.Errorf("got %s", got)
+	}
 }
 
 // TestManyChains: commands that are fed from one input, or wait for each other through a tool, never starve each other.

@@ -39,6 +39,10 @@ type RunOptions struct {
 	// failed. What runs once per item is left out. The link runs in the context that it returns. Nil: nobody is told.
 	Stage func(ctx context.Context, place Place, label string) (context.Context, func(error))
 
+	// Forgets reports whether what is kept of the run is gone before anybody can go on from it: its error then names
+	// nothing to continue from. Nil: it is not.
+	Forgets func() bool
+
 	// DryRun runs what only reads, up to the first stage that may change something, and reports what that would be
 	// called with ([Report.DryRun]). Where there is such a stage, there is no output.
 	DryRun bool
@@ -84,13 +88,13 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
 		err.(*Error).Changed = changed(report.Stages)
 	}
-	p.tell(r, &report, meters, err)
+	p.tell(r, &report, meters, err, o.Forgets != nil && o.Forgets())
 	return report, err
 }
 
 // tell says in the report and in the error of a run where it is kept, what one can continue from, and which items of a
 // for_each are then not run again as they are.
-func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error) {
+func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error, gone bool) {
 	rec := r.record
 	if rec == nil {
 		return
@@ -107,16 +111,36 @@ func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error) {
 		return
 	}
 	e := err.(*Error)
+	which := r.doubted()
+	if gone {
+		e.forgotten(which)
+		return
+	}
 	e.Run = rec.id
 	e.Continue, e.Standing = p.continueFrom(rec.past, e.Place, taken)
-	if which := r.doubted(); which != "" {
-		hint := which + " may have taken effect: find out (with a tool that reads), and continue with the items that are left; " +
-			"the for_each as it is will not be resumed"
-		if e.Hint != "" {
-			hint += "; " + e.Hint
-		}
-		e.Hint = hint
+	if which != "" {
+		e.hintFirst(which + " may have taken effect: find out (with a tool that reads), and continue with the items that are left; " +
+			"the for_each as it is will not be resumed")
 	}
+}
+
+// forgotten says that one cannot continue from the run, and which of its items may have taken effect.
+func (e *Error) forgotten(doubted string) {
+	hint := "the gateway is stopping and forgets this run: run the pipeline again when it is back"
+	if len(e.Changed) > 0 {
+		hint += ", after finding out what was changed (with a tool that reads), and only for what is left"
+	}
+	e.hintFirst(hint)
+	if doubted != "" {
+		e.hintFirst(doubted + " may have taken effect")
+	}
+}
+
+func (e *Error) hintFirst(hint string) {
+	if e.Hint != "" {
+		hint += "; " + e.Hint
+	}
+	e.Hint = hint
 }
 
 // changed lists the tools with effects that were called, with their calls.

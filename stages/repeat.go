@@ -89,7 +89,7 @@ func (p *resumption) repeats(step *Step, first int, done []taken) error {
 	}
 	for _, key := range keys {
 		if holder, _ := p.runs.Claim(p.id, p.didName(key), ""); holder != "" {
-			return p.repeated(taken{}, holder, fmt.Sprintf("which went on from run %s, ", p.id))
+			return p.repeated(taken{}, holder, fmt.Sprintf(", which went on from run %s,", p.id))
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (p *resumption) repeated(t taken, run, which string) error {
 		hint = fmt.Sprintf(`go on behind it with {"type": "from", "run": %q, "stage": %d}`, p.id, t.Stage)
 	}
 	return Errorf(InvalidPipeline, hint+"; to do it once more on purpose, do it in a pipeline without from, or put a command such as jq . before it",
-		"run %s, %shas done this already, or may have: %s; to run it again could repeat that",
+		"run %s%s has done this already, or may have: %s; to run it again could repeat that",
 		run, which, cmp.Or(t.Done, "what this stage would change"))
 }
 
