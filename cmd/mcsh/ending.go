@@ -28,7 +28,7 @@ type endFlags struct{ grace time.Duration }
 
 func (e *endFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&e.grace, "grace", gateway.DefaultGrace,
-		"how long what runs may go on after SIGTERM or SIGINT, and after its client was lost; a second signal cancels at once")
+		"how long what runs may go on after SIGTERM, SIGINT or SIGHUP, and after its client was lost; a second signal cancels at once")
 }
 
 // watched makes the function of a command of one that is told how the server ends.
@@ -43,17 +43,20 @@ func (e *endFlags) watched(serve func(context.Context, ending) error) func(conte
 	}
 }
 
-// secondSignal returns a context that ends with the second SIGINT or SIGTERM. The third is nobody's, and ends the
-// process.
+// secondSignal returns a context that ends with the second of the [endSignals]. The third is nobody's, and ends the
+// process. A SIGHUP behind another signal is none: it comes twice when a terminal is closed.
 func secondSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	hurry, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endSignals()...)
 	go func() {
 		defer signal.Stop(signals)
-		for range 2 {
+		for n := 0; n < 2; {
 			select {
-			case <-signals:
+			case s := <-signals:
+				if n == 0 || s != syscall.SIGHUP {
+					n++
+				}
 			case <-hurry.Done():
 				return
 			}

@@ -57,15 +57,28 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return p.report(root.ExecuteContext(ctx))
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, so that everything is closed in order. The
-// second one ends the process as if nobody had asked. A closed pipe at the other end of stdout is an error of Write
-// here and not the end of the process, which would leave temporary files behind.
+// endSignals are those that ask for the end. Who was started with nohup is not asked by the end of the terminal.
+func endSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+// untilSignal returns a context that the first of the [endSignals] ends, so that everything is closed in order. The
+// second one ends the process as if nobody had asked; not so SIGHUP, which a terminal that is closed sends, and its
+// shell once more. A closed pipe at the other end of stdout is an error of Write here and not the end of the process,
+// which would leave temporary files behind.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	context.AfterFunc(ctx, stop)
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
-	return ctx, func() { stop(); signal.Stop(pipe) }
+	unheard := make(chan os.Signal, 1)
+	signal.Notify(unheard, syscall.SIGPIPE)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(unheard, syscall.SIGHUP)
+	}
+	return ctx, func() { stop(); signal.Stop(unheard) }
 }
 
 // lookup gives the value of an environment variable.

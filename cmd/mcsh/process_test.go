@@ -104,7 +104,7 @@ func testRun(t *testing.T, binary string) {
 
 // A signal ends the calls and the commands, and leaves nothing behind.
 func testInterrupt(t *testing.T, binary string) {
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, sig := range endSignals() {
 		config, tmp := filepath.Join(t.TempDir(), "mcp.json"), t.TempDir()
 		servers := fmt.Sprintf(`{"mcpServers": {"shop": {"command": %q, "args": ["server", "demo"], "env": {"TMPDIR": %q}}}}`, binary, tmp)
 		if err := os.WriteFile(config, []byte(servers), 0o600); err != nil {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,6 +79,8 @@ var ends = []end{
 	{name: "SIGTERM twice", transports: all, grace: "1m", bring: signals(syscall.SIGTERM, syscall.SIGTERM), sent: cancelled},
 	{name: "SIGINT, then SIGTERM", transports: all, grace: "1m", bring: signals(syscall.SIGINT, syscall.SIGTERM), sent: cancelled},
 	{name: "SIGINT", transports: all, grace: "1s", bring: signals(syscall.SIGINT), after: time.Second, sent: finished},
+	{name: "SIGHUP, as a terminal sends it and its shell", transports: all, grace: "1s", bring: signals(syscall.SIGHUP, syscall.SIGHUP), after: time.Second, sent: finished},
+	{name: "SIGHUP, then SIGTERM", transports: []string{stateful}, grace: "1m", bring: signals(syscall.SIGHUP, syscall.SIGTERM), sent: cancelled},
 	{name: "SIGKILL", transports: all, grace: "1m", bring: signals(syscall.SIGKILL), sent: cancelled, status: killed},
 	{name: "input closed", transports: []string{overStdio}, grace: "5s", bring: func(t *testing.T, s *scene) { closing(t, s.input) }, after: 400 * time.Millisecond, sent: finished},
 	{name: "cancelled", transports: all, grace: "1m", bring: func(_ *testing.T, s *scene) { s.cancel() }, sent: cancelled, status: lives},
@@ -429,6 +432,9 @@ func signals(list ...syscall.Signal) func(*testing.T, *scene) {
 	return func(t *testing.T, s *scene) {
 		t.Helper()
 		for i, sig := range list {
+			if sig == syscall.SIGHUP && signal.Ignored(sig) {
+				t.Skip("the tests were started with nohup, and so is the gateway")
+			}
 			if i > 0 { // one that comes while the same one waits is lost
 				time.Sleep(100 * time.Millisecond)
 			}
