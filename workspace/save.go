@@ -45,6 +45,9 @@ func (d *Dir) saveRel(name string) (string, error) {
 		return "", Errorf(InvalidArgument, "name a file in it", "%s is a directory", quote(name))
 	}
 	for part := range strings.SplitSeq(rel, "/") {
+		if strings.TrimSpace(part) == "" {
+			return "", Errorf(InvalidArgument, "give the file a name that can be seen", "%s has a name of blanks", quote(name))
+		}
 		if slices.ContainsFunc(private, func(p string) bool { return strings.EqualFold(p, part) }) {
 			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
 		}

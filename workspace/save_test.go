@@ -152,6 +152,8 @@ func TestSaveRefuses(t *testing.T) {
 		{"/etc/passwd", five, 0, "outside of the root"},
 		{"dir", five, 0, "is a directory"},
 		{"new/", five, 0, "is a directory"},
+		{" ", five, 0, "a name of blanks"},
+		{"a/\t/b", five, 0, "a name of blanks"},
 		{".", five, 0, "is a directory"},
 		{"file/x", five, 0, "is not a directory"},
 		{"link", five, 0, "symbolic link"},

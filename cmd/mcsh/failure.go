@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -69,7 +70,8 @@ func (p planError) status() int {
 	return status
 }
 
-// report tells a person, or with --json a program, what went wrong, and returns the exit status.
+// report tells a person, or with --json a program, what went wrong, and returns the exit status. What cannot be told on
+// standard output is told on standard error.
 func (p *program) report(err error) int {
 	if err == nil {
 		return exitOK
@@ -79,10 +81,14 @@ func (p *program) report(err error) int {
 	}
 	told, status := explain(err)
 	if p.json {
-		if err := writeJSON(p.stdout, told); err != nil {
-			return exitFailed
+		werr := writeJSON(p.stdout, told)
+		if werr == nil {
+			return status
 		}
-		return status
+		status = exitFailed
+		if errors.Is(err, syscall.EPIPE) {
+			return status // the reader has left, which is all that is wrong
+		}
 	}
 	fmt.Fprint(p.stderr, gateway.Plain(told.text, true)) // servers' words are in it, which may hold commands for terminals
 	return status

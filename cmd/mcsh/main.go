@@ -35,11 +35,11 @@ type program struct {
 }
 
 // run is the whole program. It returns the exit status.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+func run(ctx context.Context, args []string, stdin io.Reader, out, stderr io.Writer, environ []string) int {
 	if len(args) > 0 && args[0] == workerCommand {
 		return workerMain(args[1:]) // before every command of a pipeline: no flags, no signals, nothing that takes time
 	}
-	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, env: map[string]string{}}
+	p := &program{stdin: stdin, stdout: out, stderr: stderr, env: map[string]string{}}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		p.env[name] = value
@@ -52,9 +52,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	said := &stdout{w: out} // help and completions, whose writers do not look whether it went well
+	root.SetOut(said)
 	root.SetErr(stderr)
-	return p.report(root.ExecuteContext(ctx))
+	return p.report(said.result(root.ExecuteContext(ctx)))
 }
 
 // endSignals are those that ask for the end. Who was started with nohup is not asked by the end of the terminal.

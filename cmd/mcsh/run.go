@@ -51,8 +51,13 @@ func (p *program) runCommand() *cobra.Command {
 		Long:    runLong,
 		Example: runExample,
 		Args:    cobra.MaximumNArgs(1),
-		RunE:    work(func(ctx context.Context, args []string) error { return p.runPipeline(ctx, args, o) }),
 	}
+	cmd.RunE = work(func(ctx context.Context, args []string) error {
+		if o.timeout <= 0 && cmd.Flags().Changed("timeout") {
+			return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
+		}
+		return p.runPipeline(ctx, args, o)
+	})
 	o.addSources(cmd)
 	o.addState(cmd)
 	o.addWorkspace(cmd)
@@ -71,9 +76,6 @@ func (p *program) runCommand() *cobra.Command {
 
 // runPipeline compiles the pipeline, runs it and closes everything that was started.
 func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) (err error) {
-	if o.timeout < 0 {
-		return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
-	}
 	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
 	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
 	text, err := p.pipelineText(args, o.file, o.input)
@@ -157,12 +159,7 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 		_, werr := io.WriteString(out, gateway.Plain(gateway.DryRunText(report), true))
 		err = errors.Join(err, werr)
 	}
-	switch {
-	case errors.Is(err, errEnough):
-		err = nil
-	case out.err != nil && (err == nil || errors.Is(err, out.err)):
-		err = &failure{exitFailed, fmt.Errorf("writing the output: %w", out.err), "free some space, or write elsewhere"}
-	}
+	err = out.result(err)
 	fmt.Fprint(p.stderr, gateway.NoteText(report))
 	if o.table || isTerminal(p.stderr) {
 		writeReport(p.stderr, report)
@@ -179,7 +176,7 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 // and what a stage says of its own stays one.
 var errEnough = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
 
-// stdout is standard output for a run. It remembers a failure of its own.
+// stdout is standard output for a run, or for help. It remembers a failure of its own.
 type stdout struct {
 	w   io.Writer
 	err error
@@ -194,6 +191,17 @@ func (s *stdout) Write(b []byte) (int, error) {
 		s.err = err
 	}
 	return n, err
+}
+
+// result is what becomes of err, with which something has ended that writes here.
+func (s *stdout) result(err error) error {
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case s.err != nil && (err == nil || errors.Is(err, s.err)):
+		return &failure{exitFailed, fmt.Errorf("writing the output: %w", s.err), "free some space, or write elsewhere"}
+	}
+	return err
 }
 
 // resultJSON is what run --json prints.
@@ -226,7 +234,8 @@ func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in i
 	for _, w := range report.Windows {
 		result.Windows = append(result.Windows, windowJSON{w.Place, w.Text})
 	}
-	return writeJSON(p.stdout, result)
+	to := &stdout{w: p.stdout}
+	return to.result(writeJSON(to, result))
 }
 
 // bounded is a buffer that refuses more than max bytes.

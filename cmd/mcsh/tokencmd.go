@@ -107,23 +107,60 @@ func (p *program) newToken(ctx context.Context, file tokenFile, name, expires st
 	if err != nil {
 		return usageError("such as alice, ci or alice@example.com", "%w", err)
 	}
+	if p.unread() {
+		return usageError("let it be seen, or write it to a file", "nobody would see the token: standard output is closed, or %s", os.DevNull)
+	}
+	shown := false
 	err = changeTokens(ctx, path, func(old []byte, has []tokens.Entry) ([]byte, error) {
 		if !another && slices.ContainsFunc(has, func(e tokens.Entry) bool { return e.Name == name }) {
 			return nil, usageError("--another makes one more for the same caller; mcsh token rm "+name+" takes away what there is", "%s has a token in %s", name, path)
 		}
+		if err := p.showToken(token, path, entry); err != nil {
+			return nil, err // a token that nobody has seen lets nobody in
+		}
+		shown = true
 		return tokens.Add(old, entry), nil
 	})
-	if err != nil {
-		return err
+	switch {
+	case err != nil && shown:
+		fmt.Fprintln(p.stderr, "the token that was printed could not be kept, and lets nobody in")
+	case err == nil && !p.json:
+		fmt.Fprintf(p.stderr, "clients send it as a header: Authorization: Bearer TOKEN; the gateway takes it with: mcsh serve --listen ADDRESS --tokens %s\n", path)
 	}
-	row := tokenRow(entry)
-	if row.Token, row.File = token, path; p.json {
-		return writeJSON(p.stdout, row)
-	}
-	fmt.Fprintf(p.stderr, "the token of %s, which is shown this once (%s holds its hash):\n", name, path)
-	_, err = fmt.Fprintln(p.stdout, token)
-	fmt.Fprintf(p.stderr, "clients send it as a header: Authorization: Bearer TOKEN; the gateway takes it with: mcsh serve --listen ADDRESS --tokens %s\n", path)
 	return err
+}
+
+// showToken prints a token that is about to be kept.
+func (p *program) showToken(token, path string, e tokens.Entry) error {
+	row := tokenRow(e)
+	row.Token, row.File = token, path
+	var err error
+	if p.json {
+		err = writeJSON(p.stdout, row)
+	} else {
+		fmt.Fprintf(p.stderr, "the token of %s, which is shown this once (%s holds its hash):\n", e.Name, path)
+		_, err = fmt.Fprintln(p.stdout, token)
+	}
+	if err != nil {
+		// It is told whatever err is: a reader that leaves does not expect that.
+		return &failure{exitFailed, fmt.Errorf("no token is made: %v", err), "let it be seen, or write it to a file"}
+	}
+	return nil
+}
+
+// unread reports whether nobody can see what is printed. A standard output that is closed is opened as the null device
+// before the program begins.
+func (p *program) unread() bool {
+	f, ok := p.stdout.(*os.File)
+	if !ok {
+		return false
+	}
+	out, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(out, null)
 }
 
 // endOf reads when a token ends.
