@@ -103,7 +103,6 @@ func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error, gone
 	r.closeLogs()
 	taken := p.takenStages(rec.past, meters)
 	rec.keepTaken(taken)
-	claimActs(rec.id, meters)
 	if d := report.DryRun; d != nil && d.Place != "" {
 		d.Kept, _ = p.continueFrom(rec.past, d.Place, nil)
 	}
@@ -156,6 +155,11 @@ func changed(list []StageReport) []string {
 }
 
 func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer) (meters []*Meter, err error) {
+	release, err := r.claimActs(p.steps)
+	defer func() { release(meters) }()
+	if err != nil {
+		return nil, err
+	}
 	links, meters, err := r.links(ctx, p.steps, true)
 	if err == nil {
 		r.record.attach(links, r.dry != nil)

@@ -81,7 +81,9 @@ func (p *resumption) repeats(step *Step, first int, done []taken) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	step.after = p
+	if step.resume == nil { // a for_each that is taken up has a claim of its own
+		step.after = p
+	}
 	for _, t := range done {
 		if t.Stage >= first && t.Stage <= p.stage && slices.ContainsFunc(keys, func(k actKey) bool { return slices.Contains(t.Acts, k) }) {
 			return p.repeated(t, p.id, "")
@@ -89,7 +91,7 @@ func (p *resumption) repeats(step *Step, first int, done []taken) error {
 	}
 	for _, key := range keys {
 		if holder, _ := p.runs.Claim(p.id, p.didName(key), ""); holder != "" {
-			return p.repeated(taken{}, holder, fmt.Sprintf(", which went on from run %s,", p.id))
+			return p.repeated(taken{}, holder, fmt.Sprintf(", which goes on from run %s,", p.id))
 		}
 	}
 	return nil
@@ -108,15 +110,55 @@ func (p *resumption) repeated(t taken, run, which string) error {
 // didName is what a run claims that has done what stood behind a stage of an earlier one.
 func (p *resumption) didName(key actKey) string { return fmt.Sprintf("%d did %s", p.stage, key) }
 
-// claimActs tells the runs from which this one went on what it has done in the place of their stages.
-func claimActs(run string, meters []*Meter) {
-	for _, m := range meters {
-		if after := m.step.after; after != nil {
-			for _, key := range m.acted() {
-				after.runs.Claim(after.id, after.didName(key), run)
+// claimActs makes this run the one that does what stood behind stages of the runs from which it goes on: of two, each
+// would do it. release gives up what, as the meters say, it has not done in the end.
+func (r *Run) claimActs(steps []*Step) (release func([]*Meter), err error) {
+	given := map[string]func(){}
+	release = func(meters []*Meter) {
+		for _, m := range meters {
+			m.holdClaims(given)
+		}
+		for _, up := range given {
+			up()
+		}
+	}
+	if r.dry == nil && r.record != nil {
+		err = claimAll(r.record.id, steps, given)
+	}
+	return release, err
+}
+
+func claimAll(run string, steps []*Step, given map[string]func()) error {
+	for _, s := range steps {
+		if p := s.after; p != nil {
+			for _, key := range s.acts() {
+				holder, up := p.runs.Claim(p.id, p.didName(key), run)
+				if holder != "" && holder != run {
+					return located(p.repeated(taken{}, holder, fmt.Sprintf(", which goes on from run %s,", p.id)), s.place, s.Label)
+				}
+				if name := p.id + " " + p.didName(key); given[name] == nil {
+					given[name] = up
+				}
 			}
 		}
-		claimActs(run, m.nested)
+		for _, n := range s.Nested {
+			if err := claimAll(run, n.Steps, given); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// holdClaims takes what was done out of the claims that are to be given up.
+func (m *Meter) holdClaims(given map[string]func()) {
+	if p := m.step.after; p != nil {
+		for _, key := range m.acted() {
+			delete(given, p.id+" "+p.didName(key))
+		}
+	}
+	for _, inner := range m.nested {
+		inner.holdClaims(given)
 	}
 }
 

@@ -116,9 +116,27 @@ func TestNotDoneByTwo(t *testing.T) {
 	const refuse = `{"type":"tool","server":"demo","name":"refuse","args":{"x":1}}`
 	k := newOnce(t)
 	e := k.failedRun(t, numbers5, refuse)
+	dry, errs := k.compile(t, from(e.Run, 1, refuse))
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	if _, err := dry.Run(t.Context(), nil, io.Discard, stages.RunOptions{DryRun: true}); err != nil {
+		t.Errorf("a dry run: %v", err) // and it stands in nobody's way
+	}
+	late, errs := k.compile(t, from(e.Run, 1, refuse)) // before the other has run
+	if errs != nil {
+		t.Fatal(errs)
+	}
 	_, run := k.must(t, from(e.Run, 1, refuse))
-	_, errs := k.compile(t, from(e.Run, 1, refuse))
-	if len(errs) != 1 || !strings.Contains(errs[0].Msg, "run "+run+", which went on from run "+e.Run) {
+	calls := len(k.callsOf("refuse"))
+	if _, err := late.Run(t.Context(), nil, io.Discard, stages.RunOptions{}); err == nil || !strings.Contains(err.Error(), "run "+run+", which goes on from run "+e.Run) {
+		t.Errorf("the second: %v", err)
+	}
+	if n := len(k.callsOf("refuse")); n != calls {
+		t.Errorf("the second made %d calls", n-calls)
+	}
+	_, errs = k.compile(t, from(e.Run, 1, refuse))
+	if len(errs) != 1 || !strings.Contains(errs[0].Msg, "run "+run+", which goes on from run "+e.Run) {
 		t.Errorf("got %v", errs)
 	}
 }
