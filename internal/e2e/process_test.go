@@ -194,6 +194,9 @@ func (p *process) leftNothing(t *testing.T) {
 	for pid, s := range processes(t) {
 		began, seen := p.seen[pid]
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if len(line) == 0 {
+			continue // it has been killed: its memory is gone, and it will be in a moment
+		}
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if s.session == p.Process.Pid || seen && began == s.began || bytes.Contains(env, []byte(p.tmp)) {
 			t.Errorf("process %d is left: %q", pid, line)
