@@ -95,8 +95,9 @@ func TestSoak(t *testing.T) {
 
 // soaked starts a gateway that says at its end what its goroutines were doing.
 func soaked(t *testing.T) (*process, string) {
-	// What runs produced is kept: so little of it that the first round fills the room.
-	p := mcsh(t, object{"odd": child(t, "odd")}, "serve", "--listen", "127.0.0.1:0", "--keep-total", "8MiB")
+	// What runs produced is kept: so little of it that the first round fills the room. Workers that wait for their callers
+	// come and go by the minute, up to eight: TestTenant looks at what they hold.
+	p := mcsh(t, object{"odd": child(t, "odd")}, "serve", "--listen", "127.0.0.1:0", "--keep-total", "8MiB", "--sandbox-isolation", "run")
 	p.Env = append(p.Env, "GOTRACEBACK=all")
 	p.Stderr = nil
 	said, err := p.StderrPipe()
