@@ -20,10 +20,9 @@ type taken struct {
 
 // effects counts the calls of a stage, and of those within it, that may have taken effect: all but those that the tool
 // said to have failed.
-func (m *Meter) effects() int64 {
-	n := m.took.Load()
-	for _, inner := range m.nested {
-		n += inner.effects()
+func (m *Meter) effects() (n int64) {
+	for inner := range m.all() {
+		n += inner.took.Load()
 	}
 	return n
 }
@@ -64,15 +63,16 @@ func doneBy(s *Step, m *Meter) string {
 
 // takers names what has taken effect, or may have, and how often.
 func (m *Meter) takers() (list []string) {
-	if n := m.took.Load(); n > 0 {
+	for inner := range m.all() {
+		n := inner.took.Load()
+		if n == 0 {
+			continue
+		}
 		times := "once"
 		if n > 1 {
 			times = fmt.Sprintf("%d times", n)
 		}
-		list = append(list, fmt.Sprintf("%s (%s)", strings.TrimPrefix(m.step.Label, "tool "), times))
-	}
-	for _, inner := range m.nested {
-		list = append(list, inner.takers()...)
+		list = append(list, fmt.Sprintf("%s (%s)", strings.TrimPrefix(inner.step.Label, "tool "), times))
 	}
 	return list
 }

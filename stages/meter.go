@@ -3,6 +3,7 @@ package stages
 import (
 	"bytes"
 	"io"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,23 @@ type Meter struct {
 }
 
 func newMeter(step *Step) *Meter { return &Meter{step: step} }
+
+// all yields a meter and those within it, at any depth.
+func (m *Meter) all() iter.Seq[*Meter] {
+	return func(yield func(*Meter) bool) { m.walk(yield) }
+}
+
+func (m *Meter) walk(yield func(*Meter) bool) bool {
+	if !yield(m) {
+		return false
+	}
+	for _, inner := range m.nested {
+		if !inner.walk(yield) {
+			return false
+		}
+	}
+	return true
+}
 
 // maxLeftOut bounds how many left-out fields a report names: data can have any number.
 const maxLeftOut = 50

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"slices"
 )
@@ -174,6 +175,32 @@ func decoded(raw json.RawMessage) (stage map[string]any) {
 		return nil
 	}
 	return stage
+}
+
+// objectsIn yields the objects in a decoded value, at any depth: stages among them.
+func objectsIn(value any) iter.Seq[map[string]any] {
+	return func(yield func(map[string]any) bool) { walkObjects(value, yield) }
+}
+
+func walkObjects(value any, yield func(map[string]any) bool) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if !yield(v) {
+			return false
+		}
+		for _, member := range v {
+			if !walkObjects(member, yield) {
+				return false
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if !walkObjects(element, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // withoutMapping decodes a stage without the fields of its mapping and what does not change a result: time, and defaults

@@ -2,71 +2,10 @@ package stages
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	paths "path"
 	"slices"
 )
-
-// An actKey stands for what a stage does that may change something: the call of a tool with its literal arguments, or
-// the appending to a file. Empty: it does nothing of that kind, or again the same (a file that is replaced).
-type actKey string
-
-func actKeyOf(stage map[string]any) actKey {
-	var what any
-	switch stage["type"] {
-	case "tool":
-		args, _ := stage["args"].(map[string]any)
-		if len(args) == 0 {
-			args = nil
-		}
-		what = []any{"tool", stage["server"], stage["name"], args}
-	case "tee":
-		file, _ := stage["path"].(string)
-		if stage["append"] != true {
-			return ""
-		}
-		what = []any{"tee", paths.Clean(file)}
-	default:
-		return ""
-	}
-	text, err := json.Marshal(what) // sorts the names
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(text)
-	return actKey(hex.EncodeToString(sum[:16]))
-}
-
-// acts lists what a step and the steps within it, inputs too, do that may change something.
-func (s *Step) acts() (keys []actKey) {
-	if s.mapped != nil {
-		return s.mapped.acts()
-	}
-	if key := actKeyOf(decoded(s.raw)); s.Effect == Changes && key != "" {
-		keys = append(keys, key)
-	}
-	for _, n := range s.Nested {
-		for _, inner := range n.Steps {
-			keys = append(keys, inner.acts()...)
-		}
-	}
-	return keys
-}
-
-// acted lists what a stage, and those within it, have done that took effect, or may have.
-func (m *Meter) acted() (keys []actKey) {
-	if key := actKeyOf(decoded(m.step.raw)); m.took.Load() > 0 && key != "" {
-		keys = append(keys, key)
-	}
-	for _, inner := range m.nested {
-		keys = append(keys, inner.acted()...)
-	}
-	return keys
-}
 
 // passesOn reports whether the data passes a stage unchanged, wherever it stands before others.
 func passesOn(raw json.RawMessage) bool {
@@ -91,7 +30,7 @@ func (p *resumption) repeats(step *Step, first int, done []taken) error {
 	}
 	for _, key := range keys {
 		if holder, _ := p.runs.Claim(p.id, p.didName(key), ""); holder != "" {
-			return p.repeated(taken{}, holder, fmt.Sprintf(", which goes on from run %s,", p.id))
+			return p.repeatedBy(holder)
 		}
 	}
 	return nil
@@ -105,6 +44,11 @@ func (p *resumption) repeated(t taken, run, which string) error {
 	return Errorf(InvalidPipeline, hint+"; to do it once more on purpose, do it in a pipeline without from, or put a command such as jq . before it",
 		"run %s%s has done this already, or may have: %s; to run it again could repeat that",
 		run, which, cmp.Or(t.Done, "what this stage would change"))
+}
+
+// repeatedBy refuses what a run does, or has done, that goes on from the one of p too.
+func (p *resumption) repeatedBy(run string) error {
+	return p.repeated(taken{}, run, fmt.Sprintf(", which goes on from run %s,", p.id))
 }
 
 // didName is what a run claims that has done what stood behind a stage of an earlier one.
@@ -134,7 +78,7 @@ func claimAll(run string, steps []*Step, given map[string]func()) error {
 			for _, key := range s.acts() {
 				holder, up := p.runs.Claim(p.id, p.didName(key), run)
 				if holder != "" && holder != run {
-					return located(p.repeated(taken{}, holder, fmt.Sprintf(", which goes on from run %s,", p.id)), s.place, s.Label)
+					return located(p.repeatedBy(holder), s.place, s.Label)
 				}
 				if name := p.id + " " + p.didName(key); given[name] == nil {
 					given[name] = up
@@ -152,13 +96,14 @@ func claimAll(run string, steps []*Step, given map[string]func()) error {
 
 // holdClaims takes what was done out of the claims that are to be given up.
 func (m *Meter) holdClaims(given map[string]func()) {
-	if p := m.step.after; p != nil {
-		for _, key := range m.acted() {
+	for inner := range m.all() {
+		p := inner.step.after
+		if p == nil {
+			continue
+		}
+		for _, key := range inner.acted() {
 			delete(given, p.id+" "+p.didName(key))
 		}
-	}
-	for _, inner := range m.nested {
-		inner.holdClaims(given)
 	}
 }
 
@@ -171,63 +116,7 @@ func (p past) takenOrAll() []taken {
 	}
 	var all []taken
 	for i, raw := range p.Stages {
-		all = append(all, taken{Stage: i + 1, Done: fmt.Sprintf("what stage %d has done was not kept", i+1), Acts: actsIn(decoded(raw))})
+		all = append(all, taken{Stage: i + 1, Done: fmt.Sprintf("what stage %d has done was not kept", i+1), Acts: actsIn(raw)})
 	}
 	return all
-}
-
-// actsIn lists what a stage as it was written may do, at any depth.
-func actsIn(value any) (keys []actKey) {
-	switch v := value.(type) {
-	case map[string]any:
-		if key := actKeyOf(v); key != "" {
-			keys = append(keys, key)
-		}
-		for _, member := range v {
-			keys = append(keys, actsIn(member)...)
-		}
-	case []any:
-		for _, element := range v {
-			keys = append(keys, actsIn(element)...)
-		}
-	}
-	return keys
-}
-
-// takeUp compares the stages behind a from stage with those that stood there in the run that it names, for as long as
-// they are the same; those through which the data passes unchanged are looked through. A for_each that stood there too
-// is taken up: its completed items are not run again. Refused is what would do again what may have taken effect.
-func takeUp(list List, steps []*Step, site Site) error {
-	if len(steps) == 0 || steps[0].origin == nil {
-		return nil
-	}
-	src := steps[0].origin
-	done := src.takenOrAll()
-	at := src.wanted // how many stages of that run have been compared
-	var errs []error
-	for i := 1; i < len(steps); i++ {
-		next := at
-		for next < len(src.Stages) && passesOn(src.Stages[next]) {
-			next++
-		}
-		if passesOn(list[i]) {
-			earlier := &resumption{src.past, next}
-			errs = append(errs, located(earlier.repeats(steps[i], at+1, done), steps[i].place, steps[i].Label))
-			continue
-		}
-		if next == len(src.Stages) {
-			break
-		}
-		earlier := &resumption{src.past, next + 1}
-		same, err := earlier.meet(list[i], steps[i], site, src, at == src.wanted)
-		if err == nil {
-			err = earlier.repeats(steps[i], next+1, done)
-		}
-		errs = append(errs, located(err, steps[i].place, steps[i].Label))
-		if !same {
-			break
-		}
-		at = next + 1
-	}
-	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -20,6 +21,44 @@ func itemsName(stage int) string { return outputName(stage) + " items" }
 // open returns what is kept of the items, nil if there is nothing.
 func (p *resumption) open() (data *io.SectionReader, incomplete string, release func()) {
 	return p.runs.Open(p.id, itemsName(p.stage))
+}
+
+// takeUp compares the stages behind a from stage with those that stood there in the run that it names, for as long as
+// they are the same; those through which the data passes unchanged are looked through. A for_each that stood there too
+// is taken up: its completed items are not run again. Refused is what would do again what may have taken effect.
+func takeUp(list List, steps []*Step, site Site) error {
+	if len(steps) == 0 || steps[0].origin == nil {
+		return nil
+	}
+	src := steps[0].origin
+	done := src.takenOrAll()
+	at := src.wanted // how many stages of that run have been compared
+	var errs []error
+	for i := 1; i < len(steps); i++ {
+		next := at
+		for next < len(src.Stages) && passesOn(src.Stages[next]) {
+			next++
+		}
+		if passesOn(list[i]) {
+			earlier := &resumption{src.past, next}
+			errs = append(errs, located(earlier.repeats(steps[i], at+1, done), steps[i].place, steps[i].Label))
+			continue
+		}
+		if next == len(src.Stages) {
+			break
+		}
+		earlier := &resumption{src.past, next + 1}
+		same, err := earlier.meet(list[i], steps[i], site, src, at == src.wanted)
+		if err == nil {
+			err = earlier.repeats(steps[i], next+1, done)
+		}
+		errs = append(errs, located(err, steps[i].place, steps[i].Label))
+		if !same {
+			break
+		}
+		at = next + 1
+	}
+	return errors.Join(errs...)
 }
 
 // meet compares a stage with the one that stood in its place, and reports whether it is the same. A for_each is taken up.
@@ -83,25 +122,13 @@ func (p *resumption) again(step *Step, before json.RawMessage) string {
 
 // toolsIn are the labels of the tools in a stage as it was written, at any depth.
 func toolsIn(raw json.RawMessage) (labels []string) {
-	var walk func(value any)
-	walk = func(value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			server, _ := v["server"].(string)
-			name, _ := v["name"].(string)
-			if v["type"] == "tool" {
-				labels = append(labels, (&ToolStage{Server: server, Name: name}).Label())
-			}
-			for _, member := range v {
-				walk(member)
-			}
-		case []any:
-			for _, element := range v {
-				walk(element)
-			}
+	for stage := range objectsIn(decoded(raw)) {
+		server, _ := stage["server"].(string)
+		name, _ := stage["name"].(string)
+		if stage["type"] == "tool" {
+			labels = append(labels, (&ToolStage{Server: server, Name: name}).Label())
 		}
 	}
-	walk(decoded(raw))
 	return labels
 }
 

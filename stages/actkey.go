@@ -1,0 +1,79 @@
+package stages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	paths "path"
+)
+
+// An actKey stands for what a stage does that may change something: the call of a tool with its literal arguments, or
+// the appending to a file. Empty: it does nothing of that kind, or again the same (a file that is replaced).
+type actKey string
+
+func actKeyOf(stage map[string]any) actKey {
+	var what any
+	switch stage["type"] {
+	case "tool":
+		args, _ := stage["args"].(map[string]any)
+		if len(args) == 0 {
+			args = nil
+		}
+		what = []any{"tool", stage["server"], stage["name"], args}
+	case "tee":
+		file, _ := stage["path"].(string)
+		if stage["append"] != true {
+			return ""
+		}
+		what = []any{"tee", paths.Clean(file)}
+	default:
+		return ""
+	}
+	text, err := json.Marshal(what) // sorts the names
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return actKey(hex.EncodeToString(sum[:16]))
+}
+
+// acts lists what a step and the steps within it, inputs too, do that may change something.
+func (s *Step) acts() (keys []actKey) {
+	if s.mapped != nil {
+		return s.mapped.acts()
+	}
+	if s.Effect == Changes {
+		keys = appendAct(keys, decoded(s.raw))
+	}
+	for _, n := range s.Nested {
+		for _, inner := range n.Steps {
+			keys = append(keys, inner.acts()...)
+		}
+	}
+	return keys
+}
+
+// acted lists what a stage, and those within it, have done that took effect, or may have.
+func (m *Meter) acted() (keys []actKey) {
+	for inner := range m.all() {
+		if inner.took.Load() > 0 {
+			keys = appendAct(keys, decoded(inner.step.raw))
+		}
+	}
+	return keys
+}
+
+// actsIn lists what a stage as it was written may do, at any depth.
+func actsIn(raw json.RawMessage) (keys []actKey) {
+	for stage := range objectsIn(decoded(raw)) {
+		keys = appendAct(keys, stage)
+	}
+	return keys
+}
+
+func appendAct(keys []actKey, stage map[string]any) []actKey {
+	if key := actKeyOf(stage); key != "" {
+		keys = append(keys, key)
+	}
+	return keys
+}
