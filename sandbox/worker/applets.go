@@ -82,11 +82,7 @@ func (a *applets) more() {
 	defer a.mu.Unlock()
 	a.coming--
 	a.come.Broadcast()
-	switch {
-	case err != nil:
-	case a.closed:
-		w.discard()
-	default:
+	if err == nil {
 		a.spares = append(a.spares, w)
 	}
 }
@@ -110,14 +106,21 @@ func (a *applets) spare() (w wired, ok bool) {
 	return w, false
 }
 
-// close ends those that wait.
+// close ends those that wait, and those that are being started. When it returns they are gone: nobody but this process
+// can wait for them.
 func (a *applets) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
 	a.soon.Stop()
+	for a.coming > 0 {
+		a.come.Wait()
+	}
 	for _, w := range a.spares {
 		w.discard()
+	}
+	for _, w := range a.spares {
+		<-w.done
 	}
 	a.spares = nil
 }
