@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -31,21 +33,31 @@ func (e *endFlags) add(cmd *cobra.Command) {
 		"how long what runs may go on after SIGTERM, SIGINT or SIGHUP, and after its client was lost; a second signal cancels at once")
 }
 
-// watched makes the function of a command of one that is told how the server ends.
-func (e *endFlags) watched(serve func(context.Context, ending) error) func(context.Context, []string) error {
+// watched makes the function of a command of one that is told how the server ends. Whoever asks for the end reads on w
+// what comes of it.
+func (e *endFlags) watched(w io.Writer, serve func(context.Context, ending) error) func(context.Context, []string) error {
 	return func(ctx context.Context, _ []string) error {
 		if e.grace < 0 {
 			return usageError("--grace 0 cancels at once", "--grace %v is below zero", e.grace)
 		}
-		hurry, stop := secondSignal(ctx)
+		hurry, stop := secondSignal(ctx, func() { fmt.Fprintln(w, e.promise()) })
 		defer stop()
 		return serve(ctx, ending{grace: e.grace, hurry: hurry})
 	}
 }
 
+// promise says what follows the first signal.
+func (e *endFlags) promise() string {
+	if e.grace == 0 {
+		return "mcsh ends; what runs is cancelled"
+	}
+	return fmt.Sprintf("mcsh ends; what runs may go on for %v, and a second signal cancels it", e.grace)
+}
+
 // secondSignal returns a context that ends with the second of the [endSignals]. The third is nobody's, and ends the
-// process. A SIGHUP behind another signal is none: it comes twice when a terminal is closed.
-func secondSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+// process. A SIGHUP behind another signal is none: it comes twice when a terminal is closed. first is called after the
+// first one: signals of which one comes before the other has been taken may be taken in any order, or as one.
+func secondSignal(ctx context.Context, first func()) (context.Context, context.CancelFunc) {
 	hurry, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, endSignals()...)
@@ -54,6 +66,9 @@ func secondSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 		for n := 0; n < 2; {
 			select {
 			case s := <-signals:
+				if n == 0 {
+					first()
+				}
 				if n == 0 || s != syscall.SIGHUP {
 					n++
 				}

@@ -34,7 +34,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = work(e.watched(func(ctx context.Context, end ending) error { return p.serve(ctx, s, l, k, o, end) }))
+	cmd.RunE = work(e.watched(p.stderr, func(ctx context.Context, end ending) error { return p.serve(ctx, s, l, k, o, end) }))
 	s.addSources(cmd)
 	s.addState(cmd)
 	s.addWorkspace(cmd)

@@ -37,7 +37,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	options := addOptions(cmd.Flags(), b.Options)
 	l.add(cmd)
 	e.add(cmd)
-	cmd.RunE = work(e.watched(func(ctx context.Context, end ending) error {
+	cmd.RunE = work(e.watched(p.stderr, func(ctx context.Context, end ending) error {
 		server, err := b.Open(options())
 		if err != nil {
 			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)

@@ -435,8 +435,8 @@ func signals(list ...syscall.Signal) func(*testing.T, *scene) {
 			if sig == syscall.SIGHUP && signal.Ignored(sig) {
 				t.Skip("the tests were started with nohup, and so is the gateway")
 			}
-			if i > 0 && sig == list[i-1] { // one that comes while the same one waits is lost, and nobody can see when it does not
-				time.Sleep(500 * time.Millisecond)
+			if i == 1 { // of two that wait, each may be taken first, or both as one
+				until(t, "the first signal is taken", func() bool { return strings.Contains(s.gateway.stderr.String(), "mcsh ends; ") })
 			}
 			if err := s.gateway.Process.Signal(sig); err != nil {
 				t.Fatal(err)
