@@ -20,15 +20,7 @@ func TestArgumentsOfTheWrongKind(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	g := gateway.New(gateway.Options{Upstream: upstream.NewPool(upstream.Options{}), Version: "test", Log: zap.New(core)})
 	defer g.Close(t.Context())
-	server, client := mcp.NewInMemoryTransports()
-	if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	agent, err := newClient().Connect(t.Context(), client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agent.Close()
+	agent := connect(t, g, newClient())
 	for _, arguments := range []any{[]int{1}, "x", 5, true} {
 		_, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: arguments})
 		var wire *jsonrpc.Error

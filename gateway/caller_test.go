@@ -40,15 +40,7 @@ func TestCallers(t *testing.T) {
 	t.Cleanup(func() { pool.Close() })
 	w := newWorld(t)
 	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{pool}})
-	server, transport := mcp.NewInMemoryTransports()
-	if _, err := w.gateway.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	piped, err := newClient().Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer piped.Close()
+	piped := connect(t, w.gateway, newClient())
 	one, two := w.overHTTP(t, false), w.overHTTP(t, false)
 	stateless, another := w.overHTTP(t, true), w.overHTTP(t, true)
 	for _, agent := range []*mcp.ClientSession{piped, one, two, one, stateless, another} {

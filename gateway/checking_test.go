@@ -54,15 +54,7 @@ func TestTimeoutOfTheCheck(t *testing.T) {
 				}}}})
 				g := gateway.New(gateway.Options{Upstream: pool, Version: "test"})
 				defer g.Close(t.Context())
-				server, client := mcp.NewInMemoryTransports()
-				if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
-					t.Fatal(err)
-				}
-				agent, err := newClient().Connect(t.Context(), client, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer agent.Close()
+				agent := connect(t, g, newClient())
 				begun := time.Now()
 				result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{
 					"pipeline": tt.pipeline, "mode": tt.mode, "timeout": tt.timeout.Seconds(),

@@ -393,15 +393,7 @@ func TestProgress(t *testing.T) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { heard <- req.Params.Progress },
 	})
-	server, transport := mcp.NewInMemoryTransports()
-	if _, err := w.gateway.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	agent, err := client.Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agent.Close()
+	agent := connect(t, w.gateway, client)
 	params := &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
 		`{"pipeline":[{"type":"command","command":"jq","args":["-n","range(1;6)"]},{"type":"tool","server":"shop","name":"get_item","for_each":true}]}`)}
 	params.SetProgressToken("p1")
@@ -419,15 +411,7 @@ func TestProgress(t *testing.T) {
 func TestTooManyRuns(t *testing.T) {
 	w := newWorld(t)
 	g := gateway.New(gateway.Options{Upstream: w.pool, Runs: 1})
-	server, transport := mcp.NewInMemoryTransports()
-	if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	agent, err := newClient().Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agent.Close()
+	agent := connect(t, g, newClient())
 	call := func(ctx context.Context) (*mcp.CallToolResult, error) {
 		return agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
 			`{"pipeline":[{"type":"tool","server":"shop","name":"slow"}]}`)})

@@ -32,15 +32,7 @@ func TestHops(t *testing.T) {
 		t.Cleanup(func() { pool.Close() })
 		gateways[i] = gateway.New(gateway.Options{Upstream: pool, Instance: name})
 	}
-	server, transport := mcp.NewInMemoryTransports()
-	if _, err := gateways[0].Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	agent, err := newClient().Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agent.Close()
+	agent := connect(t, gateways[0], newClient())
 	args := `{"pipeline":[{"type":"tool","server":"plain","name":"look","args":{}}]}`
 	for rounds := range 10 {
 		result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(args)})

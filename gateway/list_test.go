@@ -90,15 +90,7 @@ func agentOf(t *testing.T, pool *upstream.Pool) *world {
 		cancel()
 		w.gateway.Close(ctx)
 	})
-	server, client := mcp.NewInMemoryTransports()
-	if _, err := w.gateway.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if w.agent, err = newClient().Connect(t.Context(), client, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.agent.Close() })
+	w.agent = connect(t, w.gateway, newClient())
 	return w
 }
 

@@ -23,15 +23,7 @@ func limited(t *testing.T, limits stages.Limits, pipeline string, tools ...mcpte
 	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "shop", Dial: shop.Dial}}}})
 	g := gateway.New(gateway.Options{Upstream: pool, Version: "test", Limits: limits})
 	defer g.Close(t.Context())
-	server, client := mcp.NewInMemoryTransports()
-	if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	agent, err := newClient().Connect(t.Context(), client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agent.Close()
+	agent := connect(t, g, newClient())
 	result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": pipeline}})
 	if err != nil {
 		t.Fatal(err)

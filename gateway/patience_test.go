@@ -14,40 +14,17 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
-
-// pipes is a listener of connections that hold nothing: what is written waits for its reader.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accepted:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error { close(p.closed); return nil }
-
-func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
 // dial connects to a server that ends with the test.
 func dial(t *testing.T, h http.Handler) (connect func() net.Conn) {
 	t.Helper()
-	p := pipes{make(chan net.Conn), make(chan struct{})}
+	p := mcptest.NewPipes()
 	server, served := &http.Server{Handler: h}, make(chan struct{})
 	go func() { server.Serve(p); close(served) }()
 	t.Cleanup(func() { server.Close(); <-served })
-	return func() net.Conn {
-		ours, theirs := net.Pipe()
-		t.Cleanup(func() { ours.Close() })
-		p.accepted <- theirs
-		return ours
-	}
+	return func() net.Conn { return p.Dial(t) }
 }
 
 // ask writes a call that wants progress.

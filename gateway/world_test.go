@@ -91,17 +91,23 @@ func newWorldThat(t testing.TB, kept *runs.Store, more ...mcptest.Tool) *world {
 		cancel()
 		w.gateway.Close(ctx)
 	})
+	w.agent = connect(t, w.gateway, newClient())
+	return w
+}
+
+// connect connects an agent to a gateway, until the end of the test.
+func connect(t testing.TB, g *gateway.Gateway, agent *mcp.Client) *mcp.ClientSession {
+	t.Helper()
 	server, client := mcp.NewInMemoryTransports()
-	if _, err := w.gateway.Server().Connect(t.Context(), server, nil); err != nil {
+	if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	w.agent, err = newClient().Connect(t.Context(), client, nil)
+	session, err := agent.Connect(t.Context(), client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.agent.Close() })
-	return w
+	t.Cleanup(func() { session.Close() })
+	return session
 }
 
 func newClient() *mcp.Client {

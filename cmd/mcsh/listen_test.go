@@ -13,46 +13,26 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
-
-// onePipe is a listener with one connection, in memory.
-type onePipe struct {
-	conn   chan net.Conn
-	closed chan struct{}
-}
-
-func (l onePipe) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conn:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l onePipe) Close() error { close(l.closed); return nil }
-
-func (l onePipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // connected is a connection to a gateway that listens, which ends with the test. It is called in a bubble of time.
 func connected(t *testing.T) net.Conn {
 	t.Helper()
 	g := gateway.New(gateway.Options{})
-	listener := onePipe{make(chan net.Conn, 1), make(chan struct{})}
-	ours, theirs := net.Pipe()
-	listener.conn <- theirs
+	listener := mcptest.NewPipes()
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	l := &listenFlags{address: "127.0.0.1:8808"}
 	go func() {
 		served <- serveHTTP(ctx, []net.Listener{listener}, l.checked(&program{}, g.Handler()), ending{finish: g.Close})
 	}()
+	ours := listener.Dial(t)
 	t.Cleanup(func() {
 		end()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-		ours.Close()
 	})
 	return ours
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +176,7 @@ func (s *scene) open(t *testing.T) {
 	if s.transport == overStdio {
 		s.pipes(t, p)
 	} else {
-		s.url = greeted(t, p)
+		s.url = p.greeted(t)
 	}
 	t.Cleanup(func() {
 		if p.Process != nil && p.ProcessState == nil {
@@ -206,28 +205,6 @@ func (s *scene) pipes(t *testing.T, p *process) {
 	}
 	s.input = in
 	s.session = connect(t, &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: -1}, versions[0], nil)
-}
-
-// greeted starts a gateway on a free port and returns its address.
-func greeted(t *testing.T, p *process) string {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	p.Stderr = w
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	words := bufio.NewReader(io.TeeReader(r, &p.stderr))
-	first, err := words.ReadString('\n')
-	_, url, ok := strings.Cut(strings.TrimSpace(first), " listens on ")
-	if err != nil || !ok {
-		t.Fatalf("got %q, %v", first, err)
-	}
-	go func() { io.Copy(io.Discard, words); r.Close() }()
-	return url
 }
 
 func (s *scene) version() string {

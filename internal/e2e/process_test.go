@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +26,7 @@ type process struct {
 	*exec.Cmd
 	tmp    string
 	stderr output
+	heard  chan struct{}  // closed at the end of its standard error, where greeted reads that
 	seen   map[int]uint64 // processes that were below it, and when they began
 }
 
@@ -72,6 +75,59 @@ func mcsh(t *testing.T, servers object, args ...string) *process {
 	p.Stderr = &p.stderr
 	p.SysProcAttr = ownSession()
 	return p
+}
+
+// greeted starts a gateway on a free port and returns its address. One that does not say where it listens is ended.
+func (p *process) greeted(t *testing.T) string {
+	t.Helper()
+	r, w, err := os.Pipe() // and not a writer: Wait would wait for whoever still holds its other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stderr = w
+	err = p.Start()
+	w.Close()
+	if err != nil {
+		r.Close()
+		t.Fatal(err)
+	}
+	p.heard = make(chan struct{})
+	said := make(chan string, 1)
+	go func() {
+		defer close(p.heard)
+		defer r.Close()
+		words := bufio.NewReader(io.TeeReader(r, &p.stderr))
+		for url, found := "", false; !found; {
+			line, err := words.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if _, url, found = strings.Cut(strings.TrimSpace(line), " listens on "); found {
+				said <- url
+			}
+		}
+		_, _ = io.Copy(io.Discard, words)
+	}()
+	select {
+	case url := <-said:
+		return url
+	case <-p.heard:
+	case <-time.After(patience):
+	}
+	_ = p.Process.Kill() // it may have ended
+	_ = p.Wait()
+	t.Fatalf("it says %q and not where it listens", p.stderr.String())
+	return ""
+}
+
+// silent reports whether the end of what greeted reads has come.
+func (p *process) silent() bool {
+	select {
+	case <-p.heard:
+		return true
+	default:
+		return false
+	}
 }
 
 // noSandbox says why pipelines with commands cannot run on this machine, if they cannot.

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"net/http"
@@ -61,35 +60,18 @@ func serveStdio(t *testing.T, servers object, version string, o *mcp.ClientOptio
 func serveHTTP(t *testing.T, servers object, args ...string) (*process, string) {
 	t.Helper()
 	p := mcsh(t, servers, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	p.Stderr = nil
-	said, err := p.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	words := bufio.NewReader(io.TeeReader(said, &p.stderr))
-	url := ""
-	for found := false; !found; {
-		line, err := words.ReadString('\n')
-		if err != nil {
-			t.Fatalf("it says %q and not where it listens: %v", p.stderr.String(), err)
-		}
-		_, url, found = strings.Cut(strings.TrimSpace(line), " listens on ")
-	}
-	read := make(chan struct{})
-	go func() { io.Copy(io.Discard, words); close(read) }()
+	url := p.greeted(t)
 	t.Cleanup(func() {
 		p.look(t)
 		if p.ProcessState == nil {
 			_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
 		}
-		<-read
-		if status := p.ends(t, patience); status != 0 {
+		status := p.ends(t, patience)
+		p.leftNothing(t)
+		until(t, "nobody holds its standard error", p.silent)
+		if status != 0 {
 			t.Errorf("mcsh serve ended with status %d: %s", status, p.stderr.String())
 		}
-		p.leftNothing(t)
 	})
 	return p, url
 }

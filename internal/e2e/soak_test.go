@@ -3,12 +3,10 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,27 +97,11 @@ func soaked(t *testing.T) (*process, string) {
 	// come and go by the minute, up to eight: TestTenant looks at what they hold.
 	p := mcsh(t, object{"odd": child(t, "odd")}, "serve", "--listen", "127.0.0.1:0", "--keep-total", "8MiB", "--sandbox-isolation", "run")
 	p.Env = append(p.Env, "GOTRACEBACK=all")
-	p.Stderr = nil
-	said, err := p.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	words := bufio.NewReader(io.TeeReader(said, &p.stderr))
-	first, err := words.ReadString('\n')
-	_, url, ok := strings.Cut(strings.TrimSpace(first), " listens on ")
-	var reading sync.WaitGroup
-	reading.Go(func() { _, _ = io.Copy(io.Discard, words) })
+	url := p.greeted(t)
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it may have ended
-		reading.Wait()
-		_ = p.Wait()
+		p.ends(t, patience)
 	})
-	if err != nil || !ok {
-		t.Fatalf("got %q, %v", first, err)
-	}
 	return p, url
 }
 
@@ -205,12 +187,9 @@ func (p *process) goroutines(t *testing.T) int {
 	if err := p.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	var n, before int
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); before = n {
-		time.Sleep(200 * time.Millisecond)
-		if n = len(goroutine.FindAllString(p.stderr.String(), -1)); n > 0 && n == before {
-			return n
-		}
+	until(t, "it has said what its goroutines are doing", p.silent)
+	if n := len(goroutine.FindAllString(p.stderr.String(), -1)); n > 0 {
+		return n
 	}
 	t.Fatalf("it did not say what its goroutines are doing: %s", clip(p.stderr.String()))
 	return 0
