@@ -28,7 +28,10 @@ const (
 var errSoon = errors.New("they were asked for a moment ago")
 
 // bounded cuts off answers that are too long.
-type bounded struct{ base http.RoundTripper }
+type bounded struct{ base *http.Transport }
+
+// CloseIdleConnections is for that of [http.Client].
+func (b bounded) CloseIdleConnections() { b.base.CloseIdleConnections() }
 
 // RoundTrip implements [http.RoundTripper].
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -124,6 +127,21 @@ type keys struct {
 	paced  *paced
 }
 
+// stranger is a token with a key that no issuer has.
+const stranger = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5vYm9keSdzIn0.e30.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// renew fetches the keys again. The library does so for a token whose key it does not have; those that it has stay where
+// none can be fetched.
+func (k *keys) renew(ctx context.Context) error {
+	if _, err := k.remote.VerifySignature(ctx, stranger); unfetched(err) && !errors.Is(err, errSoon) {
+		return err
+	}
+	return nil
+}
+
+// unfetched reports whether an error of the library is that the keys could not be fetched, which it says in words alone.
+func unfetched(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "fetching keys ") }
+
 // An attempt is one check of a signature, with what came of it: the library's error does not say.
 type attempt struct {
 	*keys
@@ -152,6 +170,7 @@ func (a *attempt) VerifySignature(ctx context.Context, token string) ([]byte, er
 // A head is what a token says of its signature.
 type head struct {
 	ID       string          `json:"kid"`
+	Type     string          `json:"typ"`
 	Critical json.RawMessage `json:"crit"` // what has to be understood, and is not
 	Key      json.RawMessage `json:"jwk"`  // the key of whoever has signed, which proves nothing
 }
@@ -171,8 +190,3 @@ func headOf(token string) head {
 
 // soon reports whether the key of a token may be one that we are not to ask for yet.
 func (a *attempt) soon() bool { return errors.Is(a.err, errSoon) }
-
-// unfetched reports whether the keys could not be fetched. The library says so in words alone.
-func (a *attempt) unfetched() bool {
-	return a.err != nil && strings.HasPrefix(a.err.Error(), "fetching keys ")
-}

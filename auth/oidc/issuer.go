@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ const (
 	// firstPause and lastPause are the waits between two looks for an issuer that is not found.
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
+	// keyAge is how long a key is taken that the issuer has withdrawn, as after a theft, where nobody comes with a new one.
+	keyAge = 10 * time.Minute
 )
 
 // Options say whose tokens are taken.
@@ -30,6 +33,8 @@ type Options struct {
 	Audience string   // what a token has to be meant for
 	Scopes   []string // what it has to be given for, all of them
 	Name     string   // the claim with what people call the caller; empty: the subject
+
+	KeyAge time.Duration // how old its keys may be before they are fetched again; 0: 10 minutes
 
 	Proxy func(*http.Request) (*url.URL, error) // the way to the issuer; nil: the direct one
 
@@ -65,6 +70,7 @@ func New(o Options) (*Issuer, error) {
 	if o.Told == nil {
 		o.Told = func(string) {}
 	}
+	o.KeyAge = cmp.Or(o.KeyAge, keyAge)
 	i := &Issuer{o: o, why: notAsked}
 	i.client = &http.Client{
 		Timeout:   answerTimeout,
@@ -110,19 +116,34 @@ func withoutUser(address string) string {
 	return "that was given"
 }
 
-// Follow looks for the issuer until it is found or ctx is done.
+// Follow looks for the issuer until it is found, and then fetches its keys again once in a while, until ctx is done.
 func (i *Issuer) Follow(ctx context.Context) {
 	defer i.client.CloseIdleConnections()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if i.find(ctx) {
+	for pause := firstPause; !i.find(ctx); pause = min(2*pause, lastPause) {
+		if !wait(ctx, pause) {
 			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
 		}
 	}
+	for wait(ctx, i.o.KeyAge) {
+		set, _ := i.found()
+		if err := set.renew(ctx); err != nil && ctx.Err() == nil {
+			i.tellUnfetched(err)
+		}
+	}
+}
+
+// wait waits, and reports whether ctx is still good.
+func wait(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+func (i *Issuer) tellUnfetched(err error) {
+	i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, shortened(err.Error())))
 }
 
 // Check asks the issuer once what it is.
@@ -174,7 +195,7 @@ const notAsked = "it has not been asked yet"
 func (i *Issuer) keysAt(address string) *keys {
 	client, p := *i.client, &paced{base: i.client.Transport}
 	client.Transport = p
-	return &keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), address), p}
+	return &keys{remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), address), paced: p}
 }
 
 func withoutQuery(address string) string {

@@ -93,6 +93,11 @@ func TestTokens(t *testing.T) {
 		{"a token", issuer.Sign("1", good()), 0, "u-1"},
 		{"another kind of key", issuer.Sign("2", good()), 0, "u-1"},
 		{"a name", issuer.Sign("1", with(good(), "email", "ada@example.com\n")), 0, "ada@example.com"},
+		{"a name that turns colours and direction", issuer.Sign("1", with(good(), "email", "a\u009b31mda\u202e@example.com\u2028")), 0, "a31mda@example.com"},
+		{"a type that says that it gives access", issuer.Typed("1", "application/AT+JWT", good()), 0, "u-1"},
+		{"a type that says nothing", issuer.Typed("1", "JWT", good()), 0, "u-1"},
+		{"that somebody has signed out", issuer.Typed("1", "logout+jwt", good()), 401, "for another use: its type (typ)"},
+		{"a proof of a key", issuer.Typed("1", "dpop+jwt", good()), 401, "for another use: its type (typ)"},
 		{"one of two audiences", issuer.Sign("1", with(good(), "aud", []string{"x", audience})), 0, "u-1"},
 		{"scopes as some issuers write them", issuer.Sign("1", with(with(good(), "scope", nil), "scp", []string{"mcp"})), 0, "u-1"},
 		{"scopes as others do", issuer.Sign("1", with(with(good(), "scope", nil), "scp", "x mcp")), 0, "u-1"},
@@ -192,6 +197,32 @@ func TestRotation(t *testing.T) {
 	}
 	if n := issuer.Fetched(); n != 2 {
 		t.Errorf("the keys were fetched %d times", n)
+	}
+}
+
+// TestWithdrawnKey: a key that the issuer has withdrawn is taken no longer, although nobody comes with one that is new.
+func TestWithdrawnKey(t *testing.T) {
+	issuer := oidctest.New(t)
+	issuer.AddKey("2", jose.RS256)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond})
+	ready(t, i)
+	verify := func(token string) error { _, err := i.Verify(t.Context(), token); return err }
+	stolen, good := issuer.Sign("1", issuer.Claims("u", audience)), issuer.Sign("2", issuer.Claims("u", audience))
+	for end := time.Now().Add(20 * time.Second); verify(stolen) != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a token is not taken")
+		}
+	}
+	issuer.RemoveKey("1")
+	for end := time.Now().Add(20 * time.Second); verify(stolen) == nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a token of a key that was withdrawn is taken")
+		}
+	}
+	issuer.SetDown(true)
+	time.Sleep(300 * time.Millisecond) // some renewals that get no keys
+	if err := verify(good); err != nil {
+		t.Errorf("the keys that there were are gone with the issuer: %v", err)
 	}
 }
 

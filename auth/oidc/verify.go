@@ -46,6 +46,9 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 	if err != nil {
 		return auth.Identity{}, i.refusal(a)
 	}
+	if typ := headOf(token).Type; otherUse(typ) {
+		return auth.Identity{}, auth.Invalid(fmt.Sprintf("the token was made for another use: its type (typ) is %.40q", typ), i.signIn())
+	}
 	var c claims
 	if err := verified.Claims(&c); err != nil {
 		return auth.Identity{}, i.misshapen()
@@ -65,6 +68,13 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 	return auth.Identity{
 		ID: "oidc " + i.o.Issuer + " " + verified.Subject, Name: i.name(verified), Scopes: scopes, Expires: verified.Expiry,
 	}, nil
+}
+
+// otherUse reports whether a type of tokens says that they are for something else than to let their holders in, such as
+// to tell that somebody has signed out (RFC 8725, section 3.11). Those of most issuers say nothing.
+func otherUse(typ string) bool {
+	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	return strings.HasSuffix(typ, "+jwt") && typ != "at+jwt" && !strings.HasSuffix(typ, "-at+jwt")
 }
 
 // signIn is what helps against most that is wrong with a token.
@@ -95,9 +105,9 @@ func (i *Issuer) refusal(a *attempt) *auth.Refusal {
 		return i.unsigned()
 	case a.soon():
 		return auth.Unready("the token is signed with a key that is not known", fmt.Sprintf("try again in a few seconds: the keys of %s were fetched a moment ago; if that does not help, sign in again", i.o.Issuer))
-	case a.unfetched():
+	case unfetched(a.err):
 		if !errors.Is(a.err, context.Canceled) { // the client has gone
-			i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, shortened(a.err.Error())))
+			i.tellUnfetched(a.err)
 		}
 		return auth.Unready("the keys of the issuer cannot be fetched at present", "try again in a few seconds; the log of the gateway says what is wrong")
 	case a.err != nil:
@@ -168,14 +178,19 @@ func (i *Issuer) name(token *oidc.IDToken) string {
 	if i.o.Name != "" && token.Claims(&all) == nil {
 		name, _ = all[i.o.Name].(string)
 	}
-	name = strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return -1
-		}
-		return c
-	}, cmp.Or(name, token.Subject))
+	name = cmp.Or(visible(name), visible(token.Subject))
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "…"
 	}
 	return name
+}
+
+// visible is text without what a terminal would act on, or hide: callers may choose their names.
+func visible(text string) string {
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return -1
+		}
+		return c
+	}, text)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/auth"
@@ -144,7 +145,7 @@ func (f *File) load() error {
 
 // read reads a file.
 func (r *reading) read(path string) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would have everybody wait
 	if err != nil {
 		r.err = err
 		return
@@ -157,6 +158,8 @@ func (r *reading) read(path string) {
 	switch mode := r.info.Mode(); {
 	case mode.IsDir():
 		r.err = fmt.Errorf("%s is a directory", path)
+	case !mode.IsRegular():
+		r.err = fmt.Errorf("%s is no regular file: what is read from it once is not there the next time", path)
 	case mode.Perm()&othersWrite != 0:
 		r.err = fmt.Errorf("%s: others may write it (mode %04o), and so come in as anybody: chmod 600 %s", path, mode.Perm(), path)
 	default:
@@ -187,7 +190,7 @@ func (f *File) take(r reading) string {
 	}
 	now := time.Now()
 	if was.number > 0 {
-		f.end(gone(f.entries, r.entries, now))
+		f.end(gone(f.entries, r.entries, f.seen, now))
 	}
 	f.entries = r.entries
 	readable := r.info.Mode().Perm()&othersRead != 0
@@ -228,15 +231,16 @@ func (f *File) endings(now time.Time) []string {
 	return slices.Compact(ids)
 }
 
-// gone are the identities that have had a token which is not there any more, or runs out earlier.
-func gone(was, is []Entry, now time.Time) []string {
+// gone are the identities that have had a token which is not there any more, or runs out earlier. Of those that had run
+// out by seen they know.
+func gone(was, is []Entry, seen, now time.Time) []string {
 	still := map[Entry]bool{}
 	for _, e := range is {
 		still[e.kept(now)] = true
 	}
 	var ids []string
 	for _, e := range was {
-		if !e.Ended(now) && !still[e.kept(now)] {
+		if !e.Ended(seen) && !still[e.kept(now)] {
 			ids = append(ids, identity(e.Name))
 		}
 	}

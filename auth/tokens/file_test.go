@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,7 @@ func TestBroken(t *testing.T) {
 		{"nothing in it", "it is empty", func(f *followed) { f.put("", 0o600) }},
 		{"gone", "no such file", func(f *followed) { os.Remove(f.path) }},
 		{"a directory", "is a directory", func(f *followed) { os.Remove(f.path); os.Mkdir(f.path, 0o700) }},
+		{"a pipe", "is no regular file", func(f *followed) { os.Remove(f.path); syscall.Mkfifo(f.path, 0o600) }},
 		{"others may write it", "others may write it (mode 0620)", func(f *followed) { f.put(header, 0o620) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -164,6 +166,24 @@ func TestExpires(t *testing.T) {
 		synctest.Wait()
 		if len(f.ended) != 1 {
 			t.Errorf("an end that has not come has ended %q", f.ended)
+		}
+	})
+}
+
+// TestExpiredAndRemoved: who takes away a token that has just run out does not leave its caller in.
+func TestExpiredAndRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, alice := made(t, "alice", time.Now().Add(time.Hour))
+		_, bob := made(t, "bob", time.Time{})
+		time.Sleep(pause / 2)
+		f := follow(t, alice, bob)
+		time.Sleep(time.Until(alice.Expires) + pause/10) // before the next look at the file
+		f.write(bob)
+		f.says("anything", "")
+		time.Sleep(3 * pause)
+		synctest.Wait()
+		if !slices.Equal(f.ended, []string{"token alice"}) {
+			t.Errorf("ended are %q", f.ended)
 		}
 	})
 }

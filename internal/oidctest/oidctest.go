@@ -191,6 +191,15 @@ func (i *Issuer) Sign(id string, claims Claims) string {
 	return SignWith(i.t, k.algorithm, k.private, id, claims)
 }
 
+// Typed makes a token of a type (typ) with a key that is published.
+func (i *Issuer) Typed(id, typ string, claims Claims) string {
+	i.t.Helper()
+	i.mu.Lock()
+	k := i.keys[id]
+	i.mu.Unlock()
+	return SignHead(i.t, k.algorithm, k.private, claims, map[jose.HeaderKey]any{"kid": id, "typ": typ})
+}
+
 // PublicPEM is the public part of a key, as those have it who hold it for a secret.
 func (i *Issuer) PublicPEM(id string) []byte {
 	i.mu.Lock()
