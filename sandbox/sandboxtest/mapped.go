@@ -99,6 +99,8 @@ func testMapped(t *testing.T, open func() sandbox.Driver) {
 		{"-j", "."},
 		{"-R", "length"},
 		{"-Rs", "length"},
+		{"-c", "--stream", "."},
+		{"-s", "."},
 		{"--version"},
 	} {
 		t.Run(strings.ReplaceAll(fmt.Sprint(args), "/", "_"), func(t *testing.T) {

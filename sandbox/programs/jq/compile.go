@@ -24,6 +24,7 @@ type Filter struct {
 	code     *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
 	elements *elements  // nil if the program needs a whole array at once
 	readers  *sync.Pool // of lines
+	spares   *sync.Pool // of runs that are over, see [Filter.again]
 }
 
 // An Error says why a filter cannot be compiled.
@@ -53,7 +54,7 @@ func compile(o Options) (*Filter, *Error) {
 	if err != nil {
 		return nil, syntaxMistake(o.Filter, err)
 	}
-	f := &Filter{readers: new(sync.Pool), options: o, query: query, calls: calls(query)}
+	f := &Filter{readers: new(sync.Pool), spares: new(sync.Pool), options: o, query: query, calls: calls(query)}
 	if f.names, f.values, err = o.variables(); err != nil {
 		return nil, &Error{Msg: err.Error(), offset: -1}
 	}

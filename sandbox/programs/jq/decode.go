@@ -40,6 +40,11 @@ func newDecoder(r io.Reader) *decoder {
 	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), line: 1, keys: map[string]string{}}
 }
 
+// again readies the decoder for another input. What it keeps are its buffers and the names of keys.
+func (d *decoder) again(r io.Reader) {
+	*d = decoder{r: r, buf: d.buf[:0], line: 1, scratch: d.scratch[:0], keys: d.keys}
+}
+
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 
 // next returns the next document, io.EOF after the last.

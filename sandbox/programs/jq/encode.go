@@ -29,7 +29,11 @@ type printer struct {
 	indent int
 	ascii  bool
 	keys   [][]string // scratch space for sorting keys, by depth
+	sorted int        // keys so far
 }
+
+// spareKeys is how many keys a run may have sorted whose scratch space is kept.
+const spareKeys = 1000
 
 func (p *printer) flush() {
 	if p.err == nil && len(p.b) > 0 {
@@ -144,6 +148,7 @@ func (p *printer) object(m map[string]any, depth int) error {
 		keys = append(keys, k)
 	}
 	p.keys[depth] = keys
+	p.sorted += len(keys) + 1
 	slices.Sort(keys)
 	p.b = append(p.b, '{')
 	for i, k := range keys {

@@ -93,10 +93,10 @@ func (e eager) Read(p []byte) (int, error) {
 	return e.r.Read(p)
 }
 
-// source returns what the filter reads from r. before is called ahead of every read.
-func (f *Filter) source(r io.Reader, before func()) source {
+// source returns what the run reads from r, which it does not wait for with output in hand.
+func (f *Filter) source(r io.Reader, u *run) source {
 	o := f.options
-	r = eager{r, before}
+	r = eager{r, u.out.flush}
 	if o.RawInput {
 		if o.Slurp {
 			return &whole{r: r}
@@ -108,7 +108,12 @@ func (f *Filter) source(r io.Reader, before func()) source {
 		b.Reset(r)
 		return &lines{r: b}
 	}
-	d := newDecoder(r)
+	if u.decoder == nil {
+		u.decoder = newDecoder(r)
+	} else {
+		u.decoder.again(r)
+	}
+	d := u.decoder
 	d.records = o.Seq
 	var s source = documents{d}
 	if o.Stream {

@@ -2,8 +2,10 @@ package jq
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/big"
@@ -357,6 +359,62 @@ func BenchmarkRun(b *testing.B) {
 			b.SetBytes(int64(len(in)))
 			for b.Loop() {
 				f.Run(b.Context(), strings.NewReader(in), io.Discard, io.Discard)
+			}
+		})
+	}
+}
+
+// TestAgain runs one filter on many inputs, and finds nothing of one of them in what comes of the next.
+func TestAgain(t *testing.T) {
+	inputs := []string{
+		`{"id":1}`, "", `{"id":`, `{"b":{"a":[1,2]},"a":"x"}`, "\n\n\n{", "\x1e1\n\x1e2", `"` + strings.Repeat("x", 2*bufferSize) + `"`,
+		"null 1", `"\u00e9\ud800"`, "false", strings.Repeat(`{"k":[{}]}`+"\n", 1000), `{"id":{"id":2}}`, "[1,[2,3]]", "\ufeff7",
+	}
+	for _, o := range []Options{
+		{Filter: "."},
+		{Filter: ".id", Indent: 2},
+		{Filter: ".[]?", ExitStatus: true},
+		{Filter: "if . == null then halt_error else . end"},
+		{Filter: ".", Stream: true},
+		{Filter: ".", Slurp: true},
+		{Filter: ".", Seq: true, Tab: true},
+		{Filter: ".", RawInput: true},
+		{Filter: "debug, input_line_number"},
+	} {
+		run := func(f *Filter, in string) string {
+			var out, errOut strings.Builder
+			code := f.Run(t.Context(), strings.NewReader(in), &out, &errOut)
+			return fmt.Sprintf("%d %s %s", code, &out, &errOut)
+		}
+		compiled := func() *Filter {
+			f, err := Compile(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+		f := compiled()
+		for range 2 {
+			for _, in := range inputs {
+				if got, want := run(f, in), run(compiled(), in); got != want {
+					t.Errorf("%+v, %.40q: got %.200q, want %.200q", o, in, got, want)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkItem is what one item of a for_each takes.
+func BenchmarkItem(b *testing.B) {
+	for _, filter := range []string{".id", "{id}"} {
+		b.Run(filter, func(b *testing.B) {
+			f, err := Compile(Options{Filter: filter})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Run(context.Background(), strings.NewReader(`{"id":123}`+"\n"), io.Discard, io.Discard)
 			}
 		})
 	}

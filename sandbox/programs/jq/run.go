@@ -26,6 +26,8 @@ type run struct {
 	out    *printer
 	err    io.Writer
 
+	decoder *decoder // of source, if it reads JSON
+
 	code     *gojq.Code
 	exit     int
 	outputs  int
@@ -38,11 +40,14 @@ type run struct {
 // waits for more input, so that a reader downstream sees it as early as possible. Memory grows with the largest
 // document, or with the largest element where the filter allows arrays to be read by element.
 func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) int {
-	r := &run{f: f, ctx: ctx, err: errOut, code: f.code, out: &printer{w: out, tab: f.options.Tab, indent: f.options.Indent, ascii: f.options.ASCII}}
+	r := f.again()
+	defer f.over(r)
+	r.f, r.ctx, r.err, r.code = f, ctx, errOut, f.code
+	r.out.w, r.out.tab, r.out.indent, r.out.ascii = out, f.options.Tab, f.options.Indent, f.options.ASCII
 	if ctx.Done() == nil {
 		r.ctx = context.Background() // gojq runs faster where it need not look
 	}
-	r.source = f.source(in, r.out.flush)
+	r.source = f.source(in, r)
 	defer f.leave(r.source)
 	if r.code == nil {
 		code, err := f.compile(f.query, r)
@@ -55,6 +60,27 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) i
 	r.all()
 	r.out.flush()
 	return r.status()
+}
+
+// again returns a run, if there is one with what an earlier one has allocated: an item of a for_each needs little else.
+func (f *Filter) again() *run {
+	if r, ok := f.spares.Get().(*run); ok {
+		return r
+	}
+	return &run{out: new(printer)}
+}
+
+// over keeps what a run has allocated for the next one, unless it is much or the program refers to the run.
+func (f *Filter) over(r *run) {
+	if f.code == nil || cap(r.out.b) > bufferSize || r.out.sorted > spareKeys {
+		return
+	}
+	*r.out = printer{b: r.out.b[:0], keys: r.out.keys}
+	if r.decoder != nil {
+		r.decoder.again(nil)
+	}
+	*r = run{out: r.out, decoder: r.decoder}
+	f.spares.Put(r)
 }
 
 // all runs the program on every input.
