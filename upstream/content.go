@@ -64,7 +64,7 @@ func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "
 
 // decodeResult finds the members of a result. They share its memory: a result may be many megabytes.
 func decodeResult(raw json.RawMessage) (r callResult, err error) {
-	if !json.Valid(raw) {
+	if !rpc.Valid(raw) {
 		var v json.RawMessage
 		return r, json.Unmarshal(raw, &v) // says where
 	}

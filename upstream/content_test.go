@@ -98,7 +98,10 @@ func TestNullResult(t *testing.T) {
 
 // FuzzUnquote compares the decoding in place with the standard one.
 func FuzzUnquote(f *testing.F) {
-	for _, seed := range []string{`"a\nb\u00e9\ud83d\ude00\ud800x\/\""`, `""`, `"\u000a"`, "\"\xff\""} {
+	many := strings.Repeat(`\n`, 9)
+	for _, seed := range []string{
+		`"a\nb\u00e9\ud83d\ude00\ud800x\/\""`, `""`, `"\u000a"`, "\"\xff\"", `"` + many + `words without an escape\"é\\u0020"`, `"` + many + `1234567\u00fc12345678"`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, quoted []byte) {

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -16,44 +18,63 @@ func unquoteLine(quoted []byte) []byte {
 	if !utf8.Valid(quoted) {
 		return line(rpc.Text(quoted)) // what is no UTF-8 becomes longer
 	}
-	rest := quoted[1 : len(quoted)-1]
-	out := quoted[:0]
-	for {
-		i := bytes.IndexByte(rest, '\\')
-		if i < 0 {
-			break
+	to, from, end := 0, 1, len(quoted)-1
+	for from < end {
+		k := plainWord
+		if from-to >= plainWord && from+plainWord <= end { // what is written has been read
+			word := binary.LittleEndian.Uint64(quoted[from:])
+			binary.LittleEndian.PutUint64(quoted[to:], word)
+			k = firstSlash(word)
+		} else {
+			if k = bytes.IndexByte(quoted[from:end], '\\'); k < 0 {
+				k = end - from
+			}
+			copy(quoted[to:], quoted[from:from+k])
 		}
-		out = append(out, rest[:i]...)
-		var char rune
-		char, rest = escaped(rest[i:])
-		out = utf8.AppendRune(out, char)
+		to, from = to+k, from+k
+		if from == end || quoted[from] != '\\' {
+			continue
+		}
+		if plain := plainEscapes[quoted[from+1]]; plain != 0 {
+			quoted[to] = plain
+			to, from = to+1, from+2
+			continue
+		}
+		char, n := escaped(quoted[from:])
+		to, from = len(utf8.AppendRune(quoted[:to], char)), from+n
 	}
-	out = append(out, rest...)
-	if len(out) == 0 || out[len(out)-1] == '\n' {
-		return out
+	if to == 0 || quoted[to-1] == '\n' {
+		return quoted[:to]
 	}
-	return append(out, '\n')
+	return append(quoted[:to], '\n')
 }
 
-// escapes are the characters behind a backslash.
-var escapes = map[byte]rune{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '"': '"', '\\': '\\', '/': '/'}
+// plainWord is how many bytes are looked at together.
+const plainWord = 8
 
-// escaped returns the character of the escape that b begins with, and what follows it. Half of a surrogate pair is the
-// replacement character.
-func escaped(b []byte) (rune, []byte) {
-	if b[1] != 'u' {
-		return escapes[b[1]], b[2:]
-	}
+// firstSlash returns how many bytes of a word stand before its first backslash.
+func firstSlash(word uint64) int {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	word ^= '\\' * each
+	return bits.TrailingZeros64((word-each)&^word&top) / 8 // the first byte that is zero now; 8 if there is none
+}
+
+// plainEscapes are the characters behind a backslash, by what stands there.
+var plainEscapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '"': '"', '\\': '\\', '/': '/'}
+
+// escaped returns the character of the escape with four digits that b begins with, or with two of them, and their length.
+// Half of a surrogate pair is the replacement character.
+func escaped(b []byte) (rune, int) {
 	char := unit16(b)
 	if !utf16.IsSurrogate(char) {
-		return char, b[6:]
+		return char, 6
 	}
 	if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
 		if pair := utf16.DecodeRune(char, unit16(b[6:])); pair != utf8.RuneError {
-			return pair, b[12:]
+			return pair, 12
 		}
 	}
-	return utf8.RuneError, b[6:]
+	return utf8.RuneError, 6
 }
 
 // unit16 is the number of an escape with four digits.

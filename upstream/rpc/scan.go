@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -171,23 +170,4 @@ func skipValue(b []byte, i int) int {
 		return -1
 	}
 	return i
-}
-
-// skipString returns the index after the string that starts at i, or -1 if it does not end.
-func skipString(b []byte, i int) int {
-	for start := i + 1; ; {
-		j := bytes.IndexByte(b[start:], '"')
-		if j < 0 {
-			return -1
-		}
-		end := start + j
-		slashes := 0
-		for k := end - 1; k > i && b[k] == '\\'; k-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return end + 1
-		}
-		start = end + 1
-	}
 }

@@ -1,0 +1,87 @@
+package rpc
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// FuzzValid compares the check with that of encoding/json, also with strings that are long.
+func FuzzValid(f *testing.F) {
+	for _, text := range []string{
+		`{"a":"x"}`, `"x\n\u00e9\ud83d\ude00"`, `"\x"`, `"\u12G4"`, `"a` + "\x1f" + `"`, `"x\`, `"x\"`, `"\u12`, `["x" "x"]`, `{"x":"x",}`,
+		`"x"x"`, "\"\xff\x7f\"", `x"x"`, `["x","x\\",1e5,-0,"\/"]`,
+	} {
+		f.Add(text)
+	}
+	long := strings.Repeat("long ", longString/4)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, x := range []string{"x", long, long + `\"\\\/\t\u00Fc`, long + "\xc3\n"} {
+			b := []byte(strings.ReplaceAll(text, "x", x))
+			if got, want := Valid(b), json.Valid(b); got != want {
+				t.Errorf("with x as %d bytes, %q is valid: %v, want %v", len(x), text, got, want)
+			}
+		}
+	})
+}
+
+// TestAfterString moves what ends a string, or may not be in it, over all places within the words that are read.
+func TestAfterString(t *testing.T) {
+	for c := range 256 {
+		for length := range 20 {
+			for at := range length {
+				b := []byte(strings.Repeat(`a\"\n\\b~`+"\xff", 4)[:length])
+				b[at] = byte(c)
+				for n := range len(b) { // where the string begins
+					text := append(append([]byte(`"`), b[n:]...), '"')
+					want := -1 // after the first quote that is not escaped
+					for i := 1; i < len(text); i++ {
+						if text[i] == '\\' {
+							i++
+						} else if text[i] == '"' {
+							want = i + 1
+							break
+						}
+					}
+					if got := skipString(text, 0); got != want {
+						t.Fatalf("%q ends at %d, want %d", text, got, want)
+					}
+					if got, want := checkString(text, 0) == len(text), json.Valid(text); got != want {
+						t.Fatalf("%q is valid: %v, want %v", text, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkStrings looks through JSON lines that are quoted, as a tool sends them, and through plain text.
+func BenchmarkStrings(b *testing.B) {
+	for name, line := range map[string]string{
+		"lines": `{"id":123,"level":"info","user":"user12","ms":91,"path":"/api/v1/items/7"}` + "\n",
+		"prose": "What is said here is said without any quotes, and now and then there is an end of a line.\n",
+	} {
+		text, err := json.Marshal(strings.Repeat(line, 10_000))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("skip/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				skipString(text, 0)
+			}
+		})
+		b.Run("valid/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Valid(text)
+			}
+		})
+		b.Run("json.Valid/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				json.Valid(text)
+			}
+		})
+	}
+}
