@@ -2,13 +2,11 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -18,15 +16,23 @@ const checkWait = 30 * time.Second
 // errSpent is the cause of a check that ends because the time of its call is up.
 var errSpent = errors.New("the time of the call is up")
 
-// check compiles the pipeline of a call, whose time begins here: it covers the waiting for servers as well, and late is
-// what it comes to if that was too long. That time ends a wait is no sign that a server hangs, so it is no deadline.
-func check(ctx context.Context, call schemas.Call, deps stages.Deps) (p *stages.Pipeline, errs []*stages.Error, late *stages.Error) {
+// CallTime is the time of a call, which covers the waiting for servers as well.
+type CallTime struct {
+	Timeout time.Duration
+	Begun   time.Time
+	Limits  stages.Limits // of the operator, for what is said when the time is up
+}
+
+// Check has a pipeline compiled within the time of its call; late is what it comes to if that was too short. That time
+// ends a wait is no sign that a server hangs, so it is no deadline.
+func (c CallTime) Check(ctx context.Context, compile func(context.Context) (*stages.Pipeline, []*stages.Error)) (p *stages.Pipeline, errs []*stages.Error, late *stages.Error) {
 	checking, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
 	checking, spend := context.WithCancelCause(checking)
 	defer spend(nil)
-	defer time.AfterFunc(seconds(call.Timeout), func() { spend(errSpent) }).Stop()
-	p, errs = stages.Compile(checking, json.RawMessage(call.Pipeline), deps)
+	timer := time.AfterFunc(c.Timeout-time.Since(c.Begun), func() { spend(errSpent) })
+	defer timer.Stop()
+	p, errs = compile(checking)
 	if errs == nil || context.Cause(checking) != errSpent {
 		return p, errs, nil
 	}
@@ -35,11 +41,11 @@ func check(ctx context.Context, call schemas.Call, deps stages.Deps) (p *stages.
 		if !errors.Is(e, context.Canceled) {
 			return nil, errs, nil // there is more to mend than the time
 		}
-		if !slices.Contains(waits, e.Msg) {
-			waits = append(waits, e.Msg)
+		if msg := strings.TrimSuffix(e.Msg, ": "+context.Canceled.Error()); !slices.Contains(waits, msg) {
+			waits = append(waits, msg)
 		}
 	}
-	return nil, nil, stages.Late(seconds(call.Timeout), deps.Limits, strings.Join(waits, "; "), "try again soon, when the server has started")
+	return nil, nil, stages.Late(c.Timeout, c.Limits, strings.Join(waits, "; "), "try again soon, when the server has started")
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

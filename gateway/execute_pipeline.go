@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -26,7 +27,10 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	deps := g.deps
 	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req), call.Mode == schemas.ModeCheck
 	begun := time.Now()
-	pipeline, errs, late := check(ctx, call, deps)
+	pipeline, errs, late := CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx,
+		func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
+			return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
+		})
 	switch {
 	case late != nil:
 		g.o.Watch.Refused(req.Params.Name, late)

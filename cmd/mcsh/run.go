@@ -66,7 +66,7 @@ func (p *program) runCommand() *cobra.Command {
 	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.input, "input", "", `file that the first stage reads, "-" for standard input`)
-	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run, such as 90s, and for each command in it if that is more than 30s (default 5m)")
+	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run from its start, waiting for servers included, such as 90s, and for each command in it if that is more than 30s (default 5m)")
 	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is no terminal")
 	f.BoolVar(&o.table, "table", false, "the same as --verbose")
 	f.BoolVar(&o.dry, "dry-run", false, "call only what reads, and show the calls that would change something")
@@ -76,6 +76,7 @@ func (p *program) runCommand() *cobra.Command {
 
 // runPipeline compiles the pipeline, runs it and closes everything that was started.
 func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) (err error) {
+	begun := time.Now()
 	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
 	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
 	text, err := p.pipelineText(args, o.file, o.input)
@@ -94,14 +95,17 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	pipeline, err := compile(ctx, text, parts.deps(), in != nil)
+	deps := parts.deps()
+	within := gateway.CallTime{Timeout: cmp.Or(o.timeout, o.limits.Run), Begun: begun, Limits: deps.Limits}
+	pipeline, err := compile(ctx, text, deps, in != nil, within)
 	if err != nil {
 		return err
 	}
+	options := stages.RunOptions{Timeout: o.timeout, Spent: time.Since(begun), DryRun: o.dry}
 	if p.json {
-		return p.runToJSON(ctx, pipeline, in, o)
+		return p.runToJSON(ctx, pipeline, in, options)
 	}
-	err = p.runToStdout(ctx, pipeline, in, o)
+	err = p.runToStdout(ctx, pipeline, in, options, o.table)
 	if r, ok := parts.sandbox.used(); ok && (o.table || isTerminal(p.stderr)) {
 		fmt.Fprint(p.stderr, usedText(r))
 	}
@@ -118,20 +122,20 @@ const (
 // oneRun is how many sandbox workers wait where there is one run: none.
 const oneRun = -1
 
-// compile checks the pipeline and waits for the servers that it needs.
-func compile(ctx context.Context, text []byte, d stages.Deps, fed bool) (*stages.Pipeline, error) {
-	waiting, cancel := context.WithTimeout(ctx, startWait)
-	defer cancel()
+// compile checks the pipeline and waits, for as long as the call's time allows, for the servers that it needs.
+func compile(ctx context.Context, text []byte, d stages.Deps, fed bool, within gateway.CallTime) (*stages.Pipeline, error) {
 	d.Caller = runCaller
 	check := stages.Compile
 	if fed {
 		check = stages.CompileFed
 	}
-	pipeline, errs := check(waiting, text, d)
-	if ctx.Err() != nil {
+	pipeline, errs, late := within.Check(ctx, func(ctx context.Context) (*stages.Pipeline, []*stages.Error) { return check(ctx, text, d) })
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if errs != nil {
+	case late != nil:
+		return nil, &runError{late, jsonOf(stages.Report{})} // what was up is the time of the run
+	case errs != nil:
 		return nil, planError(errs)
 	}
 	return pipeline, nil
@@ -150,10 +154,11 @@ func (e *runError) Unwrap() error { return e.err }
 const runCaller = "run"
 
 // runToStdout streams the output and tells the rest on stderr.
-func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
+func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o stages.RunOptions, table bool) error {
 	progress := p.startProgress()
+	o.Progress = progress.update
 	out := &stdout{w: p.stdout}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, Progress: progress.update, DryRun: o.dry})
+	report, err := pipeline.Run(ctx, in, out, o)
 	progress.stop()
 	if d := report.DryRun; d != nil && d.Place != "" {
 		_, werr := io.WriteString(out, gateway.Plain(gateway.DryRunText(report), true))
@@ -161,7 +166,7 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	}
 	err = out.result(err)
 	fmt.Fprint(p.stderr, gateway.NoteText(report))
-	if o.table || isTerminal(p.stderr) {
+	if table || isTerminal(p.stderr) {
 		writeReport(p.stderr, report)
 	} else {
 		writeWindows(p.stderr, report.Windows)
@@ -219,9 +224,9 @@ type windowJSON struct {
 }
 
 // runToJSON keeps the output and prints one object.
-func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o runOptions) error {
+func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o stages.RunOptions) error {
 	out := &bounded{max: jsonOutputMax}
-	report, err := pipeline.Run(ctx, in, out, stages.RunOptions{Timeout: o.timeout, DryRun: o.dry})
+	report, err := pipeline.Run(ctx, in, out, o)
 	if out.full {
 		err = stages.Errorf(stages.LimitExceeded, "leave out --json to have the output as a stream, or end the pipeline with a stage that reduces it",
 			"the output is larger than --json holds: %s", size(jsonOutputMax))
@@ -290,7 +295,8 @@ func (p *program) check(ctx context.Context, args []string, s settings, f pipeli
 	defer func() { err = errors.Join(err, parts.close()) }()
 	deps := parts.deps()
 	deps.CheckOnly = true
-	pipeline, err := compile(ctx, text, deps, fed)
+	within := gateway.CallTime{Timeout: cmp.Or(s.limits.Run, defaultRun), Begun: time.Now(), Limits: deps.Limits}
+	pipeline, err := compile(ctx, text, deps, fed, within)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -69,13 +71,13 @@ func TestReaderLeaves(t *testing.T) {
 				Shapes: schemas.NewShapes(stages.Kinds()),
 			}
 			plan := []byte(`[{"type": "tool", "server": "s", "name": "write", "for_each": true, "concurrency": 2, "collect": "lines"}]`)
-			pipeline, err := compile(t.Context(), plan, deps, true)
+			pipeline, err := compile(t.Context(), plan, deps, true, gateway.CallTime{Timeout: time.Minute, Begun: time.Now()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
 			p := &program{stdout: out, stderr: &stderr}
-			status := p.report(p.runToStdout(t.Context(), pipeline, strings.NewReader("{\"n\": 1}\n{\"n\": 2}\n"), runOptions{}))
+			status := p.report(p.runToStdout(t.Context(), pipeline, strings.NewReader("{\"n\": 1}\n{\"n\": 2}\n"), stages.RunOptions{}, false))
 			if status != c.status || !strings.Contains(stderr.String(), c.says) || c.status == exitOK && stderr.String() != c.says {
 				t.Errorf("exit status %d, want %d; it says %q, want %q", status, c.status, &stderr, c.says)
 			}
