@@ -49,6 +49,9 @@ func dryCallText(c stages.DryCall) string {
 	if c.Shape != "" {
 		b.WriteString("All that it would be called with:\n" + c.Shape)
 	}
+	if c.Fails != "" {
+		fmt.Fprintf(&b, "It would fail: %s.\n", c.Fails)
+	}
 	return b.String()
 }
 

@@ -89,6 +89,9 @@ func (n *noter) stages(list []stages.StageReport) {
 		if len(s.LeftOut) > 0 {
 			n.say("%s: left out %s, which it does not take", n.name(s), fewNames(s.LeftOut))
 		}
+		for _, idle := range s.Notes {
+			n.say("%s: %s", n.name(s), fewWords(idle))
+		}
 		n.stages(s.Stages)
 	}
 }

@@ -111,7 +111,7 @@ func (e *each) try(ctx context.Context, s *slot) (trial, error) {
 		a := &attempt{around: around, number: base + t.attempts, direct: e.direct}
 		err := e.once(context.WithValue(ctx, attemptKey{}, a), data, &s.out)
 		t.unsure = a.unsure.Load()
-		if err == nil || ctx.Err() != nil || t.attempts > e.tries.more || !e.tries.again(a, err) {
+		if err == nil || ctx.Err() != nil || t.attempts > e.tries.more || !e.again(a, err) {
 			return t, err
 		}
 		wait, ok := e.patience(ctx, &t, err)
@@ -134,12 +134,18 @@ func (e *each) once(ctx context.Context, data []byte, out *holder) (err error) {
 }
 
 // again reports whether a failed attempt may be followed by another.
-func (t tries) again(a *attempt, err error) bool {
+func (e *each) again(a *attempt, err error) bool {
 	var f *Error
 	if !errors.As(err, &f) || !f.call || f.OfRun || !tryable[f.Code] || a.spent.Load() {
 		return false
 	}
-	return t.on == nil || t.on.MatchString(f.Msg) || t.on.MatchString(string(f.Code))
+	on := e.tries.on
+	if on == nil {
+		return true
+	}
+	matches := on.MatchString(f.Msg) || on.MatchString(string(f.Code))
+	e.m.used("retry_on", matches, fmt.Sprintf("retry_on %s matches none of the failures", quoted(on.String())))
+	return matches
 }
 
 // patience returns how long to wait before the next attempt, and whether that leaves time for one.

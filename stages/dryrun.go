@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -31,6 +32,7 @@ type DryCall struct {
 	Count int64             `json:"count"`           // calls
 	First []json.RawMessage `json:"first,omitempty"` // arguments of the first calls
 	Shape string            `json:"shape,omitempty"` // of the arguments of all calls, where First has not all of them
+	Fails string            `json:"fails,omitempty"` // why the first call would fail that would, as far as that is known
 }
 
 // dryCalls is how many argument objects a dry run shows as they are.
@@ -80,10 +82,10 @@ func (h *rehearsal) bind(ctx context.Context, s *Step, m *Meter) (Filter, error)
 	h.mu.Lock()
 	h.parts = append(h.parts, part)
 	h.mu.Unlock()
-	note := func(args json.RawMessage) error { return h.note(part, args) }
+	note := func(u undone) error { return h.note(part, u) }
 	if s.rehearse == nil {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error {
-			if err := note(nil); err != nil {
+			if err := note(undone{}); err != nil {
 				return err
 			}
 			return discard(ctx, in, out)
@@ -97,18 +99,25 @@ func discard(_ context.Context, in io.Reader, _ io.Writer) error {
 	return err
 }
 
+// An undone is a call that a dry run does not make.
+type undone struct {
+	args  json.RawMessage // nil where there are none
+	fails string          // why it would fail, as far as that is known
+}
+
 // note counts a call that is not made, and keeps its arguments.
-func (h *rehearsal) note(p *dryPart, args json.RawMessage) error {
+func (h *rehearsal) note(p *dryPart, u undone) error {
 	if err := h.r.called(); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.call.Count++
-	if args == nil {
+	p.call.Fails = cmp.Or(p.call.Fails, u.fails)
+	if u.args == nil {
 		return nil
 	}
-	line := oneLine(args)
+	line := oneLine(u.args)
 	if len(p.call.First) < dryCalls {
 		p.call.First = append(p.call.First, bytes.Clone(line))
 	}

@@ -116,17 +116,21 @@ func TestDryRunShape(t *testing.T) {
 func TestDryRunTee(t *testing.T) {
 	w := newWorld()
 	w.withFiles(t, "")
-	for _, tt := range []struct{ stage, want string }{
-		{`{"type":"tee","path":"out/a.txt"}`, `{"path":"out/a.txt","append":false,"bytes":10}`},
-		{`{"type":"tee","path":"b.txt","append":true}`, `{"path":"b.txt","append":true,"bytes":10}`},
+	const many = `{"type":"tool","server":"demo","name":"numbers","args":{"n":200000}}`
+	const tooMuch = `1288895 bytes are more than 1 MiB: add "confirm_oversize": true if all of that is to be saved`
+	for _, tt := range []struct{ before, stage, want, fails string }{
+		{numbers5, `{"type":"tee","path":"out/a.txt"}`, `{"path":"out/a.txt","append":false,"bytes":10}`, ""},
+		{numbers5, `{"type":"tee","path":"b.txt","append":true}`, `{"path":"b.txt","append":true,"bytes":10}`, ""},
+		{many, `{"type":"tee","path":"c.txt"}`, `{"path":"c.txt","append":false,"bytes":1288895}`, tooMuch},
+		{many, `{"type":"tee","path":"c.txt","confirm_oversize":true}`, `{"path":"c.txt","append":false,"bytes":1288895}`, ""},
 	} {
-		_, report, err := w.runWith(t, "["+numbers5+","+tt.stage+",{\"type\":\"command\",\"command\":\"cat\"}]", "", w.deps(), stages.RunOptions{DryRun: true})
+		_, report, err := w.runWith(t, "["+tt.before+","+tt.stage+",{\"type\":\"command\",\"command\":\"cat\"}]", "", w.deps(), stages.RunOptions{DryRun: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		d := report.DryRun
-		if len(d.Calls) != 1 || d.Place != "2" || d.Calls[0].Count != 1 || len(d.Calls[0].First) != 1 || string(d.Calls[0].First[0]) != tt.want {
-			t.Errorf("got %+v, want %s", d, tt.want)
+		if len(d.Calls) != 1 || d.Place != "2" || d.Calls[0].Count != 1 || len(d.Calls[0].First) != 1 || string(d.Calls[0].First[0]) != tt.want || d.Calls[0].Fails != tt.fails {
+			t.Errorf("got %+v, want %s, failing: %q", d, tt.want, tt.fails)
 		}
 	}
 	if saved := w.saved(t); saved != "" {

@@ -103,11 +103,9 @@ func (s *items) skipMark() {
 	}
 }
 
-// isStamp reports whether an array is what lines of logs begin with: one number, as in "[12] started".
-func isStamp(array []byte) bool {
-	number := bytes.TrimSpace(bytes.Trim(array, "[]"))
-	return len(number) > 0 && bytes.Trim(number, "+-.0123456789") == nil
-}
+// isStamp reports whether an array with text behind it is what lines of logs begin with: nothing in the brackets, or one
+// number or bare word, as in "[12] started". Whatever holds more is data, and would be lost in a line.
+func isStamp(array []byte) bool { return !bytes.ContainsAny(array[1:], `[{",`) }
 
 // behindArray refuses text behind an array: it is no item, and not lines.
 func (s *items) behindArray(text []byte) error {
@@ -115,7 +113,8 @@ func (s *items) behindArray(text []byte) error {
 		"behind a JSON array the input goes on with text: %s", quoted(shortened(string(text), 60)))
 }
 
-// firstLine returns the array that the first line begins with, and the text behind it, if there is one. It waits for the
+// firstLine returns the array that the first line begins with, and the text behind it and behind more such values, if
+// there is one. It waits for the
 // line, or for as much of it as the buffer holds, so that the answer does not depend on how the data comes.
 func (s *items) firstLine(c byte) (array, text []byte) {
 	if c != '[' {
@@ -135,7 +134,15 @@ func (s *items) firstLine(c byte) (array, text []byte) {
 		return nil, nil
 	}
 	rest := bytes.TrimSpace(line[dec.InputOffset():])
-	if len(rest) > 0 && (rest[0] == '[' || rest[0] == '{' || json.Valid(rest)) {
+	for len(rest) > 0 && (rest[0] == '[' || rest[0] == '{') && !beginsJSON(rest) {
+		dec := json.NewDecoder(bytes.NewReader(rest))
+		var more json.RawMessage
+		if dec.Decode(&more) != nil {
+			return v, rest
+		}
+		rest = bytes.TrimSpace(rest[dec.InputOffset():])
+	}
+	if beginsJSON(rest) || json.Valid(rest) {
 		rest = nil // another value
 	}
 	return v, rest
@@ -331,70 +338,4 @@ func (s *items) cut(err error) error {
 func (s *items) tooLong() error {
 	return Errorf(LimitExceeded, "split the data further before for_each, for example with jq '.[]'",
 		"item %d of the input is longer than %s (limit item)", s.count+1, size(s.max))
-}
-
-// valueScanner finds the end of a JSON value by its brackets and quotes. It does not validate.
-type valueScanner struct {
-	depth             int
-	inString, escaped bool
-	scalar            bool // a number or word has begun
-	closed            bool
-}
-
-// ended reports whether the end of the input is the end of the value.
-func (v *valueScanner) ended() bool { return v.closed || v.scalar && v.depth == 0 && !v.inString }
-
-// scan reads p and returns how much of it belongs to the value, and whether that ended it.
-func (v *valueScanner) scan(p []byte) (n int, done bool) {
-	for i := 0; i < len(p); i++ {
-		c := p[i]
-		switch {
-		case v.inString:
-			i += v.skipString(p[i:])
-			if v.inString || v.depth > 0 {
-				continue
-			}
-			v.closed = true
-			return i + 1, true
-		case c == '"':
-			if v.scalar {
-				return i, true
-			}
-			v.inString = true
-		case c == '{' || c == '[':
-			if v.scalar {
-				return i, true
-			}
-			v.depth++
-		case c == '}' || c == ']':
-			if v.depth == 0 {
-				return i, true
-			}
-			if v.depth--; v.depth == 0 {
-				v.closed = true
-				return i + 1, true
-			}
-		case v.depth == 0 && (c == ',' || c == ':' || blank(c)):
-			return i, true
-		case v.depth == 0:
-			v.scalar = true
-		}
-	}
-	return len(p), false
-}
-
-// skipString reads p inside of a string and returns the index of the last byte that it read.
-func (v *valueScanner) skipString(p []byte) int {
-	for i, c := range p {
-		switch {
-		case v.escaped:
-			v.escaped = false
-		case c == '\\':
-			v.escaped = true
-		case c == '"':
-			v.inString = false
-			return i
-		}
-	}
-	return len(p) - 1
 }

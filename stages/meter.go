@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,34 @@ type Meter struct {
 	mu      sync.Mutex
 	leftOut []string // guarded by mu
 	sample  []byte   // guarded by mu
+
+	uses map[string]use // of fields that may do nothing, unseen, by field; guarded by mu
+}
+
+// A use is whether a field of a stage has done anything, and what to say if it has not.
+type use struct {
+	worked bool
+	idle   string
+}
+
+// used notes whether a field of the stage has done something this time.
+func (m *Meter) used(field string, worked bool, idle string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.uses == nil {
+		m.uses = map[string]use{}
+	}
+	m.uses[field] = use{worked || m.uses[field].worked, idle}
+}
+
+// idle says which fields never did anything. m.mu is held.
+func (m *Meter) idle() (notes []string) {
+	for _, field := range slices.Sorted(maps.Keys(m.uses)) {
+		if u := m.uses[field]; !u.worked {
+			notes = append(notes, u.idle)
+		}
+	}
+	return notes
 }
 
 func newMeter(step *Step) *Meter { return &Meter{step: step} }

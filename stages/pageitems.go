@@ -77,13 +77,18 @@ func (w *walk) given(ctx context.Context, value json.RawMessage) error {
 	})
 	iterates := w.items.path.iterates()
 	switch {
+	case n == 0 && err == nil:
+		w.barren(value)
+		return nil
 	case err != nil || n != 1:
 		w.met = w.met || n > 1
+		w.gave(w.items, true)
 		return err
 	case only[0] == 'n' && !iterates:
 		return w.unmet(ctx, value)
 	}
 	w.met = true
+	w.gave(w.items, true)
 	if only[0] == '[' && !iterates {
 		return yieldAll(only, w.list.add)
 	}
@@ -102,11 +107,36 @@ func (w *walk) nothing(ctx context.Context, value json.RawMessage) (bool, error)
 	case err != nil || list[0] != 'n':
 		w.met = w.met || err == nil
 		return false, nil // evaluated, it gives something, or says why not
-	case try || base.holds(value):
+	case base.holds(value):
 		w.met = true
+		w.gave(w.items, true)
+		return true, nil
+	case try:
+		w.met = true
+		w.barren(value)
 		return true, nil
 	}
 	return true, w.unmet(ctx, value)
+}
+
+// barren notes that the stage's "items" gives nothing at all for a page, unless the page says itself that it is empty:
+// that may be meant, as by a select, or a name may be misspelt.
+func (w *walk) barren(value json.RawMessage) {
+	if isEmpty(value) || w.isLast(value) {
+		return
+	}
+	if w.items.program == nil {
+		base, _ := w.items.path.fixed()
+		if list, err := base.one(value); err == nil && list[0] == '[' && isEmpty(list) {
+			return
+		}
+	}
+	w.gave(w.items, false)
+}
+
+// gave notes whether an expression of the stage gave anything.
+func (w *walk) gave(e *expression, something bool) {
+	w.m.used(e.field, something, fmt.Sprintf("%s %s gave nothing", e.field, quoted(e.text)))
 }
 
 // unmet refuses a page that has no place for items, until one had it: servers leave an empty list out, but a name that

@@ -160,6 +160,9 @@ func (w *walk) take(ctx context.Context, data []byte) (next json.RawMessage, err
 		return next, err
 	}
 	goesOn, err := w.while.single(ctx, w.evalWhile, value)
+	if err == nil && w.n == 1 {
+		w.gave(w.while, goesOn[0] != 'n')
+	}
 	if err != nil || string(goesOn) != "true" {
 		return nil, err
 	}
@@ -275,7 +278,9 @@ func (w *walk) following(ctx context.Context, value json.RawMessage) (next json.
 	told, more := null, true
 	switch {
 	case w.evalNext != nil:
-		told, err = w.next.single(ctx, w.evalNext, value)
+		if told, err = w.next.single(ctx, w.evalNext, value); err == nil && w.n == 1 {
+			w.compare(value, told)
+		}
 	case w.form.more != nil:
 		var goesOn json.RawMessage
 		goesOn, err = w.form.more.one(value)
@@ -292,6 +297,26 @@ func (w *walk) following(ctx context.Context, value json.RawMessage) (next json.
 	}
 	next, err = w.new(bytes.Clone(told))
 	return next, false, err
+}
+
+// compare notes that the stage's "next" gives nothing for the first page, where the result tells the next one as results
+// mostly do. A list that is at its end has nothing to tell.
+func (w *walk) compare(value, told json.RawMessage) {
+	if !isEmpty(told) {
+		w.gave(w.next, true)
+		return
+	}
+	if !w.form.paged {
+		return
+	}
+	if w.form.more != nil {
+		if more, err := w.form.more.one(value); err != nil || string(more) != "true" {
+			return
+		}
+	}
+	if next, err := w.form.next.one(value); err == nil && !isEmpty(next) {
+		w.m.used(w.next.field, false, fmt.Sprintf("%s %s gave nothing, but there is %s", w.next.field, quoted(w.next.text), w.form.next))
+	}
 }
 
 // odd says that a result does not have the form of the first one.

@@ -55,6 +55,8 @@ type StageReport struct {
 
 	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
 
+	Notes []string `json:"notes,omitempty"` // which of its fields did nothing, though they should have
+
 	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
 }
 
@@ -74,6 +76,7 @@ type Window struct {
 func (m *Meter) report() StageReport {
 	m.mu.Lock()
 	leftOut := slices.Sorted(slices.Values(m.leftOut))
+	notes := m.idle()
 	m.mu.Unlock()
 	elapsed := time.Duration(m.elapsed.Load())
 	r := StageReport{
@@ -83,12 +86,13 @@ func (m *Meter) report() StageReport {
 		Complete: m.lists.Load() > 0 && m.lists.Load() == m.ended.Load(),
 		BytesIn:  m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
 		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,
-		LeftOut: leftOut,
+		LeftOut: leftOut, Notes: notes,
 	}
 	m.tally.report(&r)
 	if m.step.mapped != nil && len(m.nested) == 1 {
 		inner := m.nested[0].report()
 		r.Calls, r.Shared, r.LeftOut, r.Stages = inner.Calls, inner.Shared, inner.LeftOut, inner.Stages
+		r.Notes = append(r.Notes, inner.Notes...)
 		r.Pages, r.Fetched, r.More, r.Complete = inner.Pages, inner.Fetched, inner.More, inner.Complete
 		return r
 	}

@@ -21,7 +21,7 @@ type Step struct {
 
 	// rehearse makes the filter for a dry run, of a step that changes something by itself: it does all that Bind's
 	// does but for the change, and notes what that would be done with. Nil: that it would be run is all there is to say.
-	rehearse func(r *Run, m *Meter, note func(args json.RawMessage) error) Filter
+	rehearse func(r *Run, m *Meter, note func(undone) error) Filter
 
 	alone      bool  // calls should not run side by side unless asked to
 	stops      bool  // a command that may stop reading before its input ends

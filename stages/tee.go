@@ -69,17 +69,21 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, in, out) }, nil
 	}
-	step.rehearse = func(_ *Run, _ *Meter, note func(json.RawMessage) error) Filter {
+	step.rehearse = func(_ *Run, _ *Meter, note func(undone) error) Filter {
 		return func(ctx context.Context, in io.Reader, _ io.Writer) error {
 			n, err := io.Copy(io.Discard, in)
 			if err != nil {
 				return err
 			}
-			return note(encodeObject([]member{
+			call := undone{args: encodeObject([]member{
 				{"path", appendString(nil, []byte(t.Path))},
 				{"append", json.RawMessage(fmt.Sprint(t.Append))},
 				{"bytes", json.RawMessage(fmt.Sprint(n))},
-			}))
+			})}
+			if n > teeMax && !t.Oversize {
+				call.fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, size(teeMax))
+			}
+			return note(call)
 		}
 	}
 	return step, nil

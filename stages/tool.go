@@ -102,7 +102,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		}
 		return bindPager(ctx, caller(r, m), pg, t.collect == collectLines)
 	}
-	step.rehearse = func(r *Run, m *Meter, note func(json.RawMessage) error) Filter {
+	step.rehearse = func(r *Run, m *Meter, note func(undone) error) Filter {
 		return caller(r, m).rehearse(note)
 	}
 	return step, nil
@@ -118,13 +118,13 @@ func (t *ToolStage) clock(asked time.Duration, info *Tool, l Limits) clock {
 }
 
 // rehearse is a call that is noted and not made. Calls that would share one result are noted once.
-func (c *caller) rehearse(note func(json.RawMessage) error) Filter {
+func (c *caller) rehearse(note func(undone) error) Filter {
 	return func(_ context.Context, in io.Reader, _ io.Writer) error {
 		args, err := c.arguments(in)
 		if err != nil || c.shared != nil && !c.shared.first(args) {
 			return err
 		}
-		return note(args)
+		return note(undone{args: args})
 	}
 }
 
