@@ -91,11 +91,20 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// Workers wait for their callers for a minute: a long soak has the time to see them go, in a shorter one none wait.
+const (
+	longSoak   = 10 * time.Minute
+	workerIdle = time.Minute
+)
+
 // soaked starts a gateway that says at its end what its goroutines were doing.
 func soaked(t *testing.T) (*process, string) {
-	// What runs produced is kept: so little of it that the first round fills the room. Workers that wait for their callers
-	// come and go by the minute, up to eight: TestTenant looks at what they hold.
-	p := mcsh(t, object{"odd": child(t, "odd")}, "serve", "--listen", "127.0.0.1:0", "--keep-total", "8MiB", "--sandbox-isolation", "run")
+	// What runs produced is kept: so little of it that the first round fills the room.
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--keep-total", "8MiB"}
+	if *soakTime < longSoak {
+		args = append(args, "--sandbox-isolation", "run")
+	}
+	p := mcsh(t, object{"odd": child(t, "odd")}, args...)
 	p.Env = append(p.Env, "GOTRACEBACK=all")
 	url := p.greeted(t)
 	t.Cleanup(func() {
@@ -143,12 +152,16 @@ func (plan soakPlan) run(t *testing.T, session *mcp.ClientSession) {
 // rest waits until nothing changes any more, and measures.
 func (p *process) rest(t *testing.T) rest {
 	t.Helper()
-	last, same := p.measure(t), 0
-	for deadline := time.Now().Add(patience); same < 12 && time.Now().Before(deadline); {
+	still := 1200 * time.Millisecond
+	if *soakTime >= longSoak {
+		still += workerIdle
+	}
+	last, since := p.measure(t), time.Now()
+	for deadline := since.Add(still + patience); time.Since(since) < still && time.Now().Before(deadline); {
 		time.Sleep(100 * time.Millisecond)
 		now := p.measure(t)
-		if same++; now.files != last.files || now.processes != last.processes || now.scratch != last.scratch {
-			same = 0
+		if now.files != last.files || now.processes != last.processes || now.scratch != last.scratch {
+			since = time.Now()
 		}
 		last = now
 	}
