@@ -173,10 +173,12 @@ func TestHungryNeighbour(t *testing.T) {
 // lines is endless text.
 type lines struct{}
 
+var manyLines = strings.Repeat("some line of text\n", 2000)
+
 func (lines) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
-		n += copy(p[n:], "some line of text\n")
+		n += copy(p[n:], manyLines)
 	}
 	return n, nil
 }

@@ -28,7 +28,8 @@ const inside = "^(TestContract|TestEndings|TestWithoutLandlock)$"
 
 // TestInContainers runs the contract, its attacks among it, where a gateway often lives: in a container without
 // capabilities and without the socket of an engine, once as ToolHive starts it with docker and once as it does with
-// Kubernetes. The kernel's part of the jail must not need anything that such a container lacks.
+// Kubernetes. The kernel's part of the jail must not need anything that such a container lacks. How much data there is, is
+// not its matter: what is large is small here.
 func TestInContainers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the whole contract, twice")
@@ -46,7 +47,7 @@ func TestInContainers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"run", "--rm"}, test.flags...)
-			args = append(args, image, "-test.v", "-test.run", inside, "-test.timeout", "9m")
+			args = append(args, image, "-test.short", "-test.v", "-test.run", inside, "-test.timeout", "9m")
 			out, err := exec.CommandContext(t.Context(), "docker", args...).CombinedOutput()
 			for line := range strings.Lines(string(out)) {
 				if strings.Contains(line, "--- SKIP") {
@@ -68,7 +69,7 @@ func testImage(t *testing.T) string {
 		parttest.Missing(t, "no engine has the image %s, which .ci/run image makes: %v: %s", base, err, tail(out, 300))
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "test", "-c", "-o", filepath.Join(dir, "local.test"), ".")
+	build := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-o", filepath.Join(dir, "local.test"), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the tests: %v: %s", err, out)

@@ -235,10 +235,12 @@ func TestCommandKilled(t *testing.T) {
 // lines is endless text.
 type lines struct{}
 
+var manyLines = strings.Repeat("some line of text to sort\n", 2000)
+
 func (lines) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
-		n += copy(p[n:], "some line of text to sort\n")
+		n += copy(p[n:], manyLines)
 	}
 	return n, nil
 }

@@ -158,7 +158,7 @@ func compareMapped(t *testing.T, want result, j *mapJob, c stages.Command) {
 }
 
 // faulty does to an item what it says.
-const faulty = `if . == "loop" then def f: f; f elif . == "memory" then [limit(1000000000; repeat("xxxxxxxx"))] | length ` +
+const faulty = `if . == "loop" then def f: f; f elif . == "memory" then reduce range(40) as $n ("xxxxxxxx"; . + .) | length ` +
 	`elif . == "output" then range(300000) elif . == "noise" then range(200000) | debug | empty ` +
 	`elif . == "deep" then def g: [g]; g elif . == "error" then error("no") elif . == "none" then empty ` +
 	`elif . == "several" then 1, 2, 3 else . end`

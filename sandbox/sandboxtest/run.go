@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,9 +132,10 @@ func asError(t *testing.T, err error) *stages.Error {
 
 // An endless reader repeats a text, n bytes of it if n is not zero, and counts what was read.
 type endless struct {
-	text string
-	n    int64
-	read int64
+	text  string
+	n     int64
+	read  int64
+	block string // the text several times: the race detector looks at every copy
 }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -143,9 +145,12 @@ func (e *endless) Read(p []byte) (int, error) {
 		}
 		p = p[:min(int64(len(p)), e.n-e.read)]
 	}
+	if e.block == "" {
+		e.block = strings.Repeat(e.text, 1+32<<10/len(e.text))
+	}
 	n := 0
 	for n < len(p) {
-		n += copy(p[n:], e.text[int((e.read+int64(n))%int64(len(e.text))):])
+		n += copy(p[n:], e.block[int((e.read+int64(n))%int64(len(e.block))):])
 	}
 	e.read += int64(n)
 	return n, nil
