@@ -27,6 +27,7 @@ func TestHeartbeat(t *testing.T) {
 			heard <- req.Params.Progress
 		}})
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			items := with(with(toolStage("demo", "slow", object{}), "for_each", true), "concurrency", 1)
 			call := pipelineCall([]object{command("jq", "-n", "-c", "{ms: (1, 6000)}"), items})
 			call.SetProgressToken("p")
