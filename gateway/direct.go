@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,7 +18,7 @@ import (
 // one. It costs a fraction.
 type Call struct {
 	front   *front
-	id      jsonrpc.ID
+	id      json.RawMessage // as the client wrote it, and gets it back
 	params  mcp.CallToolParamsRaw
 	extra   *mcp.RequestExtra // what came with it over HTTP
 	modern  bool              // of the protocol without sessions
@@ -46,11 +47,11 @@ func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byt
 func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	c.marked = s.server.InitializeParams().ProtocolVersion >= statelessEra
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	if !s.enter(c.id, c.cancel) {
+	if !s.enter(string(c.id), c.cancel) {
 		c.cancel(nil)
 		return &jsonrpc.Error{
 			Code:    jsonrpc.CodeInvalidRequest,
-			Message: fmt.Sprintf("duplicate in-flight request ID %v", c.id.Raw()),
+			Message: fmt.Sprintf("duplicate in-flight request ID %s", bytes.Trim(c.id, `"`)),
 		}
 	}
 	c.session = s
@@ -58,15 +59,12 @@ func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	return nil
 }
 
-// ID is what the client calls the call.
-func (c *Call) ID() jsonrpc.ID { return c.id }
-
 // Answer runs the call and returns the message that answers it, with a newline at its end. It is called once. Messages
 // that come before the answer, if the client wants them, go to tell, one at a time.
 func (c *Call) Answer(tell func(message []byte) error) []byte {
 	defer c.cancel(nil)
 	if c.session != nil {
-		defer c.session.leave(c.id)
+		defer c.session.leave(string(c.id))
 		defer c.unlink()
 	}
 	ctx := context.WithValue(c.ctx, tellerKey{}, teller(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
@@ -104,8 +102,7 @@ func (c *Call) read(id, params json.RawMessage) *Call {
 		argumentsFault(c.params.Arguments) != nil {
 		return nil
 	}
-	var ok bool
-	if c.id, ok = plainID(id); !ok {
+	if c.id = id; !plainID(id) {
 		return nil
 	}
 	if c.params.Name = string(bytes.Trim(name, `"`)); c.front.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 {
@@ -167,23 +164,22 @@ func members(raw json.RawMessage, known map[string]*json.RawMessage) bool {
 	return complete && ok
 }
 
-// plainID reads an id that every reader of JSON takes for the same.
-func plainID(raw json.RawMessage) (id jsonrpc.ID, ok bool) {
-	var value any
+// plainID reports whether an id is written in the only way in which it can be: then its text stands for it.
+func plainID(raw json.RawMessage) bool {
 	if text := bytes.Trim(raw, `"`); len(text)+2 == len(raw) {
-		for _, b := range text {
-			if b < ' ' || b > '~' || b == '\\' {
-				return id, false
-			}
-		}
-		value = string(text)
-	} else {
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		if err != nil || n > 1<<53 || n < -1<<53 || strconv.FormatInt(n, 10) != string(raw) {
-			return id, false
-		}
-		value = float64(n)
+		return !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || c == '\\' })
 	}
-	id, err := jsonrpc.MakeID(value)
-	return id, err == nil
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return err == nil && strconv.FormatInt(n, 10) == string(raw)
+}
+
+// wroteID is how a client has written an id that the SDK has read. False: the SDK may have rounded it.
+func wroteID(id any) (text string, known bool) {
+	switch id := id.(type) {
+	case string:
+		return `"` + id + `"`, true
+	case float64:
+		return strconv.FormatFloat(id, 'f', -1, 64), math.Abs(id) <= 1<<53
+	}
+	return "", false
 }

@@ -261,6 +261,13 @@ func TestDirectDuplicate(t *testing.T) {
 		if got := text(t, <-a.call(t.Context(), `"5"`, "quick")); got != "here" {
 			t.Errorf("got %q", got)
 		}
+		large := a.call(t.Context(), "9007199254740993", "slow")
+		notYet(t, large)
+		if got := text(t, <-a.call(t.Context(), "9007199254740992", "quick")); got != "here" {
+			t.Errorf("an id that is nearly the same: got %q", got)
+		}
+		a.cancel(t, "9007199254740992")
+		notYet(t, large)
 		a.cancel(t, "5")
 		<-answered
 		if got := text(t, <-a.call(t.Context(), "5", "quick")); got != "here" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -196,7 +197,9 @@ var changes = []struct {
 	{"id 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740992`) }, true},
 	{"id text", func(p post) post { return p.replace(`"id":7`, `"id":"a <7>"`) }, true},
 	{"id empty", func(p post) post { return p.replace(`"id":7`, `"id":""`) }, true},
-	{"id beyond 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740993`) }, false},
+	{"id beyond 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740993`) }, true},
+	{"id below -2^53", func(p post) post { return p.replace(`"id":7`, `"id":-9007199254740995`) }, true},
+	{"id of 20 digits", func(p post) post { return p.replace(`"id":7`, `"id":18446744073709551615`) }, false},
 	{"id with escapes", func(p post) post { return p.replace(`"id":7`, `"id":"\u0041"`) }, false},
 	{"id with quotes", func(p post) post { return p.replace(`"id":7`, `"id":"\"a\""`) }, false},
 	{"id beyond ASCII", func(p post) post { return p.replace(`"id":7`, `"id":"é"`) }, false},
@@ -303,11 +306,31 @@ func (b *bothWays) same(t *testing.T, p post, direct bool) {
 	if got.direct != direct {
 		t.Errorf("answered beside the SDK: %v, want %v", got.direct, direct)
 	}
+	if said, ok := want.Message.(map[string]any); ok && direct {
+		if id, ok := said["id"].(float64); ok && math.Abs(id) > 1<<53 {
+			said["id"] = got.Message.(map[string]any)["id"] // the SDK rounds it: see TestDirectExactID
+		}
+	}
 	for _, e := range []*exchanged{&got, &want} {
 		e.Header.Del(sessionHeader) // a new session has another id each time
 	}
 	if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "direct" }, cmp.Ignore())); diff != "" {
 		t.Errorf("the SDK and we differ (-SDK +we):\n%s", diff)
+	}
+}
+
+// TestDirectExactID: an answer has the id of its call, byte for byte, also where a reader of JSON that has numbers as
+// floating point would round it.
+func TestDirectExactID(t *testing.T) {
+	b := newBothWays(t)
+	for _, id := range []string{"9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", `"a <7> & 'b'"`} {
+		for era, call := range b.calls() {
+			w := httptest.NewRecorder()
+			b.ServeHTTP(w, call.replace(`"id":7`, `"id":`+id).request(t.Context()))
+			if !strings.HasPrefix(w.Body.String(), `{"jsonrpc":"2.0","id":`+id+`,"result":`) {
+				t.Errorf("%s %s: got %.100s", era, id, w.Body)
+			}
+		}
 	}
 }
 

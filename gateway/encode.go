@@ -12,10 +12,10 @@ import (
 
 // answer is a message that answers a call.
 type answer struct {
-	Version string         `json:"jsonrpc"`
-	ID      any            `json:"id"`
-	Result  *callResult    `json:"result,omitempty"`
-	Error   *jsonrpc.Error `json:"error,omitempty"`
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  *callResult     `json:"result,omitempty"`
+	Error   *jsonrpc.Error  `json:"error,omitempty"`
 }
 
 // notification is a message that is not answered.
@@ -42,7 +42,7 @@ type textBlock struct {
 
 // encode writes the answer to c.
 func (c *Call) encode(result mcp.Result, err error) []byte {
-	a := answer{Version: "2.0", ID: c.id.Raw()}
+	a := answer{Version: "2.0", ID: c.id}
 	if r, ok := result.(*mcp.CallToolResult); ok && err == nil {
 		a.Result = c.result(r)
 	} else if !errors.As(err, &a.Error) {

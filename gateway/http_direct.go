@@ -74,7 +74,7 @@ func (e *endpoint) inSession(w http.ResponseWriter, r *http.Request, n *session)
 		return false
 	}
 	if fault := c.enter(context.WithoutCancel(r.Context()), n); fault != nil {
-		refusal, _ := encoded(answer{Version: "2.0", ID: c.id.Raw(), Error: fault})
+		refusal, _ := encoded(answer{Version: "2.0", ID: c.id, Error: fault})
 		respond(w, http.StatusBadRequest, refusal)
 		return true
 	}

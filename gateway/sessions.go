@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -50,7 +49,7 @@ func (s *sessions) of(ss *mcp.ServerSession, user string) *session {
 	if known := s.all[ss]; known != nil {
 		return known
 	}
-	n := &session{server: ss, user: user, calls: map[jsonrpc.ID]context.CancelCauseFunc{}}
+	n := &session{server: ss, user: user, calls: map[string]context.CancelCauseFunc{}}
 	n.life, n.end = context.WithCancel(context.Background())
 	s.all[ss] = n
 	if id := ss.ID(); id != "" {
@@ -101,18 +100,19 @@ func (s *sessions) remove(n *session) {
 	}
 }
 
-// cancel cancels a call of ss if it has one with that id.
+// cancel cancels a call of ss if it has one with that id. One whose id the SDK would round goes on to its end: the id can
+// be that of another call.
 func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
 	s.mu.Lock()
 	n := s.all[ss]
 	s.mu.Unlock()
-	made, err := jsonrpc.MakeID(id)
-	if n == nil || err != nil {
+	written, known := wroteID(id)
+	if n == nil || !known {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if cancel := n.calls[made]; cancel != nil {
+	if cancel := n.calls[written]; cancel != nil {
 		cancel(nil)
 	}
 }
@@ -126,15 +126,15 @@ type session struct {
 	end    context.CancelFunc
 
 	mu       sync.Mutex
-	calls    map[jsonrpc.ID]context.CancelCauseFunc // those in flight, guarded by mu
-	requests int                                    // HTTP requests under way, guarded by mu
-	idle     *time.Timer                            // runs while there are none; nil once closed, and without HTTP; guarded by mu
-	closed   bool                                   // guarded by mu
-	last     chan struct{}                          // closed with the last call once the session is; guarded by mu
+	calls    map[string]context.CancelCauseFunc // those in flight, by their ids as they are written; guarded by mu
+	requests int                                // HTTP requests under way, guarded by mu
+	idle     *time.Timer                        // runs while there are none; nil once closed, and without HTTP; guarded by mu
+	closed   bool                               // guarded by mu
+	last     chan struct{}                      // closed with the last call once the session is; guarded by mu
 }
 
 // enter enters a call, and reports whether there is none with its id.
-func (n *session) enter(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
+func (n *session) enter(id string, cancel context.CancelCauseFunc) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.calls[id] != nil {
@@ -144,7 +144,7 @@ func (n *session) enter(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-func (n *session) leave(id jsonrpc.ID) {
+func (n *session) leave(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.calls, id)
