@@ -113,6 +113,23 @@ func (g *Guard) identify(ctx context.Context, token string) (Identity, *Refusal)
 	return Identity{}, Invalid("this gateway does not know the token", g.advice())
 }
 
+// Ready says why nobody can be let in at present, or nothing. A verifier without a Ready of its own always can.
+func (g *Guard) Ready() error {
+	var why error
+	for _, v := range g.Verifiers {
+		r, ok := v.(interface{ Ready() error })
+		if !ok {
+			return nil
+		}
+		err := r.Ready()
+		if err == nil {
+			return nil
+		}
+		why = errors.Join(why, err)
+	}
+	return why
+}
+
 // advice says how to get a token.
 func (g *Guard) advice() string {
 	const own = "ask its operator for one, who makes it with: mcsh token new NAME"

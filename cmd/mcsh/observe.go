@@ -85,6 +85,7 @@ type lookout struct {
 	watch   *observe.Watch
 	tracer  *observe.Tracer // nil: nothing is traced
 	sandbox sandboxStanding
+	callers callersStanding
 	parts   *parts
 	life    context.Context
 	served  chan struct{} // closed when the listener of its own is; nil: there is none
@@ -93,7 +94,7 @@ type lookout struct {
 
 // look makes the lookout of the parts. It has to be closed.
 func (p *program) look(ctx context.Context, o observeFlags, l listenFlags, x *parts, kept *runs.Store, log *zap.Logger) (*lookout, error) {
-	out := &lookout{flags: o, parts: x, life: ctx}
+	out := &lookout{flags: o, parts: x, life: ctx, callers: callersStanding{asked: l.auth.asks()}}
 	x.sandbox.start = out.sandbox.noting(x.sandbox.start)
 	looks := observe.Looks{Servers: out.servers, Workers: out.sandbox.workers}
 	if kept != nil {

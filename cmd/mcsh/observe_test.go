@@ -17,9 +17,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/auth/tokens"
+	"github.com/mcsh-dev/mcsh/internal/oidctest"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/sandbox"
 )
@@ -154,6 +157,58 @@ func TestReadyLife(t *testing.T) {
 		t.Errorf("it ended with %v: %s", err, said)
 	}
 	s.leftNothing(t)
+}
+
+// A gateway that nobody can come into is not ready, and says what is missing without saying where it looks for it.
+func TestReadyIssuer(t *testing.T) {
+	issuer := oidctest.New(t)
+	issuer.SetDown(true)
+	file := filepath.Join(t.TempDir(), "tokens")
+	_, entry, err := tokens.New("ci", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, tokens.Add(nil, entry), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		more []string
+		want string
+		code int
+	}{
+		{nil, `{"name":"callers","ready":false,"state":"unknown","why":"the issuer of their tokens has not been found`, 503},
+		{[]string{"--tokens", file}, `{"name":"callers","ready":true,"state":"known"}`, 200},
+	} {
+		s := prepare(t, oneBinary(t), append([]string{
+			"serve", "--listen", "127.0.0.1:0", "--sandbox", "off",
+			"--oidc-issuer", issuer.URL, "--oidc-audience", "x",
+		}, tt.more...)...)
+		said := &heard{}
+		s.Stderr = said
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ready := func(code int, want string) func() (string, bool) {
+			return func() (string, bool) {
+				m := regexp.MustCompile(`listens on (http://[^/\s]+)`).FindStringSubmatch(said.String())
+				if m == nil {
+					return said.String(), false
+				}
+				got, text := ask(t, m[1]+"/readyz")
+				return fmt.Sprint(got, " ", text), got == code && strings.Contains(text, want) && !strings.Contains(text, issuer.URL)
+			}
+		}
+		eventually(t, "without the issuer", ready(tt.code, tt.want))
+		issuer.SetDown(false)
+		eventually(t, "with the issuer", ready(200, `{"name":"callers","ready":true,"state":"known"}`))
+		issuer.SetDown(true)
+		if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Wait(); err != nil {
+			t.Errorf("it ended with %v: %s", err, said)
+		}
+	}
 }
 
 // Until a backend has been tried nobody knows what commands run in, and nobody waits to be told so.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -28,6 +29,9 @@ func (l *lookout) conditions() []observe.Condition {
 		self = observe.Condition{Name: "gateway", State: "stopping", Why: "it has been told to end"}
 	}
 	list := []observe.Condition{self, l.sandbox.condition()}
+	if l.callers.asked {
+		list = append(list, l.callers.condition())
+	}
 	standings := l.parts.upstream.Standings()
 	for _, name := range l.flags.required {
 		if name == "*" {
@@ -58,6 +62,21 @@ func (l *lookout) required(s upstream.Standing) observe.Condition {
 		c.Why = fmt.Sprintf("%s; mcsh doctor and list_all_tools say more", s.Code)
 	}
 	return c
+}
+
+// A callersStanding knows whether callers can show who they are.
+type callersStanding struct {
+	asked bool
+	guard atomic.Pointer[auth.Guard] // nil: not yet there
+}
+
+// condition is whether anybody can be let in.
+func (c *callersStanding) condition() observe.Condition {
+	g := c.guard.Load()
+	if g == nil || g.Ready() != nil {
+		return observe.Condition{Name: "callers", State: "unknown", Why: "the issuer of their tokens has not been found, so nobody can be let in; the log says why"}
+	}
+	return observe.Condition{Name: "callers", Ready: true, State: "known"}
 }
 
 // A sandboxStanding knows how the sandbox is, without ever waiting for it.

@@ -118,6 +118,7 @@ func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l 
 	defer stop()
 	h := seen.routes(g.Handler())
 	if guard != nil {
+		seen.callers.guard.Store(guard)
 		h = guard.Protect(h)
 	}
 	p.greet("mcsh", endpointOf(listeners[0].Addr()))
