@@ -48,13 +48,18 @@ var shapes = []struct {
 	find *regexp.Regexp
 	put  string
 }{
-	{regexp.MustCompile(`(://)[^/\s"'@]*@`), "${1}***@"},
+	{regexp.MustCompile(`(://)[^/?#\s"']*@`), "${1}***@"}, // to the last one: passwords have some, too
 	// What stands in a line is written as JSON; an escape that ends a text stays.
 	{regexp.MustCompile(`(https?://[^\s"'?]*\?)(?:[^\s"'\\]|\\u[0-9a-f]{4}|\\\\)+`), "${1}***"},
 	{regexp.MustCompile(`("session_id": ?")[^"]*`), "${1}***"},
 	{regexp.MustCompile(`\bmcsh_[A-Za-z0-9_-]{43}`), "mcsh_***"},
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), "***"}, // those of issuers
 	{regexp.MustCompile(`(?i)(\b(?:bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`), "${1}***"},
 }
+
+// unseen are characters that a terminal acts on instead of showing them, and that turn the direction of text. What servers
+// say is in lines.
+var unseen = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]`)
 
 // Write writes one line.
 func (s scrubber) Write(line []byte) (int, error) {
@@ -65,6 +70,7 @@ func (s scrubber) Write(line []byte) (int, error) {
 	if s.hide != nil {
 		text = s.hide(text)
 	}
+	text = unseen.ReplaceAllStringFunc(text, func(c string) string { return fmt.Sprintf(`\u%04x`, []rune(c)[0]) })
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return 0, err
 	}

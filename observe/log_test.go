@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,16 +75,17 @@ func TestScrub(t *testing.T) {
 		log.Warn("b", zap.String("session_id", canary), zap.Strings("list", []string{"Bearer " + canary, "basic " + canary}), zap.Any("any", map[string]string{"x": "hunter2"}))
 		log.Warn("d mcsh_" + strings.Repeat("Zq0", 15)[:43])
 		log.With(zap.String("with", "hunter2")).Error("c")
+		log.Warn("e https://user:"+canary+"@"+canary+"@other/path", zap.String("token", "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI"+canary+"In0.c2ln"+canary))
 		text := buf.String()
 		if strings.Contains(text, canary) || strings.Contains(text, "hunter2") || strings.Contains(text, "Zq0") {
 			t.Errorf("%s: a secret is left:\n%s", format, text)
 		}
-		for _, kept := range []string{"host/path", "collector:4318", "refused", "password"} {
+		for _, kept := range []string{"host/path", "collector:4318", "other/path", "refused", "password"} {
 			if !strings.Contains(text, kept) {
 				t.Errorf("%s: %q is gone:\n%s", format, kept, text)
 			}
 		}
-		if n := strings.Count(text, "\n"); n != 5 {
+		if n := strings.Count(text, "\n"); n != 6 {
 			t.Errorf("%s: %d lines", format, n)
 		}
 		if format == "json" {
@@ -92,6 +94,26 @@ func TestScrub(t *testing.T) {
 					t.Errorf("it is no JSON any more: %s", line)
 				}
 			}
+		}
+	}
+}
+
+// What a server says neither turns the colours of a terminal nor the direction of a line, in whatever part of the line it is.
+func TestUnseen(t *testing.T) {
+	for _, format := range []string{"json", "console"} {
+		log, buf := newLog(t, format, nil)
+		log.Warn("a\x1b[31m\u009b31m", zap.String("field", "b\x1b]0;x\x07\u009b2J\u202eexe.\u2066\x7f é 日本\tc"))
+		text := buf.String()
+		for _, c := range text {
+			if c != '\n' && c != '\t' && !unicode.IsPrint(c) {
+				t.Errorf("%s: %U in %q", format, c, text)
+			}
+		}
+		if !strings.Contains(text, "é 日本") || !strings.Contains(text, `\u202eexe.`) {
+			t.Errorf("%s: %q", format, text)
+		}
+		if format == "json" && !json.Valid(buf.Bytes()) {
+			t.Errorf("it is no JSON any more: %s", text)
 		}
 	}
 }
