@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -329,6 +330,38 @@ func TestWalk(t *testing.T) {
 		if diff := cmp.Diff(strings.Fields(tt.want), got); diff != "" {
 			t.Errorf("Walk(%q) (-want +got):\n%s", tt.dir, diff)
 		}
+	}
+}
+
+// asked is a context that counts how often it is asked whether it has ended.
+type asked struct {
+	context.Context
+	times int
+}
+
+func (a *asked) Err() error { a.times++; return a.Context.Err() }
+
+// TestListingEnds: the patterns of a .gitignore may take long for each entry, so that a listing ends between two of them.
+func TestListingEnds(t *testing.T) {
+	root := t.TempDir()
+	for i := range 50 {
+		write(t, filepath.Join(root, fmt.Sprintf("f%d.log", i)), "x")
+	}
+	d := open(t, root)
+	ctx, cancel := context.WithCancel(t.Context())
+	entered := 0
+	err := d.Walk(ctx, ".", workspace.WalkOptions{}, workspace.Visitor{Enter: func(workspace.Entry) error {
+		entered++
+		cancel()
+		return nil
+	}})
+	if !errors.Is(err, context.Canceled) || entered != 1 {
+		t.Errorf("a walk that was cancelled has entered %d entries: %v", entered, err)
+	}
+	write(t, filepath.Join(root, ".gitignore"), "*")
+	counting := &asked{Context: t.Context()}
+	if list, err := d.ReadDir(counting, "."); err != nil || len(list) > 0 || counting.times < 50 {
+		t.Errorf("got %d entries, %v; the context was asked %d times", len(list), err, counting.times)
 	}
 }
 

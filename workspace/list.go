@@ -71,11 +71,11 @@ func (d *Dir) ReadDir(ctx context.Context, dir string) ([]Info, error) {
 	defer sub.Close()
 	infos := make([]Info, 0, len(entries))
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil { // before the rules, which may be ten thousand patterns
+			return nil, err
+		}
 		if rules.skips(e) {
 			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
 		}
 		info, err := sub.Lstat(e.Name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -194,6 +194,9 @@ func (w *walk) visit(ctx context.Context, rel string, depth int) error {
 	}
 	sub.Close() // only one directory is open at a time, however deep the tree
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil { // likewise
+			return err
+		}
 		if w.rules.skips(e) || w.o.Exclude.Match(e.Path, e.Type == Directory) {
 			continue
 		}

@@ -21,6 +21,9 @@ var private = []string{own, ".filesystem"}
 // own is our private directory.
 const own = ".mcsh"
 
+// git is where git finds what it runs: who writes its configuration runs programs as whoever calls git there next.
+const git = ".git"
+
 // SaveOptions say how a file is saved.
 type SaveOptions struct {
 	Append bool  // keep what the file holds, and write behind it
@@ -47,6 +50,9 @@ func (d *Dir) saveRel(name string) (string, error) {
 	for part := range strings.SplitSeq(rel, "/") {
 		if strings.TrimSpace(part) == "" {
 			return "", Errorf(InvalidArgument, "give the file a name that can be seen", "%s has a name of blanks", quote(name))
+		}
+		if strings.EqualFold(part, git) {
+			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
 		}
 		if slices.ContainsFunc(private, func(p string) bool { return strings.EqualFold(p, part) }) {
 			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))

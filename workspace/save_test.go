@@ -163,6 +163,8 @@ func TestSaveRefuses(t *testing.T) {
 		{".mcsh/audit/file", five, 0, "not for callers"},
 		{"a/.MCSH/x", five, 0, "not for callers"},
 		{".filesystem/x", five, 0, "not for callers"},
+		{".git/config", five, 0, "git's own"},
+		{"a/.GIT", five, 0, "git's own"},
 		{"pipe", five, 0, "named pipe"},
 		{"a\x00b", five, 0, "NUL"},
 		{"taken", five, 0, "its mirror"},
