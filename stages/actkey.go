@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	paths "path"
+	"strconv"
+	"strings"
 )
 
 // An actKey stands for what a stage does that may change something: the call of a tool with its literal arguments, or
@@ -19,7 +22,7 @@ func actKeyOf(stage map[string]any) actKey {
 		if len(args) == 0 {
 			args = nil
 		}
-		what = []any{"tool", stage["server"], stage["name"], args}
+		what = []any{"tool", stage["server"], stage["name"], plainNumbers(args)}
 	case "tee":
 		file, _ := stage["path"].(string)
 		if stage["append"] != true {
@@ -35,6 +38,44 @@ func actKeyOf(stage map[string]any) actKey {
 	}
 	sum := sha256.Sum256(text)
 	return actKey(hex.EncodeToString(sum[:16]))
+}
+
+// plainNumbers writes equal numbers alike, for 1, 1.0 and 1e0 are the same to a tool. Whole ones keep all their digits.
+func plainNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		plain := make(map[string]any, len(v))
+		for name, member := range v {
+			plain[name] = plainNumbers(member)
+		}
+		return plain
+	case []any:
+		plain := make([]any, len(v))
+		for i, element := range v {
+			plain[i] = plainNumbers(element)
+		}
+		return plain
+	case json.Number:
+		return plainNumber(v)
+	}
+	return value
+}
+
+func plainNumber(n json.Number) json.Number {
+	if n == "-0" {
+		return "0"
+	}
+	if !strings.ContainsAny(string(n), ".eE") {
+		return n
+	}
+	f, err := n.Float64()
+	switch {
+	case err != nil: // it is too large
+		return n
+	case f == math.Trunc(f) && math.Abs(f) < 1<<53:
+		return json.Number(strconv.FormatInt(int64(f), 10))
+	}
+	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
 // acts lists what a step and the steps within it, inputs too, do that may change something.
