@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,9 +19,20 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 const list = `{"type":"tool","server":"shop","name":"numbers"}`
+
+// A sum of what workers say may have overflown: it is not counted, and the run is.
+func TestOverflow(t *testing.T) {
+	w := newWorld(t, observe.WatchOptions{}, nil)
+	_, _, end := observe.NewWatch(observe.WatchOptions{Metrics: w.metrics}).Run(t.Context(), "q", "", stages.RunOptions{})
+	end(stages.Report{Stages: []stages.StageReport{{Label: "command jq", BytesIn: math.MinInt64, BytesOut: -1}}}, 0, false, nil)
+	if got, _ := w.scrape(); got["mcsh_stages_total{type=command}"] != 1 || got["mcsh_stage_output_bytes_total{type=command}"] != 0 {
+		t.Errorf("got %v", got)
+	}
+}
 
 // What is counted after real runs, over HTTP, is exactly what has happened.
 func TestMetrics(t *testing.T) {

@@ -80,8 +80,10 @@ func (w *Watch) stages(list []stages.StageReport) {
 	for _, s := range list {
 		kind := w.kindOf(s.Label)
 		w.metrics.stages.WithLabelValues(kind).Inc()
-		w.metrics.bytesIn.WithLabelValues(kind).Add(float64(s.BytesIn))
-		w.metrics.bytesOut.WithLabelValues(kind).Add(float64(s.BytesOut))
+		// A worker counts the bytes of commands between others. What it says may have made a sum overflow, and a counter
+		// that is to go back panics.
+		w.metrics.bytesIn.WithLabelValues(kind).Add(float64(max(0, s.BytesIn)))
+		w.metrics.bytesOut.WithLabelValues(kind).Add(float64(max(0, s.BytesOut)))
 		w.stages(s.Stages)
 	}
 }

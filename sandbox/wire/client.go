@@ -251,6 +251,9 @@ func (c *Client) streamFrame(s *Stream, h header, payload []byte) error {
 	if err := decode(kindOutcome, payload, &o); err != nil {
 		return err
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	c.conn.forget(h.id)
 	s.settle(&o)
 	return nil

@@ -131,7 +131,8 @@ func (a *Answers) end(kind byte, n uint32) (*Outcome, error) {
 	if kind == partDone {
 		number := func(i int) int64 { return int64(binary.BigEndian.Uint64(payload[8*i:])) }
 		u := Usage{In: number(0), Out: number(1), Elapsed: time.Duration(number(2)), CPU: time.Duration(number(3))}
-		return &Outcome{Usage: []Usage{u}}, nil
+		o := &Outcome{Usage: []Usage{u}}
+		return o, o.check()
 	}
 	var o Outcome
 	if err := decode(kindOutcome, payload, &o); err != nil {
@@ -140,5 +141,5 @@ func (a *Answers) end(kind byte, n uint32) (*Outcome, error) {
 	if o.Failure == nil {
 		return nil, protocolError("an item that has failed without a failure")
 	}
-	return &o, nil
+	return &o, o.check()
 }

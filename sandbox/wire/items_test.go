@@ -108,6 +108,20 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestUsedBelowZero: counts that would make those of the gateway go backwards are no answer.
+func TestUsedBelowZero(t *testing.T) {
+	used := wire.Usage{In: 1, CPU: -5}
+	failed, err := wire.AppendFailed(nil, wire.Outcome{Usage: []wire.Usage{used}, Failure: &wire.Failure{Reason: wire.Exit}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{wire.AppendDone(nil, used), failed} {
+		if got, err := answers(bytes.NewReader(data)); len(got) > 0 || err == nil || !strings.Contains(err.Error(), "used -5") {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	}
+}
+
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{"", "o\x00\x00\x00\x01x", "u\x00\x00\x00\x20" + strings.Repeat("\x01", 32), "f\x00\x00\x00\x02{}", "o\xff\xff\xff\xff", "z\x00\x00\x00\x00"} {
 		f.Add([]byte(seed))

@@ -89,6 +89,17 @@ type Outcome struct {
 	Failure *Failure `json:",omitempty"`
 }
 
+// check says what no worker that means well reports. Counts below zero would turn back those of the gateway, which only
+// grow.
+func (o Outcome) check() error {
+	for i, u := range o.Usage {
+		if least := min(u.In, u.Out, int64(u.Elapsed), int64(u.CPU)); least < 0 {
+			return protocolError("command %d has used %d", i, least)
+		}
+	}
+	return nil
+}
+
 // Usage is what one command used.
 type Usage struct {
 	In, Out      int64

@@ -387,6 +387,7 @@ var fromWorker = map[string]struct {
 	"endless credit": {[][]byte{greeting, frame(credit, 1, []byte{0xff, 0xff, 0xff, 0xff})}, "credit of"},
 	"cut short":      {[][]byte{greeting, frame(data, 1, []byte("abc"))[:10]}, "unexpected EOF"},
 	"silence":        {[][]byte{greeting}, "exited"},
+	"used below 0":   {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[{"In":1,"Out":-1}]}`))}, "used -1"},
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
