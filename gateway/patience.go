@@ -14,8 +14,12 @@ const (
 	writeOnce = 64 << 10
 	// bodyWait is how long the body of a request may take. Its sender was asked who it is before.
 	bodyWait = time.Minute
-	// unwantedWait is how long the server reads of a body that nobody wants, before the answer goes out.
+	// unwantedWait and unwantedMost are how long and how much is read of a body that nobody wants. Many clients send all of
+	// it before they read why, and lose the answer with a connection that is closed before.
 	unwantedWait = 5 * time.Second
+	unwantedMost = 64 << 20
+	// serverReads is how much of it the server reads by itself, before the answer goes out.
+	serverReads = 256 << 10
 )
 
 // Patient serves requests with h and bounds how long a request takes to come and how long a write of an answer waits. It
@@ -35,15 +39,19 @@ func (p patience) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	pw := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 	pw.rest() // from the deadline of the connection's request before
-	if r.Body != nil && r.Body != http.NoBody {
-		body := &patientBody{ReadCloser: r.Body, control: pw.control}
-		pw.control.SetReadDeadline(time.Now().Add(bodyWait))
-		defer body.leave()
-		r = r.WithContext(r.Context()) // the server looks at the body of its own
-		r.Body = body
+	if r.Body == nil || r.Body == http.NoBody {
+		p.next.ServeHTTP(pw, r)
+		pw.extend() // for what the server still writes; a writer that has no deadlines, as of tests, waits as it does
+		return
 	}
-	p.next.ServeHTTP(pw, r)
-	pw.extend() // for what the server still writes; a writer that has no deadlines, as of tests, waits as it does
+	body := &patientBody{Reader: r.Body, control: pw.control}
+	pw.control.SetReadDeadline(time.Now().Add(bodyWait))
+	inner := r.WithContext(r.Context()) // the server looks at the body of its own
+	inner.Body = body
+	p.next.ServeHTTP(pw, inner)
+	pw.extend() // likewise
+	small := r.ContentLength >= 0 && r.ContentLength <= serverReads
+	body.leave(pw, small || r.Header.Get("Expect") != "")
 }
 
 // patient reports whether a patientWriter is behind a writer already.
@@ -62,14 +70,17 @@ func patient(w http.ResponseWriter) bool {
 
 // patientBody is a body with a deadline, which ends with it: the server goes on reading, to see whether the client leaves.
 type patientBody struct {
-	io.ReadCloser
+	io.Reader
 	control *http.ResponseController
 	whole   bool
 }
 
+// Close leaves the body open: the server closes it, when what nobody wants was read.
+func (b *patientBody) Close() error { return nil }
+
 // Read implements [io.Reader].
 func (b *patientBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+	n, err := b.Reader.Read(p)
 	if err == io.EOF && !b.whole {
 		b.whole = true
 		b.control.SetReadDeadline(time.Time{})
@@ -77,11 +88,16 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// leave leaves what was not read to the server.
-func (b *patientBody) leave() {
-	if !b.whole {
-		b.control.SetReadDeadline(time.Now().Add(unwantedWait))
+// leave reads what nobody wants, within bounds, behind the answer, or leaves it to the server.
+func (b *patientBody) leave(answer *patientWriter, toServer bool) {
+	if b.whole {
+		return
 	}
+	b.control.SetReadDeadline(time.Now().Add(unwantedWait))
+	if toServer || answer.FlushError() != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, b, unwantedMost) // what is left then ends with the connection
 }
 
 // patientWriter gives every write its own deadline.

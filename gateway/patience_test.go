@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -91,6 +92,69 @@ func TestSlowReader(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 	})
+}
+
+// TestUnwantedBody: a client that reads nothing before it has sent all gets to read why that is not taken, whatever of it
+// was read, and a body that is far too long is not read to its end.
+func TestUnwantedBody(t *testing.T) {
+	g, _ := shop(t)
+	refuses := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no", http.StatusUnauthorized)
+		r.Body.Close()
+	})
+	for _, tt := range []struct {
+		name   string
+		h      http.Handler
+		length int
+		code   int // 0: the connection is lost
+	}{
+		{"too long for the gateway", g.Handler(), 40 << 20, http.StatusRequestEntityTooLarge},
+		{"of nobody", gateway.Patient(refuses), 40 << 20, http.StatusUnauthorized},
+		{"short, of nobody", gateway.Patient(refuses), 1 << 10, http.StatusUnauthorized},
+		{"endless", gateway.Patient(refuses), 1 << 30, 0},
+	} {
+		for _, chunked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, chunked %v", tt.name, chunked), func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewServer(tt.h)
+				t.Cleanup(server.Close)
+				conn, err := net.Dial("tcp", server.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				r, err := http.NewRequest(http.MethodPost, server.URL+"/mcp", io.LimitReader(readerFunc(func(p []byte) (int, error) { return len(p), nil }), int64(tt.length)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Accept", "application/json, text/event-stream")
+				if r.ContentLength = int64(tt.length); chunked {
+					r.ContentLength = -1
+				}
+				if err := r.Write(conn); (err == nil) != (tt.code > 0) {
+					t.Fatalf("sending it: %v", err)
+				}
+				if tt.code == 0 {
+					return
+				}
+				w, err := http.ReadResponse(bufio.NewReader(conn), r)
+				if err != nil || w.StatusCode != tt.code {
+					t.Errorf("got %+v, %v", w, err)
+				}
+			})
+		}
+	}
+}
+
+// TestAborted: what a handler has given up is not answered, and least of all as a success.
+func TestAborted(t *testing.T) {
+	server := httptest.NewServer(gateway.Patient(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })))
+	defer server.Close()
+	if w, err := http.Post(server.URL, "text/plain", strings.NewReader(strings.Repeat("x", 1<<20))); err == nil {
+		w.Body.Close()
+		t.Errorf("got %s", w.Status)
+	}
 }
 
 // TestPatientWriter: every part of a large response has its own time, and a part that is not taken is an error.
