@@ -78,13 +78,22 @@ func plainNumber(n json.Number) json.Number {
 	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
+// written is a step as it was written, with the one name of the file that it saves.
+func (s *Step) written() map[string]any {
+	stage := decoded(s.raw)
+	if stage != nil && s.file != "" {
+		stage["path"] = s.file
+	}
+	return stage
+}
+
 // acts lists what a step and the steps within it, inputs too, do that may change something.
 func (s *Step) acts() (keys []actKey) {
 	if s.mapped != nil {
 		return s.mapped.acts()
 	}
 	if s.Effect == Changes {
-		keys = appendAct(keys, decoded(s.raw))
+		keys = appendAct(keys, s.written())
 	}
 	for _, n := range s.Nested {
 		for _, inner := range n.Steps {
@@ -98,7 +107,7 @@ func (s *Step) acts() (keys []actKey) {
 func (m *Meter) acted() (keys []actKey) {
 	for inner := range m.all() {
 		if inner.took.Load() > 0 {
-			keys = appendAct(keys, decoded(inner.step.raw))
+			keys = appendAct(keys, inner.step.written())
 		}
 	}
 	return keys

@@ -184,6 +184,7 @@ func TestAppendedOnce(t *testing.T) {
 		{[]string{appends, postEach}, "2"},
 		{[]string{window, `{"append":true,"path":"./l.txt","type":"tee","confirm_oversize":true}`, postEach}, "3"},
 		{[]string{appends, cat}, "2"},
+		{[]string{`{"type":"tee","path":"ROOT/x/../l.txt","append":true}`, cat}, "2"},
 		{[]string{other, postEach}, ""},
 		{[]string{`{"type":"tee","path":"l.txt"}`, postEach}, ""},
 		{[]string{cat, appends}, ""},
@@ -197,7 +198,7 @@ func TestAppendedOnce(t *testing.T) {
 		if err != nil || len(saved) == 0 {
 			t.Fatal(err)
 		}
-		_, errs := k.compile(t, from(e.Run, 1, tt.then...))
+		_, errs := k.compile(t, strings.ReplaceAll(from(e.Run, 1, tt.then...), "ROOT", k.root))
 		if tt.place == "" && errs != nil || tt.place != "" && (len(errs) != 1 || string(errs[0].Place) != tt.place ||
 			!strings.Contains(errs[0].Hint, fmt.Sprintf(`go on behind it with {"type": "from", "run": %q, "stage": 2}`, e.Run))) {
 			t.Errorf("%v: got %v", tt.then, errs)

@@ -49,6 +49,7 @@ type Step struct {
 
 	place Place
 	raw   json.RawMessage // the stage as it was written
+	file  string          // that it saves, by the name that stands for it
 }
 
 // Nested is a compiled list of stages inside of a step.

@@ -10,8 +10,9 @@ import (
 
 // Files saves data in the workspace. All methods may be called concurrently. Errors are *Error.
 type Files interface {
-	// CheckFile checks the name of a file to save, as far as its text says, and saves nothing.
-	CheckFile(path string) error
+	// FileName checks the name of a file to save, as far as its text says, and returns the one name that stands for the
+	// file, however it is written. It saves nothing.
+	FileName(path string) (name string, err error)
 
 	// SaveFile saves what in holds, all of it or nothing, and returns it, to be read from its beginning and closed by
 	// the caller. An error of in is returned as it is. ctx ends the reading of in and the wait for other writers; its
@@ -52,7 +53,8 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	if s.Files == nil {
 		return nil, Errorf(Denied, "start the gateway with --workspace DIR", "there is no workspace to save files in")
 	}
-	if err := s.Files.CheckFile(t.Path); err != nil {
+	file, err := s.Files.FileName(t.Path)
+	if err != nil {
 		return nil, withField(err, "path")
 	}
 	if s.Each && !t.Append {
@@ -65,6 +67,7 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	}
 	step := &Step{
 		Label: t.Label(), Effect: Changes, alone: true, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
+		file: file,
 	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, in, out) }, nil

@@ -23,7 +23,10 @@ import (
 // savedFiles is a real workspace.
 type savedFiles struct{ dir *workspace.Dir }
 
-func (f savedFiles) CheckFile(path string) error { return saveError(f.dir.CheckSave(path)) }
+func (f savedFiles) FileName(path string) (string, error) {
+	name, err := f.dir.SaveName(path)
+	return name, saveError(err)
+}
 
 func (f savedFiles) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
 	r, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max})

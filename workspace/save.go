@@ -33,13 +33,9 @@ type SaveOptions struct {
 // ErrOversize is the cause of the error of data that is longer than [SaveOptions.Max].
 var ErrOversize = errors.New("the data is longer than allowed")
 
-// CheckSave returns what is wrong with path as the name of a file to save, as far as its text says.
-func (d *Dir) CheckSave(path string) error {
-	_, err := d.saveRel(path)
-	return err
-}
-
-func (d *Dir) saveRel(name string) (string, error) {
+// SaveName returns the name of a file to save that stands for it, relative to the root, or what is wrong with it, as far
+// as its text says.
+func (d *Dir) SaveName(name string) (string, error) {
 	rel, err := d.Rel(name)
 	if err != nil {
 		return "", err
@@ -69,7 +65,7 @@ func (d *Dir) saveRel(name string) (string, error) {
 // It may be called concurrently, also by several processes: of two that replace a file the last one stays, whole.
 // ctx ends the reading of in, and the wait for other writers; what comes after takes no longer than the disk needs.
 func (d *Dir) Save(ctx context.Context, name string, in io.Reader, o SaveOptions) (io.ReadCloser, error) {
-	rel, err := d.saveRel(name)
+	rel, err := d.SaveName(name)
 	if err != nil {
 		return nil, err
 	}

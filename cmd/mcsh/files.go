@@ -38,8 +38,11 @@ func (s *settings) addWorkspace(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("workspace") // the flag exists
 }
 
-// CheckFile implements [stages.Files].
-func (f files) CheckFile(path string) error { return fileError(f.dir.CheckSave(path)) }
+// FileName implements [stages.Files].
+func (f files) FileName(path string) (string, error) {
+	name, err := f.dir.SaveName(path)
+	return name, fileError(err)
+}
 
 // SaveFile implements [stages.Files].
 func (f files) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
