@@ -101,8 +101,11 @@ func itemsText(e *stages.Error) string {
 		return ""
 	}
 	rest := "; the rest was not tried"
-	if e.Items > 0 { // the input had ended: all were started
+	switch left := e.Items - e.Started; {
+	case e.Items > 0 && left == 0: // the input had ended: all were started
 		rest = ""
+	case left > 0:
+		rest = fmt.Sprintf(", %d not tried", left)
 	}
 	return fmt.Sprintf("Done before: %d %s succeeded, %d failed, %d cancelled%s.", e.Done, plural(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
 }

@@ -28,6 +28,7 @@ type lane struct {
 	jobs <-chan stages.Job
 	wake chan struct{} // something has changed for the sender
 	vain int           // processes that have answered nothing, since the last that has
+	last bool          // the job that has just failed ends all of them
 
 	mu       sync.Mutex
 	again    []stages.Job  // that go before those to come; guarded by mu as everything below
@@ -53,12 +54,12 @@ func (l *lane) slow() bool {
 // run runs jobs until there are no more, in one process after another.
 func (l *lane) run(ctx context.Context) {
 	if err := l.f.session.slot(ctx); err != nil {
-		l.refuse(err)
+		l.refuse(ctx, err)
 		return
 	}
 	defer func() { <-l.f.session.slots }()
 	if err := l.f.session.enter(); err != nil {
-		l.refuse(err)
+		l.refuse(ctx, err)
 		return
 	}
 	defer l.f.session.leave()
@@ -67,15 +68,20 @@ func (l *lane) run(ctx context.Context) {
 		if j == nil {
 			return
 		}
+		if ctx.Err() != nil {
+			l.again = append([]stages.Job{j}, l.again...)
+			l.refuse(ctx, cancelled(ctx))
+			return
+		}
 		if in := j.Input(); len(in) > wire.MaxItem {
 			l.wait(true) // those to come
-			j.End(l.f.once(ctx, bytes.NewReader(in), j))
+			l.end(ctx, j, l.f.once(ctx, bytes.NewReader(in), j))
 			l.wait(false)
 			continue
 		}
 		l.again = append([]stages.Job{j}, l.again...)
 		if err := l.through(ctx); err != nil {
-			l.refuse(err)
+			l.refuse(ctx, err)
 			return
 		}
 	}
@@ -99,15 +105,26 @@ func (l *lane) next() stages.Job {
 	return <-l.jobs
 }
 
-// refuse ends all jobs with an error, also those to come.
-func (l *lane) refuse(err error) {
+// refuse ends all jobs, also those to come: with an error the one that it has met, the others with [stages.ErrUntried].
+func (l *lane) refuse(ctx context.Context, err error) {
 	err = at(err, 0, l.f.chain[0].Name)
+	if l.last || len(l.sent) == 0 && ctx.Err() != nil {
+		err = stages.ErrUntried
+	}
 	for _, j := range append(l.sent, l.again...) {
 		j.End(err)
+		err = stages.ErrUntried
 	}
 	for j := range l.jobs {
 		j.End(err)
+		err = stages.ErrUntried
 	}
+}
+
+// end ends a job that was begun.
+func (l *lane) end(ctx context.Context, j stages.Job, err error) {
+	j.End(err)
+	l.last = err != nil && ctx.Err() != nil
 }
 
 // through sends jobs through one process until it is lost or there are no more. An error is about all jobs.
@@ -123,7 +140,7 @@ func (l *lane) through(ctx context.Context) error {
 		defer close(c.fed)
 		l.send(stream)
 	}()
-	count, cut, wrong := l.receive(stream)
+	count, cut, wrong := l.receive(ctx, stream)
 	if cut || wrong != nil {
 		c.cancel()
 	}
@@ -149,11 +166,11 @@ func (l *lane) through(ctx context.Context) error {
 	if cut {
 		outcome.Failure = nil
 	}
-	return l.settle(outcome.Failure, cut)
+	return l.settle(ctx, outcome.Failure, cut)
 }
 
 // settle takes back what was sent and not answered, but for the job that a failure is about.
-func (l *lane) settle(failure *wire.Failure, cut bool) error {
+func (l *lane) settle(ctx context.Context, failure *wire.Failure, cut bool) error {
 	left := l.sent
 	if len(left) > 0 {
 		l.f.session.spoil()
@@ -161,7 +178,7 @@ func (l *lane) settle(failure *wire.Failure, cut bool) error {
 	l.sent, l.bytes, l.window = nil, 0, 1
 	switch {
 	case failure != nil && len(left) > 0:
-		left[0].End(l.f.explain(failure))
+		l.end(ctx, left[0], l.f.explain(failure))
 		left = left[1:]
 		l.alone = max(l.alone-1, 0)
 		l.vain = 0
@@ -274,7 +291,7 @@ func flush(stream *wire.Stream, buf *[]byte) bool {
 
 // receive hands answers to their jobs, until there are no more or a job has refused its output, which is cut then. It
 // returns how many jobs have ended; an error says what the worker did wrong.
-func (l *lane) receive(stream *wire.Stream) (count int, cut bool, err error) {
+func (l *lane) receive(ctx context.Context, stream *wire.Stream) (count int, cut bool, err error) {
 	answers := wire.NewAnswers(stream)
 	var spent time.Duration // for n items
 	n := 0
@@ -294,7 +311,7 @@ func (l *lane) receive(stream *wire.Stream) (count int, cut bool, err error) {
 		case end == nil:
 			if _, err := j.Write(output); err != nil {
 				l.leave(j)
-				j.End(err)
+				l.end(ctx, j, err)
 				return count + 1, true, nil
 			}
 			continue
@@ -306,7 +323,10 @@ func (l *lane) receive(stream *wire.Stream) (count int, cut bool, err error) {
 			spent += u.CPU
 		}
 		l.leave(j)
-		l.finish(j, end)
+		l.finish(ctx, j, end)
+		if l.last {
+			return count, false, nil
+		}
 		if !answers.Ready() {
 			l.pace(n, spent)
 			n, spent = 0, 0
@@ -351,7 +371,7 @@ func (l *lane) leave(j stages.Job) {
 }
 
 // finish ends a job as its answer says.
-func (l *lane) finish(j stages.Job, end *wire.Outcome) {
+func (l *lane) finish(ctx context.Context, j stages.Job, end *wire.Outcome) {
 	if l.f.used != nil {
 		for i, u := range end.Usage {
 			l.f.used(i, stages.Usage{BytesIn: u.In, BytesOut: u.Out, Elapsed: u.Elapsed, CPU: u.CPU})
@@ -359,7 +379,7 @@ func (l *lane) finish(j stages.Job, end *wire.Outcome) {
 	}
 	l.f.session.judge(*end, nil)
 	if end.Failure != nil {
-		j.End(l.f.explain(end.Failure))
+		l.end(ctx, j, l.f.explain(end.Failure))
 		return
 	}
 	j.End(nil)

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 )
@@ -88,8 +89,11 @@ type Mapper interface {
 
 // A MapFilter is a [Filter] for many inputs: it runs each job that comes, up to atOnce of them side by side, until jobs is
 // closed, and returns when all have ended. It takes jobs as soon as they come and never waits for more of them. Errors
-// are those of a filter of the session.
+// are those of a filter of the session, and [ErrUntried]. When the error of a job has ended ctx, no job behind it was begun.
 type MapFilter func(ctx context.Context, jobs <-chan Job, atOnce int)
+
+// ErrUntried is what a [Job] ends with that was not begun when there was a reason for all of them to end.
+var ErrUntried = errors.New("not tried")
 
 // A Job is one input of a [MapFilter], which calls one method at a time.
 type Job interface {

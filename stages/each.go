@@ -120,7 +120,7 @@ func (e *each) tooSlow() error {
 // late is [each.tooSlow] with what became of the items. None of them runs any more.
 func (e *each) late(q *queue) error {
 	err := e.tooSlow().(*Error)
-	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.ok-q.failed)
+	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.untried-q.ok-q.failed)
 	return err
 }
 

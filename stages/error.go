@@ -60,7 +60,7 @@ type Error struct {
 	Items   int // how many items there were, when the input had ended
 	Started int // how many items had been started when everything stopped, the failed one included
 	Done    int // how many items had succeeded when everything stopped
-	Failed  int // how many items had failed, this one included; those neither done nor failed were cancelled
+	Failed  int // how many items had failed, this one included; those started and neither done nor failed were cancelled
 
 	// OfRun marks a failure that no item of a for_each is to blame for, such as a limit of the whole run: on_error does
 	// not let it pass, whatever its code.

@@ -1,6 +1,9 @@
 package stages
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // ahead is how many items may be on their way through a [MapFilter].
 const ahead = 128
@@ -57,6 +60,10 @@ func (q *queue) mapped(ctx context.Context) (hand func(*slot), end func()) {
 		}
 	})
 	over := func(s *slot, err error) {
+		if err == ErrUntried {
+			q.untry(ctx, s)
+			return
+		}
 		failed, err := q.over(ctx, s, err)
 		q.leave(s, failed, err)
 	}
@@ -67,6 +74,15 @@ func (q *queue) mapped(ctx context.Context) (hand func(*slot), end func()) {
 		}
 		jobs <- &job{slot: s, in: q.e.input(s), over: over}
 	}, func() { close(jobs) }
+}
+
+// untry takes leave of an item that was given to the filter of many and not begun there.
+func (q *queue) untry(ctx context.Context, s *slot) {
+	q.mu.Lock()
+	q.untried++
+	q.mu.Unlock()
+	q.e.m.items.Add(-1)
+	q.leave(s, false, cmp.Or(context.Cause(ctx), errBroken))
 }
 
 // over is what end is for an item that was given to the filter of many, with how it has ended there.

@@ -42,6 +42,7 @@ type queue struct {
 	complete bool    // the input has ended and every result is written
 	err      error   // the first failure
 	begun    int     // items begun
+	untried  int     // of those, items that were only on their way to what runs them when everything ended
 	ok       int     // items that succeeded
 	failed   int     // items that failed, let pass or not
 }
@@ -248,7 +249,7 @@ func (q *queue) tell() {
 	if !errors.As(q.err, &e) || e.queue != q {
 		return
 	}
-	e.Done, e.Failed, e.Started = q.ok, q.failed, q.begun
+	e.Done, e.Failed, e.Started = q.ok, q.failed, q.begun-q.untried
 	if q.in.atEnd {
 		e.Items = q.begun
 	}

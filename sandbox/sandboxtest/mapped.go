@@ -21,6 +21,8 @@ type mapJob struct {
 	refuse error // of its output
 	ended  chan struct{}
 
+	onEnd func(error) // may be nil
+
 	out  strings.Builder
 	ends int
 	err  error
@@ -40,6 +42,9 @@ func (j *mapJob) End(err error) {
 	if j.ends++; j.ends == 1 {
 		j.err = err
 		close(j.ended)
+		if j.onEnd != nil {
+			j.onEnd(err)
+		}
 	}
 }
 
@@ -240,6 +245,7 @@ func testMappedEnds(t *testing.T, open func() sandbox.Driver) {
 		}
 		unharmed(t, append(jobs[:len(quick)], jobs[len(quick)+1:]...))
 	})
+	t.Run("stopped", func(t *testing.T) { stopMapped(t, f) })
 	t.Run("cancelled", func(t *testing.T) { cancelMapped(t, f, quick) })
 	t.Run("afterwards", func(t *testing.T) {
 		jobs := newJobs(quick...)
@@ -254,6 +260,39 @@ func unharmed(t *testing.T, jobs []*mapJob) {
 	for _, j := range jobs {
 		if j.err != nil || j.out.String() != j.in+"\n" {
 			t.Errorf("item %.40q: got %.40q, %v", j.in, j.out.String(), j.err)
+		}
+	}
+}
+
+// stopMapped has one item end all of them: those before it have succeeded, those behind it were not tried.
+func stopMapped(t *testing.T, f stages.MapFilter) {
+	const fails, all = 59, 1000
+	for _, fault := range []string{`"error"`, `"output"`, `"deep"`} {
+		ctx, cancel := context.WithCancel(t.Context())
+		items := make([]string, all)
+		for i := range items {
+			items[i] = fmt.Sprint(i)
+		}
+		items[fails] = fault
+		jobs := newJobs(items...)
+		jobs[fails].refuse = errors.New("no room")
+		jobs[fails].onEnd = func(error) { cancel() }
+		feed := make(chan stages.Job, 128)
+		go func() {
+			defer close(feed)
+			for _, j := range jobs {
+				feed <- j
+			}
+		}()
+		f(ctx, feed, 1)
+		unharmed(t, jobs[:fails])
+		if err := jobs[fails].err; err == nil || errors.Is(err, stages.ErrUntried) {
+			t.Errorf("%s: the item that fails has ended with %v", fault, err)
+		}
+		for i, j := range jobs[fails+1:] {
+			if j.err != stages.ErrUntried || j.ends != 1 {
+				t.Errorf("%s: item %d behind it has ended %d times, with %v, want %v", fault, i+1, j.ends, j.err, stages.ErrUntried)
+			}
 		}
 	}
 }
@@ -285,8 +324,11 @@ func cancelMapped(t *testing.T, f stages.MapFilter, quick []string) {
 	<-returned
 	unharmed(t, jobs[:len(quick)])
 	for i, j := range jobs[len(quick):max(sent, len(quick))] {
-		if asError(t, j.err).Code != stages.Cancelled || j.ends != 1 {
-			t.Errorf("item %d has ended %d times: %v, want %s", i, j.ends, j.err, stages.Cancelled)
+		switch {
+		case j.ends != 1:
+			t.Errorf("item %d has ended %d times", i, j.ends)
+		case j.err != stages.ErrUntried && (i > 0 || asError(t, j.err).Code != stages.Cancelled):
+			t.Errorf("item %d: got %v, want that only the first was cancelled, and the others were not tried", i, j.err)
 		}
 	}
 }
