@@ -3,9 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +55,7 @@ type Pool struct {
 	started sync.WaitGroup // and the ends there
 
 	mu       sync.Mutex
-	idle     []*wire.Client
+	idle     []*tenant // workers that wait for anybody
 	tenants  []*tenant // workers that wait for their callers, the one that has waited longest first
 	starting int       // workers that are being started for idle
 	sessions map[*session]bool
@@ -80,7 +78,7 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 	if o.Warm != 0 {
 		p.warm = max(o.Warm, 0)
 	}
-	p.lasting = o.Lasting && !report.PerCaller // which keeps more than workers, by itself
+	p.lasting = o.Lasting
 	if report.PerCaller {
 		p.warm = 0
 	}
@@ -241,12 +239,12 @@ func errClosed() error {
 func (p *Pool) session(ctx context.Context, caller string, places chan struct{}) (*session, error) {
 	t := p.resume(ctx, caller)
 	if t == nil {
-		client, err := p.take(ctx, caller)
-		if err != nil {
+		var err error
+		if t, err = p.take(ctx, caller); err != nil {
 			return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
 				"this server to run mcsh commands", "starting a sandbox worker: %w", err)
 		}
-		t = newTenant(client, caller)
+		t.begin(caller)
 	}
 	s := newSession(p, t)
 	s.places = places
@@ -262,107 +260,6 @@ func (p *Pool) session(ctx context.Context, caller string, places chan struct{})
 	}
 	p.refill()
 	return s, nil
-}
-
-// take returns a worker that waits and is alive, or starts one.
-func (p *Pool) take(ctx context.Context, caller string) (*wire.Client, error) {
-	for {
-		client := p.pop()
-		if client == nil {
-			return p.dial(ctx, caller)
-		}
-		if p.alive(ctx, client) {
-			return client, nil
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// alive returns whether a worker that has waited answers. One that does not is closed: another one serves.
-func (p *Pool) alive(ctx context.Context, client *wire.Client) bool {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	if err := client.Ping(ctx); err != nil {
-		_ = client.Close()
-		return false
-	}
-	return true
-}
-
-func (p *Pool) pop() *wire.Client {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) == 0 {
-		return nil
-	}
-	last := len(p.idle) - 1
-	client := p.idle[last]
-	p.idle = p.idle[:last]
-	return client
-}
-
-// dial starts a worker and sees to it that it answers. What it lives in may stand still although it has said hello: an
-// engine can freeze containers. Such a one is given up, and another one serves.
-func (p *Pool) dial(ctx context.Context, caller string) (*wire.Client, error) {
-	for tries := greetTries; ; tries-- {
-		rwc, err := p.driver.Open(ctx, caller)
-		if err != nil {
-			return nil, err
-		}
-		client, err := greet(ctx, rwc)
-		if err == nil || tries == 1 || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return client, err
-		}
-	}
-}
-
-func greet(ctx context.Context, rwc io.ReadWriteCloser) (*wire.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
-	defer cancel()
-	client, err := wire.Dial(ctx, rwc)
-	if err != nil {
-		return nil, err
-	}
-	if err := client.Ping(ctx); err != nil {
-		_ = client.Close() // the error of its ping is the one to tell
-		return nil, fmt.Errorf("the worker does not answer: %w", err)
-	}
-	return client, nil
-}
-
-// refill starts workers in the background until enough wait. One that does not start is not missed: Open will try
-// again and tell why.
-func (p *Pool) refill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for !p.closed && len(p.idle)+p.starting < p.warm {
-		p.starting++
-		p.started.Go(func() {
-			ctx, cancel := context.WithTimeout(p.ctx, openTimeout)
-			defer cancel()
-			client, err := p.dial(ctx, "") // the driver shares workers among callers
-			if !p.keep(client, err) {
-				_ = client.Close()
-			}
-		})
-	}
-}
-
-// keep adds a worker to those that wait. It returns false when the pool has closed and does not want it.
-func (p *Pool) keep(client *wire.Client, err error) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.starting--
-	if err != nil {
-		return true
-	}
-	if p.closed {
-		return false
-	}
-	p.idle = append(p.idle, client)
-	return true
 }
 
 // release takes a session off the books. It returns false when that was done before.
@@ -387,8 +284,8 @@ func (p *Pool) Close() error {
 	p.closed = true
 	idle := p.idle
 	for _, t := range p.tenants {
-		t.idle.Stop()
-		idle = append(idle, t.client)
+		close(t.called)
+		idle = append(idle, t)
 	}
 	p.idle, p.tenants = nil, nil
 	sessions := make([]*session, 0, len(p.sessions))
@@ -402,8 +299,10 @@ func (p *Pool) Close() error {
 	for _, s := range sessions {
 		_ = s.Close()
 	}
-	for _, client := range idle {
-		_ = client.Close()
+	var ending sync.WaitGroup // side by side: one that stands still takes seconds
+	for _, t := range idle {
+		ending.Go(func() { _ = t.client.Close() })
 	}
+	ending.Wait()
 	return p.driver.Close()
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -9,17 +10,30 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
+// A Resident is a worker, of those that [Driver.Open] returns, in something that its driver keeps for the caller. The driver
+// is told when it waits for another run, so that what it lives in is free for others meanwhile.
+type Resident interface {
+	// Rest says that the worker waits for its caller's next run. It returns false when the worker is to end instead. From
+	// then on the driver may end it, when its time is up or its place is needed.
+	Rest() bool
+
+	// Resume says that a run begins. It returns false when the worker is to end.
+	Resume() bool
+}
+
 // A tenant is a worker and the caller who has it, for one run or, one after another, for several. To start a worker takes
 // several times what a small command does.
 type tenant struct {
-	client *wire.Client
-	caller string
-	runs   int         // that it has served, with the present one
-	ends   time.Time   // when it has served long enough
-	idle   *time.Timer // ends it; while it waits
+	client   *wire.Client
+	resident Resident // nil where the driver keeps nothing but the worker
+	caller   string
+	runs     int           // that it has served, with the present one
+	ends     time.Time     // when it has served long enough
+	called   chan struct{} // closed when it waits no more
 }
 
-// How long a worker serves one caller, and how many wait for theirs at most, of all callers.
+// How long a worker serves one caller, and how many wait for theirs at most, of all callers. What a driver keeps for callers
+// bounds those that live there.
 const (
 	tenantLife  = 10 * time.Minute
 	tenantRuns  = 50
@@ -27,8 +41,14 @@ const (
 	mostTenants = 8
 )
 
-func newTenant(client *wire.Client, caller string) *tenant {
-	return &tenant{client: client, caller: caller, runs: 1, ends: time.Now().Add(tenantLife)}
+func newTenant(client *wire.Client, rwc io.ReadWriteCloser) *tenant {
+	resident, _ := rwc.(Resident)
+	return &tenant{client: client, resident: resident}
+}
+
+// begin gives a worker to a caller.
+func (t *tenant) begin(caller string) {
+	t.caller, t.runs, t.ends = caller, 1, time.Now().Add(tenantLife)
 }
 
 // lodge renews the worker of a run that has ended well and has it wait for its caller. It returns false when the worker is
@@ -38,33 +58,57 @@ func (p *Pool) lodge(t *tenant) bool {
 	if !p.lasting || t.caller == "" || t.caller == stages.Anybody || t.runs >= tenantRuns || rest <= 0 || t.client.Renew() != nil {
 		return false
 	}
+	if t.resident != nil && !t.resident.Rest() {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return false
 	}
-	if len(p.tenants) == mostTenants {
-		oldest := p.tenants[0]
+	if !p.report.PerCaller && len(p.tenants) == mostTenants {
+		close(p.tenants[0].called)
+		p.end(p.tenants[0])
 		p.tenants = slices.Delete(p.tenants, 0, 1)
-		p.evict(oldest)
 	}
-	t.idle = time.AfterFunc(rest, func() { p.expire(t) })
+	called := make(chan struct{})
+	t.called = called
 	p.tenants = append(p.tenants, t)
+	p.started.Go(func() { p.watch(t, called, rest) })
 	return true
 }
 
-// evict ends a worker that waits no more, in the background. The lock is held, and the pool is open: Close waits for it.
-func (p *Pool) evict(t *tenant) {
-	t.idle.Stop()
+// end ends a worker that waits no more, in the background. The lock is held, and the pool is open: Close waits for it.
+func (p *Pool) end(t *tenant) {
 	p.started.Go(func() { _ = t.client.Close() })
 }
 
-func (p *Pool) expire(t *tenant) {
+func (p *Pool) giveUp(t *tenant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.tenants, t); i >= 0 && !p.closed {
+	if !p.closed { // else the driver ends it
+		p.end(t)
+	}
+}
+
+// watch ends a worker that has waited long enough, or that has ended by itself or with what it lives in.
+func (p *Pool) watch(t *tenant, called chan struct{}, rest time.Duration) {
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-called:
+		return
+	case <-timer.C:
+	case <-t.client.Done():
+	}
+	p.mu.Lock()
+	i := slices.IndexFunc(p.tenants, func(w *tenant) bool { return w == t && w.called == called }) // it may wait again by now
+	if i >= 0 {
 		p.tenants = slices.Delete(p.tenants, i, i+1)
-		p.evict(t)
+	}
+	p.mu.Unlock()
+	if i >= 0 {
+		_ = t.client.Close()
 	}
 }
 
@@ -74,6 +118,10 @@ func (p *Pool) resume(ctx context.Context, caller string) *tenant {
 		t := p.next(caller)
 		if t == nil {
 			return nil
+		}
+		if t.resident != nil && !t.resident.Resume() {
+			p.giveUp(t)
+			continue
 		}
 		if p.alive(ctx, t.client) {
 			t.runs++
@@ -88,7 +136,7 @@ func (p *Pool) next(caller string) *tenant {
 	defer p.mu.Unlock()
 	for i, t := range slices.Backward(p.tenants) {
 		if t.caller == caller {
-			t.idle.Stop()
+			close(t.called)
 			p.tenants = slices.Delete(p.tenants, i, i+1)
 			return t
 		}

@@ -28,7 +28,7 @@ type sandboxSettings struct {
 // ownChoice leaves a number to the backend.
 const ownChoice = -1
 
-// isolations are what a container, or a worker without one, serves: one caller's runs, or a single run.
+// isolations are what a container, and a worker, serves: one caller's runs, or a single run.
 var isolations = []string{"caller", "run"}
 
 // A sandboxFlag is one flag with the environment variables that stand for it where it is not given, the first that is
@@ -60,7 +60,7 @@ func (p *program) addSandbox(cmd *cobra.Command, s *sandboxSettings) {
 	help, names = append(help, backendOff+" (no commands)"), append(names, backendOff)
 	f := cmd.Flags()
 	f.StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+strings.Join(help, ", "))
-	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, or a worker of the local backend, serves: "+strings.Join(isolations, " or "))
+	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, and a worker, serves: "+strings.Join(isolations, " or "))
 	f.IntVar(&s.warm, "sandbox-warm", ownChoice, "workers that wait for the next run (default: the backend's choice)")
 	f.IntVar(&s.max, "sandbox-max", ownChoice, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.StringSliceVar(&s.require, "sandbox-require", nil,

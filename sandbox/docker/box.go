@@ -44,6 +44,7 @@ type box struct {
 	bound   bool
 	retired bool
 	active  int       // runs in it
+	resting []*worker // that wait for runs of its caller, the one that has waited longest first
 	runs    int       // so far
 	left    time.Time // when the last run to end has left it
 	spare   *yamux.Stream
@@ -168,7 +169,7 @@ func (d *Driver) inspect(ctx context.Context, b *box) error {
 	if err != nil {
 		return b.lost()
 	}
-	client, err := wire.Dial(ctx, &worker{Stream: stream, box: b, done: func(bool) {}})
+	client, err := wire.Dial(ctx, &worker{Stream: stream, box: b})
 	if err != nil {
 		return &Fault{Doing: "starting a worker in a container of the image " + d.options.Image, Detail: err, Hint: "the image may be of another release: " + buildHint}
 	}
@@ -218,41 +219,6 @@ func (e *Engine) remove(ctx context.Context, id string) {
 	case <-failed: // it is not there any more
 	}
 }
-
-// A worker is the stream to one worker of a container.
-type worker struct {
-	*yamux.Stream
-	box  *box
-	done func(spoiled bool) // its container serves no more if it is
-	once sync.Once
-}
-
-// Read says of a stream that ended with its container that it did.
-func (w *worker) Read(p []byte) (int, error) {
-	n, err := w.Stream.Read(p)
-	if err != nil && w.box.session.IsClosed() {
-		err = w.box.lost()
-	}
-	return n, err
-}
-
-// Close ends the worker: the end of its input tells it to, and its host kills it if it does not. What it still says is
-// drained, so that it cannot wait for a reader. A container whose host does not see to that is spoiled.
-func (w *worker) Close() error {
-	w.once.Do(func() {
-		_ = w.Stream.Close() // the end of what is written; a connection that is lost has ended both ways
-		_ = w.Stream.SetReadDeadline(time.Now().Add(closeGrace))
-		_, err := io.Copy(io.Discard, onlyReader{w.Stream})
-		spoiled := err != nil && !w.box.session.IsClosed()
-		if spoiled {
-			w.box.complain("a worker does not end")
-		}
-		w.done(spoiled)
-	})
-	return nil
-}
-
-type onlyReader struct{ io.Reader }
 
 // complain spoils the container.
 func (b *box) complain(text string) {

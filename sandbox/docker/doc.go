@@ -6,9 +6,10 @@
 //
 // It is created, attached to, and started; its first process is the host (see package worker), and the one connection
 // carries a stream for each worker (package mux). A worker's hello says what holds it, and a container that is not
-// what it was told to be is refused. Then it waits for a caller, serves runs of that caller one after the other, and is
-// removed when it has served enough, its time is up, its host complains or its connection ends. When the gateway ends,
-// however it does, the host sees the end of its input and exits, and the engine removes the container.
+// what it was told to be is refused. Then it waits for a caller, serves runs of that caller one after the other, in a worker
+// that lasts if all goes well ([sandbox.Resident]), and is removed when it has served enough, its time is up, its host
+// complains or its connection ends. When the gateway ends, however it does, the host sees the end of its input and exits,
+// and the engine removes the container.
 //
 // # What can go wrong, and the tests of it
 //
@@ -19,6 +20,8 @@
 //	cancel, many at a time, slow reader, early end, binary data, floods of standard error, attacks
 //	                                 TestContract
 //	callers and runs apart           TestCallersApart, TestKeptForOneCaller, TestPerRun, TestLife
+//	workers that wait for their caller: in the way, lost, their container's time up
+//	                                 TestWaitingMakesRoom, TestWaitingLost, TestWaitingLife, TestResident
 //	one run hungry for memory, processor, disk
 //	                                 TestHungryNeighbour
 //	engine absent, old, something else, image missing, without a worker

@@ -123,7 +123,7 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	if err != nil {
 		return sandbox.Report{}, b.lost()
 	}
-	r, err := sandbox.Audit(ctx, backendName, &worker{Stream: stream, box: b, done: func(bool) {}})
+	r, err := sandbox.Audit(ctx, backendName, &worker{Stream: stream, box: b})
 	if err != nil {
 		return r, err
 	}
@@ -153,13 +153,7 @@ func (d *Driver) Open(ctx context.Context, caller string) (io.ReadWriteCloser, e
 		d.fleet.done(b)
 		return nil, b.lost()
 	}
-	return &worker{Stream: stream, box: b, done: func(spoiled bool) {
-		if spoiled {
-			d.fleet.retire(b) // at once: the next run is not to find it
-		}
-		d.fleet.done(b)
-		d.fleet.prepare(b)
-	}}, nil
+	return &worker{Stream: stream, box: b, fleet: d.fleet}, nil
 }
 
 // Close implements [sandbox.Driver].

@@ -26,7 +26,7 @@ import (
 func newPool(t testing.TB, o docker.Options) *sandbox.Pool {
 	t.Helper()
 	needEngine(t)
-	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o)})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o), Lasting: o.Isolation != docker.PerRun})
 	if err != nil {
 		t.Fatal(err)
 	}

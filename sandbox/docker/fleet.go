@@ -157,12 +157,16 @@ func (f *fleet) adopt(caller string) *box {
 func (f *fleet) find(caller string) *box {
 	var best *box
 	for b := range f.boxes {
-		if b.bound && b.caller == caller && !b.retired && !b.session.IsClosed() && b.active < f.options.Share && b.runs < f.options.Runs &&
-			(best == nil || b.active < best.active) {
+		if b.bound && b.caller == caller && f.serves(b) && (best == nil || b.active < best.active) {
 			best = b
 		}
 	}
 	return best
+}
+
+// serves reports whether a container has room for a run of its caller.
+func (f *fleet) serves(b *box) bool {
+	return !b.retired && !b.session.IsClosed() && b.active < f.options.Share && b.runs < f.options.Runs
 }
 
 // bind gives a container to a caller, for a while.
@@ -171,9 +175,11 @@ func (f *fleet) bind(b *box, caller string) {
 	b.expiry = time.AfterFunc(f.options.Life, func() { f.retire(b) })
 }
 
+// begin counts a run, for which workers that wait make room.
 func (f *fleet) begin(b *box) {
 	b.active++
 	b.runs++
+	f.clear(b)
 }
 
 // makeRoom retires containers that wait for callers who may not come again, those that wait longest first, so that

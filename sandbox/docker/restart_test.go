@@ -109,16 +109,18 @@ func TestEngineRestarts(t *testing.T) {
 	e := newEngine(t)
 	o := options()
 	o.Host = e.host()
-	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o)})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o), Lasting: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close() // before the engine is ended for good
+	works(t, p, "guest") // its worker waits for it
 	s := open(t, p, "caller")
 	run := start(t, s, "sed", "-u", "s/a/b/")
 	e.stop(t)
 	run.lost(t)
 	s.Close()
+	waiting(t, p, 0)
 	if _, err := p.Open(t.Context(), "another"); err == nil {
 		t.Error("a run begins without an engine")
 	} else {

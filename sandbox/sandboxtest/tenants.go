@@ -103,7 +103,7 @@ func testTenants(t *testing.T, open func() sandbox.Driver) {
 		}
 	}
 	// The worker that has refused a command serves nobody else: it was the last run of each but the first.
-	if n := driver.count() - before; !p.Report().PerCaller && n != 2 {
+	if n := driver.count() - before; n != 2 {
 		t.Errorf("%d workers were started, want one for every two runs", n)
 	}
 }
@@ -142,9 +142,6 @@ func riot(t *testing.T, s stages.Session) {
 func testTenancy(t *testing.T, open func() sandbox.Driver) {
 	driver := &opens{Driver: open()}
 	p := newPool(t, func() sandbox.Driver { return driver }, sandbox.Options{Warm: -1, Lasting: true})
-	if p.Report().PerCaller {
-		t.Skip("the driver keeps for callers what can be kept")
-	}
 	quick := command("awk", "BEGIN{for(;;);}")
 	quick.Timeout = 100 * time.Millisecond
 	plain := func(t *testing.T, s stages.Session) {
