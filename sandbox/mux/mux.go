@@ -23,7 +23,7 @@ const (
 // Gateway makes the gateway's end of a connection, and closes conn with it. It pings the container: one that an engine has
 // frozen in the middle of a run ends the run then, not the run's own time.
 func Gateway(conn io.ReadWriteCloser) (*yamux.Session, error) {
-	s, err := yamux.Client(conn, config())
+	s, err := yamux.Client(join(conn), config())
 	if err != nil {
 		return nil, fmt.Errorf("sharing the connection to a container: %w", err)
 	}
@@ -33,7 +33,7 @@ func Gateway(conn io.ReadWriteCloser) (*yamux.Session, error) {
 // Host makes the container's end. It pings the gateway, so that a container ends whose gateway has vanished without a
 // sign: one on another machine, or behind an engine that was restarted.
 func Host(conn io.ReadWriteCloser) (*yamux.Session, error) {
-	s, err := yamux.Server(conn, config())
+	s, err := yamux.Server(join(conn), config())
 	if err != nil {
 		return nil, fmt.Errorf("sharing the connection to the gateway: %w", err)
 	}
