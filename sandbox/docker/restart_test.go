@@ -113,7 +113,7 @@ func TestEngineRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close() // before the engine is ended for good
+	defer p.Close()      // before the engine is ended for good
 	works(t, p, "guest") // its worker waits for it
 	s := open(t, p, "caller")
 	run := start(t, s, "sed", "-u", "s/a/b/")
