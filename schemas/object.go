@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // An object is a JSON object in the order in which it was written, repeated names included.
@@ -17,25 +18,58 @@ type entry struct {
 	value json.RawMessage
 }
 
-// readObject reads the members of a JSON object, or nothing if raw is something else.
+// readObject reads the members of a JSON object, or nothing if raw is something else. They share its memory.
 func readObject(raw json.RawMessage) object {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if token, err := dec.Token(); err != nil || token != json.Delim('{') {
+	raw = bytes.Trim(raw, " \t\r\n")
+	if len(raw) == 0 || raw[0] != '{' || !json.Valid(raw) {
 		return nil
 	}
 	var o object
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil
-		}
-		o = append(o, entry{name.(string), value})
+	for at := next(raw, 1, ","); raw[at] != '}'; at = next(raw, at, ",") {
+		end := endOfString(raw, at) + 1
+		name := nameOf(raw[at:end])
+		at = next(raw, end, ":")
+		end = endOfValue(raw, at)
+		o = append(o, entry{name, raw[at:end:end]})
+		at = end
 	}
 	return o
+}
+
+// next returns the index of what stands behind blanks, and behind a sign, from raw[i] on.
+func next(raw []byte, i int, sign string) int {
+	return len(raw) - len(bytes.TrimLeft(raw[i:], " \t\r\n"+sign))
+}
+
+// nameOf is a JSON string as text.
+func nameOf(quoted []byte) string {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner)
+	}
+	var name string
+	_ = json.Unmarshal(quoted, &name) // it is valid
+	return name
+}
+
+// endOfValue returns the index behind the value that begins at raw[i] in valid JSON, which goes on behind it.
+func endOfValue(raw []byte, i int) int {
+	if raw[i] != '"' && raw[i] != '{' && raw[i] != '[' {
+		return i + bytes.IndexAny(raw[i:], ",]} \t\r\n")
+	}
+	for depth := 0; ; i++ {
+		switch raw[i] {
+		case '"':
+			i = endOfString(raw, i)
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
 }
 
 // get returns the last member of that name, as JSON decoders do, or nil.

@@ -223,13 +223,12 @@ func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
 			"a stage must be an object, got %s", describe(raw))
 	}
 	i := slices.IndexFunc(members, func(m member) bool { return m.key == "type" })
-	known := strings.Join(kindNames(), ", ")
 	if i < 0 {
-		return nil, fielded("type", Errorf(InvalidPipeline, `add "type": one of `+known, `missing field "type"`))
+		return nil, fielded("type", Errorf(InvalidPipeline, `add "type": one of `+allKinds(), `missing field "type"`))
 	}
 	var name string
 	if json.Unmarshal(members[i].value, &name) != nil {
-		return nil, fielded("type", Errorf(InvalidPipeline, "the types are "+known, "type must be a string, got %s", describe(members[i].value)))
+		return nil, fielded("type", Errorf(InvalidPipeline, "the types are "+allKinds(), "type must be a string, got %s", describe(members[i].value)))
 	}
 	if kind := kindNamed(name); kind != nil {
 		return kind, nil
@@ -239,12 +238,14 @@ func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
 			return nil, errs[0]
 		}
 	}
-	hint := "the types are " + known
+	hint := "the types are " + allKinds()
 	if best := nearest.Name(name, kindNames()); best != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", best, hint)
 	}
 	return nil, fielded("type", Errorf(InvalidPipeline, hint, "unknown stage type %s", quoted(name)))
 }
+
+func allKinds() string { return strings.Join(kindNames(), ", ") }
 
 func checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
 	if s.Shapes == nil {

@@ -67,7 +67,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLiteral(info, pg.with(args), s.Fed); err != nil {
+	if info, err = checkLiteral(info, encodeObject(pg.with(args)), s.Fed); err != nil {
 		return nil, err
 	}
 	step := &Step{
@@ -177,16 +177,28 @@ func (t *ToolStage) args() ([]member, error) {
 	return args, nil
 }
 
-// checkLiteral validates the arguments that stand in the plan. Where nothing flows in they are all that there is.
-func checkLiteral(info *Tool, args []member, fed bool) error {
-	if info.Input.Check == nil {
-		return nil
+// checkLiteral validates the arguments that stand in the plan. Where nothing flows in they are all that there is, and the
+// tool that is returned does not check them again.
+func checkLiteral(info *Tool, args json.RawMessage, fed bool) (*Tool, error) {
+	check := info.Input.Check
+	if check == nil {
+		return info, nil
 	}
 	var errs []error
-	for _, problem := range info.Input.Check(encodeObject(args), fed) {
+	for _, problem := range check(args, fed) {
 		errs = append(errs, fielded("args", Errorf(InvalidArguments, "signature: "+info.Signature, "%s", problem)))
 	}
-	return errors.Join(errs...)
+	if fed || errs != nil {
+		return info, errors.Join(errs...)
+	}
+	knowing := *info
+	knowing.Input.Check = func(other json.RawMessage, partial bool) []string {
+		if !partial && bytes.Equal(args, other) {
+			return nil
+		}
+		return check(other, partial)
+	}
+	return &knowing, nil
 }
 
 // within returns seconds as a duration, or the limit where none are given.
