@@ -40,42 +40,45 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.Resource.serves(r.URL.Path) {
+		switch path := r.URL.Path; {
+		case g.Resource.serves(path):
 			g.Resource.ServeHTTP(w, r)
-			return
-		}
-		if slices.Contains(g.Open, r.URL.Path) {
+		case slices.Contains(g.Open, path):
 			next.ServeHTTP(w, r)
-			return
-		}
-		if strings.HasPrefix(r.URL.Path, wellKnown) {
+		case strings.HasPrefix(path, wellKnown):
 			http.NotFound(w, r) // who looks for more ways to sign in is told that there is none
-			return
+		default:
+			g.admit(w, r, inside)
 		}
-		token, refusal := bearer(r)
-		var identity Identity
-		if refusal == nil {
-			identity, refusal = g.identify(r.Context(), token)
-		}
-		if refusal != nil {
-			g.refuse(w, r, refusal)
-			return
-		}
-		if r.Method == http.MethodGet && !identity.Expires.IsZero() {
-			// A stream has no end of its own, and a request is all that is checked.
-			ctx, cancel := context.WithDeadline(r.Context(), identity.Expires.Add(Skew))
-			defer cancel()
-			r = r.WithContext(ctx)
-		}
-		if r.Body != nil && r.Body != http.NoBody {
-			r = r.WithContext(r.Context())
-			r.Body = &body{ReadCloser: r.Body, asked: time.Now(), again: func() *Refusal {
-				_, refusal := g.identify(r.Context(), token)
-				return refusal
-			}}
-		}
-		pass(identity)(inside).ServeHTTP(w, r)
 	})
+}
+
+// admit lets a request through to inside if its token is good, for as long as it is.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handler) {
+	token, refusal := bearer(r)
+	var identity Identity
+	if refusal == nil {
+		identity, refusal = g.identify(r.Context(), token)
+	}
+	if refusal != nil {
+		g.refuse(w, r, refusal)
+		return
+	}
+	ctx := r.Context()
+	if r.Method == http.MethodGet && !identity.Expires.IsZero() {
+		// A stream has no end of its own, and a request is all that is checked.
+		limited, cancel := context.WithDeadline(ctx, identity.Expires.Add(Skew))
+		defer cancel()
+		ctx = limited
+	}
+	r = r.WithContext(ctx) // whose body is not that of the server, which looks at its own
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &body{ReadCloser: r.Body, asked: time.Now(), again: func() *Refusal {
+			_, refusal := g.identify(ctx, token)
+			return refusal
+		}}
+	}
+	pass(identity)(inside).ServeHTTP(w, r)
 }
 
 // wellKnown begins the paths where clients look for what there is.

@@ -32,6 +32,9 @@ func (n *names) label(name string) string {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if label, ok := n.known[name]; ok { // another call was first
+		return label
+	}
 	if len(n.known) >= n.max {
 		return others
 	}
