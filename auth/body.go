@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// lately is how old an answer may be to who the sender of a request is when its body has come.
-const lately = time.Second
+// lately is how old an answer may be to who the sender of a request is when its body has come. The bodies of most come at
+// once; a call that begins behind the end of its caller would not be cancelled with the others.
+const lately = 10 * time.Millisecond
 
 // body is that of a request that was let in before it had come. What comes late is nobody's any more if the token has gone
 // or run out meanwhile: its reader gets the refusal in the place of the end.

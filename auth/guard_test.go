@@ -31,7 +31,12 @@ func TestLateBody(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		gone bool
-	}{{"a token that is still there", false}, {"a token that has gone", true}} {
+		wait time.Duration
+	}{
+		{"a token that is still there", false, 10 * time.Second},
+		{"a token that has gone", true, 10 * time.Second},
+		{"a token that has gone a moment ago", true, 100 * time.Millisecond},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				token, data := newToken(t, "alice", nil, time.Time{})
@@ -61,7 +66,7 @@ func TestLateBody(t *testing.T) {
 				if err := os.WriteFile(path, data, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(10 * time.Second)
+				time.Sleep(test.wait)
 				io.WriteString(sender, "}")
 				sender.Close()
 				err = <-read
