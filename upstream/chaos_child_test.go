@@ -77,8 +77,10 @@ func onCall(do func(r chaosRequest)) stdioFault {
 	return stdioFault{on: map[string]func(chaosRequest){"tools/call": do}}
 }
 
-func onList(do func(r chaosRequest)) stdioFault {
-	return stdioFault{on: map[string]func(chaosRequest){"tools/list": do}}
+func onList(do func(r chaosRequest)) stdioFault { return onMethod("tools/list", do) }
+
+func onMethod(method string, do func(r chaosRequest)) stdioFault {
+	return stdioFault{on: map[string]func(chaosRequest){method: do}}
 }
 
 func answering(result string) stdioFault { return onCall(func(r chaosRequest) { r.result(result) }) }
@@ -108,6 +110,12 @@ var stdioFaults = map[string]stdioFault{
 	"stdio half a line, then one": onCall(func(r chaosRequest) { fmt.Print(`{"jsonrpc":"2.0","method":"notif`); well(r) }),
 	"stdio answers nothing":       onCall(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s}`+"\n", r.ID) }),
 	"stdio answers no error":      onCall(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":null}`+"\n", r.ID) }),
+	"stdio opens with nothing":  onMethod("initialize", func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s}`+"\n", r.ID) }),
+	"stdio opens with no error": onMethod("initialize", func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":null}`+"\n", r.ID) }),
+	"stdio opens with null":     onMethod("initialize", func(r chaosRequest) { r.result("null") }),
+	"stdio opens with a text":   onMethod("initialize", func(r chaosRequest) { r.result(`"hello"`) }),
+	"stdio opens with an error that is a text": onMethod("initialize", func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":"oops"}`+"\n", r.ID) }),
+	"stdio lists nothing":       onList(func(r chaosRequest) { fmt.Printf(`{"jsonrpc":"2.0","id":%s}`+"\n", r.ID) }),
 	"stdio cut result":            onCall(func(r chaosRequest) { fmt.Println(`{"result":{"content":[{"type":"te`) }),
 	"stdio too large": onCall(func(r chaosRequest) {
 		r.result(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 3<<20) + `"}]}`)

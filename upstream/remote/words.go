@@ -25,6 +25,14 @@ var statusHints = map[int]string{
 	http.StatusProxyAuthRequired:     "check the proxy's user and password",
 }
 
+// Explain puts a failure into words. What the SDK says of an answer that has no result reads like a lost connection.
+func (t *Transport) Explain(err error) (msg, hint string) {
+	if errors.Unwrap(err) == io.EOF && strings.HasPrefix(err.Error(), `calling "`) {
+		err = fmt.Errorf("%w: it has neither a result nor an error", rpc.ErrBroken)
+	}
+	return t.origin.Explain(err)
+}
+
 // Explain puts a failure of HTTP into words. Both texts may be empty.
 func (t *origin) Explain(err error) (msg, hint string) {
 	host := t.trip.target.Host

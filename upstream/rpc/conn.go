@@ -235,11 +235,26 @@ func (c *Conn) take(line []byte) jsonrpc.Message {
 		return nil
 	}
 	msg, err := jsonrpc.DecodeMessage(line)
+	if known && e.IsAnswer() && bytes.Contains(line, []byte(`"jsonrpc"`)) {
+		if flaw := e.flaw(err); flaw != nil {
+			return broken(id, flaw)
+		}
+	}
 	if err != nil {
 		c.note(line)
 		return nil
 	}
 	return msg
+}
+
+// broken is the answer to a request of the SDK's that the server has answered with what is no answer: nothing else will
+// come for it.
+func broken(id int64, why error) jsonrpc.Message {
+	key, err := jsonrpc.MakeID(float64(id))
+	if err != nil { // cannot be: it is a number
+		return nil
+	}
+	return &jsonrpc.Response{ID: key, Error: why}
 }
 
 // heard takes what the server tells or asks by itself.

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -113,6 +114,20 @@ func (e *Envelope) Answer() (json.RawMessage, error) {
 		return nil, fmt.Errorf("%w: its error is %.200q", ErrBroken, e.Err)
 	}
 	return nil, wire
+}
+
+// flaw says what is wrong with an answer, which the SDK has failed to decode or has not.
+func (e *Envelope) flaw(undecoded error) error {
+	result, err := e.Answer()
+	switch {
+	case errors.Is(err, ErrBroken):
+		return err
+	case undecoded != nil:
+		return fmt.Errorf("%w: %w", ErrBroken, undecoded)
+	case err == nil && (len(result) == 0 || result[0] != '{'):
+		return fmt.Errorf("%w: its result is %.100q", ErrBroken, result)
+	}
+	return nil
 }
 
 // lastID matches an id among the last members of a message. The single closing brace at the very end belongs to the

@@ -194,6 +194,10 @@ func (p *process) Explain(err error) (msg, hint string) {
 	if p.exited == nil {
 		return "", ""
 	}
+	if errors.Is(err, rpc.ErrBroken) {
+		return fmt.Sprintf("command %q answers, but not with MCP: %s", p.command.Name, rpc.Shorten(strings.TrimPrefix(err.Error(), `calling "initialize": `), 300)),
+			"see its documentation: it may want other arguments to be an MCP server" + p.command.at()
+	}
 	hint = "see what it says on standard error, and check its command, args and env" + p.command.at()
 	switch running := p.runs(err); {
 	case running && errors.Is(err, context.DeadlineExceeded):
