@@ -83,6 +83,11 @@ func (d *dialer) connect(ctx context.Context, known era) (*link, era, mcp.Transp
 	if refused(err) {
 		known = eraUnknown // it has changed
 	}
+	if s, ok := last.(interface {
+		Seek(ctx context.Context, err error)
+	}); ok {
+		s.Seek(ctx, err)
+	}
 	return nil, known, last, err
 }
 

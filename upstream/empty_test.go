@@ -69,4 +69,3 @@ func emptyServer(t *testing.T, method, media, body string) *httptest.Server {
 	})
 	return s
 }
-

@@ -24,6 +24,7 @@ type Transport struct {
 	fallback func() mcp.Transport // nil: there is no other transport to try
 	legacy   func()               // told that the other one works
 
+	found    atomic.Pointer[string]        // the address at which Seek has found a server
 	refusal  atomic.Pointer[error]         // the first that says that the server wants a sign-in
 	draining atomic.Pointer[chan struct{}] // closed when the stream of the last answer has ended
 	late     atomic.Int32                  // streams in a row that did not end soon

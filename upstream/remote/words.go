@@ -30,7 +30,11 @@ func (t *Transport) Explain(err error) (msg, hint string) {
 	if errors.Unwrap(err) == io.EOF && strings.HasPrefix(err.Error(), `calling "`) {
 		err = fmt.Errorf("%w: it has neither a result nor an error", rpc.ErrBroken)
 	}
-	return t.origin.Explain(err)
+	msg, hint = t.origin.Explain(err)
+	if found := t.found.Load(); found != nil {
+		hint = "there is an MCP server at " + *found + ": write that as url" + at(t.where)
+	}
+	return msg, hint
 }
 
 // Explain puts a failure of HTTP into words. Both texts may be empty.

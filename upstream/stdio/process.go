@@ -216,6 +216,9 @@ func (p *process) Explain(err error) (msg, hint string) {
 	}
 	msg = fmt.Sprintf("command %q ended after %v (%s)", p.command.Name, p.lived.Round(time.Millisecond), p.status)
 	p.mu.Unlock()
+	if old := oldNode(p.stderr.String()); old != "" {
+		hint = old + p.command.at()
+	}
 	return msg + p.lastWords(" and wrote nothing to standard error"), hint
 }
 
