@@ -186,6 +186,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add([]byte("[" + k.Example + "]"))
 	}
 	f.Add([]byte(`"[{\"type\":\"command\",\"command\":\"cat\"}]"`))
+	f.Add([]byte(`[{"type":"command","command":"jq"}]`))
 	f.Add([]byte(`[{"type":"for_each","stages":[{"type":"for_each","stages":[{"type":"parallel","branches":{"a":[]}}]}]}]`))
 	w := newWorld()
 	f.Fuzz(func(t *testing.T, pipeline []byte) {

@@ -130,6 +130,9 @@ func runJQ(args []string, in *bufio.Scanner, out io.Writer) error {
 }
 
 func compileJQ(args []string) (*jq.Filter, error) {
+	if len(args) == 0 {
+		return nil, stages.Errorf(stages.InvalidArguments, "", "jq needs a filter")
+	}
 	filter, err := jq.Compile(jq.Options{Filter: args[len(args)-1]})
 	if err != nil {
 		return nil, stages.Errorf(stages.DisallowedArgument, err.Hint, "jq: %s", err.Error())

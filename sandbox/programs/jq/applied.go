@@ -15,7 +15,7 @@ func rowOfObject(c *complaint) (string, bool) {
 		return "a row is an array: [.id, .name] | @csv", false
 	}
 	if key := c.fault.in.n.wrapped(); key != "" {
-		return c.there() + ": a row is an array: " + member(key).String() + "[] | [.id, .name] | @csv", false
+		return c.there() + ": a row is an array: " + shownMember(key) + "[] | [.id, .name] | @csv", false
 	}
 	replace(c.fault.term, "[.[]] | "+c.fault.term.Format)
 	return c.there() + ": a row is an array: [.id, .name] | @csv, or [.[]] for all members", true

@@ -20,7 +20,7 @@ func (c *complaint) deeper(s *step) (string, bool) {
 		return "", false
 	}
 	insertPath(s.term, s.at, s.scope, above)
-	return fmt.Sprintf("there is no list at %s, but one at %s%s; %s", member(name), pathOf(above), member(name), c.input()), true
+	return fmt.Sprintf("there is no list at %s, but one at %s%s; %s", shownMember(name), shownPath(above), shownMember(name), c.input()), true
 }
 
 // above returns where in n, below n itself, the only object nearest to n stands that has a list of that name; nil if there
@@ -67,6 +67,14 @@ func pathOf(names []string) (path string) {
 		path += member(name).String()
 	}
 	return path
+}
+
+// shownPath is a path, or what a hint has room for.
+func shownPath(names []string) (path string) {
+	for _, name := range names {
+		path += shownMember(name)
+	}
+	return cutText(path)
 }
 
 // insertPath puts a path before the step at a term.

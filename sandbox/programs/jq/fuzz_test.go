@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +25,10 @@ func FuzzAdvise(f *testing.F) {
 	for _, row := range rows {
 		f.Add(row.Flags, row.Filter, row.Says, row.Input)
 	}
+	long := fmt.Sprintf(`{"m%s":[{"id":1}]}`, strings.Repeat("#", 4000))
+	f.Add("-c", "map(.id)", `jq: error (at <stdin>:1): expected an object but got: array ([{"id":1}])`, long)
+	deep := strings.Repeat(`{"a long name":`, 300) + `{"list":[1]}` + strings.Repeat("}", 300)
+	f.Add("-c", ".list[]", "jq: error (at <stdin>:1): cannot iterate over: null", deep)
 	f.Fuzz(func(t *testing.T, flags, filter, says, input string) {
 		o := flagged(flags, filter)
 		begin := time.Now()

@@ -163,7 +163,7 @@ func (c *complaint) unwrap(s *step) (string, bool) {
 	lines := c.several() && s.at < 0 && slices.Contains(c.docs, s.obj)
 	if key != "" && (isWrapper(key) || !lines) {
 		insertSuffix(s.term, s.at, s.scope, member(key))
-		return fmt.Sprintf("%s: use %s[] for the elements", what, member(key)), true
+		return fmt.Sprintf("%s: use %s[] for the elements", what, shownMember(key)), true
 	}
 	if lines {
 		return c.slurped()
@@ -244,7 +244,7 @@ func numberedOnObject(c *complaint) (string, bool) {
 	}
 	if key := f.in.n.wrapped(); key != "" {
 		insertSuffix(f.term, f.at, f.in.scope, member(key))
-		return fmt.Sprintf("%s: use %s", c.there(), member(key)), true
+		return fmt.Sprintf("%s: use %s", c.there(), shownMember(key)), true
 	}
 	if c.several() && c.atRoot() {
 		return c.slurped()
@@ -260,7 +260,7 @@ func listWanted(c *complaint) (string, bool) {
 	}
 	if key := f.in.n.wrapped(); key != "" {
 		insertSuffix(f.term, f.at, f.in.scope, member(key))
-		return fmt.Sprintf("%s: use %s | %s", c.there(), member(key), functionOf(f.term)), true
+		return fmt.Sprintf("%s: use %s | %s", c.there(), shownMember(key), functionOf(f.term)), true
 	}
 	if c.several() && c.atRoot() {
 		return c.slurped()
@@ -280,11 +280,11 @@ func iteratedNull(c *complaint) (string, bool) {
 	if from := f.in.from; from != nil && from.name != "" && from.term != nil && !hasField(from.obj, from.name) {
 		if near := nearest.Name(from.name, from.obj.keys); near != "" {
 			rename(from.term, from.at, near)
-			return fmt.Sprintf("there is no .%s, did you mean %s? %s", shownName(from.name), member(near), c.input()), true
+			return fmt.Sprintf("there is no .%s, did you mean %s? %s", shownName(from.name), shownMember(near), c.input()), true
 		}
 		if key := from.obj.wrapped(); key != "" && isWrapper(from.name) {
 			rename(from.term, from.at, key)
-			return fmt.Sprintf("there is no .%s: use %s; %s", shownName(from.name), member(key), c.input()), true
+			return fmt.Sprintf("there is no .%s: use %s; %s", shownName(from.name), shownMember(key), c.input()), true
 		}
 	}
 	if f.at >= 0 {

@@ -253,3 +253,11 @@ func shownName(key string) string {
 	}
 	return compact(key)
 }
+
+// shownMember is how a filter takes a key, or what a hint has room for where the key is long.
+func shownMember(key string) string {
+	if len(key) > nameShown {
+		return "." + shownName(key)
+	}
+	return member(key).String()
+}
