@@ -123,8 +123,8 @@ func TestChaos(t *testing.T) {
 		servers = append(servers, patients[name].server)
 	}
 	p := mcptest.NewPool(t, upstream.Options{
-		Sources: []upstream.Source{servers}, StartTimeout: 15 * time.Second, ProbeTimeout: 2 * time.Second,
-		ListTimeout: 4 * time.Second, CallTimeout: 4 * time.Second,
+		Sources: []upstream.Source{servers}, StartTimeout: 20 * time.Second, ProbeTimeout: 8 * time.Second, // all start at once
+		ListTimeout: 8 * time.Second, CallTimeout: 4 * time.Second,
 	})
 	var ill sync.WaitGroup
 	done := make(chan struct{})
