@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("MCSH_SANDBOX", "local") // the cases must not depend on whether there is an engine
 			e.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
-			e.Setenv(toolhiveVariable, toolhiveOff) // whatever the machine runs
+			e.Setenv(toolhiveVariable, toolhiveOff)  // whatever the machine runs
 			e.Setenv("GORACE", "atexit_sleep_ms=10") // of hundreds of processes, a second each
 			return worker()
 		},
