@@ -4,6 +4,7 @@
 package mux
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"time"
@@ -33,11 +34,19 @@ func Gateway(conn io.ReadWriteCloser) (*yamux.Session, error) {
 // Host makes the container's end. It pings the gateway, so that a container ends whose gateway has vanished without a
 // sign: one on another machine, or behind an engine that was restarted.
 func Host(conn io.ReadWriteCloser) (*yamux.Session, error) {
-	s, err := yamux.Server(join(conn), config())
+	s, err := yamux.Server(join(buffered{bufio.NewReaderSize(conn, readBuffer), conn}), config())
 	if err != nil {
 		return nil, fmt.Errorf("sharing the connection to the gateway: %w", err)
 	}
 	return s, nil
+}
+
+// readBuffer is more than a pipe gives at a time. The buffer of yamux is small, so that each frame would take a read more.
+const readBuffer = 128 << 10
+
+type buffered struct {
+	io.Reader
+	io.WriteCloser
 }
 
 func config() *yamux.Config {

@@ -51,6 +51,8 @@ func hostMain(args []string, o Options) error {
 	if err := jail.Hide(); err != nil {
 		return err
 	}
+	widen(os.Stdin) // what the engine's runtime has made is small, and whoever fills or empties it takes turns with this process
+	widen(os.Stdout)
 	session, err := mux.Host(stdio{os.Stdin, os.Stdout})
 	if err != nil {
 		return err
