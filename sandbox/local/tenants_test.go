@@ -19,7 +19,7 @@ import (
 )
 
 // TestTenant: what a worker that serves several runs of its caller has between them is what it had after the first: its
-// descriptors, an applet that waits and has read nothing, the empty directory of a sort, and no file.
+// descriptors, an applet that waits without a program, the empty directory of a sort, and no file.
 func TestTenant(t *testing.T) {
 	scratch := t.TempDir()
 	d := local.New(local.Options{Worker: []string{workerFile}, Scratch: scratch})

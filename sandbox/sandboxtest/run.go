@@ -49,6 +49,8 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"one process for many items", testKept},
 		{"items that fail in one process", testKeptFaults},
 		{"flow of items in one process", testKeptFlow},
+		{"one process for many programs", testReused},
+		{"programs that fail in one process", testReusedFaults},
 		{"many items under way", testMapped},
 		{"items that fail among many", testMappedFaults},
 		{"ends of many items", testMappedEnds},

@@ -27,7 +27,7 @@ type appletSpec struct {
 	Memory uint64   // bytes of memory that it may take
 	Inputs []string // names of the named inputs, which wait under the descriptors from firstInput on
 	Files  int      // how many files, under the descriptors behind those, it reads in place of its standard input
-	Keep   bool     // it runs for many items, which come in frames
+	Keep   bool     // its inputs come one after another, as items in frames
 }
 
 // maxSpec bounds a spec: arguments have 64 KiB.
@@ -171,9 +171,18 @@ func appletMain(args []string, o Options) int {
 	// The collector works harder before RLIMIT_DATA kills.
 	debug.SetMemoryLimit(int64(spec.Memory / 4 * 3))
 	if spec.Keep {
-		return attendMain(p.Ready(spec.Args, spec.inputs()))
+		return attendMain(spec, o)
 	}
 	return p.Applet(context.Background(), spec.Args, programs.IO{
 		In: spec.in(), Out: os.Stdout, Err: os.Stderr, Input: spec.inputs(),
 	})
+}
+
+// ready returns the program of a spec that is to be kept.
+func (o Options) ready(s appletSpec) (programs.Runner, error) {
+	p, ok := find(s.Name, o.Extra)
+	if !ok || p.Ready == nil {
+		return nil, errNoApplet
+	}
+	return p.Ready(s.Args, s.inputs()), nil
 }

@@ -46,13 +46,18 @@ func newApplets(prefix []string, s survey) *applets {
 	return a
 }
 
-// renew has one wait for the next run, if the last one needed any.
-func (a *applets) renew() {
+// renew has one wait for the next run, if the last one needed any and none is kept, and no more than maxSpares with those
+// that are.
+func (a *applets) renew(kept int) {
 	a.mu.Lock()
 	hired := a.hired
 	a.hired = false
+	for len(a.spares) > 0 && len(a.spares)+kept > maxSpares {
+		a.spares[0].discard()
+		a.spares = a.spares[1:]
+	}
 	a.mu.Unlock()
-	if hired {
+	if hired && kept == 0 {
 		a.expect(1)
 	}
 }

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -18,20 +19,27 @@ import (
 type attendant struct {
 	in    frameReader
 	out   frameWriter
-	ended bool // the end of the item has been read
+	ended bool  // the end of the item has been read
+	wrong error // a frame that has no place in an item
+
+	ready func(s appletSpec) (programs.Runner, error)
+	run   programs.Runner // the program for items; nil: none
 }
 
-// attend runs a program on every item that comes on in, and returns when in ends.
-func attend(run programs.Runner, in io.Reader, out io.Writer) error {
+// attend runs programs on every item that comes on in, and returns when in ends: the one of first, until another one comes.
+func attend(first appletSpec, ready func(s appletSpec) (programs.Runner, error), in io.Reader, out io.Writer) (err error) {
 	said := newPatient(out)
-	a := &attendant{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameMax)}, out: frameWriter{w: said}}
+	a := &attendant{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameHeader+frameMax)}, out: frameWriter{w: said}, ready: ready}
+	if a.run, err = ready(first); err != nil {
+		return err
+	}
 	for {
 		if err := a.begin(); err == io.EOF {
 			return said.Flush()
 		} else if err != nil {
 			return err
 		}
-		status := run(context.Background(), programs.IO{In: a, Out: voice{a, frameData}, Err: voice{a, frameMessage}})
+		status := a.run(context.Background(), programs.IO{In: a, Out: voice{a, frameData}, Err: voice{a, frameMessage}})
 		if _, err := a.out.write(frameStatus, binary.BigEndian.AppendUint32(nil, uint32(int32(status)))); err != nil {
 			return err
 		}
@@ -55,27 +63,68 @@ func (p prompt) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// begin waits for the first frame of an item.
+// begin waits for the first frame of an item. Programs may come before it.
 func (a *attendant) begin() error {
 	a.ended = false
-	return a.next()
+	for {
+		if err := a.in.next(); err != nil {
+			return err
+		}
+		if a.in.kind != frameSpec {
+			break
+		}
+		if err := a.learn(); err != nil {
+			return err
+		}
+	}
+	if a.run == nil {
+		return fmt.Errorf("an item, and no program: %w", errFrames)
+	}
+	return a.take()
+}
+
+// learn forgets the program and reads the next one. Descriptors come only with the first.
+func (a *attendant) learn() error {
+	a.run = nil
+	if a.in.left == 0 {
+		return nil
+	}
+	text := make([]byte, a.in.left)
+	if _, err := io.ReadFull(&a.in, text); err != nil {
+		return err
+	}
+	rest := bytes.NewReader(text)
+	spec, err := readSpec(rest)
+	if err != nil || rest.Len() > 0 || !spec.Keep || len(spec.Inputs) > 0 || spec.Files > 0 {
+		return fmt.Errorf("no spec of a program for items: %w", errFrames)
+	}
+	a.run, err = a.ready(spec)
+	return err
 }
 
 func (a *attendant) next() error {
 	if err := a.in.next(); err != nil {
 		return err
 	}
+	return a.take()
+}
+
+// take takes note of a frame within an item.
+func (a *attendant) take() error {
 	switch {
 	case a.in.kind == frameEnd && a.in.left == 0:
 		a.ended = true
 	case a.in.kind != frameData:
-		return fmt.Errorf("kind %q: %w", a.in.kind, errFrames)
+		a.wrong = fmt.Errorf("kind %q: %w", a.in.kind, errFrames)
 	}
-	return nil
+	return a.wrong
 }
 
 // Read implements [io.Reader] for the present item.
 func (a *attendant) Read(p []byte) (int, error) {
+	if a.wrong != nil {
+		return 0, a.wrong
+	}
 	for a.in.left == 0 {
 		if a.ended {
 			return 0, io.EOF
@@ -103,8 +152,8 @@ func (v voice) Write(p []byte) (int, error) {
 }
 
 // attendMain is attend for the process's own standard input and output.
-func attendMain(run programs.Runner) int {
-	if err := attend(run, os.Stdin, os.Stdout); err != nil {
+func attendMain(first appletSpec, o Options) int {
+	if err := attend(first, o.ready, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: reading items: %v\n", processName, err)
 		return 1
 	}

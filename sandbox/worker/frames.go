@@ -12,12 +12,13 @@ import (
 
 // A kept applet and the worker speak in frames over the applet's standard input and output: a letter, four bytes of
 // length, and as many bytes. Items come one after another, each as data and an end; what the applet says of an item is
-// data, messages and its exit status, in that order of time.
+// data, messages and its exit status, in that order of time. Between two items another program may come.
 const (
 	frameData    = 'd'
 	frameEnd     = 'e' // of an item
 	frameMessage = 'm' // for standard error
 	frameStatus  = 's' // four bytes; the last frame about an item
+	frameSpec    = 'p' // of a program in the place of the one before, for the items that follow; empty: of none
 )
 
 const (

@@ -23,6 +23,10 @@ func echo(some int64) programs.Runner {
 	}
 }
 
+func echoes(some int64) func(appletSpec) (programs.Runner, error) {
+	return func(appletSpec) (programs.Runner, error) { return echo(some), nil }
+}
+
 func TestAttend(t *testing.T) {
 	large := strings.Repeat("0123456789", 3*frameMax/10)
 	for _, some := range []int64{0, 3, frameMax, 10 * frameMax} {
@@ -39,7 +43,7 @@ func TestAttend(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := attend(echo(some), &in, &out); err != nil {
+		if err := attend(appletSpec{}, echoes(some), &in, &out); err != nil {
 			t.Fatalf("some %d: %v", some, err)
 		}
 		r := frameReader{r: bufio.NewReaderSize(&out, frameHeader+frameMax)}
@@ -84,7 +88,7 @@ func TestAttendBroken(t *testing.T) {
 		{"unknown", "x\x00\x00\x00\x00"},
 		{"end with a payload", "e\x00\x00\x00\x01a"},
 	} {
-		if err := attend(echo(10), strings.NewReader(test.in), io.Discard); err == nil {
+		if err := attend(appletSpec{}, echoes(10), strings.NewReader(test.in), io.Discard); err == nil {
 			t.Errorf("%s: no error", test.name)
 		}
 	}
@@ -97,7 +101,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte("d\x7f\xff\xff\xff"))
 	f.Add([]byte("0\x00\x0000"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := attend(echo(100), bytes.NewReader(data), io.Discard); err == nil && len(data) > 0 && data[len(data)-1] == 'd' {
+		if err := attend(appletSpec{}, echoes(100), bytes.NewReader(data), io.Discard); err == nil && len(data) > 0 && data[len(data)-1] == 'd' {
 			t.Error("a frame without a length was taken")
 		}
 		r := frameReader{r: bufio.NewReaderSize(bytes.NewReader(data), frameHeader+frameMax)}

@@ -12,15 +12,22 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// A kept applet is one jailed process that runs one command for many items, one after another: it is started, its
-// program compiled and its named inputs read once. It serves items of one prepared command only, and nothing of an
-// item is left when the next one comes but what the Go runtime has not given back.
+// A kept applet is one jailed process that runs a command for many items, one after another: it is started, its
+// program compiled and its named inputs read once. The input of a command that is not part of a for_each is one item. Nothing
+// of an item is left when the next one comes but what the Go runtime has not given back. It may get another program, see reuse.go.
 type kept struct {
-	key     string
-	task    *task // its standard error is what the runtime says when it fails
+	key     string      // of the command that it has; empty: none
+	limits  jail.Limits // of the process, for all that it does
+	bound   bool        // it has named inputs, and so no other program
+	items   bool        // a for_each may have more items for it
+	turns   int         // programs that it has had, and commands that are one item
+	alone   int64       // bytes of memory that it has, after the last item
+	data    int64       // bytes that count for its limit, touched or not; likewise
+	task    *task       // its standard error is what the runtime says when it fails
 	in, out *os.File
 	kills   int64       // of the kernel for want of memory, when it was started
 	statm   *os.File    // what memory it has; nil where that cannot be seen
@@ -45,15 +52,19 @@ const settleTime = time.Second
 // heap of the ones before is used again, but not given back.
 const keptShare = 4
 
+// startData is more than what the Go runtime takes at its start, which counts for the limit: 64 MiB of heap and what it needs
+// to know of them. Whoever has no more has as much left as a new process.
+const startData = 96 << 20
+
 // keep starts an applet with the command that p was given, and returns it without an item.
 func keep(p *process) (*kept, error) {
-	kills := oomKills()
+	kills, limits, bound := oomKills(), p.how.command.Limits, len(p.how.inputs) > 0
 	t, err := p.how.start()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
 	return &kept{
-		key: p.key, task: t.task, in: t.in, out: t.out, kills: kills, statm: openStatm(t.Pid()),
+		key: p.key, limits: limits, bound: bound, turns: 1, items: p.items, task: t.task, in: t.in, out: t.out, kills: kills, statm: openStatm(t.Pid()),
 		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+frameMax)},
 	}, nil
 }
@@ -182,8 +193,8 @@ func (k *kept) settle(c wire.Command, memory int64) bool {
 		k.torn = err != nil
 	}
 	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next item must find as much of both as it may use.
-	_, data := usedBy(k.statm)
-	return !k.torn && k.used <= c.Timeout && data <= memory/keptShare
+	k.alone, k.data = usedBy(k.statm)
+	return !k.torn && k.used <= c.Timeout && k.data <= max(memory/keptShare, startData)
 }
 
 // An itemInput is where an item is written. Close ends it.

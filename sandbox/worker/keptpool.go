@@ -7,14 +7,15 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// maxIdle is how many applets wait for an item, of all commands: twice what one for_each runs side by side, so that
+// maxIdle is how many applets wait for an item or a program: twice what one for_each runs side by side, so that
 // two that feed each other keep theirs.
 const maxIdle = 8
 
-// An idlePool holds the applets that wait for an item.
+// An idlePool holds the applets that wait for an item or a program.
 type idlePool struct {
 	mu   sync.Mutex
 	idle []*kept // the one that has waited longest first
@@ -52,6 +53,55 @@ func (i *idlePool) take(key string) *kept {
 		k.end() // it has died while it waited
 	}
 	return nil
+}
+
+// free returns the applet that has waited longest of those that can get another program and have these limits, nil if there
+// is none.
+func (i *idlePool) free(limits jail.Limits) *kept {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for n := 0; n < len(i.idle); {
+		k := i.idle[n]
+		if k.items || k.limits != limits || !k.reusable() {
+			n++
+			continue
+		}
+		i.idle = slices.Delete(i.idle, n, n+1)
+		if k.reads() {
+			return k
+		}
+		k.end() // it has died while it waited
+	}
+	return nil
+}
+
+// atHand returns how many wait that can get another program.
+func (i *idlePool) atHand() (n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, k := range i.idle {
+		if !k.items && k.reusable() {
+			n++
+		}
+	}
+	return n
+}
+
+// renew has up to n applets, those that have waited least, forget what they were, ends the others and returns how many
+// there are.
+func (i *idlePool) renew(n int) int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	all := i.idle
+	i.idle = nil
+	for _, k := range slices.Backward(all) {
+		if len(i.idle) == n || !k.reusable() || k.forget() != nil {
+			k.end()
+			continue
+		}
+		i.idle = append(i.idle, k)
+	}
+	return len(i.idle)
 }
 
 // put adds one, and ends the one that has waited longest where they are too many.

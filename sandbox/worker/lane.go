@@ -232,7 +232,7 @@ func later(a, b time.Time) time.Time {
 // roomy reports whether the applet may have a further item, see settle.
 func (l *lane) roomy() bool {
 	_, data := usedBy(l.k.statm)
-	return data <= l.chain.Memory/keptShare
+	return data <= max(l.chain.Memory/keptShare, startData)
 }
 
 // answer says how the present item has ended.
@@ -381,6 +381,7 @@ func (l *lane) idle() bool {
 func (l *lane) release(idle bool) {
 	l.worker.meter.leave(l.p)
 	l.k.whole, l.k.torn, l.k.lane = true, false, false
+	l.k.items = false
 	if idle && l.k.settle(l.command, l.chain.Memory) {
 		l.worker.idle.put(l.k)
 		return

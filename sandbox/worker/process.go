@@ -48,8 +48,9 @@ type process struct {
 	limit   int64 // bytes of private memory
 	elapsed time.Duration
 
-	// Of an applet that is kept for further items.
+	// Of an applet that is kept.
 	key    string // what it can be used for; empty if it is not kept
+	items  bool   // a for_each may have more items for it
 	kept   *kept  // once it is there
 	served bool   // it has run to its end, with this status
 	status int
@@ -66,7 +67,7 @@ type process struct {
 
 // command finds out how p is started. It returns an error that says why it is not.
 func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err error) {
-	limits := jail.Limits{CPU: c.Timeout + cpuGrace, Data: uint64(chain.Memory), File: uint64(chain.Disk)}
+	limits := limitsOf(c, chain, p.key != "")
 	if p.tool.Applet != nil {
 		return w.applet(p, c, limits)
 	}
@@ -89,9 +90,6 @@ func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err erro
 
 // applet is command for a program that is linked in.
 func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
-	if p.key != "" {
-		limits.CPU += c.Timeout // for the items before the last one; see settle
-	}
 	p.how = recipe{
 		applets: w.applets, command: jail.Command{Limits: limits},
 		spec: appletSpec{Name: p.tool.Name, Args: c.Argv[1:], Memory: limits.Data, Inputs: c.Inputs, Keep: p.key != ""},

@@ -254,10 +254,10 @@ func (r *run) finish() wire.Outcome {
 	return o
 }
 
-// release keeps the applet of p for another item, or ends it.
+// release keeps the applet of p for another item or command, or ends it.
 func (r *run) release(p *process) {
 	dying := p.killed || p.unread // which it may have been too late for
-	if p.served && !dying && p.kept.settle(r.chain.Commands[p.index], r.chain.Memory) {
+	if p.served && !dying && p.kept.settle(r.chain.Commands[p.index], r.chain.Memory) && (p.kept.items || p.kept.reusable()) {
 		r.worker.idle.put(p.kept)
 		return
 	}

@@ -49,7 +49,7 @@ func (w *worker) prepare(chain wire.Chain) {
 			n++
 		}
 	}
-	w.applets.expect(n)
+	w.applets.expect(n - w.idle.atHand())
 }
 
 // run is the [wire.Runner].
@@ -68,7 +68,7 @@ func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire
 // renew leaves nothing of what was run. Its caller sees to it that nothing runs. What cannot be removed is an error, and so
 // the end of this worker.
 func (w *worker) renew() error {
-	w.idle.drain()
+	kept := w.idle.renew(maxSpares)
 	w.inputs.drop()
 	if n := w.meter.count(); n > 0 {
 		return fmt.Errorf("%d commands of the run before still run", n)
@@ -76,7 +76,7 @@ func (w *worker) renew() error {
 	if err := w.rooms.empty(w.scratch); err != nil {
 		return err
 	}
-	w.applets.renew()
+	w.applets.renew(kept)
 	return nil
 }
 
@@ -107,9 +107,9 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 			return p, err
 		}
 	}
-	if c.Each && t.Ready != nil && len(c.Files) == 0 {
-		p.key = keptKey(c, chain.Memory)
-		if p.kept = w.idle.take(p.key); p.kept != nil {
+	if t.keeps(c) {
+		p.key, p.items = keptKey(c, chain.Memory), c.Each
+		if p.kept = w.old(p, c, chain); p.kept != nil {
 			return p, nil
 		}
 	}

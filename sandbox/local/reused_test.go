@@ -1,0 +1,96 @@
+//go:build linux
+
+package local_test
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// TestReused: which commands of jq get a process that has run others, in the same run and in later ones.
+func TestReused(t *testing.T) {
+	pool := func(lasting bool) *sandbox.Pool {
+		d := local.New(local.Options{Worker: []string{workerFile}, Scratch: t.TempDir()})
+		p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1, Lasting: lasting})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { p.Close() })
+		return p
+	}
+	lasting, single := pool(true), pool(false)
+	var s stages.Session
+	open := func(p *sandbox.Pool) {
+		t.Helper()
+		if s != nil {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if s, err = p.Open(t.Context(), "somebody"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jq := func(in string, timeout time.Duration, filters ...string) {
+		t.Helper()
+		var chain []stages.Command
+		for _, filter := range filters {
+			chain = append(chain, stages.Command{Name: "jq", Args: []string{"-c", filter}, Timeout: timeout})
+		}
+		f, err := s.Prepare(chain, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f(t.Context(), strings.NewReader(in), io.Discard) // one fails
+	}
+	open(lasting)
+	jq("1", time.Minute, ".")
+	for _, test := range []struct {
+		name   string
+		work   func()
+		reused bool
+	}{
+		{"another program", func() { jq("1", time.Minute, ". + 1") }, true},
+		{"the same program", func() { jq("2", time.Minute, ". + 1") }, true},
+		{"one that has failed", func() { jq("x", time.Minute, ".") }, true},
+		{"the next run", func() { open(lasting); jq("1", time.Minute, ". + 2") }, true},
+		{"one run further", func() { open(lasting); jq("1", time.Minute, ". + 2") }, true},
+		{"much memory", func() { jq("["+strings.Repeat("1,", 4<<20)+"1]", time.Minute, "length") }, false},
+		{"much processor time", func() { jq("1", time.Minute, "reduce range(12000000) as $i (0; . + $i)") }, false},
+		{"killed in between", func() {
+			for _, pid := range applets(t) {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Error(err)
+				}
+				eventually(t, "it is dead", func() bool { return gone(pid) })
+			}
+			jq("1", time.Minute, ".")
+		}, false},
+		{"two at once", func() { jq("1", time.Minute, ". + 3", ". + 4") }, true},
+		{"many turns", func() {
+			for range 50 {
+				jq("1", time.Minute, ".")
+				jq("1", time.Minute, ". + 1")
+			}
+		}, false},
+		{"another limit of time", func() { jq("1", 59*time.Second, ". + 2") }, true},
+		{"another pool", func() { open(single); lasting.Close(); jq("1", time.Minute, ".") }, false},
+		{"in which each run has a worker of its own", func() { open(single); jq("1", time.Minute, ".") }, false},
+	} {
+		before := applets(t)
+		test.work()
+		if now := applets(t); slices.ContainsFunc(before, func(pid int) bool { return slices.Contains(now, pid) }) != test.reused {
+			t.Errorf("%s: processes %v were followed by %v, want one of them again: %v", test.name, before, now, test.reused)
+		}
+	}
+	s.Close()
+}
