@@ -9,10 +9,10 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
 // pause is how often the file is read where nobody calls. Each call looks whether it is another file.
@@ -145,24 +145,18 @@ func (f *File) load() error {
 
 // read reads a file.
 func (r *reading) read(path string) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would have everybody wait
+	// It is read again and again: what is read once from a pipe is not there the next time.
+	file, info, err := namedfile.OpenRegular(path)
 	if err != nil {
 		r.err = err
 		return
 	}
 	defer file.Close()
-	if r.info, r.err = file.Stat(); r.err != nil {
-		return
-	}
+	r.info = info
 	var data []byte
-	switch mode := r.info.Mode(); {
-	case mode.IsDir():
-		r.err = fmt.Errorf("%s is a directory", path)
-	case !mode.IsRegular():
-		r.err = fmt.Errorf("%s is no regular file: what is read from it once is not there the next time", path)
-	case mode.Perm()&othersWrite != 0:
-		r.err = fmt.Errorf("%s: others may write it (mode %04o), and so come in as anybody: chmod 600 %s", path, mode.Perm(), path)
-	default:
+	if mode := info.Mode().Perm(); mode&othersWrite != 0 {
+		r.err = fmt.Errorf("%s: others may write it (mode %04o), and so come in as anybody: chmod 600 %s", path, mode, path)
+	} else {
 		data, r.err = io.ReadAll(io.LimitReader(file, maxFile+1))
 	}
 	if r.err != nil {

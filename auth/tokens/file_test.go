@@ -114,7 +114,7 @@ func TestBroken(t *testing.T) {
 		{"nothing in it", "it is empty", func(f *followed) { f.put("", 0o600) }},
 		{"gone", "no such file", func(f *followed) { os.Remove(f.path) }},
 		{"a directory", "is a directory", func(f *followed) { os.Remove(f.path); os.Mkdir(f.path, 0o700) }},
-		{"a pipe", "is no regular file", func(f *followed) { os.Remove(f.path); syscall.Mkfifo(f.path, 0o600) }},
+		{"a pipe", "it is a pipe and no regular file", func(f *followed) { os.Remove(f.path); syscall.Mkfifo(f.path, 0o600) }},
 		{"others may write it", "others may write it (mode 0620)", func(f *followed) { f.put(header, 0o620) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {

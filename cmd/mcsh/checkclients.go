@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 )
 
@@ -19,7 +19,7 @@ func checkClients(_ context.Context, d *diagnosis) []finding {
 	for _, c := range clients.All() {
 		seen := map[string]bool{}
 		for _, path := range c.Files(places) {
-			data, err := os.ReadFile(path)
+			data, err := namedfile.Read(path, clients.MaxFile)
 			if err != nil || seen[path] { // the directory may be the user's home
 				continue
 			}

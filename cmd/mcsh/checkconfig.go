@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"regexp"
+
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
+	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
 // bareVariable is a variable as shells write it, in a string of JSON. Nobody replaces it.
@@ -20,7 +22,7 @@ func checkConfig(_ context.Context, d *diagnosis) []finding {
 	}
 	var found []finding
 	for _, path := range files {
-		data, err := os.ReadFile(path)
+		data, err := namedfile.Read(path, config.MaxFile)
 		if err != nil {
 			continue // the servers' row says it
 		}

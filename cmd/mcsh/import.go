@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 	"github.com/mcsh-dev/mcsh/upstream/config"
@@ -115,7 +116,7 @@ func (p *program) listClients() error {
 	for _, c := range clients.All() {
 		there := clientJSON{Name: c.Name, Title: c.Title, Files: []string{}}
 		for _, path := range c.Files(places) {
-			if data, err := os.ReadFile(path); err == nil && !slices.Contains(there.Files, path) {
+			if data, err := namedfile.Read(path, clients.MaxFile); err == nil && !slices.Contains(there.Files, path) {
 				_, ours := c.Others(path, data, gatewayName)
 				there.Files = append(there.Files, path)
 				there.Gateway = there.Gateway || len(ours) > 0 || c.Has(path, data, gatewayName)
@@ -155,7 +156,7 @@ func (p *program) importServers(ctx context.Context, from string, o importOption
 	}
 	var all clients.Reading
 	for _, s := range sources {
-		data, err := os.ReadFile(s.path)
+		data, err := namedfile.ReadOnce(ctx, s.path, clients.MaxFile)
 		if err != nil {
 			return configError("give a file that can be read", err)
 		}
@@ -205,7 +206,7 @@ func importSources(from string, places clients.Places) ([]importSource, error) {
 		}
 		return found, nil
 	}
-	if info, err := os.Stat(from); err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(from); err == nil && !info.IsDir() { // a pipe does: it is read once
 		path, err := filepath.Abs(from)
 		return []importSource{{clients.Of(path, places), path}}, err
 	}
@@ -253,6 +254,9 @@ func (p *program) mergeInto(ctx context.Context, to string, from clients.Reading
 		return merged, nil
 	}
 	if err := p.rewrite(ctx, to, o.dryRun, merge); err != nil {
+		if !classified(err) {
+			err = configError("name another with --to, or let this user write it", err)
+		}
 		return err
 	}
 	if p.json {
@@ -292,7 +296,7 @@ func (p *program) rewrite(ctx context.Context, to string, dry bool, change func(
 	if !dry {
 		return clients.Rewrite(ctx, to, change)
 	}
-	old, err := os.ReadFile(to)
+	old, err := namedfile.Read(to, clients.MaxFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -329,7 +333,7 @@ func (p *program) tellImport(w io.Writer, to string, merged []byte, servers []cl
 		if path == to {
 			return merged, nil
 		}
-		return os.ReadFile(path)
+		return namedfile.Read(path, config.MaxFile)
 	}}
 	if _, err := file.Servers(context.Background()); err != nil {
 		fmt.Fprint(p.stderr, "note: before these servers can be used:\n  "+strings.ReplaceAll(err.Error(), "\n", "\n  ")+"\n")

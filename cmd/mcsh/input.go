@@ -1,14 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
 // maxPipeline is the size of a pipeline's text. It is written by hand or by a model, and nested data in it is a mistake.
@@ -22,7 +24,7 @@ func (f *pipelineFlags) add(cmd *cobra.Command) {
 }
 
 // pipelineText returns the pipeline from the argument, a file or standard input. input is where its data comes from.
-func (p *program) pipelineText(args []string, file, input string) ([]byte, error) {
+func (p *program) pipelineText(ctx context.Context, args []string, file, input string) ([]byte, error) {
 	const hint = `give the pipeline as an argument, with -f FILE, or "-" for standard input`
 	switch {
 	case len(args) > 0 && file != "":
@@ -41,13 +43,17 @@ func (p *program) pipelineText(args []string, file, input string) ([]byte, error
 	if file == "-" && input == "-" {
 		return nil, usageError("put the pipeline into a file or an argument", "the pipeline and its input cannot both be standard input")
 	}
-	r, err := p.openInput(file)
+	r, err := p.openInput(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	stop := context.AfterFunc(ctx, func() { r.Close() })
+	defer stop()
 	text, err := io.ReadAll(io.LimitReader(r, maxPipeline+1))
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case err != nil:
 		return nil, usageError(hint, "reading the pipeline: %w", err)
 	case len(text) > maxPipeline:
@@ -56,19 +62,21 @@ func (p *program) pipelineText(args []string, file, input string) ([]byte, error
 	return text, nil
 }
 
-// openInput opens a file or standard input. An empty name is nothing.
-func (p *program) openInput(name string) (io.ReadCloser, error) {
+// openInput opens a file or standard input. An empty name is nothing. What is read from it streams, so that it may be a
+// pipe, which waits for its writer while ctx lives, or a device.
+func (p *program) openInput(ctx context.Context, name string) (io.ReadCloser, error) {
 	switch name {
 	case "":
 		return nil, nil
 	case "-":
 		return io.NopCloser(p.stdin), nil
 	}
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := namedfile.Open(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("there is no file %s", name)
-	} else if info, serr := os.Stat(name); err == nil && serr == nil && info.IsDir() {
-		err = errors.Join(fmt.Errorf("%s is a directory", name), f.Close())
 	}
 	if err != nil {
 		return nil, usageError(`give the path of a file, or "-" for standard input`, "%w", err)

@@ -79,11 +79,11 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	begun := time.Now()
 	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
 	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
-	text, err := p.pipelineText(args, o.file, o.input)
+	text, err := p.pipelineText(ctx, args, o.file, o.input)
 	if err != nil {
 		return err
 	}
-	in, err := p.openInput(o.input)
+	in, err := p.openInput(ctx, o.input)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (p *program) checkCommand() *cobra.Command {
 }
 
 func (p *program) check(ctx context.Context, args []string, s settings, f pipelineFlags, fed bool) (err error) {
-	text, err := p.pipelineText(args, f.file, "")
+	text, err := p.pipelineText(ctx, args, f.file, "")
 	if err != nil {
 		return err
 	}

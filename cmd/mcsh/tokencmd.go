@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/auth/tokens"
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 )
 
@@ -225,7 +226,7 @@ func (p *program) listTokens(file tokenFile) error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(path)
+	data, err := namedfile.Read(path, clients.MaxFile)
 	if err != nil {
 		hint := "name the file with --file"
 		if errors.Is(err, fs.ErrNotExist) {

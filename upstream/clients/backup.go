@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
 const (
@@ -50,7 +52,7 @@ func PastOf(path string) (Past, error) {
 	slices.Sort(numbers)
 	for _, n := range slices.Backward(numbers) {
 		backup := Backup{Path: backupPath(path, n)}
-		if backup.Data, err = os.ReadFile(backup.Path); err != nil {
+		if backup.Data, err = namedfile.Read(backup.Path, MaxFile); err != nil {
 			return Past{}, fmt.Errorf("reading a backup of %s: %w", path, err)
 		}
 		past.Backups = append(past.Backups, backup)

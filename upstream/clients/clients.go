@@ -17,6 +17,9 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
+// MaxFile bounds a file of a client, in bytes: some keep what was said in it, too.
+const MaxFile = 64 << 20
+
 // How a client writes variables into its strings.
 const (
 	literal = iota // it does not: a dollar sign is one

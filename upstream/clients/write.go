@@ -11,6 +11,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/mcsh-dev/mcsh/internal/flock"
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
 // ErrChanged is wrapped by the error of a file that another program has written while it was being changed.
@@ -35,7 +36,7 @@ func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, 
 		return fmt.Errorf("waiting to write %s: %w", path, err)
 	}
 	defer unlock()
-	old, err := os.ReadFile(path)
+	old, err := namedfile.Read(path, MaxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -101,7 +102,7 @@ func replace(path string, old, data []byte) error {
 
 // unchanged looks whether a file still holds what was read: clients write theirs without asking for a lock.
 func unchanged(path string, old []byte) error {
-	now, err := os.ReadFile(path)
+	now, err := namedfile.Read(path, MaxFile)
 	gone := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !gone {
 		return err

@@ -72,7 +72,7 @@ func TestFiles(t *testing.T) {
 			file := testFile(archive)
 			servers, err := file.Servers(t.Context())
 			var got strings.Builder
-			for i, e := range file.parse().entries {
+			for i, e := range file.parse(t.Context()).entries {
 				if servers[i].Name != e.name {
 					t.Errorf("got the server %s for %s", servers[i].Name, e.name)
 				}
@@ -226,11 +226,11 @@ func TestVersion(t *testing.T) {
 func TestRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	long := filepath.Join(dir, "long")
-	if err := os.WriteFile(long, make([]byte, maxFile+1), 0o600); err != nil {
+	if err := os.WriteFile(long, make([]byte, MaxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		dir: "it is no regular file", "/dev/zero": "it is no regular file", long: "it is longer than 4 MiB",
+		dir: "it is a directory and no regular file", "/dev/zero": "it is a device and no regular file", long: "it is longer than 4 MiB",
 		dir + "/none": "there is no file " + dir + "/none", long + "/x": "not a directory",
 	} {
 		_, err := (&File{Path: path}).Servers(t.Context())

@@ -12,15 +12,20 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tailscale/hujson"
 
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
+
+// MaxFile bounds a configuration, and a file that one names, in bytes.
+const MaxFile = 4 << 20
 
 // A Builtin makes the dial function of a server inside this program. The options are the members of its
 // configuration that are not common to all servers, as a JSON object; the error names the wrong one.
@@ -34,7 +39,8 @@ type File struct {
 	// Lookup gives the values of environment variables that the file names. Nil: none is set.
 	Lookup func(name string) (string, bool)
 
-	// ReadFile reads the file, and those that envFile and ${file:PATH} name. Nil reads regular files of at most 4 MiB.
+	// ReadFile reads the file, and those that envFile and ${file:PATH} name. Nil reads regular files of at most 4 MiB, and
+	// the file itself from a pipe, too, which is read once.
 	ReadFile func(path string) ([]byte, error)
 
 	Builtins   map[string]Builtin // what "builtin" may name
@@ -43,14 +49,15 @@ type File struct {
 
 	mu   sync.Mutex // guards what follows
 	read reads      // of the last time
+	pipe []byte     // what came through the pipe that the file is, nil: nothing yet, or it is none
 }
 
 var _ upstream.Watcher = (*File)(nil)
 
 // Servers reads the file. All that is wrong in it comes in one error, a line each: file:line: key: message. The
 // servers without mistakes are returned all the same.
-func (f *File) Servers(context.Context) ([]upstream.Server, error) {
-	r := f.parse()
+func (f *File) Servers(ctx context.Context) ([]upstream.Server, error) {
+	r := f.parse(ctx)
 	var servers []upstream.Server
 	for _, e := range r.entries {
 		servers = append(servers, e.upstream())
@@ -62,9 +69,9 @@ func (f *File) Servers(context.Context) ([]upstream.Server, error) {
 }
 
 // parse reads the file into entries and mistakes.
-func (f *File) parse() *reader {
+func (f *File) parse(ctx context.Context) *reader {
 	r := &reader{file: f, read: reads{}, seen: map[string]int{}}
-	data, err := r.readFile(f.Path)
+	data, err := r.note(f.Path, f.itself(ctx))
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("reading the configuration: %w", err))
 		return r
@@ -106,35 +113,68 @@ type reader struct {
 
 // readFile reads a file and takes note of it.
 func (r *reader) readFile(path string) ([]byte, error) {
-	data, err := r.file.content(path)
-	r.read[path] = sum(data, err)
-	return data, err
+	return r.note(path, r.file.content(path))
 }
 
-func sum(data []byte, err error) [sha256.Size]byte {
-	if err != nil {
-		data = []byte("error: " + err.Error())
+func (r *reader) note(path string, c content) ([]byte, error) {
+	r.read[path] = sum(c)
+	return c.data, c.err
+}
+
+// content is what is in a file, or why it cannot be read.
+type content struct {
+	data []byte
+	err  error
+}
+
+func sum(c content) [sha256.Size]byte {
+	if c.err != nil {
+		return sha256.Sum256([]byte("error: " + c.err.Error()))
 	}
-	return sha256.Sum256(data)
+	return sha256.Sum256(c.data)
 }
 
-// content reads a file, in words for a person where that fails.
-func (f *File) content(path string) ([]byte, error) {
+// itself reads the file. One that is a pipe is read once, and not beyond ctx: what came through it is gone from there.
+func (f *File) itself(ctx context.Context) content {
+	info, err := os.Stat(f.Path)
+	if f.ReadFile != nil || err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return f.content(f.Path)
+	}
+	f.mu.Lock()
+	data := f.pipe
+	f.mu.Unlock()
+	if data == nil {
+		if data, err = namedfile.ReadOnce(ctx, f.Path, MaxFile); err == nil {
+			f.mu.Lock()
+			f.pipe = data
+			f.mu.Unlock()
+		}
+	}
+	return said(f.Path, data, err)
+}
+
+// content reads a file that is no pipe.
+func (f *File) content(path string) content {
 	read := f.ReadFile
 	if read == nil {
-		read = readRegular
+		read = func(path string) ([]byte, error) { return namedfile.Read(path, MaxFile) }
 	}
 	data, err := read(path)
+	return said(path, data, err)
+}
+
+// said is what was read of a file, in words for a person where that failed.
+func said(path string, data []byte, err error) content {
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no file %s", path)
+		err = fmt.Errorf("there is no file %s", path)
 	case errors.As(err, &pathErr):
-		return nil, fmt.Errorf("%s: %w", path, pathErr.Err)
+		err = fmt.Errorf("%s: %w", path, pathErr.Err)
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+	return content{bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), err}
 }
 
 // where is a place in the file.

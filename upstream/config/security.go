@@ -37,7 +37,7 @@ func (e *entry) readTLS(value json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		e.Files = append(e.Files, sum(data, nil))
+		e.Files = append(e.Files, sum(content{data: data}))
 	}
 	e.TLS = upstream.TLS{CA: m.CA, Cert: m.Cert, Key: m.Key, Insecure: m.Insecure}
 	return nil

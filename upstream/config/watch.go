@@ -2,9 +2,7 @@ package config
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,35 +14,10 @@ import (
 )
 
 const (
-	maxFile   = 4 << 20
 	quiet     = 200 * time.Millisecond // without a change, so that a file is read when it has been written
 	pollEvery = 5 * time.Second        // file systems of networks and of some containers tell of nothing
 	maxLinks  = 40
 )
-
-// readRegular reads a file that is one: a pipe or a device could make the gateway wait for ever.
-func readRegular(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("it is longer than %d MiB", maxFile>>20)
-	}
-	return data, nil
-}
 
 // Watch implements [upstream.Watcher]. What is watched are directories: editors and Kubernetes put another file, or
 // another link, in the place of the old one. What counts is whether any of the files has become another one.
@@ -63,7 +36,7 @@ func (f *File) Watch(ctx context.Context, changed func()) error {
 		if watcher != nil {
 			follow(watcher, names)
 		}
-		if f.stale() && f.settled(ctx) {
+		if f.stale(ctx) && f.settled(ctx) {
 			changed()
 			continue
 		}
@@ -105,7 +78,7 @@ func (f *File) settled(ctx context.Context) bool {
 		}
 		now := f.stamps()
 		if maps.Equal(now, before) {
-			return f.stale()
+			return f.stale(ctx)
 		}
 		before = now
 	}
@@ -125,21 +98,25 @@ func (f *File) stamps() map[string]string {
 }
 
 // stale reports whether a file is not what it was when it was read.
-func (f *File) stale() bool {
-	now := f.now()
+func (f *File) stale(ctx context.Context) bool {
+	now := f.now(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !maps.Equal(now, f.read)
 }
 
 // now is what the files that were read are now.
-func (f *File) now() reads {
+func (f *File) now(ctx context.Context) reads {
 	f.mu.Lock()
 	paths := slices.Collect(maps.Keys(f.read))
 	f.mu.Unlock()
 	now := reads{}
 	for _, path := range paths {
-		now[path] = sum(f.content(path))
+		if path == f.Path {
+			now[path] = sum(f.itself(ctx))
+		} else {
+			now[path] = sum(f.content(path))
+		}
 	}
 	return now
 }

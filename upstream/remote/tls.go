@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
+
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
 // TLS says whom to trust and as whom to appear. The zero value trusts whom the system trusts.
@@ -29,14 +30,30 @@ func (t TLS) config() (*tls.Config, error) {
 	if t.Cert == "" {
 		return c, nil
 	}
-	if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+	if _, err := t.pair(); err != nil {
 		return nil, fmt.Errorf("reading the certificate: %w", err)
 	}
 	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		pair, err := t.pair()
 		return &pair, err
 	}
 	return c, nil
+}
+
+// maxPEM bounds a file of certificates: those of all the world's authorities are 250 KB.
+const maxPEM = 4 << 20
+
+// pair reads our own certificate and its key.
+func (t TLS) pair() (tls.Certificate, error) {
+	cert, err := namedfile.Read(t.Cert, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := namedfile.Read(t.Key, maxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 // elsewhere returns the settings for hosts other than the server that t is for: an authorization server, which gets a
@@ -56,7 +73,7 @@ func (t TLS) elsewhere() (*tls.Config, error) {
 
 // trust adds the certificates of CA to pool.
 func (t TLS) trust(pool *x509.CertPool) error {
-	pem, err := os.ReadFile(t.CA)
+	pem, err := namedfile.Read(t.CA, maxPEM)
 	if err != nil {
 		return fmt.Errorf("reading the trusted certificates: %w", err)
 	}

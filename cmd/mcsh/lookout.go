@@ -7,76 +7,15 @@ import (
 	"net"
 	"net/http"
 	"runtime"
-	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/runs"
-	"github.com/mcsh-dev/mcsh/upstream"
 )
-
-// Variables of OpenTelemetry that are read here; all others are read by its exporter.
-const (
-	otelProtocolVariable = "OTEL_EXPORTER_OTLP_PROTOCOL"
-	otelTracesProtocol   = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
-	otelExporterVariable = "OTEL_TRACES_EXPORTER"
-	otelDisabledVariable = "OTEL_SDK_DISABLED"
-)
-
-// observeFlags say what those who run a gateway get to see of it.
-type observeFlags struct {
-	noMetrics bool
-	metrics   string // an address
-	otel      bool
-	required  []string
-
-	verbose, logCalls   bool
-	logLevel, logFormat string
-}
-
-func (o *observeFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "log a line per pipeline to standard error: --log-level info")
-	f.StringVar(&o.logLevel, "log-level", "", "debug (calls of tools too), info (a line per pipeline), warn or error (default warn)")
-	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
-	f.BoolVar(&o.logCalls, "log-calls", false, "log calls of tools with level info, not debug")
-	f.BoolVar(&o.noMetrics, "no-metrics", false, "serve no /metrics")
-	f.StringVar(&o.metrics, "metrics-listen", "", "serve /metrics, /readyz and /healthz on this address and /metrics on no other, also beside stdio")
-	f.BoolVar(&o.otel, "otel", false, "send traces to a collector over OTLP/HTTP, as $OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say")
-	f.StringArrayVar(&o.required, "require-server", nil, "server without which /readyz does not say ready, started at once: NAME, or * for all (repeatable)")
-	cmd.MarkFlagsMutuallyExclusive("no-metrics", "metrics-listen")
-}
-
-// log writes to standard error: standard output belongs to the protocol.
-func (o *observeFlags) log(p *program, hide func(string) string) (*zap.Logger, error) {
-	level := o.logLevel
-	switch {
-	case level == "" && (o.verbose || o.logCalls):
-		level = "info"
-	case level == "":
-		level = "warn"
-	}
-	log, err := observe.NewLog(p.stderr, observe.LogOptions{Level: level, Format: o.logFormat, Hide: hide})
-	if err != nil {
-		return nil, usageError("mcsh serve --help shows the flags", "the log: %w", err)
-	}
-	return log, nil
-}
-
-// hider takes secrets out of the log, as soon as they are known.
-type hider struct{ pool atomic.Pointer[upstream.Pool] }
-
-func (h *hider) hide(text string) string {
-	if pool := h.pool.Load(); pool != nil {
-		return pool.Hide(text)
-	}
-	return text
-}
 
 // A lookout is what a gateway is seen by.
 type lookout struct {
@@ -121,26 +60,6 @@ func (p *program) look(ctx context.Context, o observeFlags, l listenFlags, x *pa
 	return out, nil
 }
 
-// tracer makes what sends traces, if that is asked for.
-func (p *program) tracer(ctx context.Context, o observeFlags, log *zap.Logger) (*observe.Tracer, error) {
-	if !o.otel || p.env[otelExporterVariable] == "none" || p.env[otelDisabledVariable] == "true" {
-		return nil, nil
-	}
-	if e := p.env[otelExporterVariable]; e != "" && e != "otlp" {
-		return nil, configError("set it to otlp or none", fmt.Errorf("%s=%s: there is no such exporter here", otelExporterVariable, cut(e, 40)))
-	}
-	for _, name := range []string{otelProtocolVariable, otelTracesProtocol} {
-		if v := p.env[name]; v != "" && v != "http/protobuf" {
-			return nil, configError("set it to http/protobuf, which collectors take on port 4318", fmt.Errorf("%s=%s: traces are sent in no other form", name, cut(v, 40)))
-		}
-	}
-	tracer, err := observe.NewTracer(ctx, version(), func(err error) { log.Warn("traces are lost", zap.Error(err)) })
-	if err != nil {
-		return nil, configError("mend the variables OTEL_…, or leave --otel out", err)
-	}
-	return tracer, nil
-}
-
 // scrapeWait bounds a request of the listener for metrics, whose answers are short.
 const scrapeWait = 30 * time.Second
 
@@ -178,9 +97,6 @@ func (l *lookout) routes(h http.Handler) http.Handler {
 	}
 	return mux
 }
-
-// traceWait is how long the last traces may take, beside the time that requests have had.
-const traceWait = 5 * time.Second
 
 // end closes the lookout when a gateway has ended.
 func (l *lookout) end(ctx context.Context, log *zap.Logger) {
