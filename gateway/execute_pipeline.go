@@ -64,8 +64,8 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 	longest := g.longest().Seconds()
 	switch { // in seconds: a number too large for a time.Duration is still larger than the limit
 	case call.Timeout > longest:
-		add(stages.LimitExceeded, "leave timeout out, or ask for less",
-			"timeout %g s is more than the operator allows: %g s (limit run)", call.Timeout, longest)
+		wrong = append(wrong, stages.OverLimit("run", "leave timeout out, or ask for less",
+			"timeout %g s is more than the operator allows: %g s", call.Timeout, longest))
 	case !(call.Timeout >= schemas.MinTimeout): // also what is no number
 		add(stages.InvalidArguments, "leave it out for the default",
 			"timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)

@@ -33,11 +33,11 @@ func (s *slots) take(caller string) (release func(), err error) {
 	defer s.mu.Unlock()
 	const hint = "try again when one of them has ended"
 	if s.taken >= s.all {
-		return nil, stages.Errorf(stages.LimitExceeded, hint, "%d %s are running already (limit runs)", s.taken, s.of)
+		return nil, stages.OverLimit("runs", hint, "%d %s are running already", s.taken, s.of)
 	}
 	known := caller != callerAnonymous
 	if known && s.by[caller] >= s.caller {
-		return nil, stages.Errorf(stages.LimitExceeded, hint, "%d %s of yours are running already (limit caller-runs)", s.by[caller], s.of)
+		return nil, stages.OverLimit("caller-runs", hint, "%d %s of yours are running already", s.by[caller], s.of)
 	}
 	s.taken++
 	if known {

@@ -13,9 +13,6 @@ import (
 // KnownCode reports whether a code is counted by its name.
 func KnownCode(code string) bool { return knownCodes[stages.Code(code)] }
 
-// KnownLimit reports whether a limit is counted by its name.
-func KnownLimit(name string) bool { return limitNames[name] }
-
 // fqName finds the name in the text of a description, which has no other way to it.
 var fqName = regexp.MustCompile(`fqName: "(mcsh_[^"]+)"`)
 

@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"errors"
-	"regexp"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -33,29 +32,12 @@ func codeOf(err error) string {
 	return string(stages.Internal)
 }
 
-// limitNames are the values of the label limit.
-var limitNames = map[string]bool{
-	"attempt": true, "call": true, "caller-runs": true, "calls": true, "command": true, "held": true, "hops": true, "input": true, "item": true,
-	"items": true, "nesting": true, "result": true, "run": true, "runs": true, "shared": true, "spool": true, "stages": true,
-	"waiting": true,
-}
-
-// named finds the limit that a message names.
-var named = regexp.MustCompile(`\(limit ([a-z-]+)[;)]`)
-
-// limitOf is the limit that ended something, or nothing.
+// limitOf is the limit that ended something, or nothing. A time that is none was of the stage's own choice.
 func limitOf(e *stages.Error) string {
-	if e == nil || e.Code != stages.LimitExceeded && e.Code != stages.Timeout {
-		return ""
+	if e.Limit == "" && e.Code == stages.LimitExceeded {
+		return others
 	}
-	m := named.FindStringSubmatch(e.Msg)
-	switch {
-	case m != nil && limitNames[m[1]]:
-		return m[1]
-	case m == nil && e.Code == stages.Timeout: // of the stage's own choice
-		return ""
-	}
-	return others
+	return e.Limit
 }
 
 // reached counts the limit that ended something, if it was one.

@@ -119,6 +119,7 @@ func (l *link) locate(e *Error) *Error {
 		return e
 	}
 	if l.steps[at].Command != nil && e.Code == Timeout {
+		e.Limit = l.steps[at].clock.reached()
 		e.Hint = "filter earlier so that it has less to do, or " + l.steps[at].clock.more()
 	}
 	e.Place, e.Label = l.steps[at].place, l.steps[at].Label

@@ -170,8 +170,8 @@ func (s *shared) keep(x *answer) error {
 		return nil
 	}
 	if s.forever {
-		return ofRun(Errorf(LimitExceeded, "leave distinct out, or pass on only items that differ: jq 'unique' before",
-			"the results of calls that are to be made once take more than %s (limit shared)", size(s.c.r.deps.Limits.Shared)))
+		return ofRun(OverLimit("shared", "leave distinct out, or pass on only items that differ: jq 'unique' before",
+			"the results of calls that are to be made once take more than %s", size(s.c.r.deps.Limits.Shared)))
 	}
 	if x.size == 0 {
 		delete(s.answers, x.key)

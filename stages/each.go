@@ -113,7 +113,7 @@ func (e *each) checked(in io.Reader) (*spool, error) {
 
 // tooSlow is the cause of the context of items whose time is up.
 func (e *each) tooSlow() error {
-	return Errorf(Timeout, "pass fewer items, raise concurrency, or "+e.clock().more(),
+	return e.clock().late("pass fewer items, raise concurrency, or "+e.clock().more(),
 		"the items of for_each took longer than %s together (%s)", shortTime(e.timeout), e.clock().words())
 }
 

@@ -66,6 +66,9 @@ type Error struct {
 	// not let it pass, whatever its code.
 	OfRun bool
 
+	// Limit is the name of the limit of docs/limits.md that was reached, or empty: another one, or none.
+	Limit string
+
 	// Answered marks the answer of a tool that says that it failed. With any other error of a call that was sent,
 	// nobody knows whether it has taken effect.
 	Answered bool
@@ -101,6 +104,13 @@ type Error struct {
 func Errorf(code Code, hint, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Msg: err.Error(), Hint: hint, Err: errors.Unwrap(err)}
+}
+
+// OverLimit makes the Error of a limit that was reached, whose name the message ends with.
+func OverLimit(limit, hint, format string, args ...any) *Error {
+	e := Errorf(LimitExceeded, hint, format+" (limit "+limit+")", args...)
+	e.Limit = limit
+	return e
 }
 
 // Error returns one line: place, label, code and message.

@@ -336,6 +336,6 @@ func (s *items) cut(err error) error {
 }
 
 func (s *items) tooLong() error {
-	return Errorf(LimitExceeded, "split the data further before for_each, for example with jq '.[]'",
-		"item %d of the input is longer than %s (limit item)", s.count+1, size(s.max))
+	return OverLimit("item", "split the data further before for_each, for example with jq '.[]'",
+		"item %d of the input is longer than %s", s.count+1, size(s.max))
 }

@@ -13,17 +13,32 @@ type clock struct {
 	field string // where less was asked for; empty: nowhere
 }
 
-// words name the limit that was reached.
-func (c clock) words() string {
+// reached is the name of the limit that was reached, or empty where less was asked for.
+func (c clock) reached() string {
 	if c.given < c.limit && c.field != "" {
-		return c.field
+		return ""
 	}
-	return "limit " + c.name
+	return c.name
+}
+
+// words name what was reached.
+func (c clock) words() string {
+	if limit := c.reached(); limit != "" {
+		return "limit " + limit
+	}
+	return c.field
+}
+
+// late makes an Error of time that was up.
+func (c clock) late(hint, format string, args ...any) *Error {
+	e := Errorf(Timeout, hint, format, args...)
+	e.Limit = c.reached()
+	return e
 }
 
 // more says how to get more time: from where less than the limit was asked for, else from the operator.
 func (c clock) more() string {
-	if c.given < c.limit && c.field != "" {
+	if c.reached() == "" {
 		return fmt.Sprintf("raise %s, at most to %g (limit %s)", c.field, c.limit.Seconds(), c.name)
 	}
 	return fmt.Sprintf("ask the operator for more time: --limit %s=%s", c.name, shortTime(2*c.limit))

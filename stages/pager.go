@@ -335,7 +335,7 @@ func (w *walk) new(told json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	if limit := w.r.deps.Limits.Input; int64(len(next)) > limit {
-		return nil, Errorf(LimitExceeded, "", "the value for the next page is longer than %s (limit input)", size(limit))
+		return nil, OverLimit("input", "", "the value for the next page is longer than %s", size(limit))
 	}
 	sum := maphash.Bytes(w.seed, next)
 	if before, ok := w.seen[sum]; ok {

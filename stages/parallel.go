@@ -152,8 +152,8 @@ func writeBranches(limits Limits, branches []branch, spools []*spool, out io.Wri
 func ofBranch(name string, limits Limits, err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Code == LimitExceeded {
-		return Errorf(LimitExceeded, "reduce the output of the branch, or let it write several smaller values",
-			"branch %s gives a JSON value that is longer than %s (limit item)", quoted(name), size(limits.Item))
+		return OverLimit("item", "reduce the output of the branch, or let it write several smaller values",
+			"branch %s gives a JSON value that is longer than %s", quoted(name), size(limits.Item))
 	}
 	return err
 }

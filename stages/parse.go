@@ -93,8 +93,8 @@ type compiler struct {
 // list compiles stages concurrently, so that servers that have to be started for the check start together.
 func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error) {
 	if n := c.stages.Add(int64(len(list))); n > int64(s.Limits.Stages) {
-		return nil, Errorf(LimitExceeded, "split the work into several pipelines",
-			"the pipeline has more than %d stages (limit stages)", s.Limits.Stages)
+		return nil, OverLimit("stages", "split the work into several pipelines",
+			"the pipeline has more than %d stages", s.Limits.Stages)
 	}
 	steps, errs := make([]*Step, len(list)), make([]error, len(list))
 	one := func(i int) {

@@ -54,8 +54,8 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	timeout := o.Timeout
 	timeout = cmp.Or(timeout, p.deps.Limits.Run)
 	if timeout < 0 || timeout > p.deps.Limits.Run {
-		return Report{}, Errorf(LimitExceeded, "leave timeout out, or ask for less",
-			"timeout %s is not within what the operator allows: %s (limit run)", timeout, p.deps.Limits.Run)
+		return Report{}, OverLimit("run", "leave timeout out, or ask for less",
+			"timeout %s is not within what the operator allows: %s", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
 	if o.Stage != nil {
@@ -210,7 +210,7 @@ func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration
 // Late is the error of a run whose time was up: done says what it had come to, try what may help beside more time.
 func Late(timeout time.Duration, l Limits, done, try string) *Error {
 	c := clock{timeout, l.WithDefaults().Run, "run", `the argument "timeout"`}
-	return Errorf(Timeout, try+", or "+c.more(),
+	return c.late(try+", or "+c.more(),
 		"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), done)
 }
 

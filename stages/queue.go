@@ -141,7 +141,7 @@ func (q *queue) add(it item) (*slot, error) {
 }
 
 func tooMany(limit int) error {
-	return Errorf(LimitExceeded, "filter the items before for_each", "there are more than %d items (limit items)", limit)
+	return OverLimit("items", "filter the items before for_each", "there are more than %d items", limit)
 }
 
 // perform runs one item.

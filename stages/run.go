@@ -67,8 +67,8 @@ func (r *Run) close() error {
 // called counts a tool call before it is made.
 func (r *Run) called() error {
 	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
-		return ofRun(Errorf(LimitExceeded, "filter the items before the call, or split the work into several pipelines",
-			"the run makes more than %d tool calls (limit calls)", r.deps.Limits.Calls))
+		return ofRun(OverLimit("calls", "filter the items before the call, or split the work into several pipelines",
+			"the run makes more than %d tool calls", r.deps.Limits.Calls))
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func (r *Run) show(blocks []json.RawMessage) {
 func (r *Run) hold(n int64) error {
 	if r.held.Add(n) > r.deps.Limits.Held {
 		r.held.Add(-n)
-		return ofRun(Errorf(LimitExceeded, "lower concurrency, or make each item's result smaller",
-			"the run holds more than %s in memory (limit held)", size(r.deps.Limits.Held)))
+		return ofRun(OverLimit("held", "lower concurrency, or make each item's result smaller",
+			"the run holds more than %s in memory", size(r.deps.Limits.Held)))
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ type holder struct {
 
 func (h *holder) Write(p []byte) (int, error) {
 	if h.max > 0 && int64(h.buf.Len()+len(p)) > h.max {
-		return 0, Errorf(LimitExceeded, "leave retries out, or make each item's result smaller",
-			"the result of an item that may be tried again is more than %s (limit attempt)", size(h.max))
+		return 0, OverLimit("attempt", "leave retries out, or make each item's result smaller",
+			"the result of an item that may be tried again is more than %s", size(h.max))
 	}
 	if err := h.r.hold(int64(len(p))); err != nil {
 		return 0, err

@@ -54,8 +54,8 @@ func (s Scope) List(ctx context.Context, list List, site Site, branch string, fe
 		inner.place = Place(shown(branch)).In(s.place)
 	}
 	if inner.depth > s.Limits.Nesting {
-		return nil, Errorf(LimitExceeded, "flatten the pipeline, or run the inner part as a pipeline of its own",
-			"stages are nested deeper than %d (limit nesting)", s.Limits.Nesting)
+		return nil, OverLimit("nesting", "flatten the pipeline, or run the inner part as a pipeline of its own",
+			"stages are nested deeper than %d", s.Limits.Nesting)
 	}
 	return s.c.list(ctx, list, inner)
 }

@@ -25,8 +25,8 @@ func (s *spool) Write(p []byte) (int, error) {
 	limits := s.r.deps.Limits
 	if s.r.spooled.Add(int64(len(p))) > limits.Spool {
 		s.r.spooled.Add(-int64(len(p)))
-		return 0, ofRun(Errorf(LimitExceeded, "reduce the data before the stage that has to wait for all of it",
-			"the data that waits for a later stage is more than %s (limit spool)", size(limits.Spool)))
+		return 0, ofRun(OverLimit("spool", "reduce the data before the stage that has to wait for all of it",
+			"the data that waits for a later stage is more than %s", size(limits.Spool)))
 	}
 	if s.file == nil {
 		if int64(s.mem.Len()+len(p)) <= limits.SpoolHead {

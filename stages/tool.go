@@ -208,8 +208,8 @@ func within(seconds float64, limit time.Duration, name string) (time.Duration, e
 	}
 	d := time.Duration(seconds * float64(time.Second))
 	if d <= 0 || d > limit {
-		return 0, fielded("timeout", Errorf(LimitExceeded, fmt.Sprintf("at most %g seconds", limit.Seconds()),
-			"timeout %g s is not within the operator's limit of %s (limit %s)", seconds, limit, name))
+		return 0, fielded("timeout", OverLimit(name, fmt.Sprintf("at most %g seconds", limit.Seconds()),
+			"timeout %g s is not within the operator's limit of %s", seconds, limit))
 	}
 	return d, nil
 }
@@ -237,8 +237,8 @@ func (c *caller) arguments(in io.Reader) (json.RawMessage, error) {
 		return nil, err
 	}
 	if more {
-		return nil, Errorf(LimitExceeded, `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
-			"the tool would get more than %s in one call (limit input)", size(limit))
+		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
+			"the tool would get more than %s in one call", size(limit))
 	}
 	args, leftOut, err := arguments(c.tool, c.args, c.fallback, input)
 	if err != nil {
@@ -353,6 +353,7 @@ func (c *caller) ofCall(err error, left bool) error {
 	own.call = true
 	if own.Code == Timeout && !own.Answered {
 		own.Msg += fmt.Sprintf(" (%s)", c.clock.words())
+		own.Limit = c.clock.reached()
 		own.Hint = "ask the tool for less, or " + c.clock.more()
 		if left && effect(c.tool) == Changes {
 			own.Msg += "; it was sent and may have taken effect"

@@ -312,8 +312,8 @@ func (u *unit) callTool(ctx context.Context, t *tool, call stages.Call) (stages.
 		return stages.Result{}, withSignature(err, t)
 	}
 	if size := int64(len(res.Data)); size > u.limits.ResultMax {
-		return stages.Result{}, stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields",
-			"%s returned %d bytes, more than the limit of %d (limit result)", describe(u.server.Name, t.name), size, u.limits.ResultMax)
+		return stages.Result{}, stages.OverLimit("result", "ask the tool for less: a page, a filter, fewer fields",
+			"%s returned %d bytes, more than the limit of %d", describe(u.server.Name, t.name), size, u.limits.ResultMax)
 	}
 	u.learner.offer(u, t, res.Data)
 	return res, nil

@@ -38,8 +38,8 @@ const maxHops = 8
 func Hops(meta map[string]any) (int, error) {
 	n, _ := meta[hopsKey].(float64) // what is anything else does not come from a gateway
 	if n >= maxHops {
-		return 0, stages.Errorf(stages.LimitExceeded, "call the tools of servers, not of gateways; the operator can take the gateway out of its own servers",
-			"the call has gone through %d gateways (limit hops): they may call each other in a circle", maxHops)
+		return 0, stages.OverLimit("hops", "call the tools of servers, not of gateways; the operator can take the gateway out of its own servers",
+			"the call has gone through %d gateways, which may call each other in a circle", maxHops)
 	}
 	return int(max(0, n)), nil
 }
