@@ -54,7 +54,7 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		})
 		args = append(args, workDir)
 	}
-	return &container.Config{
+	worker := &container.Config{
 		Image:      o.Image,
 		Entrypoint: o.Worker[:1],
 		Cmd:        args,
@@ -64,7 +64,8 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		Healthcheck:     health,
 		StopTimeout:     &wait,
 		Labels:          map[string]string{labelInstance: instance, labelRole: roleWorker},
-	}, &container.HostConfig{
+	}
+	host := &container.HostConfig{
 		NetworkMode: "none", IpcMode: "none", CgroupnsMode: "private",
 		ReadonlyRootfs: true, AutoRemove: true,
 		CapDrop: []string{"ALL"}, SecurityOpt: security,
@@ -80,6 +81,7 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 			Ulimits:   limits,
 		},
 	}
+	return worker, host
 }
 
 // gaps names what a container lacks of what it was told to be, by what a worker in it has seen, and whether what lacks
