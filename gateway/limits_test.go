@@ -44,6 +44,9 @@ func (r *reached) all() string {
 	return strings.Join(r.limits, " ")
 }
 
+// patience is the time of the runs, which none of them needs.
+const patience = time.Minute
+
 // A limitCase makes the limit of a row of docs/limits.md small and reaches it.
 type limitCase struct {
 	set      func(*gateway.Options)
@@ -125,7 +128,11 @@ func (c limitCase) run(t *testing.T, limit string) {
 	g := gateway.New(o)
 	agent := connect(t, g, newClient())
 	call := func(ctx context.Context, pipeline string) (*mcp.CallToolResult, error) {
-		return agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": "[" + pipeline + "]"}})
+		args := map[string]any{"pipeline": "[" + pipeline + "]"}
+		if limit != "run" {
+			args["timeout"] = patience.Seconds()
+		}
+		return agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: args})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var other sync.WaitGroup
@@ -135,11 +142,15 @@ func (c limitCase) run(t *testing.T, limit string) {
 		other.Go(func() { _, _ = call(ctx, `{"type":"tool","server":"shop","name":"slow"}`) })
 		within(t, 10*time.Second, "the other one runs", func() bool { return shop.Running() == 1 })
 	}
+	begun := time.Now()
 	result, err := call(t.Context(), c.pipeline)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := result.Content[len(result.Content)-1].(*mcp.TextContent).Text
+	if took := time.Since(begun); took >= patience {
+		t.Errorf("it ended with the time of the run only, after %s", took)
+	}
 	want := limit
 	if c.waits {
 		want = ""

@@ -294,13 +294,19 @@ func (f *flow) perform(i int) error {
 	}
 	spool := f.r.newSpool()
 	defer spool.Close()
-	if max := l.steps[0].accepts; max > 0 {
-		in = io.LimitReader(in, max+1) // the step says what is too much; more need not be kept
+	max := l.steps[0].accepts
+	if max > 0 {
+		in = io.LimitReader(in, max+1)
 	}
-	if _, err := io.Copy(spool, in); echo(err) {
+	n, err := io.Copy(spool, in)
+	switch {
+	case echo(err):
 		return err
-	} else if err != nil {
+	case err != nil:
 		return located(err, l.steps[0].place, l.steps[0].Label)
+	case max > 0 && n > max:
+		// The step says what is too much, and does nothing. Those before it wait for a reader: nobody may wait for them.
+		return l.call(ctx, spool.Reader(), f.outs[i])
 	}
 	for j := range i {
 		<-f.done[j]
