@@ -18,8 +18,8 @@ const (
 	maxToken = 16 << 10
 	// retryAfter is what a client is told to wait, in seconds, where its token cannot be checked at present.
 	retryAfter = 5
-	// NameClaim is where the name of an identity stands among the extras of the SDK's TokenInfo.
-	NameClaim = "mcsh/name"
+	// nameExtra is where the name of an identity stands among the extras of the SDK's TokenInfo.
+	nameExtra = "mcsh/name"
 )
 
 // A Guard lets requests in by their bearer tokens.
@@ -81,13 +81,19 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handle
 	pass(identity)(inside).ServeHTTP(w, r)
 }
 
+// NameOf is the name of the identity that a [Guard] has let in, for the log.
+func NameOf(info *sdk.TokenInfo) string {
+	name, _ := info.Extra[nameExtra].(string)
+	return name
+}
+
 // wellKnown begins the paths where clients look for what there is.
 const wellKnown = "/.well-known/"
 
 // pass puts who a request comes from where the SDK looks for it, which only its own middleware can.
 func pass(identity Identity) func(http.Handler) http.Handler {
 	info := &sdk.TokenInfo{
-		UserID: identity.ID, Scopes: identity.Scopes, Expiration: identity.Expires, Extra: map[string]any{NameClaim: identity.Name},
+		UserID: identity.ID, Scopes: identity.Scopes, Expiration: identity.Expires, Extra: map[string]any{nameExtra: identity.Name},
 	}
 	return sdk.RequireBearerToken(func(context.Context, string, *http.Request) (*sdk.TokenInfo, error) {
 		return info, nil

@@ -47,16 +47,12 @@ func userIn(ctx context.Context) string {
 	return extraUser(&mcp.RequestExtra{TokenInfo: auth.TokenInfoFromContext(ctx)})
 }
 
-// nameExtra is where whoever asks callers who they are puts what people call them.
-const nameExtra = "mcsh/name"
-
 // logCaller is what the log says of who has called.
-func logCaller(extra *mcp.RequestExtra) zap.Field {
-	if extra == nil || extra.TokenInfo == nil {
+func (g *Gateway) logCaller(extra *mcp.RequestExtra) zap.Field {
+	if extra == nil || extra.TokenInfo == nil || g.o.NameOf == nil {
 		return zap.Skip()
 	}
-	name, _ := extra.TokenInfo.Extra[nameExtra].(string)
-	return zap.String("caller", name)
+	return zap.String("caller", g.o.NameOf(extra.TokenInfo))
 }
 
 // EndUser cancels the calls of an identity that may not come in any more, and closes its sessions. What its runs produced

@@ -137,7 +137,7 @@ type replyReport struct {
 func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.Trace, report stages.Report, out *reply, err error) {
 	fields := []zap.Field{
 		zap.String("request", request),
-		logCaller(extra),
+		g.logCaller(extra),
 		zap.Int("stages", len(report.Stages)),
 		zap.Int64("calls", report.AllCalls()),
 		zap.Duration("elapsed", report.Elapsed),

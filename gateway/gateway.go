@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -35,6 +36,9 @@ type Options struct {
 
 	// Grace is how long what runs may go on once nobody waits for it any more; negative: not at all, 0: [DefaultGrace].
 	Grace time.Duration
+
+	// NameOf is what people call the caller whom somebody has let in with this, for the log; nil: the log names no callers.
+	NameOf func(*auth.TokenInfo) string
 
 	// Instance is the name of this gateway, by which Upstream knows it where it meets it among its servers. Empty: it
 	// is not known.

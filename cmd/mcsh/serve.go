@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -86,7 +87,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 	defer func() { seen.end(ctx, log) }()
 	o := gateway.Options{
 		Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log, Watch: seen.watch,
-		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns, Grace: end.gatewayGrace(),
+		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns, Grace: end.gatewayGrace(), NameOf: auth.NameOf,
 	}
 	if parts.files != nil {
 		o.Files = parts.files
