@@ -99,6 +99,7 @@ func TestPipe(t *testing.T) {
 		t.Errorf("without a writer: got %q, %v", r.data, r.err)
 	}
 
+	path = fifo(t) // nobody else still opens this one
 	got, w = read(t.Context()), write()
 	if _, err := w.Write(make([]byte, 2<<20)); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("nobody has stopped reading: %v", err)
