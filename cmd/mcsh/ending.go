@@ -49,9 +49,9 @@ func (e *endFlags) watched(w io.Writer, serve func(context.Context, ending) erro
 // promise says what follows the first signal.
 func (e *endFlags) promise() string {
 	if e.grace == 0 {
-		return "mcsh ends; what runs is cancelled"
+		return "ending: what runs is cancelled"
 	}
-	return fmt.Sprintf("mcsh ends; what runs may go on for %v, and a second signal cancels it", e.grace)
+	return fmt.Sprintf("ending: what runs may go on for %v, and a second signal cancels it", e.grace)
 }
 
 // secondSignal returns a context that ends with the second of the [endSignals]. The third is nobody's, and ends the

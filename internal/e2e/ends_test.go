@@ -413,7 +413,7 @@ func signals(list ...syscall.Signal) func(*testing.T, *scene) {
 				t.Skip("the tests were started with nohup, and so is the gateway")
 			}
 			if i == 1 { // of two that wait, each may be taken first, or both as one
-				until(t, "the first signal is taken", func() bool { return strings.Contains(s.gateway.stderr.String(), "mcsh ends; ") })
+				until(t, "the first signal is taken", func() bool { return strings.Contains(s.gateway.stderr.String(), "ending: ") })
 			}
 			if err := s.gateway.Process.Signal(sig); err != nil {
 				t.Fatal(err)
