@@ -13,31 +13,27 @@ type collector struct {
 	open bool // raw results so far do not end with a line
 }
 
-// add writes one result, so that a reader sees it as soon as it is there.
+// add writes one result, at the latest with the next flush of the list.
 func (c *collector) add(s *slot) error {
 	result := s.out.buf.Bytes()
 	if c.form.raw && !s.value {
 		if len(result) > 0 {
 			c.open = !bytes.HasSuffix(result, []byte("\n"))
 		}
-		_, err := c.list.out.Write(result)
-		return err
+		return c.list.write(result)
 	}
 	if c.open {
 		c.list.buf, c.open = append(c.list.buf, '\n'), false
 	}
 	if s.value {
-		if err := c.list.add(result); err != nil {
-			return err
-		}
-		return c.list.flush()
+		return c.list.add(result)
 	}
 	for _, v := range values(result) {
 		if err := c.list.add(v); err != nil {
 			return err
 		}
 	}
-	return c.list.flush()
+	return nil
 }
 
 // valueList writes values as one JSON array or as lines. A value is written at the latest with the next flush.
@@ -64,6 +60,21 @@ func (l *valueList) add(v json.RawMessage) error {
 	if len(l.buf) >= listChunk {
 		return l.flush()
 	}
+	return nil
+}
+
+// write adds bytes as they are. Many are not copied.
+func (l *valueList) write(p []byte) error {
+	if len(l.buf)+len(p) >= listChunk {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	if len(p) >= listChunk {
+		_, err := l.out.Write(p)
+		return err
+	}
+	l.buf = append(l.buf, p...)
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (e *each) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // run dispatches and emits the items of q.
 func (e *each) run(ctx context.Context, q *queue, out io.Writer) error {
-	q.changed.L = &q.mu
+	q.place.L, q.result.L = &q.mu, &q.mu
 	stop := context.AfterFunc(ctx, q.wake)
 	defer stop()
 	var emitted error

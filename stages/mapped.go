@@ -6,7 +6,7 @@ import (
 )
 
 // ahead is how many items may be on their way through a [MapFilter].
-const ahead = 128
+const ahead = 256
 
 // mapped is a link whose filter takes many items.
 type mapped struct {

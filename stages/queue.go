@@ -33,24 +33,31 @@ type queue struct {
 	room    int     // items that may run
 
 	mu       sync.Mutex
-	changed  sync.Cond
-	slots    []*slot // in the order of the items; guarded by mu, as is everything below
-	active   int     // items that run
-	writing  bool    // a result is on its way to the reader
-	waiting  int64   // bytes of results that wait behind a slower item
-	ended    bool    // no item will be added
-	complete bool    // the input has ended and every result is written
-	err      error   // the first failure
-	begun    int     // items begun
-	untried  int     // of those, items that were only on their way to what runs them when everything ended
-	ok       int     // items that succeeded
-	failed   int     // items that failed, let pass or not
+	place    sync.Cond // there may be a place for an item
+	result   sync.Cond // there may be a result to be written
+	slots    []*slot   // in the order of the items; guarded by mu, as is everything below
+	active   int       // items that run
+	writing  bool      // a result is on its way to the reader
+	waiting  int64     // bytes of results that wait behind a slower item
+	ended    bool      // no item will be added
+	complete bool      // the input has ended and every result is written
+	err      error     // the first failure
+	begun    int       // items begun
+	untried  int       // of those, items that were only on their way to what runs them when everything ended
+	ok       int       // items that succeeded
+	failed   int       // items that failed, let pass or not
 }
 
 func (q *queue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.changed.Broadcast()
+	q.changed()
+}
+
+// changed wakes both who wait; the caller has mu. There is one for places and one for results.
+func (q *queue) changed() {
+	q.place.Signal()
+	q.result.Signal()
 }
 
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
@@ -64,7 +71,7 @@ func (q *queue) dispatch(ctx context.Context) {
 		end()
 		q.mu.Lock()
 		q.ended = true
-		q.changed.Broadcast()
+		q.result.Signal()
 		q.mu.Unlock()
 	}()
 	for q.ready(ctx) {
@@ -119,7 +126,7 @@ func (q *queue) ready(ctx context.Context) bool {
 		if q.active < q.room && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
 			return true
 		}
-		q.changed.Wait()
+		q.place.Wait()
 	}
 }
 
@@ -222,7 +229,11 @@ func (q *queue) settle(s *slot, failed bool, err error) {
 		q.ok++
 	}
 	q.waiting += int64(s.out.buf.Len())
-	q.changed.Broadcast()
+	if len(q.slots) > 0 && q.slots[0] == s {
+		q.result.Signal() // and no item begins before it is written
+		return
+	}
+	q.place.Signal()
 }
 
 // itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
@@ -262,7 +273,7 @@ func (q *queue) fail(err error) {
 	if q.err == nil || echo(q.err) && !echo(err) {
 		q.err = err
 	}
-	q.changed.Broadcast()
+	q.changed()
 	q.mu.Unlock()
 	if echo(err) {
 		q.cancel(err)
@@ -271,22 +282,33 @@ func (q *queue) fail(err error) {
 	q.cancel(errBroken)
 }
 
-// emit writes the results in the order of the items, each as soon as all before it are written.
+// emit writes the results in the order of the items, each as soon as all before it are written. Those that are there
+// together are written together.
 func (q *queue) emit(out io.Writer) error {
 	c := &collector{form: q.e.form, list: valueList{out: out, lines: q.e.form.lines}}
+	var batch []*slot
 	for {
-		s, more := q.take()
-		if s == nil {
+		var more bool
+		batch, more = q.take(batch[:0])
+		if len(batch) == 0 {
 			if more {
 				return nil // something failed: the array stays open, and the reader is told
 			}
 			return c.list.end()
 		}
-		err := c.add(s)
-		s.out.release()
+		var err error
+		for _, s := range batch {
+			if err == nil {
+				err = c.add(s)
+			}
+			s.out.release()
+		}
+		if err == nil {
+			err = c.list.flush()
+		}
 		q.mu.Lock()
 		q.writing = false
-		q.changed.Broadcast()
+		q.place.Signal()
 		q.mu.Unlock()
 		if err != nil {
 			return err
@@ -294,9 +316,9 @@ func (q *queue) emit(out io.Writer) error {
 	}
 }
 
-// take waits for the result that is next in order. It returns nil and false after the last one, nil and true when
-// there will be no complete output.
-func (q *queue) take() (*slot, bool) {
+// take waits for the result that is next in order, and appends it to batch with those behind it that are there. It appends
+// nothing and returns false after the last one, nothing and true when there will be no complete output.
+func (q *queue) take(batch []*slot) ([]*slot, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
@@ -304,16 +326,19 @@ func (q *queue) take() (*slot, bool) {
 		case q.err != nil:
 			return nil, true
 		case len(q.slots) > 0 && q.slots[0].done:
-			s := q.slots[0]
-			q.slots = q.slots[1:]
+			for len(q.slots) > 0 && q.slots[0].done {
+				s := q.slots[0]
+				q.slots = q.slots[1:]
+				q.waiting -= int64(s.out.buf.Len())
+				batch = append(batch, s)
+			}
 			q.writing = true
-			q.waiting -= int64(s.out.buf.Len())
-			return s, true
+			return batch, true
 		case q.ended && len(q.slots) == 0:
 			q.complete = q.in.atEnd
 			return nil, !q.complete
 		}
-		q.changed.Wait()
+		q.result.Wait()
 	}
 }
 
