@@ -14,8 +14,9 @@ import (
 // How much is on its way to one process. What is there and not begun could run in another one instead, so there is much
 // only of what takes no longer than its way.
 const (
-	maxAhead = 64                     // items
+	maxAhead = 128                    // items
 	maxBytes = 64 << 10               // of all of them
+	growth   = 3                      // how many more for each that was cheap
 	cheap    = 250 * time.Microsecond // an item takes less of a processor than that
 )
 
@@ -293,16 +294,12 @@ func flush(stream *wire.Stream, buf *[]byte) bool {
 // returns how many jobs have ended; an error says what the worker did wrong.
 func (l *lane) receive(ctx context.Context, stream *wire.Stream) (count int, cut bool, err error) {
 	answers := wire.NewAnswers(stream)
-	var spent time.Duration // for n items
-	n := 0
+	var spent time.Duration // for n items, of which some may have been told before
+	n, told := 0, 0
 	for {
 		output, end, err := answers.Next()
-		var wrong *wire.ProtocolError
-		if errors.As(err, &wrong) {
-			return count, false, err
-		}
 		if err != nil {
-			return count, false, nil // the outcome says why
+			return count, false, wrongful(err)
 		}
 		j := l.first()
 		switch {
@@ -328,19 +325,30 @@ func (l *lane) receive(ctx context.Context, stream *wire.Stream) (count int, cut
 			return count, false, nil
 		}
 		if !answers.Ready() {
-			l.pace(n, spent)
-			n, spent = 0, 0
+			l.pace(n-told, n, spent)
+			if told = n; spent > 0 {
+				n, told, spent = 0, 0, 0
+			}
 		}
 	}
 }
 
-// pace takes note of what n items took that were answered together, and has the sender go on.
-func (l *lane) pace(n int, spent time.Duration) {
+// wrongful returns err if it says what the worker did wrong. Of any other the outcome says why.
+func wrongful(err error) error {
+	if wrong := (*wire.ProtocolError)(nil); errors.As(err, &wrong) {
+		return err
+	}
+	return nil
+}
+
+// pace takes note of some items that were answered together, and has the sender go on. What they took is that of the last
+// n: a worker may know it of several only.
+func (l *lane) pace(some, n int, spent time.Duration) {
 	l.mu.Lock()
-	l.answered += n
+	l.answered += some
 	l.spent += spent
 	if spent < time.Duration(n)*cheap {
-		l.window = min(l.window+n, maxAhead)
+		l.window = min(l.window+growth*some, maxAhead)
 	} else {
 		l.window = 1
 	}

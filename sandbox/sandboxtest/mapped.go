@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -300,7 +301,7 @@ func stopMapped(t *testing.T, f stages.MapFilter) {
 // cancelMapped runs items of which those before one that does not end are answered while it runs, and cancels the rest.
 func cancelMapped(t *testing.T, f stages.MapFilter, quick []string) {
 	ctx, cancel := context.WithCancel(t.Context())
-	jobs := newJobs(append(append(quick, `"loop"`), quick...)...)
+	jobs := newJobs(slices.Concat(quick, []string{`"loop"`}, quick, quick)...) // more than are under way at a time
 	feed := make(chan stages.Job)
 	returned := make(chan struct{})
 	go func() {

@@ -75,6 +75,7 @@ type Answers struct {
 	r    *bufio.Reader
 	left int // bytes of output that were not read yet
 	buf  []byte
+	done Outcome // of the last item that was a success
 }
 
 // NewAnswers reads answers from r.
@@ -83,7 +84,7 @@ func NewAnswers(r io.Reader) *Answers { return &Answers{r: bufio.NewReaderSize(r
 // Ready reports whether something has come that was not read yet.
 func (a *Answers) Ready() bool { return a.r.Buffered() > 0 }
 
-// Next returns output of the present item, which is valid until the next call, or how it has ended. io.EOF says that no
+// Next returns output of the present item, or how it has ended, which are valid until the next call. io.EOF says that no
 // item will be answered any more; the present one may have no end.
 func (a *Answers) Next() (output []byte, end *Outcome, err error) {
 	for a.left == 0 {
@@ -131,8 +132,8 @@ func (a *Answers) end(kind byte, n uint32) (*Outcome, error) {
 	if kind == partDone {
 		number := func(i int) int64 { return int64(binary.BigEndian.Uint64(payload[8*i:])) }
 		u := Usage{In: number(0), Out: number(1), Elapsed: time.Duration(number(2)), CPU: time.Duration(number(3))}
-		o := &Outcome{Usage: []Usage{u}}
-		return o, o.check()
+		a.done = Outcome{Usage: append(a.done.Usage[:0], u)}
+		return &a.done, a.done.check()
 	}
 	var o Outcome
 	if err := decode(kindOutcome, payload, &o); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -69,7 +70,9 @@ func answers(r io.Reader) (all []said, err error) {
 		}
 		out.Write(part)
 		if end != nil {
-			all = append(all, said{out.String(), end})
+			kept := *end // which the next answer takes the place of
+			kept.Usage = slices.Clone(end.Usage)
+			all = append(all, said{out.String(), &kept})
 			out.Reset()
 		}
 	}

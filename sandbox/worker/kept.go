@@ -137,7 +137,10 @@ func (k *kept) served(p *process, status int) {
 		// A feeder that still writes must not wait for ever for an applet that does not read on.
 		_ = k.in.SetWriteDeadline(time.Now().Add(settleTime))
 	}
-	now := k.clock()
+	now := k.used // what a lane's items have used that are answered together is that of the last of them: to ask costs a call
+	if !k.lane || k.receive.r.Buffered() == 0 {
+		now = k.clock()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.item != p {
