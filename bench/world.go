@@ -115,14 +115,17 @@ func newPool(u *mcptest.Upstream) *upstream.Pool {
 	return upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: serverName, Dial: u.Dial}}}})
 }
 
-// newSandbox starts the real sandbox.
+// newSandbox starts the real sandbox as mcsh does: a worker lasts for several runs of one caller.
 func (b *bench) newSandbox(ctx context.Context) (*sandbox.Pool, error) {
-	return sandbox.New(ctx, sandbox.Options{Driver: local.New(local.Options{Worker: []string{b.worker}})})
+	return sandbox.New(ctx, sandbox.Options{Driver: local.New(local.Options{Worker: []string{b.worker}}), Lasting: true})
 }
+
+// benchCaller is whose runs those are that this program makes itself.
+const benchCaller = "bench"
 
 // compile compiles a pipeline that is fed.
 func compile(ctx context.Context, steps []step, tools stages.Tools, commands stages.Commands) (*stages.Pipeline, error) {
-	return compileWith(ctx, steps, stages.Deps{Tools: tools, Commands: commands, Shapes: schemas.NewShapes(stages.Kinds())})
+	return compileWith(ctx, steps, stages.Deps{Tools: tools, Commands: commands, Caller: benchCaller, Shapes: schemas.NewShapes(stages.Kinds())})
 }
 
 // compileWith compiles a pipeline that is given input.
