@@ -381,6 +381,7 @@ func (l *lane) idle() bool {
 func (l *lane) release(idle bool) {
 	l.worker.meter.leave(l.p)
 	l.k.whole, l.k.torn, l.k.lane = true, false, false
+	l.k.used = max(l.k.used, l.k.clock()) // whatever it said last
 	l.k.items = false
 	if idle && l.k.settle(l.command, l.chain.Memory) {
 		l.worker.idle.put(l.k)
