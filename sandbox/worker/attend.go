@@ -29,6 +29,7 @@ type attendant struct {
 // attend runs programs on every item that comes on in, and returns when in ends: the one of first, until another one comes.
 func attend(first appletSpec, ready func(s appletSpec) (programs.Runner, error), in io.Reader, out io.Writer) (err error) {
 	said := newPatient(out)
+	defer func() { _ = said.Flush() }() // where it fails too: nothing is said later
 	a := &attendant{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameHeader+frameMax)}, out: frameWriter{w: said}, ready: ready}
 	if a.run, err = ready(first); err != nil {
 		return err
