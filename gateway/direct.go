@@ -179,7 +179,7 @@ func wroteID(id any) (text string, known bool) {
 	case string:
 		return `"` + id + `"`, true
 	case float64:
-		return strconv.FormatFloat(id, 'f', -1, 64), math.Abs(id) <= 1<<53
+		return strconv.FormatFloat(id, 'f', -1, 64), math.Abs(id) < 1<<53 // which is what 2^53+1 is rounded to
 	}
 	return "", false
 }

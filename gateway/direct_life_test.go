@@ -268,6 +268,10 @@ func TestDirectDuplicate(t *testing.T) {
 		}
 		a.cancel(t, "9007199254740992")
 		notYet(t, large)
+		edge := a.call(t.Context(), "9007199254740992", "slow")
+		notYet(t, edge)
+		a.cancel(t, "9007199254740993") // which the SDK rounds to the other
+		notYet(t, edge)
 		a.cancel(t, "5")
 		<-answered
 		if got := text(t, <-a.call(t.Context(), "5", "quick")); got != "here" {
