@@ -101,6 +101,7 @@ func (i *idlePool) renew(n int) int {
 		}
 		i.idle = append(i.idle, k)
 	}
+	slices.Reverse(i.idle)
 	return len(i.idle)
 }
 

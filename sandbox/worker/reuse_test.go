@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -33,6 +34,28 @@ func TestReusable(t *testing.T) {
 	} {
 		if got := test.k.reusable(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestRenew: between two runs applets forget their programs and keep their order, that in which they have waited.
+func TestRenew(t *testing.T) {
+	var all idlePool
+	for n := range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		all.idle = append(all.idle, &kept{key: "a program", turns: n, limits: jail.Limits{CPU: time.Minute}, in: w, send: frameWriter{w: w}})
+	}
+	if n := all.renew(maxSpares); n != 3 {
+		t.Errorf("%d are left, want 3", n)
+	}
+	for n, k := range all.idle {
+		if k.turns != n || k.key != "" {
+			t.Errorf("applet %d waits as number %d, with the program %q", k.turns, n, k.key)
 		}
 	}
 }
