@@ -112,9 +112,10 @@ func (p *Pool) watch(t *tenant, called chan struct{}, rest time.Duration) {
 	}
 }
 
-// resume returns the worker that waits for a caller and has cleared itself, nil if there is none.
+// resume returns the worker that waits for a caller and has cleared itself, nil if there is none. When ctx ends, a ping has
+// said nothing of a worker: no more of them are asked, for each would be ended.
 func (p *Pool) resume(ctx context.Context, caller string) *tenant {
-	for {
+	for ctx.Err() == nil {
 		t := p.next(caller)
 		if t == nil {
 			return nil
@@ -128,6 +129,7 @@ func (p *Pool) resume(ctx context.Context, caller string) *tenant {
 			return t
 		}
 	}
+	return nil
 }
 
 // next takes the worker of a caller that has waited least.
