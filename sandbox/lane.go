@@ -335,7 +335,7 @@ func (l *lane) receive(ctx context.Context, stream *wire.Stream) (count int, cut
 
 // wrongful returns err if it says what the worker did wrong. Of any other the outcome says why.
 func wrongful(err error) error {
-	if wrong := (*wire.ProtocolError)(nil); errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*wire.ProtocolError](err); ok {
 		return err
 	}
 	return nil
