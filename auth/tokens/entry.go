@@ -17,10 +17,12 @@ import (
 // Prefix begins the tokens that we make: those who look for secrets in sources find them by it.
 const Prefix = "mcsh_"
 
+// MaxFile bounds a file of tokens, in bytes.
+const MaxFile = 1 << 20
+
 const (
 	algorithm  = "sha256:"
 	expiresKey = "expires="
-	maxFile    = 1 << 20
 	maxEntries = 4096 // each request is compared with all of them
 	idLength   = 8    // characters of a hash that tell entries apart, for people
 )
@@ -77,8 +79,8 @@ func (e Entry) line() string {
 
 // Parse reads a file. Its error names every line that is wrong, and quotes none: somebody may have put a token there.
 func Parse(data []byte) ([]Entry, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("it is larger than %d bytes", MaxFile)
 	}
 	var entries []Entry
 	var wrong []error

@@ -157,7 +157,7 @@ func (r *reading) read(path string) {
 	if mode := info.Mode().Perm(); mode&othersWrite != 0 {
 		r.err = fmt.Errorf("%s: others may write it (mode %04o), and so come in as anybody: chmod 600 %s", path, mode, path)
 	} else {
-		data, r.err = io.ReadAll(io.LimitReader(file, maxFile+1))
+		data, r.err = io.ReadAll(io.LimitReader(file, MaxFile+1))
 	}
 	if r.err != nil {
 		return

@@ -226,7 +226,7 @@ func (p *program) listTokens(file tokenFile) error {
 	if err != nil {
 		return err
 	}
-	data, err := namedfile.Read(path, clients.MaxFile)
+	data, err := namedfile.Read(path, tokens.MaxFile)
 	if err != nil {
 		hint := "name the file with --file"
 		if errors.Is(err, fs.ErrNotExist) {
