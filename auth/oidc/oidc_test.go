@@ -204,7 +204,8 @@ func TestRotation(t *testing.T) {
 func TestWithdrawnKey(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.AddKey("2", jose.RS256)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond})
+	told := make(chan string, 100)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Told: func(text string) { told <- text }})
 	ready(t, i)
 	verify := func(token string) error { _, err := i.Verify(t.Context(), token); return err }
 	stolen, good := issuer.Sign("1", issuer.Claims("u", audience)), issuer.Sign("2", issuer.Claims("u", audience))
@@ -220,7 +221,14 @@ func TestWithdrawnKey(t *testing.T) {
 		}
 	}
 	issuer.SetDown(true)
-	time.Sleep(300 * time.Millisecond) // some renewals that get no keys
+	for end, failed := time.After(20*time.Second), false; !failed; {
+		select {
+		case text := <-told:
+			failed = strings.Contains(text, "cannot be fetched")
+		case <-end:
+			t.Fatal("keys are not fetched again")
+		}
+	}
 	if err := verify(good); err != nil {
 		t.Errorf("the keys that there were are gone with the issuer: %v", err)
 	}
