@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // An inn is a driver that keeps something for its callers, and has its say in which workers wait there.
@@ -19,6 +20,7 @@ type inn struct {
 	*scripted
 	full, gone bool         // what its workers say of resting, and of resuming
 	ending     func() error // what happens while a worker ends
+	resuming   func()       // what happens before a worker resumes; nil: nothing
 
 	mu     sync.Mutex
 	guests []*guest
@@ -54,8 +56,15 @@ func (n *inn) Probe(ctx context.Context) (sandbox.Report, error) {
 	return r, err
 }
 
-func (g *guest) Rest() bool   { g.rested++; return !g.inn.full }
-func (g *guest) Resume() bool { g.resumed++; return !g.inn.gone }
+func (g *guest) Rest() bool { g.rested++; return !g.inn.full }
+
+func (g *guest) Resume() bool {
+	if g.inn.resuming != nil {
+		g.inn.resuming()
+	}
+	g.resumed++
+	return !g.inn.gone
+}
 
 func (g *guest) Close() error {
 	err := g.Conn.Close()
@@ -129,6 +138,40 @@ func TestResident(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCancelledResume: a run that is cancelled while a worker is asked whether it answers ends no other worker of its caller.
+func TestCancelledResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &inn{scripted: good(versions(nil))}
+		p, err := sandbox.New(t.Context(), sandbox.Options{Driver: n, Lasting: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		var together []stages.Session
+		for range 3 {
+			s, err := p.Open(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			together = append(together, s)
+		}
+		for _, s := range together {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		n.resuming = cancel
+		if _, err := p.Open(ctx, "a"); err == nil {
+			t.Error("a run begins that was cancelled")
+		}
+		synctest.Wait()
+		if load := p.Load(); load.Warm != 2 {
+			t.Errorf("the load is %+v, want two of three workers waiting", load)
+		}
+	})
 }
 
 // TestManyResidents: what a driver keeps for callers bounds the workers that wait there, and all of them end side by side:
