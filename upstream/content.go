@@ -203,14 +203,14 @@ func (r *callResult) data(blocks []block, wrapped bool) []byte {
 		case !ok:
 			return line(r.StructuredContent)
 		case inner[0] == '"':
-			return unquoteLine(inner)
+			return rpc.UnquoteLine(inner)
 		case isNull(inner):
 			return nil
 		}
 		return line(inner)
 	}
 	if len(blocks) == 1 && blocks[0].isText {
-		return unquoteLine(blocks[0].quoted)
+		return rpc.UnquoteLine(blocks[0].quoted)
 	}
 	return joinBlocks(blocks)
 }

@@ -95,22 +95,3 @@ func TestNullResult(t *testing.T) {
 		t.Errorf("got %q, want an error", res.Data)
 	}
 }
-
-// FuzzUnquote compares the decoding in place with the standard one.
-func FuzzUnquote(f *testing.F) {
-	many := strings.Repeat(`\n`, 9)
-	for _, seed := range []string{
-		`"a\nb\u00e9\ud83d\ude00\ud800x\/\""`, `""`, `"\u000a"`, "\"\xff\"", `"` + many + `words without an escape\"é\\u0020"`, `"` + many + `1234567\u00fc12345678"`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, quoted []byte) {
-		var want string
-		if len(quoted) == 0 || quoted[0] != '"' || json.Unmarshal(quoted, &want) != nil {
-			return
-		}
-		if got := unquoteLine(bytes.TrimSpace(bytes.Clone(quoted))); string(got) != string(line(want)) {
-			t.Errorf("%q: got %q, want %q", quoted, got, want)
-		}
-	})
-}

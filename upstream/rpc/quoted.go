@@ -47,7 +47,7 @@ func afterString(b []byte, i int, strict bool) int {
 	i++
 	escaped := uint64(0) // the first byte of the next word, if a backslash stands before it
 	for i < len(b) {
-		if i+8 <= len(b) {
+		if i+wordSize <= len(b) {
 			w := binary.LittleEndian.Uint64(b[i:])
 			quotes, slashes := equal(w, '"'), equal(w, '\\')
 			behind := slashes<<8 | escaped
@@ -60,7 +60,7 @@ func afterString(b []byte, i int, strict bool) int {
 					return i + bits.TrailingZeros64(end)/8 + 1
 				}
 				escaped = slashes >> 56
-				i += 8
+				i += wordSize
 				continue
 			}
 			if escaped == 0 {
@@ -115,6 +115,9 @@ func escape(b []byte) int {
 	}
 	return 6
 }
+
+// wordSize is how many bytes are looked at together.
+const wordSize = 8
 
 const (
 	eachByte = 0x0101010101010101

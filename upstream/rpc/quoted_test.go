@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -21,6 +22,28 @@ func FuzzValid(f *testing.F) {
 			if got, want := Valid(b), json.Valid(b); got != want {
 				t.Errorf("with x as %d bytes, %q is valid: %v, want %v", len(x), text, got, want)
 			}
+		}
+	})
+}
+
+// FuzzUnquoteLine compares the decoding in place with the standard one.
+func FuzzUnquoteLine(f *testing.F) {
+	many := strings.Repeat(`\n`, 9)
+	for _, seed := range []string{
+		`"a\nb\u00e9\ud83d\ude00\ud800x\/\""`, `""`, `"\u000a"`, "\"\xff\"", `"` + many + `words without an escape\"é\\u0020"`, `"` + many + `1234567\u00fc12345678"`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, quoted []byte) {
+		var want string
+		if len(quoted) == 0 || quoted[0] != '"' || json.Unmarshal(quoted, &want) != nil {
+			return
+		}
+		if want != "" && !strings.HasSuffix(want, "\n") {
+			want += "\n"
+		}
+		if got := UnquoteLine(bytes.TrimSpace(bytes.Clone(quoted))); string(got) != want {
+			t.Errorf("%q: got %q, want %q", quoted, got, want)
 		}
 	})
 }
@@ -69,6 +92,14 @@ func BenchmarkStrings(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
 				skipString(text, 0)
+			}
+		})
+		b.Run("unquote/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			copied := make([]byte, len(text))
+			for b.Loop() {
+				copy(copied, text)
+				UnquoteLine(copied)
 			}
 		})
 		b.Run("valid/"+name, func(b *testing.B) {

@@ -1,4 +1,4 @@
-package upstream
+package rpc
 
 import (
 	"bytes"
@@ -7,21 +7,19 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// unquoteLine returns a JSON string, which is valid, as text that ends with a newline unless it is empty. It writes over
+// UnquoteLine returns a JSON string, which is valid, as text that ends with a newline unless it is empty. It writes over
 // the string: text is never longer than its quoted form, whose last quote makes room for the newline. A result of 50 MB
 // is not copied so.
-func unquoteLine(quoted []byte) []byte {
+func UnquoteLine(quoted []byte) []byte {
 	if !utf8.Valid(quoted) {
-		return line(rpc.Text(quoted)) // what is no UTF-8 becomes longer
+		return endLine([]byte(Text(quoted))) // what is no UTF-8 becomes longer
 	}
 	to, from, end := 0, 1, len(quoted)-1
 	for from < end {
-		k := plainWord
-		if from-to >= plainWord && from+plainWord <= end { // what is written has been read
+		k := wordSize
+		if from-to >= wordSize && from+wordSize <= end { // what is written has been read
 			word := binary.LittleEndian.Uint64(quoted[from:])
 			binary.LittleEndian.PutUint64(quoted[to:], word)
 			k = firstSlash(word)
@@ -40,31 +38,28 @@ func unquoteLine(quoted []byte) []byte {
 			to, from = to+1, from+2
 			continue
 		}
-		char, n := escaped(quoted[from:])
+		char, n := decodeEscape(quoted[from:])
 		to, from = len(utf8.AppendRune(quoted[:to], char)), from+n
 	}
-	if to == 0 || quoted[to-1] == '\n' {
-		return quoted[:to]
-	}
-	return append(quoted[:to], '\n')
+	return endLine(quoted[:to])
 }
 
-// plainWord is how many bytes are looked at together.
-const plainWord = 8
+func endLine(text []byte) []byte {
+	if len(text) == 0 || text[len(text)-1] == '\n' {
+		return text
+	}
+	return append(text, '\n')
+}
 
 // firstSlash returns how many bytes of a word stand before its first backslash.
-func firstSlash(word uint64) int {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	word ^= '\\' * each
-	return bits.TrailingZeros64((word-each)&^word&top) / 8 // the first byte that is zero now; 8 if there is none
-}
+func firstSlash(word uint64) int { return bits.TrailingZeros64(equal(word, '\\')) / 8 }
 
 // plainEscapes are the characters behind a backslash, by what stands there.
 var plainEscapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '"': '"', '\\': '\\', '/': '/'}
 
-// escaped returns the character of the escape with four digits that b begins with, or with two of them, and their length.
+// decodeEscape returns the character of the escape with four digits that b begins with, or with two of them, and their length.
 // Half of a surrogate pair is the replacement character.
-func escaped(b []byte) (rune, int) {
+func decodeEscape(b []byte) (rune, int) {
 	char := unit16(b)
 	if !utf16.IsSurrogate(char) {
 		return char, 6
