@@ -114,8 +114,8 @@ func (s *items) behindArray(text []byte) error {
 }
 
 // firstLine returns the array that the first line begins with, and the text behind it and behind more such values, if
-// there is one. It waits for the
-// line, or for as much of it as the buffer holds, so that the answer does not depend on how the data comes.
+// there is one. It waits for the line, or for as much of it as the buffer holds, so that the answer does not depend on
+// how the data comes.
 func (s *items) firstLine(c byte) (array, text []byte) {
 	if c != '[' {
 		return nil, nil

@@ -35,7 +35,7 @@ type Meter struct {
 	leftOut []string // guarded by mu
 	sample  []byte   // guarded by mu
 
-	uses map[string]use // of fields that may do nothing, unseen, by field; guarded by mu
+	uses map[string]use // of the fields that can do nothing without anybody seeing it, by name; guarded by mu
 }
 
 // A use is whether a field of a stage has done anything, and what to say if it has not.

@@ -134,7 +134,7 @@ func compile(ctx context.Context, text []byte, d stages.Deps, fed bool, within g
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case late != nil:
-		return nil, &runError{late, jsonOf(stages.Report{})} // what was up is the time of the run
+		return nil, &runError{late, jsonOf(stages.Report{})} // it was the run's time, though nothing ran
 	case errs != nil:
 		return nil, planError(errs)
 	}

@@ -20,8 +20,8 @@ const (
 	pipeWait   = time.Minute      // until its end: a person may have to unlock a secret first
 )
 
-// Read reads a file that may have to be read again: a regular one, or what a link to one
-// leads to, of at most limit bytes, which are whole MiB.
+// Read reads a file that may have to be read again: a regular one, or what a link to one leads to, of at most limit
+// bytes, which are whole MiB.
 func Read(path string, limit int64) ([]byte, error) {
 	f, _, err := OpenRegular(path)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// Of the headers of yamux: a frame of data is one whose kind, the second byte, is zero, and the last four bytes are its length.
+// Of the headers of yamux: a frame of data is one whose kind, the second byte, is zero, and the last four bytes are its
+// length.
 const (
 	headerSize = 12
 	kindAt     = 1

@@ -16,9 +16,10 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// A kept applet is one jailed process that runs a command for many items, one after another: it is started, its
-// program compiled and its named inputs read once. The input of a command that is not part of a for_each is one item. Nothing
-// of an item is left when the next one comes but what the Go runtime has not given back. It may get another program, see reuse.go.
+// A kept applet is one jailed process that runs a command for many items, one after another: it is started, its program
+// compiled and its named inputs read once. The input of a command that is not part of a for_each is one item. Nothing
+// of an item is left when the next one comes but what the Go runtime has not given back. It may get another program,
+// see reuse.go.
 type kept struct {
 	key     string      // of the command that it has; empty: none
 	limits  jail.Limits // of the process, for all that it does

@@ -25,7 +25,8 @@ var environment = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
 // to find out how many processors it may use. Applets do not see it.
 var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none", "GOMAXPROCS="+strconv.Itoa(firstThreads), ownProcessors)
 
-// ownProcessors keeps the Go runtime from looking for a number of processors that it is told: that takes a tenth of its start.
+// ownProcessors keeps the Go runtime from looking for a number of processors that it is told: that takes a tenth of its
+// start.
 const ownProcessors = "GODEBUG=containermaxprocs=0,updatemaxprocs=0"
 
 // cpuGrace is what the processor time of a command may exceed its timeout by: the clock ends it first, this is for a

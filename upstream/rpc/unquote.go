@@ -57,8 +57,8 @@ func firstSlash(word uint64) int { return bits.TrailingZeros64(equal(word, '\\')
 // plainEscapes are the characters behind a backslash, by what stands there.
 var plainEscapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '"': '"', '\\': '\\', '/': '/'}
 
-// decodeEscape returns the character of the escape with four digits that b begins with, or with two of them, and their length.
-// Half of a surrogate pair is the replacement character.
+// decodeEscape returns the character of the escape with four digits that b begins with, or with two of them, and their
+// length. Half of a surrogate pair is the replacement character.
 func decodeEscape(b []byte) (rune, int) {
 	char := unit16(b)
 	if !utf16.IsSurrogate(char) {
