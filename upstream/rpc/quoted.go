@@ -130,6 +130,13 @@ func equal(w uint64, c byte) uint64 {
 	return ^(w&^topBits + ^uint64(topBits) | w) & topBits
 }
 
+// firstEqual is equal for the first of those bytes, and none where there is no such byte; it takes less. Above the first it
+// may be wrong: bytes borrow there.
+func firstEqual(w uint64, c byte) uint64 {
+	w ^= uint64(c) * eachByte
+	return (w - eachByte) &^ w & topBits
+}
+
 // controls sets the top bit of the first byte of w that is a control character, and none where there is no such byte.
-// Above the first it may be wrong: bytes borrow there.
+// Above the first it may be wrong, likewise.
 func controls(w uint64) uint64 { return (w - ' '*eachByte) &^ w & topBits }

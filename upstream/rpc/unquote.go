@@ -52,7 +52,7 @@ func endLine(text []byte) []byte {
 }
 
 // firstSlash returns how many bytes of a word stand before its first backslash.
-func firstSlash(word uint64) int { return bits.TrailingZeros64(equal(word, '\\')) / 8 }
+func firstSlash(word uint64) int { return bits.TrailingZeros64(firstEqual(word, '\\')) / 8 }
 
 // plainEscapes are the characters behind a backslash, by what stands there.
 var plainEscapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', '"': '"', '\\': '\\', '/': '/'}
