@@ -40,12 +40,22 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
 	if cerr != nil {
-		return nil, flatten(cerr)
+		return nil, limitOnce(flatten(cerr))
 	}
 	for _, step := range steps {
 		step.ends = d.Runs != nil && !step.replays
 	}
 	return &Pipeline{steps: steps, list: list, deps: d}, nil
+}
+
+// limitOnce keeps the first of the mistakes that are about the number of stages: every list that comes after it says the same.
+func limitOnce(errs []*Error) []*Error {
+	told := false
+	return slices.DeleteFunc(errs, func(e *Error) bool {
+		again := told && e.Limit == "stages"
+		told = told || e.Limit == "stages"
+		return again
+	})
 }
 
 func parseList(pipeline []byte) (List, *Error) {
@@ -193,7 +203,7 @@ func hinted(err error, kind *Kind, raw json.RawMessage) error {
 	var out []error
 	for _, e := range flatten(err) {
 		c := *e
-		if c.Place == "" {
+		if c.Place == "" && c.Fix != nil { // it reads the whole stage, and there may be as many mistakes as the stage has fields
 			c.Fix = completed(raw, c.Fix)
 		}
 		if h, ok := kind.New().(interface{ fieldHint(field string) string }); ok && c.Hint == "" {

@@ -37,6 +37,9 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolving root %q: %w", path, err)
 	}
+	if info, err := os.Stat(real); err == nil && !info.IsDir() { // to open a pipe would wait for its writer
+		return nil, fmt.Errorf("opening root %q: it is not a directory", path)
+	}
 	root, err := os.OpenRoot(real)
 	if err != nil {
 		return nil, fmt.Errorf("opening root %q: %w", path, err)

@@ -262,6 +262,21 @@ func TestPipeSwappedIn(t *testing.T) {
 	swapper.Wait()
 }
 
+// TestRootIsNoDirectory names a root that is none: a pipe must not be waited for.
+func TestRootIsNoDirectory(t *testing.T) {
+	top := layout(t)
+	for _, name := range []string{"root/pipe", "root/a.txt"} {
+		d, err := workspace.Open(filepath.Join(top, name))
+		if err == nil {
+			d.Close()
+			t.Fatalf("%s: opened", name)
+		}
+		if !strings.Contains(err.Error(), "it is not a directory") {
+			t.Errorf("%s: got %q", name, err)
+		}
+	}
+}
+
 func TestReadDir(t *testing.T) {
 	top := layout(t)
 	root := filepath.Join(top, "root")

@@ -1,0 +1,49 @@
+package stages_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A stage may have as many mistakes as it has fields: what it takes to tell them grows with the fields, not with their square.
+func TestManyMistakes(t *testing.T) {
+	compile := func(n int) float64 {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `, "field%d": 1`, i)
+		}
+		plan := []byte(`[{"type": "preview"` + b.String() + `}]`)
+		return testing.AllocsPerRun(1, func() {
+			if _, errs := stages.Compile(t.Context(), plan, stages.Deps{}); len(errs) != n {
+				t.Fatalf("%d mistakes, want %d", len(errs), n)
+			}
+		})
+	}
+	if few, many := compile(100), compile(1600); many > 32*few {
+		t.Errorf("100 mistakes take %.0f allocations, 16 times as many %.0f", few, many)
+	}
+}
+
+// However many lists of a plan are too much, the limit is told once.
+func TestTooManyStagesToldOnce(t *testing.T) {
+	var branches []string
+	for i := range 3 * (stages.Limits{}).WithDefaults().Stages {
+		branches = append(branches, fmt.Sprintf(`"b%d": [{"type": "preview"}]`, i))
+	}
+	plan := `[{"type": "parallel", "branches": {` + strings.Join(branches, ", ") + `}}, {"type": "preview", "char": 1}]`
+	_, errs := stages.Compile(t.Context(), []byte(plan), stages.Deps{})
+	var limits, others int
+	for _, e := range errs {
+		if e.Limit == "stages" {
+			limits++
+		} else {
+			others++
+		}
+	}
+	if limits != 1 || others != 1 {
+		t.Errorf("told %d times of the limit, want once, and of %d other mistakes, want 1: %v", limits, others, errs)
+	}
+}
