@@ -72,6 +72,9 @@ func Open(ctx context.Context, path string) (*os.File, error) {
 	if info.IsDir() {
 		return nil, broken(path, errors.New("it is a directory"))
 	}
+	if ctx.Err() != nil { // an opening that has only just begun cannot be woken
+		return nil, broken(path, context.Cause(ctx))
+	}
 	type result struct {
 		file *os.File
 		err  error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,5 +108,21 @@ func TestPipe(t *testing.T) {
 	w.Close()
 	if r := <-got; r.err == nil || !strings.Contains(r.err.Error(), "it is longer than 1 MiB") {
 		t.Errorf("too long: got %d bytes, %v", len(r.data), r.err)
+	}
+}
+
+// TestOpenEnded: who has been told to end begins to open nothing, for what has only just begun cannot be woken.
+func TestOpenEnded(t *testing.T) {
+	path := fifo(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := runtime.NumGoroutine()
+	for range 200 {
+		if f, err := Open(ctx, path); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, %v", f, err)
+		}
+	}
+	if now := runtime.NumGoroutine(); now > before {
+		t.Errorf("%d goroutines wait for a writer", now-before)
 	}
 }
