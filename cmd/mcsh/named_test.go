@@ -135,3 +135,18 @@ func TestPipeWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who interrupts the waiting for a pipe is not told to mend a configuration.
+func TestPipeInterrupted(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "config")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var stdout, stderr heard
+	env := []string{"HOME=" + t.TempDir(), toolhiveVariable + "=" + toolhiveOff, "MCSH_SANDBOX=off"}
+	if status := run(ctx, []string{"run", "[]", "--config", name}, strings.NewReader(""), &stdout, &stderr, env); status != exitInterrupted || strings.Contains(stderr.String(), "mend") {
+		t.Errorf("status %d, want %d, got %s", status, exitInterrupted, stderr.String())
+	}
+}

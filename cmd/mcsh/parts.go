@@ -65,6 +65,9 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 		Follow: s.told != nil, Told: s.told, Instance: s.instance,
 	})
 	if err := pool.Load(ctx); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) { // nothing is wrong with what was not read to its end
+			return nil, errors.Join(err, pool.Close())
+		}
 		return nil, errors.Join(configError("mend the configuration; nothing was started", err), pool.Close())
 	}
 	return pool, nil
