@@ -54,7 +54,7 @@ func newGuarded(t *testing.T, o gateway.Options) *guarded {
 	o.Kept = runs.New(runs.Options{Dir: t.TempDir(), TTL: time.Hour, Head: 1 << 20, Output: 1 << 20, Total: 1 << 24})
 	t.Cleanup(func() { o.Kept.Close() })
 	core, log := observer.New(zapcore.DebugLevel)
-	o.Log, g.log = zap.New(core), log
+	o.Log, o.NameOf, g.log = zap.New(core), auth.NameOf, log
 	g.gateway = gateway.New(o)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
