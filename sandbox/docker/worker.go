@@ -29,7 +29,7 @@ type state int
 const (
 	serving state = iota // a run, which its container counts
 	resting              // it waits for the next one, which is not counted
-	evicted              // it has waited and is to end: its place was needed
+	ended                // it is at its end, or is to end because its place was needed
 )
 
 // Read says of a stream that ended with its container that it did.
@@ -102,7 +102,7 @@ func (f *fleet) leave(w *worker, spoiled bool) {
 	if w.state == resting {
 		b.forget(w)
 	}
-	w.state = evicted
+	w.state = ended
 	f.mu.Unlock()
 	if served {
 		f.done(b)
@@ -122,7 +122,7 @@ func (f *fleet) clear(b *box) {
 	for len(b.resting) > 0 && b.active+len(b.resting) > f.options.Share {
 		w := b.resting[0]
 		b.resting = slices.Delete(b.resting, 0, 1)
-		w.state = evicted
+		w.state = ended
 		f.work.Go(func() { _ = w.Stream.Close() }) // the end of its input ends it, which its reader sees
 	}
 }
