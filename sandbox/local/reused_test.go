@@ -4,12 +4,16 @@ package local_test
 
 import (
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -93,4 +97,47 @@ func TestReused(t *testing.T) {
 		}
 	}
 	s.Close()
+}
+
+// TestReusedWithCgo: the whole mcsh is a worker too, and where there is a C compiler each of its threads has a stack that
+// counts for the limit of memory.
+func TestReusedWithCgo(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		parttest.Missing(t, "there is no C compiler: apt-get install gcc libc6-dev")
+	}
+	file := filepath.Join(t.TempDir(), "mcsh")
+	build := exec.Command("go", "build", "-o", file, "github.com/mcsh-dev/mcsh/cmd/mcsh")
+	build.Env = append(os.Environ(), "CGO_ENABLED=1")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	d := local.New(local.Options{Worker: []string{file, "worker"}, Scratch: t.TempDir()})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1, Lasting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var before []int
+	for i := range 3 {
+		s, err := p.Open(t.Context(), "somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "an applet waits", func() bool { return len(applets(t)) == 1 })
+		f, err := s.Prepare([]stages.Command{{Name: "jq", Args: []string{"."}, Timeout: time.Minute}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f(t.Context(), strings.NewReader("1"), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		now := applets(t)
+		if i > 0 && !slices.Equal(now, before) {
+			t.Errorf("run %d: processes %v were followed by %v", i+1, before, now)
+		}
+		before = now
+	}
 }

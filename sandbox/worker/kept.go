@@ -28,6 +28,7 @@ type kept struct {
 	turns   int         // programs that it has had, and commands that are one item
 	alone   int64       // bytes of memory that it has, after the last item
 	data    int64       // bytes that count for its limit, touched or not; likewise
+	born    int64       // the same before the first item
 	task    *task       // its standard error is what the runtime says when it fails
 	in, out *os.File
 	kills   int64       // of the kernel for want of memory, when it was started
@@ -54,8 +55,15 @@ const settleTime = time.Second
 const keptShare = 4
 
 // startData is more than what the Go runtime takes at its start, which counts for the limit: 64 MiB of heap and what it needs
-// to know of them. Whoever has no more has as much left as a new process.
-const startData = 96 << 20
+// to know of them. With cgo each thread adds a stack of 8 MiB: laterData is for those that come after the start, and less
+// than the next 64 MiB of heap.
+const (
+	startData = 96 << 20
+	laterData = 40 << 20
+)
+
+// freshData is how much may count for the limit of an applet that has as much left as a new process.
+func (k *kept) freshData() int64 { return max(startData, k.born+laterData) }
 
 // keep starts an applet with the command that p was given, and returns it without an item.
 func keep(p *process) (*kept, error) {
@@ -64,8 +72,10 @@ func keep(p *process) (*kept, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 	}
+	statm := openStatm(t.Pid())
+	_, born := usedBy(statm)
 	return &kept{
-		key: p.key, limits: limits, bound: bound, turns: 1, items: p.items, task: t.task, in: t.in, out: t.out, kills: kills, statm: openStatm(t.Pid()),
+		key: p.key, limits: limits, bound: bound, turns: 1, items: p.items, task: t.task, in: t.in, out: t.out, kills: kills, statm: statm, born: born,
 		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+frameMax)},
 	}, nil
 }
@@ -198,7 +208,7 @@ func (k *kept) settle(c wire.Command, memory int64) bool {
 	}
 	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next item must find as much of both as it may use.
 	k.alone, k.data = usedBy(k.statm)
-	return !k.torn && k.used <= c.Timeout && k.data <= max(memory/keptShare, startData)
+	return !k.torn && k.used <= c.Timeout && k.data <= max(memory/keptShare, k.freshData())
 }
 
 // An itemInput is where an item is written. Close ends it.

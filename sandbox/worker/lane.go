@@ -232,7 +232,7 @@ func later(a, b time.Time) time.Time {
 // roomy reports whether the applet may have a further item, see settle.
 func (l *lane) roomy() bool {
 	_, data := usedBy(l.k.statm)
-	return data <= max(l.chain.Memory/keptShare, startData)
+	return data <= max(l.chain.Memory/keptShare, l.k.freshData())
 }
 
 // answer says how the present item has ended.

@@ -16,7 +16,7 @@ const (
 	maxTurns    = 50
 	reuseCPU    = time.Second
 	reuseShare  = 8        // of the limit of processor time
-	reuseMemory = 16 << 20 // bytes that it has; of those that count for its limit, startData
+	reuseMemory = 16 << 20 // bytes that it has; of those that count for its limit, freshData
 )
 
 // keeps reports whether a command is run by an applet that is kept: what it reads comes over its standard input, or is
@@ -58,7 +58,7 @@ func (w *worker) old(p *process, c wire.Command, chain wire.Chain) *kept {
 // reusable reports whether the applet, which is idle, may get another program.
 func (k *kept) reusable() bool {
 	return !k.bound && k.turns < maxTurns && k.used <= min(reuseCPU, k.limits.CPU/reuseShare) &&
-		k.alone <= reuseMemory && k.data <= startData
+		k.alone <= reuseMemory && k.data <= k.freshData()
 }
 
 // learn gives the applet another program. An error means that it is of no use.

@@ -31,6 +31,9 @@ func TestReusable(t *testing.T) {
 		{"has worked long for its limit", &kept{limits: jail.Limits{CPU: 3 * time.Second}, used: 400 * time.Millisecond}, false},
 		{"has much memory", &kept{limits: limits, alone: reuseMemory + 1}, false},
 		{"has taken much of its limit", &kept{limits: limits, data: startData + 1}, false},
+		{"has stacks of its own for its threads", &kept{limits: limits, born: 113 << 20, data: 138 << 20}, true},
+		{"has those, and a second piece of heap", &kept{limits: limits, born: 113 << 20, data: 186 << 20}, false},
+		{"was seen before it had started", &kept{limits: limits, born: 5 << 20, data: 138 << 20}, false},
 	} {
 		if got := test.k.reusable(); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
