@@ -80,7 +80,7 @@ func (s *session) prepare(chain []stages.Command, used func(i int, u stages.Usag
 			inv = inv.LineBuffered()
 		}
 		p, _ := programs.Find(chain[i].Name)
-		stops = stops || p.StopsEarly(inv)
+		stops = stops && !inv.Gathers() || p.StopsEarly(inv)
 		message.Commands[i] = command(chain[i], inv)
 	}
 	if err := s.enter(); err != nil {

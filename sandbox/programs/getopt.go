@@ -25,6 +25,7 @@ type grammar struct {
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
 	arrange func(p *parsed, inv *Invocation) *stages.Error
 	stops   func(p *parsed) bool
+	gathers func(p *parsed) bool // see Gathers; nil: it does not
 
 	// varies says whether the output depends on more than arguments and input: the time, or chance. Nil: it does not.
 	varies func(p *parsed) bool
@@ -35,7 +36,7 @@ type grammar struct {
 	script string // the option whose value is the script or the pattern, which is else the first operand; empty: there is no such thing
 }
 
-// always is for programs whose output may be different each time.
+// always is for programs that do something whatever their arguments are: gather, or give another output each time.
 func always(*parsed) bool { return true }
 
 // A word is an option with its values, or an operand if opt is nil.

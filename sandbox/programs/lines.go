@@ -52,7 +52,7 @@ var tac = Program{
 	Bin: "tac", Package: "coreutils", Mark: coreutils, Scratch: true, TempEnv: true, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly, tries: givenAny("regex"),
+			arrange: stdinOnly, tries: givenAny("regex"), gathers: always,
 			options: shared(flag('b', "before"), flag('r', "regex"), value('s', "separator", nil)),
 		}
 	}),
@@ -109,7 +109,7 @@ var wc = Program{
 	Bin:     "wc", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: dashesOnly,
+			arrange: dashesOnly, gathers: always,
 			options: shared(
 				flag('c', "bytes"), flag('m', "chars"), flag('l', "lines"), flag('L', "max-line-length"), flag('w', "words"),
 				deny(0, "files0-from", one, readsFile, useStdin),

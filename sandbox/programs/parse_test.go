@@ -276,6 +276,32 @@ func TestLineBuffered(t *testing.T) {
 	}
 }
 
+func TestGathers(t *testing.T) {
+	for _, tt := range []struct {
+		command string
+		args    []string
+		want    bool
+	}{
+		{"sort", nil, true},
+		{"sort", []string{"-u", "-k2"}, true},
+		{"sort", []string{"-m"}, false},
+		{"tac", nil, true},
+		{"wc", []string{"-l"}, true},
+		{"shuf", []string{"-n", "3"}, true},
+		{"uniq", nil, false},
+		{"grep", []string{"x"}, false},
+		{"tail", []string{"-n", "+2"}, false},
+	} {
+		inv, err := programs.Parse(tt.command, tt.args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := inv.Gathers(); got != tt.want {
+			t.Errorf("%s %s: got %v, want %v", tt.command, tt.args, got, tt.want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"testdata/accepted.json", "testdata/refused.json"} {
 		for _, r := range readJSON[[]row](f, file) {

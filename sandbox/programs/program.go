@@ -100,10 +100,11 @@ type Invocation struct {
 	// Files are the names of the files of the workspace that it reads, relative to it. It runs in the workspace then.
 	Files []string
 
-	stops  bool
-	varies bool
-	byLine string // the option that asks for output line by line, if there is one
-	head   int    // where that option goes: after the name and what is injected
+	stops   bool
+	gathers bool
+	varies  bool
+	byLine  string // the option that asks for output line by line, if there is one
+	head    int    // where that option goes: after the name and what is injected
 
 	tries bool
 	bare  []string // Argv without files, for a tryout; nil if there are none
@@ -142,6 +143,10 @@ func Find(name string) (Program, bool) {
 	}
 	return table[i], true
 }
+
+// Gathers says that the program, invoked like this, writes nothing before it has read all of its input: that nobody reads
+// on what it writes is no news to those that feed it.
+func (inv Invocation) Gathers() bool { return inv.gathers }
 
 // StopsEarly says whether the program, invoked like this, may stop reading before its input ends. It is a guess on
 // the side of no: it looks at options and at the words of a script.
@@ -246,6 +251,7 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 	if g.stops != nil {
 		inv.stops = g.stops(parsed)
 	}
+	inv.gathers = g.gathers != nil && g.gathers(parsed)
 	if g.varies != nil {
 		inv.varies = g.varies(parsed)
 	}

@@ -24,6 +24,7 @@ var sort = Program{
 			arrange: stdinOnly,
 			tries:   func(p *parsed) bool { return several(p) || p.has("key") },
 			varies:  sortsRandomly,
+			gathers: func(p *parsed) bool { return !p.has("merge") },
 			options: shared(
 				flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
 				flag('g', "general-numeric-sort"), flag('i', "ignore-nonprinting"), flag('M', "month-sort"),
@@ -91,7 +92,7 @@ var shuf = Program{
 	grammar: later(func() grammar {
 		return grammar{
 			arrange: shufOperands, oneFile: true, tries: givenAny("input-range"),
-			varies: always,
+			varies: always, gathers: always,
 			options: shared(
 				flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
 				value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),
