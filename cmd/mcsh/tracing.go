@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
 )
 
 // Variables of OpenTelemetry that are read here; all others are read by its exporter.
@@ -48,9 +49,6 @@ func (p *program) tracer(ctx context.Context, o observeFlags, log *zap.Logger) (
 	return tracer, nil
 }
 
-// maxPEM bounds a file of certificates: those of all the world's authorities are 250 KB.
-const maxPEM = 4 << 20
-
 // certificates checks the files that the variables of the exporter name. It would wait for a pipe, and say of one that is
 // not there only that traces are lost.
 func (p *program) certificates() error {
@@ -59,7 +57,7 @@ func (p *program) certificates() error {
 		if path == "" || !named || !strings.HasPrefix(variable, "OTEL_EXPORTER_OTLP_") {
 			continue
 		}
-		if _, err := namedfile.Read(path, maxPEM); err != nil {
+		if _, err := namedfile.Read(path, remote.MaxPEM); err != nil {
 			return configError("give the path of a file in PEM", fmt.Errorf("%s: %w", variable, err))
 		}
 	}

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/docker/docker/api/types/build"
+
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
 // A Recipe is what an image is built of. All fields but Base are required.
@@ -65,7 +66,7 @@ func (e *Engine) Build(ctx context.Context, r Recipe, progress io.Writer) error 
 
 // checkProgram refuses what no container can start.
 func checkProgram(path string) error {
-	f, err := os.Open(path)
+	f, _, err := namedfile.OpenRegular(path)
 	if err != nil {
 		return err
 	}
@@ -95,15 +96,11 @@ func writeContext(w io.Writer, r Recipe) error {
 }
 
 func addProgram(t *tar.Writer, name, path string) error {
-	f, err := os.Open(path)
+	f, info, err := namedfile.OpenRegular(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: info.Size()}); err != nil {
 		return err
 	}

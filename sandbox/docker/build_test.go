@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/deploy"
@@ -70,6 +71,10 @@ func TestBuildFails(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(t.TempDir(), "mcsh")
+	if err := syscall.Mkfifo(pipe, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	base := docker.DefaultImage("")
 	for _, test := range []struct {
 		name   string
@@ -78,6 +83,7 @@ func TestBuildFails(t *testing.T) {
 	}{
 		{"no base", docker.Recipe{Base: "mcsh/no-such-base:none", Dockerfile: deploy.Dockerfile}, "--base"},
 		{"no program", docker.Recipe{Base: base, Dockerfile: deploy.Dockerfile, Files: map[string]string{"bin/mcsh": script}}, "no Linux program"},
+		{"a pipe, which nobody writes to", docker.Recipe{Base: base, Dockerfile: deploy.Dockerfile, Files: map[string]string{"bin/mcsh": pipe}}, "it is a pipe"},
 		{"missing program", docker.Recipe{Base: base, Dockerfile: deploy.Dockerfile, Files: map[string]string{"bin/mcsh": script + "-"}}, "no such file"},
 		{"failing step", docker.Recipe{Base: base, Dockerfile: []byte("ARG BASE\nFROM ${BASE}\nRUN [\"/bin/false\"]\n")}, "non-zero code"},
 		{"no recipe", docker.Recipe{Base: base, Dockerfile: []byte("nonsense\n")}, "NONSENSE"},

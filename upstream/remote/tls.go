@@ -40,16 +40,16 @@ func (t TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// maxPEM bounds a file of certificates: those of all the world's authorities are 250 KB.
-const maxPEM = 4 << 20
+// MaxPEM bounds a file of certificates or of a key, in bytes: the certificates of all the world's authorities take 250 KB.
+const MaxPEM = 4 << 20
 
 // pair reads our own certificate and its key.
 func (t TLS) pair() (tls.Certificate, error) {
-	cert, err := namedfile.Read(t.Cert, maxPEM)
+	cert, err := namedfile.Read(t.Cert, MaxPEM)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := namedfile.Read(t.Key, maxPEM)
+	key, err := namedfile.Read(t.Key, MaxPEM)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -73,7 +73,7 @@ func (t TLS) elsewhere() (*tls.Config, error) {
 
 // trust adds the certificates of CA to pool.
 func (t TLS) trust(pool *x509.CertPool) error {
-	pem, err := namedfile.Read(t.CA, maxPEM)
+	pem, err := namedfile.Read(t.CA, MaxPEM)
 	if err != nil {
 		return fmt.Errorf("reading the trusted certificates: %w", err)
 	}
