@@ -19,7 +19,7 @@ import (
 )
 
 // environment is all that a program sees, but for TMPDIR where its table entry asks for it.
-var environment = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
+var environment = []string{"LC_CTYPE=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
 
 // appletEnvironment keeps the Go runtime from describing itself when memory runs out, and from reading control groups
 // to find out how many processors it may use. Applets do not see it.
