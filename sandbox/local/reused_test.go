@@ -56,6 +56,17 @@ func TestReused(t *testing.T) {
 		}
 		_ = f(t.Context(), strings.NewReader(in), io.Discard) // one fails
 	}
+	parted := func(s stages.Session, name string, args ...string) {
+		t.Helper()
+		chain := []stages.Command{{Name: "jq", Args: []string{".[]"}, Timeout: time.Minute}, {Name: name, Args: args, Timeout: time.Minute}}
+		f, err := s.Prepare(chain, nil)
+		if err == nil {
+			err = f(t.Context(), strings.NewReader("[1,2,3]"), io.Discard)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	open(lasting)
 	jq("1", time.Minute, ".")
 	for _, test := range []struct {
@@ -86,6 +97,12 @@ func TestReused(t *testing.T) {
 				jq("1", time.Minute, ". + 1")
 			}
 		}, false},
+		{"a reader that has enough before its output ends", func() {
+			for range 20 {
+				parted(s, "head", "-n", "1")
+				parted(s, "head", "-c", "0")
+			}
+		}, true},
 		{"another limit of time", func() { jq("1", 59*time.Second, ". + 2") }, true},
 		{"another pool", func() { open(single); lasting.Close(); jq("1", time.Minute, ".") }, false},
 		{"in which each run has a worker of its own", func() { open(single); jq("1", time.Minute, ".") }, false},

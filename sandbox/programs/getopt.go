@@ -27,6 +27,8 @@ type grammar struct {
 	stops   func(p *parsed) bool
 	gathers func(p *parsed) bool // see Gathers; nil: it does not
 
+	part func(p *parsed) *Part // see [Invocation]; nil: it does something else
+
 	// varies says whether the output depends on more than arguments and input: the time, or chance. Nil: it does not.
 	varies func(p *parsed) bool
 

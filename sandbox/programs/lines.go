@@ -9,7 +9,7 @@ var head = Program{
 	grammar: later(func() grammar {
 		return grammar{
 			number: "lines", arrange: stdinOnly,
-			stops: headStops,
+			stops: headStops, part: headPart,
 			options: shared(
 				value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 				flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),
@@ -34,7 +34,7 @@ var tail = Program{
 	Bin:     "tail", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			number: "lines", plus: true, arrange: stdinOnly,
+			number: "lines", plus: true, arrange: stdinOnly, part: tailPart,
 			options: shared(
 				value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 				flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),

@@ -28,6 +28,8 @@ type row struct {
 	Timer string   `json:"timer,omitempty"`
 	Stops bool     `json:"stops,omitempty"`
 
+	Part *programs.Part `json:"part,omitempty"`
+
 	Code stages.Code `json:"code,omitempty"`
 	Msg  string      `json:"msg,omitempty"`
 	Hint string      `json:"hint,omitempty"`
@@ -47,7 +49,7 @@ func parse(t *testing.T, command string, args, inputs []string) (r row) {
 		if !slices.Equal(sorted, inputs) {
 			t.Errorf("Parse(%q, %q): reads the inputs %q, want %q", command, args, sorted, inputs)
 		}
-		r.Argv = inv.Argv
+		r.Argv, r.Part = inv.Argv, inv.Part
 		if inv.Timer > 0 {
 			r.Timer = inv.Timer.String()
 		}

@@ -93,6 +93,9 @@ type Invocation struct {
 	// Timer is above zero for sleep: no process is needed, only a timer.
 	Timer time.Duration
 
+	// Part is there where no process is needed either: the program passes on a part of its standard input.
+	Part *Part
+
 	// Inputs are the names of the inputs that it reads besides its standard input, in the order of their first use.
 	// Argv holds each as a file "@NAME" of the working directory.
 	Inputs []string
@@ -250,6 +253,9 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 	}
 	if g.stops != nil {
 		inv.stops = g.stops(parsed)
+	}
+	if g.part != nil && inv.Inputs == nil && inv.Files == nil {
+		inv.Part = g.part(parsed)
 	}
 	inv.gathers = g.gathers != nil && g.gathers(parsed)
 	if g.varies != nil {

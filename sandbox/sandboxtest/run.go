@@ -26,6 +26,7 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"binary", testBinary},
 		{"concurrent", testConcurrent},
 		{"early stop", testEarlyStop},
+		{"parts", testParts},
 		{"a writer that loses its reader", testWriterLosesReader},
 		{"early stop of the reader", testReaderStops},
 		{"slow reader", testSlowReader},

@@ -22,7 +22,7 @@ const (
 	headerSize = 9
 	maxKeep    = 1 << 10 // bytes of an [Input] as JSON
 	pingSize   = 8
-	version    = 5
+	version    = 6
 )
 
 type kind byte

@@ -67,6 +67,7 @@ type Command struct {
 	Name    string
 	Argv    []string
 	Timer   time.Duration `json:",omitempty"` // above zero: wait as long and run nothing
+	Part    *Part         `json:",omitempty"` // where it is there: pass on that part of the input and run nothing
 	Timeout time.Duration // of the time in which it has something to do
 	Each    bool          `json:",omitempty"` // it runs once per item: what it needs to start is worth keeping
 
@@ -74,6 +75,13 @@ type Command struct {
 	Set    uint32   `json:",omitempty"` // tells the inputs of different commands apart
 
 	Files []string `json:",omitempty"` // of the workspace, which is its working directory then; it may read these and no others
+}
+
+// A Part is a stretch of a command's input that it passes on as it is.
+type Part struct {
+	Skip, Take int64 // how much is left out before it, and how long it is; Take is below zero for all that is left
+	Bytes      bool  `json:",omitempty"` // they count bytes, not lines
+	Zero       bool  `json:",omitempty"` // lines end with NUL
 }
 
 // An Input says where what follows is kept.

@@ -391,7 +391,7 @@ var fromWorker = map[string]struct {
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 5}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 6}))
 
 func flood() [][]byte {
 	var all [][]byte

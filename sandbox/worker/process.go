@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
@@ -33,12 +31,12 @@ const ownProcessors = "GODEBUG=containermaxprocs=0,updatemaxprocs=0"
 // worker that cannot.
 const cpuGrace = time.Second
 
-// A process is one running command of a chain: a jailed program, an applet or a timer.
+// A process is one running command of a chain: a jailed program, an applet, or what needs no process, a timer or a part.
 type process struct {
 	index   int
-	tool    *tool // nil for a timer
+	tool    *tool // nil for what needs no process
 	how     recipe
-	task    *task // once it is started; nil for a timer
+	task    *task // once it is started; nil for what needs no process
 	stderr  *stderr
 	scratch string
 	room    *room  // that scratch belongs to, if it outlives the process
@@ -59,11 +57,11 @@ type process struct {
 	spent  time.Duration // what it has used since
 	unread bool          // nobody wanted to read on, and so the applet was killed
 
-	id      atomic.Int64  // once it runs; for the meter
-	peak    atomic.Int64  // bytes of memory that it was seen to have
-	release chan struct{} // ends a timer early; closed by kill
-	killed  bool          // by this worker
-	exited  bool
+	id     atomic.Int64 // once it runs; for the meter
+	peak   atomic.Int64 // bytes of memory that it was seen to have
+	cancel func()       // ends early what is no process
+	killed bool         // by this worker
+	exited bool
 }
 
 // command finds out how p is started. It returns an error that says why it is not.
@@ -128,15 +126,7 @@ func inScratch(argv []string, dir string) []string {
 }
 
 // start starts the command, and returns our ends of its pipes.
-func (p *process) start(timer time.Duration, exits chan<- *process) (e ends, err error) {
-	if p.tool == nil {
-		in, out, err := pipes()
-		if err != nil {
-			return e, err
-		}
-		go p.sleep(timer, in.theirs, out.theirs, exits)
-		return ends{in: in.ours, stdin: in.ours, out: out.ours}, nil
-	}
+func (p *process) start(exits chan<- *process) (e ends, err error) {
 	t, err := p.how.start()
 	if err != nil {
 		return e, fmt.Errorf("starting %s: %w", p.tool.Name, err)
@@ -150,20 +140,6 @@ func (p *process) start(timer time.Duration, exits chan<- *process) (e ends, err
 	return ends{in: t.in, stdin: t.in, out: t.out}, nil
 }
 
-// sleep is a process that reads nothing, writes nothing and ends after a while. As in a shell, the command before it
-// can fill the pipe meanwhile, and no more.
-func (p *process) sleep(d time.Duration, stdin, stdout int, exits chan<- *process) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-p.release:
-	}
-	unix.Close(stdin)
-	unix.Close(stdout)
-	exits <- p
-}
-
 // kill ends the process. The jail lets it start no other, so that there is no group to kill, whose number might belong
 // to somebody else by now. It is for the chain's own goroutine.
 func (p *process) kill() {
@@ -172,13 +148,13 @@ func (p *process) kill() {
 	}
 	p.killed = true
 	if p.tool == nil {
-		close(p.release)
+		p.cancel()
 		return
 	}
 	p.task.Kill()
 }
 
-// pid returns the process's id, 0 for a timer and for what has not started.
+// pid returns the process's id, 0 for what needs no process and for what has not started.
 func (p *process) pid() int { return int(p.id.Load()) }
 
 // sawMemory takes note of how much memory the process has.

@@ -45,7 +45,7 @@ func (r *run) start() *wire.Failure {
 		var e ends
 		failure := r.worker.meter.enter(p, r.chain.Worker)
 		if failure == nil && err == nil {
-			e, err = r.launch(p, c.Timer)
+			e, err = r.launch(p, c)
 		}
 		if err != nil {
 			failure = refusal(i, err)
@@ -78,11 +78,16 @@ type ends struct {
 }
 
 // launch starts one command between two pipes, or gives an applet that is kept its next item.
-func (r *run) launch(p *process, timer time.Duration) (e ends, err error) {
+func (r *run) launch(p *process, c wire.Command) (e ends, err error) {
 	p.started = time.Now()
-	if p.key == "" {
+	switch {
+	case c.Part != nil:
+		return p.pass(*c.Part, r.linger(p.index), r.exits), nil
+	case c.Timer > 0:
+		return p.sleep(c.Timer, r.exits)
+	case p.key == "":
 		p.kills = r.kills
-		return p.start(timer, r.exits)
+		return p.start(r.exits)
 	}
 	if p.kept == nil {
 		if p.kept, err = keep(p); err != nil {

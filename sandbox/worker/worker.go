@@ -83,8 +83,8 @@ func (w *worker) renew() error {
 // newProcess readies command i of a chain.
 func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	c := chain.Commands[i]
-	p := &process{index: i, stderr: new(stderr), release: make(chan struct{})}
-	if c.Timer > 0 {
+	p := &process{index: i, stderr: new(stderr)}
+	if c.Timer > 0 || c.Part != nil {
 		return p, nil
 	}
 	t, ok := w.tools[c.Name]
