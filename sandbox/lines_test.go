@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -36,10 +37,6 @@ func TestLineByLine(t *testing.T) {
 		return wire.Outcome{Usage: make([]wire.Usage, len(c.Commands))}
 	}
 	p := newPool(t, d, sandbox.Options{Warm: -1})
-	s, err := p.Open(t.Context(), "somebody")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, test := range []struct{ chain, want string }{
 		{"grep a", ""},
 		{"grep a | head", "--regexp=a"},
@@ -49,16 +46,20 @@ func TestLineByLine(t *testing.T) {
 		{"grep a | head | sort", "--regexp=a"},
 		{"grep a | head | sort | head", "--regexp=a"},
 	} {
-		var chain []stages.Command
+		var list []map[string]any
 		for text := range strings.SplitSeq(test.chain, " | ") {
 			words := strings.Fields(text)
-			chain = append(chain, stages.Command{Name: words[0], Args: words[1:]})
+			list = append(list, map[string]any{"type": "command", "command": words[0], "args": words[1:]})
 		}
-		f, err := s.Prepare(chain, nil)
+		text, err := json.Marshal(list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f(t.Context(), strings.NewReader(""), io.Discard); err != nil {
+		plan, errs := stages.Compile(t.Context(), text, stages.Deps{Commands: p})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if _, err := plan.Run(t.Context(), strings.NewReader(""), io.Discard, stages.RunOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if lines := strings.Join(got, " "); lines != test.want {

@@ -121,23 +121,9 @@ func (p *Pool) Report() Report {
 }
 
 // CheckCommand implements [stages.Commands].
-func (p *Pool) CheckCommand(c stages.Command) error {
-	_, err := p.parse(c)
-	return err
-}
-
-// StopsEarly implements [stages.Commands].
-func (p *Pool) StopsEarly(c stages.Command) bool {
+func (p *Pool) CheckCommand(c stages.Command) (stages.Habits, error) {
 	inv, err := p.parse(c)
-	program, _ := programs.Find(c.Name)
-	return err == nil && program.StopsEarly(inv)
-}
-
-// Replayable implements [stages.Commands].
-func (p *Pool) Replayable(c stages.Command) bool {
-	inv, err := p.parse(c)
-	program, _ := programs.Find(c.Name)
-	return err == nil && program.Replayable(inv)
+	return inv.Habits, err
 }
 
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
@@ -164,9 +150,9 @@ func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	if err != nil {
 		return inv, err
 	}
-	if size := command(c, inv).Size(); size > wire.MaxCommand {
+	if message := command(c, inv); !message.Fits() {
 		return inv, stages.Errorf(stages.DisallowedArgument, "give data to the command as its input, not as arguments",
-			"%s: the arguments take %d bytes with their escapes, but at most %d are allowed", c.Name, size, wire.MaxCommand)
+			"%s: the arguments take %d bytes with their escapes, but at most %d are allowed", c.Name, message.Size(), wire.MaxCommand)
 	}
 	return inv, nil
 }

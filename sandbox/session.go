@@ -70,18 +70,15 @@ func (s *session) prepare(chain []stages.Command, used func(i int, u stages.Usag
 	}
 	message := s.pool.budget.chain()
 	message.Commands = make([]wire.Command, len(chain))
-	stops := chain[len(chain)-1].Hasty // something later may stop early
-	for i := len(chain) - 1; i >= 0; i-- {
-		inv, err := s.pool.parse(chain[i])
+	for i, c := range chain {
+		inv, err := s.pool.parse(c)
 		if err != nil {
-			return nil, at(err, i, chain[i].Name)
+			return nil, at(err, i, c.Name)
 		}
-		if stops {
+		if c.Hasty {
 			inv = inv.LineBuffered()
 		}
-		p, _ := programs.Find(chain[i].Name)
-		stops = stops && !inv.Gathers() || p.StopsEarly(inv)
-		message.Commands[i] = command(chain[i], inv)
+		message.Commands[i] = command(c, inv)
 	}
 	if err := s.enter(); err != nil {
 		return nil, at(err, 0, chain[0].Name)

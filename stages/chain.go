@@ -37,7 +37,7 @@ type link struct {
 
 	watched bool // it is told of ([RunOptions.Stage])
 
-	hasty  bool      // whoever reads the output may stop early
+	onward []*Step   // its own steps, and those behind it
 	inputs []*inputs // of all commands in it, at any depth
 	needs  []*inputs // of its own commands: the filter is called when they are there
 }
@@ -153,7 +153,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 			!steps[i+n-1].ends {
 			n++
 		}
-		l := &link{steps: steps[i : i+n], keep: keep, hasty: stopEarly(steps[i+n:]), watched: r.watched}
+		l := &link{steps: steps[i : i+n], keep: keep, onward: steps[i:], watched: r.watched}
 		for _, s := range l.steps {
 			l.meters = append(l.meters, newMeter(s))
 		}
@@ -187,7 +187,7 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 	var commands []Command
 	for i, s := range l.steps {
 		c := *s.Command
-		c.Each = !l.keep
+		c.Each, c.Hasty = !l.keep, stopEarly(l.onward[i+1:])
 		if len(s.Nested) > 0 {
 			in, meters, err := r.bindInputs(ctx, session, s, &c)
 			if err != nil {
@@ -200,7 +200,6 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 	if dry {
 		return r.dry.bind(ctx, l.steps[0], l.meters[0])
 	}
-	commands[len(commands)-1].Hasty = l.hasty
 	return session.Prepare(commands, func(i int, u Usage) { l.meters[i].add(u) })
 }
 

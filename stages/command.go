@@ -34,7 +34,8 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	for _, n := range inputs {
 		command.Inputs = append(command.Inputs, n.Branch)
 	}
-	if err := errors.Join(terr, ierr, s.Commands.CheckCommand(command)); err != nil {
+	habits, cerr := s.Commands.CheckCommand(command)
+	if err := errors.Join(terr, ierr, cerr); err != nil {
 		return nil, err
 	}
 	if s.c.tryouts != nil {
@@ -43,11 +44,11 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		}
 	}
 	step := &Step{
-		Label: c.Label(), Command: &command, Nested: inputs, stops: s.Commands.StopsEarly(command), passes: true,
+		Label: c.Label(), Command: &command, Nested: inputs, stops: habits.StopsEarly, passes: !habits.Gathers,
 		Does:    strings.TrimSpace(fmt.Sprintf("runs %s %s", c.Command, visible(shortened(strings.Join(c.Args, " "), 300)))),
 		Expects: "any bytes",
 	}
-	step.replays = s.Commands.Replayable(command)
+	step.replays = habits.Replayable
 	step.most.time = timeout
 	step.clock = clock{timeout, s.Limits.Command, "command", `the stage's "timeout"`}
 	for _, n := range inputs {

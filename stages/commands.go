@@ -11,13 +11,7 @@ import (
 type Commands interface {
 	// CheckCommand checks a command and its arguments, and runs nothing. The error is an *Error:
 	// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT, with what to use instead. It may be called concurrently.
-	CheckCommand(c Command) error
-
-	// StopsEarly reports whether a command that was checked may stop reading before its input ends, as head does.
-	StopsEarly(c Command) bool
-
-	// Replayable reports whether a command that was checked writes the same whenever it reads the same, as shuf does not.
-	Replayable(c Command) bool
+	CheckCommand(c Command) (Habits, error)
 
 	// Tryouts returns what finds mistakes in the commands of one plan of a caller that CheckCommand does not. It starts
 	// nothing.
@@ -41,6 +35,13 @@ type Tryouts interface {
 	io.Closer
 }
 
+// Habits are what a command does with its data, as far as its arguments tell.
+type Habits struct {
+	StopsEarly bool // it may stop reading before its input ends, as head does
+	Gathers    bool // it writes nothing before it has read all of its input, as sort does
+	Replayable bool // it writes the same whenever it reads the same, as shuf does not
+}
+
 // A Command is one program of the allow list with its arguments as the agent wrote them: no shell reads them.
 type Command struct {
 	Name string
@@ -55,7 +56,8 @@ type Command struct {
 	Inputs []string
 	Set    int
 
-	// Hasty says that the reader of the output may stop early: a line is worth more now than in a block later.
+	// Hasty says that whoever reads the output may stop early, or that somebody behind him may whom each line reaches at
+	// once: a line is worth more now than in a block later.
 	Hasty bool
 
 	// Each says that the command runs once per item of a for_each: what it needs to start is worth keeping.

@@ -36,11 +36,10 @@ func compileExpression(field, text string, s Scope) (*expression, error) {
 	e.program = &Command{Name: "jq", Args: []string{"-c", "--", "[\n" + text + "\n]"}, Timeout: s.Limits.Command, Each: true}
 	alone := *e.program
 	alone.Args = []string{"-c", "--", text}
-	if err := s.Commands.CheckCommand(alone); err != nil {
-		return nil, withField(err, field)
-	}
-	if err := s.Commands.CheckCommand(*e.program); err != nil {
-		return nil, withField(err, field)
+	for _, c := range []Command{alone, *e.program} {
+		if _, err := s.Commands.CheckCommand(c); err != nil {
+			return nil, withField(err, field)
+		}
 	}
 	return e, nil
 }

@@ -43,7 +43,7 @@ func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
 		return nil, nil
 	}
 	c := *l.steps[0].Command
-	c.Each, c.Hasty = true, l.hasty
+	c.Each, c.Hasty = true, stopEarly(l.onward[1:])
 	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
 	if filter == nil || err != nil {
 		return nil, err

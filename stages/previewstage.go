@@ -50,7 +50,11 @@ func (p *PreviewStage) options(c Commands, window bool) preview.Options {
 // Runnable tells of a jq program whether c, which may be nil, would run it. See [preview.Options.Check].
 func Runnable(c Commands) func(program string) bool {
 	return func(program string) bool {
-		return c != nil && c.CheckCommand(Command{Name: "jq", Args: []string{"-c", program}}) == nil
+		if c == nil {
+			return false
+		}
+		_, err := c.CheckCommand(Command{Name: "jq", Args: []string{"-c", program}})
+		return err == nil
 	}
 }
 

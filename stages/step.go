@@ -25,7 +25,7 @@ type Step struct {
 
 	alone      bool  // calls should not run side by side unless asked to
 	stops      bool  // a command that may stop reading before its input ends
-	passes     bool  // stops reading soon after its reader does
+	passes     bool  // stops reading soon after its reader does: it does not read everything first
 	takesValue bool  // reads its item as one value, not as a line of text
 	chains     int   // chains of commands within it that run at the same time
 	accepts    int64 // bytes of input beyond which it fails; 0: any

@@ -263,27 +263,23 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 	},
 }
 
-func (w *world) CheckCommand(c stages.Command) error {
+// CheckCommand knows one command that stops early, one that gathers and two that are not replayable.
+func (w *world) CheckCommand(c stages.Command) (stages.Habits, error) {
+	habits := stages.Habits{StopsEarly: c.Name == "head", Gathers: c.Name == "sort", Replayable: c.Name != "roll" && c.Name != "late"}
 	if c.Name == "jq" {
 		_, err := compileJQ(c.Args)
-		return err
+		return habits, err
 	}
 	if commands[c.Name] == nil {
-		return stages.Errorf(stages.DisallowedCommand, "", "unknown command %q", c.Name)
+		return habits, stages.Errorf(stages.DisallowedCommand, "", "unknown command %q", c.Name)
 	}
 	for _, name := range c.Inputs {
 		if !slices.Contains(c.Args, "@"+name) {
-			return stages.Errorf(stages.InvalidPipeline, "", "%s does not read the input @%s", c.Name, name)
+			return habits, stages.Errorf(stages.InvalidPipeline, "", "%s does not read the input @%s", c.Name, name)
 		}
 	}
-	return nil
+	return habits, nil
 }
-
-// StopsEarly knows one command that does.
-func (w *world) StopsEarly(c stages.Command) bool { return c.Name == "head" }
-
-// Replayable knows two commands that are not.
-func (w *world) Replayable(c stages.Command) bool { return c.Name != "roll" && c.Name != "late" }
 
 // Tryouts finds that a command is given "crooked".
 func (w *world) Tryouts(string) stages.Tryouts { return tryouts{w} }

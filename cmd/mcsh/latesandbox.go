@@ -117,24 +117,12 @@ func (l *lateSandbox) time() time.Time {
 }
 
 // CheckCommand implements [stages.Commands].
-func (l *lateSandbox) CheckCommand(c stages.Command) error {
+func (l *lateSandbox) CheckCommand(c stages.Command) (stages.Habits, error) {
 	open, err := l.soon()
 	if err != nil {
-		return noCommands(err)
+		return stages.Habits{}, noCommands(err)
 	}
 	return open.pool.CheckCommand(c)
-}
-
-// StopsEarly implements [stages.Commands].
-func (l *lateSandbox) StopsEarly(c stages.Command) bool {
-	open, err := l.soon()
-	return err == nil && open.pool.StopsEarly(c)
-}
-
-// Replayable implements [stages.Commands].
-func (l *lateSandbox) Replayable(c stages.Command) bool {
-	open, err := l.soon()
-	return err == nil && open.pool.Replayable(c)
 }
 
 // Tryouts implements [stages.Commands].

@@ -37,10 +37,10 @@ func TestLateSandboxStuck(t *testing.T) {
 			_, err := l.Open(ctx, "")
 			return err
 		}, "the sandbox is still starting", time.Second},
-		"a check": {func(l *lateSandbox, _ context.CancelFunc) error { return l.CheckCommand(jq) }, "it has taken more than 30s", startWait},
+		"a check": {func(l *lateSandbox, _ context.CancelFunc) error { return checkIn(l, jq) }, "it has taken more than 30s", startWait},
 		"a check when the process is told to end": {func(l *lateSandbox, end context.CancelFunc) error {
 			time.AfterFunc(time.Second, end)
-			return l.CheckCommand(jq)
+			return checkIn(l, jq)
 		}, "the sandbox is closed", time.Second},
 		"what was used": {func(l *lateSandbox, _ context.CancelFunc) error {
 			_, ok := l.used()
@@ -72,7 +72,7 @@ func TestLateSandboxShared(t *testing.T) {
 		defer end()
 		told := make(chan error, 3)
 		for range cap(told) {
-			go func() { told <- l.CheckCommand(stages.Command{Name: "jq"}) }()
+			go func() { told <- checkIn(l, stages.Command{Name: "jq"}) }()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -86,4 +86,9 @@ func TestLateSandboxShared(t *testing.T) {
 			}
 		}
 	})
+}
+
+func checkIn(l *lateSandbox, c stages.Command) error {
+	_, err := l.CheckCommand(c)
+	return err
 }

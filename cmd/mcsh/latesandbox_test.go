@@ -27,7 +27,7 @@ func TestLateSandbox(t *testing.T) {
 		starts int
 	}{{0, 1}, {0, 1}, {999 * time.Millisecond, 1}, {time.Millisecond, 2}, {time.Second, 2}, {time.Second, 3}, {time.Hour, 4}, {lastPause, 5}} {
 		now = now.Add(step.wait)
-		err := l.CheckCommand(stages.Command{Name: "jq"})
+		_, err := l.CheckCommand(stages.Command{Name: "jq"})
 		if err == nil || !strings.Contains(err.Error(), "the engine is down") || starts != step.starts {
 			t.Fatalf("at %v: got %v and %d starts, want the reason and %d", now.Unix(), err, starts, step.starts)
 		}

@@ -47,7 +47,7 @@ func TestTryoutsAgree(t *testing.T) {
 	var group errgroup.Group
 	for i, c := range rows {
 		c.Name, c.Timeout = named[i].Command, 10*time.Second
-		if p.CheckCommand(c) != nil {
+		if _, err := p.CheckCommand(c); err != nil {
 			continue // it is not installed here, or reads named inputs
 		}
 		group.Go(func() error {

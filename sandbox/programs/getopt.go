@@ -25,7 +25,7 @@ type grammar struct {
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
 	arrange func(p *parsed, inv *Invocation) *stages.Error
 	stops   func(p *parsed) bool
-	gathers func(p *parsed) bool // see Gathers; nil: it does not
+	gathers func(p *parsed) bool // see [stages.Habits]; nil: it does not
 
 	part func(p *parsed) *Part // see [Invocation]; nil: it does something else
 

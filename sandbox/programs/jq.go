@@ -69,7 +69,7 @@ func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
 		return err
 	}
 	inv.Argv = jqArgv(p, options)
-	inv.stops, inv.varies = filter.StopsEarly(), filter.AsksTime()
+	inv.Habits.StopsEarly, inv.Habits.Replayable = filter.StopsEarly(), !filter.AsksTime()
 	return nil
 }
 

@@ -53,8 +53,7 @@ func parse(t *testing.T, command string, args, inputs []string) (r row) {
 		if inv.Timer > 0 {
 			r.Timer = inv.Timer.String()
 		}
-		p, _ := programs.Find(command)
-		r.Stops = p.StopsEarly(inv)
+		r.Stops = inv.Habits.StopsEarly
 		return r
 	}
 	var e *stages.Error
@@ -298,7 +297,7 @@ func TestGathers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := inv.Gathers(); got != tt.want {
+		if got := inv.Habits.Gathers; got != tt.want {
 			t.Errorf("%s %s: got %v, want %v", tt.command, tt.args, got, tt.want)
 		}
 	}

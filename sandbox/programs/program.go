@@ -103,11 +103,11 @@ type Invocation struct {
 	// Files are the names of the files of the workspace that it reads, relative to it. It runs in the workspace then.
 	Files []string
 
-	stops   bool
-	gathers bool
-	varies  bool
-	byLine  string // the option that asks for output line by line, if there is one
-	head    int    // where that option goes: after the name and what is injected
+	// Habits may be wrong on the side of no: they come from options and the words of a script.
+	Habits stages.Habits
+
+	byLine string // the option that asks for output line by line, if there is one
+	head   int    // where that option goes: after the name and what is injected
 
 	tries bool
 	bare  []string // Argv without files, for a tryout; nil if there are none
@@ -146,17 +146,6 @@ func Find(name string) (Program, bool) {
 	}
 	return table[i], true
 }
-
-// Gathers says that the program, invoked like this, writes nothing before it has read all of its input: that nobody reads
-// on what it writes is no news to those that feed it.
-func (inv Invocation) Gathers() bool { return inv.gathers }
-
-// StopsEarly says whether the program, invoked like this, may stop reading before its input ends. It is a guess on
-// the side of no: it looks at options and at the words of a script.
-func (p Program) StopsEarly(inv Invocation) bool { return inv.stops }
-
-// Replayable says whether the program, invoked like this, writes the same whenever it reads the same.
-func (p Program) Replayable(inv Invocation) bool { return !inv.varies }
 
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
 // equal results. Parsing a canonical argv (without its first element) gives that argv again. inputs are the names of
@@ -228,9 +217,9 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 	}
 	parsed.files = there.Files
 	if parsed.has("version") {
-		return Invocation{Argv: []string{first, "--version"}}, nil
+		return Invocation{Argv: []string{first, "--version"}, Habits: stages.Habits{Replayable: true}}, nil
 	}
-	inv := Invocation{byLine: g.byLine, dry: g.dry, head: 1 + len(g.inject), ScriptAt: parsed.scriptAt()}
+	inv := Invocation{Habits: stages.Habits{Replayable: true}, byLine: g.byLine, dry: g.dry, head: 1 + len(g.inject), ScriptAt: parsed.scriptAt()}
 	if g.arrange != nil {
 		if err := g.arrange(parsed, &inv); err != nil {
 			return Invocation{}, err
@@ -252,16 +241,15 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 		inv.bare = g.argv(first, &without)
 	}
 	if g.stops != nil {
-		inv.stops = g.stops(parsed)
+		inv.Habits.StopsEarly = g.stops(parsed)
 	}
 	if g.part != nil && inv.Inputs == nil && inv.Files == nil {
 		inv.Part = g.part(parsed)
 	}
-	inv.gathers = g.gathers != nil && g.gathers(parsed)
-	if g.varies != nil {
-		inv.varies = g.varies(parsed)
+	inv.Habits.Gathers = g.gathers != nil && g.gathers(parsed)
+	if inv.Files != nil || g.varies != nil && g.varies(parsed) { // the files may be others by then
+		inv.Habits.Replayable = false
 	}
-	inv.varies = inv.varies || inv.Files != nil // they may be others by then
 	inv.tries = g.tries != nil && len(inv.Inputs) == 0 && g.tries(parsed)
 	return inv, nil
 }

@@ -27,12 +27,11 @@ func TestReplayable(t *testing.T) {
 		{"sed", []string{"s/a/b/"}, true},
 		{"head", []string{"-n", "3"}, true},
 	} {
-		p, _ := programs.Find(tt.name)
 		inv, err := programs.Parse(tt.name, tt.args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Replayable(inv); got != tt.want {
+		if got := inv.Habits.Replayable; got != tt.want {
 			t.Errorf("%s %q: %v, want %v", tt.name, tt.args, got, tt.want)
 		}
 	}

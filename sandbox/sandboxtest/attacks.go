@@ -134,7 +134,7 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 			continue
 		}
 		cmd := stages.Command{Name: a.Command, Args: a.Args, Timeout: attackTime}
-		if err := p.CheckCommand(cmd); err != nil {
+		if _, err := p.CheckCommand(cmd); err != nil {
 			e := asError(t, err)
 			if e.Hint == "" && !strings.Contains(e.Msg, "syntax error") {
 				t.Errorf("%s: refused without a hint: %v", a.ID, err)

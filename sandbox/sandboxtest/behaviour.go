@@ -202,6 +202,9 @@ func testEarlyStop(t *testing.T, open func() sandbox.Driver) {
 			var out bytes.Buffer
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
+			for i := range test.chain {
+				test.chain[i].Hasty = i+1 < len(test.chain)
+			}
 			if err := prepare(t, s, nil, test.chain...)(ctx, r, &out); err != nil {
 				t.Fatal(err)
 			}

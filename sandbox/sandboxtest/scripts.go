@@ -51,7 +51,7 @@ func testScripts(t *testing.T, open func() sandbox.Driver) {
 			}
 			group.Go(func() error {
 				c := command(s.Command, s.Args...)
-				err := p.CheckCommand(c)
+				_, err := p.CheckCommand(c)
 				if err == nil {
 					err = tries.TryOut(t.Context(), c)
 				}

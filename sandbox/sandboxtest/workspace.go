@@ -167,7 +167,7 @@ func testMany(t *testing.T, p *sandbox.Pool, s stages.Session) {
 		out := strings.Repeat("{\"a\":1}\n", 50)
 		reading{Command: name, Args: slices.Concat(args, fifty), Out: out}.test(t, p, s)
 	}
-	err := p.CheckCommand(command("wc", slices.Repeat([]string{"a.txt"}, 51)...))
+	_, err := p.CheckCommand(command("wc", slices.Repeat([]string{"a.txt"}, 51)...))
 	if err == nil || !strings.Contains(err.Error(), "more than 50 files") {
 		t.Errorf("more than fifty files: %v", err)
 	}
@@ -178,7 +178,7 @@ func (r reading) test(t *testing.T, p *sandbox.Pool, s stages.Session) {
 		return // this machine lacks it
 	}
 	c := command(r.Command, r.Args...)
-	if err := p.CheckCommand(c); err != nil {
+	if _, err := p.CheckCommand(c); err != nil {
 		if e := asError(t, err); r.Refused == "" || !strings.Contains(e.Msg, r.Refused) {
 			t.Errorf("%s %q was refused: %v, want %q", r.Command, r.Args, err, r.Refused)
 		}

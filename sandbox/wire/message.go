@@ -156,6 +156,24 @@ func (c Command) Size() int {
 	return len(b)
 }
 
+// escaped is how many bytes a byte of a string takes at most as JSON, and overhead how many a command takes without its
+// strings.
+const (
+	escaped  = len(`\u0000`)
+	overhead = 1 << 10
+)
+
+// Fits says whether the command may be in a message, which costs nothing where it is as short as most are.
+func (c Command) Fits() bool {
+	most := overhead
+	for _, list := range [][]string{{c.Name}, c.Argv, c.Inputs, c.Files} {
+		for _, s := range list {
+			most += len(s)*escaped + len(`"",`)
+		}
+	}
+	return most <= MaxCommand || c.Size() <= MaxCommand
+}
+
 // encode writes a message. It fails if the message has more than limit bytes.
 func encode(message any, limit int) ([]byte, error) {
 	var b bytes.Buffer
