@@ -3,9 +3,11 @@
 package worker
 
 import (
+	"io"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -52,15 +54,23 @@ func limit(files []string) int64 {
 // oomKills returns how many processes of this control group the kernel has killed because memory was used up, 0 where
 // it does not say.
 func oomKills() int64 {
-	for _, file := range oomFiles {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		return field(string(text), "oom_kill ")
+	var text [1 << 10]byte
+	n, err := oomFile().ReadAt(text[:], 0)
+	if err != nil && err != io.EOF {
+		return 0
 	}
-	return 0
+	return field(string(text[:n]), "oom_kill ")
 }
+
+// oomFile stays open, as each chain begins with a look at it; nil where there is none.
+var oomFile = sync.OnceValue(func() *os.File {
+	for _, name := range oomFiles {
+		if f, err := os.Open(name); err == nil {
+			return f
+		}
+	}
+	return nil
+})
 
 func field(text, name string) int64 {
 	for line := range strings.Lines(text) {

@@ -80,10 +80,13 @@ func (r *recipe) drop() {
 	}
 }
 
+// saidBuffer is small, as most processes say nothing.
+const saidBuffer = 4 << 10
+
 // attend hears the process out, and takes note of its end. It can start no other that would hold the pipe.
 func (t *task) attend(said *os.File) {
 	defer close(t.done)
-	_, _ = io.Copy(t.stderr, said) // what cannot be read is not said
+	_, _ = io.CopyBuffer(t.stderr, onlyReader{said}, make([]byte, saidBuffer)) // what cannot be read is not said
 	said.Close()
 	t.state, t.err = t.Wait()
 }
