@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -576,4 +578,24 @@ func FuzzGatewayFrames(f *testing.F) {
 			t.Error("the connection hangs")
 		}
 	})
+}
+
+// TestFits: the short way and the long one agree, also about the largest command and what is escaped.
+func TestFits(t *testing.T) {
+	for _, text := range []string{"a", "\x00", `"`, "é", "\xff", "<", "\u2028"} {
+		for _, n := range []int{1, wire.MaxCommand / 8, wire.MaxCommand/6 - 300, wire.MaxCommand / 6, wire.MaxCommand / 2, wire.MaxCommand - 200, wire.MaxCommand} {
+			for _, c := range []wire.Command{
+				{Name: "x", Argv: []string{"x", strings.Repeat(text, n)}},
+				{Name: "x", Files: slices.Repeat([]string{text}, n/8)},
+				{
+					Name: "x", Argv: []string{"x"}, Inputs: []string{strings.Repeat(text, n)}, Timeout: math.MaxInt64, Set: math.MaxUint32, Each: true,
+					Timer: math.MaxInt64, Part: &wire.Part{Skip: math.MaxInt64, Take: math.MinInt64, Bytes: true, Zero: true},
+				},
+			} {
+				if fits, size := c.Fits(), c.Size(); fits != (size <= wire.MaxCommand) {
+					t.Errorf("%d times %q: Fits says %v of %d bytes", n, text, fits, size)
+				}
+			}
+		}
+	}
 }
