@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // DefaultGrace is how long what runs may go on once nobody waits for it any more.
@@ -46,4 +48,16 @@ func (c *Call) follow(r *http.Request) (stop func()) {
 		context.AfterFunc(c.ctx, func() { timer.Stop() })
 	})
 	return func() { end() }
+}
+
+// EndWith makes all requests of a server end with life, and by its cause.
+func EndWith(life context.Context) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			defer cancel(nil)
+			defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
+			return next(ctx, method, req)
+		}
+	}
 }

@@ -14,17 +14,6 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 )
 
-const (
-	// unreadWait is how long answers are waited for that a client does not read.
-	unreadWait = time.Second
-	// goneWait is how long calls may go on after a client that talked with us has closed our input. That is how clients
-	// end a server; one that wants an answer still does not wait long for it.
-	goneWait = 500 * time.Millisecond
-	// answerWait is the same for whoever piped calls in at once, and waits for the answers. One that died would never
-	// take them.
-	answerWait = 30 * time.Second
-)
-
 // endFlags say how a server ends.
 type endFlags struct{ grace time.Duration }
 
@@ -86,7 +75,7 @@ type ending struct {
 	grace time.Duration
 	hurry context.Context // done when the grace is over before its time; nil: never
 
-	// finish stops the server: nothing is begun any more, and what runs has time until ctx is done. nil closes the sessions.
+	// finish stops the server: nothing is begun any more, and what runs has time until ctx is done. nil closes the session.
 	finish func(ctx context.Context) error
 }
 
@@ -97,27 +86,6 @@ func (e ending) begin() (context.Context, context.CancelFunc) {
 		hurry = context.Background()
 	}
 	return context.WithTimeout(hurry, e.grace)
-}
-
-// run ends a server on standard input and output. cancel ends the calls that go beside finish. It returns soon after the
-// grace, also where a client takes no answer and no session can be closed.
-func (e ending) run(cancel context.CancelCauseFunc) {
-	ctx, stop := e.begin()
-	defer stop()
-	defer context.AfterFunc(ctx, func() { cancel(nil) })()
-	finished := make(chan struct{})
-	go func() { _ = e.finish(ctx); close(finished) }() // what it could not end, the end of the process does
-	select {
-	case <-finished:
-		return
-	case <-ctx.Done():
-	}
-	unread := time.NewTimer(unreadWait)
-	defer unread.Stop()
-	select {
-	case <-finished:
-	case <-unread.C:
-	}
 }
 
 // gatewayGrace is the grace in the words of [gateway.Options].

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -134,7 +135,9 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 	if err := greet(); err != nil {
 		return err
 	}
-	err := p.serveStdio(ctx, g.Server(), g, end)
+	err := stdio.Serve(ctx, stdio.Options{
+		Server: g.Server(), In: p.stdin, Out: p.stdout, Answerer: g, Grace: end.begin, Finish: end.finish,
+	})
 	if ctx.Err() != nil { // the grace of a signal is over
 		return err
 	}

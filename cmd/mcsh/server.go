@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/servers"
 )
 
@@ -49,7 +50,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 
 func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Server, l listenFlags, end ending) error {
 	if l.address == "" {
-		return p.serveStdio(ctx, server, nil, end)
+		return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout, Grace: end.begin, Finish: end.finish})
 	}
 	listeners, err := l.listen()
 	if err != nil {
@@ -57,7 +58,7 @@ func (p *program) serveBuiltin(ctx context.Context, name string, server *mcp.Ser
 	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	server.AddReceivingMiddleware(endingWith(calls))
+	server.AddReceivingMiddleware(gateway.EndWith(calls))
 	p.greet("mcsh server "+name, endpointOf(listeners[0].Addr()))
 	end.finish = func(ending context.Context) error {
 		defer context.AfterFunc(ending, cancel)() // a session is not closed before its calls have ended

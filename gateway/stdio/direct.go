@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 )
 
-// An answerer answers ordinary calls of a session beside the SDK.
-type answerer interface {
+// An Answerer answers ordinary calls of a session beside the SDK. *gateway.Gateway is one.
+type Answerer interface {
+	// Direct returns the call in a message, or nil if the message has to go to the SDK. See [gateway.Gateway.Direct].
 	Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*gateway.Call, *jsonrpc.Error)
 }
 
 // direct takes the messages of a session that can be answered beside the SDK, at a fraction of the cost.
 type direct struct {
-	answerer answerer // nil: none can
+	answerer Answerer // nil: none can
 	out      io.Writer
 	ctx      context.Context // of the calls
 
@@ -30,7 +31,7 @@ type direct struct {
 	idle    chan struct{}      // closed when there are no calls; nil while there are none; guarded by mu
 }
 
-func newDirect(ctx context.Context, a answerer, out io.Writer) *direct {
+func newDirect(ctx context.Context, a Answerer, out io.Writer) *direct {
 	return &direct{answerer: a, out: out, ctx: ctx}
 }
 

@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"bufio"
@@ -56,7 +56,7 @@ func converse(t *testing.T, direct bool) *conversation {
 	in, feed := io.Pipe()
 	hear, out := io.Pipe()
 	c := &conversation{t: t, feed: feed, hear: hear, out: bufio.NewScanner(hear), served: make(chan error, 1)}
-	var answers answerer
+	var answers Answerer
 	if direct {
 		c.direct = &counting{Gateway: g}
 		answers = c.direct
@@ -64,8 +64,7 @@ func converse(t *testing.T, direct bool) *conversation {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.end = cancel
 	go func() {
-		p := &program{stdin: in, stdout: out, stderr: io.Discard}
-		c.served <- p.serveStdio(ctx, g.Server(), answers, ending{})
+		c.served <- Serve(ctx, Options{Server: g.Server(), In: in, Out: out, Answerer: answers})
 		out.Close()
 	}()
 	t.Cleanup(func() {
@@ -321,8 +320,7 @@ func TestStdioDirectWholeLines(t *testing.T) {
 		_, _ = input.WriteTo(feed)
 		feed.Close()
 	}()
-	p := &program{stdin: in, stdout: out, stderr: io.Discard}
-	if err := p.serveStdio(t.Context(), g.Server(), direct, ending{}); err != nil {
+	if err := Serve(t.Context(), Options{Server: g.Server(), In: in, Out: out, Answerer: direct}); err != nil {
 		t.Error(err)
 	}
 	for _, got := range answers(t, out.b) {

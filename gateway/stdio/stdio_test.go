@@ -1,4 +1,4 @@
-package main
+package stdio
 
 import (
 	"bufio"
@@ -59,8 +59,7 @@ func TestStdioEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				p := &program{stdin: strings.NewReader(tt.input), stdout: &out, stderr: io.Discard}
-				if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
+				if err := Serve(t.Context(), Options{Server: twoTools(), In: strings.NewReader(tt.input), Out: &out}); err != nil {
 					t.Error(err)
 				}
 				if got := out.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
@@ -136,8 +135,7 @@ func TestStdioRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
-				p := &program{stdin: strings.NewReader(handshake + tt.input + "\n" + echoCall), stdout: &out, stderr: io.Discard}
-				if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
+				if err := Serve(t.Context(), Options{Server: twoTools(), In: strings.NewReader(handshake + tt.input + "\n" + echoCall), Out: &out}); err != nil {
 					t.Error(err)
 				}
 				want := append([]string{"1 0", "2 0"}, tt.want...)
@@ -190,8 +188,7 @@ func TestStdioRunSurvives(t *testing.T) {
 		var out bytes.Buffer
 		served := make(chan error)
 		go func() {
-			p := &program{stdin: in, stdout: &out, stderr: io.Discard}
-			served <- p.serveStdio(t.Context(), server, nil, ending{})
+			served <- Serve(t.Context(), Options{Server: server, In: in, Out: &out})
 		}()
 		_, _ = io.WriteString(feed, handshake+strings.Replace(strings.Replace(echoCall, "echo", "long", 1), `"id":2`, `"id":5`, 1))
 		<-begun
@@ -221,8 +218,7 @@ func TestStdioWholeLines(t *testing.T) {
 	}
 	slices.Sort(want)
 	out := &bytewise{}
-	p := &program{stdin: strings.NewReader(input), stdout: out, stderr: io.Discard}
-	if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
+	if err := Serve(t.Context(), Options{Server: twoTools(), In: strings.NewReader(input), Out: out}); err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff(want, answers(t, out.b)); diff != "" {
@@ -274,8 +270,7 @@ func FuzzStdio(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			const last = "\n" + `{"jsonrpc":"2.0","id":"the last one","method":"ping"}`
 			var out bytes.Buffer
-			p := &program{stdin: io.MultiReader(bytes.NewReader(input), strings.NewReader(last)), stdout: &out, stderr: io.Discard}
-			if err := p.serveStdio(t.Context(), twoTools(), nil, ending{}); err != nil {
+			if err := Serve(t.Context(), Options{Server: twoTools(), In: io.MultiReader(bytes.NewReader(input), strings.NewReader(last)), Out: &out}); err != nil {
 				t.Error(err)
 			}
 			if !strings.Contains(out.String(), `"the last one"`) {
