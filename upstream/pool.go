@@ -127,7 +127,7 @@ func (p *Pool) Load(ctx context.Context) error {
 		select {
 		case <-p.loading: // it was there already
 		default:
-			return fmt.Errorf("reading the configuration of servers: %w", ctx.Err())
+			return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
 		}
 	}
 	p.mu.Lock()

@@ -48,18 +48,44 @@ func (p *program) pipelineText(ctx context.Context, args []string, file, input s
 		return nil, err
 	}
 	defer r.Close()
-	stop := context.AfterFunc(ctx, func() { r.Close() })
-	defer stop()
-	text, err := io.ReadAll(io.LimitReader(r, maxPipeline+1))
+	text, err := readUntil(ctx, io.LimitReader(r, maxPipeline+1))
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("the pipeline is still being read from %s: %w", nameOf(file), ctx.Err())
 	case err != nil:
 		return nil, usageError(hint, "reading the pipeline: %w", err)
 	case len(text) > maxPipeline:
 		return nil, usageError("feed data with --input", "the pipeline in %s is larger than %s", file, size(maxPipeline))
 	}
 	return text, nil
+}
+
+// readUntil reads r to its end while ctx lives. Standard input cannot be closed under a reader: who reads it is then left
+// to the end of the process.
+func readUntil(ctx context.Context, r io.Reader) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		data, err := io.ReadAll(r)
+		read <- result{data, err}
+	}()
+	select {
+	case got := <-read:
+		return got.data, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// nameOf is what a file is called in messages.
+func nameOf(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
 }
 
 // openInput opens a file or standard input. An empty name is nothing. What is read from it streams, so that it may be a
@@ -73,8 +99,8 @@ func (p *program) openInput(ctx context.Context, name string) (io.ReadCloser, er
 	}
 	f, err := namedfile.Open(ctx, name)
 	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%s is still being opened: %w", name, ctx.Err())
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("there is no file %s", name)
 	}

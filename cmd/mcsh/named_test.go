@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,6 +135,67 @@ func TestPipeWaits(t *testing.T) {
 	}
 	if err := <-written; err != nil {
 		t.Error(err)
+	}
+}
+
+// The time of a run covers what is read before it begins, also where that does not end by itself.
+func TestTimeoutWhileReading(t *testing.T) {
+	const config = `{"mcpServers": {"demo": {"builtin": "demo"}}}`
+	names := odd(t)
+	good := filepath.Join(t.TempDir(), "mcp.json")
+	if err := os.WriteFile(good, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stuck, held, err := os.Pipe() // whoever holds it writes nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stuck.Close()
+	defer held.Close()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-f", names["pipe"], "--config", good}, names["pipe"] + " is still being opened"},
+		{[]string{"-", "--config", good}, "the pipeline is still being read from standard input"},
+		{[]string{"-f", fmt.Sprintf("/dev/fd/%d", stuck.Fd()), "--config", good}, "the pipeline is still being read from /dev/fd/"},
+		{[]string{"[]", "--input", names["pipe"], "--config", good}, names["pipe"] + " is still being opened"},
+		{[]string{"[]", "--config", names["pipe"]}, "the configuration of servers is still being read"},
+		{[]string{"[]", "--config", fmt.Sprintf("/dev/fd/%d", stuck.Fd())}, "the configuration of servers is still being read"},
+	} {
+		for _, form := range [][]string{nil, {"--json"}} {
+			t.Run(fmt.Sprint(tt.args, form), func(t *testing.T) {
+				stdin, typing := io.Pipe()
+				defer typing.Close()
+				var stdout, stderr heard
+				env := []string{"HOME=" + t.TempDir(), toolhiveVariable + "=" + toolhiveOff, "MCSH_SANDBOX=off"}
+				args := slices.Concat([]string{"run", "--timeout", "100ms"}, tt.args, form)
+				status := run(t.Context(), args, stdin, &stdout, &stderr, env)
+				for _, want := range []string{"TIMEOUT", "the run took longer than 100ms", "nothing was called; " + tt.want} {
+					if told := stderr.String() + stdout.String(); status != exitTimeout || !strings.Contains(told, want) {
+						t.Errorf("status %d, got %q, want %q", status, told, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Who interrupts the reading of a pipeline from standard input, which cannot be closed, does not wait for its end.
+func TestReadingInterrupted(t *testing.T) {
+	for _, command := range []string{"run", "check"} {
+		stdin, typing := io.Pipe()
+		defer typing.Close()
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			_, _ = typing.Write([]byte("[")) // it returns when that was read
+			interrupt()
+		}()
+		var stdout, stderr heard
+		env := []string{"HOME=" + t.TempDir(), toolhiveVariable + "=" + toolhiveOff, "MCSH_SANDBOX=off"}
+		if status := run(ctx, []string{command, "-"}, stdin, &stdout, &stderr, env); status != exitInterrupted || stderr.String() != "error: interrupted\n" {
+			t.Errorf("%s: status %d, got %q", command, status, stderr.String())
+		}
 	}
 }
 

@@ -21,8 +21,9 @@ type parts struct {
 	limits   limits
 }
 
-// open puts the parts together. A mistake in the configuration is an error.
-func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error) {
+// open puts the parts together, which start nothing any more when ctx has ended. A mistake in the configuration is an
+// error; reading bounds how long it is read.
+func (p *program) open(ctx, reading context.Context, s settings, warm int) (*parts, error) {
 	open, err := findBackend(s.sandbox.backend, backends)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (p *program) open(ctx context.Context, s settings, warm int) (*parts, error
 	if err != nil {
 		return nil, err
 	}
-	tools, err := p.openUpstream(ctx, s)
+	tools, err := p.openUpstream(reading, s)
 	if err != nil {
 		return nil, errors.Join(err, saved.close())
 	}

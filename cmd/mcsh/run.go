@@ -79,35 +79,60 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	begun := time.Now()
 	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
 	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
-	text, err := p.pipelineText(ctx, args, o.file, o.input)
+	within := gateway.CallTime{Timeout: cmp.Or(o.timeout, o.limits.Run), Begun: begun, Limits: o.limits.Limits}
+	ready, err := p.prepare(ctx, args, o, within)
+	defer func() { err = errors.Join(err, ready.close()) }()
 	if err != nil {
 		return err
 	}
-	in, err := p.openInput(ctx, o.input)
-	if err != nil {
-		return err
-	}
-	if in != nil {
-		defer in.Close()
-	}
-	parts, err := p.open(ctx, o.settings, oneRun)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, parts.close()) }()
-	deps := parts.deps()
-	within := gateway.CallTime{Timeout: cmp.Or(o.timeout, o.limits.Run), Begun: begun, Limits: deps.Limits}
-	pipeline, err := compile(ctx, text, deps, in != nil, within)
+	pipeline, err := compile(ctx, ready.text, ready.parts.deps(), ready.in != nil, within)
 	if err != nil {
 		return err
 	}
 	options := stages.RunOptions{Timeout: o.timeout, Spent: time.Since(begun), DryRun: o.dry}
 	if p.json {
-		return p.runToJSON(ctx, pipeline, in, options)
+		return p.runToJSON(ctx, pipeline, ready.in, options)
 	}
-	err = p.runToStdout(ctx, pipeline, in, options, o.table)
-	if r, ok := parts.sandbox.used(); ok && (o.table || isTerminal(p.stderr)) {
+	err = p.runToStdout(ctx, pipeline, ready.in, options, o.table)
+	if r, ok := ready.parts.sandbox.used(); ok && (o.table || isTerminal(p.stderr)) {
 		fmt.Fprint(p.stderr, usedText(r))
+	}
+	return err
+}
+
+// prepared is what a run needs before its plan can be checked.
+type prepared struct {
+	text  []byte
+	in    io.ReadCloser // nil: the run is given no input
+	parts *parts
+}
+
+// prepare reads the pipeline and the configuration, and opens the input, within the time of the run. What it returns is
+// to be closed, also with an error.
+func (p *program) prepare(ctx context.Context, args []string, o runOptions, within gateway.CallTime) (ready prepared, err error) {
+	bound, end := within.Bound(ctx)
+	defer end()
+	defer func() {
+		if late := within.Late(bound, err); late != nil {
+			err = &runError{late, jsonOf(stages.Report{})}
+		}
+	}()
+	if ready.text, err = p.pipelineText(bound, args, o.file, o.input); err != nil {
+		return ready, err
+	}
+	if ready.in, err = p.openInput(bound, o.input); err != nil {
+		return ready, err
+	}
+	ready.parts, err = p.open(ctx, bound, o.settings, oneRun)
+	return ready, err
+}
+
+func (r prepared) close() (err error) {
+	if r.parts != nil {
+		err = r.parts.close()
+	}
+	if r.in != nil {
+		r.in.Close()
 	}
 	return err
 }
@@ -288,7 +313,7 @@ func (p *program) check(ctx context.Context, args []string, s settings, f pipeli
 	if err != nil {
 		return err
 	}
-	parts, err := p.open(ctx, s, oneRun)
+	parts, err := p.open(ctx, ctx, s, oneRun)
 	if err != nil {
 		return err
 	}

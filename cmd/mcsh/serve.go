@@ -75,7 +75,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 	}
 	s.instance = rand.Text()
 	s.told = func(c upstream.Change) { logChange(log, c) }
-	parts, err := p.open(ctx, s, 0)
+	parts, err := p.open(ctx, ctx, s, 0)
 	if err != nil {
 		return err
 	}
