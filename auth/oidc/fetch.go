@@ -121,10 +121,46 @@ func (p *paced) turn() bool {
 	return false
 }
 
+// any reports whether the issuer has told of a key at all.
+func (p *paced) any() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ids) > 0
+}
+
 // keys are those of an issuer.
 type keys struct {
 	remote *oidc.RemoteKeySet
 	paced  *paced
+
+	mu  sync.Mutex
+	why string // there is none; empty: there are some. Guarded by mu
+}
+
+// verify checks a signature, for which the library fetches keys where it does not have the one of the token. It takes note
+// of whether there are any.
+func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
+	payload, err := k.remote.VerifySignature(ctx, token)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case ctx.Err() != nil || errors.Is(err, errSoon): // it is as it was
+	case unfetched(err) && k.why == "": // those that there are stay
+	case unfetched(err):
+		k.why = shortened(err.Error())
+	case k.paced.any():
+		k.why = ""
+	default:
+		k.why = "it has told of none"
+	}
+	return payload, err
+}
+
+// lacking says why there is no key, or nothing.
+func (k *keys) lacking() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.why
 }
 
 // stranger is a token with a key that no issuer has.
@@ -133,7 +169,7 @@ const stranger = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5vYm9keSdzIn0.e30.AAAAAAAAAAAAAA
 // renew fetches the keys again. The library does so for a token whose key it does not have; those that it has stay where
 // none can be fetched.
 func (k *keys) renew(ctx context.Context) error {
-	if _, err := k.remote.VerifySignature(ctx, stranger); unfetched(err) && !errors.Is(err, errSoon) {
+	if _, err := k.verify(ctx, stranger); unfetched(err) && !errors.Is(err, errSoon) {
 		return err
 	}
 	return nil
@@ -154,14 +190,14 @@ type attempt struct {
 // VerifySignature implements [oidc.KeySet].
 func (a *attempt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	a.tried = true
-	a.payload, a.err = a.remote.VerifySignature(ctx, token)
+	a.payload, a.err = a.verify(ctx, token)
 	if a.err == nil {
 		return a.payload, nil
 	}
 	h := headOf(token)
 	known := a.paced.knows(h.ID)
 	if known && a.soon() { // the keys may have come after the library had looked among those that it had
-		a.payload, a.err = a.remote.VerifySignature(ctx, token)
+		a.payload, a.err = a.verify(ctx, token)
 	}
 	a.never = known || len(h.Critical) > 0 || h.Key != nil
 	return a.payload, a.err

@@ -116,20 +116,45 @@ func withoutUser(address string) string {
 	return "that was given"
 }
 
-// Follow looks for the issuer until it is found, and then fetches its keys again once in a while, until ctx is done.
+// Follow looks for the issuer and its keys until both are there, and then fetches the keys again once in a while, until
+// ctx is done.
 func (i *Issuer) Follow(ctx context.Context) {
 	defer i.client.CloseIdleConnections()
-	for pause := firstPause; !i.find(ctx); pause = min(2*pause, lastPause) {
-		if !wait(ctx, pause) {
+	for pause := firstPause; ; {
+		next := i.o.KeyAge
+		if i.reach(ctx) {
+			pause = firstPause
+		} else {
+			next, pause = pause, min(2*pause, lastPause)
+		}
+		if !wait(ctx, next) {
 			return
 		}
 	}
-	for wait(ctx, i.o.KeyAge) {
-		set, _ := i.found()
-		if err := set.renew(ctx); err != nil && ctx.Err() == nil {
-			i.tellUnfetched(err)
+}
+
+// reach finds the issuer if it has not been found, fetches its keys, and reports whether anybody can come in by them.
+func (i *Issuer) reach(ctx context.Context) bool {
+	set, _ := i.found()
+	if set == nil {
+		if !i.find(ctx) {
+			return false
 		}
+		set, _ = i.found()
 	}
+	was := set.lacking()
+	err := set.renew(ctx)
+	is := set.lacking()
+	switch {
+	case ctx.Err() != nil:
+	case is != "" && is != was:
+		i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched, and nobody can come in by its tokens until they can: %s", i.o.Issuer, is))
+	case is == "" && was != "" && was != notAsked:
+		i.o.Told(fmt.Sprintf("the keys of the issuer %s have been fetched", i.o.Issuer))
+	case is == "" && err != nil: // those that there are stay
+		i.tellUnfetched(err)
+	}
+	return is == ""
 }
 
 // wait waits, and reports whether ctx is still good.
@@ -146,10 +171,10 @@ func (i *Issuer) tellUnfetched(err error) {
 	i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, shortened(err.Error())))
 }
 
-// Check asks the issuer once what it is.
+// Check asks the issuer once what it is, and for its keys.
 func (i *Issuer) Check(ctx context.Context) error {
 	defer i.client.CloseIdleConnections()
-	i.find(ctx)
+	i.reach(ctx)
 	return i.Ready()
 }
 
@@ -188,14 +213,14 @@ func (i *Issuer) find(ctx context.Context) bool {
 	return err == nil
 }
 
-// notAsked is why an issuer is not found before it has been looked for.
+// notAsked is why there is no issuer, or why there are no keys, before anybody has asked.
 const notAsked = "it has not been asked yet"
 
 // keysAt are the keys at an address, which are fetched when they are needed.
 func (i *Issuer) keysAt(address string) *keys {
 	client, p := *i.client, &paced{base: i.client.Transport}
 	client.Transport = p
-	return &keys{remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), address), paced: p}
+	return &keys{why: notAsked, remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), address), paced: p}
 }
 
 func withoutQuery(address string) string {
@@ -223,8 +248,12 @@ func shortened(text string) string {
 
 // Ready says why nobody can come in by a token of the issuer, or nothing.
 func (i *Issuer) Ready() error {
-	if _, why := i.found(); why != "" {
+	set, why := i.found()
+	if set == nil {
 		return fmt.Errorf("the issuer %s cannot be asked: %s", i.o.Issuer, why)
+	}
+	if why := set.lacking(); why != "" {
+		return fmt.Errorf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, why)
 	}
 	return nil
 }

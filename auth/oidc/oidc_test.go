@@ -260,18 +260,31 @@ func TestLateIssuer(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
+	lacks := func(want string) {
+		t.Helper()
+		if err := i.Ready(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
 	wait("503 Service Unavailable: out of order")
+	lacks("the issuer " + issuer.URL + " cannot be asked: 503")
 	unready("the issuer of tokens cannot be asked at present")
 	issuer.SetName("https://evil.example")
+	issuer.SetKeyless(true)
 	issuer.SetDown(false)
 	wait("evil.example")
 	unready("the issuer of tokens cannot be asked at present")
 	issuer.SetName(issuer.URL)
 	wait("has been found")
-	issuer.SetDown(true)
-	unready("the keys of the issuer cannot be fetched")
 	wait("the keys of the issuer")
-	issuer.SetDown(false)
+	lacks("the keys of the issuer " + issuer.URL + " cannot be fetched: fetching keys")
+	unready("") // in the words of keys that were asked for a moment ago, or of keys that cannot be fetched
+	issuer.SetKeyless(false)
+	for end := time.Now().Add(20 * time.Second); i.Ready() != nil; time.Sleep(50 * time.Millisecond) { // no token has to come
+		if time.Now().After(end) {
+			t.Fatal(i.Ready())
+		}
+	}
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		if _, err := i.Verify(t.Context(), token); err == nil {
 			break
@@ -281,6 +294,27 @@ func TestLateIssuer(t *testing.T) {
 	}
 	issuer.SetDown(true) // what is known is enough
 	if _, err := i.Verify(t.Context(), token); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoKeys: an issuer that tells of no key lets nobody in, and is asked again until it does.
+func TestNoKeys(t *testing.T) {
+	issuer := oidctest.New(t)
+	issuer.RemoveKey("1")
+	told := make(chan string, 100)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Told: func(text string) { told <- text }})
+	if text := <-told; !strings.Contains(text, "it has told of none") {
+		t.Errorf("told %q", text)
+	}
+	if err := i.Ready(); err == nil || !strings.Contains(err.Error(), "it has told of none") {
+		t.Errorf("got %v", err)
+	}
+	issuer.AddKey("2", jose.RS256)
+	if text := <-told; !strings.Contains(text, "have been fetched") {
+		t.Errorf("told %q", text)
+	}
+	if err := i.Ready(); err != nil {
 		t.Error(err)
 	}
 }

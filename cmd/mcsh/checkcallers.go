@@ -36,5 +36,5 @@ func checkCallers(ctx context.Context, d *diagnosis) []finding {
 			Hint: "give the issuer as its tokens name it (iss), and $" + audienceVariable + "; docs/authentication.md says more",
 		})
 	}
-	return append(found, finding{Status: statusOK, Text: "the issuer " + address + " answers"})
+	return append(found, finding{Status: statusOK, Text: "the issuer " + address + " answers, and its keys can be had"})
 }

@@ -74,7 +74,7 @@ type callersStanding struct {
 func (c *callersStanding) condition() observe.Condition {
 	g := c.guard.Load()
 	if g == nil || g.Ready() != nil {
-		return observe.Condition{Name: "callers", State: "unknown", Why: "the issuer of their tokens has not been found, so nobody can be let in; the log says why"}
+		return observe.Condition{Name: "callers", State: "unknown", Why: "the issuer of their tokens, or its keys, cannot be had, so nobody can be let in; the log says why"}
 	}
 	return observe.Condition{Name: "callers", Ready: true, State: "known"}
 }

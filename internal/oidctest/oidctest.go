@@ -35,6 +35,7 @@ type Issuer struct {
 	name    string         // what it says that it is, guarded by mu
 	keys    map[string]key // those that it publishes, by their ids; guarded by mu
 	down    bool           // guarded by mu
+	keyless bool           // whether its keys are not to be had, guarded by mu
 	fetched int            // how often its keys were, guarded by mu
 	asked   url.Values     // of the latest sign-in, guarded by mu
 }
@@ -92,6 +93,13 @@ func (i *Issuer) SetDown(down bool) {
 	i.down = down
 }
 
+// SetKeyless makes the issuer answer that its keys are out of order, or no longer.
+func (i *Issuer) SetKeyless(keyless bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keyless = keyless
+}
+
 // SetName makes the issuer say that it is another.
 func (i *Issuer) SetName(name string) {
 	i.mu.Lock()
@@ -124,6 +132,10 @@ func (i *Issuer) publish(w http.ResponseWriter, _ *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.fetched++
+	if i.keyless {
+		http.Error(w, "out of order", http.StatusServiceUnavailable)
+		return
+	}
 	set := jose.JSONWebKeySet{}
 	for id, k := range i.keys {
 		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.private.Public(), KeyID: id, Algorithm: string(k.algorithm), Use: "sig"})
