@@ -27,6 +27,7 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"concurrent", testConcurrent},
 		{"early stop", testEarlyStop},
 		{"parts", testParts},
+		{"parts that are full", testPartsFull},
 		{"a writer that loses its reader", testWriterLosesReader},
 		{"early stop of the reader", testReaderStops},
 		{"slow reader", testSlowReader},

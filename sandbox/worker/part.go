@@ -15,6 +15,7 @@ import (
 // what comes out; it is neither process nor goroutine. Write is for one caller at a time.
 type part struct {
 	wire.Part
+	p      *process
 	out    *io.PipeWriter
 	linger time.Duration
 	spare  int    // bytes that it still takes after its end, for nothing
@@ -31,7 +32,7 @@ const (
 // linger returns how long command i waits for those before it when it has ended.
 func (r *run) linger(i int) time.Duration {
 	for _, before := range r.processes[:i] {
-		if before.key != "" && !before.exited {
+		if before.key != "" {
 			return lingering
 		}
 	}
@@ -41,7 +42,7 @@ func (r *run) linger(i int) time.Duration {
 // pass makes p a command that passes on a part of its input.
 func (p *process) pass(which wire.Part, linger time.Duration, exits chan<- *process) ends {
 	r, w := io.Pipe()
-	t := &part{Part: which, out: w, linger: linger, spare: spareBytes}
+	t := &part{Part: which, p: p, out: w, linger: linger, spare: spareBytes}
 	t.exit = sync.OnceFunc(func() {
 		w.Close()
 		exits <- p
@@ -98,6 +99,7 @@ func (t *part) count(left *int64, data []byte) (n int) {
 
 // end is the end of the part, but not always of the input. What comes back is for the writer.
 func (t *part) end() error {
+	t.p.enough.Store(true)
 	t.out.Close()
 	if t.linger > 0 {
 		time.AfterFunc(t.linger, t.exit)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
@@ -141,8 +142,10 @@ func (r *run) exited(p *process) {
 	in.stop()
 	if f := p.judge(r.readerStopped(p.index)); f != nil {
 		r.hearOut(p.index)
-		r.fail(f)
-		return
+		if r.needed(p.index) {
+			r.fail(f)
+			return
+		}
 	}
 	if early && !p.killed {
 		// What comes before works for nobody now.
@@ -155,17 +158,27 @@ func (r *run) exited(p *process) {
 // lastWords is how long the reader of a command that has failed may take for what it had written before.
 const lastWords = time.Second
 
-// hearOut waits until everything that an ended command has written is passed on. A run that is cancelled ends that.
+// hearOut waits until everything that an ended command has written is passed on, through the parts behind it too. A run
+// that is cancelled ends that.
 func (r *run) hearOut(i int) {
-	if i+1 >= len(r.pumps) {
-		return
-	}
 	late := time.NewTimer(lastWords)
 	defer late.Stop()
-	select {
-	case <-r.pumps[i+1].done:
-	case <-late.C:
+	for i++; i < len(r.pumps); i++ {
+		select {
+		case <-r.pumps[i].done:
+		case <-late.C:
+			return
+		}
+		if i == len(r.processes) || r.chain.Commands[i].Part == nil {
+			return
+		}
 	}
+}
+
+// needed says whether anybody may still read what command i writes, or what is made of it. A part knows that before it
+// has exited: when a command fails that has already given it all it wants, that is not left to chance.
+func (r *run) needed(i int) bool {
+	return !slices.ContainsFunc(r.processes[i+1:], func(p *process) bool { return p.enough.Load() })
 }
 
 func (r *run) readerStopped(i int) bool {
@@ -205,7 +218,7 @@ func (r *run) tick(d time.Duration) {
 		return
 	}
 	for i, p := range r.processes {
-		if p.exited || p.killed {
+		if p.exited || p.killed || !r.needed(i) {
 			continue
 		}
 		r.clocks[i].advance(d)
