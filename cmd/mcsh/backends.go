@@ -24,16 +24,13 @@ type backend struct {
 	// absent reports whether an error says only that the machine has nothing of the kind, which is no news to anybody;
 	// nil: none does.
 	absent func(err error, s sandboxSettings) bool
-
-	// explain makes an error name the exact command that helps; nil: the errors do already.
-	explain func(err error, s sandboxSettings) error
 }
 
 // backends is the table. --sandbox auto tries the rows in this order.
 var backends = []backend{
 	{
 		name: "docker", summary: "containers without network, one for each caller",
-		driver: dockerDriver, absent: noEngine, explain: namedImage,
+		driver: dockerDriver, absent: noEngine,
 	},
 	{name: "local", summary: "worker processes on this machine, locked in by the kernel", driver: localDriver},
 }
@@ -55,17 +52,6 @@ func dockerDriver(_ context.Context, _ *program, s sandboxSettings) (sandbox.Dri
 // noEngine reports whether there is no container engine at all, and nobody has said that there is one.
 func noEngine(err error, s sandboxSettings) bool {
 	return s.host == "" && errors.Is(err, docker.ErrNoEngine)
-}
-
-// namedImage says how the missing image is made that the settings name.
-func namedImage(err error, s sandboxSettings) error {
-	f, ok := errors.AsType[*docker.Fault](err)
-	if !ok || !errors.Is(err, docker.ErrNoImage) {
-		return err
-	}
-	named := *f
-	named.Hint = "make it with: " + s.buildCommand()
-	return &named
 }
 
 // localDriver starts workers that are processes of this machine.
@@ -178,9 +164,6 @@ func (b backend) open(ctx context.Context, p *program, s sandboxSettings, warm i
 	pool, err := sandbox.New(ctx, sandbox.Options{
 		Driver: driver, Warm: s.optionWarm(), Max: max(s.max, 0), Lasting: s.isolation == isolations[0],
 	})
-	if err != nil && b.explain != nil {
-		err = b.explain(err, s)
-	}
 	if err != nil {
 		return nil, err
 	}

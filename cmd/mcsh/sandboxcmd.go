@@ -53,7 +53,7 @@ func (p *program) sandboxBuildCommand() *cobra.Command {
 
 // engine says which engine is meant.
 func (s sandboxSettings) engine() docker.Options {
-	return docker.Options{Host: s.host, CertDir: s.certDir, Image: s.image}
+	return docker.Options{Host: s.host, CertDir: s.certDir, Image: s.image, Make: s.buildCommand()}
 }
 
 // connect reaches the engine that the settings name.

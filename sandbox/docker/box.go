@@ -65,7 +65,7 @@ func (d *Driver) launch(ctx context.Context) (*box, error) {
 		return nil, d.startFault("creating a container", err)
 	}
 	b := &box{id: made.ID, engine: engine, said: &sandbox.Said{}, complaint: make(chan string, 1), ended: make(chan struct{})}
-	if err = b.connect(ctx); err == nil {
+	if err = b.connect(ctx, d.options.makeHint()); err == nil {
 		err = d.inspect(ctx, b)
 	}
 	if err != nil {
@@ -116,13 +116,14 @@ func (e *Engine) attach(ctx context.Context, id string) (types.HijackedResponse,
 // startFault explains why a container could not be made or started.
 func (d *Driver) startFault(doing string, err error) error {
 	if cerrdefs.IsNotFound(err) {
-		return &Fault{Kind: ErrNoImage, Doing: doing + " of the image " + d.options.Image, Hint: buildHint}
+		return &Fault{Kind: ErrNoImage, Doing: doing + " of the image " + d.options.Image, Hint: d.options.makeHint()}
 	}
 	return fault(doing+" of the image "+d.options.Image, err)
 }
 
-// connect attaches to the container before it starts, so that nothing of what it says is lost.
-func (b *box) connect(ctx context.Context) error {
+// connect attaches to the container before it starts, so that nothing of what it says is lost. makeHint says how an image
+// is made that holds a worker.
+func (b *box) connect(ctx context.Context, makeHint string) error {
 	conn, err := b.engine.attach(ctx, b.id)
 	if err != nil {
 		return fault("attaching to a container", err)
@@ -136,7 +137,7 @@ func (b *box) connect(ctx context.Context) error {
 	if err := b.engine.api.ContainerStart(ctx, b.id, container.StartOptions{}); err != nil {
 		f := &Fault{Doing: "starting a container", Detail: err}
 		if cerrdefs.IsNotFound(err) || cerrdefs.IsInvalidArgument(err) {
-			f.Hint = "the image may hold no worker: " + buildHint
+			f.Hint = "the image may hold no worker: " + makeHint
 		}
 		return f
 	}
@@ -171,7 +172,7 @@ func (d *Driver) inspect(ctx context.Context, b *box) error {
 	}
 	client, err := wire.Dial(ctx, &worker{Stream: stream, box: b})
 	if err != nil {
-		return &Fault{Doing: "starting a worker in a container of the image " + d.options.Image, Detail: err, Hint: "the image may be of another release: " + buildHint}
+		return &Fault{Doing: "starting a worker in a container of the image " + d.options.Image, Detail: err, Hint: "the image may be of another release: " + d.options.makeHint()}
 	}
 	defer client.Close()
 	report, err := sandbox.Claims(backendName, client.Hello())

@@ -15,9 +15,6 @@ import (
 
 const backendName = "docker"
 
-// buildHint says how an image comes about.
-const buildHint = "make it with: mcsh sandbox build"
-
 // A Driver has workers in containers.
 type Driver struct {
 	options  Options
@@ -89,7 +86,7 @@ func (d *Driver) learn(ctx context.Context, e *Engine) error {
 		return err
 	}
 	if status.ImageID == "" {
-		return &Fault{Kind: ErrNoImage, Doing: "looking for the image " + d.options.Image, Hint: buildHint}
+		return &Fault{Kind: ErrNoImage, Doing: "looking for the image " + d.options.Image, Hint: d.options.makeHint()}
 	}
 	info, err := e.api.Info(ctx)
 	if err != nil {

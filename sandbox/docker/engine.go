@@ -80,7 +80,7 @@ func (e *Engine) ImageID(ctx context.Context, image string) (string, error) {
 	doing := "looking for the image " + image
 	found, err := e.api.ImageInspect(ctx, image)
 	if cerrdefs.IsNotFound(err) {
-		return "", &Fault{Kind: ErrNoImage, Doing: doing, Hint: buildHint}
+		return "", &Fault{Kind: ErrNoImage, Doing: doing}
 	}
 	if err != nil {
 		return "", fault(doing, err)

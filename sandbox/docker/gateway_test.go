@@ -101,6 +101,28 @@ func TestImageMissing(t *testing.T) {
 	}
 }
 
+// TestImageOfNoUse: what is wrong with an image, such as that it is of another release, comes with the command that makes
+// the one that is named.
+func TestImageOfNoUse(t *testing.T) {
+	needEngine(t)
+	for name, test := range map[string]struct {
+		image  string
+		worker []string
+		want   string
+	}{
+		"missing":          {"mcsh-test/none:at-all", []string{docker.WorkerPath}, "the sandbox image is missing"},
+		"no worker":        {probeImage, []string{"/nothing/there"}, "the image may hold no worker"},
+		"no words of ours": {probeImage, []string{docker.WorkerPath, "no", "such", "worker"}, "the image may be of another release"},
+	} {
+		o := options()
+		o.Image, o.Worker, o.Make = test.image, test.worker, "mcsh sandbox build --sandbox-image this-one"
+		_, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o)})
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasSuffix(err.Error(), "make it with: "+o.Make+")") {
+			t.Errorf("%s: got %v, want %q and how the image is made", name, err, test.want)
+		}
+	}
+}
+
 // TestImageVanishes: an image that is removed while a gateway runs is an error of the next run, not of the gateway.
 func TestImageVanishes(t *testing.T) {
 	needEngine(t)

@@ -20,6 +20,9 @@ type Options struct {
 	// Image is what containers are made of; that of [DefaultImage] without a version if empty.
 	Image string
 
+	// Make is the command that makes the image, for messages; the one that makes the default image if empty.
+	Make string
+
 	// Worker is the worker's argv in the image; [WorkerPath] alone if empty.
 	Worker []string
 
@@ -101,6 +104,7 @@ const defaultMax = 64
 // withDefaults fills in what is zero.
 func (o Options) withDefaults() Options {
 	o.Image = cmp.Or(o.Image, DefaultImage(""))
+	o.Make = cmp.Or(o.Make, "mcsh sandbox build")
 	o.CPUs = cmp.Or(o.CPUs, 2)
 	o.Share = cmp.Or(o.Share, 1)
 	o.Warm = cmp.Or(o.Warm, 2)
@@ -116,3 +120,6 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
+
+// makeHint says how the image comes about.
+func (o Options) makeHint() string { return "make it with: " + o.Make }
