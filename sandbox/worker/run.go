@@ -169,11 +169,14 @@ func (r *run) hearOut(i int) {
 		case <-late.C:
 			return
 		}
-		if i == len(r.processes) || r.chain.Commands[i].Part == nil {
+		if i == len(r.processes) || !r.passes(i) {
 			return
 		}
 	}
 }
+
+// passes says whether command i is a part, which takes no time of its own.
+func (r *run) passes(i int) bool { return r.chain.Commands[i].Part != nil }
 
 // needed says whether anybody may still read what command i writes, or what is made of it. A part knows that before it
 // has exited: when a command fails that has already given it all it wants, that is not left to chance.
@@ -218,7 +221,7 @@ func (r *run) tick(d time.Duration) {
 		return
 	}
 	for i, p := range r.processes {
-		if p.exited || p.killed || !r.needed(i) {
+		if p.exited || p.killed || !r.needed(i) || r.passes(i) {
 			continue
 		}
 		r.clocks[i].advance(d)
