@@ -112,14 +112,7 @@ func (l *lane) refuse(ctx context.Context, err error) {
 	if l.last || len(l.sent) == 0 && ctx.Err() != nil {
 		err = stages.ErrUntried
 	}
-	for _, j := range append(l.sent, l.again...) {
-		j.End(err)
-		err = stages.ErrUntried
-	}
-	for j := range l.jobs {
-		j.End(err)
-		err = stages.ErrUntried
-	}
+	refuse(err, append(l.sent, l.again...), l.jobs)
 }
 
 // end ends a job that was begun.

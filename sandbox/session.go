@@ -49,17 +49,19 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 	return f.run, nil
 }
 
-// Map implements [stages.Mapper]: it is for programs that are kept.
+// Map implements [stages.Mapper]: it is for programs that are kept, and for those that map lines.
 func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stages.MapFilter, error) {
-	if p, _ := programs.Find(c.Name); p.Ready == nil || !c.Each {
-		return nil, nil
-	}
-	if inv, err := s.pool.parse(c); err != nil || inv.Files != nil {
+	p, _ := programs.Find(c.Name)
+	inv, err := s.pool.parse(c)
+	if err != nil || !c.Each || inv.Files != nil || p.Ready == nil && !inv.Habits.MapsLines {
 		return nil, err // each item has the files opened anew
 	}
 	f, err := s.prepare([]stages.Command{c}, used)
 	if err != nil {
 		return nil, err
+	}
+	if p.Ready == nil {
+		return f.lines, nil
 	}
 	return f.each, nil
 }

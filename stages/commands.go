@@ -40,6 +40,7 @@ type Habits struct {
 	StopsEarly bool // it may stop reading before its input ends, as head does
 	Gathers    bool // it writes nothing before it has read all of its input, as sort does
 	Replayable bool // it writes the same whenever it reads the same, as shuf does not
+	MapsLines  bool // it makes one line of each line of its input, whatever stands before and behind that
 }
 
 // A Command is one program of the allow list with its arguments as the agent wrote them: no shell reads them.

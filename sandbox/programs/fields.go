@@ -9,7 +9,7 @@ var cut = Program{
 	Bin:     "cut", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: cutOperands, tries: given,
+			arrange: cutOperands, tries: given, maps: cutMaps,
 			options: shared(
 				value('b', "bytes", ranges), value('c', "characters", ranges), value('f', "fields", ranges),
 				value('d', "delimiter", cutDelimiter), flag('s', "only-delimited"), flag('z', "zero-terminated"),

@@ -27,6 +27,7 @@ type grammar struct {
 	stops   func(p *parsed) bool
 	gathers func(p *parsed) bool // see [stages.Habits]; nil: it does not
 
+	maps func(p *parsed) bool  // whether it maps lines, see [stages.Habits]; nil: it may not
 	part func(p *parsed) *Part // see [Invocation]; nil: it does something else
 
 	// varies says whether the output depends on more than arguments and input: the time, or chance. Nil: it does not.

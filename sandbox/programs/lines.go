@@ -63,7 +63,7 @@ var rev = Program{
 	Bin: "rev", Package: "util-linux", Mark: utilLinux, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly,
+			arrange: stdinOnly, maps: always,
 			options: shared(alias('V', "", "version")),
 		}
 	}),

@@ -42,7 +42,7 @@ var numfmt = Program{
 	Bin:     "numfmt", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			tries: given,
+			tries: given, maps: numfmtMaps,
 			options: shared(
 				flag(0, "debug"), value('d', "delimiter", cutDelimiter), value(0, "field", ranges),
 				value(0, "format", numberFormat), value(0, "from", scale), value(0, "to", scale),

@@ -27,6 +27,7 @@ type row struct {
 	Argv  []string `json:"argv,omitempty"`
 	Timer string   `json:"timer,omitempty"`
 	Stops bool     `json:"stops,omitempty"`
+	Maps  bool     `json:"maps,omitempty"`
 
 	Part *programs.Part `json:"part,omitempty"`
 
@@ -53,7 +54,7 @@ func parse(t *testing.T, command string, args, inputs []string) (r row) {
 		if inv.Timer > 0 {
 			r.Timer = inv.Timer.String()
 		}
-		r.Stops = inv.Habits.StopsEarly
+		r.Stops, r.Maps = inv.Habits.StopsEarly, inv.Habits.MapsLines
 		return r
 	}
 	var e *stages.Error

@@ -246,6 +246,7 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 	if g.part != nil && inv.Inputs == nil && inv.Files == nil {
 		inv.Part = g.part(parsed)
 	}
+	inv.Habits.MapsLines = g.maps != nil && inv.Inputs == nil && inv.Files == nil && g.maps(parsed)
 	inv.Habits.Gathers = g.gathers != nil && g.gathers(parsed)
 	if inv.Files != nil || g.varies != nil && g.varies(parsed) { // the files may be others by then
 		inv.Habits.Replayable = false

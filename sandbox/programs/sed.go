@@ -14,7 +14,7 @@ var sed = Program{
 	Bin:     "sed", Package: "sed", Mark: "GNU sed", Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--sandbox"}, byLine: "--unbuffered", script: "expression", tries: given,
+			inject: []string{"--sandbox"}, byLine: "--unbuffered", script: "expression", tries: given, maps: sedMaps,
 			arrange: func(p *parsed, inv *Invocation) *stages.Error {
 				if err := scriptFirst("expression", "script", `"args": ["s/old/new/g"]`)(p, inv); err != nil {
 					return err

@@ -14,7 +14,7 @@ var tr = Program{
 	Bin:     "tr", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inOrder: true, arrange: trSets, tries: given,
+			inOrder: true, arrange: trSets, tries: given, maps: trMaps,
 			options: shared(
 				flag('c', "complement"), alias('C', "", "complement"), flag('d', "delete"), flag('s', "squeeze-repeats"),
 				flag('t', "truncate-set1"),

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func() sandbox.Driver) {
 		{"many items under way", testMapped},
 		{"items that fail among many", testMappedFaults},
 		{"ends of many items", testMappedEnds},
+		{"many lines in one process", testMappedLines},
 		{"runs of one caller", testTenants},
 		{"whose worker", testTenancy},
 		{"lines for a reader that stops", testLinesForReader},
