@@ -99,7 +99,7 @@ func rows() []row {
 		{name: "head -n 3 behind for_each, 8 at once", baseline: promise, open: earlyStop(8), goals: []goal{never("calls", 1)}},
 		{name: "head -n 3 behind for_each, 32 at once", baseline: promise, open: earlyStop(32), goals: []goal{never("calls", 1)}},
 		{
-			name: "for_each of tr, by processes", baseline: sequence, needs: []string{"tr"}, open: eachProcess("tr", "a-z", "A-Z"),
+			name: "for_each of sha256sum, by processes", baseline: sequence, needs: []string{"sha256sum"}, open: eachProcess("sha256sum", "--binary"),
 			goals: []goal{most("time", 1.5), most("CPU", 1.5)},
 		},
 		{
