@@ -159,7 +159,7 @@ func (tr trap) spring(t *testing.T, args, argv []string) {
 	argv = withScratch(argv, t.TempDir())
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = tr.dir
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC", "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_CTYPE=C.UTF-8", "TZ=UTC", "TMPDIR=" + os.TempDir()}
 	cmd.Stdin = strings.NewReader("x y\n1 2\nsecret\n")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -55,7 +55,7 @@ func tool(t *testing.T, dir, stdin string, argv []string) (out string, code int)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC", "TMPDIR=" + t.TempDir()}
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_CTYPE=C.UTF-8", "TZ=UTC", "TMPDIR=" + t.TempDir()}
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -85,7 +85,7 @@ func onFiles(t *testing.T, stdin string, files map[string]string, argv []string)
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), path, argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdin = dir, []string{"LC_ALL=C.UTF-8"}, strings.NewReader(stdin)
+	cmd.Dir, cmd.Env, cmd.Stdin = dir, []string{"LC_CTYPE=C.UTF-8"}, strings.NewReader(stdin)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || argv[0] != "grep") {
 		t.Fatalf("%q: %v", argv, err)

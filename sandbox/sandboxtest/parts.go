@@ -50,7 +50,7 @@ func testParts(t *testing.T, open func() sandbox.Driver) {
 		f := prepare(t, s, nil, command(argv[0], argv[1:]...))
 		for _, in := range inputs {
 			tool := exec.CommandContext(t.Context(), path, argv[1:]...)
-			tool.Env, tool.Stdin = []string{"LC_ALL=C.UTF-8"}, strings.NewReader(in)
+			tool.Env, tool.Stdin = []string{"LC_CTYPE=C.UTF-8"}, strings.NewReader(in)
 			want, err := tool.Output()
 			if err != nil {
 				t.Fatalf("%q: %v", argv, err)

@@ -70,7 +70,7 @@ func hideLandlock() error {
 }
 
 // known are the names in the environment of a program; the last ones only in that of an applet.
-var known = []string{"LC_ALL", "PATH", "TZ", "GOTRACEBACK", "GOMAXPROCS", "GODEBUG"}
+var known = []string{"LC_CTYPE", "PATH", "TZ", "GOTRACEBACK", "GOMAXPROCS", "GODEBUG"}
 
 // probe tries everything and prints what worked. args[0] is a file that must stay secret.
 func probe(_ context.Context, args []string, io_ programs.IO) int {
