@@ -88,14 +88,20 @@ func (f finder) unknown(e *jsonschema.ValidationError, names []string) []flaw {
 	given, _ := lookup(f.value, e.InstanceLocation).(map[string]any)
 	free := slices.DeleteFunc(slices.Clone(known), func(name string) bool { _, ok := given[name]; return ok })
 	var flaws []flaw
-	for _, name := range names {
+	slices.Sort(names)
+	for i, name := range names {
 		place := join(field(f.value, e.InstanceLocation), name)
 		fl := flaw{path: e.InstanceLocation, said: "unknown field " + quoteJSON(place), whole: true, field: place}
-		if best := nearest.Name(name, free); best != "" {
+		best := ""
+		if i < maxFlaws { // those beyond are only counted
+			best = nearest.Name(name, free)
+		}
+		switch {
+		case best != "":
 			fl.hint = "did you mean " + quoteJSON(best) + "?"
-		} else if len(known) > 0 {
+		case len(known) > 0:
 			fl.hint = "the fields are " + strings.Join(cutList(known, 12), ", ")
-		} else {
+		default:
 			fl.hint = "no fields are allowed here"
 		}
 		flaws = append(flaws, fl)

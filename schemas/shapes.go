@@ -16,6 +16,10 @@ import (
 // maxStage bounds the JSON of one stage, nested ones included, in bytes.
 const maxStage = 16 << 20
 
+// maxFlaws is how many mistakes of one stage are told; those beyond are counted. Whoever makes more has sent something else
+// than a stage, and its words would take longer than a run.
+const maxFlaws = 100
+
 // Shapes checks the JSON of stages against the schemas of their kinds. It implements [stages.Shapes] and may be used
 // concurrently.
 type Shapes struct {
@@ -84,8 +88,13 @@ func (s *Shapes) CheckShape(kind string, stage []byte) []*stages.Error {
 		return []*stages.Error{s.badKind(kind, fields)}
 	}
 	errs := repeated(stage, nil, sh.nested)
-	for _, fl := range s.fewest(kind, fields, sh.validator.check(value, false)) {
+	flaws := sh.validator.check(value, false)
+	more := max(0, len(flaws)-maxFlaws)
+	for _, fl := range s.fewest(kind, fields, flaws[:len(flaws)-more]) {
 		errs = append(errs, fl.asError(value))
+	}
+	if more > 0 {
+		errs = append(errs, wrong("", "mend those that are told first", "the stage has %s more than that", count(more, "mistake")))
 	}
 	return append(errs, s.integers(kind, fields)...)
 }

@@ -2,6 +2,7 @@ package schemas_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -118,6 +119,24 @@ func BenchmarkCheckShape(b *testing.B) {
 	for b.Loop() {
 		if errs := shapes.CheckShape("tool", stage); len(errs) > 0 {
 			b.Fatal(errs)
+		}
+	}
+}
+
+// TestManyFlaws: however many mistakes a stage has, as many are told as anybody reads; the rest is counted.
+func TestManyFlaws(t *testing.T) {
+	var fields, numbers []string
+	for i := range 5000 {
+		fields = append(fields, fmt.Sprintf(`"x%d": 1`, i))
+		numbers = append(numbers, "1")
+	}
+	for kind, stage := range map[string]string{
+		"preview": `{"type": "preview", ` + strings.Join(fields, ", ") + `}`,
+		"command": `{"type": "command", "command": "jq", "args": [` + strings.Join(numbers, ", ") + `]}`,
+	} {
+		errs := schemas.NewShapes(stages.Kinds()).CheckShape(kind, []byte(stage))
+		if len(errs) != 101 || errs[100].Msg != "the stage has 4900 mistakes more than that" {
+			t.Errorf("%s: %d mistakes, the last is %v", kind, len(errs), errs[len(errs)-1])
 		}
 	}
 }

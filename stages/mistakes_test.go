@@ -1,6 +1,8 @@
 package stages_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,6 +26,21 @@ func TestManyMistakes(t *testing.T) {
 	}
 	if few, many := compile(100), compile(1600); many > 32*few {
 		t.Errorf("100 mistakes take %.0f allocations, 16 times as many %.0f", few, many)
+	}
+}
+
+// A check that nobody waits for any more, or whose time is up, goes no further.
+func TestCheckEnds(t *testing.T) {
+	plan := []byte(`[{"type": "preview"}, {"type": "for_each", "stages": [{"type": "preview"}]}]`)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	for want, ctx := range map[stages.Code]context.Context{stages.Cancelled: gone, stages.Timeout: late} {
+		_, errs := stages.Compile(ctx, plan, stages.Deps{})
+		if len(errs) != 2 || errs[0].Code != want || !errors.Is(errs[1], ctx.Err()) {
+			t.Errorf("got %v, want %s for each stage", errs, want)
+		}
 	}
 }
 

@@ -137,6 +137,9 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 		return nil, located(kerr, s.place, "")
 	}
 	shape := checkShape(kind, raw, s)
+	if ctx.Err() != nil {
+		return nil, located(unchecked(ctx), s.place, "")
+	}
 	stage := kind.New()
 	var each EachOptions
 	if derr := errors.Join(json.Unmarshal(raw, stage), json.Unmarshal(raw, &each)); derr != nil {
@@ -158,6 +161,15 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 		step.mapped.raw = raw
 	}
 	return step, nil
+}
+
+// unchecked is the mistake of a stage that the check has not come to.
+func unchecked(ctx context.Context) *Error {
+	code := Cancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code = Timeout
+	}
+	return Errorf(code, "make the plan smaller", "the plan is too large to be checked in the time that there was: %w", ctx.Err())
 }
 
 // completed is the stage raw with members of fix in the place of its own; nil where there is nothing to fix.
