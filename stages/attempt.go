@@ -39,11 +39,12 @@ func pause(n int, asked time.Duration) time.Duration {
 // what is allowed.
 var tryable = map[Code]bool{ToolError: true, ServerUnavailable: true, Timeout: true}
 
-// An attempt is one run of a for_each's stages on one item that may be run again.
+// An attempt is one run of a for_each's stages on one item that may be run again, or changes something.
 type attempt struct {
 	around *attempt // of the item of another for_each that this one belongs to, or nil
 	number int      // from 1, counted over the attempts around it as well
 	direct bool     // the for_each is given the item around it as it is
+	begun  begun
 
 	spent  atomic.Bool // something may have taken effect, and would again
 	unsure atomic.Bool // of that, something that the tool did not say to have failed
@@ -93,8 +94,7 @@ func (e *each) input(s *slot) []byte {
 // forgotten.
 func (e *each) try(ctx context.Context, s *slot) (trial, error) {
 	data := e.input(s)
-	watched := e.effect == Changes && e.log.keeps()
-	if e.tries.more == 0 && !watched {
+	if e.tries.more == 0 && e.effect != Changes {
 		return trial{attempts: 1}, e.once(ctx, data, &s.out)
 	}
 	if e.tries.more > 0 {
@@ -108,8 +108,9 @@ func (e *each) try(ctx context.Context, s *slot) (trial, error) {
 	var t trial
 	for {
 		t.attempts++
-		a := &attempt{around: around, number: base + t.attempts, direct: e.direct}
-		err := e.once(context.WithValue(ctx, attemptKey{}, a), data, &s.out)
+		// An item that is tried once stands for no other call than the one around it does.
+		a := &attempt{around: around, number: base + t.attempts, direct: e.direct || e.tries.more == 0}
+		err := e.attempt(ctx, a, data, &s.out)
 		t.unsure = a.unsure.Load()
 		if err == nil || ctx.Err() != nil || t.attempts > e.tries.more || !e.again(a, err) {
 			return t, err
@@ -125,6 +126,16 @@ func (e *each) try(ctx context.Context, s *slot) (trial, error) {
 		}
 		e.m.tally.again()
 	}
+}
+
+// attempt runs the body once, where that is counted.
+func (e *each) attempt(ctx context.Context, a *attempt, data []byte, out *holder) error {
+	if e.effect == Changes {
+		own, end := a.begun.context(ctx, e.r.outer)
+		defer end()
+		ctx = own
+	}
+	return e.once(context.WithValue(ctx, attemptKey{}, a), data, out)
 }
 
 // once runs the body once.

@@ -1,12 +1,16 @@
 package stages
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // A departure follows one call of a tool until it is sent.
 type departure struct {
-	m     *Meter
-	stage context.Context
-	left  bool // the call was sent
+	m      *Meter
+	stage  context.Context
+	around *attempt // that the call belongs to
+	left   bool     // the call was sent
 
 	end  context.CancelCauseFunc // of the call's own context; nil: the call ends with its stage
 	stay func() bool             // cuts the call's context from the stage's, and reports whether that was in time
@@ -33,8 +37,8 @@ func (d *departure) sent() bool {
 	if d.end == nil && d.stage.Err() != nil {
 		return false
 	}
-	if d.end != nil && !d.stay() {
-		d.end(context.Cause(d.stage))
+	if d.end != nil && (!d.stay() || !d.around.send()) {
+		d.end(cmp.Or(context.Cause(d.stage), errBroken)) // of an item that ends the stage hears a moment later
 		return false
 	}
 	d.left = true
@@ -47,6 +51,7 @@ func (d *departure) unsent() {
 	d.left = false
 	d.m.calls.Add(-1)
 	if d.end != nil {
+		d.around.unsend()
 		d.follow()
 	}
 }

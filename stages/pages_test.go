@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -173,7 +174,7 @@ func TestPagesStream(t *testing.T) {
 		}
 		ended <- report
 	}()
-	lines := bufio.NewReader(pr)
+	lines := bufio.NewReader(iotest.OneByteReader(pr)) // takes nothing of the page behind a line
 	for page := 1; page <= 5; page++ {
 		for range 2 {
 			if _, err := lines.ReadString('\n'); err != nil && page < 5 {

@@ -266,8 +266,8 @@ func (q *queue) tell() {
 	}
 }
 
-// fail keeps the first failure and ends everything else. Items with effects that have begun are let finish by their
-// tool stages; should one of them fail after the reader has stopped, that is the failure.
+// fail keeps the first failure and ends everything else. Items that have begun to change something are let finish, see
+// [begun]; should one of them fail after the reader has stopped, that is the failure.
 func (q *queue) fail(err error) {
 	q.mu.Lock()
 	if q.err == nil || echo(q.err) && !echo(err) {

@@ -100,6 +100,9 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 		f.Max = 0
 	}
 	around := attemptOf(ctx)
+	if !around.send() {
+		return context.Cause(ctx)
+	}
 	around.left(false, false)
 	saving, cancel := context.WithCancelCause(r.outer)
 	defer cancel(nil)

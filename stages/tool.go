@@ -317,7 +317,7 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
 	if err := c.r.called(); err != nil {
 		return outcome{err: err}
 	}
-	d := &departure{m: c.m, stage: ctx}
+	d := &departure{m: c.m, stage: ctx, around: attemptOf(ctx)}
 	if effect(c.tool) == Changes {
 		var cancel context.CancelFunc
 		ctx, cancel = d.letFinish(c.r)
