@@ -44,7 +44,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case sdk == e.modern && e.stateless(w, r):
 		return
 	}
-	sdk.ServeHTTP(w, r)
+	if !e.refuseRounded(w, r) {
+		sdk.ServeHTTP(w, r)
+	}
 }
 
 // sdk is the handler of the era that a request is of.
@@ -126,18 +128,24 @@ func (s *status) WriteHeader(code int) {
 	s.ResponseWriter.WriteHeader(code)
 }
 
-// read reads the body of a request, leaves it to be read again, and returns the call in it if that is an ordinary one.
-func (e *endpoint) read(r *http.Request) *Call {
+// readAhead reads the body of a request and leaves it to be read again. It reports whether that is all of it.
+func readAhead(r *http.Request) ([]byte, bool) {
 	var body bytes.Buffer
 	if r.ContentLength > 0 {
 		body.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
 	}
 	n, err := body.ReadFrom(io.LimitReader(r.Body, maxRequestBody+1))
 	r.Body = &replay{Reader: io.MultiReader(bytes.NewReader(body.Bytes()), failing{err}, r.Body), Closer: r.Body}
-	if err != nil || n > maxRequestBody {
+	return body.Bytes(), err == nil && n <= maxRequestBody
+}
+
+// read reads the body of a request, and returns the call in it if that is an ordinary one.
+func (e *endpoint) read(r *http.Request) *Call {
+	body, ok := readAhead(r)
+	if !ok {
 		return nil
 	}
-	c := e.front.readCall(body.Bytes())
+	c := e.front.readCall(body)
 	if c != nil {
 		c.extra = &mcp.RequestExtra{Header: r.Header, TokenInfo: auth.TokenInfoFromContext(r.Context())}
 	}

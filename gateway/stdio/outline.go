@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcsh-dev/mcsh/gateway"
 )
 
 const (
@@ -84,18 +85,13 @@ func (o *outline) id() json.RawMessage {
 	return id
 }
 
-// exactID reports whether the SDK, which has numbers as int64, answers with the id that the message has.
+// exactID reports whether the SDK answers with the id that the message has.
 func (o *outline) exactID() bool {
-	var id any
 	value := o.members[`"id"`]
 	if len(value) == 0 || value[0] == '"' || string(value) == "null" {
 		return true
 	}
-	if json.Unmarshal(value, &id) != nil {
-		return false
-	}
-	number, ok := id.(float64)
-	return ok && number == math.Trunc(number) && math.Abs(number) <= 1<<53
+	return o.id() != nil && !gateway.RoundsID(value)
 }
 
 // answers reports whether the message is an answer, which must not be answered: two sides could go on for ever.
@@ -126,7 +122,7 @@ func (o *outline) fault(line []byte) *jsonrpc.Error {
 	case o.twice != "":
 		return invalid("the message has the member %s twice", o.twice)
 	case !o.exactID():
-		return invalid("the id of the message is neither a string nor a whole number up to 2^53")
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: gateway.RoundedID}
 	case o.members[`"method"`] == nil && !o.answers():
 		return invalid("the message has no method")
 	}

@@ -116,6 +116,8 @@ var refusals = map[string]struct {
 	"boolean as id":       {`{"jsonrpc":"2.0","id":true,"method":"ping"}`, []string{"null -32600"}},
 	"fraction as id":      {`{"jsonrpc":"2.0","id":7.5,"method":"ping"}`, []string{"7.5 -32600"}},
 	"huge id":             {`{"jsonrpc":"2.0","id":1e99,"method":"ping"}`, []string{"1e99 -32600"}},
+	"rounded id":          {`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, []string{"9007199254740993 -32600"}},
+	"large id":            {`{"jsonrpc":"2.0","id":9007199254740994,"method":"ping"}`, []string{"9007199254740994 0"}},
 	"two ids":             {`{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}`, []string{"null -32600"}},
 	"string as id":        {`{"jsonrpc":"2.0","id":"a,\"}","method":"ping"}`, []string{`"a,\"}" 0`}},
 	"version 1.0":         {`{"jsonrpc":"1.0","id":"a","method":"ping"}`, []string{`"a" -32600`}},
