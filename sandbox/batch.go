@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +23,8 @@ const (
 )
 
 // A batcher runs a command that maps lines ([stages.Habits]) on items that are lines: those that are there go through one
-// process together. What does not go well there is done again with a process for each item, which shows whose fault it was:
-// such a command changes nothing.
+// process together. What does not go well there is done again with a process for each half of them, down to one item, which
+// shows whose fault it was: such a command changes nothing.
 type batcher struct {
 	f     *filter
 	jobs  <-chan stages.Job
@@ -53,7 +54,7 @@ func (b *batcher) run(ctx context.Context) {
 	defer b.f.session.leave()
 	for batch := b.gather(); len(batch) > 0; batch = b.gather() {
 		if ctx.Err() != nil {
-			b.again = append(batch, b.again...)
+			b.leave(batch)
 			b.refuse(ctx, cancelled(ctx))
 			return
 		}
@@ -81,7 +82,7 @@ func (b *batcher) gather() (batch []stages.Job) {
 		in := j.Input()
 		line := bytes.IndexByte(in, '\n') == len(in)-1 && len(in) > 0
 		if !line && len(batch) > 0 {
-			b.again = append([]stages.Job{j}, b.again...)
+			b.leave([]stages.Job{j})
 			break
 		}
 		batch = append(batch, j)
@@ -110,25 +111,36 @@ func (b *batcher) next(wait bool) stages.Job {
 	}
 }
 
-// together runs jobs in one process if that goes well, else in one for each.
+// together runs jobs in one process if that goes well, else in one for each half of them. What is not begun when ctx has
+// ended is left for later.
 func (b *batcher) together(ctx context.Context, batch []stages.Job) {
-	var lines [][]byte
-	if len(batch) > 1 {
-		lines = b.through(ctx, batch)
+	if ctx.Err() != nil {
+		b.leave(batch)
+		return
+	}
+	if len(batch) == 1 {
+		b.end(ctx, batch[0], b.f.once(ctx, bytes.NewReader(batch[0].Input()), batch[0]))
+		return
+	}
+	lines := b.through(ctx, batch)
+	if lines == nil {
+		half := len(batch) / 2
+		b.together(ctx, batch[:half])
+		b.together(ctx, batch[half:])
+		return
 	}
 	for i, j := range batch {
-		switch {
-		case ctx.Err() != nil && (lines == nil || b.last):
-			b.again = append(batch[i:], b.again...)
+		if b.last {
+			b.leave(batch[i:])
 			return
-		case lines == nil:
-			b.end(ctx, j, b.f.once(ctx, bytes.NewReader(j.Input()), j))
-		default:
-			_, err := j.Write(lines[i])
-			b.end(ctx, j, err)
 		}
+		_, err := j.Write(lines[i])
+		b.end(ctx, j, err)
 	}
 }
+
+// leave leaves jobs for later.
+func (b *batcher) leave(batch []stages.Job) { b.again = slices.Concat(batch, b.again) }
 
 // end ends a job that was begun.
 func (b *batcher) end(ctx context.Context, j stages.Job, err error) {
