@@ -176,7 +176,7 @@ func TestReadyIssuer(t *testing.T) {
 		want string
 		code int
 	}{
-		{nil, `{"name":"callers","ready":false,"state":"unknown","why":"the issuer of their tokens has not been found`, 503},
+		{nil, `{"name":"callers","ready":false,"state":"unknown","why":"the issuer of their tokens, or its keys, cannot be had`, 503},
 		{[]string{"--tokens", file}, `{"name":"callers","ready":true,"state":"known"}`, 200},
 	} {
 		s := prepare(t, oneBinary(t), append([]string{
