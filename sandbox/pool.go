@@ -163,7 +163,8 @@ func command(c stages.Command, inv programs.Invocation) wire.Command {
 		c.Timeout = defaultTimeout
 	}
 	return wire.Command{
-		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Part: (*wire.Part)(inv.Part), Timeout: c.Timeout, Inputs: inv.Inputs, Files: inv.Files, Set: uint32(c.Set), Each: c.Each,
+		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Part: (*wire.Part)(inv.Part), Timeout: c.Timeout,
+		Inputs: inv.Inputs, Set: uint32(c.Set), Files: inv.Files, Each: c.Each,
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 // Commands runs allow-listed programs in a sandbox. It is implemented by *sandbox.Pool.
 type Commands interface {
-	// CheckCommand checks a command and its arguments, and runs nothing. The error is an *Error:
-	// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT, with what to use instead. It may be called concurrently.
+	// CheckCommand checks a command and its arguments, says what it does with its data, and runs nothing. The error is an
+	// *Error: DISALLOWED_COMMAND or DISALLOWED_ARGUMENT, with what to use instead. It may be called concurrently.
 	CheckCommand(c Command) (Habits, error)
 
 	// Tryouts returns what finds mistakes in the commands of one plan of a caller that CheckCommand does not. It starts

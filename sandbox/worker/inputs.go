@@ -86,8 +86,8 @@ func (w *worker) store(s *wire.Stream, in wire.Input) (n int64, err error) {
 	}
 	buf := w.buffers.get()
 	defer w.buffers.pool.Put(buf)
-	// The wrappers keep the copy in steps of the buffer, which is what the limit is looked at for.
-	n, err = io.CopyBuffer(struct{ io.Writer }{&limited{f, &w.inputs, in.Disk}}, struct{ io.Reader }{s}, *buf)
+	// In steps of the buffer, which is what the limit is looked at for.
+	n, err = io.CopyBuffer(onlyWriter{&limited{f, &w.inputs, in.Disk}}, onlyReader{s}, *buf)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

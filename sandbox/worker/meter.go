@@ -32,7 +32,7 @@ type member struct {
 	failure      *wire.Failure // why it has to go
 }
 
-// enter adds a command, unless there would be more than the budget allows. A timer is nothing to watch.
+// enter adds a command, unless there would be more than the budget allows. What needs no process is nothing to watch.
 func (m *meter) enter(p *process, b wire.Budget) *wire.Failure {
 	if p.tool == nil {
 		return nil
