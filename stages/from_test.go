@@ -3,6 +3,7 @@ package stages_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -271,6 +272,38 @@ func TestContinueAfterTime(t *testing.T) {
 			t.Errorf("half an hour later: %v", errs)
 		}
 	})
+}
+
+// TestContinueEndless: commands that had not ended when the time was up are not to be run again for their output: that
+// would take as long.
+func TestContinueEndless(t *testing.T) {
+	const (
+		endless = `{"type":"command","command":"endless"}`
+		say     = `{"type":"tool","server":"demo","name":"say","for_each":true}`
+		branch  = `{"type":"parallel","branches":{"a":[` + say + `]}}`
+	)
+	for _, tt := range []struct {
+		name     string
+		pipeline []string
+		want     int
+	}{
+		{"first", []string{endless, branch}, 0},
+		{"behind what is kept", []string{numbers5, cat, endless, branch}, 1},
+		{"before a for_each that is resumed", []string{endless, say}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newKept(t, runs.Options{})
+			p, errs := k.compile(t, "["+strings.Join(tt.pipeline, ",")+"]")
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			_, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Timeout: 50 * time.Millisecond})
+			var e *stages.Error
+			if !errors.As(err, &e) || e.Code != stages.Timeout || e.Continue != tt.want {
+				t.Errorf("got %v, continue with stage %d, want %d", err, e.Continue, tt.want)
+			}
+		})
+	}
 }
 
 // TestFromGone: what has to give way after the plan was checked is missed when the pipeline runs.

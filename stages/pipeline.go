@@ -104,7 +104,7 @@ func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error, gone
 	taken := p.takenStages(rec.past, meters)
 	rec.keepTaken(taken)
 	if d := report.DryRun; d != nil && d.Place != "" {
-		d.Kept, _ = p.continueFrom(rec.past, d.Place, nil)
+		d.Kept, _ = p.continueFrom(rec.past, d.Place, nil, nil)
 	}
 	if err == nil {
 		return
@@ -116,7 +116,7 @@ func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error, gone
 		return
 	}
 	e.Run = rec.id
-	e.Continue, e.Standing = p.continueFrom(rec.past, e.Place, taken)
+	e.Continue, e.Standing = p.continueFrom(rec.past, e.Place, taken, busy(e, meters))
 	if which != "" {
 		e.hintFirst(which + " may have taken effect: find out (with a tool that reads), and continue with the items that are left; " +
 			"the for_each as it is will not be resumed")
@@ -212,6 +212,16 @@ func Late(timeout time.Duration, l Limits, done, try string) *Error {
 	c := clock{timeout, l.WithDefaults().Run, "run", `the argument "timeout"`}
 	return c.late(try+", or "+c.more(),
 		"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), done)
+}
+
+// busy returns the steps of a run that had not ended when it was ended from outside.
+func busy(e *Error, meters []*Meter) (steps []*Step) {
+	for _, m := range meters {
+		if e.Place == "" && m.broke.Load() {
+			steps = append(steps, m.step)
+		}
+	}
+	return steps
 }
 
 // whereabouts says what the stages were doing when a run was ended.

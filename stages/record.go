@@ -150,8 +150,9 @@ func cutShort(ctx context.Context, err error) string {
 
 // continueFrom returns the last stage before the one that failed whose output is there, or can be made again without
 // calling anything; a for_each that only reads may be resumed after the stages before it have read again. 0: none, or
-// none behind which nothing would be repeated that may have taken effect: then standing says so.
-func (p *Pipeline) continueFrom(rec past, failed Place, list []taken) (stage int, standing string) {
+// none behind which nothing would be repeated that may have taken effect: then standing says so. Where the run was
+// ended from outside, busy are the steps that had not ended: made again, they would take as long.
+func (p *Pipeline) continueFrom(rec past, failed Place, list []taken, busy []*Step) (stage int, standing string) {
 	first, _, _ := strings.Cut(string(failed), ".")
 	stage, err := strconv.Atoi(first)
 	if err != nil || stage > len(p.steps) {
@@ -161,20 +162,21 @@ func (p *Pipeline) continueFrom(rec past, failed Place, list []taken) (stage int
 		if i := slices.IndexFunc(list, func(t taken) bool { return t.Stage == stage }); i >= 0 {
 			return 0, rec.standing(list[i])
 		}
-		if stage > 1 && p.recoverable(rec, stage-1) {
+		if stage > 1 && p.recoverable(rec, stage-1, busy) {
 			return stage - 1, ""
 		}
 	}
 	return 0, ""
 }
 
-func (p *Pipeline) recoverable(rec past, stage int) bool {
+func (p *Pipeline) recoverable(rec past, stage int, busy []*Step) bool {
 	resumes := stage < len(p.steps) && isEach(p.list[stage]) && p.steps[stage].Effect == ReadOnly
 	for at := stage; at > 0; at-- {
 		if whole, _ := rec.whole(at); whole {
 			return true
 		}
-		if s := p.steps[at-1]; !s.replays && !(resumes && s.Effect == ReadOnly) {
+		s := p.steps[at-1]
+		if again := s.replays && !slices.Contains(busy, s); !again && !(resumes && s.Effect == ReadOnly) {
 			return false
 		}
 	}

@@ -256,6 +256,12 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 		}
 		return in.Err()
 	},
+	"endless": func(_ []string, _ *bufio.Scanner, out io.Writer) (err error) {
+		for err == nil {
+			_, err = fmt.Fprintln(out, "y")
+		}
+		return err
+	},
 	"drop": func(_ []string, in *bufio.Scanner, _ io.Writer) error {
 		for in.Scan() {
 		}
