@@ -211,7 +211,7 @@ func (r *reply) text(left int, kept func() rest) ([]mcp.Content, error) {
 	if r.shape == nil && r.characters <= int64(left) {
 		return []mcp.Content{&mcp.TextContent{Text: valid(r.kept.Bytes())}}, nil
 	}
-	if r.shape == nil { // it is the windows that leave too little room
+	if r.shape == nil { // it is the note or the windows that leave too little room
 		r.shape = startShape(r.look, left)
 		if _, err := io.Copy(r.shape.feed, &r.kept); err != nil {
 			return nil, err
@@ -222,13 +222,21 @@ func (r *reply) text(left int, kept func() rest) ([]mcp.Content, error) {
 		return nil, r.shape.err
 	}
 	whole := kept()
-	head := fmt.Sprintf("The output has %d characters (%s), more than max_output allows (%d). This is its shape. %s\n",
-		r.characters, r.shape.result.Summary, r.budget, whole.advice())
+	head := fmt.Sprintf("The output has %d characters (%s), more than %s. This is its shape. %s\n",
+		r.characters, r.shape.result.Summary, r.allowed(left), whole.advice())
 	text := prefix(head, left)
 	if left >= reserved {
 		text = shorten(head+r.shape.result.Text, left)
 	}
 	return append([]mcp.Content{&mcp.TextContent{Text: text}}, whole.link()...), nil
+}
+
+// allowed names what the output is longer than: the budget, or what stands above the output has left of it.
+func (r *reply) allowed(left int) string {
+	if r.characters > int64(r.budget) {
+		return fmt.Sprintf("max_output allows (%d)", r.budget)
+	}
+	return fmt.Sprintf("the %d that the blocks above leave of max_output (%d)", left, r.budget)
 }
 
 // valid returns b as text: every byte that is no UTF-8 becomes U+FFFD, once, here at the edge.

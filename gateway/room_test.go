@@ -26,6 +26,18 @@ func album() mcptest.Tool {
 	}}
 }
 
+// TestBudgetBesideWindow: an output that would fit by itself is not said to be longer than the budget.
+func TestBudgetBesideWindow(t *testing.T) {
+	w := newWorld(t, album())
+	texts, _ := w.call(t, "execute_pipeline", map[string]any{"max_output": 1000, "pipeline": json.RawMessage(
+		`[{"type":"command","command":"jq","args":["-nr","\"x\" * 900"]},{"type":"preview"},{"type":"command","command":"tail","args":["-n","+1"]}]`,
+	)})
+	got := texts[len(texts)-1]
+	if !strings.HasPrefix(got, "The output has 901 characters (text, 1 line), more than the ") || !strings.Contains(got, " that the blocks above leave of max_output (1000). ") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestBudgetOfAllText: no reply has more text than max_output allows, and what is left out is told.
 func TestBudgetOfAllText(t *testing.T) {
 	w := newWorld(t, album())
