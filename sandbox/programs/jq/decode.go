@@ -40,6 +40,14 @@ func newDecoder(r io.Reader) *decoder {
 	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), line: 1, keys: map[string]string{}}
 }
 
+// begun is how many lines have been read, with the one of which a part was.
+func (d *decoder) begun() int {
+	if d.base+int64(d.pos) == d.lineStart {
+		return d.line - 1
+	}
+	return d.line
+}
+
 // again readies the decoder for another input. What it keeps are its buffers and the names of keys.
 func (d *decoder) again(r io.Reader) {
 	*d = decoder{r: r, buf: d.buf[:0], line: 1, scratch: d.scratch[:0], keys: d.keys}

@@ -28,7 +28,7 @@ func (s *streamer) next() (any, error) {
 	return v, nil
 }
 
-func (s *streamer) line() int { return s.d.line }
+func (s *streamer) line() int { return s.d.begun() }
 
 func (s *streamer) event() (any, error) {
 	if len(s.levels) == 0 {

@@ -17,7 +17,7 @@ type source interface {
 // documents are JSON documents one after another.
 type documents struct{ *decoder }
 
-func (s documents) line() int { return s.decoder.line }
+func (s documents) line() int { return s.begun() }
 
 // slurped is one array of everything that another source yields.
 type slurped struct {
