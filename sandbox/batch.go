@@ -3,33 +3,54 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// How much goes through one process.
+// How much goes through one process. A longer line goes by itself: its output is passed on as it comes.
 const (
-	batchItems = 256
-	batchBytes = 64 << 10 // the last item may exceed it
+	batchItems  = 256
+	batchBytes  = 64 << 10
+	batchOutput = 1 << 20 // which is held until it is known to be whole
 )
 
-// A command that maps lines may make them longer, but not without a bound.
-const (
-	longer = 16 // times
-	spare  = 1 << 20
-)
+// batchTime is what lines that go together get of their command's timeout: one that needs much of it for itself keeps the
+// others waiting no longer. When they took a quarter of it at most, more go together the next time.
+const batchTime = 500 * time.Millisecond
+
+// lines returns a [stages.MapFilter] for a program that maps lines.
+func (f *filter) lines() (stages.MapFilter, error) {
+	chain := f.session.pool.budget.chain()
+	chain.Commands = slices.Clone(f.chain)
+	chain.Commands[0].Timeout = min(chain.Commands[0].Timeout, batchTime)
+	id, err := f.session.client.Prepare(chain)
+	if err != nil {
+		return nil, unprepared(err, []stages.Command{{Name: f.chain[0].Name}})
+	}
+	return func(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
+		places := make(chan struct{}, max(atOnce, 1))
+		spread(ctx, jobs, atOnce, func(first []stages.Job) runner {
+			return &batcher{f: f, together: id, jobs: jobs, places: places, left: first, window: batchItems}
+		})
+	}, nil
+}
 
 // A batcher runs a command that maps lines ([stages.Habits]) on items that are lines: those that are there go through one
-// process together. What does not go well there is done again with a process for each half of them, down to one item, which
-// shows whose fault it was: such a command changes nothing.
+// process together. What does not go well there is forgotten and done again, for such a command changes nothing: where
+// one fails half as many go together, down to one, which shows whose fault it was; where they take too much each gets a
+// process of its own.
 type batcher struct {
-	f     *filter
-	jobs  <-chan stages.Job
-	again []stages.Job // that go before those to come
-	last  bool         // the job that has just failed ends all of them
+	f        *filter
+	together uint32 // the chain for lines that go together
+	jobs     <-chan stages.Job
+	places   chan struct{} // holds one value for each process of all batchers
+	left     []stages.Job  // that go before those to come
+	window   int           // how many may go together
 
 	done atomic.Int64 // jobs that have ended
 	seen int64        // of done, when slow was last asked
@@ -42,51 +63,37 @@ func (b *batcher) slow() bool {
 }
 
 func (b *batcher) run(ctx context.Context) {
-	if err := b.f.session.slot(ctx); err != nil {
-		b.refuse(ctx, err)
-		return
-	}
-	defer func() { <-b.f.session.slots }()
-	if err := b.f.session.enter(); err != nil {
-		b.refuse(ctx, err)
-		return
-	}
-	defer b.f.session.leave()
 	for batch := b.gather(); len(batch) > 0; batch = b.gather() {
-		if ctx.Err() != nil {
-			b.leave(batch)
-			b.refuse(ctx, cancelled(ctx))
-			return
+		switch {
+		case ctx.Err() != nil:
+			b.untried(batch)
+		case b.window == 1 || len(batch) == 1:
+			b.apart(ctx, batch)
+		default:
+			b.batch(ctx, batch)
 		}
-		b.together(ctx, batch)
 	}
 }
 
-// refuse ends all jobs, also those to come.
-func (b *batcher) refuse(ctx context.Context, err error) {
-	err = at(err, 0, b.f.chain[0].Name)
-	if ctx.Err() != nil {
-		err = stages.ErrUntried
-	}
-	refuse(err, b.again, b.jobs)
-}
-
-// gather returns the jobs that are there and can go together, and waits for the first of them. There are none when there
-// are no more.
+// gather returns the jobs that are there and can go together, or side by side, and waits for the first of them. There are
+// none when there are no more.
 func (b *batcher) gather() (batch []stages.Job) {
-	for size := 0; len(batch) < batchItems && size < batchBytes; {
+	most := b.window
+	if most == 1 {
+		most = cap(b.places)
+	}
+	for size := 0; len(batch) < most; {
 		j := b.next(len(batch) == 0)
 		if j == nil {
 			break
 		}
 		in := j.Input()
+		size += len(in)
 		line := bytes.IndexByte(in, '\n') == len(in)-1 && len(in) > 0
-		if !line && len(batch) > 0 {
-			b.leave([]stages.Job{j})
+		if fits := line && size <= batchBytes; !fits && len(batch) > 0 {
+			b.left = slices.Insert(b.left, 0, j)
 			break
-		}
-		batch = append(batch, j)
-		if size += len(in); !line {
+		} else if batch = append(batch, j); !fits {
 			break
 		}
 	}
@@ -95,9 +102,9 @@ func (b *batcher) gather() (batch []stages.Job) {
 
 // next returns the next job, nil if there is none.
 func (b *batcher) next(wait bool) stages.Job {
-	if len(b.again) > 0 {
-		j := b.again[0]
-		b.again = b.again[1:]
+	if len(b.left) > 0 {
+		j := b.left[0]
+		b.left = b.left[1:]
 		return j
 	}
 	if wait {
@@ -111,87 +118,132 @@ func (b *batcher) next(wait bool) stages.Job {
 	}
 }
 
-// together runs jobs in one process if that goes well, else in one for each half of them. What is not begun when ctx has
-// ended is left for later.
-func (b *batcher) together(ctx context.Context, batch []stages.Job) {
-	if ctx.Err() != nil {
-		b.leave(batch)
-		return
+// untried ends jobs that were not begun.
+func (b *batcher) untried(jobs []stages.Job) {
+	for _, j := range jobs {
+		j.End(stages.ErrUntried)
 	}
-	if len(batch) == 1 {
-		b.end(ctx, batch[0], b.f.once(ctx, bytes.NewReader(batch[0].Input()), batch[0]))
-		return
-	}
-	lines := b.through(ctx, batch)
-	if lines == nil {
-		half := len(batch) / 2
-		b.together(ctx, batch[:half])
-		b.together(ctx, batch[half:])
-		return
-	}
-	for i, j := range batch {
-		if b.last {
-			b.leave(batch[i:])
-			return
+}
+
+// apart runs jobs in a process each.
+func (b *batcher) apart(ctx context.Context, jobs []stages.Job) {
+	start := time.Now()
+	var failed atomic.Bool
+	var running sync.WaitGroup
+	for i, j := range jobs {
+		b.places <- struct{}{}
+		if ctx.Err() != nil {
+			<-b.places
+			b.untried(jobs[i:])
+			break
 		}
-		_, err := j.Write(lines[i])
-		b.end(ctx, j, err)
-	}
-}
-
-// leave leaves jobs for later.
-func (b *batcher) leave(batch []stages.Job) { b.again = slices.Concat(batch, b.again) }
-
-// end ends a job that was begun.
-func (b *batcher) end(ctx context.Context, j stages.Job, err error) {
-	j.End(err)
-	b.done.Add(1)
-	b.last = err != nil && ctx.Err() != nil
-}
-
-// through returns the lines that one process makes of those of a batch, nil if it does not make one of each.
-func (b *batcher) through(ctx context.Context, batch []stages.Job) [][]byte {
-	var in []byte
-	for _, j := range batch {
-		in = append(in, j.Input()...)
-	}
-	var used stages.Usage
-	f := *b.f
-	f.used = func(_ int, u stages.Usage) { used = u }
-	out := bounded{max: longer*len(in) + spare}
-	if err := f.once(ctx, bytes.NewReader(in), &out); err != nil || out.over {
-		return nil
-	}
-	lines := bytes.SplitAfter(out.b, []byte{'\n'})
-	if len(lines) != len(batch)+1 || len(lines[len(batch)]) > 0 { // what is behind the last newline
-		return nil
-	}
-	b.share(batch, lines, used)
-	return lines
-}
-
-// share tells what each item has used: of time, which nobody has measured, its part.
-func (b *batcher) share(batch []stages.Job, lines [][]byte, used stages.Usage) {
-	if b.f.used == nil {
-		return
-	}
-	n := time.Duration(len(batch))
-	for i, j := range batch {
-		b.f.used(0, stages.Usage{
-			BytesIn: int64(len(j.Input())), BytesOut: int64(len(lines[i])), Elapsed: max(used.Elapsed/n, 1), CPU: used.CPU / n,
+		running.Go(func() {
+			err := b.f.run(ctx, bytes.NewReader(j.Input()), j)
+			b.end(j, err)
+			if err != nil {
+				failed.Store(true)
+			}
+			<-b.places
 		})
 	}
+	running.Wait()
+	if !failed.Load() {
+		b.grow(len(jobs), time.Since(start))
+	}
 }
 
-// bounded keeps what is written if that is max bytes or less.
+// grow has more jobs go together after n that went well.
+func (b *batcher) grow(n int, took time.Duration) {
+	if n >= b.window && took <= batchTime/4 {
+		b.window = min(2*b.window, batchItems)
+	}
+}
+
+// end ends a job that was begun.
+func (b *batcher) end(j stages.Job, err error) {
+	j.End(err)
+	b.done.Add(1)
+}
+
+// batch runs jobs in one process if that goes well.
+func (b *batcher) batch(ctx context.Context, jobs []stages.Job) {
+	b.places <- struct{}{}
+	start := time.Now()
+	lines, used, err := b.through(ctx, jobs)
+	took := time.Since(start)
+	<-b.places
+	switch {
+	case ctx.Err() != nil && err != nil:
+		b.untried(jobs)
+	case errors.Is(err, errTooMuch):
+		b.window = 1
+		b.apart(ctx, jobs)
+	case err != nil:
+		b.window = len(jobs) / 2
+		b.left = slices.Concat(jobs, b.left)
+	default:
+		b.hand(ctx, jobs, lines, used)
+		b.grow(len(jobs), took)
+	}
+}
+
+// What lines that went together came to, when that is not one line of each.
+var (
+	errTooMuch = errors.New("they take too much together")
+	errNotOne  = errors.New("they do not make one line each")
+)
+
+// through returns the lines that one process makes of those of jobs, and what it used.
+func (b *batcher) through(ctx context.Context, jobs []stages.Job) (lines [][]byte, used stages.Usage, _ error) {
+	var in []byte
+	for _, j := range jobs {
+		in = append(in, j.Input()...)
+	}
+	f := *b.f
+	f.id = b.together
+	f.used = func(_ int, u stages.Usage) { used = u }
+	var out bounded
+	if err := f.run(ctx, bytes.NewReader(in), &out); err != nil {
+		if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != stages.CommandFailed {
+			return nil, used, errTooMuch
+		}
+		return nil, used, err
+	}
+	if out.over {
+		return nil, used, errTooMuch
+	}
+	lines = bytes.SplitAfter(out.b, []byte{'\n'})
+	if len(lines) != len(jobs)+1 || len(lines[len(jobs)]) > 0 { // what is behind the last newline
+		return nil, used, errNotOne
+	}
+	return lines, used, nil
+}
+
+// hand gives jobs their lines. When the error of one has ended ctx, those behind it count as not begun.
+func (b *batcher) hand(ctx context.Context, jobs []stages.Job, lines [][]byte, used stages.Usage) {
+	n := time.Duration(len(jobs))
+	for i, j := range jobs {
+		if b.f.used != nil { // of time, which nobody has measured, its part
+			b.f.used(0, stages.Usage{
+				BytesIn: int64(len(j.Input())), BytesOut: int64(len(lines[i])), Elapsed: max(used.Elapsed/n, 1), CPU: used.CPU / n,
+			})
+		}
+		_, err := j.Write(lines[i])
+		if b.end(j, err); err != nil && ctx.Err() != nil {
+			b.untried(jobs[i+1:])
+			return
+		}
+	}
+}
+
+// bounded keeps what is written if that is not too much.
 type bounded struct {
 	b    []byte
-	max  int
 	over bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.over = b.over || len(b.b)+len(p) > b.max; !b.over {
+	if b.over = b.over || len(b.b)+len(p) > batchOutput; !b.over {
 		b.b = append(b.b, p...)
 	}
 	return len(p), nil

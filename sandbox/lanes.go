@@ -29,11 +29,6 @@ func (f *filter) each(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
 	})
 }
 
-// lines is a [stages.MapFilter] for a program that maps lines.
-func (f *filter) lines(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
-	spread(ctx, jobs, atOnce, func(first []stages.Job) runner { return &batcher{f: f, jobs: jobs, again: first} })
-}
-
 // spread has runners take jobs, the first of which goes to the first runner.
 func spread(ctx context.Context, jobs <-chan stages.Job, atOnce int, start func(first []stages.Job) runner) {
 	first, ok := <-jobs

@@ -61,7 +61,7 @@ func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stage
 		return nil, err
 	}
 	if p.Ready == nil {
-		return f.lines, nil
+		return f.lines()
 	}
 	return f.each, nil
 }

@@ -1,0 +1,324 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A lineJob is an item of a [stages.MapFilter], with what became of it.
+type lineJob struct {
+	in    string
+	out   bytes.Buffer
+	ends  int
+	err   error
+	onEnd func(error)
+}
+
+func (j *lineJob) Input() []byte               { return []byte(j.in) }
+func (j *lineJob) Write(p []byte) (int, error) { return j.out.Write(p) }
+func (j *lineJob) Forget()                     { j.out.Reset() }
+
+func (j *lineJob) End(err error) {
+	j.ends, j.err = j.ends+1, err
+	if j.onEnd != nil {
+		j.onEnd(err)
+	}
+}
+
+// A liner is a worker whose only program does to each line what its first letter says: f fails, 0 makes nothing of it, h makes
+// a line without an end, l a long one, s takes more time than lines have that go together, t more than any has. The others
+// are written in capitals.
+type liner struct{ runs, late, lines atomic.Int64 }
+
+func (l *liner) run(_ context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+	in, _ := io.ReadAll(struct{ io.Reader }{s})
+	l.runs.Add(1)
+	u := wire.Usage{In: int64(len(in)), Elapsed: time.Millisecond}
+	failed := func(f wire.Failure) wire.Outcome {
+		return wire.Outcome{Failure: &f, Usage: []wire.Usage{u}}
+	}
+	for line := range strings.Lines(string(in)) {
+		l.lines.Add(1)
+		out := strings.ToUpper(line)
+		switch line[0] {
+		case 'f':
+			return failed(wire.Failure{Reason: wire.Exit, Status: 2, Stderr: "no " + line, Sample: []byte(line)})
+		case '0':
+			out = ""
+		case 'h':
+			out = strings.TrimSuffix(out, "\n")
+		case 'l':
+			out = strings.Repeat("L", 2<<20) + "\n"
+		case 's', 't':
+			if line[0] == 't' || c.Commands[0].Timeout < 30*time.Second {
+				l.late.Add(1)
+				return failed(wire.Failure{Reason: wire.Timeout})
+			}
+		}
+		n, _ := io.WriteString(s, out)
+		u.Out += int64(n)
+	}
+	return wire.Outcome{Usage: []wire.Usage{u}}
+}
+
+// open opens a session with l, and returns its program as a filter for many items and for one.
+func (l *liner) open(t testing.TB, used func(int, stages.Usage)) (stages.MapFilter, stages.Filter) {
+	t.Helper()
+	d := &scripted{run: func(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+		if argv := c.Commands[0].Argv; len(argv) == 2 && argv[1] == "--version" {
+			_, _ = io.WriteString(s, "tr (GNU coreutils) 9.1\n")
+			return wire.Outcome{Usage: []wire.Usage{{}}}
+		}
+		return l.run(ctx, s, c)
+	}, hello: wire.Hello{
+		Profile: wire.Dynamic, Landlock: 7, Seccomp: true, NoNewPrivs: true, Programs: []wire.Found{{Name: "tr", Path: "/usr/bin/tr"}},
+	}}
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	s, err := p.Open(t.Context(), "somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	c := stages.Command{Name: "tr", Args: []string{"a-z", "A-Z"}, Each: true}
+	many, err := s.(stages.Mapper).Map(c, used)
+	if err != nil || many == nil {
+		t.Fatalf("Map: %v", err)
+	}
+	one, err := s.Prepare([]stages.Command{c}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return many, one
+}
+
+// mapLines runs items together, and finds each ended once.
+func mapLines(t testing.TB, f stages.MapFilter, ctx context.Context, atOnce int, jobs []*lineJob) {
+	t.Helper()
+	feed := make(chan stages.Job, len(jobs))
+	for _, j := range jobs {
+		feed <- j
+	}
+	close(feed)
+	f(ctx, feed, atOnce)
+	for i, j := range jobs {
+		if j.ends != 1 {
+			t.Errorf("item %d, %.20q, has ended %d times", i, j.in, j.ends)
+		}
+	}
+}
+
+func told(err error) string {
+	var e *stages.Error
+	if errors.As(err, &e) {
+		return fmt.Sprintf("%s %s %s %s %q", e.Code, e.Place, e.Msg, e.Hint, e.Sample)
+	}
+	return fmt.Sprint(err)
+}
+
+// FuzzBatch: whatever lines do, together they come to what each comes to by itself, and are told of once.
+func FuzzBatch(f *testing.F) {
+	f.Add("aaaa", 1)
+	f.Add("aaaafaaaaaaaaaahaaaaaa", 2)
+	f.Add("0a0hhaN\x00ef", 4)
+	f.Add("aslatas"+strings.Repeat("af", 70), 3)
+	f.Add(strings.Repeat("a", 300)+"s"+strings.Repeat("b", 300), 1)
+	f.Add(strings.Repeat("f", 100), 2)
+	f.Fuzz(func(t *testing.T, kinds string, atOnce int) {
+		if len(kinds) > 700 || strings.Count(kinds, "l") > 3 {
+			return
+		}
+		var jobs []*lineJob
+		for i, kind := range []byte(kinds) {
+			in := fmt.Sprintf("%c%d\n", kind, i)
+			switch kind {
+			case 'N':
+				in = in[:len(in)-1] // no line
+			case 'E':
+				in = ""
+			case 'B':
+				in = strings.Repeat("b", 80<<10) + "\n"
+			}
+			jobs = append(jobs, &lineJob{in: in})
+		}
+		var mu sync.Mutex
+		var used stages.Usage
+		l := &liner{}
+		many, one := l.open(t, func(_ int, u stages.Usage) {
+			mu.Lock()
+			defer mu.Unlock()
+			used.BytesIn, used.BytesOut = used.BytesIn+u.BytesIn, used.BytesOut+u.BytesOut
+		})
+		mapLines(t, many, t.Context(), 1+(atOnce&7), jobs)
+		var in, out int64
+		for i, j := range jobs {
+			var want bytes.Buffer
+			err := one(t.Context(), strings.NewReader(j.in), &want)
+			if told(err) != told(j.err) || err == nil && !bytes.Equal(want.Bytes(), j.out.Bytes()) {
+				t.Errorf("item %d, %.20q: got %.20q, %s, want %.20q, %s", i, j.in, j.out.Bytes(), told(j.err), want.Bytes(), told(err))
+			}
+			in, out = in+int64(len(j.in)), out+int64(want.Len())
+		}
+		if used.BytesIn != in || used.BytesOut != out {
+			t.Errorf("%d bytes went in and %d came out, and %d and %d are told", in, out, used.BytesIn, used.BytesOut)
+		}
+	})
+}
+
+// TestBatchInVain: what goes wrong in one process costs little more than a process for each.
+func TestBatchInVain(t *testing.T) {
+	for _, test := range []struct {
+		name, items      string
+		runs, late, most int64 // at most; most is for lines that were read
+	}{
+		{"all well", strings.Repeat("a", 512), 2, 0, 512},
+		{"one fails", strings.Repeat("a", 200) + "f" + strings.Repeat("a", 311), 24, 0, 1200},
+		{"one takes long", strings.Repeat("a", 200) + "s" + strings.Repeat("a", 55), 257, 1, 512},
+		{"one takes too long", strings.Repeat("a", 200) + "t" + strings.Repeat("a", 55), 257, 2, 512},
+		{"one is long", strings.Repeat("a", 200) + "l" + strings.Repeat("a", 55), 257, 0, 512},
+		{"all fail", strings.Repeat("f", 512), 530, 0, 530},
+		{"every other one fails", strings.Repeat("af", 256), 900, 0, 1200},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := &liner{}
+			many, _ := l.open(t, nil)
+			var jobs []*lineJob
+			for _, kind := range test.items {
+				jobs = append(jobs, &lineJob{in: string(kind) + "\n"})
+			}
+			mapLines(t, many, t.Context(), 1, jobs)
+			if l.runs.Load() > test.runs || l.late.Load() > test.late || l.lines.Load() > test.most {
+				t.Errorf("%d lines took %d processes, that have read %d lines, and %d timeouts, want at most %d, %d and %d",
+					len(jobs), l.runs.Load(), l.lines.Load(), l.late.Load(), test.runs, test.most, test.late)
+			}
+		})
+	}
+}
+
+// TestBatchApart: lines that take too much together are as many at once as the for_each says, whoever has taken them.
+func TestBatchApart(t *testing.T) {
+	const atOnce, all = 4, 64
+	var now, peak atomic.Int64
+	met := make(chan struct{})
+	var meet sync.Once
+	l := &liner{}
+	many, _ := l.open(t, nil)
+	jobs := make([]*lineJob, all)
+	for i := range jobs {
+		jobs[i] = &lineJob{in: "s\n", onEnd: func(error) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+			}
+			if n == atOnce {
+				meet.Do(func() { close(met) })
+			}
+			select {
+			case <-met:
+			case <-time.After(10 * time.Second): // fails below
+			}
+		}}
+	}
+	mapLines(t, many, t.Context(), atOnce, jobs)
+	if peak.Load() != atOnce {
+		t.Errorf("%d items were under way at a time, want %d", peak.Load(), atOnce)
+	}
+}
+
+// TestBatchEnds has one item end all of them, in one process with others and by itself: none behind it was begun, and of
+// those nothing is told.
+func TestBatchEnds(t *testing.T) {
+	for _, kind := range []string{"a", "f", "s", "t"} {
+		for _, at := range []int{0, 1, 100, 255, 256, 400} {
+			l := &liner{}
+			var used atomic.Int64
+			many, _ := l.open(t, func(int, stages.Usage) { used.Add(1) })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			jobs := make([]*lineJob, 600)
+			for i := range jobs {
+				jobs[i] = &lineJob{in: "a\n"}
+			}
+			jobs[at].in = kind + "\n"
+			jobs[at].onEnd = func(error) { cancel() }
+			mapLines(t, many, ctx, 1, jobs)
+			for i, j := range jobs {
+				switch fails := kind == "f" || kind == "t"; {
+				case i < at && (j.err != nil || j.out.String() != "A\n"):
+					t.Errorf("%s at %d: item %d has ended with %v", kind, at, i, j.err)
+				case i == at && (j.err != nil) != fails:
+					t.Errorf("%s at %d: it has ended with %v", kind, at, j.err)
+				case i > at && fails && j.err != stages.ErrUntried:
+					t.Errorf("%s at %d: item %d has ended with %v", kind, at, i, j.err)
+				}
+			}
+			if kind == "f" && used.Load() > int64(at)+1 {
+				t.Errorf("%s at %d: %d items are told of", kind, at, used.Load())
+			}
+		}
+	}
+}
+
+// TestBatchClosed: items of a session that was closed, or has lost its worker, end.
+func TestBatchClosed(t *testing.T) {
+	l := &liner{}
+	d := &scripted{hello: wire.Hello{
+		Profile: wire.Dynamic, Landlock: 7, Seccomp: true, NoNewPrivs: true, Programs: []wire.Found{{Name: "tr", Path: "/usr/bin/tr"}},
+	}}
+	var p *sandbox.Pool
+	var s stages.Session
+	d.run = func(ctx context.Context, stream *wire.Stream, c wire.Chain) wire.Outcome {
+		if s == nil {
+			_, _ = io.WriteString(stream, "tr (GNU coreutils) 9.1\n")
+			return wire.Outcome{Usage: []wire.Usage{{}}}
+		}
+		if l.runs.Load() == 3 {
+			go s.Close()
+			<-ctx.Done()
+		}
+		return l.run(ctx, stream, c)
+	}
+	p = newPool(t, d, sandbox.Options{Warm: -1})
+	s, err := p.Open(t.Context(), "somebody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := s.(stages.Mapper).Map(stages.Command{Name: "tr", Args: []string{"a", "b"}, Each: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := make([]*lineJob, 2000)
+	for i := range jobs {
+		jobs[i] = &lineJob{in: "a\n"}
+	}
+	mapLines(t, many, t.Context(), 2, jobs)
+	lost := 0
+	for i, j := range jobs {
+		var e *stages.Error
+		switch {
+		case j.err == nil && j.out.String() == "A\n":
+		case errors.As(j.err, &e) && e.Code == stages.Internal:
+			lost++
+		default:
+			t.Errorf("item %d: got %q, %v", i, j.out.String(), j.err)
+		}
+	}
+	if lost == 0 || lost == len(jobs) {
+		t.Errorf("%d items of %d were lost", lost, len(jobs))
+	}
+}
