@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -78,6 +80,35 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 		})
 	}
 	t.Run("an end", func(t *testing.T) { stopLines(t, s) })
+	t.Run("no end", func(t *testing.T) { endlessLine(t, open) })
+}
+
+// endlessLine has one line among many take more time than there is: it fails, and no other.
+func endlessLine(t *testing.T, open func() sandbox.Driver) {
+	c := command("sed", "-E", `s/^(.+)(.+)(.+)\3\2\1$/y/`)
+	c.Timeout = 2 * time.Second
+	items := slices.Repeat([]string{"x y\n"}, 300)
+	const endless = 200
+	items[endless] = strings.Repeat("ab", 500) + "c\n"
+	jobs := newJobs(items...)
+	feed := make(chan stages.Job, len(jobs))
+	for _, j := range jobs {
+		feed <- j
+	}
+	close(feed)
+	mapper(t, newSession(t, open), nil, c)(t.Context(), feed, 2)
+	for i, j := range jobs {
+		switch {
+		case j.ends != 1:
+			t.Errorf("item %d has ended %d times", i, j.ends)
+		case i == endless:
+			if e := asError(t, j.err); e.Code != stages.Timeout || !strings.Contains(e.Msg, "2s") {
+				t.Errorf("the endless line has ended with %v", j.err)
+			}
+		case j.err != nil || j.out.String() != j.in:
+			t.Errorf("item %d: got %q, %v", i, j.out.String(), j.err)
+		}
+	}
 }
 
 // stopLines has one item end all of them: those before it have succeeded, those behind it were not tried.
