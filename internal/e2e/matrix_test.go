@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -268,6 +269,11 @@ func (row realServer) killed(t *testing.T, g *gateway, loaded <-chan struct{}) {
 	case failed && (!strings.Contains(text, "SERVER_UNAVAILABLE") || !strings.Contains(text, "Try: ")):
 		t.Errorf("the error does not say what happened and what to do: %s", text)
 	}
+	// All may have been answered before: then nobody but us knows of a death that has just begun, until there is no such child.
+	until(t, "it is dead", func() bool {
+		table := processes(t)
+		return !slices.ContainsFunc(before, func(pid int) bool { return table[pid].parent == g.Process.Pid })
+	})
 	row.call(t, g)
 	if after := g.children(t, row.argv); len(after) == 0 || after[0] == before[0] {
 		t.Errorf("the server was not started again: %v, then %v", before, after)
