@@ -171,3 +171,21 @@ func TestPartTakesNoTime(t *testing.T) {
 		t.Errorf("got %+v, %v, want it cancelled", o.Failure, err)
 	}
 }
+
+// TestPartAbandons: what has ended its output and goes on is killed when the part behind it has exited, and not while that
+// waits for it.
+func TestPartAbandons(t *testing.T) {
+	for _, exited := range []bool{false, true} {
+		killed := false
+		full := &process{index: 1, exited: exited}
+		full.enough.Store(true)
+		r := &run{
+			processes: []*process{{cancel: func() { killed = true }}, full},
+			chain:     wire.Chain{Commands: []wire.Command{{Timer: time.Hour}, {Part: &wire.Part{}}}},
+		}
+		r.tick(tick)
+		if killed != exited {
+			t.Errorf("the part has exited: %v, and what is before it was killed: %v", exited, killed)
+		}
+	}
+}

@@ -184,6 +184,11 @@ func (r *run) needed(i int) bool {
 	return !slices.ContainsFunc(r.processes[i+1:], func(p *process) bool { return p.enough.Load() })
 }
 
+// abandoned says whether a part behind command i has exited with all that it wanted. No clock runs for those before it.
+func (r *run) abandoned(i int) bool {
+	return slices.ContainsFunc(r.processes[i+1:], func(p *process) bool { return p.exited && p.enough.Load() })
+}
+
 func (r *run) readerStopped(i int) bool {
 	return i+1 < len(r.pumps) && r.pumps[i+1].refused.Load()
 }
@@ -221,7 +226,13 @@ func (r *run) tick(d time.Duration) {
 		return
 	}
 	for i, p := range r.processes {
-		if p.exited || p.killed || !r.needed(i) || r.passes(i) {
+		switch {
+		case p.exited || p.killed || r.passes(i):
+			continue
+		case r.abandoned(i):
+			p.kill() // it had ended its output, and goes on
+			continue
+		case !r.needed(i):
 			continue
 		}
 		r.clocks[i].advance(d)
