@@ -128,15 +128,23 @@ func (s *status) WriteHeader(code int) {
 	s.ResponseWriter.WriteHeader(code)
 }
 
-// readAhead reads the body of a request and leaves it to be read again. It reports whether that is all of it.
+// readAhead reads the body of a request and leaves it to be read again. It reports whether that is all of it. It may be
+// called again before anybody else has read.
 func readAhead(r *http.Request) ([]byte, bool) {
+	if ahead, ok := r.Body.(*replay); ok {
+		return ahead.data, ahead.whole
+	}
 	var body bytes.Buffer
 	if r.ContentLength > 0 {
 		body.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
 	}
 	n, err := body.ReadFrom(io.LimitReader(r.Body, maxRequestBody+1))
-	r.Body = &replay{Reader: io.MultiReader(bytes.NewReader(body.Bytes()), failing{err}, r.Body), Closer: r.Body}
-	return body.Bytes(), err == nil && n <= maxRequestBody
+	ahead := &replay{
+		Reader: io.MultiReader(bytes.NewReader(body.Bytes()), failing{err}, r.Body), Closer: r.Body,
+		data: body.Bytes(), whole: err == nil && n <= maxRequestBody,
+	}
+	r.Body = ahead
+	return ahead.data, ahead.whole
 }
 
 // read reads the body of a request, and returns the call in it if that is an ordinary one.
@@ -156,6 +164,8 @@ func (e *endpoint) read(r *http.Request) *Call {
 type replay struct {
 	io.Reader
 	io.Closer
+	data  []byte // what was read
+	whole bool   // whether that is all
 }
 
 // failing fails as a reader before it did.
