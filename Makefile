@@ -1,5 +1,5 @@
 # Shortcuts. Everything also works without make; CONTRIBUTING.md says how.
-.PHONY: build image check test fuzz bench gen
+.PHONY: build image registry check test fuzz bench gen
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -8,6 +8,10 @@ build:
 image:
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o bin/ ./cmd/...
 	docker build -t mcsh/mcsh:devel $(if $(BASE),--build-arg BASE=$(BASE)) .
+
+# What is published in ToolHive's registry: DIGEST is that of the image that was pushed, sha256:….
+registry:
+	deploy/registry.sh bin/toolhive "$(DIGEST)"
 
 check:
 	MCSH_TEST_PARTS= .ci/run gate tests

@@ -1,3 +1,10 @@
-// Package auth asks the callers of an HTTP endpoint who they are. A [Guard] stands in front of a handler and lets a
-// request in whose bearer token one of its verifiers knows. It knows neither where tokens come from nor what is behind it.
+// Package auth authenticates the callers of an HTTP endpoint. A [Guard] wraps a handler and admits requests whose bearer
+// token one of its verifiers accepts. It knows neither the origin of tokens nor the purpose of the handler.
+//
+// # Decisions
+//
+//   - The guard protects everything but the health checks, and decides before the body is read. The handler gets the
+//     identity as the SDK's TokenInfo, so the SDK binds its sessions to it; it does not get the token.
+//   - The end of a token ends all sessions of its caller, because sessions belong to identities. To replace a token,
+//     create the second one (`--another`) before you remove the first.
 package auth

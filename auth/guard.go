@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,26 +15,26 @@ import (
 )
 
 const (
-	// maxToken is the longest token that is looked at, in bytes: those of large companies have some thousand.
+	// maxToken is the length of the longest accepted token in bytes: large companies issue tokens of some thousand.
 	maxToken = 16 << 10
-	// retryAfter is what a client is told to wait, in seconds, where its token cannot be checked at present.
+	// retryAfter is the Retry-After header, in seconds, if a token cannot be checked at present.
 	retryAfter = 5
-	// nameExtra is where the name of an identity stands among the extras of the SDK's TokenInfo.
+	// nameExtra is the key of an identity's name in the extras of the SDK's TokenInfo.
 	nameExtra = "mcsh/name"
 )
 
-// A Guard lets requests in by their bearer tokens.
+// A Guard admits requests by their bearer tokens.
 type Guard struct {
 	Verifiers []Verifier // asked in this order
-	Resource  *Resource  // how clients get a token by themselves; nil: they cannot
-	Open      []string   // paths that anybody may ask for
+	Resource  *Resource  // tells clients how to get a token; nil: they cannot get one by themselves
+	Open      []string   // paths that need no token
 
-	// Refused is told of each request that is not let in. It may be nil.
+	// Refused is called for each refused request. It may be nil.
 	Refused func(r *http.Request, why *Refusal)
 }
 
-// Protect lets through to next what may be let in, before anything of a body is read. What comes through says who it is
-// from in the SDK's TokenInfo, which sessions are bound to, and no longer carries the token.
+// Protect passes admitted requests to next, before it reads anything of a body. They carry the identity as the SDK's
+// TokenInfo, to which sessions are bound, and no longer the token.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Authorization")
@@ -46,14 +47,14 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 		case slices.Contains(g.Open, path):
 			next.ServeHTTP(w, r)
 		case strings.HasPrefix(path, wellKnown):
-			http.NotFound(w, r) // who looks for more ways to sign in is told that there is none
+			http.NotFound(w, r) // there are no other ways to sign in
 		default:
 			g.admit(w, r, inside)
 		}
 	})
 }
 
-// admit lets a request through to inside if its token is good, for as long as it is.
+// admit passes a request to inside if its token is valid. A stream ends with the token.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handler) {
 	token, refusal := bearer(r)
 	var identity Identity
@@ -66,14 +67,14 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handle
 	}
 	ctx := r.Context()
 	if r.Method == http.MethodGet && !identity.Expires.IsZero() {
-		// A stream has no end of its own, and a request is all that is checked.
+		// A stream has no end of its own, and its token is checked only at the begin.
 		limited, cancel := context.WithDeadline(ctx, identity.Expires.Add(Skew))
 		defer cancel()
 		ctx = limited
 	}
-	r = r.WithContext(ctx) // whose body is not that of the server, which looks at its own
+	r = r.WithContext(ctx) // a copy: the server inspects the body of its own request
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &body{ReadCloser: r.Body, asked: time.Now(), again: func() *Refusal {
+		r.Body = &body{ReadCloser: r.Body, checkedAt: time.Now(), again: func() *Refusal {
 			_, refusal := g.identify(ctx, token)
 			return refusal
 		}}
@@ -81,16 +82,16 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handle
 	pass(identity)(inside).ServeHTTP(w, r)
 }
 
-// NameOf is the name of the identity that a [Guard] has let in, for the log.
+// NameOf returns the name of the identity that a [Guard] has admitted, for the log.
 func NameOf(info *sdk.TokenInfo) string {
 	name, _ := info.Extra[nameExtra].(string)
 	return name
 }
 
-// wellKnown begins the paths where clients look for what there is.
+// wellKnown begins the paths where clients look for metadata.
 const wellKnown = "/.well-known/"
 
-// pass puts who a request comes from where the SDK looks for it, which only its own middleware can.
+// pass adds an identity to requests. Only the SDK's own middleware can set its TokenInfo.
 func pass(identity Identity) func(http.Handler) http.Handler {
 	info := &sdk.TokenInfo{
 		UserID: identity.ID, Scopes: identity.Scopes, Expiration: identity.Expires, Extra: map[string]any{nameExtra: identity.Name},
@@ -100,10 +101,10 @@ func pass(identity Identity) func(http.Handler) http.Handler {
 	}, &sdk.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: Skew})
 }
 
-// Skew is how far the clocks of those who issue tokens may be from ours.
+// Skew is the tolerated difference between the clocks of issuers and ours.
 const Skew = time.Minute
 
-// identify says whose a token is.
+// identify returns the identity of a token.
 func (g *Guard) identify(ctx context.Context, token string) (Identity, *Refusal) {
 	for _, v := range g.Verifiers {
 		identity, err := v.Verify(ctx, token)
@@ -111,7 +112,7 @@ func (g *Guard) identify(ctx context.Context, token string) (Identity, *Refusal)
 		switch {
 		case err == nil && identity.ID != "":
 			return identity, nil
-		case err == nil: // nobody may share the place of those who are nobody
+		case err == nil: // all callers without an id would be one caller
 			return Identity{}, Invalid("the token does not say whose it is", "")
 		case errors.As(err, &refusal):
 			return Identity{}, refusal
@@ -122,7 +123,7 @@ func (g *Guard) identify(ctx context.Context, token string) (Identity, *Refusal)
 	return Identity{}, Invalid("this gateway does not know the token", g.advice())
 }
 
-// Ready says why nobody can be let in at present, or nothing. A verifier without a Ready of its own always can.
+// Ready returns nil if some verifier can admit callers, and otherwise why none can. One without a Ready method always can.
 func (g *Guard) Ready() error {
 	var why error
 	for _, v := range g.Verifiers {
@@ -139,7 +140,7 @@ func (g *Guard) Ready() error {
 	return why
 }
 
-// advice says how to get a token.
+// advice tells how to get a token.
 func (g *Guard) advice() string {
 	const own = "ask its operator for one, who makes it with: mcsh token new NAME"
 	if g.Resource != nil {
@@ -148,7 +149,7 @@ func (g *Guard) advice() string {
 	return own
 }
 
-// bearer takes the token out of a request. There is one place where it may stand.
+// bearer returns the token of a request, which only the Authorization header may hold.
 func bearer(r *http.Request) (string, *Refusal) {
 	const form = `send one header "Authorization: Bearer TOKEN"`
 	wrong := func(text string) (string, *Refusal) {
@@ -189,7 +190,7 @@ func inQuery(query string) bool {
 	return false
 }
 
-// refuse answers a request that is not let in: in words, for clients show them, and in the header that clients act on.
+// refuse answers a refused request with a text that clients show, and a header that clients act on.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, why *Refusal) {
 	if why.Status == http.StatusUnauthorized && why.Hint == "" {
 		why.Hint = g.advice()
@@ -206,7 +207,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, why *Refusal) {
 	http.Error(w, why.Error(), why.Status)
 }
 
-// challenge says how to get in (RFC 6750, section 3, and RFC 9728, section 5.1).
+// challenge writes WWW-Authenticate (RFC 6750, section 3, and RFC 9728, section 5.1).
 func (g *Guard) challenge(r *http.Request, why *Refusal) string {
 	params := []string{`realm="mcsh"`}
 	if why.Code != "" {
@@ -221,7 +222,7 @@ func (g *Guard) challenge(r *http.Request, why *Refusal) string {
 	return "Bearer " + strings.Join(params, ", ")
 }
 
-// described makes text fit into a header.
+// described replaces the characters of a text that a header cannot hold.
 func described(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -229,4 +230,27 @@ func described(text string) string {
 		}
 		return c
 	}, text)
+}
+
+// recheckAfter is the age of the first check of a token after which the end of the body needs a second one. Most bodies
+// arrive at once. A call that began after the end of its caller would not be cancelled with the others.
+const recheckAfter = 10 * time.Millisecond
+
+// body is the body of a request that was admitted before the body arrived. If the token has ended when a late body is
+// complete, its reader gets the refusal instead of io.EOF.
+type body struct {
+	io.ReadCloser
+	checkedAt time.Time
+	again     func() *Refusal // checks the token again; nil: it is still valid
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && time.Since(b.checkedAt) > recheckAfter {
+		if refusal := b.again(); refusal != nil {
+			return n, refusal
+		}
+	}
+	return n, err
 }

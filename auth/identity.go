@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// An Identity is who a token belongs to.
+// An Identity is the owner of a token.
 type Identity struct {
-	ID      string    // what no other caller has, whatever verifier it comes from
-	Name    string    // what people call the caller
-	Scopes  []string  // what the token was given for
-	Expires time.Time // when the token ends; zero: never
+	ID      string    // unique among the callers of all verifiers
+	Name    string    // for people
+	Scopes  []string  // of the token
+	Expires time.Time // of the token; zero: never
 }
 
-// A Verifier says whose a token is. Verify may be called concurrently. Its error wraps [ErrUnknown] where the token is none
-// of this verifier's, so that the next one is asked, and is a [*Refusal] where nobody else need be.
+// A Verifier identifies the owner of a token. Verify may be called concurrently. Its error wraps [ErrUnknown] if the next
+// verifier should be asked, and is a [*Refusal] if none should.
 type Verifier interface {
 	Verify(ctx context.Context, token string) (Identity, error)
 }
 
-// ErrUnknown is wrapped by the error of a token that a verifier knows nothing of.
+// ErrUnknown is wrapped by the error for a token that a verifier does not know.
 var ErrUnknown = errors.New("unknown token")
 
 // Codes of refusals, which clients act on (RFC 6750, section 3.1).
@@ -31,14 +31,14 @@ const (
 	insufficientScope = "insufficient_scope"
 )
 
-// A Refusal is why a request is not let in, in words for the people at the client. They hold nothing of the token.
+// A Refusal explains to the people at the client why a request is refused. Its texts hold nothing of the token.
 type Refusal struct {
 	Status int    // of HTTP
-	Code   string // empty: none of the codes says it
+	Code   string // empty: no code applies
 	Text   string
 	Hint   string // what to do
 
-	wait bool // trying again will do
+	wait bool // a retry can help
 }
 
 // Error implements error.
@@ -54,7 +54,7 @@ func Invalid(text, hint string) *Refusal {
 	return &Refusal{Status: http.StatusUnauthorized, Code: invalidToken, Text: text, Hint: hint}
 }
 
-// Insufficient refuses a token that was not given for this.
+// Insufficient refuses a token that lacks a scope.
 func Insufficient(text, hint string) *Refusal {
 	return &Refusal{Status: http.StatusForbidden, Code: insufficientScope, Text: text, Hint: hint}
 }

@@ -13,22 +13,22 @@ const (
 	metadataPath = wellKnown + "oauth-protected-resource"
 )
 
-// A Resource is how clients find out where to get a token (RFC 9728).
+// A Resource serves the metadata by which clients find the issuer of tokens (RFC 9728).
 type Resource struct {
 	Issuer string   // the authorization server
-	Scopes []string // what a token has to be given for
+	Scopes []string // that a token needs
 
-	// Public is the address of the gateway as clients see it, without a path, such as https://mcp.example.com. Empty: it
-	// is the Host of each request, whose name has been looked at before.
+	// Public is the address of the gateway as clients see it, without a path, such as https://mcp.example.com. If it is
+	// empty, the Host of each request is used, which has been checked before.
 	Public string
 }
 
-// serves reports whether a path is that of the metadata.
+// serves reports whether a path is one of the metadata.
 func (s *Resource) serves(path string) bool {
 	return s != nil && (path == metadataPath || path == metadataPath+endpointPath)
 }
 
-// ServeHTTP answers with the metadata. Below the well-known path stands that of the resource which follows it.
+// ServeHTTP answers with the metadata of the resource whose path follows the well-known path.
 func (s *Resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Host")
 	sdk.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
@@ -40,7 +40,7 @@ func (s *Resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// metadataURL is where the metadata of the endpoint is.
+// metadataURL returns the URL of the endpoint's metadata.
 func (s *Resource) metadataURL(r *http.Request) string {
 	return s.base(r) + metadataPath + endpointPath
 }

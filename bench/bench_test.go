@@ -6,11 +6,15 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // TestMain makes the test binary the upstream server where a row starts it as one.
@@ -28,23 +32,58 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRows runs every row with little to do, so that all of them keep working. The goals are not judged.
+// twins are rows that differ from another one in what is called, or over what. They are left out by day.
+var twins = []string{
+	"one call, HTTP with sessions",
+	"tool and a new jq, HTTP with sessions",
+	"tool and a new jq, grep, sort, head, stateless HTTP",
+	"for_each of 200 calls of 20 ms, HTTP with sessions",
+	"head -n 3 behind for_each, 32 at once",
+	"for_each of jq, by processes",
+	"for_each of tr, by one call",
+	"engine, three stages an item",
+	"stream: jq, grep, tail",
+	"stream: jq, grep, head",
+	"preview of one JSON array",
+}
+
+// namesOfRows are the rows that [TestRows] runs.
+func namesOfRows() []string {
+	var names []string
+	for _, r := range rows() {
+		if parttest.Night() || !slices.Contains(twins, r.name) {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
+// TestRows runs rows with little to do, so that all of them keep working. The goals are not judged.
 func TestRows(t *testing.T) {
+	names := namesOfRows()
+	file := filepath.Join(t.TempDir(), "results.md")
+	args := []string{"-runs", "1", "-o", file}
+	if !parttest.Night() {
+		quoted := make([]string, len(names))
+		for i, name := range names {
+			quoted[i] = regexp.QuoteMeta(name)
+		}
+		args = append(args, "-only", "^("+strings.Join(quoted, "|")+")$")
+	}
 	tiny := sizes{
 		calls: 5, chains: 2, latency: 20 * time.Millisecond, items: 128, many: 500, lines: 10, quick: 100, big: 1 << 20, bulk: 1 << 16, piped: 1 << 20, shape: 1 << 20,
 	}
-	file := filepath.Join(t.TempDir(), "results.md")
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-runs", "1", "-o", file}, &out, tiny); err != nil {
+	if err := run(t.Context(), args, &out, tiny); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range rows() {
-		if strings.Count(string(text), "| "+r.name) < 2 {
-			t.Errorf("row %q is not in both tables:\n%s", r.name, text)
+	for _, name := range names {
+		if strings.Count(string(text), "| "+name) < 2 {
+			t.Errorf("row %q is not in both tables:\n%s", name, text)
 		}
 	}
 }
@@ -108,5 +147,33 @@ func TestGoalsAreJudged(t *testing.T) {
 	}
 	if got := strings.Count(string(data), "| yes |") + strings.Count(string(data), "| no  |"); got != goals {
 		t.Errorf("the results judge %d goals, want %d; run go run ./bench", got, goals)
+	}
+}
+
+// TestMerge: rows that were measured alone take the place of older ones, in the order of the rows. What is said of
+// previews stays.
+func TestMerge(t *testing.T) {
+	list := rows()
+	measured := func(r row, value float64) outcome {
+		return outcome{row: r, runs: 1, figures: []figure{{"p50", duration, []float64{value}, []float64{1000}}, {"CPU", duration, []float64{7}, nil}}}
+	}
+	gone := list[0]
+	gone.name = "a row that is gone"
+	old := report([]outcome{measured(gone, 1), measured(list[0], 2000), measured(list[2], 4000)}, options{runs: 1, big: 1}) + "\n## What follows\n"
+	got := merge(old, []outcome{measured(list[2], 9000), measured(list[1], 3000)}, options{runs: 1, big: 1, only: "x", shared: true})
+	head, figures, rest := readTable(got)
+	_, compared, tail := readTable(rest)
+	var ratios []string
+	for i, s := range figures {
+		ratios = append(ratios, s.name+" "+s.lines[0][4]+" "+compared[i].name)
+	}
+	want := []string{
+		list[0].name + " 2.00x " + list[0].name, list[1].name + " 3.00x " + list[1].name, list[2].name + " 9.00x " + list[2].name,
+	}
+	if diff := cmp.Diff(want, ratios); diff != "" {
+		t.Errorf("the rows (-want +got)\n%s", diff)
+	}
+	if !strings.Contains(head, "on a shared machine: "+list[2].name+"; "+list[1].name+".") || tail != "\n## What follows\n" || len(figures[0].lines) != 2 {
+		t.Errorf("got %q and %q around the tables, and %d lines of the first row", head, tail, len(figures[0].lines))
 	}
 }

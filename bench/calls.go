@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -49,8 +50,8 @@ func caller(session *mcp.ClientSession, want string, params *mcp.CallToolParams)
 			return err
 		}
 		var got string
-		if len(result.Content) == 1 {
-			if text, ok := result.Content[0].(*mcp.TextContent); ok {
+		if n := len(result.Content); n > 0 { // the output is behind the note
+			if text, ok := result.Content[n-1].(*mcp.TextContent); ok {
 				got = text.Text
 			}
 		}
@@ -126,6 +127,7 @@ func callOver(w way) opener {
 // Ends are plain clients: of a gateway with a server behind it, and of such a server alone.
 type ends struct {
 	through, server *mcp.ClientSession
+	gateway         int // the process, over HTTP
 
 	again func(ctx context.Context, s *stack) (*mcp.ClientSession, error) // connects to the server once more
 }
@@ -186,7 +188,7 @@ func program(s *stack, cmd *exec.Cmd) (mcp.Transport, error) {
 // overHTTP has the gateway as a process; client and server are here. All speak the protocol of one era.
 func overHTTP(era string) way {
 	return func(ctx context.Context, b *bench, s *stack) (ends, error) {
-		url, err := listenUpstream(s, era)
+		url, err := b.listenUpstream(s, era)
 		if err != nil {
 			return ends{}, err
 		}
@@ -194,11 +196,11 @@ func overHTTP(era string) way {
 		if err != nil {
 			return ends{}, err
 		}
-		gatewayURL, err := b.listenGateway(ctx, s, config)
+		gatewayURL, pid, err := b.listenGateway(ctx, s, config)
 		if err != nil {
 			return ends{}, err
 		}
-		return join(ctx, s, streamable(gatewayURL), ends{again: func(ctx context.Context, s *stack) (*mcp.ClientSession, error) {
+		return join(ctx, s, streamable(gatewayURL), ends{gateway: pid, again: func(ctx context.Context, s *stack) (*mcp.ClientSession, error) {
 			return connect(ctx, s, streamable(url), era)
 		}}, era)
 	}
@@ -211,12 +213,12 @@ func streamable(url string) mcp.Transport {
 }
 
 // listenUpstream serves the upstream server over HTTP.
-func listenUpstream(s *stack, era string) (url string, err error) {
+func (b *bench) listenUpstream(s *stack, era string) (url string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	u := newUpstream(0)
+	u := newUpstream(b.sizes.latency)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return u.MCP() },
 		&mcp.StreamableHTTPOptions{Stateless: era == statelessEra})
 	web := &http.Server{Handler: handler}
@@ -226,16 +228,23 @@ func listenUpstream(s *stack, era string) (url string, err error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// callChain compares a call and commands behind it with the call alone.
-func callChain(commands ...step) opener {
+// callChain compares a call, a jq program that the gateway has not seen before, and commands behind it, with the call
+// alone.
+func callChain(era string, commands ...step) opener {
 	return func(ctx context.Context, b *bench) (pair, error) {
 		s := new(stack)
-		e, err := overHTTP(sessionEra)(ctx, b, s)
+		e, err := overHTTP(era)(ctx, b, s)
 		if err != nil {
 			return pair{}, errors.Join(err, s.close())
 		}
+		calls := 0
+		ours := func(ctx context.Context) error {
+			calls++
+			jq := command("jq", "-r", fmt.Sprintf(".[] | select(.id < %d) | .name", rowsCount+calls))
+			return caller(e.through, "", piped("rows", slices.Concat([]step{jq}, commands)...))(ctx)
+		}
 		return pair{
-			ours:  repeated(b.sizes.chains, caller(e.through, "", piped("rows", commands...))),
+			ours:  repeated(b.sizes.chains, ours),
 			base:  repeated(b.sizes.calls, caller(e.server, "", tool("rows"))),
 			close: s.close,
 		}, nil

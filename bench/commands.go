@@ -74,7 +74,7 @@ func eachCall(name string, args ...string) opener {
 		if err != nil {
 			return pair{}, errors.Join(err, s.close())
 		}
-		url, err := listenUpstream(s, sessionEra)
+		url, err := b.listenUpstream(s, sessionEra)
 		if err != nil {
 			return pair{}, errors.Join(err, s.close())
 		}

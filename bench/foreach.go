@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -14,6 +17,37 @@ const promise = "2 x concurrency + 8, the most that is allowed"
 // waiting is the for_each stage whose tool takes its time.
 func waiting(concurrency int) step {
 	return step{"type": "tool", "server": serverName, "name": "wait", "for_each": true, "concurrency": concurrency}
+}
+
+// eachOver compares a for_each through a gateway, with a jq that makes its items, with a client that makes the same calls,
+// as many at once.
+func eachOver(w way, n, concurrency int) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		e, err := w(ctx, b, s)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		want := "[" + strings.ReplaceAll(strings.TrimSpace(numbers(n)), "\n", ",\n") + "]"
+		items := command("jq", "-n", "-c", fmt.Sprintf("range(%d) | {id: .}", n))
+		ours := func(ctx context.Context) error {
+			list := []step{items, waiting(concurrency)}
+			return caller(e.through, want, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": list}})(ctx)
+		}
+		base := func(ctx context.Context) error {
+			g, ctx := errgroup.WithContext(ctx)
+			g.SetLimit(concurrency)
+			for i := range n {
+				g.Go(func() error {
+					one := &mcp.CallToolParams{Name: "wait", Arguments: map[string]any{"id": i}}
+					return caller(e.server, fmt.Sprintf(`{"id":%d}`, i), one)(ctx)
+				})
+			}
+			return g.Wait()
+		}
+		const times = 5
+		return pair{ours: repeated(times, ours), base: repeated(times, base), close: s.close}, nil
+	}
 }
 
 // earlyStop counts the calls that are made when only the first three results are wanted.

@@ -13,15 +13,15 @@ import (
 // endpoint is where mcsh says that it listens.
 var endpoint = regexp.MustCompile(`http://[0-9.:]+/mcp`)
 
-// listenGateway starts mcsh serve over HTTP and returns its endpoint.
-func (b *bench) listenGateway(ctx context.Context, s *stack, config string) (string, error) {
+// listenGateway starts mcsh serve over HTTP and returns its endpoint and its process.
+func (b *bench) listenGateway(ctx context.Context, s *stack, config string) (string, int, error) {
 	cmd := exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local", "--limit", fmt.Sprint("caller-runs=", mostCallers), "--listen", "127.0.0.1:0")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", fmt.Errorf("starting mcsh serve: %w", err)
+		return "", 0, fmt.Errorf("starting mcsh serve: %w", err)
 	}
 	said := bufio.NewReader(stderr)
 	line, err := said.ReadString('\n')
@@ -34,7 +34,7 @@ func (b *bench) listenGateway(ctx context.Context, s *stack, config string) (str
 		return cmd.Wait()
 	})
 	if url == "" {
-		return "", fmt.Errorf("mcsh serve said %q: %w", line, err)
+		return "", 0, fmt.Errorf("mcsh serve said %q: %w", line, err)
 	}
-	return url, nil
+	return url, cmd.Process.Pid, nil
 }

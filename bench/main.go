@@ -54,7 +54,7 @@ func parse(args []string, big int64) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.IntVar(&o.runs, "runs", 5, "how often each row is measured; the median counts")
 	f.StringVar(&o.only, "only", "", "measure only the rows whose name matches this regular expression")
-	f.StringVar(&o.out, "o", "", "file for the results (default "+resultsFile+", none with -only)")
+	f.StringVar(&o.out, "o", "", "file for the results (default "+resultsFile+", none with -only: rows that are measured alone take the place of those in it)")
 	f.Int64Var(&o.big, "big", big, "bytes of the stream that is fed to mcsh run")
 	f.BoolVar(&o.shared, "shared", false, "note that others use the machine meanwhile")
 	if err := f.Parse(args); err != nil {
@@ -101,11 +101,14 @@ func run(ctx context.Context, args []string, stdout io.Writer, s sizes) error {
 	errs = append(errs, b.close())
 	text := report(outcomes, o)
 	if o.only == "" {
-		quality, err := qualityText()
+		section, err := qualityText()
 		errs = append(errs, err)
-		text += quality
+		text += section
 	}
 	fmt.Fprint(stdout, "\n", text)
+	if old, err := os.ReadFile(o.out); err == nil && o.only != "" {
+		text = merge(string(old), outcomes, o)
+	}
 	if o.out != "" {
 		errs = append(errs, os.WriteFile(o.out, []byte(text), 0o644))
 	}

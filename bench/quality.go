@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mcsh-dev/mcsh/internal/previewbench"
+	"github.com/mcsh-dev/mcsh/bench/quality"
 	"github.com/mcsh-dev/mcsh/preview"
 )
 
@@ -14,7 +14,7 @@ const qualityTitle = "\n## What previews tell\n"
 
 const qualityLegend = `
 How much of the truth about data a reader learns from a text of so many characters, as the mean over the data sets of
-internal/previewbench, in percent: which paths there are, their exact types, which keys are optional, all values where
+bench/quality, in percent: which paths there are, their exact types, which keys are optional, all values where
 they are few, and for how many leaves a filter can be written that fails on no record (answerable). The value sampler shows
 elements from the head, the middle and the tail of arrays, and how much it leaves out; head -c is the beginning of the data.
 None of the three claims what is not true. These figures are the same on every machine.
@@ -23,12 +23,12 @@ None of the three claims what is not true. These figures are the same on every m
 
 // qualityText compares what previews tell with what others do.
 func qualityText() (string, error) {
-	methods := previewbench.Methods(func(data string, chars int) (string, error) {
+	methods := quality.Methods(func(data string, chars int) (string, error) {
 		res, err := preview.Preview(context.Background(), strings.NewReader(data), preview.Options{Chars: chars, Window: true})
 		return res.Text, err
 	})
-	sets := previewbench.Sets()
-	results, err := previewbench.Compare(sets, methods, previewbench.Budgets())
+	sets := quality.Sets()
+	results, err := quality.Compare(sets, methods, quality.Budgets())
 	if err != nil {
 		return "", err
 	}

@@ -129,12 +129,19 @@ func report(outcomes []outcome, o options) string {
 	writeTable(&b, table)
 	b.WriteString(legend)
 	b.WriteString("\n")
-	compared := [][]string{{"row", "compared with", "runs"}}
+	compared := [][]string{comparedColumns}
 	for _, out := range outcomes {
-		compared = append(compared, []string{out.row.name, out.row.baseline, fmt.Sprint(out.runs)})
+		compared = append(compared, out.comparedWith())
 	}
 	writeTable(&b, compared)
 	return b.String()
+}
+
+var comparedColumns = []string{"row", "compared with", "runs"}
+
+// comparedWith is the line of a row that says what its baseline is.
+func (o outcome) comparedWith() []string {
+	return []string{o.row.name, o.row.baseline, fmt.Sprint(o.runs)}
 }
 
 const legend = `

@@ -61,6 +61,7 @@ func fullSizes() sizes {
 
 const (
 	direct   = "the same call by a go-sdk client"
+	sdk32    = "the same calls by a go-sdk client, 32 in flight"
 	shell    = "the same programs in a pipe of bash, with C jq and GNU grep"
 	rss      = "gateway's peak RSS"
 	held     = 64e6 // what the gateway may hold, whatever passes it
@@ -88,13 +89,30 @@ func rows() []row {
 			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},
 		{
-			name: "tool and jq, HTTP", baseline: direct, reference: "145x", open: callChain(command("jq", "-c", ".[] | .name")),
+			name: "tool and a new jq, HTTP with sessions", baseline: direct, reference: "145x", open: callChain(sessionEra),
+			goals: []goal{most("p50", 4)},
+		},
+		{
+			name: "tool and a new jq, stateless HTTP", baseline: direct, open: callChain(statelessEra),
+			goals: []goal{most("p50", 4)},
+		},
+		{
+			name: "tool and a new jq, grep, sort, head, HTTP with sessions", baseline: direct, reference: "80x",
+			open:  callChain(sessionEra, command("grep", "1"), command("sort", "-r"), command("head", "-n", "3")),
 			goals: []goal{most("p50", 6)},
 		},
 		{
-			name: "tool and jq, grep, sort, head, HTTP", baseline: direct, reference: "80x",
-			open:  callChain(command("jq", "-r", ".[] | .name"), command("grep", "1"), command("sort", "-r"), command("head", "-n", "3")),
-			goals: []goal{most("p50", 10)},
+			name: "tool and a new jq, grep, sort, head, stateless HTTP", baseline: direct,
+			open:  callChain(statelessEra, command("grep", "1"), command("sort", "-r"), command("head", "-n", "3")),
+			goals: []goal{most("p50", 6)},
+		},
+		{
+			name: "for_each of 200 calls of 20 ms, HTTP with sessions", baseline: sdk32, open: eachOver(overHTTP(sessionEra), 200, 32),
+			goals: []goal{most("p50", 1.05)},
+		},
+		{
+			name: "for_each of 200 calls of 20 ms, stateless HTTP", baseline: sdk32, open: eachOver(overHTTP(statelessEra), 200, 32),
+			goals: []goal{most("p50", 1.05)},
 		},
 		{name: "head -n 3 behind for_each, 8 at once", baseline: promise, open: earlyStop(8), goals: []goal{never("calls", 1)}},
 		{name: "head -n 3 behind for_each, 32 at once", baseline: promise, open: earlyStop(32), goals: []goal{never("calls", 1)}},
@@ -146,8 +164,12 @@ func rows() []row {
 			goals: []goal{most("time", 1.5)},
 		},
 		{
-			name: "20 MB, its first line, HTTP", baseline: "the same call by a go-sdk client, which receives all", reference: "0.8x", long: true,
-			open: firstLine(20 << 20), goals: []goal{most("p50", 0.8)},
+			name: "10,000 idle sessions", baseline: "30 KB each, and 503 for one more", long: true, open: openSessions,
+			goals: []goal{most(perSession, 1), least(oneMore, 1)},
+		},
+		{
+			name: "20 MB, its first line, HTTP", baseline: "the same call by a go-sdk client, which receives all", reference: "0.8x",
+			open: firstLine(20 << 20), goals: []goal{most("p50", 0.6), never(rss, held)},
 		},
 		{
 			name: "stream: window, tail", baseline: "tail alone, without a look at the data", long: true, needs: shellNeeds,

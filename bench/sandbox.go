@@ -41,7 +41,7 @@ var places = []place{
 
 // dockerOptions are the usual engine, with the image that make image builds of this tree.
 func dockerOptions() docker.Options {
-	return docker.Options{Host: os.Getenv("DOCKER_HOST"), Image: docker.DefaultImage(""), Warm: warmWorkers}
+	return docker.Options{Host: os.Getenv("DOCKER_HOST"), Image: docker.DefaultImage("")}
 }
 
 func lacksImage(ctx context.Context) string {

@@ -126,10 +126,21 @@ func firstLine(size int) opener {
 			{"type": "tool", "server": serverName, "name": "bulk", "args": args}, command("head", "-n", "1"),
 		}}}
 		return pair{
-			ours:  repeated(3, caller(e.through, "", ours)),
+			ours:  withPeak(e.gateway, repeated(3, caller(e.through, "", ours))),
 			base:  repeated(3, caller(e.server, "", &mcp.CallToolParams{Name: "bulk", Arguments: args})),
 			close: s.close,
 		}, nil
+	}
+}
+
+// withPeak adds the most memory that a process has had so far.
+func withPeak(pid int, measured side) side {
+	return func(ctx context.Context) ([]quantity, error) {
+		q, err := measured(ctx)
+		if peak, known := peakRSS(pid); known {
+			q = append(q, quantity{rss, float64(peak), size})
+		}
+		return q, err
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +21,33 @@ type entry struct {
 	Meta     map[string]map[string]map[string]json.RawMessage `json:"_meta"`
 }
 
+// publish fills the digest in as a release does, and returns the directory of what is published.
+func publish(t *testing.T, digest string) (string, error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "published")
+	return dir, exec.Command("./registry.sh", dir, digest).Run()
+}
+
+// digest is one of an image.
+var digest = "sha256:" + strings.Repeat("0123456789abcdef", 4)
+
+// Nothing is published without the digest of an image.
+func TestPublish(t *testing.T) {
+	for _, wrong := range []string{"", "DIGEST", "sha256:DIGEST", digest[:70], digest + "0", strings.ToUpper(digest), digest + "\n" + digest, "latest"} {
+		if dir, err := publish(t, wrong); err == nil {
+			t.Errorf("%q is published", wrong)
+		} else if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%q: something is written", wrong)
+		}
+	}
+}
+
 // The entry for ToolHive's registry is one that it takes, and the registry holds it and nothing else.
 func TestToolHive(t *testing.T) {
+	published, err := publish(t, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var schema jsonschema.Schema
 	read(t, filepath.Join("testdata", "server.schema.json"), &schema)
 	resolved, err := schema.Resolve(nil)
@@ -28,9 +55,14 @@ func TestToolHive(t *testing.T) {
 		t.Fatal(err)
 	}
 	var value any
-	read(t, filepath.Join("toolhive", "server.json"), &value)
+	read(t, filepath.Join(published, "server.json"), &value)
 	if err := resolved.Validate(value); err != nil {
 		t.Error(err)
+	}
+	var unfilled any
+	read(t, filepath.Join("toolhive", "server.json"), &unfilled)
+	if resolved.Validate(unfilled) == nil {
+		t.Error("the schema takes an entry without a digest")
 	}
 	for name, wrong := range map[string]func(map[string]any){
 		"a name without a slash": func(v map[string]any) { v["name"] = "mcsh" },
@@ -40,14 +72,14 @@ func TestToolHive(t *testing.T) {
 		"no extras":              func(v map[string]any) { delete(v, "_meta") },
 	} {
 		var other map[string]any
-		read(t, filepath.Join("toolhive", "server.json"), &other)
+		read(t, filepath.Join(published, "server.json"), &other)
 		wrong(other)
 		if resolved.Validate(other) == nil {
 			t.Errorf("the schema takes %s", name)
 		}
 	}
 	var e entry
-	read(t, filepath.Join("toolhive", "server.json"), &e)
+	read(t, filepath.Join(published, "server.json"), &e)
 	extras := e.Meta["io.modelcontextprotocol.registry/publisher-provided"]["io.github.stacklok"]
 	if got := slices.Collect(maps.Keys(extras)); !slices.Equal(got, []string{e.Packages[0].Identifier}) {
 		t.Errorf("the extras are those of %q, the image is %s", got, e.Packages[0].Identifier)

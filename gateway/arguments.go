@@ -17,7 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// wrongCall is everything that is wrong with the arguments of a call.
+// wrongCall lists all mistakes in the arguments of a call.
 type wrongCall []*stages.Error
 
 func (w wrongCall) Error() string {
@@ -37,8 +37,8 @@ func (w wrongCall) Unwrap() []error {
 	return errs
 }
 
-// decode fills the struct that into points to from a call's arguments, as far as they are right. An unknown argument
-// is a mistake, told with the nearest known name.
+// decode fills the struct that into points to with the valid arguments of a call. The error for an unknown argument names
+// the nearest known one.
 func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	raw := bytes.TrimSpace(req.Params.Arguments)
 	if len(raw) == 0 || string(raw) == "null" {
@@ -46,7 +46,7 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return wrongCall{stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")} // argumentsFault is before
+		return wrongCall{stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")} // argumentsFault comes first
 	}
 	known := map[string]reflect.Value{}
 	var names []string
@@ -67,7 +67,7 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	return wrong
 }
 
-// argumentsFault is the error of the protocol for arguments that are not what MCP calls arguments: one object.
+// argumentsFault returns the protocol's error for arguments that are not one JSON object.
 func argumentsFault(raw json.RawMessage) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] == '{' || string(raw) == "null" {
@@ -76,7 +76,7 @@ func argumentsFault(raw json.RawMessage) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the arguments must be one JSON object, got " + shown(string(raw))}
 }
 
-// givenTwice refuses arguments that are given more than once: readers differ in which of them counts.
+// givenTwice refuses repeated arguments: readers differ in which one counts.
 func givenTwice(raw []byte) (wrong wrongCall) {
 	seen := map[string]int{}
 	rpc.Members(raw, func(quoted, _ []byte) {
@@ -101,10 +101,10 @@ func unknownArgument(name string, names []string) *stages.Error {
 	return stages.Errorf(stages.InvalidArguments, hint, "unknown argument %q", shown(name))
 }
 
-// shown is a value as messages have it.
+// shown cuts a value for a message.
 func shown(value string) string { return shownUpTo(value, 60) }
 
-// shownUpTo is a value of which a message has at most so many characters.
+// shownUpTo cuts a value to so many characters.
 func shownUpTo(value string, most int) string {
 	if begin := prefix(value, most); begin != value {
 		return begin + "..."

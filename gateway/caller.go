@@ -10,31 +10,50 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// Callers of whom nobody has asked who they are, and what the others begin with.
+// Callers without an identity, and the prefixes of the others.
 const (
-	callerStdio     = "stdio"        // the one client at the other end of the pipes
-	callerAnonymous = stages.Anybody // everybody without a session: nobody is asked who they are
-	callerSession   = "session "     // and its id, which is random
-	callerUser      = "user "        // and the identity, whatever session it comes in
+	callerStdio     = "stdio"          // the one client at the other end of the pipes
+	callerAnonymous = stages.Anonymous // without authentication and session
+	callerSession   = "session "       // and its random id
+	callerUser      = "user "          // and the identity, in any session
 )
 
 const sessionHeader = "Mcp-Session-Id"
 
-// callerOf says on whose behalf a request runs. The SDK has checked the session's id before it comes here.
-func callerOf(req *mcp.CallToolRequest) string {
-	if req.Extra == nil || req.Extra.Header == nil {
+// callerOf returns the caller of a request. The SDK has checked the session's id.
+func callerOf(extra *mcp.RequestExtra) string {
+	if extra == nil || extra.Header == nil {
 		return callerStdio
 	}
-	if user := extraUser(req.Extra); user != "" {
+	if user := extraUser(extra); user != "" {
 		return callerUser + user
 	}
-	if id := req.Extra.Header.Get(sessionHeader); id != "" {
+	if id := extra.Header.Get(sessionHeader); id != "" {
 		return callerSession + id
 	}
 	return callerAnonymous
 }
 
-// extraUser is the identity that a request comes from, or empty where nobody has asked for one.
+// originOfCall returns the origin of a call.
+func originOfCall(extra *mcp.RequestExtra) origin {
+	if extra == nil || extra.Header == nil {
+		return origin{key: callerStdio, named: true}
+	}
+	return originOf(extra.Header, extraUser(extra))
+}
+
+// workersOf names the group of callers that share sandbox workers, one after another: an identity, or an address without
+// authentication. This machine is one address. Requests through an untrusted proxy on it may come from anyone, so each of
+// their runs gets a new worker.
+func workersOf(extra *mcp.RequestExtra) string {
+	from := originOfCall(extra)
+	if from.local && (extra.Header["X-Forwarded-For"] != nil || extra.Header["Forwarded"] != nil) {
+		return stages.Anonymous
+	}
+	return from.key
+}
+
+// extraUser returns the identity of a call, or "" without authentication.
 func extraUser(extra *mcp.RequestExtra) string {
 	if extra == nil || extra.TokenInfo == nil {
 		return ""
@@ -42,12 +61,12 @@ func extraUser(extra *mcp.RequestExtra) string {
 	return extra.TokenInfo.UserID
 }
 
-// userIn is the identity that an HTTP request comes from.
+// userIn returns the identity of an HTTP request.
 func userIn(ctx context.Context) string {
 	return extraUser(&mcp.RequestExtra{TokenInfo: auth.TokenInfoFromContext(ctx)})
 }
 
-// logCaller is what the log says of who has called.
+// logCaller returns the caller for the log.
 func (g *Gateway) logCaller(extra *mcp.RequestExtra) zap.Field {
 	if extra == nil || extra.TokenInfo == nil || g.o.NameOf == nil {
 		return zap.Skip()
@@ -55,8 +74,8 @@ func (g *Gateway) logCaller(extra *mcp.RequestExtra) zap.Field {
 	return zap.String("caller", g.o.NameOf(extra.TokenInfo))
 }
 
-// EndUser cancels the calls of an identity that may not come in any more, and closes its sessions. What its runs produced
-// is kept as long as that of others: the same identity may come back.
+// EndUser cancels the calls of an identity that has lost access, and closes its sessions. Its kept runs stay as long as
+// those of others: the same identity may return.
 func (g *Gateway) EndUser(user string) {
 	g.mu.Lock()
 	for cancel, caller := range g.open {
@@ -65,8 +84,5 @@ func (g *Gateway) EndUser(user string) {
 		}
 	}
 	g.mu.Unlock()
-	for _, n := range g.sessions.ofUser(user) {
-		n.close()
-		go n.server.Close() // it waits for the calls in it, which have been cancelled
-	}
+	g.sessions.endUser(user)
 }

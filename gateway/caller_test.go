@@ -2,8 +2,9 @@ package gateway_test
 
 import (
 	"context"
-	"encoding/json"
-	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // asked is a driver that keeps the callers that workers were started for.
@@ -20,39 +22,98 @@ type asked struct {
 	sandbox.Driver
 
 	mu      sync.Mutex
+	present string // whose plan was compiled last
 	callers []string
 }
 
-func (a *asked) Open(ctx context.Context, caller string) (io.ReadWriteCloser, error) {
+func (a *asked) Open(ctx context.Context) (sandbox.Worker, error) {
 	a.mu.Lock()
-	a.callers = append(a.callers, caller)
+	a.callers = append(a.callers, a.present)
 	a.mu.Unlock()
-	return a.Driver.Open(ctx, caller)
+	return a.Driver.Open(ctx)
 }
 
-// TestCallers: a session is a caller, the client behind pipes is one, and all without a session are one together.
-func TestCallers(t *testing.T) {
+// A listener is a sandbox that tells a driver whose plans it gets.
+type listener struct {
+	ready
+	driver *asked
+}
+
+func (l listener) Plan(caller string) stages.CommandPlan {
+	return &heard{l.ready.Plan(caller), l.driver}
+}
+
+type heard struct {
+	stages.CommandPlan
+	driver *asked
+}
+
+func (h *heard) For(owner, workersOf string) {
+	h.driver.mu.Lock()
+	h.driver.present = workersOf
+	h.driver.mu.Unlock()
+	h.CommandPlan.(stages.OwnedPlan).For(owner, workersOf)
+}
+
+// TestWorkersOf: where nobody is asked who they are, an address is a caller, in both eras: this machine is one, and behind
+// a trusted proxy the address that it names. A request that an unknown proxy has forwarded shares a worker with none.
+func TestWorkersOf(t *testing.T) {
 	driver := &asked{Driver: local.New(local.Options{Worker: []string{workerBinary}})}
-	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: driver, Warm: -1})
+	pool, err := sandbox.New(t.Context(), sandbox.Options{Driver: driver, Warm: -1, Lasting: true})
 	if err != nil {
 		t.Skipf("needs a Linux kernel with seccomp and Landlock for the local sandbox: %v", err)
 	}
 	t.Cleanup(func() { pool.Close() })
 	w := newWorld(t)
-	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: ready{pool}})
-	piped := connect(t, w.gateway, newClient())
-	one, two := w.overHTTP(t, false), w.overHTTP(t, false)
-	stateless, another := w.overHTTP(t, true), w.overHTTP(t, true)
-	for _, agent := range []*mcp.ClientSession{piped, one, two, one, stateless, another} {
-		result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
-			`{"pipeline":[{"type":"command","command":"wc"}]}`)})
-		if err != nil || result.IsError {
-			t.Fatalf("got %+v, %v", result, err)
+	w.gateway = gateway.New(gateway.Options{Upstream: w.pool, Sandbox: listener{ready{pool}, driver}})
+	behindProxy := gateway.New(gateway.Options{Upstream: w.pool, Sandbox: listener{ready{pool}, driver}, HTTP: gateway.HTTPOptions{
+		Proxies: gateway.Proxies{netip.MustParsePrefix("127.0.0.0/8")},
+	}})
+	forwarded := func(g *gateway.Gateway, era, from string) *mcp.ClientSession {
+		server := httptest.NewServer(g.Handler())
+		t.Cleanup(server.Close)
+		session, err := newClient().Connect(t.Context(), &mcp.StreamableClientTransport{
+			Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: viaProxy(from)}, DisableStandaloneSSE: true,
+		}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { session.Close() })
+		return session
+	}
+	for _, test := range []struct {
+		name  string
+		agent *mcp.ClientSession
+		want  string // the caller of a worker that is started; empty: the one of an earlier row serves
+	}{
+		{"standard input", connect(t, w.gateway, newClient()), "stdio"},
+		{"a session", w.overHTTP(t, false), "address local"},
+		{"another one", w.overHTTP(t, false), ""},
+		{"without sessions", w.overHTTP(t, true), ""},
+		{"through a proxy that adds no header", forwarded(w.gateway, eras[0], ""), ""},
+		{"through an unknown proxy", forwarded(w.gateway, eras[0], "192.0.2.1"), "anonymous"},
+		{"through it again", forwarded(w.gateway, eras[1], "192.0.2.1"), "anonymous"},
+		{"an address", forwarded(behindProxy, eras[0], "192.0.2.1"), "address 192.0.2.1"},
+		{"the same in the other era", forwarded(behindProxy, eras[1], "192.0.2.1"), ""},
+		{"another address", forwarded(behindProxy, eras[1], "192.0.2.2"), "address 192.0.2.2"},
+		{"this machine again", w.overHTTP(t, true), ""},
+	} {
+		before := len(driver.callers)
+		text, _ := pipe(t, test.agent, `[{"type":"command","command":"jq","args":["-n","1"]}]`)
+		got := strings.Join(driver.callers[before:], ", ")
+		if !strings.Contains(text, "1") || got != test.want {
+			t.Errorf("%s: workers were started for %q, want %q; the reply is %q", test.name, got, test.want, text)
 		}
 	}
-	got := driver.callers
-	if len(got) != 6 || got[0] != "stdio" || !strings.HasPrefix(got[1], "session ") || got[1] == got[2] || got[1] != got[3] ||
-		!strings.HasPrefix(got[2], "session ") || got[4] != "anonymous" || got[5] != "anonymous" {
-		t.Errorf("workers were started for %q, want stdio, a session, another, the first again, anonymous twice", got)
+}
+
+// viaProxy says in each request that it was forwarded for an address, or nothing if that is empty.
+type viaProxy string
+
+func (p viaProxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if p != "" {
+		r.Header.Set("X-Forwarded-For", string(p))
 	}
+	return http.DefaultTransport.RoundTrip(r)
 }

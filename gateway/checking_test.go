@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,9 +33,10 @@ func TestTimeoutOfTheCheck(t *testing.T) {
 		{"more is wrong", `[{"type":"tool","server":"slow","name":"one"},{"type":"tol"}]`, "run", time.Hour, 5 * time.Second, []string{
 			"2 mistakes", "SERVER_UNAVAILABLE", `unknown stage type "tol"`,
 		}, 5 * time.Second},
-		{"longer than the check waits", `[{"type":"tool","server":"slow","name":"one"}]`, "run", time.Hour, 100 * time.Second, []string{
-			"1 mistake", "SERVER_UNAVAILABLE", "still starting (30s so far)",
-		}, 30 * time.Second},
+		{"longer than the server may take", `[{"type":"tool","server":"slow","name":"one"}]`, "run", time.Hour, 200 * time.Second, []string{
+			"1 mistake", "SERVER_UNAVAILABLE", "set startTimeout for it (100s now)",
+		}, 100 * time.Second},
+		{"it starts after a while", `[{"type":"tool","server":"slow","name":"one"}]`, "run", 90 * time.Second, 200 * time.Second, []string{"late"}, 110 * time.Second},
 		{"it starts, and then is slow", `[{"type":"tool","server":"slow","name":"one"}]`, "run", 3 * time.Second, 5 * time.Second, []string{
 			"TIMEOUT\nthe run took longer than 5s (the argument \"timeout\"); stage 1 (tool slow/one) had not ended; tool calls made: 1\n",
 		}, 5 * time.Second},
@@ -42,19 +44,7 @@ func TestTimeoutOfTheCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				shop := mcptest.New(mcptest.Tool{Name: "one", ReadOnly: true, Latency: 20 * time.Second, Text: "late"})
-				pool := mcptest.NewPool(t, upstream.Options{StartTimeout: 2 * time.Hour, Sources: []upstream.Source{upstream.Static{{
-					Name: "slow", Dial: func(ctx context.Context) (mcp.Transport, error) {
-						select {
-						case <-time.After(tt.starts):
-							return shop.Dial(ctx)
-						case <-ctx.Done():
-							return nil, ctx.Err()
-						}
-					},
-				}}}})
-				g := gateway.New(gateway.Options{Upstream: pool, Version: "test"})
-				defer g.Close(t.Context())
-				agent := connect(t, g, newClient())
+				agent := connect(t, slowGateway(t, shop, tt.starts), newClient())
 				begun := time.Now()
 				result, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{
 					"pipeline": tt.pipeline, "mode": tt.mode, "timeout": tt.timeout.Seconds(),
@@ -74,4 +64,58 @@ func TestTimeoutOfTheCheck(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowGateway is a gateway with one server that takes a while to start, for which it has 100 s.
+func slowGateway(t *testing.T, shop *mcptest.Upstream, starts time.Duration) *gateway.Gateway {
+	t.Helper()
+	pool := mcptest.NewPool(t, upstream.Options{StartTimeout: 100 * time.Second, Sources: []upstream.Source{upstream.Static{{
+		Name: "slow", Dial: func(ctx context.Context) (mcp.Transport, error) {
+			select {
+			case <-time.After(starts):
+				return shop.Dial(ctx)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	}}}})
+	g := gateway.New(gateway.Options{Upstream: pool, Version: "test"})
+	t.Cleanup(func() { g.Close(context.Background()) })
+	return g
+}
+
+// TestWaitIsTold: a client that asked for progress hears of a wait for a server every 5 s, and the list says that a
+// pipeline waits by itself, and how long.
+func TestWaitIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var told []string
+		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, req.Params.Message)
+			},
+		})
+		agent := connect(t, slowGateway(t, mcptest.New(mcptest.Tool{Name: "one", ReadOnly: true, Text: "late"}), 42*time.Second), client)
+		list, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "list_all_tools"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "(starting: server \"slow\" is still starting (10s so far))\nnote: a pipeline waits for the server by itself, up to 100s (startTimeout)"
+		if text := list.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, want) {
+			t.Errorf("got %s\nwant %s", text, want)
+		}
+		params := &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": `[{"type":"tool","server":"slow","name":"one"}]`}}
+		params.SetProgressToken("p")
+		if res, err := agent.CallTool(t.Context(), params); err != nil || res.IsError {
+			t.Fatalf("got %v, %v", res, err)
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) < 6 || told[0] != "no tool has been called yet" {
+			t.Errorf("told %q in 32 s, want it every 5 s", told)
+		}
+	})
 }

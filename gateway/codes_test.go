@@ -46,21 +46,25 @@ func TestErrorTexts(t *testing.T) {
 func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 	later := stages.Errorf(stages.ServerUnavailable, "", `server "github": 429 Too Many Requests`)
 	later.Place, later.Label, later.RetryAfter = "1", "tool github/get_issue", 90*time.Second
+	refused := stages.Errorf(stages.ServerUnavailable, "", `server "github": connection refused`)
+	refused.Place, refused.Label, refused.Backoff = "1", "tool github/get_issue", 195*time.Millisecond
 	at := func(place, label string, e *stages.Error) *stages.Error {
 		e.Place, e.Label = stages.Place(place), label
 		return e
 	}
 	item := at("3", "tool github/get_issue", stages.Errorf(stages.ToolError, "look at the item: the numbers of issues begin with 1", "404: there is no issue 0"))
 	item.Item, item.Items, item.Started, item.Done, item.Failed = 17, 40, 24, 16, 1
+	item.Foreign = true // as upstream marks the words of a tool
 	item.Sample = []byte(`{"number":0}`)
-	item.Run, item.Continue = "r_8f3k", 2
+	item.Run, item.Resume = "r_8f3k", true
 	fixed := at("2", "command jq", stages.Errorf(stages.CommandFailed, "the input is an object with items: use .items[]", "jq exited with status 5: jq: error (at <stdin>:1): expected an object but got: array ([1]) (30 times)"))
+	_, fixed.Said, _ = strings.Cut(fixed.Msg, ": ") // as the sandbox marks the words of a command
 	fixed.Sample, fixed.Cut = []byte(`{"items":[1,`+strings.Repeat("2,", 1000)), true
 	fixed.Fix = []byte(`{"type":"command","command":"jq","args":[".items[]"]}`)
 	fixed.Run, fixed.Continue = "r_8f3k", 1
 	wrote := at("4", "tool shop/update_price", stages.Errorf(stages.Timeout, "find out what was changed (with a tool that reads) before another call", "the tool did not answer within 60s (limit call); it was sent and may have taken effect"))
 	wrote.Changed, wrote.Sample = []string{"shop/update_price: 3"}, []byte("[1,2]")
-	wrote.Run, wrote.Standing = "r_8f3k", "stage 4 (tool shop/update_price) has run shop/update_price (once), which may have taken effect"
+	wrote.Run, wrote.Resume = "r_8f3k", true
 	list := []struct {
 		name string
 		e    *stages.Error
@@ -75,6 +79,7 @@ func errorsOfAllCodes() func(yield func(string, *stages.Error) bool) {
 		{"TOOL_ERROR of an item, with all there is", item},
 		{"SERVER_UNAVAILABLE", at("1", "tool github/get_issue", stages.Errorf(stages.ServerUnavailable, "call list_all_tools to see which servers work", `server "github": connection refused`))},
 		{"SERVER_UNAVAILABLE for a while", later},
+		{"SERVER_UNAVAILABLE where we wait", refused},
 		{"COMMAND_FAILED with a corrected stage", fixed},
 		{"TIMEOUT of a call that may have changed something", wrote},
 		{"LIMIT_EXCEEDED", at("3", "for_each", stages.Errorf(stages.LimitExceeded, "filter the items before for_each", "there are more than 100000 items (limit items)"))},

@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server, plain := newFixture()
-	f := newFront(server)
+	f := newFront(server, HTTPOptions{})
 	f.self = fixtureSelf
 	f.handlers = plain
 	var beside atomic.Int64
@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		beside.Add(1)
 		return f.callTool(ctx, method, req)
 	}
-	server.AddReceivingMiddleware(f.sessions.attend)
+	server.AddReceivingMiddleware(f.sessions.track)
 	listener := httptest.NewServer(Hosts{}.Check(f.handler()))
 	t.Cleanup(listener.Close)
 	for _, run := range []conformancetest.Run{

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"net/http"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -14,107 +17,98 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// A Call is an ordinary call of a tool that is answered beside the SDK: only what is known to mean the same to both is
-// one. It costs a fraction.
+const (
+	toolsCall       = "tools/call"
+	quotedToolsCall = `"` + toolsCall + `"`
+)
+
+// A Call is an ordinary call of a tool, answered without the SDK at a fraction of its cost. A message is a Call only if the
+// SDK would read it in the same way.
 type Call struct {
-	front   *front
-	id      json.RawMessage // as the client wrote it, and gets it back
-	params  mcp.CallToolParamsRaw
-	extra   *mcp.RequestExtra // what came with it over HTTP
-	modern  bool              // of the protocol without sessions
-	marked  bool              // the result says that it is complete
-	session *session          // where it can be cancelled; nil: nowhere
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	unlink  func() bool // from the end of the session
+	front  *front
+	id     json.RawMessage // as the client wrote it
+	params mcp.CallToolParamsRaw
+	extra  *mcp.RequestExtra // headers and token, over HTTP
+	modern bool              // of the stateless protocol
+	marked bool              // the result has a resultType
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	leave  func() // removes it from the session that can cancel it; nil without one
 }
 
-// Direct returns the call in a message of the session ss if it can be answered beside the SDK, and nil if the message
-// has to go to the SDK. The call ends with ctx, or when the client cancels it. A call with the id of another one that
-// is not answered is an error.
+// Direct returns the ordinary call in a message of the session ss, or nil for a message that must go to the SDK. The call
+// ends with ctx or when the client cancels it. An id that is already in flight is an error.
 func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*Call, *jsonrpc.Error) {
 	c := f.readCall(message)
 	if c == nil || ss.InitializeParams() == nil {
 		return nil, nil
 	}
-	if fault := c.enter(ctx, f.sessions.of(ss, "")); fault != nil {
+	if fault := c.enter(ctx, f.sessions.register(ss, "")); fault != nil {
 		return nil, fault
 	}
 	return c, nil
 }
 
-// enter makes c a call in flight of a session.
+// enter adds c to the calls in flight of a session.
 func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	c.marked = s.server.InitializeParams().ProtocolVersion >= statelessEra
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	if !s.enter(string(c.id), c.cancel) {
+	if !c.front.sessions.enter(s, string(c.id), c.cancel) {
 		c.cancel(nil)
 		return &jsonrpc.Error{
 			Code:    jsonrpc.CodeInvalidRequest,
 			Message: fmt.Sprintf("duplicate in-flight request ID %s", bytes.Trim(c.id, `"`)),
 		}
 	}
-	c.session = s
-	c.unlink = context.AfterFunc(s.life, func() { c.cancel(nil) })
+	stop := context.AfterFunc(s.life, func() { c.cancel(context.Cause(s.life)) })
+	c.leave = func() { stop(); c.front.sessions.exit(s, string(c.id)) }
 	return nil
 }
 
-// Answer runs the call and returns the message that answers it, with a newline at its end. It is called once. Messages
-// that come before the answer, if the client wants them, go to tell, one at a time.
-func (c *Call) Answer(tell func(message []byte) error) []byte {
+// Answer runs the call and returns its answer, with a newline at the end, or nil if the client has cancelled the call. It
+// may run once. It passes notifications before the answer to send, one at a time.
+func (c *Call) Answer(send func(message []byte) error) []byte {
 	defer c.cancel(nil)
-	if c.session != nil {
-		defer c.session.leave(string(c.id))
-		defer c.unlink()
+	if c.leave != nil {
+		defer c.leave()
 	}
-	ctx := context.WithValue(c.ctx, tellerKey{}, teller(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+	ctx := context.WithValue(c.ctx, senderKey{}, progressSender(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 		message, err := encoded(notification{"2.0", "notifications/progress", p})
 		if err != nil {
 			return err
 		}
-		return tell(message)
+		return send(message)
 	}))
-	result, err := c.front.handle(ctx, "tools/call", &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
+	result, err := c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
+	if context.Cause(c.ctx) == errUnwanted {
+		return nil
+	}
 	return c.encode(result, err)
 }
 
-// mostNested is how often a message may open an object or an array. It bounds the depth, of which the SDK has a limit.
+// mostNested bounds the brackets that a message opens, and so its depth: the SDK has a limit for that.
 const mostNested = 900
 
-// readCall returns the call in a message, or nil if the message is anything else, or needs anything of the SDK.
+// readCall returns the ordinary call in a message, or nil for any other message.
 func (f *front) readCall(message []byte) *Call {
 	if bytes.Count(message, []byte("{"))+bytes.Count(message, []byte("[")) > mostNested || !json.Valid(message) {
 		return nil
 	}
-	var version, id, method, params json.RawMessage
-	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &id, "method": &method, "params": &params}) ||
-		string(version) != `"2.0"` || string(method) != `"tools/call"` {
-		return nil
-	}
 	c := &Call{front: f}
-	return c.read(id, params)
-}
-
-// read reads what a call asks for, and returns nil if the call is not an ordinary one.
-func (c *Call) read(id, params json.RawMessage) *Call {
-	var meta, name json.RawMessage
-	if !members(params, map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}) ||
-		argumentsFault(c.params.Arguments) != nil {
+	var version, method, params, meta, name json.RawMessage
+	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) ||
+		!members(params, map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}) ||
+		string(version) != `"2.0"` || string(method) != quotedToolsCall || !plainID(c.id) || argumentsFault(c.params.Arguments) != nil {
 		return nil
 	}
-	if c.id = id; !plainID(id) {
-		return nil
-	}
-	if c.params.Name = string(bytes.Trim(name, `"`)); c.front.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 {
-		return nil
-	}
-	if meta != nil && !c.readMeta(meta) {
+	c.params.Name = string(bytes.Trim(name, `"`))
+	if f.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 || meta != nil && !c.readMeta(meta) {
 		return nil
 	}
 	return c
 }
 
-// readMeta reads what is said about a call, and reports whether it is nothing unusual.
+// readMeta reads the _meta of a call, and reports whether the call is still ordinary.
 func (c *Call) readMeta(meta json.RawMessage) bool {
 	if meta[0] != '{' || json.Unmarshal(meta, &c.params.Meta) != nil {
 		return false
@@ -137,20 +131,20 @@ func (c *Call) readMeta(meta json.RawMessage) bool {
 		(client == nil || object(client, new(mcp.Implementation)))
 }
 
-// clientCapabilities are what a client is able to do. They are read to know that the SDK would take them.
+// clientCapabilities are read only to find those that the SDK would refuse.
 type clientCapabilities struct {
 	mcp.ClientCapabilities
-	Roots *struct { // of another type than the SDK's first idea
+	Roots *struct { // the embedded field has another type
 		ListChanged bool `json:"listChanged"`
 	} `json:"roots"`
 }
 
-// object reads a JSON object and reports whether it is one that fits into what into points to.
+// object decodes raw, and reports whether it is a JSON object of the right types.
 func object(raw json.RawMessage, into any) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, into) == nil
 }
 
-// members reads a JSON object into the known members, and reports whether it has no others and none of them twice.
+// members reads a JSON object into the known members. It reports false for an unknown or repeated one.
 func members(raw json.RawMessage, known map[string]*json.RawMessage) bool {
 	ok := true
 	complete := rpc.Members(raw, func(name, value []byte) {
@@ -164,7 +158,126 @@ func members(raw json.RawMessage, known map[string]*json.RawMessage) bool {
 	return complete && ok
 }
 
-// plainID reports whether an id is written in the only way in which it can be: then its text stands for it.
+// answer is a message that answers a call.
+type answer struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  *callResult     `json:"result,omitempty"`
+	Error   *jsonrpc.Error  `json:"error,omitempty"`
+}
+
+// notification is a message without an answer.
+type notification struct {
+	Version string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+// callResult is the result of a call on the wire. The SDK does not export resultType.
+type callResult struct {
+	Meta       mcp.Meta `json:"_meta,omitempty"`
+	Content    []any    `json:"content"`
+	Structured any      `json:"structuredContent,omitempty"`
+	IsError    bool     `json:"isError,omitempty"`
+	Type       string   `json:"resultType,omitempty"`
+}
+
+// textBlock is a block with only a text.
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// encode returns the answer to c.
+func (c *Call) encode(result mcp.Result, err error) []byte {
+	a := answer{Version: "2.0", ID: c.id}
+	if r, ok := result.(*mcp.CallToolResult); ok && err == nil {
+		a.Result = c.result(r)
+	} else if !errors.As(err, &a.Error) {
+		a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+	}
+	text, err := encoded(a)
+	if err != nil { // the result has a value that JSON has not
+		return ErrorAnswer(c.id, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"})
+	}
+	return text
+}
+
+// ErrorAnswer returns an error as the answer to the message with an id, which may be nil.
+func ErrorAnswer(id json.RawMessage, fault *jsonrpc.Error) []byte {
+	text, _ := encoded(answer{Version: "2.0", ID: id, Error: fault})
+	return text
+}
+
+// encoded returns a message on one line, with its newline.
+func encoded(message any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(message)
+	return b.Bytes(), err
+}
+
+func (c *Call) result(r *mcp.CallToolResult) *callResult {
+	written := &callResult{Meta: r.Meta, Content: make([]any, len(r.Content)), Structured: r.StructuredContent, IsError: r.IsError}
+	for i, block := range r.Content {
+		written.Content[i] = block
+		if text, ok := block.(*mcp.TextContent); ok && text.Meta == nil && text.Annotations == nil {
+			written.Content[i] = textBlock{"text", text.Text}
+		}
+	}
+	if c.marked {
+		written.Type = "complete"
+	}
+	if c.modern {
+		written.Meta = maps.Clone(r.Meta)
+		if written.Meta == nil {
+			written.Meta = mcp.Meta{}
+		}
+		written.Meta[mcp.MetaKeyServerInfo] = c.front.self
+	}
+	return written
+}
+
+// RoundedID is the error for a message whose id the SDK does not keep.
+const RoundedID = "invalid request: the id of the message is neither a string nor a whole number up to 2^53"
+
+// RoundsID reports whether the SDK, which reads numbers as floating point and has ids as int64, answers with another id
+// than a message has. The client would wait for ever.
+func RoundsID(id json.RawMessage) bool {
+	var number float64
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return false
+	}
+	if json.Unmarshal(id, &number) != nil {
+		return true
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
+		return number >= 1<<63 || int64(number) != n
+	}
+	return number != math.Trunc(number) || math.Abs(number) >= 1<<53
+}
+
+// refuseRounded answers a message that goes to the SDK if its id would be rounded there, and reports whether it did.
+func refuseRounded(w http.ResponseWriter, m *message) bool {
+	var id json.RawMessage
+	asks := false
+	ok := m.whole && rpc.Members(m.data, func(name, value []byte) {
+		switch string(name) {
+		case "id":
+			id = value
+		case "method":
+			asks = true
+		}
+	})
+	if !ok || !asks || !RoundsID(id) || !json.Valid(m.data) {
+		return false
+	}
+	respond(w, http.StatusBadRequest, ErrorAnswer(id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: RoundedID}))
+	return true
+}
+
+// plainID reports whether an id has no other spelling, so that equal texts are equal ids.
 func plainID(raw json.RawMessage) bool {
 	if text := bytes.Trim(raw, `"`); len(text)+2 == len(raw) {
 		return !bytes.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || c == '\\' })
@@ -173,13 +286,13 @@ func plainID(raw json.RawMessage) bool {
 	return err == nil && strconv.FormatInt(n, 10) == string(raw)
 }
 
-// wroteID is how a client has written an id that the SDK has read. False: the SDK may have rounded it.
+// wroteID returns the text of an id that the SDK has read. False means that the SDK may have rounded it.
 func wroteID(id any) (text string, known bool) {
 	switch id := id.(type) {
 	case string:
 		return `"` + id + `"`, true
 	case float64:
-		return strconv.FormatFloat(id, 'f', -1, 64), math.Abs(id) < 1<<53 // which is what 2^53+1 is rounded to
+		return strconv.FormatFloat(id, 'f', -1, 64), math.Abs(id) < 1<<53 // 2^53+1 is rounded to 2^53
 	}
 	return "", false
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -241,11 +242,8 @@ var changes = []struct {
 	{"deep", func(p post) post {
 		return p.replace(`"arguments":{`, `"arguments":{"a":`+strings.Repeat("[", 800)+strings.Repeat("]", 800)+",")
 	}, true},
-	{"too large", func(p post) post {
-		return p.replace(`"arguments":{`, `"arguments":{"a":"`+strings.Repeat("x", maxRequestBody)+`",`)
-	}, false},
 	{"large", func(p post) post {
-		return p.replace(`"arguments":{`, `"arguments":{"a":"`+strings.Repeat("x", maxRequestBody-1000)+`",`)
+		return p.replace(`"arguments":{`, `"arguments":{"a":"`+strings.Repeat("x", DefaultBody-1000)+`",`)
 	}, true},
 	{"not UTF-8", func(p post) post { return p.replace(`"say"`, "\"s\xff\"") }, true},
 	{"no content type", func(p post) post { return p.with("Content-Type", "") }, false},
@@ -314,6 +312,37 @@ func (b *bothWays) same(t *testing.T, p post, direct bool) {
 	}
 	if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "direct" }, cmp.Ignore())); diff != "" {
 		t.Errorf("the SDK and we differ (-SDK +we):\n%s", diff)
+	}
+}
+
+// TestRefusedDelete: a DELETE that the SDK refuses leaves no session of the SDK without one of the gateway, which has its
+// timeout and its slot. A refused host name ends nothing.
+func TestRefusedDelete(t *testing.T) {
+	b := newBothWays(t)
+	open := func() (n int) {
+		for range b.front.server.Sessions() {
+			n++
+		}
+		return n
+	}
+	remove := func(host string) int {
+		r := post{header: plain, host: host}.with(sessionHeader, b.session).request(t.Context())
+		r.Method = http.MethodDelete
+		return exchange(t, b.endpoint, r).Code
+	}
+	if code := remove("evil.example"); code != http.StatusForbidden || b.front.sessions.find(b.session) == nil {
+		t.Errorf("by a refused host name: got %d, and the session is gone", code)
+	}
+	if e := exchange(t, b.endpoint, b.calls()["legacy"].request(t.Context())); e.Code != http.StatusOK || e.Message == nil {
+		t.Errorf("a call after it: got %+v", e)
+	}
+	b.legacy = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) })
+	code := remove("")
+	for begun := time.Now(); open() > 0 && time.Since(begun) < 10*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	if n := open(); code != http.StatusForbidden || n != 0 || b.front.sessions.find(b.session) != nil {
+		t.Errorf("by the SDK: got %d, and %d of its sessions are open", code, n)
 	}
 }
 

@@ -1,3 +1,22 @@
 // Package gateway is the MCP server that agents talk to: four tools, their words, and the HTTP endpoint that serves both
 // eras of the protocol. It runs pipelines through package stages and does not know how tools or commands are reached.
+//
+// # Decisions
+//
+//   - Ordinary calls go beside the SDK, which decodes a message several times with a new buffer of 32 KB each. One
+//     small decoder and encoder answer the calls that mean the same to both, over stdio and HTTP in both eras.
+//     Everything else goes to the SDK unread, and a fuzzer sends the first kind both ways. The SDK still makes the
+//     sessions; the gateway counts their idle time.
+//   - A long message that does not begin as a tools/call is refused before it is read: the SDK keeps the message that
+//     opens a session, and the last one in it.
+//   - Runs and sessions count for a name or an address, not for a session, since an anonymous caller opens sessions at
+//     will.
+//   - Over HTTP without authentication the id of a run is a capability: sessions may be lost, so runs do not belong to
+//     them, and they are never listed. With authentication a run belongs to the identity. Logs and traces therefore
+//     call a run by another name, which the reply has too, and a session by a hash.
+//   - Tool lists write short types (`str`, `int`) and 180 characters of parameters, so 304 tools fit 42 KB. Errors and
+//     details have the full signature.
+//   - The reply previews a long output while it streams. Nothing is spooled for it, and its memory is the budget.
+//   - A page of an output is in the query of its URI, because MCP reads whole resources. It ends between two
+//     characters, and `_meta` names the next one, so the text stays byte-exact.
 package gateway

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -24,11 +25,11 @@ func TestDryRunText(t *testing.T) {
 		{"type":"command","command":"jq","args":["length"]}]`, "mode", "dry_run")
 	const want = `Dry run: stage 3 (tool shop/delete_item) may change something, so nothing of it was called. Stages 1 to 2 before it only read and were run.
 Stage 3 (tool shop/delete_item) would be called 200 times, the first 3 times with
-{"id":1}
-{"id":2}
-{"id":3}
+  | {"id":1}
+  | {"id":2}
+  | {"id":3}
 All that it would be called with:
-=== PREVIEW`
+  | === PREVIEW`
 	if !strings.Contains(got, want) || !strings.Contains(got, "200 documents") || !strings.Contains(got, "Stage 4 behind it was not run.\n") || result.IsError {
 		t.Errorf("got:\n%s", got)
 	}
@@ -145,14 +146,14 @@ func TestDryRunReadsAgain(t *testing.T) {
 		name, pipeline, want string
 		keep                 int64
 	}{
-		{"nothing", "[" + list + "," + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]", `To make the calls without reading again, run stage 3 behind {"type": "from", "run": "RUN", "stage": 2}`, 1 << 20},
+		{"nothing", "[" + list + "," + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]", `To make the calls without reading again, run {"type": "from", "run": "RUN", "resume": true}`, 1 << 20},
 		{
 			"within a for_each", "[" + list + "," + ids + `,{"type":"for_each","stages":[` + read + "," + id + "," + write + `]},{"type":"command","command":"jq","args":["length"]}]`,
-			"To make the calls, run stages 3 to 4 behind {\"type\": \"from\", \"run\": \"RUN\", \"stage\": 2}\nThat reads again: shop/get_item (2 times now).\n", 1 << 20,
+			"To make the calls, run {\"type\": \"from\", \"run\": \"RUN\", \"resume\": true}\nThat reads again: shop/get_item (2 times now).\n", 1 << 20,
 		},
 		{
 			"within a branch", "[" + list + `,{"type":"parallel","branches":{"a":[{"type":"command","command":"jq","args":["-c","{limit: 1}"]},` + list + `],"b":[` + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]}}]",
-			"run stage 2 behind {\"type\": \"from\", \"run\": \"RUN\", \"stage\": 1}\nThat reads again: shop/list_orders (once now).\n", 1 << 20,
+			"run {\"type\": \"from\", \"run\": \"RUN\", \"resume\": true}\nThat reads again: shop/list_orders (once now).\n", 1 << 20,
 		},
 		{"nothing is kept", "[" + list + "," + ids + "," + strings.Replace(write, "}", `,"for_each":true}`, 1) + "]", "To make the calls, run the pipeline.\n", 4},
 	} {
@@ -169,3 +170,11 @@ func TestDryRunReadsAgain(t *testing.T) {
 }
 
 var runIDs = regexp.MustCompile(`r_[a-z2-7]{26}`)
+
+// TestDryRunWithoutReport: a dry run whose report lacks the stage at which it ended is still described.
+func TestDryRunWithoutReport(t *testing.T) {
+	text := gateway.DryRunText(stages.Report{Run: "r_1", DryRun: &stages.DryRun{Place: "2", Label: "tool demo/post", Before: 1, Resume: true}})
+	if !strings.Contains(text, `"run": "r_1", "resume": true`) {
+		t.Errorf("got %q", text)
+	}
+}

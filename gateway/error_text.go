@@ -15,13 +15,13 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// samplePreview is how many characters an error shows of what the failed stage was given.
+// samplePreview bounds the characters that an error shows of the input of the failed stage.
 const samplePreview = 600
 
-// pipelineSubject is what errors of execute_pipeline are about where no stage is named.
+// pipelineSubject is the subject of errors of execute_pipeline that name no stage.
 const pipelineSubject = "The pipeline"
 
-// errorText writes why something failed, within n characters.
+// errorText describes a failure within n characters.
 func errorText(subject string, err error, n int) string {
 	var wrong wrongCall
 	if errors.As(err, &wrong) {
@@ -30,7 +30,7 @@ func errorText(subject string, err error, n int) string {
 	return failureText(subject, asError(err), n)
 }
 
-// asError returns the error that says most; what has no code is INTERNAL.
+// asError returns err as an error with a code, INTERNAL if it has none.
 func asError(err error) *stages.Error {
 	var e *stages.Error
 	if !errors.As(err, &e) {
@@ -39,11 +39,11 @@ func asError(err error) *stages.Error {
 	return e
 }
 
-// ErrorText writes the error of a run in the form of pipeline.md §6: where and what, the input of the stage, one
-// concrete next step, and what was done before.
+// ErrorText writes the error of a run in the form of pipeline.md §6: the stage and the error, the input of the stage, one
+// concrete next step, and the calls that succeeded before.
 func ErrorText(e *stages.Error) string { return failureText(pipelineSubject, e, math.MaxInt) }
 
-// failureText is ErrorText within n characters: a message that is too long gives way to what follows it.
+// failureText is ErrorText within n characters. It shortens the message first.
 func failureText(subject string, e *stages.Error, n int) string {
 	head := where(subject, e, "failed") + ": " + string(e.Code) + "\n"
 	tail := sampleText(e)
@@ -51,58 +51,74 @@ func failureText(subject string, e *stages.Error, n int) string {
 	if e.RetryAfter > 0 {
 		tail += fmt.Sprintf("The server asks to wait %s before another try.\n", e.RetryAfter.Round(time.Millisecond))
 	}
+	if e.Backoff > e.RetryAfter {
+		tail += fmt.Sprintf("The gateway tries the server again in %s.\n", e.Backoff.Round(time.Millisecond))
+	}
 	tail += doneText(e)
 	if len(e.Changed) > 0 {
-		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", strings.Join(e.Changed, ", "))
+		tail += fmt.Sprintf("Calls that may have changed something, failed ones included: %s.\n", Plain(strings.Join(e.Changed, ", "), false))
 	}
 	left := n - utf8.RuneCountInString(head+tail)
-	return shorten(head+shorten(e.Msg+"\n", max(left, smallestPart))+tail, n)
+	return shorten(head+shorten(messageText("", e), max(left, smallestPart))+tail, n)
 }
 
-// fixMax is the size in bytes up to which a corrected stage is shown. A longer one is mended by its hint.
+// messageText returns the field of an error and its message. Foreign words in it are behind the fence, and ours before and
+// after them are not. Of other messages it fences all lines but the first.
+func messageText(field string, e *stages.Error) string {
+	words, end := e.Msg, ""
+	if rest, ok := strings.CutSuffix(words, e.Own); ok && e.Own != "" && (e.Foreign || e.Said != "") {
+		words, end = rest, strings.TrimSpace(e.Own)+"\n"
+	}
+	if field == "" && (e.Foreign || e.Code == stages.Internal) { // an internal error may quote foreign text
+		return Fenced(words) + end
+	}
+	if head, ok := strings.CutSuffix(words, e.Said); ok && e.Said != "" {
+		return fencedRest(field+strings.TrimRight(head, " ")) + Fenced(e.Said) + end
+	}
+	return fencedRest(field + e.Msg)
+}
+
+// fixMax is the size of the largest corrected stage that an error shows, in bytes. A larger one has only its hint.
 const fixMax = 2000
 
-// tryText is one concrete next step, with the stage corrected where that is known.
+// tryText returns the next step, with the corrected stage if it is known.
 func tryText(e *stages.Error) string {
-	fix := ""
+	text := Plain(e.Hint, false)
 	if n := len(e.Fix); n > 0 && n <= fixMax {
-		fix = string(e.Fix)
+		if text != "" {
+			text += "; write "
+		}
+		text += string(e.Fix)
 	}
-	switch {
-	case e.Hint != "" && fix != "":
-		return fmt.Sprintf("Try: %s; write %s\n", e.Hint, fix)
-	case e.Hint != "" || fix != "":
-		return fmt.Sprintf("Try: %s\n", e.Hint+fix)
-	}
-	return ""
-}
-
-// doneText says what was done before, and how to continue from there.
-func doneText(e *stages.Error) string {
-	var parts []string
-	if text := itemsText(e); text != "" {
-		parts = append(parts, text)
-	}
-	switch {
-	case e.Run != "" && e.Continue > 0:
-		parts = append(parts, "Continue with "+fromStage(e.Run, e.Continue))
-	case e.Standing != "":
-		parts = append(parts, "Nothing to continue from: "+e.Standing)
-	}
-	if len(parts) == 0 {
+	if text == "" {
 		return ""
 	}
-	return strings.Join(parts, " ") + "\n"
+	return "Try: " + text + "\n"
 }
 
-// itemsText says what became of the items of a for_each that failed.
+// doneText lists the calls that succeeded, and says how to continue.
+func doneText(e *stages.Error) string {
+	text := itemsText(e)
+	switch {
+	case e.Resume:
+		text += " Continue with " + stages.ResumeStage(e.Run)
+	case e.Continue > 0:
+		text += " Continue with " + fromStage(e.Run, e.Continue)
+	}
+	if text == "" {
+		return ""
+	}
+	return strings.TrimPrefix(text, " ") + "\n"
+}
+
+// itemsText counts the outcomes of the items of a failed for_each.
 func itemsText(e *stages.Error) string {
 	if e.Item == 0 {
 		return ""
 	}
 	rest := "; the rest was not tried"
 	switch left := e.Items - e.Started; {
-	case e.Items > 0 && left == 0: // the input had ended: all were started
+	case e.Items > 0 && left == 0: // the input had ended, so all items had started
 		rest = ""
 	case left > 0:
 		rest = fmt.Sprintf(", %d not tried", left)
@@ -110,14 +126,14 @@ func itemsText(e *stages.Error) string {
 	return fmt.Sprintf("Done before: %d %s succeeded, %d failed, %d cancelled%s.", e.Done, plural(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
 }
 
-// where says what went wrong: a stage, or the subject where none is named.
+// where names the failed stage, or the subject if the error names no stage.
 func where(subject string, e *stages.Error, failed string) string {
 	if e.Place == "" {
 		return subject + " " + failed
 	}
-	text := fmt.Sprintf("Stage %s", e.Place)
+	text := "Stage " + Plain(string(e.Place), false)
 	if e.Label != "" {
-		text += fmt.Sprintf(" (%s)", e.Label)
+		text += fmt.Sprintf(" (%s)", Plain(e.Label, false))
 	}
 	text += " " + failed
 	switch {
@@ -136,17 +152,17 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-// noProgram keeps proposals out of a preview: an error has a next step of its own.
+// noProgram drops the proposals of a preview: an error has its own next step.
 func noProgram(string) bool { return false }
 
-// sampleText shows what the failed stage was given.
+// sampleText shows the input of the failed stage.
 func sampleText(e *stages.Error) string {
 	if len(e.Sample) == 0 {
 		return ""
 	}
 	var r io.Reader = bytes.NewReader(e.Sample)
 	if e.Cut {
-		r = io.MultiReader(r, cutReader{})
+		r = io.MultiReader(r, failing{io.ErrUnexpectedEOF}) // the data went on
 	}
 	result, err := preview.Preview(context.Background(), r, preview.Options{Chars: samplePreview, Check: noProgram})
 	if err != nil {
@@ -159,10 +175,5 @@ func sampleText(e *stages.Error) string {
 	case e.Cut:
 		what = "it begins with: " + what
 	}
-	return fmt.Sprintf("Input of the stage: %s\n%s\n", what, strings.TrimRight(result.Text, "\n"))
+	return fmt.Sprintf("Input of the stage: %s\n%s", Plain(what, false), Fenced(strings.TrimRight(result.Text, "\n")))
 }
-
-// cutReader says that the data went on.
-type cutReader struct{}
-
-func (cutReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -25,8 +27,11 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 		return nil, wrong
 	}
 	deps := g.deps
-	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req), call.Mode == schemas.ModeCheck
+	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req.Extra), call.Mode == schemas.ModeCheck
+	deps.Owner, deps.WorkersOf = originOfCall(req.Extra).owner(), workersOf(req.Extra)
 	begun := time.Now()
+	notify := newNotifier(ctx, req)
+	defer notify.stop(ctx)
 	pipeline, errs, late := CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx,
 		func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 			return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
@@ -41,18 +46,15 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	case call.Mode == schemas.ModeCheck:
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
 	}
-	return g.run(ctx, req, pipeline, call, begun)
+	return g.run(ctx, req, pipeline, call, begun, notify)
 }
 
-// longest is the operator's limit for a run.
+// longest returns the operator's limit for the time of a run.
 func (g *Gateway) longest() time.Duration {
-	if g.o.Limits.Run > 0 {
-		return g.o.Limits.Run
-	}
-	return schemas.DefaultTimeout * time.Second
+	return cmp.Or(g.o.Limits.Run, schemas.DefaultTimeout*time.Second)
 }
 
-// checkCall returns what is wrong with values that have the right types.
+// checkCall returns the mistakes in the values of a call whose types are right.
 func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 	var wrong wrongCall
 	add := func(code stages.Code, hint, format string, args ...any) {
@@ -62,18 +64,18 @@ func (g *Gateway) checkCall(call schemas.Call) wrongCall {
 		add(stages.InvalidArguments, "the modes are "+strings.Join(schemas.Modes(), ", "), "unknown mode %q", shown(call.Mode))
 	}
 	longest := g.longest().Seconds()
-	switch { // in seconds: a number too large for a time.Duration is still larger than the limit
+	switch { // in seconds, since a time.Duration overflows
 	case call.Timeout > longest:
 		wrong = append(wrong, stages.OverLimit("run", "leave timeout out, or ask for less",
 			"timeout %g s is more than the operator allows: %g s", call.Timeout, longest))
-	case !(call.Timeout >= schemas.MinTimeout): // also what is no number
+	case !(call.Timeout >= schemas.MinTimeout): // also NaN
 		add(stages.InvalidArguments, "leave it out for the default",
 			"timeout %g s is not between %g and %g s (limit run)", call.Timeout, schemas.MinTimeout, longest)
 	}
 	return append(wrong, g.checkBudget(call.MaxOutput)...)
 }
 
-// checkBudget returns what is wrong with max_output.
+// checkBudget returns the mistakes in max_output.
 func (g *Gateway) checkBudget(n int) wrongCall {
 	if n >= 1 && n <= g.o.MaxOutput {
 		return nil
@@ -82,23 +84,22 @@ func (g *Gateway) checkBudget(n int) wrongCall {
 		"max_output %d is not between 1 and %d characters", n, g.o.MaxOutput)}
 }
 
-// run runs a compiled pipeline and makes the reply.
-func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time) (*mcp.CallToolResult, error) {
-	notify := newNotifier(ctx, req)
-	defer notify.stop(ctx)
+// run runs a compiled pipeline and returns the reply.
+func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier) (*mcp.CallToolResult, error) {
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
-		o.Check = stages.Runnable(g.deps.Commands)
+		o.Check = p.RunsJQ(ctx)
 		return preview.Preview(ctx, r, o)
 	})
 	defer out.close()
 	outlast, end := g.outlasting(ctx)
 	defer end()
 	request := newRequest()
+	out.request = request
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
 		Outlast:  outlast,
 		Timeout:  seconds(call.Timeout),
 		Spent:    time.Since(begun),
-		Progress: notify.progress,
+		Progress: notify.follow(),
 		Forgets:  g.closing,
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,
@@ -108,7 +109,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	g.logRun(req.Extra, request, options.Trace, report, out, err)
 	var result *mcp.CallToolResult
 	if err == nil {
-		if result, err = out.result(report, func() rest { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
+		if result, err = out.result(report, func() fullOutput { return keptOutput(g.runsOf(req.Extra), report.Run) }); err != nil {
 			g.logInternal(asError(err))
 		}
 	}
@@ -123,23 +124,24 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	return result, nil
 }
 
-// replyReport is what stands in _meta: it costs the model nothing.
+// replyReport is the mcsh/report in _meta, which clients do not show to the model.
 type replyReport struct {
-	Request    string               `json:"request"` // as the log and traces call it
+	Request    string               `json:"request"` // its name in logs and traces
 	Run        string               `json:"run,omitempty"`
 	Millis     float64              `json:"ms"`
 	Stages     []stages.StageReport `json:"stages"`
 	Characters int64                `json:"characters"`               // of the whole output
-	Replaced   int64                `json:"replaced_bytes,omitempty"` // bytes that were no UTF-8
+	Replaced   int64                `json:"replaced_bytes,omitempty"` // invalid UTF-8, in bytes
 }
 
-// logRun writes one line per run. Arguments and data are not in it: they may hold secrets.
+// logRun logs one line per run, without arguments and data: they may be secret.
 func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.Trace, report stages.Report, out *reply, err error) {
 	fields := []zap.Field{
 		zap.String("request", request),
 		g.logCaller(extra),
 		zap.Int("stages", len(report.Stages)),
 		zap.Int64("calls", report.AllCalls()),
+		zap.Strings("tools", calledTools(report.Stages)),
 		zap.Duration("elapsed", report.Elapsed),
 		zap.Int64("characters", out.characters),
 	}
@@ -156,7 +158,27 @@ func (g *Gateway) logRun(extra *mcp.RequestExtra, request string, trace stages.T
 	g.o.Log.Info("pipeline", fields...)
 }
 
-// logInternal logs where an INTERNAL error comes from. Its text is left out: it can quote data.
+// loggedTools bounds the tools that the line of a run names.
+const loggedTools = 20
+
+// calledTools returns the called tools as server/tool, each once.
+func calledTools(list []stages.StageReport) []string {
+	names := []string{}
+	for _, s := range list {
+		found := calledTools(s.Stages)
+		if s.Label.Server != "" && s.Calls > 0 && len(s.Stages) == 0 {
+			found = []string{s.Label.Called()}
+		}
+		for _, name := range found {
+			if len(names) < loggedTools && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// logInternal logs the place, type and stack of an INTERNAL error, without its text, which can quote data.
 func (g *Gateway) logInternal(e *stages.Error) {
 	if e.Code != stages.Internal {
 		return
@@ -168,8 +190,8 @@ func (g *Gateway) logInternal(e *stages.Error) {
 	g.o.Log.Error("internal error", fields...)
 }
 
-// stackOf returns the stack in the text of a panic that was made an error: "panic: VALUE", then the stack. The value may
-// have several lines; the stack begins with the last line that names a goroutine.
+// stackOf returns the stack in the text of an error made from a panic: "panic: VALUE", then the stack. VALUE may have several
+// lines; the stack begins at the last line that names a goroutine.
 func stackOf(err error) string {
 	if err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
 		return ""
@@ -181,3 +203,22 @@ func stackOf(err error) string {
 	}
 	return text[at+1:]
 }
+
+// traceOf returns the trace of a call, from its _meta or else from the headers of its request.
+func traceOf(req *mcp.CallToolRequest) stages.Trace {
+	find := func(name string) string {
+		text, _ := req.Params.Meta[name].(string)
+		if text == "" && req.Extra != nil {
+			text = req.Extra.Header.Get(name)
+		}
+		if len(text) > maxTrace {
+			return ""
+		}
+		return text
+	}
+	hops, _ := upstream.Hops(req.Params.Meta) // [Gateway.serve] has refused bad ones
+	return stages.Trace{Parent: find("traceparent"), State: find("tracestate"), Baggage: find("baggage"), Hops: hops}
+}
+
+// maxTrace bounds each member of a trace, in bytes: the limit of baggage, the longest.
+const maxTrace = 8192

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/schemas"
@@ -22,38 +24,41 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// Options are what a gateway is made of.
+// Options configure a gateway.
 type Options struct {
-	Upstream *upstream.Pool // the servers; nil refuses tool stages
-	Sandbox  Sandbox        // the commands; nil refuses command stages
-	Files    stages.Files   // where stages save files; nil refuses those that do
-	Kept     *runs.Store    // what runs produced; nil keeps nothing
+	Upstream *upstream.Pool // nil refuses tool stages
+	Sandbox  Sandbox        // nil refuses command stages
+	Files    stages.Files   // nil refuses stages that save files
+	Kept     *runs.Store    // nil keeps no runs
 	Limits   stages.Limits
 
-	Runs       int // runs at once, 64 if 0; as many calls of the other tools at once
-	CallerRuns int // of them, those of one caller, 8 if 0; without a session there is none
-	MaxOutput  int // the largest reply budget that a call may ask for, in characters; [schemas.MaxOutput] if 0
+	Runs        int // runs at once, and calls of the other tools at once; 64 if 0
+	CallerRuns  int // of one caller; 8 if 0
+	AddressRuns int // of one address without authentication; three quarters of Runs if 0; no bound for this machine
+	MaxOutput   int // the largest max_output of a call, in characters; [schemas.MaxOutput] if 0
 
-	// Grace is how long what runs may go on once nobody waits for it any more; negative: not at all, 0: [DefaultGrace].
+	HTTP   HTTPOptions
+	Memory *memory.Share // of all runs together; nil: no bound
+
+	// Grace is how long a call with effects may go on after its client has gone; 0: [DefaultGrace], negative: none.
 	Grace time.Duration
 
-	// NameOf is what people call the caller whom somebody has let in with this, for the log; nil: the log names no callers.
+	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
 
-	// Instance is the name of this gateway, by which Upstream knows it where it meets it among its servers. Empty: it
-	// is not known.
+	// Instance identifies this gateway, so that Upstream refuses it as one of its own servers; empty: it does not.
 	Instance string
 
-	Version string      // of the program, shown to clients
-	Log     *zap.Logger // a line per run; nil logs nothing
-	Watch   Watch       // nil: nobody watches
+	Version string      // of the program
+	Log     *zap.Logger // nil logs nothing
+	Watch   Watch       // nil: none
 }
 
-// A Sandbox is what runs commands.
+// A Sandbox runs commands.
 type Sandbox interface {
 	stages.Commands
 
-	// Describe says what the sandbox is able to do. The error says why no command can run at present.
+	// Describe reports the abilities of the sandbox. Its error is the reason that no command can run.
 	Describe() (sandbox.Report, error)
 }
 
@@ -61,17 +66,17 @@ type Sandbox interface {
 // concurrently.
 type Gateway struct {
 	front
-	o     Options
-	deps  stages.Deps
-	runs  *slots
-	looks *slots // calls of the other tools: where all runs are taken, agents can still look around
+	o       Options
+	deps    stages.Deps
+	runs    *slots
+	lookups *slots // calls of the other tools, which work while all runs are taken
 
 	mu     sync.Mutex
-	open   map[*context.CancelFunc]string // the calls that have not ended, with their callers, guarded by mu
-	closed bool                           // guarded by mu
-	ended  bool                           // over is closed; guarded by mu
-	over   chan struct{}                  // closed when what runs is cancelled
-	idle   sync.WaitGroup                 // calls that have not ended
+	open   map[*func()]string // the callers of calls in flight, by what cancels them; guarded by mu
+	closed bool               // guarded by mu
+	life   context.Context    // ends when Close cancels the calls
+	end    context.CancelFunc // of life
+	idle   sync.WaitGroup     // calls in flight
 }
 
 //go:embed texts/instructions.md
@@ -79,28 +84,20 @@ var instructions string
 
 // New returns a gateway. The caller keeps Upstream and Sandbox and closes them after the gateway.
 func New(o Options) *Gateway {
-	if o.Runs == 0 {
-		o.Runs = DefaultRuns
-	}
-	if o.CallerRuns == 0 {
-		o.CallerRuns = DefaultCallerRuns
-	}
-	if o.MaxOutput == 0 {
-		o.MaxOutput = schemas.MaxOutput
-	}
-	if o.Grace == 0 {
-		o.Grace = DefaultGrace
-	}
+	o.Runs = cmp.Or(o.Runs, DefaultRuns)
+	o.CallerRuns = cmp.Or(o.CallerRuns, DefaultCallerRuns)
+	o.AddressRuns = cmp.Or(o.AddressRuns, max(1, o.Runs-o.Runs/4))
+	o.MaxOutput = cmp.Or(o.MaxOutput, schemas.MaxOutput)
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Watch = cmp.Or[Watch](o.Watch, unwatched{})
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Watch == nil {
-		o.Watch = unwatched{}
-	}
-	g := &Gateway{o: o, open: map[*context.CancelFunc]string{}, over: make(chan struct{})}
-	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns)
-	g.looks = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs)
-	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits}
+	g := &Gateway{o: o, open: map[*func()]string{}}
+	g.life, g.end = context.WithCancel(context.Background())
+	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns, o.AddressRuns)
+	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
+	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
 	if o.Upstream != nil {
 		g.deps.Tools = o.Watch.Tools(o.Upstream)
 	}
@@ -112,7 +109,7 @@ func New(o Options) *Gateway {
 		Instructions: strings.TrimSpace(instructions),
 		Capabilities: o.capabilities(),
 		Logger:       sdkLog(o.Log),
-	}))
+	}), o.HTTP)
 	g.self, g.grace = self, o.Grace
 	for _, t := range g.tools() {
 		g.handlers[t.name] = g.serve(t)
@@ -121,12 +118,12 @@ func New(o Options) *Gateway {
 	if o.Kept != nil {
 		g.offerOutputs()
 	}
-	g.server.AddReceivingMiddleware(g.guarded, g.sessions.attend)
+	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track)
 	g.handle = g.guarded(g.callTool)
 	return g
 }
 
-// capabilities are what clients are told that there is.
+// capabilities returns the capabilities for clients.
 func (o Options) capabilities() *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if o.Instance != "" {
@@ -138,10 +135,10 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 	return c
 }
 
-// Server returns the MCP server, to be run on a transport.
+// Server returns the MCP server, for a transport.
 func (g *Gateway) Server() *mcp.Server { return g.server }
 
-// ToolNames are the tools that agents see.
+// ToolNames returns the names of the gateway's own tools.
 func ToolNames() []string {
 	var names []string
 	for _, t := range new(Gateway).tools() {
@@ -150,25 +147,25 @@ func ToolNames() []string {
 	return names
 }
 
-// tool is one of the tools that agents see.
+// tool is one of the gateway's own tools.
 type tool struct {
 	name, title string
-	subject     string // what its errors are about
+	subject     string // of its errors
 	text        string // the description
 	schema      json.RawMessage
-	changes     bool // whether a call may change something
+	changes     bool // a call may have effects
 	slots       *slots
 	call        func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
 }
 
-// tools is the table of what the gateway offers.
+// tools returns the table of the gateway's own tools.
 func (g *Gateway) tools() []tool {
 	execute := schemas.ExecutePipeline(stages.Kinds(), schemas.Options{Brief: true})
 	return []tool{
 		{"execute_pipeline", "Run a pipeline", pipelineSubject, executeText, execute, true, g.runs, g.executePipeline},
-		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.looks, g.listAllTools},
-		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.looks, g.getToolDetails},
-		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.looks, g.listCommands},
+		{"list_all_tools", "List the tools of all servers", "list_all_tools", listText, listSchema, false, g.lookups, g.listAllTools},
+		{"get_tool_details", "Show tools in full", "get_tool_details", detailsText, detailsSchema, false, g.lookups, g.getToolDetails},
+		{"list_available_shell_commands", "List the commands", "list_available_shell_commands", commandsText, commandsSchema, false, g.lookups, g.listCommands},
 	}
 }
 
@@ -180,24 +177,14 @@ func (t tool) tool() *mcp.Tool {
 	}
 }
 
-// serve calls a tool. What an agent can act on is a result with isError, not an error of the protocol.
+// serve calls a tool. An error that an agent can act on becomes a result with isError, not an error of the protocol.
 func (g *Gateway) serve(t tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if fault := argumentsFault(req.Params.Arguments); fault != nil {
 			g.o.Watch.Refused(t.name, stages.Errorf(stages.InvalidArguments, "", "%w", fault))
 			return nil, fault
 		}
-		if _, err := upstream.Hops(req.Params.Meta); err != nil {
-			g.o.Watch.Refused(t.name, err)
-			return failure(errorText(t.subject, err, g.defaultOutput())), nil
-		}
-		ctx, end, err := g.begin(ctx, t.slots, callerOf(req))
-		if err != nil {
-			g.o.Watch.Refused(t.name, err)
-			return failure(errorText(t.subject, err, g.defaultOutput())), nil
-		}
-		defer end()
-		result, err := t.call(ctx, req)
+		result, err := g.call(ctx, t, req)
 		if err != nil {
 			g.logInternal(asError(err))
 			g.o.Watch.Refused(t.name, err)
@@ -207,11 +194,22 @@ func (g *Gateway) serve(t tool) mcp.ToolHandler {
 	}
 }
 
-// defaultOutput is the reply budget of a call that does not ask for one, in characters.
+func (g *Gateway) call(ctx context.Context, t tool, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if _, err := upstream.Hops(req.Params.Meta); err != nil {
+		return nil, err
+	}
+	ctx, end, err := g.begin(ctx, t.slots, req.Extra)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return t.call(ctx, req)
+}
+
+// defaultOutput returns the reply budget of a call without max_output, in characters.
 func (g *Gateway) defaultOutput() int { return min(schemas.DefaultOutput, g.o.MaxOutput) }
 
-// guarded recovers from panics, which would end the process, and refuses what is not declared: the SDK would answer
-// with empty lists.
+// guarded recovers from panics, and refuses methods of undeclared capabilities, which the SDK would answer with empty lists.
 func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -229,14 +227,14 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// begin registers a call and returns its context, which ends with ctx or with the gateway. It never waits: it refuses
-// when there are too many calls of that kind or the gateway is closing.
-func (g *Gateway) begin(ctx context.Context, s *slots, caller string) (context.Context, func(), error) {
-	release, err := s.take(caller)
+// begin registers a call and returns its context, which ends with ctx or with the gateway. It never waits: it refuses a call
+// without a free slot or while the gateway closes.
+func (g *Gateway) begin(ctx context.Context, s *slots, extra *mcp.RequestExtra) (context.Context, func(), error) {
+	release, err := s.take(originOfCall(extra))
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := within(ctx, g.life)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -245,7 +243,7 @@ func (g *Gateway) begin(ctx context.Context, s *slots, caller string) (context.C
 		return nil, nil, stages.Errorf(stages.Cancelled, "call again when it is back", "the gateway is shutting down")
 	}
 	g.idle.Add(1)
-	g.open[&cancel] = caller
+	g.open[&cancel] = callerOf(extra)
 	return ctx, func() {
 		cancel()
 		g.mu.Lock()
@@ -256,8 +254,8 @@ func (g *Gateway) begin(ctx context.Context, s *slots, caller string) (context.C
 	}, nil
 }
 
-// Close refuses new calls, lets those that run finish until ctx is done, cancels the rest and closes all sessions. It
-// may be called more than once. The error counts calls that have not ended although they were cancelled.
+// Close refuses new calls, waits for calls in flight until ctx is done, cancels the others and closes all sessions. It may be
+// called more than once. The error counts calls that do not end after their cancellation.
 func (g *Gateway) Close(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -267,12 +265,10 @@ func (g *Gateway) Close(ctx context.Context) error {
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		g.cancelAll()
-		stuck := time.NewTimer(stuckWait)
-		defer stuck.Stop()
+		g.end()
 		select {
 		case <-idle:
-		case <-stuck.C:
+		case <-time.After(stuckWait):
 			return g.stuck()
 		}
 	}
@@ -284,23 +280,11 @@ func (g *Gateway) Close(ctx context.Context) error {
 	return nil
 }
 
-// closing reports whether the gateway is being closed: what it keeps goes with it.
+// closing reports whether Close was called: then kept runs end with the gateway.
 func (g *Gateway) closing() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closed
-}
-
-func (g *Gateway) cancelAll() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.ended {
-		g.ended = true
-		close(g.over)
-	}
-	for cancel := range g.open {
-		(*cancel)()
-	}
 }
 
 func (g *Gateway) stuck() error {

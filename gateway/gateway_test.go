@@ -23,7 +23,7 @@ import (
 func TestExecutePipeline(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct{ name, pipeline, want string }{
-		{"one tool", `[{"type":"tool","server":"shop","name":"get_item","args":{"id":3}}]`, `{"id":3,"name":"item 3"}` + "\n"},
+		{"one tool", `[{"type":"tool","server":"shop","name":"get_item","args":{"id":3}}]`, `{"id":3,"name":"item 3"}`},
 		{
 			"a chain", `[{"type":"tool","server":"shop","name":"list_orders"},
 			{"type":"command","command":"jq","args":["-c",".[] | {id}"]},
@@ -52,11 +52,11 @@ func TestErrorReply(t *testing.T) {
 	for _, tt := range []struct{ name, pipeline, want string }{
 		{
 			"tool", `[{"type":"command","command":"jq","args":["-n","11,12,13,14"]},{"type":"tool","server":"shop","name":"get_item","for_each":true,"concurrency":1}]`,
-			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\nno item 13 in the shop\nInput of the stage: item: JSON number\n13\n",
+			"Stage 2 (tool shop/get_item) failed at item 3: TOOL_ERROR\n  | no item 13 in the shop\nInput of the stage: item: JSON number\n  | 13\n",
 		},
 		{
 			"jq", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":[".items[]"]}]`,
-			"Stage 2 (command jq) failed: COMMAND_FAILED\njq exited with status 5: jq: error (at <stdin>:1): expected an object but got: array",
+			"Stage 2 (command jq) failed: COMMAND_FAILED\njq exited with status 5:\n  | jq: error (at <stdin>:1): expected an object but got: array",
 		},
 		{"server down", `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"tool","server":"shop","name":"get_item"}]`, "Stage 2 (tool shop/get_item) failed: INVALID_ARGUMENTS\n"},
 	} {
@@ -185,6 +185,7 @@ func TestArguments(t *testing.T) {
 		{"get_tool_details", `{"tools":["a/b"` + strings.Repeat(`,"a/b"`, 50) + `]}`, "51 tools are named, more than 50"},
 		{"execute_pipeline", `{"pipeline":[],"max_output":0}`, "max_output 0"},
 		{"execute_pipeline", `{"pipeline":{"type":"tool"}}`, "must be an array of stages, got an object"},
+		{"list_all_tools", `{"server":["a"` + strings.Repeat(`,"a"`, 50) + `]}`, "server has 51 names"},
 		{"get_tool_details", `{}`, "no tool is named"},
 		{"get_tool_details", `{"server":"shop","tool_name":"get_itm"}`, "get_item"},
 		{"get_tool_details", `{"tools":["shop/get_item"],"max_output":1000001}`, "max_output 1000001 is not between 1 and 1000000"},
@@ -231,9 +232,9 @@ func TestListAllTools(t *testing.T) {
 	texts, _ := w.call(t, "list_all_tools", map[string]any{})
 	want := `## empty
 ## shop
-delete_item!(id: int)
-get_item(id: int)
-list_orders(status?: "open"|"closed", limit?: int) - Lists orders
+delete_item!(id: int ≥ 1)
+get_item(id: int ≥ 1)
+list_orders(status?: "open"|"closed", limit?: int ≤ 100) - Lists orders. More words
 picture()
 slow()
 Where there is no ->, what the tool returns is not known yet: put a preview into the pipeline.
@@ -404,6 +405,38 @@ func TestProgress(t *testing.T) {
 	case <-heard:
 	case <-time.After(10 * time.Second):
 		t.Error("no progress was heard of")
+	}
+}
+
+// TestToolProgress: what a tool behind the gateway says of its progress reaches the agent before the answer.
+func TestToolProgress(t *testing.T) {
+	w := newWorld(t, mcptest.Tool{Name: "steps", ReadOnly: true, Says: []string{"read\x1b[1m", "sort", "write"}, Text: "done"})
+	var mu sync.Mutex
+	var heard []string
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard = append(heard, fmt.Sprintf("%g of %g %s", req.Params.Progress, req.Params.Total, req.Params.Message))
+		},
+	})
+	agent := connect(t, w.gateway, client)
+	params := &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(`{"pipeline":[{"type":"tool","server":"shop","name":"steps"}]}`)}
+	params.SetProgressToken("p1")
+	if _, err := agent.CallTool(t.Context(), params); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "the last step is heard", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Contains(heard, "3 of 3 write")
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	for _, h := range heard { // steps that come together are told as one
+		if !slices.Contains([]string{"1 of 3 read [1m", "2 of 3 sort", "3 of 3 write"}, h) {
+			t.Errorf("it heard %q", h)
+		}
 	}
 }
 

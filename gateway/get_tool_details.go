@@ -6,15 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// mostDetails is how many tools one call shows.
-const mostDetails = 50
+const (
+	mostDetails = 50               // tools of one call
+	detailsWait = 30 * time.Second // for starting servers
+)
 
 func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var call struct {
@@ -45,22 +49,22 @@ func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) 
 	return g.details(ctx, wanted, call.MaxOutput), nil
 }
 
-// details describes tools within n characters. One that is not known has its error in its place; the reply is an error if none is known.
+// details describes tools within n characters, and unknown ones by their errors. The reply is an error if all are unknown.
 func (g *Gateway) details(ctx context.Context, wanted []string, n int) *mcp.CallToolResult {
-	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	ctx, cancel := context.WithTimeout(ctx, detailsWait)
 	defer cancel()
-	found := finder{pool: g.o.Upstream, servers: map[string]upstream.Listing{}}
+	listings := map[string]upstream.Listing{}
 	var entries []string
 	known := 0
 	for _, name := range wanted {
-		t, err := found.tool(ctx, name)
+		t, err := g.catalogTool(ctx, listings, name)
 		if err != nil {
-			entries = append(entries, failureText(shown(name), asError(err), g.defaultOutput())+"\n")
+			entries = append(entries, failureText(Plain(shown(name), false), asError(err), g.defaultOutput())+"\n")
 			continue
 		}
 		known++
 		var b strings.Builder
-		writeDetails(&b, name, t)
+		writeDetails(ctx, &b, name, t)
 		entries = append(entries, b.String())
 	}
 	text := listed("", entries, n, "tool")
@@ -70,25 +74,19 @@ func (g *Gateway) details(ctx context.Context, wanted []string, n int) *mcp.Call
 	return textResult(text)
 }
 
-// finder looks tools up and reads the list of each server once.
-type finder struct {
-	pool    *upstream.Pool
-	servers map[string]upstream.Listing
-}
-
-// tool returns the catalog's entry of a tool named "server/tool".
-func (f finder) tool(ctx context.Context, name string) (*upstream.CatalogTool, error) {
+// catalogTool returns the catalog's entry of "server/tool". It reads the list of each server once, into listings.
+func (g *Gateway) catalogTool(ctx context.Context, listings map[string]upstream.Listing, name string) (*upstream.CatalogTool, error) {
 	server, toolName, ok := strings.Cut(name, "/")
 	if !ok {
 		return nil, stages.Errorf(stages.InvalidArguments, `write "server/tool"`, "%q does not name a server and a tool", shown(name))
 	}
-	if _, err := f.pool.Tool(ctx, server, toolName); err != nil { // knows what else may be meant
+	if _, err := g.o.Upstream.Tool(ctx, server, toolName); err != nil { // its error names similar tools
 		return nil, err
 	}
-	l, ok := f.servers[server]
+	l, ok := listings[server]
 	if !ok {
-		l = f.pool.Catalog(ctx, server)[0]
-		f.servers[server] = l
+		l = g.o.Upstream.Catalog(ctx, server)[0]
+		listings[server] = l
 	}
 	for i := range l.Tools {
 		if l.Tools[i].Name == toolName {
@@ -98,38 +96,43 @@ func (f finder) tool(ctx context.Context, name string) (*upstream.CatalogTool, e
 	return nil, stages.Errorf(stages.UnknownTool, "see list_all_tools", "no tool %q on %q", shown(toolName), shown(server))
 }
 
-// writeDetails writes all that is known of a tool, its schemas as the server sent them.
-func writeDetails(b *strings.Builder, name string, t *upstream.CatalogTool) {
-	writeTool(b, name, t)
-	if t.Tool.Input.Check == nil {
-		b.WriteString("Its input schema cannot be compiled here: arguments are checked by the server only.\n")
+// writeDetails describes a tool, with its schemas as the server sent them.
+func writeDetails(ctx context.Context, b *strings.Builder, name string, t *upstream.CatalogTool) {
+	writeTool(ctx, b, name, t)
+	if why := t.Unchecked(ctx); why != "" {
+		fmt.Fprintf(b, "Arguments are checked by the server only: %s\n", Plain(shownUpTo(why, troubleLength), false))
 	}
 	fmt.Fprintf(b, "Input schema: %s\n", orNone(t.InputSchema))
 	fmt.Fprintf(b, "Output schema: %s\n\n", orNone(t.OutputSchema))
 }
 
-// writeTool writes all that is known of a tool but its schemas.
-func writeTool(b *strings.Builder, name string, t *upstream.CatalogTool) {
+// writeTool describes a tool without its schemas.
+func writeTool(ctx context.Context, b *strings.Builder, name string, t *upstream.CatalogTool) {
 	fmt.Fprintf(b, "## %s\n", Plain(name, false))
 	if t.Title != "" && t.Title != t.Name {
-		fmt.Fprintf(b, "%s\n", Plain(t.Title, false))
+		fmt.Fprintf(b, "Title: %s\n", Plain(t.Title, false))
 	}
-	fmt.Fprintf(b, "%s\n", Plain(strings.TrimSpace(t.Description), true))
+	if description := strings.TrimSpace(t.Description); description != "" {
+		b.WriteString(Fenced(Plain(description, true)))
+	}
 	effect := "may change things"
 	if t.ReadOnly {
 		effect = "only reads"
+	}
+	if t.Doubt != "" {
+		effect += " (" + Plain(t.Doubt, false) + ")"
 	}
 	fmt.Fprintf(b, "Effect: %s. Annotations: %s\n", effect, orNone(t.Annotations))
 	if t.Denied != "" {
 		fmt.Fprintf(b, "It cannot be called: %s\n", t.Denied)
 	}
 	fmt.Fprintf(b, "Signature: %s\n", Plain(t.Tool.Signature, false))
-	fmt.Fprintf(b, "Returns: %s\n", returns(t))
-	fmt.Fprintf(b, "Stage: %s\n", exampleStage(name, t))
+	fmt.Fprintf(b, "Returns: %s\n", Returns(t))
+	fmt.Fprintf(b, "Stage: %s\n", exampleStage(ctx, name, t))
 }
 
-// returns says what a tool returns, and how that is known.
-func returns(t *upstream.CatalogTool) string {
+// Returns describes the result of a tool, and the source of that knowledge.
+func Returns(t *upstream.CatalogTool) string {
 	if !t.Result.Known() {
 		return "not known yet; put a preview into the pipeline"
 	}
@@ -151,20 +154,14 @@ func orNone(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// exampleStage is a stage that calls the tool, its required arguments to be replaced.
-func exampleStage(name string, t *upstream.CatalogTool) string {
+// exampleStage returns a stage that calls the tool with example values for its required arguments.
+func exampleStage(ctx context.Context, name string, t *upstream.CatalogTool) string {
 	server, _, _ := strings.Cut(name, "/")
-	args, _ := t.Example() // where it does not satisfy the schema, it still shows what is required
-	var b strings.Builder
-	out := json.NewEncoder(&b)
-	out.SetEscapeHTML(false)
-	if err := out.Encode(struct {
+	args, _ := t.Example(ctx) // an example that violates the schema still shows the required arguments
+	return texts.JSON(struct {
 		Type   string          `json:"type"`
 		Server string          `json:"server"`
 		Name   string          `json:"name"`
 		Args   json.RawMessage `json:"args"`
-	}{"tool", server, t.Name, args}); err != nil {
-		return ""
-	}
-	return strings.TrimSpace(b.String())
+	}{"tool", server, t.Name, args})
 }

@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// Hosts are the names under which clients may reach a listener. A page that somebody else has written can make a browser
-// send requests to any address, by giving a name of its own that address; the name tells. Addresses themselves and
-// localhost tell nothing and are always allowed.
+// Hosts are the host names that a listener accepts. They stop DNS rebinding: a hostile page gives its own name the address of
+// the listener, and the browser then sends that name in the Host header. IP addresses and localhost are always allowed.
 type Hosts struct {
-	// Names are allowed too: whole ones, "*.example.com" for all below one, or "*" for any.
+	// Names may be whole, "*.example.com" for all below one, or "*" for any.
 	Names []string
-	// Short allows names without a dot, which only those who share a network with the listener can give it.
+	// Short allows names without a dot, which only the listener's own network can resolve.
 	Short bool
 }
 
-// Check refuses requests under another name than those allowed, and passes on all others.
+// Check refuses requests with another host name.
 func (h Hosts) Check(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.allow(r.Host) {
@@ -27,12 +26,28 @@ func (h Hosts) Check(next http.Handler) http.Handler {
 			http.Error(w, text, http.StatusForbidden)
 			return
 		}
-		// Handlers below look at the listener's address to decide whether to look at the name. It has been looked at.
+		// The SDK checks the name again if it sees a loopback listener.
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, nil)))
 	})
 }
 
-// allow reports whether a Host header is allowed. One that is not there is no browser's.
+// rebinds reports whether the SDK refuses the host name of a request, which no [Hosts.Check] has allowed.
+func rebinds(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && isLoopback(local.String()) && !isLoopback(r.Host)
+}
+
+// isLoopback reports whether an address is one of this machine, with a port or without.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// allow reports whether a Host header is allowed. No browser leaves it out.
 func (h Hosts) allow(host string) bool {
 	name := host
 	if before, _, err := net.SplitHostPort(host); err == nil {

@@ -1,28 +1,64 @@
 package gateway
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
 const (
-	maxRequestBody = 8 << 20
-	versionHeader  = "Mcp-Protocol-Version"
+	versionHeader = "Mcp-Protocol-Version"
 	// statelessEra is the first version of the protocol without sessions. Versions are dates and sort as text.
 	statelessEra = "2026-07-28"
 )
 
-// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. A client that takes nothing of what is
-// written for it loses its connection after a while: it would hold what a call of it needs.
+// HTTPOptions bound clients over HTTP. A zero field has its default.
+type HTTPOptions struct {
+	Body           int64   // bytes of one message, 8 MiB
+	Message        int64   // bytes of a message other than tools/call; a longer one must name its method within it, 64 KiB
+	Sessions       int     // 10,000
+	CallerSessions int     // of one caller, or of one address without authentication, 1,000; no bound for this machine
+	Proxies        Proxies // those that may name the address of a client
+
+	Bodies       *memory.Share // the memory of messages until their answers
+	SessionBytes *memory.Share // the memory of sessions
+}
+
+// Defaults of [HTTPOptions].
+const (
+	DefaultBody           = 8 << 20
+	DefaultMessage        = 64 << 10
+	DefaultSessions       = 10_000
+	DefaultCallerSessions = 1_000
+)
+
+func (o HTTPOptions) withDefaults() HTTPOptions {
+	o.Body = cmp.Or(o.Body, DefaultBody)
+	o.Message = min(cmp.Or(o.Message, DefaultMessage), o.Body)
+	o.Sessions = cmp.Or(o.Sessions, DefaultSessions)
+	o.CallerSessions = cmp.Or(o.CallerSessions, DefaultCallerSessions)
+	return o
+}
+
+// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. A client that stops reading loses its
+// connection, since it holds memory.
 func (g *Gateway) Handler() http.Handler { return g.handler() }
 
-// Handler serves any server as [Gateway.Handler] serves the gateway. It adds a middleware to the server, so it is
-// called once for one.
+// Handler serves any server as [Gateway.Handler] serves the gateway. It adds a middleware to the server, so call it once.
 func Handler(server *mcp.Server) http.Handler {
-	f := newFront(server)
-	server.AddReceivingMiddleware(f.sessions.attend)
+	f := newFront(server, HTTPOptions{})
+	server.AddReceivingMiddleware(f.sessions.track)
 	return f.handler()
 }
 
@@ -30,7 +66,7 @@ func (f *front) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(f.endpoint()))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	return patience{mux}
+	return WithDeadlines(mux)
 }
 
 func (f *front) endpoint() *endpoint {
@@ -39,9 +75,222 @@ func (f *front) endpoint() *endpoint {
 		front:    f,
 		versions: mcp.SupportedProtocolVersions(),
 		modern: mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
-			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxRequestBody,
+			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: f.http.Body,
 		}),
-		// It has no timeout of sessions: those count requests that the SDK does not see.
-		legacy: mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: maxRequestBody}),
+		// No SessionTimeout: the SDK does not see all requests.
+		legacy: mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: f.http.Body}),
 	}
+}
+
+// front serves an MCP server to its clients: it bounds sessions and messages, and answers ordinary calls without the SDK.
+type front struct {
+	server   *mcp.Server
+	sessions sessions
+	http     HTTPOptions
+	self     *mcp.Implementation        // in answers without the SDK
+	handlers map[string]mcp.ToolHandler // by tool
+	handle   mcp.MethodHandler          // calls a tool
+	grace    time.Duration              // of calls whose client has gone
+}
+
+func newFront(server *mcp.Server, o HTTPOptions) front {
+	o = o.withDefaults()
+	return front{
+		server:   server,
+		handlers: map[string]mcp.ToolHandler{},
+		http:     o,
+		sessions: sessions{
+			most: o.Sessions, mostOfOne: o.CallerSessions, room: o.SessionBytes,
+			all: map[*mcp.ServerSession]*session{}, byID: map[string]*session{}, owners: map[string]*owner{},
+		},
+	}
+}
+
+// callTool calls a known tool.
+func (f *front) callTool(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
+	r := req.(*mcp.CallToolRequest)
+	return f.handlers[r.Params.Name](ctx, r)
+}
+
+// endpoint answers ordinary calls and passes all other requests to the SDK.
+type endpoint struct {
+	front          *front
+	modern, legacy http.Handler // of the SDK, by era of the protocol
+	versions       []string     // of the protocol, known to the SDK
+}
+
+// ServeHTTP implements [http.Handler].
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Accel-Buffering", "no") // else a proxy would hold back progress
+	e.front.http.Proxies.mark(r)
+	n, open, post := e.front.sessions.find(r.Header.Get(sessionHeader)), true, r.Method == http.MethodPost
+	switch {
+	case n != nil && n.user != userIn(r.Context()):
+		http.Error(w, "session not found", http.StatusNotFound) // so that the client opens its own
+		return
+	case r.Method == http.MethodDelete && n != nil && e.speaks(r) && !rebinds(r):
+		e.delete(w, r, n)
+		return
+	case n != nil:
+		open = e.front.sessions.use(n, post)
+		defer e.front.sessions.leave(n, post)
+	}
+	if !post {
+		e.sdk(r).ServeHTTP(w, r)
+		return
+	}
+	if refused := e.post(w, r, n, open); refused != nil {
+		refused.write(w)
+	}
+}
+
+// post answers a message, with or without a session, or passes it to the SDK.
+func (e *endpoint) post(w http.ResponseWriter, r *http.Request, n *session, open bool) *refusal {
+	m, refused := e.front.receive(r.Context(), r)
+	if refused != nil {
+		return refused
+	}
+	defer m.room.Close()
+	if c := e.ordinary(r, m, n); c != nil && open {
+		c.serve(w, r, n)
+		return nil
+	}
+	if refuseRounded(w, m) {
+		return nil
+	}
+	if n == nil && e.sdk(r) == e.legacy && r.Header.Get(sessionHeader) == "" {
+		return e.begin(w, r, m)
+	}
+	if n != nil {
+		if refused := e.front.sessions.keeps(n, r, m); refused != nil {
+			return refused
+		}
+	}
+	e.sdk(r).ServeHTTP(w, r)
+	return nil
+}
+
+// begin opens a session for the first message of a client.
+func (e *endpoint) begin(w http.ResponseWriter, r *http.Request, m *message) *refusal {
+	if refused := e.front.cutInitialize(m); refused != nil {
+		return refused
+	}
+	p, refused := e.front.sessions.open(originOf(r.Header, userIn(r.Context())), kept(r, m))
+	if refused != nil {
+		return refused
+	}
+	defer func() { e.front.sessions.assign(p, w.Header().Get(sessionHeader)) }() // also when the handler panics
+	e.legacy.ServeHTTP(w, r)
+	return nil
+}
+
+// sdk returns the SDK's handler for the era of a request. A stateless client closes the response to cancel, which only a
+// stateless handler sees; a legacy client sends a notification, which needs its session.
+func (e *endpoint) sdk(r *http.Request) http.Handler {
+	if r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= statelessEra {
+		return e.modern
+	}
+	return e.legacy
+}
+
+// speaks reports whether the SDK knows the protocol version of a request.
+func (e *endpoint) speaks(r *http.Request) bool {
+	version := r.Header.Get(versionHeader)
+	return version == "" || version >= statelessEra || slices.Contains(e.versions, version)
+}
+
+// ordinary returns the ordinary call in a request, with or without a session, or nil if the SDK must see the request: it
+// refuses or reads otherwise what differs from this in a header or in the message.
+func (e *endpoint) ordinary(r *http.Request, m *message, n *session) *Call {
+	version := r.Header.Get(versionHeader)
+	modern := n == nil && version == statelessEra && r.Header.Get(sessionHeader) == "" && r.Header.Get("Mcp-Method") == toolsCall
+	legacy := n != nil && version < statelessEra && e.speaks(r)
+	if !modern && !legacy || !m.whole || r.Header.Get("Content-Type") != "application/json" || r.Header["Last-Event-Id"] != nil ||
+		!accepts(r.Header["Accept"], "application/json") || !accepts(r.Header["Accept"], "text/event-stream") || rebinds(r) {
+		return nil
+	}
+	c := e.front.readCall(m.data)
+	if c == nil || c.modern != modern || modern && r.Header.Get("Mcp-Name") != c.params.Name {
+		return nil
+	}
+	c.extra = &mcp.RequestExtra{Header: r.Header, TokenInfo: auth.TokenInfoFromContext(r.Context())}
+	return c
+}
+
+// serve answers a call. Without a session the client closes the response to cancel.
+func (c *Call) serve(w http.ResponseWriter, r *http.Request, n *session) {
+	if n == nil {
+		c.marked = true
+		c.ctx, c.cancel = context.WithCancelCause(r.Context())
+	} else if fault := c.enter(context.WithoutCancel(r.Context()), n); fault != nil {
+		respond(w, http.StatusBadRequest, ErrorAnswer(c.id, fault))
+		return
+	} else {
+		defer c.follow(r)()
+	}
+	c.respond(w, r)
+}
+
+// delete ends a session and cancels its calls. The SDK alone would wait for its calls.
+func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, n *session) {
+	n.end(errUnwanted)
+	e.legacy.ServeHTTP(w, r)
+	e.front.sessions.end(n) // also if the SDK has refused: its session would live on without calls, timeout and slot
+	select {
+	case <-n.finished.Done():
+	case <-r.Context().Done():
+	}
+}
+
+// accepts reports whether a header names a type as clients of MCP do.
+func accepts(header []string, mediaType string) bool {
+	for _, line := range header {
+		for part := range strings.SplitSeq(line, ",") {
+			if part = strings.TrimSpace(part); part == mediaType || part == "*/*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// respond runs c and writes its answer: one JSON message, or a stream of events if notifications come first or the call was
+// cancelled.
+func (c *Call) respond(w http.ResponseWriter, r *http.Request) {
+	streams := false
+	stream := func() {
+		w.Header().Set("Cache-Control", "no-cache, no-transform")
+		w.Header().Set("Content-Type", "text/event-stream")
+		streams = true
+	}
+	event := func(message []byte) error {
+		if !streams {
+			stream()
+		}
+		if _, err := fmt.Fprintf(w, "event: message\ndata: %s\n", message); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	}
+	answer := c.Answer(event)
+	switch {
+	case r.Context().Err() != nil: // the client has closed the response
+	case answer == nil && !streams:
+		stream() // the protocol's form of no answer
+	case answer == nil:
+	case streams:
+		event(answer) // the client may be gone
+	default:
+		respond(w, http.StatusOK, answer)
+	}
+}
+
+// respond writes a whole response.
+func respond(w http.ResponseWriter, code int, message []byte) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(message)))
+	w.WriteHeader(code)
+	w.Write(message) // the client may be gone
 }

@@ -65,13 +65,13 @@ func TestLogWithoutData(t *testing.T) {
 func TestTooManyLooks(t *testing.T) {
 	g := New(Options{Runs: 2})
 	for range 2 {
-		_, end, err := g.begin(t.Context(), g.looks, callerStdio)
+		_, end, err := g.begin(t.Context(), g.lookups, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer end()
 	}
-	if _, _, err := g.begin(t.Context(), g.looks, callerStdio); err == nil || !strings.Contains(err.Error(), "(limit runs)") {
+	if _, _, err := g.begin(t.Context(), g.lookups, nil); err == nil || !strings.Contains(err.Error(), "(limit runs)") {
 		t.Errorf("got %v, want a limit", err)
 	}
 	for _, tool := range g.tools() {
@@ -126,7 +126,7 @@ func TestReplyThatFits(t *testing.T) {
 	if _, err := r.Write([]byte("0123456789")); err != nil {
 		t.Fatal(err)
 	}
-	result, err := r.result(stages.Report{Run: "r_1"}, func() rest { t.Error("asked"); return rest{} })
+	result, err := r.result(stages.Report{Run: "r_1"}, func() fullOutput { t.Error("asked"); return fullOutput{} })
 	if err != nil || len(result.Content) != 1 || result.Content[0].(*mcp.TextContent).Text != "0123456789" {
 		t.Errorf("%v: %+v", err, result)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +18,19 @@ import (
 )
 
 const (
-	listWait = 10 * time.Second // how long list_all_tools waits for servers that are still starting
+	listWait = 10 * time.Second // for starting servers
 
 	overviewLength = 8_000  // characters of the answer to a call without arguments
+	richLength     = 4_200  // characters of lines with details
 	pageLength     = 64_000 // characters of the answer to any other
-	troubleLength  = 600    // characters of what is wrong with a changed configuration
-	bestTools      = 15     // tools that a query without limit finds
+	troubleLength  = 600    // characters of the error of a changed configuration
+	bestTools      = 15     // tools for a query without limit
+
+	searchedProperties = 100 // of a tool, compared with a query
+	mostUnanswered     = 10  // servers without an answer, named after a query
 )
 
-// listCall are the arguments of list_all_tools.
+// listCall holds the arguments of list_all_tools.
 type listCall struct {
 	Query  string `json:"query"`
 	Server names  `json:"server"`
@@ -34,20 +39,25 @@ type listCall struct {
 	Cursor string `json:"cursor"`
 }
 
-// check returns the mistakes in the values of the arguments, and the number of tools that the cursor leaves out.
+// mostServers bounds the servers that one call names.
+const mostServers = 50
+
+// check returns the mistakes in the values of the arguments, and the number of tools before the cursor.
 func (c *listCall) check() (wrong wrongCall, skip int) {
-	if _, ok := toolForms[cmp.Or(c.Detail, "brief")]; !ok {
-		wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "give names, brief or full", "detail is %q", shown(c.Detail)))
-	}
-	if c.Limit < 0 {
-		wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "leave it out to see all", "limit is %d", c.Limit))
-	}
-	if c.Cursor != "" {
-		var err error
-		if skip, err = strconv.Atoi(c.Cursor); err != nil || skip < 0 {
-			wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "give the cursor of the last answer", "cursor is %q", shown(c.Cursor)))
+	refuse := func(when bool, hint, format string, args ...any) {
+		if when {
+			wrong = append(wrong, stages.Errorf(stages.InvalidArguments, hint, format, args...))
 		}
 	}
+	_, known := toolForms[cmp.Or(c.Detail, "brief")]
+	refuse(!known, "give names, brief or full", "detail is %q", shown(c.Detail))
+	refuse(c.Limit < 0, "leave it out to see all", "limit is %d", c.Limit)
+	if c.Cursor != "" {
+		var err error
+		skip, err = strconv.Atoi(c.Cursor)
+		refuse(err != nil || skip < 0, "give the cursor of the last answer", "cursor is %q", shown(c.Cursor))
+	}
+	refuse(len(c.Server) > mostServers, fmt.Sprintf("name at most %d, or leave server out to see all", mostServers), "server has %d names", len(c.Server))
 	return wrong, skip
 }
 
@@ -69,67 +79,75 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	head := g.configTrouble()
 	if call.Query == "" && call.Server == nil && call.Detail == "" && call.Limit == 0 && call.Cursor == "" {
 		l.most = min(overviewLength, g.o.MaxOutput) - utf8.RuneCountInString(head)
-		return textResult(head + l.overview()), nil
+		return textResult(head + l.overview(ctx)), nil
 	}
 	l.most -= utf8.RuneCountInString(head)
-	return textResult(head + l.page(call, skip)), nil
+	return textResult(head + l.page(ctx, call, skip)), nil
 }
 
-// configTrouble says that the configuration in use is not the latest, if that is so.
+// configTrouble returns a warning if the latest configuration is not in use.
 func (g *Gateway) configTrouble() string {
-	err := g.o.Upstream.Trouble()
+	err := g.o.Upstream.SourceError()
 	if err == nil {
 		return ""
 	}
 	return fmt.Sprintf("note: the configuration has changed and is wrong; the one before is in use: %s\n", Plain(shownUpTo(err.Error(), troubleLength), false))
 }
 
-// A toolList writes what servers offer, in at most so many characters.
+// A toolList lists the tools of servers within a number of characters.
 type toolList struct {
 	listings []upstream.Listing
 	most     int
 }
 
-// listedTool is a tool with the server that it belongs to.
-type listedTool struct {
-	server *upstream.Listing
-	tool   *upstream.CatalogTool
+// A ListedTool is a tool with the server that it belongs to.
+type ListedTool struct {
+	*upstream.Listing
+	Tool *upstream.CatalogTool
 }
 
-// tools are all tools, by server.
-func (l *toolList) tools() []listedTool {
-	var all []listedTool
+// Search returns the tools that fit a query, best first, as list_all_tools finds them.
+func Search(listings []upstream.Listing, query string) []ListedTool {
+	return (&toolList{listings: listings}).ranked(query)
+}
+
+// tools returns all tools, by server.
+func (l *toolList) tools() []ListedTool {
+	var all []ListedTool
 	for i := range l.listings {
 		for j := range l.listings[i].Tools {
-			all = append(all, listedTool{&l.listings[i], &l.listings[i].Tools[j]})
+			all = append(all, ListedTool{&l.listings[i], &l.listings[i].Tools[j]})
 		}
 	}
 	return all
 }
 
-// ranked are the tools that fit a query, best first.
-func (l *toolList) ranked(query string) []listedTool {
+// ranked returns the tools that fit a query, best first.
+func (l *toolList) ranked(query string) []ListedTool {
 	all := l.tools()
 	docs := make([][]rank.Field, len(all))
 	for i, t := range all {
+		properties := t.Tool.Tool.Input.Properties
+		first, rest := firstSentence(t.Tool.Description)
 		docs[i] = []rank.Field{
-			{Text: t.tool.Name, Weight: 3},
-			{Text: t.server.Server, Weight: 2},
-			{Text: t.tool.Title, Weight: 2},
-			{Text: t.tool.Description, Weight: 1},
-			{Text: strings.Join(t.tool.Tool.Input.Properties, " "), Weight: 1},
+			{Text: t.Tool.Name, Weight: 4},
+			{Text: t.Server, Weight: 2},
+			{Text: t.Tool.Title, Weight: 2},
+			{Text: first, Weight: 2},
+			{Text: rest, Weight: 0.5},
+			{Text: strings.Join(properties[:min(len(properties), searchedProperties)], " "), Weight: 0.3},
 		}
 	}
-	var best []listedTool
+	var best []ListedTool
 	for _, i := range rank.Search(query, docs, len(docs)) {
 		best = append(best, all[i])
 	}
 	return best
 }
 
-// page writes the tools that a call asks for, as many as there is room for, and how to get the others.
-func (l *toolList) page(call listCall, skip int) string {
-	var tools []listedTool
+// page lists the tools of a call that fit, and says how to get the others.
+func (l *toolList) page(ctx context.Context, call listCall, skip int) string {
+	var tools []ListedTool
 	if call.Query == "" {
 		tools = l.tools()
 	} else {
@@ -142,10 +160,16 @@ func (l *toolList) page(call listCall, skip int) string {
 		tools = tools[:min(call.Limit, len(tools))]
 	}
 	w := listWriter{form: toolForms[cmp.Or(call.Detail, "brief")], flat: call.Query != "", left: l.most - tailLength}
-	if skip == 0 || w.flat {
-		l.troubles(&w, call.Query != "")
+	if call.Detail == "" {
+		w.form.write = richest(tools, w.flat, min(w.left, richLength)).form
 	}
-	n := w.write(tools)
+	switch {
+	case w.flat:
+		w.put(l.unanswered())
+	case skip == 0:
+		l.toolless(&w)
+	}
+	n := w.write(ctx, tools)
 	if end := skip + n; n > 0 && end < all {
 		w.tail(fmt.Sprintf("%d of %d tools; for more: cursor %q.\n", end, all, strconv.Itoa(end)))
 	}
@@ -158,31 +182,49 @@ func (l *toolList) page(call listCall, skip int) string {
 	return w.b.String()
 }
 
-// troubles writes the servers that have no tools to show; where only trouble counts, not those that merely have none.
-func (l *toolList) troubles(w *listWriter, only bool) {
+// toolless lists the servers without tools.
+func (l *toolList) toolless(w *listWriter) {
 	for i := range l.listings {
-		if s := &l.listings[i]; len(s.Tools) == 0 && (!only || s.Err != nil) {
+		if s := &l.listings[i]; len(s.Tools) == 0 {
 			w.put(serverHead(s))
 		}
 	}
 }
 
+// unanswered names the servers that do not answer, in one line: they may have the wanted tool.
+func (l *toolList) unanswered() string {
+	var names []string
+	for i := range l.listings {
+		if s := &l.listings[i]; s.Err != nil {
+			names = append(names, fmt.Sprintf("%s (%s: %s)", Plain(s.Server, false), s.Status, Plain(shownUpTo(s.Err.Error(), noteLength), false)))
+		}
+	}
+	more := ""
+	if len(names) > mostUnanswered {
+		names, more = names[:mostUnanswered], fmt.Sprintf("; and %d more", len(names)-mostUnanswered)
+	}
+	if names == nil {
+		return ""
+	}
+	return "note: no answer from " + strings.Join(names, "; ") + more + "\n"
+}
+
 const (
-	tailLength    = 300 // characters kept for what stands at the end
+	tailLength    = 300 // characters reserved for the last lines
 	unknownShapes = "Where there is no ->, what the tool returns is not known yet: put a preview into the pipeline.\n"
 )
 
-// A listWriter writes tools as long as there is room for them.
+// A listWriter writes tools until the characters run out.
 type listWriter struct {
 	b       strings.Builder
 	form    toolForm
-	flat    bool // every line names its server
+	flat    bool // each line names its server
 	left    int
 	server  *upstream.Listing
-	unknown bool // the shape of what some tool returns was to be shown, and is not known
+	unknown bool // some tool has no known shape
 }
 
-// put writes text if there is room for it.
+// put writes text if it fits.
 func (w *listWriter) put(text string) bool {
 	size := utf8.RuneCountInString(text)
 	if size > w.left {
@@ -193,16 +235,19 @@ func (w *listWriter) put(text string) bool {
 	return true
 }
 
-// tail writes what stands at the end, for which room was kept.
+// tail writes the last lines, in the reserved characters.
 func (w *listWriter) tail(text string) { w.b.WriteString(text) }
 
-// write writes tools in their form and returns how many there was room for. The first is written in any case, as far as
-// it goes: who asks for the rest must not get the same again.
-func (w *listWriter) write(tools []listedTool) int {
+// write writes tools in their form and returns how many fit. It always writes the first, cut if necessary, so that a next
+// page makes progress.
+func (w *listWriter) write(ctx context.Context, tools []ListedTool) int {
 	for i, t := range tools {
-		text := w.form.write(t, w.flat)
-		if !w.flat && t.server != w.server {
-			text = w.form.separate(w.b.Len() > 0) + serverHead(t.server) + text
+		text := w.form.write(ctx, t, w.flat)
+		if !w.flat && t.Listing != w.server {
+			text = serverHead(t.Listing) + text
+			if w.b.Len() > 0 {
+				text = w.form.gap + text
+			}
 		}
 		if i == 0 {
 			text = shorten(text, max(w.left, smallestPart))
@@ -211,11 +256,71 @@ func (w *listWriter) write(tools []listedTool) int {
 			w.b.WriteString(w.form.end)
 			return i
 		}
-		w.server = t.server
-		w.unknown = w.unknown || w.form.shapes && !t.tool.Result.Known()
+		w.server = t.Listing
+		w.unknown = w.unknown || w.form.shapes && !t.Tool.Result.Known()
 	}
 	if len(tools) > 0 {
 		w.b.WriteString(w.form.end)
 	}
 	return len(tools)
+}
+
+const askForMore = "Names only above: ask again with server (one or several) or query (words) to see parameters and results.\n"
+
+// overview shows a line per tool if all fit; else the names of all tools, and lines for the smallest servers while they fit.
+func (l *toolList) overview(ctx context.Context) string {
+	lines, names := make([]string, len(l.listings)), make([]string, len(l.listings))
+	room := l.most - utf8.RuneCountInString(unknownShapes)
+	r := richest(l.tools(), false, min(room, richLength))
+	order, end := make([]int, len(l.listings)), ""
+	for i := range l.listings {
+		s := &l.listings[i]
+		var brief, short strings.Builder
+		for j := range s.Tools {
+			t := ListedTool{s, &s.Tools[j]}
+			brief.WriteString(r.line(t, false))
+			short.WriteString(nameForm(ctx, t, false))
+			if !t.Tool.Result.Known() {
+				end = unknownShapes
+			}
+		}
+		order[i], lines[i], names[i] = i, serverHead(s)+brief.String(), serverHead(s)
+		if len(s.Tools) > 0 {
+			names[i] += strings.TrimRight(short.String(), " ") + "\n"
+		}
+	}
+	if all := strings.Join(lines, ""); utf8.RuneCountInString(all) <= room {
+		return prefix(all+end, l.most)
+	}
+	room -= utf8.RuneCountInString(askForMore)
+	size := utf8.RuneCountInString(strings.Join(names, ""))
+	if size > room {
+		l.shortenNames(names, room)
+		return prefix(strings.Join(names, "")+askForMore, l.most)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(lines[a]), len(lines[b])) })
+	for _, i := range order {
+		size += utf8.RuneCountInString(lines[i]) - utf8.RuneCountInString(names[i])
+		if size > room {
+			break
+		}
+		names[i] = lines[i]
+	}
+	return prefix(strings.Join(names, "")+askForMore+end, l.most)
+}
+
+// shortenNames gives each server an equal part of the characters, and counts the names that do not fit.
+func (l *toolList) shortenNames(names []string, room int) {
+	for i, text := range names {
+		part := max(room/(len(names)-i), 0)
+		if utf8.RuneCountInString(text) > part {
+			more := fmt.Sprintf(" … %d tools\n", len(l.listings[i].Tools))
+			keep := prefix(text, max(0, part-utf8.RuneCountInString(more)))
+			if at := strings.LastIndexByte(keep, ' '); at > 0 && strings.Contains(keep, "\n") {
+				keep = keep[:at]
+			}
+			names[i] = prefix(strings.TrimRight(keep, "\n")+more, part)
+		}
+		room -= utf8.RuneCountInString(names[i])
+	}
 }

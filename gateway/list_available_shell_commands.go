@@ -25,7 +25,7 @@ func (g *Gateway) listCommands(_ context.Context, req *mcp.CallToolRequest) (*mc
 	return textResult(CommandsText(r)), nil
 }
 
-// CommandsText lists the commands of a sandbox with what differs from what people expect of them.
+// CommandsText lists the commands of a sandbox and how they differ from the usual programs.
 func CommandsText(r sandbox.Report) string {
 	var b, missing strings.Builder
 	files := "no files"

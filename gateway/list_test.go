@@ -19,6 +19,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
 // recordedTool is a tool of a real server, and one of its results where there is one.
@@ -231,17 +232,42 @@ func TestListTrouble(t *testing.T) {
 	w := agentOf(t, mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "dead", Dial: dead}, {Name: "good", Dial: good.Dial}}}}))
 	for _, args := range []map[string]any{nil, {"detail": "brief"}, {"query": "hi"}} {
 		text := w.list(t, args)
-		if !strings.Contains(text, "## dead (failed: ") || !strings.Contains(text, "no such program") || !strings.Contains(text, "hi() - Says hi -> {n?: int}\n") {
+		if !strings.Contains(text, "dead (failed: ") || !strings.Contains(text, "no such program") || !strings.Contains(text, "hi() - Says hi -> {n?: int}\n") {
 			t.Errorf("%v: got %s", args, text)
 		}
 	}
+}
+
+// TestQueryNamesUnanswered: a query names in one line the servers that do not answer, also those whose tools are known from
+// before.
+func TestQueryNamesUnanswered(t *testing.T) {
+	kept := t.TempDir()
+	good := mcptest.New(mcptest.Tool{Name: "hi", Description: "Says hi.", ReadOnly: true})
+	dead := func(context.Context) (mcp.Transport, error) { return nil, errors.New("no such program") }
+	pool := func(dial func(context.Context) (mcp.Transport, error)) *upstream.Pool {
+		dir, err := state.Open(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return mcptest.NewPool(t, upstream.Options{State: dir, Sources: []upstream.Source{upstream.Static{
+			{Name: "dead", Dial: dead}, {Name: "good", Dial: dial, Identity: "hi"},
+		}}})
+	}
+	agentOf(t, pool(good.Dial)).list(t, nil)
+	w := agentOf(t, pool(dead))
+	eventually(t, "the query names both", func() bool {
+		text := w.list(t, map[string]any{"query": "hi"})
+		line, rest, _ := strings.Cut(text, "\n")
+		return line == `note: no answer from dead (failed: server "dead": no such program); good (failed: server "good": no such program)` &&
+			strings.HasPrefix(rest, "good/hi() - Says hi\n")
+	})
 }
 
 // TestShapesAreListed: what a tool returned once is what the next agent reads before its first call.
 func TestShapesAreListed(t *testing.T) {
 	w := newWorld(t)
 	w.execute(t, `[{"type":"tool","server":"shop","name":"list_orders"}]`)
-	want := `list_orders(status?: "open"|"closed", limit?: int) - Lists orders -> [{id: int, customer_id: int, total: num}]`
+	want := `list_orders(status?: "open"|"closed", limit?: int ≤ 100) - Lists orders. More words -> [{id: int, customer_id: int, total: num}]`
 	eventually(t, "the shape is in the list", func() bool { return strings.Contains(w.list(t, nil), want) })
 	texts, _ := w.call(t, "get_tool_details", map[string]any{"server": "shop", "tool_name": "list_orders"})
 	if !strings.Contains(texts[0], "Returns: [{id: int, customer_id: int, total: num}] (as seen in 1 call)") {

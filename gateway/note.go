@@ -4,35 +4,39 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
 const (
-	noteMax    = 2000 // the longest note in characters; a part of a call's budget that is smaller is less
+	noteMax    = 2000 // characters of a note
 	noteFields = 5    // left-out fields that a note names
-	noteWords  = 100  // of what a failure said
+	noteWords  = 160  // characters of a failure's message
 )
 
-// NoteText writes in one line what somebody has to know of a run beside its output: pages, failures that were let pass,
-// retries, changes, fields left out; and the run's id, where there is reason to continue from it. There is often
-// nothing to say.
-func NoteText(r stages.Report) string { return noteText(r, 0) }
+// NoteText returns one line about a run for the reader of its output: pages, ignored failures, retries, calls with effects,
+// unused input, replaced bytes of the output, and the id of a kept run. It may be empty.
+func NoteText(r stages.Report, replaced int64) string { return noteText(r, "", replaced) }
 
-// noteText is NoteText for an output of which bytes that are no UTF-8 were replaced.
-func noteText(r stages.Report, replaced int64) string {
+// noteText is NoteText with the name of the run in logs and the number of replaced bytes of the output.
+func noteText(r stages.Report, request string, replaced int64) string {
 	n := noter{names: map[string]int{}}
 	n.count(r.Stages)
-	n.stages(r.Stages)
+	n.stages(r.Stages, true)
 	if replaced > 0 {
 		n.say("%d %s of the output that %s not UTF-8 became U+FFFD", replaced, plural(int(replaced), "byte"), choose(replaced == 1, "is", "are"))
 	}
 	if d := r.DryRun; d != nil && d.Place == "" {
 		n.say("dry run: no stage may change anything, so all of them were run")
 	}
-	if r.Run != "" && (len(r.Windows) > 0 || n.failed || r.DryRun != nil) {
+	switch {
+	case r.Run != "" && request != "":
+		n.say("run %s (%s in logs)", r.Run, request)
+	case r.Run != "":
 		n.say("run %s", r.Run)
 	}
 	if len(n.parts) == 0 {
@@ -43,17 +47,16 @@ func noteText(r stages.Report, replaced int64) string {
 
 // noter collects the parts of a note.
 type noter struct {
-	parts  []string
-	failed bool           // an item failed and was let pass
-	names  map[string]int // how many stages call a tool of that name
+	parts []string
+	names map[string]int // stages by the name of their tool
 }
 
 func (n *noter) say(format string, args ...any) {
 	n.parts = append(n.parts, fmt.Sprintf(format, args...))
 }
 
-// name is a stage in a note: its tool without the server, with its place where several are called the same, and with a
-// "!" where it may change something.
+// name returns the name of a stage in a note: its tool without the server, with the place if several stages have that name,
+// and with "!" if it may have effects.
 func (n *noter) name(s stages.StageReport) string {
 	text := shortName(s.Label)
 	if n.names[text] > 1 {
@@ -65,14 +68,11 @@ func (n *noter) name(s stages.StageReport) string {
 	return Plain(text, false)
 }
 
-func shortName(label string) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(label, "tool "), "command ")
-	if strings.HasPrefix(label, "tool ") {
-		if _, tool, ok := strings.Cut(name, "/"); ok {
-			return tool
-		}
+func shortName(label stages.Label) string {
+	if kind := stages.KindNamed(label.Kind); kind != nil && kind.Calls {
+		return label.Name
 	}
-	return name
+	return label.String()
 }
 
 func (n *noter) count(list []stages.StageReport) {
@@ -82,21 +82,51 @@ func (n *noter) count(list []stages.StageReport) {
 	}
 }
 
-func (n *noter) stages(list []stages.StageReport) {
+// stages adds the parts about stages. ok: nothing around them has failed.
+func (n *noter) stages(list []stages.StageReport, ok bool) {
 	for _, s := range list {
 		n.pages(s)
 		n.items(s)
-		if len(s.LeftOut) > 0 {
-			n.say("%s: left out %s, which it does not take", n.name(s), fewNames(s.LeftOut))
+		n.change(s, ok)
+		if s.Untaken {
+			n.say("%s: no field of its input is one of its arguments (%s)", n.name(s), fewNames(s.LeftOut))
 		}
 		for _, idle := range s.Notes {
 			n.say("%s: %s", n.name(s), fewWords(idle))
 		}
-		n.stages(s.Stages)
+		n.stages(s.Stages, ok && s.Failed == 0)
 	}
 }
 
-// pages says what a stage that fetches all pages has fetched.
+// change counts the calls with effects of a stage that runs once or in a for_each.
+func (n *noter) change(s stages.StageReport, ok bool) {
+	if !s.Changes || s.Items > 0 || s.Calls == 0 || len(s.Stages) > 0 {
+		return
+	}
+	n.say("%s: %s%s", strings.TrimSuffix(n.name(s), "!"), counted(s.Calls, "call"), outcome(s, ok))
+}
+
+// outcome describes the outcome of a stage's calls. ok: nothing around it has failed.
+func outcome(s stages.StageReport, ok bool) string {
+	switch {
+	case s.Refused+s.Unknown == 0:
+		return choose(ok, ", ok", "")
+	case s.Refused == s.Calls:
+		return ", failed"
+	case s.Unknown == s.Calls:
+		return ", outcome unknown"
+	}
+	end := ""
+	if s.Refused > 0 {
+		end = fmt.Sprintf(", %d failed", s.Refused)
+	}
+	if s.Unknown > 0 {
+		end += fmt.Sprintf(", outcome of %d unknown", s.Unknown)
+	}
+	return end
+}
+
+// pages counts the pages of a stage.
 func (n *noter) pages(s stages.StageReport) {
 	if s.Pages == 0 && !s.More {
 		return
@@ -111,53 +141,67 @@ func (n *noter) pages(s stages.StageReport) {
 	n.say("%s: %s, %s%s", n.name(s), counted(s.Pages, "page"), counted(s.Fetched, "item"), end)
 }
 
-// items says what became of the items of a for_each, where that is not simply a result for each.
+// items counts the outcomes of a for_each, unless each item simply has a result.
 func (n *noter) items(s stages.StageReport) {
 	wrote := s.Changes && s.OK+s.Failed > 0 && s.Calls > 0
-	if s.Failed == 0 && s.Retried == 0 && s.Resumed == 0 && !wrote {
+	switch {
+	case s.Failed == 0 && s.Retried == 0 && s.Resumed == 0 && !wrote:
+		return
+	case s.Resumed > 0 && s.Resumed == s.Items:
+		n.say("%s: %s, all answered from the earlier run", n.name(s), counted(s.Resumed, "item"))
 		return
 	}
-	n.failed = n.failed || s.Failed > 0
 	word := "item"
-	if strings.HasPrefix(s.Label, "tool ") && s.Shared == 0 {
+	if s.Label.Server != "" && s.Calls == s.Items-s.Resumed {
 		word = "call"
 	}
 	ok := fmt.Sprintf("%d ok", s.OK)
 	if s.Retried > 0 {
 		ok += fmt.Sprintf(" (%d after a retry)", s.Retried)
 	}
-	parts := append([]string{counted(s.Items-s.Resumed, word), ok}, failures(s)...)
+	parts := []string{counted(s.Items-s.Resumed, word)}
+	if s.Label.Server != "" && s.Calls == 0 && s.Items > s.Resumed {
+		parts = append(parts, "none called")
+	}
+	parts = append(append(parts, ok), failures(s)...)
 	if s.Resumed > 0 {
 		parts = append(parts, fmt.Sprintf("%d more answered from the earlier run", s.Resumed))
 	}
 	n.say("%s: %s", n.name(s), strings.Join(parts, ", "))
 }
 
-// failures says what the failed items of a for_each said.
+// failures counts the failed items of a for_each by message.
 func failures(s stages.StageReport) (parts []string) {
 	messages := slices.Clone(s.Messages)
-	slices.SortStableFunc(messages, func(a, b stages.Messages) int { return cmp.Compare(b.Count, a.Count) })
-	told := s.OtherMessages
+	slices.SortStableFunc(messages, func(a, b stages.FailureGroup) int { return cmp.Compare(b.Count, a.Count) })
+	named := s.OtherMessages
 	for _, m := range messages {
-		parts = append(parts, fmt.Sprintf(`%d "%s"`, m.Count, fewWords(m.Text)))
-		told += m.Count
+		parts = append(parts, fmt.Sprintf("%d %s", m.Count, quoted(m.Text)))
+		named += m.Count
 	}
 	switch {
 	case s.OtherMessages > 0:
 		parts = append(parts, fmt.Sprintf("and %d more", s.OtherMessages))
-	case told < s.Failed:
-		parts = append(parts, fmt.Sprintf("%d failed", s.Failed-told))
+	case named < s.Failed:
+		parts = append(parts, fmt.Sprintf("%d failed", s.Failed-named))
 	}
 	return parts
 }
 
-// fewWords is what a failure said, on one line and short.
+// fewWords returns a message on one short line.
 func fewWords(text string) string {
-	text = strings.Join(strings.Fields(Plain(text, true)), " ")
-	if utf8.RuneCountInString(text) > noteWords {
-		text = prefix(text, noteWords-1) + "…"
+	return texts.Fit(strings.Join(strings.Fields(Plain(text, true)), " "), noteWords)
+}
+
+// quoted returns words of a server or of data on one short line. Their own quotes are escaped, so that they cannot end the
+// quotation and go on as words of ours.
+func quoted(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	for n := noteWords; ; n-- {
+		if q := strconv.Quote(texts.Fit(text, n)); utf8.RuneCountInString(q) <= noteWords+len(`""`) {
+			return q
+		}
 	}
-	return text
 }
 
 // fewNames lists the first of many names.
@@ -168,7 +212,7 @@ func fewNames(names []string) string {
 	}
 	short := make([]string, len(names))
 	for i, name := range names {
-		short[i] = fewWords(name)
+		short[i] = quoted(name)
 	}
 	return strings.Join(short, ", ") + rest
 }

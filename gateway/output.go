@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,44 +17,37 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// What a run produced is a resource, read in pages: MCP has no ranges, so that they stand in the query.
+// The output of a run is a resource. MCP has no ranges, so a query in its URI names the page.
 const (
 	outputScheme   = "mcsh"
 	outputHost     = "runs"
 	outputTemplate = "mcsh://runs/{run}/output{?offset,limit}"
 	stageTemplate  = "mcsh://runs/{run}/stages/{stage}{?offset,limit}"
 
-	pageSize = 64 << 10 // bytes of a page where the reader does not say
+	pageSize = 64 << 10 // bytes of a page by default
 	maxPage  = 4 << 20
 )
 
-// outputMethods are those of the protocol that outputs are read with.
+// outputMethods are the protocol's methods to read outputs.
 var outputMethods = []string{"resources/read", "resources/list", "resources/templates/list"}
 
-// runsOf returns the runs of a caller of the gateway. Where nobody is asked who they are over HTTP, the id of a run, which
-// cannot be guessed, is what lets one have it, also when the session that it was made in has ended.
+// runsOf returns the runs of a caller. Over HTTP without authentication all callers share them: a run's id cannot be guessed
+// and gives access to it, also after the end of its session.
 func (g *Gateway) runsOf(extra *mcp.RequestExtra) stages.Runs {
 	if g.o.Kept == nil {
 		return nil
 	}
-	if extra == nil || extra.Header == nil {
-		return g.o.Kept.Of(callerStdio)
+	caller := callerOf(extra)
+	if strings.HasPrefix(caller, callerSession) {
+		caller = callerAnonymous
 	}
-	if user := extraUser(extra); user != "" {
-		return g.o.Kept.Of(callerUser + user)
-	}
-	return g.o.Kept.Of(callerAnonymous)
+	return g.o.Kept.Of(caller)
 }
 
-// offerOutputs adds the resource to the server. They are not listed: who has made a run has been told its id, and
-// nobody else may learn it.
+// offerOutputs adds the resources to the server. It does not list runs, since their ids give access to them.
 func (g *Gateway) offerOutputs() {
 	read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		caller := callerAnonymous
-		if user := extraUser(req.Extra); user != "" {
-			caller = callerUser + user
-		}
-		_, end, err := g.begin(ctx, g.looks, caller)
+		_, end, err := g.begin(ctx, g.lookups, req.Extra)
 		if err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 		}
@@ -73,7 +67,7 @@ func (g *Gateway) offerOutputs() {
 
 func outputURI(run string) string { return outputScheme + "://" + outputHost + "/" + run + "/output" }
 
-// page is a part of the output of a stage that somebody wants to read.
+// page is a requested part of the output of a stage.
 type page struct {
 	uri           url.URL // without the query
 	run           string
@@ -97,17 +91,16 @@ func (g *Gateway) readOutput(req *mcp.ReadResourceRequest) (*mcp.ReadResourceRes
 	}
 	defer release()
 	if p.offset > data.Size() {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("offset %d is behind the end: there are %d bytes", p.offset, data.Size())}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("offset %d is past the end: there are %d bytes", p.offset, data.Size())}
 	}
 	buf := make([]byte, min(p.limit, data.Size()-p.offset))
 	if _, err := data.ReadAt(buf, p.offset); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the output cannot be read any more: run the pipeline again"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the output is gone: run the pipeline again"}
 	}
 	return p.result(req.Params.URI, buf, data.Size()), nil
 }
 
-// result makes the answer of the bytes at the page's offset. All that is of the page stands in one block; where it goes
-// on stands beside it.
+// result returns the answer with the bytes at the page's offset in one block, and the next page in its _meta.
 func (p page) result(uri string, buf []byte, size int64) *mcp.ReadResourceResult {
 	if p.offset+int64(len(buf)) < size {
 		buf = wholeCharacters(buf)
@@ -122,12 +115,12 @@ func (p page) result(uri string, buf []byte, size int64) *mcp.ReadResourceResult
 	} else {
 		block.MIMEType, block.Blob = "application/octet-stream", buf
 	}
-	// What nobody says is public: a proxy could give it to others.
+	// The default is public: a proxy could serve it to others.
 	private := mcp.Cacheable{CacheScope: "private"}
 	return &mcp.ReadResourceResult{Meta: mcp.Meta{"mcsh/page": about}, Cacheable: private, Contents: []*mcp.ResourceContents{block}}
 }
 
-// wholeCharacters returns b without the beginning of a character at its end, if it has more than that.
+// wholeCharacters cuts an incomplete character off the end of b, unless b has nothing else.
 func wholeCharacters(b []byte) []byte {
 	for back := 1; back < utf8.UTFMax && back < len(b); back++ {
 		if at := len(b) - back; utf8.RuneStart(b[at]) {
@@ -152,7 +145,7 @@ func parsePage(text string) (page, error) {
 	case len(parts) == 2 && parts[1] == "output":
 	case len(parts) == 3 && parts[1] == "stages":
 		if p.stage, err = strconv.Atoi(parts[2]); err != nil || p.stage < 1 {
-			return page{}, fmt.Errorf("stage %q is no number from 1 on", shown(parts[2]))
+			return page{}, fmt.Errorf("stage %q is not a positive number", shown(parts[2]))
 		}
 	default:
 		return page{}, fmt.Errorf("write %s", outputTemplate)
@@ -168,11 +161,55 @@ func parsePage(text string) (page, error) {
 			return page{}, fmt.Errorf("unknown parameter %q: there are offset and limit, in bytes", shown(name))
 		}
 		if *into, err = strconv.ParseInt(values[0], 10, 64); err != nil || *into < 0 {
-			return page{}, fmt.Errorf("%s %q is no number of bytes", name, shown(values[0]))
+			return page{}, fmt.Errorf("%s %q is not a number of bytes", name, shown(values[0]))
 		}
 	}
 	if p.limit < utf8.UTFMax || p.limit > maxPage {
 		return page{}, fmt.Errorf("limit %d is not between %d and %d bytes", p.limit, utf8.UTFMax, maxPage)
 	}
 	return p, nil
+}
+
+// fullOutput locates an output that a reply only previews.
+type fullOutput struct {
+	run   string // empty: the gateway keeps no runs
+	bytes int64
+	why   string // the reason that it is not kept; empty: it is
+}
+
+// keptOutput finds the output of an ended run.
+func keptOutput(runs stages.Runs, run string) fullOutput {
+	if run == "" {
+		return fullOutput{}
+	}
+	data, release, err := stages.OpenOutput(runs, run, 0)
+	if err != nil {
+		var why stages.Incomplete
+		errors.As(err, &why)
+		return fullOutput{run: run, why: cmp.Or(string(why), asError(err).Msg)}
+	}
+	defer release()
+	return fullOutput{run: run, bytes: data.Size()}
+}
+
+// advice says how to read an output that is too long.
+func (r fullOutput) advice() string {
+	switch {
+	case r.run == "":
+		return "Reduce it with further stages (jq, head, grep ...) or raise max_output."
+	case r.why != "":
+		return fmt.Sprintf("It is not kept: %s. Reduce it with further stages (jq, head, grep ...).", r.why)
+	}
+	return fmt.Sprintf(`The whole is kept: begin with {"type": "from", "run": %q} and reduce it (jq, head, grep ...), or raise max_output.`, r.run)
+}
+
+// link returns the resource link to the output.
+func (r fullOutput) link() []mcp.Content {
+	if r.run == "" || r.why != "" {
+		return nil
+	}
+	return []mcp.Content{&mcp.ResourceLink{
+		URI: outputURI(r.run), Name: "output", Title: "The whole output", MIMEType: "text/plain", Size: &r.bytes,
+		Description: fmt.Sprintf("%d bytes, readable in pages: ?offset=BYTES&limit=BYTES", r.bytes),
+	}}
 }

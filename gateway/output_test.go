@@ -110,7 +110,7 @@ func TestLongOutput(t *testing.T) {
 	if got, pages, blobs := readAll(t, w.agent, link.URI+"?limit=3999999"); string(got) != want || pages < lines/80_000 || blobs != 0 {
 		t.Errorf("%d bytes in %d pages, %d of them blobs, want %d bytes", len(got), pages, blobs, len(want))
 	}
-	got, _ := w.execute(t, fmt.Sprintf(`[{"type":"from","run":%q},{"type":"command","command":"tail","args":["-n","1"]}]`, run))
+	got, _ := w.output(t, fmt.Sprintf(`[{"type":"from","run":%q},{"type":"command","command":"tail","args":["-n","1"]}]`, run))
 	if got != dump(lines)[len(want)-len(want)/lines:] {
 		t.Errorf("from the output: got %q", got)
 	}
@@ -122,7 +122,7 @@ func TestLongOutput(t *testing.T) {
 // TestJQIterations: five programs tried on one result of a tool make one call.
 func TestJQIterations(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
-	text, _ := w.execute(t, `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"preview"},{"type":"command","command":"jq","args":["length"]}]`)
+	text, _ := w.execute(t, `[{"type":"tool","server":"shop","name":"list_orders"},{"type":"command","command":"jq","args":["length"]}]`)
 	run := runID.FindString(text)
 	if run == "" {
 		t.Fatalf("the note names no run:\n%s", text)
@@ -130,7 +130,7 @@ func TestJQIterations(t *testing.T) {
 	for program, want := range map[string]string{
 		".[0].id": "1\n", "map(.total) | add": "7.5\n", ".[1].customer_id": "7\n", ".[0].customer_id": "9007199254740993\n", "map(.id) | @csv": "\"1,2\"\n",
 	} {
-		got, _ := w.execute(t, fmt.Sprintf(`[{"type":"from","run":%q,"stage":1},{"type":"command","command":"jq","args":[%q]}]`, run, program))
+		got, _ := w.output(t, fmt.Sprintf(`[{"type":"from","run":%q,"stage":1},{"type":"command","command":"jq","args":[%q]}]`, run, program))
 		if got != want {
 			t.Errorf("%s: got %q, want %q", program, got, want)
 		}
@@ -150,7 +150,7 @@ func TestOutputPages(t *testing.T) {
 			t.Errorf("limit %d: got %q, %d blobs", limit, got, blobs)
 		}
 	}
-	text, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","-j","\"aé日🙂\" * 3"]}]`)
+	text, result := w.output(t, `[{"type":"command","command":"jq","args":["-n","-j","\"aé日🙂\" * 3"]}]`)
 	uri = "mcsh://runs/" + result.Meta["mcsh/report"].(map[string]any)["run"].(string) + "/stages/1"
 	for limit := 4; limit < 12; limit++ {
 		got, pages, blobs := readAll(t, w.agent, fmt.Sprintf("%s?limit=%d", uri, limit))
@@ -162,11 +162,11 @@ func TestOutputPages(t *testing.T) {
 	longURI := "mcsh://runs/" + long.Meta["mcsh/report"].(map[string]any)["run"].(string) + "/output"
 	for _, tt := range []struct{ uri, want string }{
 		{"mcsh://runs/r_aaaaaaaaaaaaaaaaaaaaaaaaaa/output", "not found"},
-		{uri + "?offset=1000", "offset 1000 is behind the end: there are 30 bytes"},
-		{uri + "?offset=-1", "no number of bytes"},
+		{uri + "?offset=1000", "offset 1000 is past the end: there are 30 bytes"},
+		{uri + "?offset=-1", "is not a number of bytes"},
 		{uri + "?limit=3", "not between 4 and"},
 		{uri + "?limit=99999999", "not between 4 and"},
-		{strings.Replace(uri, "stages/1", "stages/0", 1), "from 1 on"},
+		{strings.Replace(uri, "stages/1", "stages/0", 1), "is not a positive number"},
 		{strings.Replace(uri, "stages/1", "stages/2", 1), "incomplete"},
 		{longURI, "longer than 1 mib"},
 		{"file:///etc/passwd", "not found"},
@@ -233,20 +233,18 @@ func TestOutputCallers(t *testing.T) {
 	}
 }
 
-// TestTakenUp: the words of an error are those with which its for_each is taken up, and the note says what was not
-// called again.
-func TestTakenUp(t *testing.T) {
+// TestResumeAsPrinted: the stage that an error prints continues the run, and the note says what was not called again.
+func TestResumeAsPrinted(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
 	each := `{"type":"tool","server":"shop","name":"get_item","for_each":true,"concurrency":1}`
-	text, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","range(1;21)"]},`+each+`]`)
+	text, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","range(1;21)"]},`+each+`,{"type":"command","command":"jq","args":["length"]}]`)
 	_, rest, ok := strings.Cut(text, "Continue with ")
 	begin, _, _ := strings.Cut(rest, "\n")
-	if !result.IsError || !ok || !strings.Contains(begin, `"stage": 1`) {
+	if !result.IsError || !ok {
 		t.Fatalf("the error does not say how to continue:\n%s", text)
 	}
-	begin = begin[:strings.IndexByte(begin, '}')+1]
 	called := w.shop.Calls("get_item")
-	text, result = w.execute(t, "["+begin+","+strings.Replace(each, `"for_each"`, `"on_error":"skip","for_each"`, 1)+`,{"type":"command","command":"jq","args":["length"]}]`)
+	text, result = w.execute(t, "["+strings.TrimSuffix(begin, "}")+`, "on_error": "skip"}]`)
 	if result.IsError || !strings.Contains(text, "8 calls, 7 ok") || !strings.Contains(text, "12 more answered from the earlier run") || !strings.HasSuffix(text, "19\n") {
 		t.Errorf("got %s", text)
 	}

@@ -102,7 +102,7 @@ func TestPages(t *testing.T) {
 		{"by_relay", `true`, 5},
 		{"by_url", `true`, 5},
 		{"by_last_id", `{"next":".data[-1].id","while":".has_more"}`, 5},
-		{"by_last_id", `{"next":"if .has_more then .data[-1].id | tostring else null end"}`, 5},
+		{"by_relay", `{"next":".data.all.pageInfo.endCursor","while":".data.all.pageInfo.hasNextPage","items":".data.all.edges[].node"}`, 5},
 	}
 	for _, test := range tests {
 		t.Run(test.tool, func(t *testing.T) {

@@ -11,52 +11,74 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// heartbeat is how often a client that asked for progress hears of a run at least.
-const heartbeat = 5 * time.Second
+const (
+	heartbeat     = 5 * time.Second        // the longest time without a notification
+	progressBurst = 3                      // notifications without a pause
+	progressRest  = 150 * time.Millisecond // between two others: at most ten a second with the burst
+)
 
-// notifier sends progress to the client that asked for it: for every finished item, as fast as the client takes it.
+// notifier sends progress to a client that asked for it, as fast as it reads and not too often.
 type notifier struct {
-	news chan struct{} // holds at most one: progress that comes faster than it is sent is summed up
-	quit chan struct{}
-	sent chan struct{} // closed when nothing more is sent; nil: nothing ever is
+	news    chan struct{} // holds at most one: faster progress is summed up
+	sent    chan struct{} // closed after the last notification; nil: none are sent
+	running context.Context
+	end     context.CancelFunc // of running
 
-	mu   sync.Mutex
-	last stages.Progress // guarded by mu
+	mu    sync.Mutex                           // guards what follows
+	last  stages.Progress                      // with the highest counts so far
+	tools map[stages.Place]stages.ToolProgress // of stages outside for_each
 }
 
 func newNotifier(ctx context.Context, req *mcp.CallToolRequest) *notifier {
-	n := &notifier{news: make(chan struct{}, 1), quit: make(chan struct{})}
-	if token, tell := req.Params.GetProgressToken(), tellerOf(ctx, req); token != nil && tell != nil {
+	n := &notifier{news: make(chan struct{}, 1), tools: map[stages.Place]stages.ToolProgress{}}
+	n.running, n.end = context.WithCancel(ctx)
+	if token, send := req.Params.GetProgressToken(), senderOf(ctx, req); token != nil && send != nil {
 		n.sent = make(chan struct{})
 		go func() {
 			defer close(n.sent)
-			n.loop(ctx, tell, token)
+			n.loop(ctx, func(p mcp.ProgressNotificationParams) error {
+				p.ProgressToken = token
+				return send(ctx, &p)
+			})
 		}()
 	}
 	return n
 }
 
-// A teller sends progress.
-type teller func(context.Context, *mcp.ProgressNotificationParams) error
+// follow returns the run's progress callback. nil, if the client did not ask, also keeps the run from asking tools.
+func (n *notifier) follow() func(stages.Progress) {
+	if n.sent == nil {
+		return nil
+	}
+	return n.progress
+}
 
-// tellerKey is where the context of a call beside the SDK has its teller.
-type tellerKey struct{}
+// A progressSender sends a notification.
+type progressSender func(context.Context, *mcp.ProgressNotificationParams) error
 
-// tellerOf returns how the client of a call is told, or nil if it cannot be.
-func tellerOf(ctx context.Context, req *mcp.CallToolRequest) teller {
+// senderKey is the context key of the progressSender of a [Call].
+type senderKey struct{}
+
+// senderOf returns the progressSender for the client of a call, or nil.
+func senderOf(ctx context.Context, req *mcp.CallToolRequest) progressSender {
 	if req.Session != nil {
 		return req.Session.NotifyProgress
 	}
-	tell, _ := ctx.Value(tellerKey{}).(teller)
-	return tell
+	send, _ := ctx.Value(senderKey{}).(progressSender)
+	return send
 }
 
-// progress takes the news and never blocks.
+// progress records progress and never blocks. Concurrent calls may come out of order.
 func (n *notifier) progress(p stages.Progress) {
 	n.mu.Lock()
-	if p.Items > n.last.Items {
-		n.last = p
+	p.Items, p.Calls = max(p.Items, n.last.Items), max(p.Calls, n.last.Calls)
+	if p.Place == "" {
+		p.Place, p.Tool, p.Each = n.last.Place, n.last.Tool, n.last.Each
 	}
+	if !p.Each && p.Place != "" && p.Tool.Done >= n.tools[p.Place].Done {
+		n.tools[p.Place] = p.Tool
+	}
+	n.last = p
 	n.mu.Unlock()
 	select {
 	case n.news <- struct{}{}:
@@ -64,56 +86,81 @@ func (n *notifier) progress(p stages.Progress) {
 	}
 }
 
-func (n *notifier) loop(ctx context.Context, tell teller, token any) {
+// now returns the next notification. Progress counts items and the tools' own numbers; a total needs a single tool.
+func (n *notifier) now() mcp.ProgressNotificationParams {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := mcp.ProgressNotificationParams{Progress: float64(n.last.Items)}
+	for _, t := range n.tools {
+		p.Progress += t.Done
+		if len(n.tools) == 1 && n.last.Items == 0 && t.Total >= t.Done {
+			p.Total = t.Total
+		}
+	}
+	t := n.last.Tool
+	if n.last.Items == 0 && !n.last.Each && t.Message != "" {
+		p.Message = t.Message
+		return p
+	}
+	p.Message = fmt.Sprintf("%d items done, %d tool calls", n.last.Items, n.last.Calls)
+	switch {
+	case n.last.Items == 0 && n.last.Calls == 0 && t == (stages.ToolProgress{}):
+		p.Message = "no tool has been called yet"
+	case t.Message != "":
+		p.Message += "; " + t.Message
+	case t.Done > 0 && t.Total >= t.Done:
+		p.Message += fmt.Sprintf("; the tool says %.6g of %.6g", t.Done, t.Total)
+	}
+	return p
+}
+
+// loop sends progress until the run has ended.
+func (n *notifier) loop(ctx context.Context, send func(mcp.ProgressNotificationParams) error) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
-	told := -1.0
-	for beats := 0.0; ; {
+	sent, beats, burst, last := mcp.ProgressNotificationParams{Progress: -1}, 0.0, progressBurst, time.Now()
+	done := 0.0 // what was sent, without heartbeats
+	for over := false; !over; {
 		select {
-		case <-n.quit:
-			return
-		case <-ctx.Done():
-			return
+		case <-n.running.Done():
 		case <-n.news:
 		case <-tick.C:
 			beats += 0.001
 		}
-		if n.over() {
-			return // several of them were ready
+		if ctx.Err() != nil {
+			return
 		}
-		n.mu.Lock()
-		p := n.last
-		n.mu.Unlock()
-		progress := float64(p.Items) + beats
-		if progress <= told {
-			continue // it must grow with every notification; a heartbeat has told this before
+		over = n.running.Err() != nil // select may have taken another ready case
+		p := n.now()
+		if over && p.Progress <= done && (sent.Progress < 0 || p.Message == sent.Message) {
+			return // nothing is new
 		}
-		told = progress
-		err := tell(ctx, &mcp.ProgressNotificationParams{
-			ProgressToken: token, Progress: progress,
-			Message: fmt.Sprintf("%d items done, %d tool calls", p.Items, p.Calls),
-		})
-		if err != nil {
-			return // the client is gone; the run hears of it by its context
+		done = p.Progress
+		if p.Progress+beats <= sent.Progress && p.Message != sent.Message {
+			beats += 0.001
+		}
+		if p.Progress += beats; p.Progress <= sent.Progress {
+			continue // the protocol wants growing numbers
+		}
+		if time.Since(last) > time.Second {
+			burst = progressBurst
+		}
+		if sent, last = p, time.Now(); send(p) != nil {
+			return // the client has gone; the context ends the run
+		}
+		if burst = max(0, burst-1); burst == 0 {
+			select {
+			case <-time.After(progressRest):
+			case <-n.running.Done():
+			}
 		}
 	}
 }
 
-// over reports whether the run has ended.
-func (n *notifier) over() bool {
-	select {
-	case <-n.quit:
-		return true
-	default:
-		return false
-	}
-}
-
-// stop ends the sending and waits for it: no message comes behind the answer. Over HTTP the wait is bounded, since a
-// write for a client that takes nothing fails; over stdio that client is the only one, and whoever cancels the call does
-// not wait for it.
+// stop ends the notifications and waits for the last one, so that none follows the answer. Over HTTP a write that the client
+// does not read fails after a while; over stdio the wait ends with ctx.
 func (n *notifier) stop(ctx context.Context) {
-	close(n.quit)
+	n.end()
 	if n.sent == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -14,24 +15,25 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// reply takes the output of a pipeline. What fits the budget is kept; an output that is longer is counted, and its
-// shape takes its place: nothing is cut silently. Memory is bounded by the budget.
+// reply receives the output of a pipeline. It keeps an output that fits the budget; it counts and previews a longer one. It
+// never cuts silently, and the budget bounds its memory.
 type reply struct {
-	budget int // characters
-	look   look
+	budget  int // characters
+	look    look
+	request string // the name of the run in logs
 
-	kept       bytes.Buffer  // the output from its beginning, while it may fit
-	partial    []byte        // the beginning of a character that is not complete yet
+	kept       bytes.Buffer  // the output, while it may fit
+	partial    []byte        // the bytes of an incomplete character
 	characters int64         // of the whole output
 	bytes      int64         // of the whole output
-	replaced   int64         // bytes that are no UTF-8
-	shape      *shapeOfReply // set when the output is longer than the budget
+	replaced   int64         // invalid UTF-8, in bytes
+	shape      *shapeOfReply // nil while the output fits
 }
 
-// look makes a preview.
+// look is [preview.Preview] for this call.
 type look func(r io.Reader, o preview.Options) (preview.Result, error)
 
-// safely is look, with a panic as its error: in a goroutine of its own it would end the process.
+// safely returns a panic of look as an error: in its own goroutine it would end the process.
 func (l look) safely(r io.Reader, chars int) (result preview.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -43,17 +45,17 @@ func (l look) safely(r io.Reader, chars int) (result preview.Result, err error) 
 	return l(r, preview.Options{Chars: max(1, chars)})
 }
 
-// shapeOfReply is a preview that runs while the output comes.
+// shapeOfReply previews the output while it comes.
 type shapeOfReply struct {
 	feed   *io.PipeWriter
 	done   chan struct{}
-	result preview.Result // once done is closed
-	err    error          // once done is closed
+	result preview.Result // valid after done
+	err    error          // valid after done
 }
 
 func newReply(budget int, l look) *reply { return &reply{budget: budget, look: l} }
 
-// Write counts p and keeps it or hands it to the preview. What does not fit is never copied.
+// Write counts p, and keeps it or passes it to the preview.
 func (r *reply) Write(p []byte) (int, error) {
 	r.bytes += int64(len(p))
 	r.count(p)
@@ -71,31 +73,21 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.shape.feed.Write(p)
 }
 
-// count counts characters and bytes that are none, across the borders of writes.
+// count counts characters and invalid bytes, also across writes.
 func (r *reply) count(p []byte) {
-	if begun := len(r.partial); begun > 0 {
-		head := append(r.partial, p[:min(len(p), utf8.UTFMax)]...)
-		r.partial = nil
-		if !utf8.FullRune(head) {
-			r.partial = head
-			return
+	for len(r.partial) > 0 && len(p) > 0 {
+		r.partial, p = append(r.partial, p[0]), p[1:]
+		for len(r.partial) > 0 && utf8.FullRune(r.partial) {
+			r.partial = r.partial[r.countOne(r.partial):]
 		}
-		at := 0
-		for at < begun {
-			at += r.countOne(head[at:])
-		}
-		p = p[at-begun:]
 	}
-	for len(p) > 0 {
-		if !utf8.FullRune(p) {
-			r.partial = bytes.Clone(p)
-			return
-		}
+	for len(p) > 0 && utf8.FullRune(p) {
 		p = p[r.countOne(p):]
 	}
+	r.partial = append(r.partial, p...)
 }
 
-// countOne counts the character that p begins with, and returns how many bytes it has.
+// countOne counts the first character of p and returns its bytes.
 func (r *reply) countOne(p []byte) int {
 	c, n := utf8.DecodeRune(p)
 	if c == utf8.RuneError && n == 1 {
@@ -105,7 +97,7 @@ func (r *reply) countOne(p []byte) int {
 	return n
 }
 
-// startShape begins a preview that takes at most budget characters, its explanation included.
+// startShape starts a preview of at most budget characters, with its explanation.
 func startShape(l look, budget int) *shapeOfReply {
 	pr, pw := io.Pipe()
 	s := &shapeOfReply{feed: pw, done: make(chan struct{})}
@@ -117,7 +109,7 @@ func startShape(l look, budget int) *shapeOfReply {
 	return s
 }
 
-// reserved is how many characters of the budget the sentence above a preview may take.
+// reserved is the characters of the sentence above a preview.
 const reserved = 300
 
 // close ends the preview if one runs.
@@ -128,10 +120,10 @@ func (r *reply) close() {
 	}
 }
 
-// result makes the reply of a run that succeeded: the windows, then the output, all text within the budget.
-// kept is asked only where a reader needs it.
-func (r *reply) result(report stages.Report, kept func() rest) (*mcp.CallToolResult, error) {
-	if n := len(r.partial); n > 0 { // the output ends within a character
+// result returns the reply of a successful run: the note, the windows and the output, within the budget. It calls kept only
+// for an output that is too long.
+func (r *reply) result(report stages.Report, kept func() fullOutput) (*mcp.CallToolResult, error) {
+	if n := len(r.partial); n > 0 { // the output ends inside a character
 		r.characters, r.replaced, r.partial = r.characters+int64(n), r.replaced+int64(n), nil
 	}
 	size := r.characters
@@ -142,12 +134,12 @@ func (r *reply) result(report stages.Report, kept func() rest) (*mcp.CallToolRes
 	if report.Blocks != nil {
 		size = charactersOf(blocks)
 	}
-	content, left := r.note(report)
+	content, left := r.note(report, size)
 	dry := report.DryRun != nil && report.DryRun.Place != ""
 	if dry {
 		size = int64(utf8.RuneCountInString(DryRunText(report)))
 	}
-	// The windows take what the output leaves, and half of the budget where it would leave less.
+	// The windows get the budget that the output leaves, but at least half.
 	room := left - int(min(size, int64(left/2)))
 	windows, left := windowTexts(report.Windows, room, left)
 	content = append(content, windows...)
@@ -162,14 +154,18 @@ func (r *reply) result(report stages.Report, kept func() rest) (*mcp.CallToolRes
 	return &mcp.CallToolResult{Content: append(content, text...)}, err
 }
 
-// note returns the block of the note, if there is something to say, and what it leaves of the budget: it takes no more
-// than half of it.
-func (r *reply) note(report stages.Report) ([]mcp.Content, int) {
+// note returns the block of the note, if any, and the rest of the budget. A note takes at most half of it, and leaves out the
+// run's id if that would displace an output of that size.
+func (r *reply) note(report stages.Report, size int64) ([]mcp.Content, int) {
 	replaced := r.replaced
 	if report.Blocks != nil {
 		replaced = 0
 	}
-	text := noteText(report, replaced)
+	text := noteText(report, r.request, replaced)
+	if n := utf8.RuneCountInString(text); n > r.budget/2 || size <= int64(r.budget) && size+int64(n) > int64(r.budget) {
+		report.Run = ""
+		text = noteText(report, "", replaced)
+	}
 	if text == "" {
 		return nil, r.budget
 	}
@@ -177,12 +173,18 @@ func (r *reply) note(report stages.Report) ([]mcp.Content, int) {
 	return []mcp.Content{&mcp.TextContent{Text: text}}, r.budget - utf8.RuneCountInString(text)
 }
 
-// windowTexts returns the blocks of windows, which take at most room characters, and what they leave of the budget.
+// windowTexts returns the blocks of windows, of at most room characters, and the rest of the budget.
 func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Content, left int) {
 	texts := make([]string, len(windows))
 	total := 0
+	first := map[string]stages.Place{} // of each preview
 	for i, w := range windows {
-		texts[i] = fmt.Sprintf("Stage %s sees:\n%s", w.Place, w.Text)
+		texts[i] = WindowText(w)
+		if at, twice := first[w.Text]; !twice {
+			first[w.Text] = w.Place
+		} else if again := fmt.Sprintf("Stage %s sees the same as stage %s.\n", Plain(string(w.Place), false), Plain(string(at), false)); len(again) < len(texts[i]) {
+			texts[i] = again
+		}
 		total += utf8.RuneCountInString(texts[i])
 	}
 	if total > room {
@@ -206,12 +208,12 @@ func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Conte
 	return content, left
 }
 
-// text returns the output if it fits left characters, else its shape, what to do, and where the whole is.
-func (r *reply) text(left int, kept func() rest) ([]mcp.Content, error) {
+// text returns the output if it fits left characters, else its shape, advice and a link to the whole.
+func (r *reply) text(left int, kept func() fullOutput) ([]mcp.Content, error) {
 	if r.shape == nil && r.characters <= int64(left) {
 		return []mcp.Content{&mcp.TextContent{Text: valid(r.kept.Bytes())}}, nil
 	}
-	if r.shape == nil { // it is the note or the windows that leave too little room
+	if r.shape == nil { // the note or the windows leave too few characters
 		r.shape = startShape(r.look, left)
 		if _, err := io.Copy(r.shape.feed, &r.kept); err != nil {
 			return nil, err
@@ -231,7 +233,7 @@ func (r *reply) text(left int, kept func() rest) ([]mcp.Content, error) {
 	return append([]mcp.Content{&mcp.TextContent{Text: text}}, whole.link()...), nil
 }
 
-// allowed names what the output is longer than: the budget, or what stands above the output has left of it.
+// allowed names the exceeded bound: the budget, or the part that note and windows leave.
 func (r *reply) allowed(left int) string {
 	if r.characters > int64(r.budget) {
 		return fmt.Sprintf("max_output allows (%d)", r.budget)
@@ -239,18 +241,16 @@ func (r *reply) allowed(left int) string {
 	return fmt.Sprintf("the %d that the blocks above leave of max_output (%d)", left, r.budget)
 }
 
-// valid returns b as text: every byte that is no UTF-8 becomes U+FFFD, once, here at the edge.
+// valid returns b as text. Only here each invalid byte becomes U+FFFD.
 func valid(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	var s strings.Builder
-	for len(b) > 0 {
-		c, n := utf8.DecodeRune(b)
-		s.WriteRune(c)
-		b = b[n:]
-	}
-	return s.String()
+	text, _ := Valid(b)
+	return text
+}
+
+// Valid returns b as text, in which each byte that is not UTF-8 became U+FFFD, and how many there were.
+func Valid(b []byte) (text string, replaced int64) {
+	text = strings.Map(func(c rune) rune { return c }, string(b))
+	return text, int64(strings.Count(text, "\uFFFD") - bytes.Count(b, []byte("\uFFFD")))
 }
 
 func textResult(text string) *mcp.CallToolResult {
@@ -259,4 +259,92 @@ func textResult(text string) *mcp.CallToolResult {
 
 func failure(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// native decodes content blocks, so that images reach the agent as images.
+func native(blocks []json.RawMessage) ([]mcp.Content, error) {
+	if blocks == nil {
+		return nil, nil
+	}
+	list, err := json.Marshal(blocks)
+	if err != nil {
+		return nil, err
+	}
+	var result mcp.CallToolResult
+	if err := json.Unmarshal(fmt.Appendf(nil, `{"content":%s}`, list), &result); err != nil {
+		return nil, stages.Errorf(stages.ToolError, "", "the tool's content blocks cannot be read: %w", err)
+	}
+	return result.Content, nil
+}
+
+// textOf points to the text of a text block; nil for other blocks, such as images.
+func textOf(block mcp.Content) *string {
+	switch block := block.(type) {
+	case *mcp.TextContent:
+		return &block.Text
+	case *mcp.EmbeddedResource:
+		if block.Resource != nil && block.Resource.Blob == nil {
+			return &block.Resource.Text
+		}
+	}
+	return nil
+}
+
+// charactersOf counts the characters of the texts of blocks.
+func charactersOf(blocks []mcp.Content) (n int64) {
+	for _, block := range blocks {
+		if text := textOf(block); text != nil {
+			n += int64(utf8.RuneCountInString(*text))
+		}
+	}
+	return n
+}
+
+// blocks limits the texts of blocks to left characters together: a shape replaces a longer text. Other blocks stay.
+func (r *reply) blocks(blocks []mcp.Content, left int) ([]mcp.Content, error) {
+	if charactersOf(blocks) <= int64(left) {
+		return blocks, nil
+	}
+	var texts []string
+	for _, block := range blocks {
+		if text := textOf(block); text != nil {
+			texts = append(texts, *text)
+		}
+	}
+	kept, out, err := share(texts, max(0, left-leftOutRoom), r.shapeOf)
+	if err != nil {
+		return nil, err
+	}
+	var shown []mcp.Content
+	for _, block := range blocks {
+		text := textOf(block)
+		if text == nil {
+			shown = append(shown, block)
+			continue
+		}
+		if kept[0] != nil {
+			*text = *kept[0]
+			left -= utf8.RuneCountInString(*text)
+			shown = append(shown, block)
+		}
+		kept = kept[1:]
+	}
+	if out > 0 {
+		shown = append(shown, &mcp.TextContent{Text: prefix(leftOut(out, "text block"), left)})
+	}
+	return shown, nil
+}
+
+// shapeOf describes a longer text block within n characters.
+func (r *reply) shapeOf(text string, n int) (string, error) {
+	shape, err := r.look.safely(strings.NewReader(text), n-reserved)
+	if err != nil {
+		return "", err
+	}
+	head := fmt.Sprintf("This text block has %d characters (%s), more than max_output (%d) has room for. ",
+		utf8.RuneCountInString(text), shape.Summary, r.budget)
+	if n < 2*reserved {
+		return shorten(head+"Raise max_output.\n", n), nil
+	}
+	return shorten(head+"This is its shape. Reduce it with a further stage (jq, head, grep ...) or raise max_output.\n"+shape.Text, n), nil
 }

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// listed writes head and entries within n characters. Entries that do not fit are counted in a last line; noun is the
-// word for one of them.
+// listed returns head and entries within n characters. A last line counts the entries that do not fit; noun names one.
 func listed(head string, entries []string, n int, noun string) string {
 	all := head + strings.Join(entries, "")
 	if utf8.RuneCountInString(all) <= n {
@@ -18,7 +17,7 @@ func listed(head string, entries []string, n int, noun string) string {
 	b.WriteString(head)
 	for i, e := range entries {
 		size := utf8.RuneCountInString(e)
-		if size > left && left >= 2*smallestPart { // enough is left to show its beginning
+		if size > left && left >= 2*smallestPart { // show its beginning
 			b.WriteString(shorten(e, left))
 			i, size = i+1, left+1
 		}
@@ -34,18 +33,18 @@ func listed(head string, entries []string, n int, noun string) string {
 	return prefix(b.String(), n)
 }
 
-// leftOut says how many of something a reply does not show.
+// leftOut counts the things that a reply does not show.
 func leftOut(n int, noun string) string {
 	return fmt.Sprintf("and %d more %s: there is no room for them in the reply (max_output)\n", n, plural(n, noun))
 }
 
 const (
-	smallestPart = 100 // the number of characters below which a part of a text is not worth showing
-	leftOutRoom  = 200 // the number of characters that leftOut takes at most
+	smallestPart = 100 // a shorter part of a text is not worth showing, in characters
+	leftOutRoom  = 200 // characters of leftOut at most
 )
 
-// share makes texts fit n characters together: each that is longer than its part of them is shortened. Those for which
-// too little is left are nil, and counted.
+// share fits texts into n characters together: it shortens each text that is longer than its part. It returns nil for texts
+// with too few characters left, and counts them.
 func share(texts []string, n int, shorten func(text string, n int) (string, error)) (kept []*string, out int, err error) {
 	total := 0
 	for _, text := range texts {
@@ -74,7 +73,7 @@ func share(texts []string, n int, shorten func(text string, n int) (string, erro
 	return kept, out, nil
 }
 
-// shorten returns text, or as much of it as fits n characters together with a sentence about the rest.
+// shorten cuts text to n characters and ends it with a sentence about the rest.
 func shorten(text string, n int) string {
 	total := utf8.RuneCountInString(text)
 	if total <= n {

@@ -38,15 +38,31 @@ func TestBudgetBesideWindow(t *testing.T) {
 	}
 }
 
+// TestShapeOnce: two previews that see the same shape print it once.
+func TestShapeOnce(t *testing.T) {
+	w := newWorld(t)
+	texts, _ := w.call(t, "execute_pipeline", map[string]any{"pipeline": json.RawMessage(
+		`[{"type":"command","command":"jq","args":["-n","-c","range(300) | {id: ., name: \"n\\(.)\"}"]},{"type":"preview"},` +
+			`{"type":"command","command":"jq","args":["-c","."]},{"type":"preview"},{"type":"command","command":"wc","args":["-l"]}]`,
+	)})
+	got := strings.Join(texts, "")
+	if strings.Count(got, "=== PREVIEW") != 1 || !strings.Contains(got, "Stage 4 sees the same as stage 2.") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestBudgetOfAllText: no reply has more text than max_output allows, and what is left out is told.
 func TestBudgetOfAllText(t *testing.T) {
 	w := newWorld(t, album())
 	long := strings.Repeat("x", 50_000)
-	window := `{"type":"preview","chars":9000},`
+	windows := "" // which all see something else
+	for i := range 20 {
+		windows += fmt.Sprintf(`{"type":"command","command":"head","args":["-n","%d"]},{"type":"preview","chars":9000},`, 2999-i)
+	}
 	rows := `{"type":"command","command":"jq","args":["-n","-c","range(3000) | {id: ., name: \"é\\(.)\", (\"k\\(. % 700)\"): 1}"]},`
 	for _, tt := range []struct{ name, pipeline, mode, told string }{
-		{"windows", `[` + rows + strings.Repeat(window, 20) + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "no room"},
-		{"windows and output", `[` + rows + strings.Repeat(window, 20) + `{"type":"command","command":"tail","args":["-n","+1"]}]`, "run", "more than max_output allows"},
+		{"windows", `[` + rows + windows + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "no room"},
+		{"windows and output", `[` + rows + windows + `{"type":"command","command":"tail","args":["-n","+1"]}]`, "run", "more than max_output allows"},
 		{"text blocks", `[{"type":"tool","server":"shop","name":"album"}]`, "run", "This text block has "},
 		{"plan", `[{"type":"command","command":"jq","args":["-n","\"` + long + `\""]}` + strings.Repeat(`,{"type":"command","command":"sort"}`, 60) + `]`, "check", "no room"},
 		{"mistakes", `[{"type":"x"}` + strings.Repeat(`,{"type":"comand","command":"jq"}`, 60) + `]`, "run", "more mistakes: there is no room"},

@@ -1,84 +1,135 @@
 package gateway
 
 import (
+	"container/list"
 	"context"
+	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
-// sessionTimeout ends HTTP sessions that nobody uses.
-const sessionTimeout = 10 * time.Minute
+const (
+	// sessionTimeout ends idle HTTP sessions.
+	sessionTimeout = 10 * time.Minute
+	// SessionCost is the memory of an idle session: 10 KiB as measured, and up to 4 KiB of its last message.
+	SessionCost = 16 << 10
+	// mostKept bounds the characters of a kept name.
+	mostKept = 200
+)
 
-// sessions are the sessions of the SDK, with what happens in them beside it.
+// sessions tracks the SDK's sessions and their calls.
 type sessions struct {
-	mu   sync.Mutex
-	all  map[*mcp.ServerSession]*session // guarded by mu
-	byID map[string]*session             // those that have an id: of HTTP; guarded by mu
+	most, mostOfOne int           // HTTP sessions of all, and of one origin
+	room            *memory.Share // for their messages
+
+	mu     sync.Mutex
+	all    map[*mcp.ServerSession]*session // guarded by mu, as is everything below
+	byID   map[string]*session             // HTTP sessions
+	slots  int                             // taken
+	owners map[string]*owner               // of the slots, by their keys
 }
 
-// attend takes in sessions before their clients hear of them, cancels calls, and ends those of HTTP with their session.
-func (s *sessions) attend(next mcp.MethodHandler) mcp.MethodHandler {
+// A session holds the calls that the gateway answers without the SDK. An HTTP session also has its own idle timer, since the
+// SDK does not see those calls.
+type session struct {
+	server *mcp.ServerSession
+	user   string          // its identity; empty without authentication
+	life   context.Context // of the session; its end cancels the calls
+	end    context.CancelCauseFunc
+	idle   *time.Timer // runs without a POST; nil without HTTP
+
+	calls    map[string]context.CancelCauseFunc // in flight, by id as written; guarded by sessions.mu, as is everything below
+	slot     *sessionSlot                       // nil: none, or not yet
+	requests int                                // HTTP requests in flight
+	posts    int                                // of them; a GET waits for the server
+	unused   *list.Element                      // its element in owner.idle while it has no requests
+	closed   bool
+	quiet    context.CancelFunc // of finished
+	finished context.Context    // done when it is closed and no call is in flight
+}
+
+// sessionSlot counts one HTTP session. A request takes it before it opens the session.
+type sessionSlot struct {
+	owner *owner
+	room  *memory.Lease
+	kept  int64 // bytes of its longest message after initialize, beyond SessionCost
+}
+
+// owner is the origin of sessions.
+type owner struct {
+	key   string
+	slots int
+	idle  list.List // of *session, least recently used first: a scan would hold up all requests
+}
+
+// track is middleware. It registers a session before its client learns its id, handles cancellations, and ends the calls of an
+// HTTP session with the session.
+func (s *sessions) track(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		ss, ok := req.GetSession().(*mcp.ServerSession)
-		if n := s.called(ss, method); n != nil {
-			within, cancel := context.WithCancel(ctx)
+		ss, _ := req.GetSession().(*mcp.ServerSession)
+		if ss == nil {
+			return next(ctx, method, req)
+		}
+		if n := s.find(ss.ID()); n != nil && method == toolsCall {
+			inner, cancel := within(ctx, n.life)
 			defer cancel()
-			defer context.AfterFunc(n.life, cancel)()
-			ctx = within
+			ctx = inner
+		}
+		params := req.GetParams()
+		if initialize, ok := params.(*mcp.InitializeParams); ok {
+			trim(initialize)
 		}
 		res, err := next(ctx, method, req)
-		switch {
-		case !ok || ss == nil:
-		case method == "initialize" && err == nil && ss.ID() != "":
-			s.of(ss, extraUser(req.GetExtra()))
-		case method == "notifications/cancelled":
-			if params, ok := req.GetParams().(*mcp.CancelledParams); ok {
-				s.cancel(ss, params.RequestID)
-			}
+		if method == "initialize" && err == nil && ss.ID() != "" {
+			s.register(ss, extraUser(req.GetExtra()))
+		}
+		if cancelled, ok := params.(*mcp.CancelledParams); ok && method == "notifications/cancelled" {
+			s.cancel(ss, cancelled.RequestID)
 		}
 		return res, err
 	}
 }
 
-// of returns what is known of ss. What is new belongs to a user, or to nobody in particular.
-func (s *sessions) of(ss *mcp.ServerSession, user string) *session {
+// trim reduces the parameters of initialize to the used ones, a few KiB: the SDK keeps them as long as the session.
+func trim(p *mcp.InitializeParams) {
+	if p == nil {
+		return
+	}
+	p.Meta = nil
+	capabilities := mcp.ClientCapabilities{}
+	if p.Capabilities != nil {
+		capabilities = *p.Capabilities
+	}
+	capabilities.Experimental, capabilities.Extensions = nil, nil
+	p.Capabilities = &capabilities
+	p.ProtocolVersion = shownUpTo(p.ProtocolVersion, mostKept)
+	if p.ClientInfo != nil {
+		p.ClientInfo = &mcp.Implementation{Name: shownUpTo(p.ClientInfo.Name, mostKept), Version: shownUpTo(p.ClientInfo.Version, mostKept)}
+	}
+}
+
+// register returns the session of ss. A new one belongs to user, which may be empty.
+func (s *sessions) register(ss *mcp.ServerSession, user string) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.all[ss]; known != nil {
 		return known
 	}
 	n := &session{server: ss, user: user, calls: map[string]context.CancelCauseFunc{}}
-	n.life, n.end = context.WithCancel(context.Background())
+	n.life, n.end = context.WithCancelCause(context.Background())
+	n.finished, n.quiet = context.WithCancel(context.Background())
 	s.all[ss] = n
 	if id := ss.ID(); id != "" {
 		s.byID[id] = n
 		n.idle = time.AfterFunc(sessionTimeout, func() { ss.Close() })
 	}
-	go func() { ss.Wait(); s.remove(n) }() // it ends with the session
+	go func() { ss.Wait(); s.remove(n) }() // ends with the session
 	return n
-}
-
-// ofUser returns the sessions of a user.
-func (s *sessions) ofUser(user string) []*session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []*session
-	for _, n := range s.byID {
-		if n.user == user {
-			list = append(list, n)
-		}
-	}
-	return list
-}
-
-// called returns the HTTP session in which a tool is called, or nil.
-func (s *sessions) called(ss *mcp.ServerSession, method string) *session {
-	if ss == nil || method != "tools/call" {
-		return nil
-	}
-	return s.find(ss.ID())
 }
 
 // find returns the HTTP session with an id, or nil.
@@ -88,55 +139,189 @@ func (s *sessions) find(id string) *session {
 	return s.byID[id]
 }
 
-// remove forgets a session that has ended.
-func (s *sessions) remove(n *session) {
-	n.close()
-	n.end()
+// open takes a slot for a session with n bytes beyond SessionCost. If the origin has no more slots, open evicts the origin's
+// least recently used idle session, and never that of another.
+func (s *sessions) open(from origin, n int64) (*sessionSlot, *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	o := s.owners[from.key]
+	if o == nil {
+		o = &owner{key: from.key}
+	}
+	var evicted *list.Element
+	if !from.local && o.slots >= s.mostOfOne {
+		if evicted = o.idle.Front(); evicted == nil {
+			return nil, full(fmt.Errorf("all %d sessions of your address or identity are in use (limit caller-sessions): "+
+				"end one; the operator can raise this with --limit caller-sessions=", o.slots))
+		}
+	} else if s.slots >= s.most {
+		return nil, full(fmt.Errorf("the gateway has %d sessions, which is the most (limit sessions): "+
+			"try again later; the operator can raise this with --limit sessions=", s.slots))
+	}
+	p := &sessionSlot{owner: o, room: s.room.Lease()}
+	if err := p.room.Grow(SessionCost + n); err != nil {
+		return nil, full(err)
+	}
+	if evicted != nil { // only now: a refused request evicts no session
+		s.drop(evicted.Value.(*session))
+	}
+	s.slots++
+	o.slots++
+	s.owners[o.key] = o // the eviction may have removed it
+	return p, nil
+}
+
+// assign gives a slot to the new session, or frees it if the SDK has opened none.
+func (s *sessions) assign(p *sessionSlot, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.byID[id]
+	if n == nil || n.slot != nil {
+		s.free(p)
+		return
+	}
+	n.slot = p
+	n.addIdle()
+}
+
+// free frees a slot. s.mu is held.
+func (s *sessions) free(p *sessionSlot) {
+	p.room.Close()
+	s.slots--
+	if p.owner.slots--; p.owner.slots == 0 {
+		delete(s.owners, p.owner.key)
+	}
+}
+
+// addIdle adds a session without requests to its owner's idle ones. sessions.mu is held.
+func (n *session) addIdle() {
+	if n.slot != nil && n.requests == 0 && n.unused == nil {
+		n.unused = n.slot.owner.idle.PushBack(n)
+	}
+}
+
+// removeIdle removes a session from its owner's idle ones. sessions.mu is held.
+func (n *session) removeIdle() {
+	if n.unused != nil {
+		n.slot.owner.idle.Remove(n.unused)
+		n.unused = nil
+	}
+}
+
+// use protects an HTTP session from eviction, and with a POST from its timeout, until leave. It reports whether the session is
+// open.
+func (s *sessions) use(n *session, post bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.requests++
+	n.removeIdle()
+	if post {
+		n.posts++
+		n.idle.Stop()
+	}
+	return !n.closed
+}
+
+func (s *sessions) leave(n *session, post bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.requests--
+	n.addIdle()
+	if post {
+		n.posts--
+	}
+	if post && n.posts == 0 && !n.closed {
+		n.idle.Reset(sessionTimeout)
+	}
+}
+
+// kept returns the bytes beyond [SessionCost] that the SDK keeps of a request, for the session or until the next request. A
+// batch becomes many small parts.
+func kept(r *http.Request, m *message) int64 {
+	n := int64(len(m.data))
+	if n > 0 && m.data[0] != '{' {
+		n *= 8
+	}
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += int64(len(name) + len(v))
+		}
+	}
+	return max(0, n-longInitialize)
+}
+
+// keeps charges the session for its longest message so far, beside its initialize: the SDK connects the session with the context
+// of that.
+func (s *sessions) keeps(n *session, r *http.Request, m *message) *refusal {
+	more := kept(r, m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.slot == nil || more <= n.slot.kept {
+		return nil
+	}
+	if err := n.slot.room.Grow(more - n.slot.kept); err != nil {
+		return full(err)
+	}
+	n.slot.kept = more
+	return nil
+}
+
+// endUser closes the sessions of a user.
+func (s *sessions) endUser(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.byID {
+		if n.user == user {
+			s.drop(n)
+		}
+	}
+}
+
+// end closes a session.
+func (s *sessions) end(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(n)
+}
+
+// drop closes a session. s.mu is held.
+func (s *sessions) drop(n *session) {
+	s.forget(n)
+	go n.server.Close() // it waits for the session's calls
+}
+
+// remove removes an ended session.
+func (s *sessions) remove(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(n)
+}
+
+// forget ends a session: it refuses new requests, cancels its calls and frees its slot. s.mu is held.
+func (s *sessions) forget(n *session) {
 	delete(s.all, n.server)
 	if s.byID[n.server.ID()] == n {
 		delete(s.byID, n.server.ID())
 	}
+	if n.slot != nil {
+		n.removeIdle()
+		s.free(n.slot)
+		n.slot = nil
+	}
+	if n.idle != nil {
+		n.idle.Stop()
+	}
+	n.closed = true
+	n.end(nil)
+	if len(n.calls) == 0 {
+		n.quiet()
+	}
 }
 
-// cancel cancels a call of ss if it has one with that id. One whose id the SDK would round goes on to its end: the id can
-// be that of another call.
-func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
+// enter adds a call in flight, and reports false if its id is in flight already.
+func (s *sessions) enter(n *session, id string, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
-	n := s.all[ss]
-	s.mu.Unlock()
-	written, known := wroteID(id)
-	if n == nil || !known {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if cancel := n.calls[written]; cancel != nil {
-		cancel(nil)
-	}
-}
-
-// A session has the calls that are answered beside the SDK. That of HTTP also has the time it may go unused, which the
-// SDK would count by its own requests.
-type session struct {
-	server *mcp.ServerSession
-	user   string          // the identity that it is bound to; empty: nobody is asked
-	life   context.Context // ends with it, and ends its calls
-	end    context.CancelFunc
-
-	mu       sync.Mutex
-	calls    map[string]context.CancelCauseFunc // those in flight, by their ids as they are written; guarded by mu
-	requests int                                // HTTP requests under way, guarded by mu
-	idle     *time.Timer                        // runs while there are none; nil once closed, and without HTTP; guarded by mu
-	closed   bool                               // guarded by mu
-	last     chan struct{}                      // closed with the last call once the session is; guarded by mu
-}
-
-// enter enters a call, and reports whether there is none with its id.
-func (n *session) enter(id string, cancel context.CancelCauseFunc) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	defer s.mu.Unlock()
 	if n.calls[id] != nil {
 		return false
 	}
@@ -144,50 +329,22 @@ func (n *session) enter(id string, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-func (n *session) leave(id string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.calls, id)
-	if n.last != nil && len(n.calls) == 0 {
-		close(n.last)
-		n.last = nil
+// exit removes an answered call.
+func (s *sessions) exit(n *session, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(n.calls, id); n.closed && len(n.calls) == 0 {
+		n.quiet()
 	}
 }
 
-// startRequest keeps the session from its timeout until endRequest is called. It reports whether the session is open.
-func (n *session) startRequest() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.requests++; n.idle != nil {
-		n.idle.Stop()
+// cancel cancels the call of ss with that id. It ignores an id that the SDK may have rounded, since that can be the id of
+// another call.
+func (s *sessions) cancel(ss *mcp.ServerSession, id any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	written, known := wroteID(id)
+	if n := s.all[ss]; n != nil && known && n.calls[written] != nil {
+		n.calls[written](errUnwanted)
 	}
-	return !n.closed
-}
-
-func (n *session) endRequest() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.requests--; n.requests == 0 && n.idle != nil {
-		n.idle.Reset(sessionTimeout)
-	}
-}
-
-// close ends the session for what comes, and returns a channel that is closed when no call is in flight.
-func (n *session) close() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.closed = true
-	if n.idle != nil {
-		n.idle.Stop()
-		n.idle = nil
-	}
-	if n.last == nil {
-		n.last = make(chan struct{})
-	}
-	last := n.last
-	if len(n.calls) == 0 {
-		close(last)
-		n.last = nil
-	}
-	return last
 }

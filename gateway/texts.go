@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// The words that agents read. They know nothing else, so every sentence here answers something that agents stumbled on.
+// Descriptions and input schemas of the published tools. Each sentence of a description answers a problem that agents had.
 var (
 	//go:embed texts/execute_pipeline.md
 	executeText string
@@ -19,15 +19,15 @@ var (
 
 var (
 	listSchema = json.RawMessage(`{"type":"object","properties":{
-"query":{"type":"string","description":"words; the best tools come first"},
-"server":{"description":"one server name, or an array of them","anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]},
+"query":{"type":"string"},
+"server":{"type":["string","array"],"items":{"type":"string"}},
 "detail":{"enum":["names","brief","full"]},
 "limit":{"type":"integer","minimum":1},
 "cursor":{"type":"string"}},
 "additionalProperties":false}`)
 	detailsSchema = json.RawMessage(`{"type":"object","properties":{
 "server":{"type":"string"},"tool_name":{"type":"string"},
-"tools":{"description":"several, as server/tool","type":"array","items":{"type":"string"}},
+"tools":{"type":"array","items":{"type":"string"}},
 "max_output":{"type":"integer"}},
 "additionalProperties":false}`)
 	commandsSchema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)

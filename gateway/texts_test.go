@@ -68,7 +68,7 @@ func TestExampleOfText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, ok := strings.Cut(string(text), "one call:\n")
+	_, example, ok := strings.Cut(string(text), "joined:\n")
 	if !ok {
 		t.Fatal("the text has no example")
 	}
@@ -155,7 +155,28 @@ func TestSentencesOfText(t *testing.T) {
 	}
 }
 
-// TestFromOfDryRun: the from stage that a dry run names makes exactly the calls that it has shown, and reads nothing again.
+// TestSizeOfTools: what every session of an agent pays for is the whole result as it comes, in both eras.
+func TestSizeOfTools(t *testing.T) {
+	g := newWorld(t).gateway
+	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		w := newAgent(t, g.Handler(), version).list(t)
+		_, data, found := strings.Cut(w.Body.String(), "data: ") // an event, or the answer by itself
+		if !found {
+			data = w.Body.String()
+		}
+		var answer struct {
+			Result json.RawMessage `json:"result"`
+		}
+		if err := json.Unmarshal([]byte(data), &answer); err != nil || !bytes.Contains(answer.Result, []byte(`"execute_pipeline"`)) {
+			t.Fatalf("%s: %v, %s", version, err, w.Body)
+		}
+		if n := len(answer.Result); n > 6500 {
+			t.Errorf("%s: the result of tools/list has %d bytes, want at most 6500", version, n)
+		}
+	}
+}
+
+// TestFromOfDryRun: the stage that continues a dry run makes exactly the calls that it has shown, and reads nothing again.
 func TestFromOfDryRun(t *testing.T) {
 	deps, shop := textDeps(t)
 	const read = `{"type":"tool","server":"shop","name":"list_orders","paginate":true},{"type":"command","command":"jq","args":["-c",".[] | {customer: .customer_id}"]}`
@@ -169,21 +190,17 @@ func TestFromOfDryRun(t *testing.T) {
 		t.Fatalf("%v, %d calls, %+v", err, shop.Calls("ship!"), report.DryRun)
 	}
 	reads := shop.Calls("list_orders")
-	from, err := json.Marshal(map[string]any{"type": "from", "run": report.Run, "stage": report.DryRun.Before})
-	if err != nil {
-		t.Fatal(err)
-	}
-	executed(t, deps, `[`+string(from)+`,`+write+`]`)
+	executed(t, deps, "["+stages.ResumeStage(report.Run)+"]")
 	if n := shop.Calls("ship!"); n != 3 || shop.Calls("list_orders") != reads {
 		t.Errorf("%d calls that change something, %d reads more", n, shop.Calls("list_orders")-reads)
 	}
 }
 
-// TestResumeOfText: the from stage that a failed for_each names, with the same for_each, calls nothing again that succeeded.
+// TestResumeOfText: the stage that continues a failed for_each calls nothing again that succeeded.
 func TestResumeOfText(t *testing.T) {
 	deps, _ := textDeps(t)
 	const each = `{"type":"tool","server":"crm","name":"get_customer","for_each":true,"concurrency":1`
-	p, errs := stages.Compile(t.Context(), []byte(`[{"type":"command","command":"jq","args":["-n","\"c1\", \"c9\", \"c3\""]},`+each+`}]`), deps)
+	p, errs := stages.Compile(t.Context(), []byte(`[{"type":"command","command":"jq","args":["-n","\"c1\", \"c9\", \"c3\""]},`+each+`},{"type":"command","command":"jq","args":["-c","map(.id)"]}]`), deps)
 	if errs != nil {
 		t.Fatal(errs)
 	}
@@ -192,8 +209,7 @@ func TestResumeOfText(t *testing.T) {
 	if !errors.As(err, &failed) || failed.Item != 2 {
 		t.Fatalf("got %v, want a failure of item 2", err)
 	}
-	from := fmt.Sprintf(`{"type":"from","run":%q,"stage":1}`, failed.Run)
-	got, report := executed(t, deps, `[`+from+`,`+each+`,"on_error":"skip"},{"type":"command","command":"jq","args":["-c","map(.id)"]}]`)
+	got, report := executed(t, deps, fmt.Sprintf(`[{"type":"from","run":%q,"resume":true,"on_error":"skip"}]`, failed.Run))
 	if each := report.Stages[1]; got != `["c1","c3"]`+"\n" || each.Resumed != 1 || each.Calls != 2 {
 		t.Errorf("got %s with %d items resumed and %d calls, want 1 and 2", got, each.Resumed, each.Calls)
 	}

@@ -107,7 +107,7 @@ func pipe(t *testing.T, agent *mcp.ClientSession, pipeline string) (text, run st
 	}
 	report, _ := result.Meta["mcsh/report"].(map[string]any)
 	run, _ = report["run"].(string)
-	return result.Content[0].(*mcp.TextContent).Text, run
+	return result.Content[len(result.Content)-1].(*mcp.TextContent).Text, run // behind the note
 }
 
 var eras = []string{"2025-11-25", "2026-07-28"}
@@ -280,7 +280,7 @@ func TestUserRuns(t *testing.T) {
 	within(t, 20*time.Second, "two calls run", func() bool { return g.shop.Running() == 2 })
 	const one = `[{"type":"command","command":"jq","args":["-n","1"]}]`
 	for _, era := range eras {
-		if text, _ := pipe(t, g.as(t, "alice", era), one); !strings.Contains(text, "2 pipelines of yours are running already (limit caller-runs)") {
+		if text, _ := pipe(t, g.as(t, "alice", era), one); !strings.Contains(text, "you already have 2 pipelines running (limit caller-runs)") {
 			t.Errorf("%s: got %q", era, text)
 		}
 		if text, _ := pipe(t, g.as(t, "bob", era), one); text != "1\n" {

@@ -11,26 +11,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A Watch is told of what agents ask for. Its methods may be called concurrently and must not block.
+// A Watch observes calls. Its methods may be called concurrently and must not block.
 type Watch interface {
-	// Tools is asked for once: what it returns calls the tools of pipelines.
+	// Tools wraps the tools that pipelines call. It is called once.
 	Tools(next stages.Tools) stages.Tools
 
-	// Run is told of a run that begins, and by what it returns of its end: how many bytes of output there were, and
-	// whether their shape was shown in their place. The run has the context and the options that it returns; request
-	// is what the run is called in the log and in the reply, session the id of the session that it comes in, if any.
+	// Run observes the start of a run, and returns the context and options to use and a function for its end, which gets
+	// the bytes of the output and whether the reply previews them. request is the name of the run in logs and the reply;
+	// session is the id of its session or empty.
 	Run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(r stages.Report, bytes int64, previewed bool, err error))
 
-	// Refused is told of a call of one of the gateway's tools that was refused before anything ran.
+	// Refused observes a call that was refused before anything ran.
 	Refused(tool string, err error)
 }
 
-// unwatched is the Watch of a gateway without one.
+// unwatched is the Watch that does nothing.
 type unwatched struct{}
 
 func (unwatched) Tools(next stages.Tools) stages.Tools { return next }
@@ -41,11 +40,11 @@ func (unwatched) Run(ctx context.Context, _, _ string, o stages.RunOptions) (con
 
 func (unwatched) Refused(string, error) {}
 
-// newRequest is a name for a call, unlike those of all others. It lets nobody do anything: the id of a run, which is what
-// lets one read its output, is not told to logs and traces.
+// newRequest returns a random name for a call. Logs and traces have it in place of the run's id, which gives access to the
+// output.
 func newRequest() string { return "q_" + strings.ToLower(rand.Text()[:12]) }
 
-// sessionOf is the id of the session that a call comes in over HTTP, or empty.
+// sessionOf returns the id of a call's HTTP session, or "".
 func sessionOf(req *mcp.CallToolRequest) string {
 	if req.Extra == nil {
 		return ""
@@ -53,49 +52,44 @@ func sessionOf(req *mcp.CallToolRequest) string {
 	return req.Extra.Header.Get(sessionHeader)
 }
 
-// sdkLog is the log as the SDK writes to it: what goes wrong. Its news name sessions, and a session's id opens it.
+// sdkLog returns a log for the SDK that drops lines below warnings: they hold session ids, which give access.
 func sdkLog(log *zap.Logger) *slog.Logger {
-	handler := func(least zapcore.Level) slog.Handler {
-		core := log.WithOptions(zap.IncreaseLevel(max(least, log.Level()))).Core()
-		return zapslog.NewHandler(core, zapslog.WithName("sdk"), zapslog.AddStacktraceAt(noStack))
-	}
-	return slog.New(sdkHandler{handler(zap.WarnLevel), handler(zap.DebugLevel)})
+	return slog.New(sdkHandler{zapslog.NewHandler(log.Core(), zapslog.WithName("sdk"), zapslog.AddStacktraceAt(noStack))})
 }
 
-// noStack is above every level: where in the SDK a line comes from helps nobody who runs a gateway.
+// noStack is above every level: an operator has no use for stacks in the SDK.
 const noStack = slog.Level(math.MaxInt)
 
-// clientMistakes are what the SDK calls errors, and are those of clients, who are told. Whoever calls could fill a log by
-// them.
+// clientMistakes begin the SDK's errors that clients cause and get as answers. At a higher level any client could fill the
+// log.
 var clientMistakes = []string{
 	"initialized before initialize", "duplicate initialized notification", "duplicate initialize request",
 	"method removed in the new protocol", "method invalid during initialization",
 }
 
-// An sdkHandler takes the lines of the SDK, and those of mistakes of clients for the level debug.
-type sdkHandler struct {
-	slog.Handler
-	debug slog.Handler
+// An sdkHandler drops lines below warnings, and lowers those about mistakes of clients to the level debug.
+type sdkHandler struct{ slog.Handler }
+
+// Enabled implements [slog.Handler].
+func (h sdkHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
 
 // Handle implements [slog.Handler].
 func (h sdkHandler) Handle(ctx context.Context, r slog.Record) error {
-	if !slices.Contains(clientMistakes, r.Message) {
-		return h.Handler.Handle(ctx, r)
+	if slices.Contains(clientMistakes, r.Message) {
+		r = slog.NewRecord(r.Time, slog.LevelDebug, r.Message, 0) // without attributes: a client decides their length
 	}
-	r = slog.NewRecord(r.Time, slog.LevelDebug, r.Message, 0) // without its attributes: a method may be as long as a client likes
-	if !h.debug.Enabled(ctx, r.Level) {
+	if !h.Handler.Enabled(ctx, r.Level) {
 		return nil
 	}
-	return h.debug.Handle(ctx, r)
+	return h.Handler.Handle(ctx, r)
 }
 
 // WithAttrs implements [slog.Handler].
 func (h sdkHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return sdkHandler{h.Handler.WithAttrs(attrs), h.debug.WithAttrs(attrs)}
+	return sdkHandler{h.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup implements [slog.Handler].
-func (h sdkHandler) WithGroup(name string) slog.Handler {
-	return sdkHandler{h.Handler.WithGroup(name), h.debug.WithGroup(name)}
-}
+func (h sdkHandler) WithGroup(name string) slog.Handler { return sdkHandler{h.Handler.WithGroup(name)} }

@@ -160,4 +160,11 @@ func (w *world) execute(t testing.TB, pipeline string, more ...any) (string, *mc
 	return strings.Join(texts, "\n--\n"), result
 }
 
+// output runs a pipeline and returns its output, without the note.
+func (w *world) output(t testing.TB, pipeline string) (string, *mcp.CallToolResult) {
+	t.Helper()
+	texts, result := w.call(t, "execute_pipeline", map[string]any{"pipeline": json.RawMessage(pipeline)})
+	return texts[len(texts)-1], result
+}
+
 var _ stages.Tools = (*upstream.Pool)(nil)

@@ -21,7 +21,7 @@ func (still) CallTool(_ context.Context, c stages.Call) (stages.Result, error) {
 
 // BenchmarkCall is what watching adds to a call of a tool; one takes 100 µs and more.
 func BenchmarkCall(b *testing.B) {
-	watch := observe.NewWatch(observe.WatchOptions{Metrics: observe.NewMetrics(observe.Build{}, observe.Looks{})})
+	watch := observe.NewWatch(observe.WatchOptions{Metrics: observe.NewMetrics(observe.Build{}, observe.Probes{})})
 	for _, bb := range []struct {
 		name  string
 		tools stages.Tools
@@ -40,7 +40,7 @@ func BenchmarkCall(b *testing.B) {
 
 // BenchmarkHTTP is what counting adds to a request.
 func BenchmarkHTTP(b *testing.B) {
-	m := observe.NewMetrics(observe.Build{}, observe.Looks{})
+	m := observe.NewMetrics(observe.Build{}, observe.Probes{})
 	h := m.HTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/mcp", nil)
 	b.ReportAllocs()

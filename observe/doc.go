@@ -1,5 +1,10 @@
-// Package observe counts, times and traces what a gateway does, for those who run it: metrics of Prometheus, traces of
-// OpenTelemetry, a line in the log for each call, and whether the gateway is ready. It is told of runs and wraps what
-// calls tools; nothing that works for pipelines knows of it. No argument, no data and no text of an error goes through
-// it: names that the operator has chosen, codes, numbers and times are all there is to see.
+// Package observe gives operators Prometheus metrics, OpenTelemetry traces, a log line for each call, and the readiness of
+// the gateway. It observes runs and wraps the pool that calls tools; the engine does not know of it. It shows names chosen
+// by the operator, codes, numbers and times, but no arguments, no data and no text of errors.
+//
+// # Decisions
+//
+//   - `stages` and `gateway` declare the few functions that observers implement, so they do not import metrics and
+//     traces, which cost almost nothing when they are off. A terminal polls the report of a run; a run without an
+//     observer pays nothing.
 package observe

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,10 +46,10 @@ func TestLog(t *testing.T) {
 	second, _ := w.run(agent, `[{"type":"tool","server":"shop","name":"echo","args":{"id":2}}]`)
 	w.run(agent, `[{"type":"tool","server":"shop"}]`) // refused: nothing has run
 	got := volatile.ReplaceAllString(buf.String(), "")
-	want := fmt.Sprintf(`{"level":"debug","msg":"call","request":%[1]q,"trace":%[3]q,"server":"shop","tool":"numbers","code":"OK","bytes":8,"attempts":1}
-{"level":"info","msg":"pipeline","request":%[1]q,"stages":2,"calls":1,"characters":%[4]s,"trace":%[3]q,"code":"OK"}
+	want := fmt.Sprintf(`{"level":"debug","msg":"call","request":%[1]q,"trace":%[3]q,"server":"shop","tool":"numbers","code":"OK","bytes":7,"attempts":1}
+{"level":"info","msg":"pipeline","request":%[1]q,"stages":2,"calls":1,"tools":["shop/numbers"],"characters":%[4]s,"trace":%[3]q,"code":"OK"}
 {"level":"debug","msg":"call","request":%[2]q,"trace":%[3]q,"server":"shop","tool":"echo","code":"TOOL_ERROR","bytes":0,"attempts":1}
-{"level":"info","msg":"pipeline","request":%[2]q,"stages":1,"calls":1,"characters":0,"trace":%[3]q,"code":"TOOL_ERROR","stage":"1"}
+{"level":"info","msg":"pipeline","request":%[2]q,"stages":1,"calls":1,"tools":["shop/echo"],"characters":0,"trace":%[3]q,"code":"TOOL_ERROR","stage":"1"}
 `, first, second, agentTrace, regexp.MustCompile(`"characters":([1-9]\d*)`).FindStringSubmatch(got)[1])
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -140,7 +142,14 @@ func TestSecrets(t *testing.T) {
 		w.run(agent, pipeline)
 	}
 	session := agent.ID()
-	run := w.lastRun(agent)
+	run := w.runOf(agent, `[`+list+`]`)
+	failed := w.runOf(agent, `[{"type":"tool","server":"shop","name":"ids"},{"type":"tool","server":"shop","name":"echo","for_each":true}]`)
+	for _, id := range []string{run, failed} { // continued, twice, and refused
+		again := w.runOf(agent, `[{"type":"from","run":"`+id+`","resume":true}]`)
+		w.run(agent, `[{"type":"from","run":"`+again+`","resume":true}]`, "mode", "dry_run")
+		w.run(agent, `[{"type":"from","run":"`+again+`","stage":1}]`)
+		w.run(agent, `[{"type":"from","run":"`+id+`","stage":9}]`)
+	}
 
 	down := newWorldDown(t, observe.WatchOptions{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel})
 	down.run(down.connect(nil), `[{"type":"tool","server":"far","name":"x"}]`)
@@ -152,6 +161,9 @@ func TestSecrets(t *testing.T) {
 			if secret == "" || strings.Contains(text, secret) {
 				t.Errorf("%q is in the %s:\n%s", secret, where, text)
 			}
+			if id := runIDs.FindString(text); id != "" {
+				t.Errorf("the id %s of a run is in the %s:\n%s", id, where, text)
+			}
 		}
 	}
 	if len(c.spans) == 0 || buf.Len() == 0 {
@@ -159,24 +171,33 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// lastRun runs something and returns the id that lets one read its output.
-func (w *world) lastRun(agent *mcp.ClientSession) string {
+// runIDs are the ids that let one read what runs have produced.
+var runIDs = regexp.MustCompile(`r_[a-z2-7]{26}`)
+
+// runOf runs a pipeline and returns the id by which the reply names the run.
+func (w *world) runOf(agent *mcp.ClientSession, pipeline string) string {
 	w.t.Helper()
 	result, err := agent.CallTool(w.t.Context(), &mcp.CallToolParams{
-		Name: "execute_pipeline", Arguments: map[string]any{"pipeline": json.RawMessage(`[` + list + `]`)},
+		Name: "execute_pipeline", Arguments: map[string]any{"pipeline": json.RawMessage(pipeline)},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	report, _ := result.Meta["mcsh/report"].(map[string]any)
-	run, _ := report["run"].(string)
+	text, err := json.Marshal(result)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	run := runIDs.FindString(string(text))
+	if run == "" {
+		w.t.Fatalf("the reply names no run: %s", text)
+	}
 	return run
 }
 
 // newWorldDown is a gateway in front of a server that cannot be reached, with secrets in its address and headers.
 func newWorldDown(t *testing.T, o observe.WatchOptions) *world {
 	t.Helper()
-	w := &world{t: t, metrics: observe.NewMetrics(observe.Build{}, observe.Looks{})}
+	w := &world{t: t, metrics: observe.NewMetrics(observe.Build{}, observe.Probes{})}
 	w.pool = upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{
 		Name: "far", Secrets: []string{canary},
 		Dial: upstream.HTTP(upstream.Endpoint{
@@ -188,3 +209,40 @@ func newWorldDown(t *testing.T, o observe.WatchOptions) *world {
 	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o)})
 	return w
 }
+
+// Lines that callers and servers cause are bounded in number and length, and each stays one line.
+func TestLogBounds(t *testing.T) {
+	for _, format := range []string{"json", "console"} {
+		log, buf := newLog(t, format, nil)
+		long := strings.Repeat("x", 10_000)
+		log.Warn("first line\n2030-01-01T00:00:00.000Z\terror\tinjected"+long, zap.String("text", long), zap.Error(errors.New("a\nb"+long)))
+		if text := buf.String(); strings.Count(text, "\n") != 1 || len(text) > 3*5000 {
+			t.Errorf("%s: %d lines, %d bytes: %.200s", format, strings.Count(text, "\n"), len(text), text)
+		}
+		buf.Reset()
+		log.Warn("names", zap.Strings("names", slices.Repeat([]string{long}, 100)))
+		if len(buf.String()) > 100_000 {
+			t.Errorf("%s: a line has %d bytes", format, buf.Len())
+		}
+		buf.Reset()
+		log = log.WithOptions(zap.WithClock(standing{}))
+		for i := range 20_000 {
+			log.With(zap.Int("caller", i)).Error("method removed")
+		}
+		log.Warn("something else")
+		if text := buf.String(); strings.Count(text, "method removed") != 1000 || !strings.Contains(text, "something else") || !regexp.MustCompile(`lines were left out.*19000`).MatchString(text) {
+			t.Errorf("%s: %d lines, the last ones: %s", format, strings.Count(text, "\n"), text[max(0, len(text)-300):])
+		}
+		buf.Reset()
+		log, buf = newLog(t, format, func(text string) string { return strings.ReplaceAll(text, canary, "***") })
+		log.Error("half a secret", zap.String("text", long[:4<<10-3]+canary))
+		if text := buf.String(); strings.Contains(text, canary[:3]) {
+			t.Errorf("%s: the beginning of a secret is left: %s", format, text[len(text)-100:])
+		}
+	}
+}
+
+// standing is a clock that stands.
+type standing struct{ zapcore.Clock }
+
+func (standing) Now() time.Time { return time.Unix(1_900_000_000, 0) }

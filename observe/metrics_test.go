@@ -26,7 +26,7 @@ const list = `{"type":"tool","server":"shop","name":"numbers"}`
 func TestOverflow(t *testing.T) {
 	w := newWorld(t, observe.WatchOptions{}, nil)
 	_, _, end := observe.NewWatch(observe.WatchOptions{Metrics: w.metrics}).Run(t.Context(), "q", "", stages.RunOptions{})
-	end(stages.Report{Stages: []stages.StageReport{{Label: "command jq", BytesIn: math.MinInt64, BytesOut: -1}}}, 0, false, nil)
+	end(stages.Report{Stages: []stages.StageReport{{Label: stages.Label{Kind: "command", Name: "jq"}, BytesIn: math.MinInt64, BytesOut: -1}}}, 0, false, nil)
 	if got, _ := w.scrape(); got["mcsh_stages_total{type=command}"] != 1 || got["mcsh_stage_output_bytes_total{type=command}"] != 0 {
 		t.Errorf("got %v", got)
 	}
@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 		`mcsh_tool_calls_total{code=TOOL_ERROR,server=shop}`:                    1,
 		`mcsh_tool_calls_total{code=TIMEOUT,server=shop}`:                       1,
 		`mcsh_tool_call_duration_seconds{server=shop}`:                          6,
-		`mcsh_tool_result_bytes_total{server=shop}`:                             3*8 + 50_001,
+		`mcsh_tool_result_bytes_total{server=shop}`:                             3*7 + 50_000,
 		`mcsh_tool_calls_active`:                                                0,
 		`mcsh_replies_previewed_total`:                                          1,
 		`mcsh_http_requests_total{method=GET,route=other,status=404}`:           1,
@@ -96,6 +96,7 @@ func TestMetrics(t *testing.T) {
 		`mcsh_sandbox_workers{state=warm}`:                                      2,
 		`mcsh_sandbox_workers_max`:                                              4,
 		`mcsh_sandbox_queue`:                                                    3,
+		`mcsh_memory_bytes{share=results}`:                                      5,
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if v, ok := got[name]; !ok || v != want[name] {

@@ -18,62 +18,48 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A Tracer sends spans of runs, stages and calls of tools to a collector over OTLP/HTTP. Where it is, and what is sent of
-// what there is, say the variables of OpenTelemetry: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and so on.
+// A Tracer sends spans of runs, stages and calls of tools to a collector over OTLP/HTTP. The environment variables of
+// OpenTelemetry configure it: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and so on.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// NewTracer returns a tracer. What cannot be sent is told to failed, and lost.
+// NewTracer returns a tracer. It calls failed when spans cannot be sent and are lost.
 func NewTracer(ctx context.Context, version string, failed func(error)) (*Tracer, error) {
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("the exporter of traces: %w", err)
 	}
-	// What a process is started with is left out: arguments can hold secrets.
+	// The arguments of the process are left out: they can hold secrets.
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "mcsh"), attribute.String("service.version", version)),
 		resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, errors.Join(fmt.Errorf("the variables of OpenTelemetry: %w", err), exporter.Shutdown(ctx))
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { failed(short{err}) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { failed(errors.New(texts.Cut(err.Error(), maxFailure))) }))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	return &Tracer{provider, provider.Tracer("github.com/mcsh-dev/mcsh", trace.WithInstrumentationVersion(version))}, nil
 }
 
-// maxFailure is how many bytes are told of why traces are lost: the error has the whole answer of the collector in it.
+// maxFailure is the number of bytes shown of an exporter's error, which holds the whole answer of the collector.
 const maxFailure = 1000
 
-// short is an error whose text is cut off.
-type short struct{ error }
-
-// Error implements error.
-func (s short) Error() string {
-	text := s.error.Error()
-	if len(text) > maxFailure {
-		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
-	}
-	return text
-}
-
-// Unwrap returns the whole error.
-func (s short) Unwrap() error { return s.error }
-
-// Close sends what is left, until ctx is done.
+// Close sends the remaining spans, until ctx is done.
 func (t *Tracer) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 // maxSpans bounds the spans of calls of one run: a pipeline may make a hundred thousand calls.
 const maxSpans = 1000
 
-// spansKey is where the context of a run counts its spans of calls.
+// spansKey is the key of the number of call spans in the context of a run.
 type spansKey struct{}
 
-// run begins the span of a run, in the trace that its caller has named, and traces its stages.
+// run begins the span of a run in its caller's trace, and traces its stages.
 func (t *Tracer) run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, error)) {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": o.Trace.Parent, "tracestate": o.Trace.State})
 	ctx, span := t.tracer.Start(ctx, "tools/call execute_pipeline", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
@@ -99,36 +85,25 @@ func (t *Tracer) run(ctx context.Context, request, session string, o stages.RunO
 	}
 }
 
-// nameOfSession tells sessions apart and opens none: whoever knows the id of a session may speak in it.
+// nameOfSession hashes the id of a session, since the id itself gives access to the session.
 func nameOfSession(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:8])
 }
 
 // stage begins the span of a stage, or of a chain of commands in the sandbox.
-func (t *Tracer) stage(ctx context.Context, place stages.Place, label string) (context.Context, func(error)) {
-	kind, _, _ := strings.Cut(label, " ")
+func (t *Tracer) stage(ctx context.Context, place stages.Place, kind string, commands []string) (context.Context, func(error)) {
 	name := "stage " + kind
 	attributes := []attribute.KeyValue{attribute.String("mcsh.stage", numbers(place))}
-	switch kind {
-	case "command":
+	if len(commands) > 0 {
 		name = "sandbox chain"
-		attributes = append(attributes, attribute.StringSlice("mcsh.commands", commandsOf(label)))
+		attributes = append(attributes, attribute.StringSlice("mcsh.commands", commands))
 	}
 	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attributes...))
 	return ctx, func(err error) { end(span, err) }
 }
 
-// commandsOf names the programs of a chain.
-func commandsOf(label string) []string {
-	names := strings.Split(label, " | ")
-	for i, name := range names {
-		names[i] = strings.TrimPrefix(name, "command ")
-	}
-	return names
-}
-
-// numbers is a place without the names of branches, which agents write.
+// numbers returns a place with "*" for the names of branches, which agents write.
 func numbers(place stages.Place) string {
 	parts := strings.Split(string(place), ".")
 	for i, part := range parts {
@@ -139,7 +114,7 @@ func numbers(place stages.Place) string {
 	return strings.Join(parts, ".")
 }
 
-// call begins the span of a call of a tool, which the server is told of.
+// call begins the span of a call of a tool, and returns the trace to send to the server.
 func (t *Tracer) call(ctx context.Context, c stages.Call) (context.Context, stages.Trace, func(stages.Result, int, error)) {
 	if count, ok := ctx.Value(spansKey{}).(*atomic.Int64); ok && count.Add(1) > maxSpans {
 		return ctx, within(ctx, c.Trace), func(stages.Result, int, error) {}
@@ -156,7 +131,7 @@ func (t *Tracer) call(ctx context.Context, c stages.Call) (context.Context, stag
 	}
 }
 
-// within is a trace as it is passed on from the span of a context.
+// within returns the trace to pass on from the span in ctx.
 func within(ctx context.Context, outer stages.Trace) stages.Trace {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
@@ -164,7 +139,7 @@ func within(ctx context.Context, outer stages.Trace) stages.Trace {
 	return outer
 }
 
-// end ends a span. Of an error it says the code alone: its text can quote data.
+// end ends a span. It records only the code of an error: the text can quote data.
 func end(span trace.Span, err error) {
 	if err != nil {
 		code := codeOf(err)

@@ -268,7 +268,7 @@ func newWorldBehind(t *testing.T, o observe.WatchOptions, url string) *world {
 	w := &world{t: t}
 	w.pool = upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "far", Dial: upstream.HTTP(upstream.Endpoint{URL: url})}}}})
 	t.Cleanup(func() { w.pool.Close() })
-	w.metrics = observe.NewMetrics(observe.Build{}, observe.Looks{})
+	w.metrics = observe.NewMetrics(observe.Build{}, observe.Probes{})
 	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
 	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Watch: observe.NewWatch(o)})
 	return w

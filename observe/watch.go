@@ -2,7 +2,8 @@ package observe
 
 import (
 	"context"
-	"strings"
+	"slices"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -10,56 +11,42 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A Watch is told of runs and sees the calls of tools. Its methods may be called concurrently.
-type Watch struct {
-	metrics *Metrics
-	tracer  *Tracer     // nil: nothing is traced
-	log     *zap.Logger // of calls
-	level   zapcore.Level
-	kinds   map[string]bool
-	tools   map[string]bool
-}
+// A Watch observes runs and calls of tools. Its methods may be called concurrently.
+type Watch struct{ o WatchOptions }
 
-// WatchOptions are what a [Watch] is made of.
+// WatchOptions configure a [Watch].
 type WatchOptions struct {
 	Metrics *Metrics
 	Tracer  *Tracer       // nil: nothing is traced
-	Calls   *zap.Logger   // gets a line for each call of a tool; nil: there is none
-	Level   zapcore.Level // of these lines
-	Tools   []string      // the gateway's own
+	Calls   *zap.Logger   // the log of calls of tools; nil: none
+	Level   zapcore.Level // of the lines in Calls
+	Tools   []string      // names of the gateway's own tools
 }
 
-// NewWatch returns a watch.
+// NewWatch returns a Watch.
 func NewWatch(o WatchOptions) *Watch {
-	w := &Watch{metrics: o.Metrics, tracer: o.Tracer, log: o.Calls, level: o.Level, kinds: map[string]bool{}, tools: map[string]bool{}}
-	if w.log == nil {
-		w.log = zap.NewNop()
+	if o.Calls == nil {
+		o.Calls = zap.NewNop()
 	}
-	for _, k := range stages.Kinds() {
-		w.kinds[k.Name] = true
-	}
-	for _, name := range o.Tools {
-		w.tools[name] = true
-	}
-	return w
+	return &Watch{o}
 }
 
-// requestKey is where the context of a run has its name.
+// requestKey is the key of a run's name in its context.
 type requestKey struct{}
 
-// Run is told of a run that begins, and by what it returns of its end.
+// Run observes the begin of a run; the returned function observes its end.
 func (w *Watch) Run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
 	mode := "run"
 	if o.DryRun {
 		mode = "dry_run"
 	}
-	m := w.metrics
+	m := w.o.Metrics
 	m.runsStarted.WithLabelValues(mode).Inc()
 	m.runsActive.Inc()
 	ctx = context.WithValue(ctx, requestKey{}, request)
 	endSpan := func(stages.Report, error) {}
-	if w.tracer != nil {
-		ctx, o, endSpan = w.tracer.run(ctx, request, session, o)
+	if w.o.Tracer != nil {
+		ctx, o, endSpan = w.o.Tracer.run(ctx, request, session, o)
 	}
 	return ctx, o, func(r stages.Report, bytes int64, previewed bool, err error) {
 		endSpan(r, err)
@@ -75,33 +62,69 @@ func (w *Watch) Run(ctx context.Context, request, session string, o stages.RunOp
 	}
 }
 
-// stages counts stages with those within them.
+// stages counts stages and the stages nested in them.
 func (w *Watch) stages(list []stages.StageReport) {
 	for _, s := range list {
-		kind := w.kindOf(s.Label)
-		w.metrics.stages.WithLabelValues(kind).Inc()
-		// A worker counts the bytes of commands between others. What it says may have made a sum overflow, and a counter
-		// that is to go back panics.
-		w.metrics.bytesIn.WithLabelValues(kind).Add(float64(max(0, s.BytesIn)))
-		w.metrics.bytesOut.WithLabelValues(kind).Add(float64(max(0, s.BytesOut)))
+		kind := s.Label.Kind
+		w.o.Metrics.stages.WithLabelValues(kind).Inc()
+		// The worker reports the bytes between commands, so a sum may have overflowed, and a counter panics on a
+		// negative number.
+		w.o.Metrics.bytesIn.WithLabelValues(kind).Add(float64(max(0, s.BytesIn)))
+		w.o.Metrics.bytesOut.WithLabelValues(kind).Add(float64(max(0, s.BytesOut)))
 		w.stages(s.Stages)
 	}
 }
 
-// Refused is told of a call of one of the gateway's tools that was refused before anything ran.
+// Refused counts a call of one of the gateway's tools that was refused before anything ran.
 func (w *Watch) Refused(tool string, err error) {
-	if !w.tools[tool] {
+	if !slices.Contains(w.o.Tools, tool) {
 		tool = others
 	}
-	w.metrics.refused.WithLabelValues(tool, codeOf(err)).Inc()
-	w.metrics.reached(err)
+	w.o.Metrics.refused.WithLabelValues(tool, codeOf(err)).Inc()
+	w.o.Metrics.reached(err)
 }
 
-// kindOf is the type of the stage with a label such as "tool shop/list_orders".
-func (w *Watch) kindOf(label string) string {
-	word, _, _ := strings.Cut(label, " ")
-	if w.kinds[word] {
-		return word
+// tools counts, times, traces and logs the calls of tools.
+type tools struct {
+	stages.Tools
+	w *Watch
+}
+
+// Tools returns tools whose calls are watched.
+func (w *Watch) Tools(next stages.Tools) stages.Tools { return tools{next, w} }
+
+// CallTool implements [stages.Tools].
+func (t tools) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	m, start := t.w.o.Metrics, time.Now()
+	m.callsActive.Inc()
+	defer m.callsActive.Dec()
+	attempts, allowed := 0, call.Sent // Sent is never asked twice at the same time
+	call.Sent = func() bool {
+		if allowed != nil && !allowed() {
+			return false
+		}
+		attempts++
+		return true
 	}
-	return others
+	endSpan := func(stages.Result, int, error) {}
+	if t.w.o.Tracer != nil {
+		ctx, call.Trace, endSpan = t.w.o.Tracer.call(ctx, call)
+	}
+	result, err := t.Tools.CallTool(ctx, call)
+	elapsed := time.Since(start)
+	endSpan(result, attempts, err)
+	code := codeOf(err)
+	server := others
+	if code != string(stages.UnknownServer) {
+		server = m.servers.label(call.Server)
+	}
+	m.calls.WithLabelValues(server, code).Inc()
+	m.callTime.WithLabelValues(server).Observe(elapsed.Seconds())
+	m.results.WithLabelValues(server).Add(float64(len(result.Data)))
+	if entry := t.w.o.Calls.Check(t.w.o.Level, "call"); entry != nil {
+		request, _ := ctx.Value(requestKey{}).(string)
+		entry.Write(zap.String("request", request), zap.String("trace", call.Trace.ID()), zap.String("server", clip(call.Server)), zap.String("tool", clip(call.Name)),
+			zap.String("code", code), zap.Duration("elapsed", elapsed), zap.Int("bytes", len(result.Data)), zap.Int("attempts", attempts))
+	}
+	return result, err
 }

@@ -66,15 +66,16 @@ func newWorld(t *testing.T, o observe.WatchOptions, servers map[string]*mcptest.
 	w := &world{t: t, pool: mcptest.Pool(t, servers)}
 	kept := runs.New(runs.Options{Dir: t.TempDir()})
 	t.Cleanup(func() { kept.Close() })
-	w.metrics = observe.NewMetrics(observe.Build{Version: "test", Revision: "r", Go: "go"}, observe.Looks{
+	w.metrics = observe.NewMetrics(observe.Build{Version: "test", Revision: "r", Go: "go"}, observe.Probes{
 		Servers: func() (list []observe.Server) {
-			for _, s := range w.pool.Standings() {
+			for _, s := range w.pool.Statuses() {
 				list = append(list, observe.Server{Name: s.Server, State: s.Status, Up: s.Status == upstream.StatusReady})
 			}
 			return list
 		},
 		Workers: func() observe.Workers { return observe.Workers{InUse: 1, Warm: 2, Queued: 3, Max: 4} },
 		Kept:    kept.Usage,
+		Memory:  func() map[string]int64 { return map[string]int64{"results": 5} },
 	})
 	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
 	w.serve(gateway.Options{Upstream: w.pool, Kept: kept, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o)})

@@ -2,7 +2,7 @@ package preview
 
 import "bytes"
 
-// magics are the beginnings of data that is not text.
+// magics are the first bytes of binary formats.
 var magics = []struct{ magic, name string }{
 	{"\x1f\x8b", "gzip"},
 	{"PK\x03\x04", "zip"},
@@ -22,9 +22,9 @@ var magics = []struct{ magic, name string }{
 
 const unknownFormat = "unknown format"
 
-const binaryHead = 8 << 10 // bytes that are searched for NUL
+const binaryHead = 8 << 10 // bytes searched for NUL
 
-// binaryName names data that is not text, empty if it is. Formats whose magic is plain ASCII must hold other bytes too.
+// binaryName names the format of binary data, "" for text. Data with the magic BZh must also hold other bytes than ASCII.
 func binaryName(head []byte) string {
 	part := head[:min(len(head), binaryHead)]
 	for _, m := range magics {
@@ -38,7 +38,7 @@ func binaryName(head []byte) string {
 	return ""
 }
 
-// isPlain reports whether b is printable ASCII with tabs.
+// isPlain reports whether b is printable ASCII and tabs.
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if (c < ' ' && c != '\t') || c > '~' {

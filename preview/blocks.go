@@ -3,13 +3,15 @@ package preview
 import (
 	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // contentTypes are the types of the content blocks of an MCP result.
 var contentTypes = []string{"text", "image", "audio", "resource", "resource_link"}
 
-// contentBlocks counts the content blocks of an MCP result by type, where n is such a result, a list of blocks or a
-// block. Results of text alone are not worth it.
+// contentBlocks counts the content blocks of an MCP result by type, if n is such a result, a list of blocks or a block.
+// It returns "" for text alone.
 func (n *node) contentBlocks() string {
 	if content := n.child("content"); content != nil && content.elem != nil {
 		n = content
@@ -37,14 +39,14 @@ func (n *node) contentBlocks() string {
 	if mime := n.child("mimeType"); mime != nil && !mime.strs.over && len(mime.strs.values) > 0 {
 		var types []string
 		for _, v := range mime.strs.byCount() {
-			types = append(types, cut(clean([]byte(v.text)), maxExample))
+			types = append(types, texts.Fit(clean([]byte(v.text)), maxExample))
 		}
 		text += " (" + strings.Join(types, ", ") + ")"
 	}
 	return text
 }
 
-// child is what a key leads to, nil if there is none.
+// child returns the node of a key, nil if there is none.
 func (n *node) child(name string) *node {
 	if at := n.find([]byte(name), 0); at >= 0 {
 		return n.keys[at].n

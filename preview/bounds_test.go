@@ -9,15 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/preview"
 )
 
 // TestBudgetIsExactForAllChars makes thousands of previews, one after another.
 func TestBudgetIsExactForAllChars(t *testing.T) {
-	step := 1
-	if testing.Short() {
-		step = 37
-	}
+	step, next := parttest.Times(7, 1), parttest.Times(60, 12) // as budgets get large
 	for name, data := range samples() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -26,8 +24,8 @@ func TestBudgetIsExactForAllChars(t *testing.T) {
 			}
 			for chars := 1; chars <= 4000; chars += step {
 				check(t, []byte(data), preview.Options{Chars: chars, Window: true})
-				if chars > 300 && step == 1 {
-					chars += 12
+				if chars > 300 {
+					chars += next
 				}
 			}
 		})

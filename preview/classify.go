@@ -1,8 +1,11 @@
 package preview
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
-// class is what a string looks like.
+// class is the format that a string seems to have.
 type class uint8
 
 const (
@@ -22,19 +25,19 @@ const (
 	numClasses
 )
 
-// classNames is how a path whose strings are all of one class is announced.
+// classNames are printed for a path whose strings all have one class.
 var classNames = [numClasses]string{
 	classText: "str", classEmpty: "str", classDateTime: "date-time", classDate: "date", classURL: "url",
 	classUUID: "uuid", classEmail: "email", classIP: "ip", classInt: "int-str", classNumber: "num-str",
 	classHex: "hex", classJSON: "json-str", classBase64: "base64",
 }
 
-// classify looks at a string, of which b may be only the beginning; last is the last byte of the whole.
+// classify returns the class of a string of a size; b is its beginning or all of it, last its last byte.
 func classify(b []byte, size int64, last byte) class {
 	if size == 0 {
 		return classEmpty
 	}
-	if len(b) == 0 { // the beginning is no text that could be cut
+	if len(b) == 0 { // the beginning has no whole rune
 		return classText
 	}
 	whole := size == int64(len(b))
@@ -58,16 +61,15 @@ func classify(b []byte, size int64, last byte) class {
 }
 
 func classifyDigits(b []byte) class {
-	if d := classifyDate(b); d != classText {
+	d := classifyDate(b)
+	switch number := isJSONNumber(b); {
+	case d != classText:
 		return d
-	}
-	if isJSONNumber(b) {
-		if bytes.ContainsAny(b, ".eE") {
-			return classNumber
-		}
+	case number && isInteger(b):
 		return classInt
-	}
-	if isIP(b) {
+	case number:
+		return classNumber
+	case isIP(b):
 		return classIP
 	}
 	return classifyWord(b)
@@ -75,7 +77,7 @@ func classifyDigits(b []byte) class {
 
 func classifyWord(b []byte) class {
 	switch {
-	case len(b) == 36 && isUUID(b):
+	case isUUID(b):
 		return classUUID
 	case len(b) >= 16 && isHex(b):
 		return classHex
@@ -85,28 +87,31 @@ func classifyWord(b []byte) class {
 	return classText
 }
 
-// isJSONNumber reports whether b is a number as JSON spells it, so that tonumber takes it.
-func isJSONNumber(b []byte) bool {
-	state := numStart
-	for _, c := range b {
-		if state = numberNext[state][numberClass[c]]; state == numBad {
-			return false
-		}
-	}
-	return state == numZero || state == numInt || state == numFrac || state == numExpDigits
-}
+const (
+	decimals = "0123456789"
+	hexas    = decimals + "abcdefABCDEF"
+	lowers   = "abcdefghijklmnopqrstuvwxyz"
+	uppers   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	base64s  = lowers + uppers + decimals + "+/"
+)
 
-// fits compares b with a form in which 0 stands for a digit and anything else for itself.
+// only reports whether b has no other characters.
+func only(b []byte, characters string) bool { return len(bytes.TrimLeft(b, characters)) == 0 }
+
+// fits reports whether b begins like form, in which 0 stands for any digit and x for any hexadecimal one.
 func fits(b []byte, form string) bool {
 	if len(b) < len(form) {
 		return false
 	}
-	for i := range len(form) {
-		if form[i] == '0' {
-			if b[i] < '0' || b[i] > '9' {
-				return false
-			}
-		} else if b[i] != form[i] {
+	for i, c := range b[:len(form)] {
+		fit := c == form[i]
+		switch form[i] {
+		case '0':
+			fit = '0' <= c && c <= '9'
+		case 'x':
+			fit = '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+		}
+		if !fit {
 			return false
 		}
 	}
@@ -114,64 +119,25 @@ func fits(b []byte, form string) bool {
 }
 
 func classifyDate(b []byte) class {
-	if !fits(b, "0000-00-00") {
-		return classText
-	}
-	if len(b) == 10 {
+	switch {
+	case !fits(b, "0000-00-00"):
+	case len(b) == 10:
 		return classDate
-	}
-	if (b[10] == 'T' || b[10] == ' ') && fits(b[11:], "00:00:00") && len(b) <= 35 {
-		for _, c := range b[19:] {
-			if (c < '0' || c > '9') && c != '.' && c != ':' && c != '+' && c != '-' && c != 'Z' {
-				return classText
-			}
-		}
+	case (b[10] == 'T' || b[10] == ' ') && fits(b[11:], "00:00:00") && len(b) <= 35 && only(b[19:], decimals+".:+-Z"):
 		return classDateTime
 	}
 	return classText
 }
 
-func isHexDigit(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
+func isHex(b []byte) bool { return only(b, hexas) && !only(b, decimals) }
 
-func isHex(b []byte) bool {
-	letter := false
-	for _, c := range b {
-		if !isHexDigit(c) {
-			return false
-		}
-		letter = letter || c > '9'
-	}
-	return letter
-}
-
-func isUUID(b []byte) bool {
-	for i, c := range b {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if c != '-' {
-				return false
-			}
-		} else if !isHexDigit(c) {
-			return false
-		}
-	}
-	return true
-}
+func isUUID(b []byte) bool { return len(b) == 36 && fits(b, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") }
 
 func isIP(b []byte) bool {
-	dots, digits := 0, 0
-	for _, c := range b {
-		switch {
-		case c == '.' && digits > 0:
-			dots, digits = dots+1, 0
-		case '0' <= c && c <= '9' && digits < 3:
-			digits++
-		default:
-			return false
-		}
-	}
-	return dots == 3 && digits > 0
+	parts := bytes.Split(b, []byte("."))
+	return len(parts) == 4 && !slices.ContainsFunc(parts, func(p []byte) bool {
+		return len(p) == 0 || len(p) > 3 || !only(p, decimals)
+	})
 }
 
 func isEmail(b []byte) bool {
@@ -184,25 +150,37 @@ func isEmail(b []byte) bool {
 	return dot > 0 && dot < len(domain)-1 && bytes.IndexByte(domain, '@') < 0
 }
 
+const minBase64 = 64 // bytes of the shortest text that counts as base64
+
+// isBase64 reports whether a string of a size looks like base64 and not like a word; b is its beginning or all of it.
+func isBase64(b []byte, size int64) bool {
+	if size < minBase64 || size%4 != 0 || len(b) == 0 {
+		return false
+	}
+	before := min(len(b), int(size)-2)
+	return only(b[:before], base64s) && only(b[before:], base64s+"=") &&
+		bytes.ContainsAny(b, lowers) && bytes.ContainsAny(b, uppers) && bytes.ContainsAny(b, decimals)
+}
+
 const maxPattern = 64 // bytes of a string pattern
 
-// pattern appends b to dst with every run of digits written as 0. It reports false for what is too long.
+// pattern appends b to dst with one digitRun for every run of digits. It reports whether b is short enough.
 func pattern(dst, b []byte) ([]byte, bool) {
 	if len(b) > maxPattern {
 		return dst, false
 	}
 	digit := false
 	for _, c := range b {
-		isDigit := '0' <= c && c <= '9'
+		before := digit
+		digit = '0' <= c && c <= '9'
 		switch {
-		case !isDigit:
-			dst = append(dst, c)
 		case !digit:
+			dst = append(dst, c)
+		case !before:
 			dst = append(dst, digitRun)
 		}
-		digit = isDigit
 	}
 	return dst, true
 }
 
-const digitRun = 0 // stands for <n> in a pattern; strings with NUL have no pattern
+const digitRun = 0 // is printed as <n>; strings with NUL have no pattern

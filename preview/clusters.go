@@ -2,20 +2,24 @@ package preview
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
 	maxClusters   = 200 // line patterns
-	maxAlike      = 25  // patterns that a line is compared with
-	maxTokens     = 40  // words of a line; what follows is one more
-	minBegin      = 3   // bytes of what words begin with that make a pattern
-	maxSlotValues = 6   // values of a slot that are listed
+	maxAlike      = 25  // patterns compared with a line
+	maxTokens     = 40  // words of a line; the rest is one more word
+	minBegin      = 3   // bytes of a common beginning that makes a pattern
+	maxSlotValues = 6   // listed values of a slot
 )
 
-// clusters groups lines that differ in some words only (after Drain: lines of as many words, whose first constant
-// word is equal, and that agree in at least half of their words).
+// clusters groups lines that differ in some words only. As in Drain, the lines of a group have the same number of words,
+// the same first constant word, and agree in at least half of their words.
 type clusters struct {
 	all    []*cluster
 	index  map[string][]*cluster
@@ -27,22 +31,22 @@ type clusters struct {
 
 type cluster struct {
 	n     int64
-	begin string // what the first word of all lines begins with, where no word is constant
+	begin string // the common beginning of the first words, if no word is constant
 	slots []slot
 }
 
-// slot is one word of a pattern: prefix, then a constant text, or values that vary.
+// slot is one word of a pattern: a prefix, then a constant text or values that vary.
 type slot struct {
 	prefix string
 	text   string
 	vary   *node // nil while the word is constant
-	any    bool  // it varies, but there was no node left for it
+	any    bool  // the prefix varies too, or there was no node left for the values
 }
 
 // word is one word of a line. In key=value the key and the sign are the prefix.
 type word struct {
 	prefix, text []byte
-	digits       bool // the text has digits, so it is taken to vary
+	digits       bool // the text has digits, so it probably varies
 }
 
 func newClusters() *clusters { return &clusters{index: map[string][]*cluster{}} }
@@ -69,11 +73,11 @@ func (c *clusters) add(line []byte) {
 		c.all = append(c.all, best)
 		c.index[string(c.key)] = append(c.index[string(c.key)], best)
 	}
-	c.feed(best)
+	c.addTo(best)
 }
 
-// setKey sets the key of the group of the words: their number and the first constant one. Where there is none, it is
-// what the first word begins with, which is returned.
+// setKey sets the key of the words' group: their number and the first constant word. Without a constant word, it takes
+// and returns the beginning of the first word.
 func (c *clusters) setKey() string {
 	c.key = append(c.key[:0], byte(len(c.words)))
 	for _, w := range c.words {
@@ -108,8 +112,8 @@ func (cl *cluster) score(words []word) (n int) {
 	return n
 }
 
-// feed counts the line and lets vary what differs.
-func (c *clusters) feed(cl *cluster) {
+// addTo counts the line in cl. Words that differ from its pattern become slots that vary.
+func (c *clusters) addTo(cl *cluster) {
 	cl.n++
 	for i := range cl.slots {
 		s, w := &cl.slots[i], &c.words[i]
@@ -127,38 +131,14 @@ func (c *clusters) feed(cl *cluster) {
 			c.nodes++
 			s.vary = &node{}
 			if cl.n > 1 {
-				s.vary.addWord([]byte(s.text), cl.n-1)
+				s.vary.addWord([]byte(s.text), int64(len(s.text)), cl.n-1)
 			}
 		}
-		s.vary.addWord(w.text, 1)
+		s.vary.addWord(w.text, int64(len(w.text)), 1)
 	}
 }
 
-// addWord counts a word of a line as a number or a string.
-func (n *node) addWord(text []byte, times int64) {
-	if len(text) > 0 && len(text) <= maxNumber && isJSONNumber(text) {
-		n.addNumber(&token{raw: text, size: int64(len(text)), float: !isInteger(text)})
-		if times > 1 {
-			n.kinds[kindNumber] += times - 1
-			n.ints.add(text, times-1)
-		}
-		return
-	}
-	last := byte(0)
-	if len(text) > 0 {
-		last = text[len(text)-1]
-	}
-	n.addString(text[:min(len(text), maxToken)], int64(len(text)), last)
-	if times > 1 {
-		n.kinds[kindString] += times - 1
-		n.classes[classify(text[:min(len(text), maxToken)], int64(len(text)), last)] += times - 1
-		if len(text) <= maxTallyText {
-			n.addText(text, times-1)
-		}
-	}
-}
-
-// splitWords splits at white space outside of quotes. Values that are secret are masked.
+// splitWords splits a line at white space outside of quotes and masks secret values.
 func splitWords(words []word, line []byte) []word {
 	secret := false
 	for {
@@ -212,12 +192,7 @@ func splitKey(b []byte) word {
 			break
 		}
 	}
-	for _, c := range w.text {
-		if '0' <= c && c <= '9' {
-			w.digits = true
-			break
-		}
-	}
+	w.digits = bytes.ContainsAny(w.text, "0123456789")
 	return w
 }
 
@@ -227,24 +202,18 @@ func (c *clusters) repeated() []*cluster {
 		return c.sorted
 	}
 	for _, cl := range c.all {
-		if cl.n < 2 || !cl.constant() {
-			continue
+		if cl.n > 1 && cl.constant() {
+			c.sorted = append(c.sorted, cl)
 		}
-		i := len(c.sorted)
-		for i > 0 && c.sorted[i-1].n < cl.n {
-			i--
-		}
-		c.sorted = append(c.sorted, nil)
-		copy(c.sorted[i+1:], c.sorted[i:])
-		c.sorted[i] = cl
 	}
+	slices.SortStableFunc(c.sorted, func(a, b *cluster) int { return cmp.Compare(b.n, a.n) })
 	return c.sorted
 }
 
-// begins reports whether the first line is like no other.
+// begins reports whether no other line is like the first.
 func (c *clusters) begins() bool { return c.all[0].n == 1 }
 
-// constant reports whether something in the lines stays, without which there is no pattern.
+// constant reports whether the lines have anything in common; otherwise they are not a pattern.
 func (cl *cluster) constant() bool {
 	if len(cl.begin) >= minBegin {
 		return true
@@ -257,8 +226,8 @@ func (cl *cluster) constant() bool {
 	return false
 }
 
-// spell spells the pattern, with short words for what varies or with its values.
-func (cl *cluster) spell(short bool) string {
+// text writes the pattern, with the values that vary or with short words for them.
+func (cl *cluster) text(short bool) string {
 	var b strings.Builder
 	for i := range cl.slots {
 		s := &cl.slots[i]
@@ -272,7 +241,7 @@ func (cl *cluster) spell(short bool) string {
 		case s.any:
 			b.WriteString("<…>")
 		case s.vary == nil:
-			b.WriteString(cut(s.text, longString))
+			b.WriteString(texts.Fit(s.text, longString))
 		case short:
 			b.WriteString(s.vary.shortSlot())
 		default:
@@ -282,7 +251,7 @@ func (cl *cluster) spell(short bool) string {
 	return b.String()
 }
 
-// shortSlot spells only what kind of thing stands in a place of a line, or its values if they are few and short.
+// shortSlot writes the values of a slot if they are few and short, and otherwise their class.
 func (n *node) shortSlot() string {
 	full := n.slotText()
 	c := n.class()
@@ -297,13 +266,13 @@ func (n *node) shortSlot() string {
 	return "<…>"
 }
 
-// slotText spells what stands in a place of a line, without spaces of its own.
+// slotText writes the values, the range or an example of a slot.
 func (n *node) slotText() string {
 	numbers, strs := n.kinds[kindNumber], n.kinds[kindString]
 	var values []string
 	if !n.ints.over && !n.strs.over {
 		for _, v := range append(n.strs.byCount(), n.ints.byCount()...) {
-			values = append(values, cut(v.text, maxExample))
+			values = append(values, texts.Fit(v.text, maxExample))
 		}
 	}
 	c := n.class()
@@ -327,5 +296,5 @@ func (n *node) slotText() string {
 		}
 		return "<" + strings.Join(parts, "|") + ">"
 	}
-	return "<" + cut(n.example, maxExample) + "|…>"
+	return "<" + texts.Fit(n.example, maxExample) + "|…>"
 }

@@ -11,36 +11,33 @@ import (
 )
 
 const (
-	csvRows     = 100 // rows that the separator is guessed from
-	wideRow     = 20  // columns from which on less than three rows are enough
+	csvRows     = 100 // rows that decide the separator
+	wideRow     = 20  // columns with which less than three rows are enough
 	maxColumns  = maxNodes
 	maxCSVNames = 40 // characters of a name in a header row
 )
 
-// csvForm is what sniffing finds.
-type csvForm struct {
+type csvDialect struct {
 	separator byte
 	columns   int
 	header    bool
 }
 
-// csvReading is what one pass over rows found.
-type csvReading struct {
-	form   csvForm
-	root   *node // an object with a key for each column
-	names  []string
-	rows   int64 // without the header
-	ragged int64
-	// lastRagged says that the last row is ragged, which is no wonder where the data was cut.
-	lastRagged bool
-	raggedAt   int64 // the first of them, counted from 1 with the header
-	raggedBy   int
-	spanning   int64
-	open       bool // a quote is never closed
+// csvStats is the result of one pass over rows.
+type csvStats struct {
+	form       csvDialect
+	root       *node // an object with a key for each column
+	rows       int64 // without the header
+	ragged     int64
+	lastRagged bool  // the last row is ragged, as that of a sample may be
+	raggedAt   int64 // the first ragged row, counted from 1 with the header
+	raggedBy   int   // its number of fields
+	spanning   int64 // rows with line feeds in fields
+	open       bool  // the last quote is never closed
 }
 
-// sniffCSV looks for rows of as many fields each.
-func sniffCSV(head []byte, whole bool) (csvForm, bool) {
+// sniffCSV looks for rows with equal numbers of fields.
+func sniffCSV(head []byte, whole bool) (csvDialect, bool) {
 	if len(head) > sniffBytes {
 		head, whole = head[:sniffBytes], false
 	}
@@ -49,7 +46,7 @@ func sniffCSV(head []byte, whole bool) (csvForm, bool) {
 		if len(rows) == 0 {
 			continue
 		}
-		form := csvForm{separator: separator, columns: len(rows[0])}
+		form := csvDialect{separator: separator, columns: len(rows[0])}
 		if len(rows) < 3 && form.columns < wideRow {
 			continue
 		}
@@ -67,7 +64,7 @@ func sniffCSV(head []byte, whole bool) (csvForm, bool) {
 			return form, true
 		}
 	}
-	return csvForm{}, false
+	return csvDialect{}, false
 }
 
 func sniffRows(head []byte, separator byte, whole bool) (rows [][]string) {
@@ -95,22 +92,27 @@ func sniffRows(head []byte, separator byte, whole bool) (rows [][]string) {
 	return rows
 }
 
-// looksLikeProse reports whether most separators are followed by a space, as in sentences and in tables for people.
+// looksLikeProse reports whether a space follows most separators, as in sentences and in tables for people.
 func looksLikeProse(rows [][]string) bool {
-	spaced, all := 0, 0
-	for _, row := range rows {
-		for _, field := range row[1:] {
-			all++
-			if strings.HasPrefix(field, " ") {
-				spaced++
-			}
-		}
-	}
+	spaced, all := countFields(rows, 1, func(field string) bool { return strings.HasPrefix(field, " ") })
 	return 2*spaced > all || strings.TrimSpace(rows[0][0]) == ""
 }
 
-// isHeader reports whether the first row has names: short ones that are no values, not those of the column either. Where
-// names are missing or come twice, a column of values below a name must prove it.
+// countFields counts the fields that fit and all fields, from a column on.
+func countFields(rows [][]string, from int, fits func(string) bool) (fit, all int) {
+	for _, row := range rows {
+		for _, field := range row[from:] {
+			all++
+			if fits(field) {
+				fit++
+			}
+		}
+	}
+	return fit, all
+}
+
+// isHeader reports whether the first row holds names: they are short, look unlike values, and seldom occur in their
+// column. If names are missing or occur twice, a column of values below a name must prove it.
 func isHeader(rows [][]string) bool {
 	names := map[string]bool{}
 	proved := true
@@ -134,7 +136,7 @@ func isHeader(rows [][]string) bool {
 	return proved
 }
 
-// column counts the fields of a column that are equal to name, and those that are values rather than names.
+// column counts the fields of a column that equal name, and those that look like values.
 func column(rows [][]string, i int, name string) (equal, values int) {
 	for _, row := range rows {
 		switch {
@@ -148,34 +150,29 @@ func column(rows [][]string, i int, name string) (equal, values int) {
 	return equal, values
 }
 
-// isCellValue reports whether a text is rather a value than a name.
-func isCellValue(s string) bool {
-	c := classify([]byte(s), int64(len(s)), s[len(s)-1])
-	return c != classText || s[0] >= '0' && s[0] <= '9'
-}
+// isCellValue reports whether a text looks like a value and not like a name.
+func isCellValue(s string) bool { return hasClass(s) || s[0] >= '0' && s[0] <= '9' }
 
-// hasWords reports whether fields are words of a text rather than values.
+func hasClass(s string) bool { return classify([]byte(s), int64(len(s)), s[len(s)-1]) != classText }
+
+// hasWords reports whether many fields are phrases and not values.
 func hasWords(rows [][]string) bool {
-	wordy, all := 0, 0
-	for _, row := range rows {
-		for _, field := range row {
-			all++
-			if strings.Contains(strings.TrimSpace(field), " ") && classify([]byte(field), int64(len(field)), field[len(field)-1]) == classText {
-				wordy++
-			}
-		}
-	}
-	return 4*wordy > all
+	phrases, all := countFields(rows, 0, func(field string) bool {
+		return strings.Contains(strings.TrimSpace(field), " ") && !hasClass(field)
+	})
+	return 4*phrases > all
 }
 
 // readCSV profiles all rows of src.
-func readCSV(src io.Reader, form csvForm) (*csvReading, error) {
-	c := &csvReading{form: form, root: &node{}}
+func readCSV(src io.Reader, form csvDialect) (*csvStats, error) {
+	c := &csvStats{form: form, root: &node{}}
 	r := newCSVReader(bufio.NewReaderSize(src, maxLine), form.separator)
-	if !form.header {
-		c.name(make([]string, form.columns))
+	header := make([]string, form.columns)
+	if form.header {
+		header = nil
+	} else {
+		c.name(header)
 	}
-	var header []string
 	for i, row := 0, int64(1); ; i++ {
 		end, err := r.next()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -184,24 +181,29 @@ func readCSV(src io.Reader, form csvForm) (*csvReading, error) {
 		if end == csvDone {
 			break
 		}
+		inHeader := c.root.keys == nil
 		switch {
 		case i == 0 && end == csvRow && r.size == 0: // a blank line
 			i = -1
 			continue
-		case form.header && c.names == nil:
+		case inHeader:
 			header = append(header, string(cutRunes(r.field, maxToken-utf8.UTFMax)))
 		default:
 			c.add(i, r)
 		}
-		if end == csvRow {
-			if form.header && c.names == nil {
-				c.name(header)
-			} else {
-				c.endRow(i+1, row)
-			}
-			c.spanning += r.spanned()
-			i, row = -1, row+1
+		if end == csvField {
+			continue
 		}
+		if inHeader {
+			c.name(header)
+		} else {
+			c.endRow(i+1, row)
+		}
+		if r.spans {
+			c.spanning++
+			r.spans = false
+		}
+		i, row = -1, row+1
 	}
 	c.open = r.open
 	c.root.kinds[kindObject] = c.rows
@@ -211,15 +213,14 @@ func readCSV(src io.Reader, form csvForm) (*csvReading, error) {
 	return c, nil
 }
 
-// name makes the columns, with the names that fromcsv gives them.
-func (c *csvReading) name(header []string) {
+// name makes the columns and names them like fromcsv.
+func (c *csvStats) name(header []string) {
 	taken := map[string]bool{}
 	for _, name := range header {
 		taken[name] = true
 	}
 	used := map[string]bool{}
-	c.names = []string{}
-	for i, name := range header {
+	for i, name := range header[:min(len(header), maxColumns)] {
 		if name == "" {
 			name = fmt.Sprintf("column_%d", i+1)
 		}
@@ -227,16 +228,12 @@ func (c *csvReading) name(header []string) {
 			name = fmt.Sprintf("%s_%d", header[i], n)
 		}
 		used[name] = true
-		if len(c.names) == maxColumns {
-			return
-		}
-		c.names = append(c.names, name)
 		c.root.addEdge(name, &node{secret: isSecret(name)})
 	}
 }
 
 // add counts a field of the current row.
-func (c *csvReading) add(column int, r *csvReader) {
+func (c *csvStats) add(column int, r *csvReader) {
 	if column >= len(c.root.keys) {
 		return
 	}
@@ -245,18 +242,10 @@ func (c *csvReading) add(column int, r *csvReader) {
 	if r.size > int64(len(field)) {
 		field = cutRunes(field, len(field)-utf8.UTFMax)
 	}
-	if number := len(field) <= maxNumber && isJSONNumber(field); number && int64(len(field)) == r.size {
-		n.addNumber(&token{raw: field, size: r.size, float: !isInteger(field)})
-		return
-	}
-	last := byte(0)
-	if len(field) > 0 && int64(len(field)) == r.size {
-		last = field[len(field)-1]
-	}
-	n.addString(field, r.size, last)
+	n.addWord(field, r.size, 1)
 }
 
-func (c *csvReading) endRow(fields int, row int64) {
+func (c *csvStats) endRow(fields int, row int64) {
 	c.rows++
 	want := c.form.columns
 	if c.lastRagged = fields != want; !c.lastRagged {
@@ -267,17 +256,12 @@ func (c *csvReading) endRow(fields int, row int64) {
 	}
 }
 
-func (c *csvReading) summary() string { return "CSV, " + count(c.rows, "row") }
-
-// separators names them for people.
+// separators are the names of separators for people.
 var separators = map[byte]string{',': "comma", '\t': "tab", ';': "semicolon", '|': "bar"}
 
-func (c *csvReading) header(in *source) (string, []string) {
+func (c *csvStats) describe(in *source, o Options) description {
+	rows, columns := count(c.rows, "row"), count(int64(c.form.columns), "column")
 	begin := "no header"
-	if c.form.header {
-		begin = "header"
-	}
-	main := fmt.Sprintf("CSV (%s): %s and %s of %s, %s.", separators[c.form.separator], begin, count(c.rows, "row"), count(int64(c.form.columns), "column"), in.size())
 	var notes []string
 	if in.partial && c.lastRagged {
 		c.ragged--
@@ -292,13 +276,19 @@ func (c *csvReading) header(in *source) (string, []string) {
 		notes = append(notes, fmt.Sprintf("Rows that span lines: %d (awk, sort and grep break them).", c.spanning))
 	}
 	if c.form.header {
+		begin = "header"
 		notes = append(notes, "In jq all values are strings (tonumber).")
 	}
-	return main, notes
+	return description{
+		summary: "CSV, " + rows,
+		header:  fmt.Sprintf("CSV (%s): %s and %s of %s, %s.", separators[c.form.separator], begin, rows, columns, in.size()),
+		notes:   notes,
+		body:    func(budget int) string { return c.body(budget, o) },
+	}
 }
 
-// body prints a line for each column, and what helps with the next step.
-func (c *csvReading) body(budget int, o Options) string {
+// body prints the columns, then a command to try if there is room.
+func (c *csvStats) body(budget int, o Options) string {
 	root := &item{n: c.root, depth: -1, table: true, more: c.form.columns - len(c.root.keys)}
 	for i := range c.root.keys {
 		e := &c.root.keys[i]
@@ -306,17 +296,17 @@ func (c *csvReading) body(budget int, o Options) string {
 		if c.form.header {
 			seg += " " + segment(e.name)
 		}
-		root.kids = append(root.kids, &item{seg: seg, name: e.name, n: e.n, path: segment(e.name)})
+		root.kids = append(root.kids, &item{above: root, seg: seg, name: e.name, n: e.n, path: segment(e.name)})
 	}
 	text := renderTree(root, budget)
 	if c.form.header {
-		text += fitLine(c.try(), budget-runes(text), o)
+		text += tryLine(c.try(), budget-runes(text), o)
 	}
 	return text
 }
 
-// try is a jq command that takes some columns.
-func (c *csvReading) try() string {
+// try returns a jq command that selects some columns.
+func (c *csvStats) try() string {
 	keys := tryKeys(c.root)
 	if len(keys) < 2 {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// csvEnd is what a field ends with.
+// csvEnd tells how a field ends.
 type csvEnd uint8
 
 const (
@@ -15,14 +15,14 @@ const (
 	csvRow
 )
 
-// csvReader reads fields one by one (RFC 4180; a quote inside of a field that is not quoted stands for itself). Its
-// memory does not grow with the size of fields.
+// csvReader reads one field after another (RFC 4180; a quote within an unquoted field stands for itself). Its memory
+// does not grow with the size of fields.
 type csvReader struct {
 	r         *bufio.Reader
 	separator byte
-	field     []byte // at most maxToken bytes of it
+	field     []byte // at most maxToken bytes of the field
 	size      int64
-	inside    bool // of a row
+	inside    bool // the row has begun
 	spans     bool // the row has a line feed in a field
 	open      bool // the data has ended inside quotes
 }
@@ -38,7 +38,7 @@ func (c *csvReader) put(b byte) {
 	c.size++
 }
 
-// next reads one field. At the end of the data it returns what there is.
+// next reads one field. At the end of the data it returns the unfinished one.
 func (c *csvReader) next() (csvEnd, error) {
 	c.field, c.size = c.field[:0], 0
 	quoted := false
@@ -71,11 +71,11 @@ func (c *csvReader) next() (csvEnd, error) {
 	}
 }
 
-// doubled reports whether a second quote follows one inside of quotes, and takes it.
+// doubled reports whether a second quote follows one within quotes, and reads it.
 func (c *csvReader) doubled() bool {
 	b, err := c.r.ReadByte()
 	if err != nil {
-		return false // the next read finds out, too
+		return false // the next read returns the error
 	}
 	if b == '"' {
 		return true
@@ -94,13 +94,4 @@ func (c *csvReader) end(quoted bool, err error) (csvEnd, error) {
 	}
 	c.inside = false
 	return csvRow, nil
-}
-
-// spanned reports, as a number, whether the row that has ended had a line feed in a field.
-func (c *csvReader) spanned() int64 {
-	if !c.spans {
-		return 0
-	}
-	c.spans = false
-	return 1
 }

@@ -7,59 +7,58 @@ import (
 )
 
 const (
-	maxInline      = 4   // keys of an object that may be written on one line
-	maxInlineDepth = 3   // objects inside of objects there
-	maxInlineWidth = 120 // characters of all, about
-	maxInlineText  = 20  // characters of values there
-	maxChain       = 6   // arrays inside of arrays that share a line
+	maxInline      = 4   // keys of an object written on one line
+	maxInlineDepth = 3   // nested objects there
+	maxInlineWidth = 120 // characters there, about
+	maxInlineText  = 20  // characters of a value there
+	maxChain       = 6   // nested arrays that share a line
 )
 
-// item is one path of the tree as it may be printed.
+// item is one path of the tree to print.
 type item struct {
-	seg   string // jq spelling relative to the parent
-	path  string // jq spelling from the root of a document
-	name  string // the key, empty for elements
-	n     *node  // what the path leads to
-	lens  string // length ranges of the arrays that the path goes through
-	depth int
-	kids  []*item
-	same  *item // has the same shape, and is printed in full
+	seg     string // the jq path relative to the parent
+	path    string // the jq path from the root of a document
+	name    string // the key, empty for elements
+	n       *node  // the values at the path
+	lengths string // length ranges of the arrays on the path
+	above   *item  // nil for the root
+	depth   int
+	kids    []*item
+	same    *item // the item with the same shape that is printed in full
 
 	table       bool // only the kids are printed: columns
-	more        int  // columns that are not kept
+	more        int  // columns beyond maxColumns
 	optional    bool
-	null        bool // the path may lead to null, be it because something above is missing
+	null        bool // the path may lead to null, also because a key above is missing
 	present, of int64
 	first       int64
 
-	level   uint8
-	reached bool // the item above is printed
-	texts   [levelValues + 1]string
+	level uint8
+	texts [levelValues + 1]string
 }
 
 // itemTree makes the items of a profile.
 type itemTree struct {
-	root   *item
-	shapes map[string]int // the signature of a shape to its number
-	number map[*node]int  // the number of a node's shape
-	iter   map[*node]bool // whether null above a node matters below it
-	homes  map[home]*item // where the shape is printed
+	root    *item
+	shapes  map[string]int     // the number of a shape by its description
+	number  map[*node]int      // the number of a node's shape
+	iter    map[*node]bool     // results of iterates
+	printed map[shapeKey]*item // the items printed in full
 }
 
-// home is what equal subtrees have in common: their shape, and whether jq must expect null on the way to them.
-type home struct {
+// shapeKey is equal for items that print alike: the shape, and whether jq must expect null on the path.
+type shapeKey struct {
 	shape int
 	null  bool
 }
 
 func newItemTree(root *node) *itemTree {
-	t := &itemTree{shapes: map[string]int{}, number: map[*node]int{}, iter: map[*node]bool{}, homes: map[home]*item{}}
-	t.root = newItem(&item{depth: -1}, ".", root, false)
-	t.root.path = t.root.seg
-	// Breadth first, so that a shape is printed where it is nearest to the root.
+	t := &itemTree{shapes: map[string]int{}, number: map[*node]int{}, iter: map[*node]bool{}, printed: map[shapeKey]*item{}}
+	t.root = newItem(nil, ".", root, false)
+	// Breadth first, so the item nearest to the root is the one printed in full.
 	for queue := []*item{t.root}; len(queue) > 0; queue = queue[1:] {
 		it := queue[0]
-		if it.same = t.home(it); it.same == nil {
+		if it.same = t.printedAs(it); it.same == nil {
 			it.addKids()
 		}
 		queue = append(queue, it.kids...)
@@ -67,17 +66,20 @@ func newItemTree(root *node) *itemTree {
 	return t
 }
 
-// newItem makes the item of n, which parent reaches by seg, and walks through arrays that hold nothing but arrays.
-// If guard is set, n may be missing below parent.
+// newItem makes the item of n at seg below parent, and joins arrays that hold only arrays. guard means that n may be
+// missing below parent.
 func newItem(parent *item, seg string, n *node, guard bool) *item {
-	it := &item{depth: parent.depth + 1}
-	it.null = guard || parent.null && seg[0] == '.'
+	it := &item{above: parent, null: guard}
+	if parent != nil {
+		it.depth = parent.depth + 1
+		it.null = guard || parent.null && seg[0] == '.'
+	}
 	guard = guard || it.null && n.alone(kindArray) // null cannot be iterated
 	for range maxChain {
-		if n.kinds[kindArray] == 0 || !n.alone(kindArray) || n.elem == nil || n.elem.total() == 0 {
+		if !n.alone(kindArray) || n.elem.total() == 0 {
 			break
 		}
-		it.lens += "[" + span(n.lenMin, n.lenMax) + "]"
+		it.lengths += "[" + n.lengths.String() + "]"
 		seg += "[]"
 		if guard {
 			seg, guard = seg+"?", false
@@ -91,50 +93,52 @@ func newItem(parent *item, seg string, n *node, guard bool) *item {
 		seg = strings.TrimPrefix(seg+"|"+r, ".|")
 	}
 	it.null = it.null || n.kinds[kindNull] > 0
-	it.seg, it.n, it.path = seg, n, join(parent.path, seg)
+	it.seg, it.n, it.path = seg, n, seg
+	if parent != nil && parent.path != "." {
+		it.path = parent.path + seg
+	} else if parent != nil && !strings.HasPrefix(seg, ".") {
+		it.path = "." + seg
+	}
 	return it
 }
 
 func (it *item) addKids() {
 	n := it.n
-	scalars := n.kinds[kindBool] + n.kinds[kindNumber] + n.kinds[kindString]
-	if n.kinds[kindObject] > 0 {
-		mark := ""
-		if scalars+n.kinds[kindArray] > 0 {
-			mark = "?" // jq cannot index the other values
-		}
-		for i := range n.keys {
-			it.addKey(&n.keys[i], mark)
-		}
-		if n.mapv != nil && n.mapv.total() > 0 {
-			it.kids = append(it.kids, newItem(it, it.elements(kindObject), n.mapv, false))
-		}
+	mark := ""
+	if n.kinds[kindBool]+n.kinds[kindNumber]+n.kinds[kindString]+n.kinds[kindArray] > 0 {
+		mark = "?" // jq cannot index the other values
 	}
-	if n.kinds[kindArray] > 0 && n.elem != nil && n.elem.total() > 0 {
+	for i := range n.keys {
+		it.addKey(&n.keys[i], mark)
+	}
+	if n.mapValue.total() > 0 {
+		it.kids = append(it.kids, newItem(it, it.elements(kindObject), n.mapValue, false))
+	}
+	if n.elem.total() > 0 {
 		it.kids = append(it.kids, newItem(it, it.elements(kindArray), n.elem, false))
 	}
-	if n.inner != nil && n.inner.total() > 0 {
-		it.kids = append(it.kids, newItem(it, it.fromJSON(), n.inner, false))
+	if n.embedded.total() > 0 {
+		it.kids = append(it.kids, newItem(it, it.fromJSON(), n.embedded, false))
 	}
 	if n.linePatterns() != nil {
 		it.kids = append(it.kids, it.lineItem())
 	}
 }
 
-// fromJSON is the jq spelling of the documents in strings.
+// fromJSON is the jq path to the documents in strings.
 func (it *item) fromJSON() string {
 	seg := "|fromjson"
 	if it.null || !it.n.alone(kindString) {
 		seg = "|strings" + seg
 	}
-	if it.n.classes[classJSON] < it.n.kinds[kindString] || it.n.badInner {
+	if it.n.classes[classJSON] < it.n.kinds[kindString] || it.n.badEmbedded {
 		seg += "?"
 	}
 	return seg
 }
 
-// elements is the jq spelling of all that is in the containers of kind k. .[] iterates over both arrays and objects,
-// so that a path with both needs to choose, and fails on all else, null included.
+// elements is the jq path to all values in the containers of kind k. .[] iterates over arrays and objects, so a path to
+// both must choose; it fails on all other values, null included.
 func (it *item) elements(k valueKind) string {
 	n := it.n
 	switch {
@@ -158,23 +162,23 @@ func (it *item) addKey(e *edge, mark string) {
 	it.kids = append(it.kids, kid)
 }
 
-// home returns the item that prints the shape of it, nil if it does so itself.
-func (t *itemTree) home(it *item) *item {
+// printedAs returns the item that already prints the shape of it, nil if there is none.
+func (t *itemTree) printedAs(it *item) *item {
 	if len(it.n.keys) <= 1 || it.n.isSmall() {
 		return nil
 	}
-	key := home{t.shape(it.n), it.null && t.iterates(it.n)}
-	if at := t.homes[key]; at != nil {
+	key := shapeKey{t.shape(it.n), it.null && t.iterates(it.n)}
+	if at := t.printed[key]; at != nil {
 		return at
 	}
-	t.homes[key] = it
+	t.printed[key] = it
 	return nil
 }
 
-// iterates reports whether elements are reached from n by keys alone: null on the way to them is an error in jq, where
-// a key of null is null.
+// iterates reports whether a path of keys leads from n to elements. jq fails on the elements of null, but gives null for
+// a key of null.
 func (t *itemTree) iterates(n *node) bool {
-	if n.kinds[kindArray] > 0 || n.mapv != nil || n.inner != nil || n.linePatterns() != nil {
+	if n.kinds[kindArray] > 0 || n.mapValue != nil || n.embedded != nil || n.linePatterns() != nil {
 		return true
 	}
 	found, known := t.iter[n]
@@ -185,7 +189,8 @@ func (t *itemTree) iterates(n *node) bool {
 	return found
 }
 
-// shape numbers what can be below n: names, types, optional keys. It nests no deeper than maxDepth.
+// shape returns a number for the names, types and optional keys below n; equal shapes have equal numbers. The recursion
+// goes at most to maxDepth.
 func (t *itemTree) shape(n *node) int {
 	if id, ok := t.number[n]; ok {
 		return id
@@ -200,9 +205,9 @@ func (t *itemTree) shape(n *node) int {
 		null := e.n.kinds[kindNull] > 0
 		keys[i] = fmt.Sprint(quote(e.name), e.present < n.kinds[kindObject]-n.broken, null, t.shape(e.n))
 	}
-	slices.Sort(keys) // which key came first says nothing
-	fmt.Fprint(&b, keys, n.again, n.recurse(), n.linePatterns())
-	for _, below := range []*node{n.elem, n.mapv, n.inner} {
+	slices.Sort(keys) // the order of keys does not matter
+	fmt.Fprint(&b, keys, n.recurses, n.recurse(), n.linePatterns())
+	for _, below := range []*node{n.elem, n.mapValue, n.embedded} {
 		if below != nil {
 			fmt.Fprint(&b, below.kinds[kindNull] > 0, t.shape(below), " ")
 		}
@@ -217,26 +222,26 @@ func (t *itemTree) shape(n *node) int {
 	return id
 }
 
-// isScalar reports whether nothing lies below n.
+// isScalar reports whether n has no values below it.
 func (n *node) isScalar() bool {
-	return n.kinds[kindArray] == 0 && n.kinds[kindObject] == 0 && n.inner == nil
+	return n.kinds[kindArray] == 0 && n.kinds[kindObject] == 0 && n.embedded == nil
 }
 
-// isSmall reports whether n is an object, or null, with a few keys of scalars or of such objects.
+// isSmall reports whether n is an object, or null, with a few keys of scalars or of small objects.
 func (n *node) isSmall() bool {
 	width, ok := n.inlineWidth(maxInlineDepth)
 	return ok && width <= maxInlineWidth
 }
 
-// inlineWidth estimates how long n is on one line, and reports whether it may be there.
+// inlineWidth estimates the width of n on one line, and reports whether n may be written so.
 func (n *node) inlineWidth(depth int) (width int, ok bool) {
-	if depth == 0 || n.recursive != nil || n.again || n.kinds[kindObject] == 0 || n.mixed() || n.mapv != nil || len(n.keys) > maxInline || len(n.keys) == 0 ||
-		n.lost || n.longKeys > 0 {
+	if depth == 0 || n.recursive != nil || n.recurses || n.kinds[kindObject] == 0 || n.mixed() || n.mapValue != nil || len(n.keys) > maxInline || len(n.keys) == 0 ||
+		n.incomplete || n.longKeys > 0 {
 		return 0, false
 	}
 	for i := range n.keys {
 		e := &n.keys[i]
-		below, ok := 6, true // about the length of a type
+		below, ok := 6, true // about the width of a type
 		if !e.n.isScalar() {
 			below, ok = e.n.inlineWidth(depth - 1)
 		}
@@ -248,7 +253,7 @@ func (n *node) inlineWidth(depth int) (width int, ok bool) {
 	return width, true
 }
 
-// inline spells a small object on one line.
+// inline writes a small object on one line.
 func (it *item) inline() string {
 	parts := make([]string, len(it.kids))
 	for i, kid := range it.kids {
@@ -268,7 +273,7 @@ func (it *item) inline() string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// text is what is said about the item at a level.
+// text describes the item at a level.
 func (it *item) text(level uint8) string {
 	if it.texts[level] == "" {
 		it.texts[level] = it.annotate(level)
@@ -278,8 +283,8 @@ func (it *item) text(level uint8) string {
 
 func (it *item) annotate(level uint8) string {
 	text := it.n.types(level)
-	if it.lens != "" {
-		text = it.lens + " " + text
+	if it.lengths != "" {
+		text = it.lengths + " " + text
 	}
 	if it.same != nil {
 		text += " as " + it.same.path
@@ -293,5 +298,5 @@ func (it *item) annotate(level uint8) string {
 	return text
 }
 
-// lateRecord is the record from which on a field that begins later is worth saying so.
+// lateRecord is the last record that may have a field first without a remark.
 const lateRecord = 100

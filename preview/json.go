@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// jsonReading is what one pass over JSON documents found.
-type jsonReading struct {
+// jsonStats is the result of one pass over JSON documents.
+type jsonStats struct {
 	s      *scanner
 	p      *profile
 	prefix int64        // lines of text before the first document
-	others int64        // lines behind it that are not JSON
-	first  *syntaxError // the first of them
-	broken *syntaxError // where a document broke off for good
-	joined bool         // documents follow each other on one line
+	others int64        // other lines that are not JSON
+	first  *syntaxError // the error of the first of them
+	broken *syntaxError // the error that ended the reading
+	joined bool         // some documents share a line
 }
 
-// readJSON profiles all documents of src. prefix lines stand before them; line numbers count those.
-func readJSON(src io.Reader, prefix int64, seq bool) (*jsonReading, error) {
-	j := &jsonReading{s: newScanner(src), p: newProfile(), prefix: prefix}
-	j.s.seq, j.s.lenient, j.s.whole, j.p.inside = seq, true, true, &inside{}
-	j.p.s = j.s
+// readJSON profiles all documents of src. Line numbers count the prefix lines before src.
+func readJSON(src io.Reader, prefix int64, seq bool) (*jsonStats, error) {
+	j := &jsonStats{s: newScanner(src), p: newProfile(), prefix: prefix}
+	j.s.seq, j.s.lenient, j.p.embeds = seq, true, true
 	j.s.line += prefix
-	var began, ended int64 // lines of the current document's begin, and of the end of the one before
+	var began, ended int64 // the lines on which this document begins and the last one ended
 	for {
 		between := j.s.depth == 0
 		k, err := j.s.next()
@@ -55,9 +54,9 @@ func readJSON(src io.Reader, prefix int64, seq bool) (*jsonReading, error) {
 	}
 }
 
-// recover goes on behind the line of an error if the broken document began on it, as in JSON Lines mixed with text.
-// What is left of a document of many lines would only be taken for documents of its own.
-func (j *jsonReading) recover(e *syntaxError, began int64) bool {
+// recover skips the line of an error if the broken document began on it, as in JSON Lines mixed with text. It reports
+// whether the reading goes on: the rest of a document of many lines would be mistaken for documents.
+func (j *jsonStats) recover(e *syntaxError, began int64) bool {
 	j.p.abort()
 	if e.end || e.line != began {
 		j.broken = e
@@ -75,8 +74,15 @@ func (j *jsonReading) recover(e *syntaxError, began int64) bool {
 	return more
 }
 
-// summary names the data in a few words.
-func (j *jsonReading) summary(in *source) string {
+func (j *jsonStats) describe(in *source, head []byte, o Options) description {
+	notes := j.notes(in) // before the summary, which does not mention a fence
+	return description{
+		summary: j.summary(in), header: j.header(in), notes: notes,
+		body: func(budget int) string { return j.body(budget, head, o) },
+	}
+}
+
+func (j *jsonStats) summary(in *source) string {
 	p := j.p
 	text := "JSON " + rootName(p.root)
 	if p.docs > 1 {
@@ -86,30 +92,29 @@ func (j *jsonReading) summary(in *source) string {
 		text += " and " + count(others, "other line")
 	}
 	switch {
-	case j.broken == nil:
-		return text
-	case in.partial:
-		return text + ", cut"
+	case j.broken != nil && in.partial:
+		text += " (its beginning)"
+	case j.broken != nil:
+		text += ", not valid"
 	}
-	return text + ", not valid"
+	return text
 }
 
-// rootName names the kind of the only document.
+// rootName names the type of the only document.
 func rootName(n *node) string {
 	for k, name := range [numKinds]string{"null", "boolean", "number", "string", "array", "object"} {
 		if n.kinds[k] == 0 {
 			continue
 		}
 		if valueKind(k) == kindArray {
-			return fmt.Sprintf("array of %d", n.lenMax)
+			return fmt.Sprintf("array of %d", n.lengths.hi)
 		}
 		return name
 	}
 	return "nothing"
 }
 
-// header is the first line of the preview and the notes that may follow on it.
-func (j *jsonReading) header(in *source) (string, []string) {
+func (j *jsonStats) header(in *source) string {
 	format := "JSON"
 	if j.p.docs > 1 && !j.joined {
 		format = "JSON Lines"
@@ -120,15 +125,19 @@ func (j *jsonReading) header(in *source) (string, []string) {
 	docs := count(j.p.docs, "document")
 	switch {
 	case j.broken == nil:
+	case in.partial && j.broken.end && j.p.docs == 0:
+		docs = "1 document"
+	case in.partial && j.broken.end:
+		docs += " and part of one"
 	case j.p.docs == 0:
 		docs = "1 document, not complete"
 	default:
 		docs += " and one that is not complete"
 	}
-	return fmt.Sprintf("%s: %s, %s.", format, docs, in.size()), j.notes(in)
+	return fmt.Sprintf("%s: %s, %s.", format, docs, in.size())
 }
 
-func (j *jsonReading) notes(in *source) (notes []string) {
+func (j *jsonStats) notes(in *source) (notes []string) {
 	add := func(wanted bool, format string, args ...any) {
 		if wanted {
 			notes = append(notes, fmt.Sprintf(format, args...))
@@ -138,7 +147,7 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 	if j.broken != nil && !in.partial {
 		add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
 	}
-	add(p.odds > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.odds)
+	add(p.nonFinite > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.nonFinite)
 	add(p.controls > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.controls)
 	if j.fenced() {
 		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
@@ -159,13 +168,13 @@ func (j *jsonReading) notes(in *source) (notes []string) {
 	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
 	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
 	add(p.lone > 0, "Strings with half a surrogate pair: %d.", p.lone)
-	add(j.s.deep > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deep, maxDepth, deepWarning(j.s.deep))
+	add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, deepWarning(j.s.deepest))
 	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
 	return notes
 }
 
-// fenced reports whether the JSON stands in a fence of Markdown, with nothing but text around it.
-func (j *jsonReading) fenced() bool {
+// fenced reports whether the JSON stands in a Markdown fence with only text around it.
+func (j *jsonStats) fenced() bool {
 	return j.prefix > 0 && j.first != nil && strings.HasSuffix(j.first.msg, "'`'")
 }
 
@@ -176,16 +185,16 @@ func deepWarning(depth int) string {
 	return ""
 }
 
-// body prints the tree, then what helps with the next step, if there is room.
-func (j *jsonReading) body(budget int, sample []byte, o Options) string {
+// body prints the tree, then a command to try and samples if there is room.
+func (j *jsonStats) body(budget int, sample []byte, o Options) string {
 	if j.p.root.total() == 0 {
 		return ""
 	}
 	j.p.foldMaps(j.p.root)
 	j.p.foldRecursion(j.p.root)
-	findLines(j.p.root)
 	root := newItemTree(j.p.root).root
 	text := renderTree(root, budget)
-	text += fitLine(tryCommand(root, j.p.docs), budget-runes(text), o)
+	text += tryLine(tryCommand(root, j.p.docs), budget-runes(text), o)
+	text += root.textLines(budget - runes(text))
 	return text + sampleLine(sample, min(budget-runes(text), maxSample))
 }

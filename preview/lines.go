@@ -2,40 +2,46 @@ package preview
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
-	maxTexts     = 200     // long texts of a path that are looked into
-	maxTextPaths = 16      // paths whose texts are
-	maxTextSize  = 8 << 10 // bytes of a text
-	maxTextLines = 3       // patterns of lines that are shown
+	maxTexts     = 200     // long texts of a path that are read
+	maxTextPaths = 16      // paths with texts that are read
+	maxTextSize  = 8 << 10 // bytes read of a text
+	maxTextLines = 3       // printed patterns of lines
+	maxFirst     = 10      // printed lines of one text
+	maxFirstLine = 160     // characters of each
 )
 
-// texts are the lines of the first long strings of a path.
-type texts struct {
+// longTexts holds the lines of the first long strings of a path.
+type longTexts struct {
 	n     int64
 	lines *clusters
-	alike []string // the patterns of lines that many of the texts have, once all is read
-	more  bool     // there are other lines
+	first []string // the first lines of the first text
 }
 
-// lookAtLines takes the lines of a long string of n.
-func (p *profile) lookAtLines(n *node) {
+// addLines adds the lines of a long string of n, which is nil if it is too long.
+func (p *profile) addLines(n *node, text []byte) {
 	if n.texts == nil {
 		if p.textPaths == maxTextPaths {
 			return
 		}
 		p.textPaths++
-		n.texts = &texts{lines: newClusters()}
+		n.texts = &longTexts{lines: newClusters()}
 	}
-	text := p.s.text()
 	if text == nil || n.texts.n == maxTexts {
 		return
 	}
 	n.texts.n++
-	p.lines = unescape(p.lines[:0], cutRunes(text, maxTextSize))
-	for line := range bytes.Lines(p.lines) {
+	p.inner = unescape(p.inner[:0], cutRunes(text, maxTextSize))
+	if n.texts.n == 1 {
+		n.texts.first = firstLines(p.inner)
+	}
+	for line := range bytes.Lines(p.inner) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
@@ -46,39 +52,71 @@ func (p *profile) lookAtLines(n *node) {
 	}
 }
 
-// findLines chooses the patterns of lines that are worth telling, of n and of all below.
-func findLines(n *node) {
-	if t := n.texts; t != nil && t.n > 1 {
-		for _, c := range t.lines.repeated() {
-			if 3*c.n < t.n || len(t.alike) == maxTextLines {
-				break
-			}
-			t.alike = append(t.alike, quote(cut(maskText(c.spell(true)), maxExample)))
+// firstLines returns the first lines of a text, nil if it has only one.
+func firstLines(text []byte) (lines []string) {
+	for line := range bytes.Lines(text) {
+		if len(lines) == maxFirst {
+			break
 		}
-		t.more = len(t.lines.all) > len(t.alike)
+		lines = append(lines, "| "+texts.Fit(maskText(clean(bytes.TrimRight(line, "\r\n"))), maxFirstLine))
 	}
-	for _, child := range n.children() {
-		findLines(child)
-	}
-}
-
-// linePatterns are the patterns of lines of long strings.
-func (n *node) linePatterns() []string {
-	if n.texts == nil {
+	if len(lines) < 2 {
 		return nil
 	}
-	return n.texts.alike
+	return lines
 }
 
-// lineItem is the line below a path of texts.
+// textLines prints the first lines of one text, if they fit; the text is from the first path that has texts.
+func (it *item) textLines(room int) string {
+	t := it.n.texts
+	if it.level == levelHidden || it.n.secret {
+		return ""
+	}
+	if t != nil && len(t.first) > 0 {
+		head := "sample lines of " + it.path + ":\n"
+		kept := takeLines(t.first, room-runes(head), maxFirstLine+len("| "))
+		if len(kept) < 2 {
+			return ""
+		}
+		return head + strings.Join(kept, "\n") + "\n"
+	}
+	for _, kid := range it.kids {
+		if text := kid.textLines(room); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// linePatterns returns the patterns of lines worth printing: many of the texts have them.
+func (n *node) linePatterns() (alike []string) {
+	t := n.texts
+	if t == nil || t.n < 2 {
+		return nil
+	}
+	for _, c := range t.lines.repeated() {
+		if 3*c.n < t.n || len(alike) == maxTextLines {
+			break
+		}
+		like := quote(texts.Fit(maskText(c.text(true)), maxExample))
+		if t.n == n.kinds[kindString] && n.maxLen <= maxTextSize { // all lines were counted
+			like += fmt.Sprintf("×%d", c.n)
+		}
+		alike = append(alike, like)
+	}
+	return alike
+}
+
+// lineItem makes the item for the lines of texts.
 func (it *item) lineItem() *item {
 	seg := `|split("\n")[]`
 	if it.null || !it.n.alone(kindString) {
 		seg = "|strings" + seg
 	}
 	kid := newItem(it, seg, &node{kinds: [numKinds]int64{kindString: 1}}, false)
-	text := "str like " + strings.Join(it.n.linePatterns(), "|")
-	if it.n.texts.more {
+	alike := it.n.linePatterns()
+	text := "str like " + strings.Join(alike, "|")
+	if len(it.n.texts.lines.all) > len(alike) {
 		text += "|…"
 	}
 	kid.texts[levelTypes], kid.texts[levelValues] = text, text

@@ -1,30 +1,29 @@
 package preview
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
-// secretWords in a key mean that its values are not shown.
+// secretWords in a key hide its values.
 var secretWords = []string{
 	"token", "secret", "password", "passwd", "authorization", "api_key", "apikey", "api-key", "cookie",
 	"private_key", "privatekey", "credential",
 }
 
-// countedTokens are what comes before "tokens" in keys that count the words of a language model.
+// countedTokens come before "tokens" in keys that count the tokens of a language model.
 var countedTokens = []string{"input", "output", "total", "max", "min", "prompt", "completion", "cached", "reasoning", "num", "thinking"}
 
-// pageTokens are what tokens that lead to the next page of a list are called.
+// pageTokens occur before "token" in keys that lead to the next page of a list.
 var pageTokens = []string{"page", "next", "continu", "cursor", "sync", "start"}
 
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
 	if before, ok := strings.CutSuffix(key, "token"); ok {
-		for _, w := range pageTokens {
-			if strings.Contains(before, w) {
-				return false
-			}
+		if containsAny(before, pageTokens) {
+			return false
 		}
 	}
 	if before, ok := strings.CutSuffix(key, "tokens"); ok {
@@ -35,15 +34,14 @@ func isSecret(key string) bool {
 			}
 		}
 	}
-	for _, w := range secretWords {
-		if strings.Contains(key, w) {
-			return true
-		}
-	}
-	return false
+	return containsAny(key, secretWords)
 }
 
-// secretText finds secrets in a line of text: what follows a key with one of the words and a colon or equals sign.
+func containsAny(key string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(key, w) })
+}
+
+// secretText matches a secret in a line of text: the value after a key with a secret word, and a colon or equals sign.
 var secretText = lazy.Regexp(`(?i)([\w.-]*(?:token|secret|password|passwd|authorization|api[_-]?key|cookie|private[_-]?key|credential)[\w.-]*["']?\s*[:=]\s*)` +
 	`((?:(?:bearer|basic)\s+)?(?:"[^"]*"?|'[^']*'?|[^\s,;&]+))`)
 

@@ -7,7 +7,7 @@ import (
 
 const (
 	maxNodes = 8192 // nodes of one profile, wherever they are made
-	maxKeys  = 160  // keys of one node, beyond it is a map whose keys are data
+	maxKeys  = 160  // keys of one node; a node with more is a map, whose keys are data
 )
 
 // valueKind is one of jq's types.
@@ -23,17 +23,17 @@ const (
 	numKinds
 )
 
-// node is what is known of all values at one path.
+// node describes all values at one path.
 type node struct {
 	kinds  [numKinds]int64
 	secret bool // no value is kept
 
-	trues  int64
-	floats int64 // numbers with fraction or exponent
-	huge   int64 // numbers too long to be kept
-	odd    int64 // NaN and Infinity
-	lo, hi extreme
-	ints   tally // numbers by their text
+	trues     int64
+	floats    int64 // numbers with fraction or exponent
+	huge      int64 // numbers too long to be kept
+	nonFinite int64 // NaN and Infinity
+	lo, hi    number
+	ints      tally // numbers by their text
 
 	classes  [numClasses]int64
 	maxLen   int64 // bytes of the longest string
@@ -43,23 +43,22 @@ type node struct {
 	strs     tally
 	patterns tally
 
-	elem           *node
-	lenMin, lenMax int64
+	elem    *node
+	lengths span // of arrays
 
-	keys             []edge
-	index            map[string]int32
-	keysMin, keysMax int64
-	mapv             *node // all values, once the keys are data
-	mapKeys          []string
-	texts            *texts
-	inner            *node // the documents in strings
-	badInner         bool  // some strings that look like documents are none, or too long to be read
-	recursive        []recursion
-	again            bool  // the object above comes again here
-	taken            int64 // objects of n that are counted there
-	lost             bool  // some values below are not profiled: the cap of nodes, or of depth
-	longKeys         int64 // keys too long to be kept
-	broken           int64 // objects that were not complete
+	keys        []edge
+	sizes       span  // numbers of keys
+	mapValue    *node // all values, if the keys are data
+	mapKeys     []string
+	texts       *longTexts
+	embedded    *node // the documents in strings
+	badEmbedded bool  // some strings look like documents, but are invalid or too long
+	recursive   []recursion
+	recurses    bool  // objects like the one above lie here
+	movedOut    int64 // objects of n that are counted there instead
+	incomplete  bool  // some values below are not profiled: there are too many nodes, or they lie too deep
+	longKeys    int64 // keys too long to be kept
+	broken      int64 // objects that do not end
 }
 
 // edge leads from an object to one of its keys.
@@ -67,11 +66,15 @@ type edge struct {
 	name    string
 	n       *node
 	present int64 // objects that have it
-	seen    int64 // the object that had it last, to find duplicates
-	first   int64 // the object that had it first, from 1; 0: unknown
+	last    int64 // the last object that has it, to find duplicates
+	first   int64 // the first object that has it, from 1; 0: unknown
 }
 
+// total is the number of values, 0 for nil.
 func (n *node) total() (sum int64) {
+	if n == nil {
+		return 0
+	}
 	for _, k := range n.kinds {
 		sum += k
 	}
@@ -85,39 +88,37 @@ func (n *node) addBool(v bool) {
 	}
 }
 
-func (n *node) addNumber(t *token) {
-	n.kinds[kindNumber]++
+func (n *node) addNumber(t *token, times int64) {
+	n.kinds[kindNumber] += times
 	if t.float {
-		n.floats++
+		n.floats += times
 	}
-	if n.secret {
-		return
-	}
-	if t.cut() || t.odd {
+	switch {
+	case n.secret:
+	case t.nonFinite:
 		n.ints.drop()
-		if t.odd {
-			n.odd++
-		} else {
-			n.huge++
-		}
-		return
+		n.nonFinite += times
+	case t.cut():
+		n.ints.drop()
+		n.huge += times
+	default:
+		v := parseNumber(t.raw(), t.float)
+		n.lo.keep(&v, -1)
+		n.hi.keep(&v, 1)
+		n.ints.add(t.raw(), times)
 	}
-	v := parseNumber(t.raw, t.float)
-	n.lo.keep(&v, -1)
-	n.hi.keep(&v, 1)
-	n.ints.add(t.raw, 1)
 }
 
-// addString takes a string without escapes, of which b may be only the beginning, and says what it looks like.
-func (n *node) addString(b []byte, size int64, last byte) class {
-	n.kinds[kindString]++
+// addString counts a string and returns its class; b is the string without escapes, or its beginning.
+func (n *node) addString(b []byte, size int64, last byte, times int64) class {
+	n.kinds[kindString] += times
 	n.maxLen = max(n.maxLen, size)
 	if n.secret {
-		n.classes[classText]++
+		n.classes[classText] += times
 		return classText
 	}
 	c := classify(b, size, last)
-	n.classes[c]++
+	n.classes[c] += times
 	if n.example == "" && size > 0 {
 		n.example = string(cutRunes(b, maxTallyText))
 	}
@@ -129,11 +130,24 @@ func (n *node) addString(b []byte, size int64, last byte) class {
 		n.patterns.drop()
 		return c
 	}
-	n.addText(b, 1)
+	n.addText(b, times)
 	return c
 }
 
-// addText counts a short string: among the values while they are few, then among the patterns.
+// addWord counts a word of text or a field of a row, as a number or a string. Its size is that of all of it.
+func (n *node) addWord(text []byte, size, times int64) {
+	last := byte(0)
+	if whole := size == int64(len(text)); whole && size > 0 {
+		if size <= maxNumber && isJSONNumber(text) {
+			n.addNumber(&token{kept: text, size: size, float: !isInteger(text)}, times)
+			return
+		}
+		last = text[size-1]
+	}
+	n.addString(text[:min(len(text), maxToken)], size, last, times)
+}
+
+// addText counts a short string as a value while the values are few, then by its pattern.
 func (n *node) addText(b []byte, times int64) {
 	if !n.strs.over {
 		few := n.strs.values
@@ -153,7 +167,7 @@ func (n *node) addPatterns(values []tallied) {
 }
 
 func (n *node) addPattern(b []byte, times int64) {
-	if n.patterns.over || len(b) == 0 { // what is empty is counted elsewhere
+	if n.patterns.over || len(b) == 0 { // classes counts empty strings
 		return
 	}
 	var buf [maxPattern]byte
@@ -196,54 +210,26 @@ func (n *node) addDate(b []byte) {
 	}
 }
 
-func (n *node) addLength(v int64) {
-	if n.kinds[kindArray] == 1 {
-		n.lenMin, n.lenMax = v, v
-	}
-	n.lenMin, n.lenMax = min(n.lenMin, v), max(n.lenMax, v)
-}
-
-func (n *node) addKeys(v int64) {
-	if n.kinds[kindObject] == 1 {
-		n.keysMin, n.keysMax = v, v
-	}
-	n.keysMin, n.keysMax = min(n.keysMin, v), max(n.keysMax, v)
-}
-
-// find returns the position of a key; guess is where it is when the object's keys have the usual order.
-func (n *node) find(name []byte, guess int) int {
-	if guess < len(n.keys) && n.keys[guess].name == string(name) {
-		return guess
-	}
-	if n.index != nil {
-		if i, ok := n.index[string(name)]; ok {
-			return int(i)
-		}
-		return -1
+// find returns the position of a key, or -1. It looks first where the next key of the object is expected, then behind that.
+func (n *node) find(name []byte, expected int) int {
+	if expected < len(n.keys) && n.keys[expected].name == string(name) {
+		return expected
 	}
 	for i := range n.keys {
-		if n.keys[i].name == string(name) {
-			return i
+		if at := (expected + i) % len(n.keys); n.keys[at].name == string(name) {
+			return at
 		}
 	}
 	return -1
 }
 
-// addEdge appends a key, which must be new.
+// addEdge appends a new key.
 func (n *node) addEdge(name string, child *node) *edge {
 	n.keys = append(n.keys, edge{name: name, n: child})
-	if n.index == nil && len(n.keys) > 8 {
-		n.index = make(map[string]int32, 16)
-		for i := range n.keys {
-			n.index[n.keys[i].name] = int32(i)
-		}
-	} else if n.index != nil {
-		n.index[name] = int32(len(n.keys) - 1)
-	}
 	return &n.keys[len(n.keys)-1]
 }
 
-// cutRunes shortens b to at most size bytes without cutting a rune.
+// cutRunes shortens b to at most size bytes and keeps runes whole.
 func cutRunes(b []byte, size int) []byte {
 	if len(b) <= size {
 		return b

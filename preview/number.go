@@ -1,12 +1,14 @@
 package preview
 
 import (
+	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 )
 
-// extreme is the smallest or the largest number seen, exactly as it was written.
-type extreme struct {
+// number is a number exactly as written.
+type number struct {
 	set   bool
 	small bool // i holds it: an integer of at most 18 digits
 	i     int64
@@ -14,113 +16,99 @@ type extreme struct {
 	raw   []byte // the others
 }
 
-// number is a number read from a token.
-type number struct {
-	small bool
-	i     int64
-	f     float64
-	raw   []byte
-	float bool // written with fraction or exponent
-}
-
 func parseNumber(raw []byte, float bool) number {
-	v := number{raw: raw, float: float}
+	v := number{set: true}
 	if !float && len(raw) <= 18 && string(raw) != "-0" {
 		v.small = true
 		v.i = parseInt(raw)
 		v.f = float64(v.i)
 		return v
 	}
+	v.raw = raw
 	v.f, _ = strconv.ParseFloat(string(raw), 64) // out of range is infinity, which compares right
 	return v
 }
 
+// parseInt is several times as fast as strconv.ParseInt, for digits that are known to fit.
 func parseInt(raw []byte) (n int64) {
-	negative := raw[0] == '-'
-	if negative {
-		raw = raw[1:]
-	}
-	for _, c := range raw {
+	digits := bytes.TrimPrefix(raw, []byte("-"))
+	for _, c := range digits {
 		n = n*10 + int64(c-'0')
 	}
-	if negative {
+	if len(digits) < len(raw) {
 		return -n
 	}
 	return n
 }
 
-// keep replaces e by v when v lies beyond it, below for sign -1 and above for sign 1.
-func (e *extreme) keep(v *number, sign int) {
-	if e.set && sign*e.compare(v) <= 0 {
+// keep replaces n by v if v is smaller, for sign -1, or larger, for sign 1. It copies the text of v.
+func (n *number) keep(v *number, sign int) {
+	if !v.set || n.set && sign*v.compare(n) <= 0 {
 		return
 	}
-	e.set, e.small, e.i, e.f = true, v.small, v.i, v.f
-	if !v.small {
-		e.raw = append(e.raw[:0], v.raw...)
-	}
+	raw := append(n.raw[:0], v.raw...)
+	*n = *v
+	n.raw = raw
 }
 
-// compare is positive when v is larger than e.
-func (e *extreme) compare(v *number) int {
+// compare is positive if n is larger than o.
+func (n *number) compare(o *number) int {
 	switch {
-	case e.small && v.small:
-		return order(v.i, e.i)
-	case v.f != e.f:
-		return order(v.f, e.f)
-	case !e.small && !v.small && isInteger(e.raw) && isInteger(v.raw):
-		return compareIntegers(v.raw, e.raw)
-	}
-	return 0
-}
-
-func order[T int64 | float64 | int](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+	case n.small && o.small:
+		return cmp.Compare(n.i, o.i)
+	case n.f != o.f:
+		return cmp.Compare(n.f, o.f)
+	case !n.small && !o.small && isInteger(n.raw) && isInteger(o.raw):
+		return compareIntegers(string(n.raw), string(o.raw))
 	}
 	return 0
 }
 
 func isInteger(raw []byte) bool { return !strings.ContainsAny(string(raw), ".eE") }
 
-// compareIntegers compares integers of any length by their digits.
-func compareIntegers(a, b []byte) int {
-	na, nb := a[0] == '-', b[0] == '-'
-	switch {
-	case na && nb:
-		return compareIntegers(b[1:], a[1:])
-	case na:
-		return -1
-	case nb:
-		return 1
-	case len(a) != len(b):
-		return order(len(a), len(b))
+// compareIntegers compares integers of any length by their digits. They have the same sign, since they are equal as
+// floats.
+func compareIntegers(a, b string) int {
+	if a[0] == '-' {
+		a, b = b[1:], a[1:]
 	}
-	return strings.Compare(string(a), string(b))
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-func (e *extreme) number() number {
-	return number{small: e.small, i: e.i, f: e.f, raw: e.raw}
+// String is the number as written; integers are never rounded.
+func (n *number) String() string {
+	if n.small {
+		return strconv.FormatInt(n.i, 10)
+	}
+	if len(n.raw) > maxNumber {
+		return string(n.raw[:maxNumber]) + "…"
+	}
+	return string(n.raw)
 }
 
-func (e *extreme) merge(o *extreme, sign int) {
+const maxNumber = 40 // characters printed of a number
+
+// span is a range of lengths.
+type span struct {
+	lo, hi int64
+	set    bool
+}
+
+func (s *span) add(length int64) { s.merge(span{length, length, true}) }
+
+func (s *span) merge(o span) {
+	if o.set && s.set {
+		o.lo, o.hi = min(s.lo, o.lo), max(s.hi, o.hi)
+	}
 	if o.set {
-		v := o.number()
-		e.keep(&v, sign)
+		*s = o
 	}
 }
 
-// String is the number as it was written; integers are never rounded.
-func (e *extreme) String() string {
-	if e.small {
-		return strconv.FormatInt(e.i, 10)
+// String is one length or the smallest and the largest.
+func (s span) String() string {
+	if s.lo == s.hi {
+		return strconv.FormatInt(s.lo, 10)
 	}
-	if len(e.raw) > maxNumber {
-		return string(e.raw[:maxNumber]) + "…"
-	}
-	return string(e.raw)
+	return strconv.FormatInt(s.lo, 10) + ".." + strconv.FormatInt(s.hi, 10)
 }
-
-const maxNumber = 40 // characters of a number that are printed

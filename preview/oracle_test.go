@@ -14,14 +14,15 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"github.com/mcsh-dev/mcsh/internal/previewbench"
+	"github.com/mcsh-dev/mcsh/bench/quality"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/preview"
 )
 
 // claims parses a preview back.
-func claims(t *testing.T, text string) (all []previewbench.Claim, tries []string) {
+func claims(t *testing.T, text string) (all []quality.Claim, tries []string) {
 	t.Helper()
-	all, tries, err := previewbench.Parse(text)
+	all, tries, err := quality.Parse(text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -72,7 +73,7 @@ var (
 )
 
 // checkValues compares the values, counts and ranges that a line tells with the data.
-func checkValues(t *testing.T, c previewbench.Claim, results, docs []any) (checked int) {
+func checkValues(t *testing.T, c quality.Claim, results, docs []any) (checked int) {
 	t.Helper()
 	if m := presentIn.FindStringSubmatch(c.Note); m != nil {
 		key := keyOf.FindStringSubmatch(c.Seg)[1]
@@ -176,7 +177,7 @@ func decode(t *testing.T, data string) (docs []any) {
 func TestEveryPathIsTrue(t *testing.T) {
 	for _, set := range dataSets {
 		t.Run(set.name, func(t *testing.T) {
-			for seed := range uint64(12) {
+			for seed := range uint64(parttest.Times(3, 12)) {
 				data := set.make(rand.New(rand.NewPCG(seed, 1)))
 				docs := decode(t, data)
 				for _, chars := range []int{300, 1000, 100_000} {
@@ -236,7 +237,7 @@ func TestPathsAreFound(t *testing.T) {
 		}
 		found, _ := claims(t, res.Text)
 		known := map[string]bool{"": true}
-		for _, c := range append(found, previewbench.Repeated(found)...) {
+		for _, c := range append(found, quality.Repeated(found)...) {
 			path := strings.TrimPrefix(strings.ReplaceAll(c.Path, "?", ""), ".")
 			if !strings.HasPrefix(path, "[") {
 				path = "." + path
@@ -274,7 +275,7 @@ func checkPaths(t *testing.T, data string, docs []any, chars int) {
 		return
 	}
 	found, tries := claims(t, res.Text)
-	found = append(found, previewbench.Repeated(found)...)
+	found = append(found, quality.Repeated(found)...)
 	checked := 0
 	for _, c := range found {
 		results := run(t, c.Path, docs)

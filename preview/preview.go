@@ -4,23 +4,26 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Options say how much may be printed. The zero value works.
+// Options limit what is printed. The zero value works.
 type Options struct {
-	// Chars is the budget in Unicode code points, markers included. 0 means 3000, or 1200 for a window; below 0
-	// nothing is printed. More than 1,000,000 is taken for that.
+	// Chars is the budget in Unicode code points, markers included. 0 means 3000, or 1200 for a window; a negative
+	// budget prints nothing. The maximum is 1,000,000.
 	Chars int
-	// Window says that the data also flows on, so that its shape is wanted: data that fits is printed verbatim only
-	// up to 400 characters.
+	// Window means that the data also flows on, so the reader wants its shape: only data of up to 400 characters is
+	// printed verbatim.
 	Window bool
-	// Check reports whether a jq program can be compiled. A program that is proposed as the next step is printed only
-	// if it can; without a Check it is printed as it is.
+	// Check reports whether a jq program compiles. A proposed program that does not is left out. Without a Check every
+	// proposal is printed.
 	Check func(program string) bool
 }
 
@@ -29,35 +32,31 @@ const (
 	windowChars   = 1200
 	windowWhole   = 400 // characters of data that a window prints verbatim
 	maxChars      = 1_000_000
-	markedChars   = 120 // the budget from which on there are markers
+	markedChars   = 120 // the smallest budget with markers
 	opening       = "=== PREVIEW (not valid JSON: shape of the data) ===\n"
 	closing       = "=== END PREVIEW ===\n"
 	byteOrderMark = "\xef\xbb\xbf"
 )
 
 func (o Options) chars() int {
-	switch {
-	case o.Chars < 0:
-		return 0
-	case o.Chars > 0:
-		return min(o.Chars, maxChars)
-	case o.Window:
-		return windowChars
+	standard := defaultChars
+	if o.Window {
+		standard = windowChars
 	}
-	return defaultChars
+	return max(0, min(cmp.Or(o.Chars, standard), maxChars))
 }
 
 // Result is a preview.
 type Result struct {
 	Text     string // at most Chars code points, valid UTF-8, ends in a newline when there is room
-	Summary  string // what the data is in a few words: "30 JSON documents", "text, 12 lines", "binary (gzip)"
+	Summary  string // the data in a few words: "30 JSON documents", "text, 12 lines", "binary (gzip)"
 	Bytes    int64  // bytes read
 	Verbatim bool   // Text is the data itself
-	Partial  bool   // the data was cut: the reader ended with io.ErrUnexpectedEOF
+	Partial  bool   // the data is a sample that ends early: the reader ended with io.ErrUnexpectedEOF
 }
 
-// Preview reads r to its end and describes it. Whatever the data is, the only errors are those of r and of ctx.
-// Data that fits into the budget is returned as it is.
+// Preview reads r to its end and describes it. Only r and ctx can cause an error, no data can. Data that fits into the
+// budget is returned as it is.
 func Preview(ctx context.Context, r io.Reader, o Options) (Result, error) {
 	chars := o.chars()
 	in := &source{ctx: ctx, r: r}
@@ -82,24 +81,24 @@ func Preview(ctx context.Context, r io.Reader, o Options) (Result, error) {
 	return res, nil
 }
 
-// description is what data turned out to be.
+// description is the preview before it is fitted into a budget.
 type description struct {
 	summary string
 	text    bool // it may be printed as it is
 	header  string
-	notes   []string                // sentences behind the header, the most important first
-	body    func(budget int) string // prints at most so many characters; nil: nothing
+	notes   []string                // sentences after the header, the most important first
+	body    func(budget int) string // returns at most budget characters; nil: nothing to print
 }
 
-// describe reads the rest of in behind head.
+// describe reads the rest of in, which begins with head.
 func describe(in *source, head []byte, whole bool, o Options) (description, error) {
-	if order := utf16Order(head); order != nil {
-		return describeUTF16(in, head, order, o)
+	if utf16 := utf16Encoding(head); utf16 != nil {
+		return describeUTF16(in, head, utf16, o)
 	}
 	name := binaryName(head)
 	if name == unknownFormat {
 		if _, _, ok := sniffJSON(head, whole); ok {
-			name = "" // zeros in strings
+			name = "" // JSON with zero bytes in its strings
 		}
 	}
 	if blank := len(bytes.TrimSpace(head)) == 0; name != "" || blank && whole {
@@ -107,21 +106,22 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 			return description{}, err
 		}
 		if name != "" {
-			return describeBinary(name, in), nil
+			return unreadable("binary ("+name+")", "BINARY: "+name, in), nil
 		}
 		return describeEmpty(in), nil
 	}
 	data, marked := bytes.CutPrefix(head, []byte(byteOrderMark))
 	about, err := describeText(in, data, whole, o)
+	about.text = true
 	if marked && err == nil {
 		about.notes = append(about.notes, "Begins with a byte order mark.")
 	}
 	return about, err
 }
 
-// describeUTF16 describes what the text is as UTF-8.
-func describeUTF16(in *source, head []byte, order binary.ByteOrder, o Options) (description, error) {
-	text := &source{ctx: in.ctx, of: in, r: newUTF16Reader(io.MultiReader(bytes.NewReader(head), in), order)}
+// describeUTF16 describes the text after it is converted to UTF-8.
+func describeUTF16(in *source, head []byte, utf16 encoding.Encoding, o Options) (description, error) {
+	text := &source{ctx: in.ctx, of: in, r: utf16.NewDecoder().Reader(io.MultiReader(bytes.NewReader(head), in))}
 	head, whole, err := text.head(max(sniffBytes, o.chars()*utf8.UTFMax))
 	if err != nil {
 		return description{}, err
@@ -134,28 +134,23 @@ func describeUTF16(in *source, head []byte, order binary.ByteOrder, o Options) (
 
 func describeText(in *source, data []byte, whole bool, o Options) (description, error) {
 	if at, lines, ok := sniffJSON(data, whole); ok {
-		seq := data[at] == 0x1e
-		j, err := readJSON(io.MultiReader(bytes.NewReader(data[at:]), in), lines, seq)
+		j, err := readJSON(io.MultiReader(bytes.NewReader(data[at:]), in), lines, data[at] == 0x1e)
 		if err == nil {
 			err = in.drain()
 		}
 		if err != nil {
 			return description{}, err
 		}
-		header, notes := j.header(in)
-		body := func(budget int) string { return j.body(budget, data[at:], o) }
-		return description{summary: j.summary(in), text: true, header: header, notes: notes, body: body}, nil
+		return j.describe(in, data[at:], o), nil
 	}
+	src := io.MultiReader(bytes.NewReader(data), in)
 	if form, ok := sniffCSV(data, whole); ok {
-		c, err := readCSV(io.MultiReader(bytes.NewReader(data), in), form)
+		c, err := readCSV(src, form)
 		if err != nil {
 			return description{}, err
 		}
-		header, notes := c.header(in)
-		body := func(budget int) string { return c.body(budget, o) }
-		return description{summary: c.summary(), text: true, header: header, notes: notes, body: body}, nil
+		return c.describe(in, o), nil
 	}
-	src := io.MultiReader(bytes.NewReader(data), in)
 	returns := bytes.IndexByte(data, '\r') >= 0 && bytes.IndexByte(data, '\n') < 0
 	if returns {
 		src = carriageReturns{src}
@@ -164,28 +159,21 @@ func describeText(in *source, data []byte, whole bool, o Options) (description, 
 	if err != nil {
 		return description{}, err
 	}
-	if about, ok := describeBase64(data, in); ok {
-		about.text = true
-		return about, nil
+	if name := textInBase64(data); name != "" {
+		return unreadable("base64 ("+name+")", "BASE64 ("+name+")", in), nil
 	}
-	var hint string
-	t.kind, hint = textKind(data)
-	if t.note = cmp.Or(whyNotJSON(data), hint); t.note != hint {
-		t.kind = "TEXT"
+	kind, note := textFormat(data)
+	if why := whyNotJSON(data); why != "" {
+		kind, note = "TEXT", why
 	}
 	if returns {
-		t.note = "Lines end in CR (tr '\\r' '\\n')."
+		note = "Lines end in CR (tr '\\r' '\\n')."
 	}
-	header, notes := t.header(in)
-	return description{summary: t.summary(), text: true, header: header, notes: notes, body: t.body}, nil
+	return t.describe(in, kind, note), nil
 }
 
-func describeBinary(name string, in *source) description {
-	return description{
-		summary: "binary (" + name + ")",
-		header:  fmt.Sprintf("BINARY: %s, %s.", name, in.size()),
-		notes:   []string{"Text filters cannot read it."},
-	}
+func unreadable(summary, format string, in *source) description {
+	return description{summary: summary, header: fmt.Sprintf("%s, %s.", format, in.size()), notes: []string{"Text filters cannot read it."}}
 }
 
 func describeEmpty(in *source) description {
@@ -194,12 +182,12 @@ func describeEmpty(in *source) description {
 		d.header = fmt.Sprintf("EMPTY: %s of white space", sizeText(in.bytes))
 	}
 	if in.partial {
-		d.header += " (the data was cut there)"
+		d.header += sampleEnds
 	}
 	return d
 }
 
-// print fills a budget: markers where there is room for them and something between them, the header, the body.
+// print fills a budget with the header, the notes that fit, the body, and markers around them if they fit too.
 func (d description) print(chars int) string {
 	before, after := "", ""
 	if chars >= markedChars {
@@ -212,7 +200,7 @@ func (d description) print(chars int) string {
 			header = longer
 		}
 	}
-	header = endLine(cut(header, room), room)
+	header = endLine(texts.Fit(header, room), room)
 	var b strings.Builder
 	b.WriteString(before)
 	b.WriteString(header)

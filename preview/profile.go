@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how many levels are profiled; what lies deeper is only counted.
+// maxDepth is the number of levels that are profiled; values below them are only counted.
 const maxDepth = 48
 
 // profile merges all documents of a stream into one tree of nodes.
@@ -18,15 +18,13 @@ type profile struct {
 	skip    int // open containers below a value that is not profiled
 	scratch []byte
 
-	s      *scanner // what is read
-	inside *inside  // reads documents in strings; nil where that is not wanted
-
-	lines     []byte
+	embeds    bool   // documents and lines in strings are profiled
+	inner     []byte // the text of a string that is profiled
 	textPaths int
 
-	invalid, lone int64 // strings that are not valid UTF-8, that hold half a surrogate pair
-	controls      int64 // those with raw control characters
-	odds          int64 // NaN and Infinity
+	invalid, lone int64 // strings with invalid UTF-8, with half a surrogate pair
+	controls      int64 // strings with raw control characters
+	nonFinite     int64 // NaN and Infinity
 	dups          int64
 }
 
@@ -45,7 +43,7 @@ func newProfile() *profile {
 	return p
 }
 
-// newNode is the only place where nodes are made. It returns nil when there are enough.
+// newNode makes every node of the profile. It returns nil after maxNodes.
 func (p *profile) newNode(secret bool) *node {
 	if p.nodes == maxNodes {
 		return nil
@@ -54,11 +52,14 @@ func (p *profile) newNode(secret bool) *node {
 	return &node{secret: secret}
 }
 
-// add takes one token of the stream.
+// add profiles one token.
 func (p *profile) add(k tokenKind, t *token) {
 	switch {
+	case p.skip > 0 && (k == tokObject || k == tokArray):
+		p.skip++
+	case p.skip > 0 && (k == tokObjectEnd || k == tokArrayEnd):
+		p.skip--
 	case p.skip > 0:
-		p.pass(k)
 	case k == tokKey:
 		p.key(t)
 	case k == tokObjectEnd || k == tokArrayEnd:
@@ -71,16 +72,7 @@ func (p *profile) add(k tokenKind, t *token) {
 	}
 }
 
-func (p *profile) pass(k tokenKind) {
-	switch k {
-	case tokObject, tokArray:
-		p.skip++
-	case tokObjectEnd, tokArrayEnd:
-		p.skip--
-	}
-}
-
-// abort ends all open containers of a document that is not complete.
+// abort closes all open containers of a document that breaks off.
 func (p *profile) abort() {
 	p.skip = 0
 	for len(p.stack) > 0 {
@@ -94,9 +86,9 @@ func (p *profile) abort() {
 func (p *profile) pop() {
 	top := &p.stack[len(p.stack)-1]
 	if top.object {
-		top.n.addKeys(top.count)
+		top.n.sizes.add(top.count)
 	} else {
-		top.n.addLength(top.count)
+		top.n.lengths.add(top.count)
 	}
 	p.stack = p.stack[:len(p.stack)-1]
 }
@@ -116,21 +108,22 @@ func (p *profile) value(k tokenKind, t *token) {
 	case tokTrue, tokFalse:
 		n.addBool(k == tokTrue)
 	case tokNumber:
-		if t.odd {
-			p.odds++
+		if t.nonFinite {
+			p.nonFinite++
 		}
-		n.addNumber(t)
+		n.addNumber(t, 1)
 	case tokString:
 		b, size := p.text(t)
 		last := t.last
 		if len(b) > 0 && int64(len(b)) == size {
 			last = b[len(b)-1]
 		}
-		switch c := n.addString(b, size, last); {
+		switch c := n.addString(b, size, last, 1); {
+		case !p.embeds:
 		case c == classJSON:
-			p.lookInside(n)
-		case c == classText && t.escaped && size > longString && p.inside != nil && !n.secret:
-			p.lookAtLines(n)
+			p.profileEmbedded(n, t.whole())
+		case c == classText && t.escaped && size > longString && !n.secret:
+			p.addLines(n, t.whole())
 		}
 	case tokObject, tokArray:
 		p.push(n, k == tokObject)
@@ -144,14 +137,14 @@ func (p *profile) push(n *node, object bool) {
 		n.kinds[kindArray]++
 	}
 	if len(p.stack) == maxDepth {
-		n.lost = true
+		n.incomplete = true
 		p.skip = 1
 		return
 	}
 	p.stack = append(p.stack, frame{n: n, object: object})
 }
 
-// target is the node for the value that comes now, nil if it is not profiled.
+// target is the node for the next value, nil if the value is not profiled.
 func (p *profile) target() *node {
 	if len(p.stack) == 0 {
 		return p.root
@@ -163,13 +156,13 @@ func (p *profile) target() *node {
 	top.count++
 	if top.n.elem == nil {
 		if top.n.elem = p.newNode(top.n.secret); top.n.elem == nil {
-			top.n.lost = true
+			top.n.incomplete = true
 		}
 	}
 	return top.n.elem
 }
 
-// key notes a key of the innermost object.
+// key counts a key of the innermost object.
 func (p *profile) key(t *token) {
 	top := &p.stack[len(p.stack)-1]
 	n := top.n
@@ -180,18 +173,18 @@ func (p *profile) key(t *token) {
 		return
 	}
 	name, _ := p.text(t)
-	if n.mapv != nil {
+	if n.mapValue != nil {
 		n.addMapKey(name)
-		if !n.mapv.secret && isSecret(string(name)) {
-			n.mapv.hide()
+		if !n.mapValue.secret && isSecret(string(name)) {
+			n.mapValue.hide()
 		}
-		top.child = n.mapv
+		top.child = n.mapValue
 		return
 	}
 	at := n.find(name, top.pos)
 	if at < 0 {
 		if at = p.newKey(n, string(name)); at < 0 {
-			top.child = n.mapv // nil unless the keys have just become data
+			top.child = n.mapValue // nil unless the keys have just become data
 			return
 		}
 	}
@@ -199,33 +192,33 @@ func (p *profile) key(t *token) {
 	top.pos = at + 1
 	top.child = e.n
 	objects := n.kinds[kindObject]
-	if e.seen == objects {
+	if e.last == objects {
 		p.dups++
 		return
 	}
-	e.seen = objects
+	e.last = objects
 	e.present++
 }
 
-// newKey adds a key to n and returns its position, or -1 when there is no room for it.
+// newKey adds a key to n and returns its position, or -1 if n has no room for it.
 func (p *profile) newKey(n *node, name string) int {
 	if len(n.keys) == maxKeys {
 		p.fold(n)
 		if isSecret(name) {
-			n.mapv.hide()
+			n.mapValue.hide()
 		}
 		return -1
 	}
 	child := p.newNode(n.secret || isSecret(name))
 	if child == nil {
-		n.lost = true
+		n.incomplete = true
 		return -1
 	}
 	n.addEdge(name, child).first = n.kinds[kindObject]
 	return len(n.keys) - 1
 }
 
-// text returns a string without its escapes, its beginning if it is long, and the length of the whole in bytes.
+// text returns a string without escapes, only the beginning of a long one, and the length of the whole string in bytes.
 func (p *profile) text(t *token) ([]byte, int64) {
 	if t.invalid {
 		p.invalid++
@@ -236,7 +229,7 @@ func (p *profile) text(t *token) ([]byte, int64) {
 	if t.control {
 		p.controls++
 	}
-	raw := t.raw
+	raw := t.raw()
 	if t.cut() {
 		raw = cutRunes(raw, len(raw)-utf8.UTFMax)
 	}
@@ -250,13 +243,13 @@ func (p *profile) text(t *token) ([]byte, int64) {
 	return p.scratch, int64(len(p.scratch))
 }
 
-// escapes maps the letter behind a backslash to what it means.
+// escapes maps the letter after a backslash to its character.
 var escapes = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// unescape appends what the inside of a JSON string means. What is not valid becomes U+FFFD; an escape that is cut
-// at the end is left out.
+// unescape appends the characters of a JSON string without its quotes. Invalid bytes become U+FFFD; an escape that is
+// cut at the end is left out.
 func unescape(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		c := raw[i]

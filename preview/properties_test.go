@@ -16,13 +16,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcsh-dev/mcsh/internal/previewbench"
+	"github.com/mcsh-dev/mcsh/bench/quality"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/preview"
 )
 
 // The properties of previews. P1 (the budget is never exceeded, the text is valid UTF-8) and P11 (nothing acts on a
 // terminal) are part of check, which FuzzPreview and TestBudgetIsExactForAllChars call; P2 and P10 (what is told is
-// true, and found by gojq) are TestEveryPathIsTrue, and TestGates of previewbench; P4 (reads of any size) is
+// true, and found by gojq) are TestEveryPathIsTrue, and TestGates of bench/quality; P4 (reads of any size) is
 // TestReadSizesDoNotMatter and FuzzPreview; P7 (profiles can be merged) is TestP7Merge; P9 (memory is bounded) is
 // TestMemoryIsBounded. The others are here.
 
@@ -31,9 +32,9 @@ func shapeOf(t *testing.T, data string, chars int) string {
 	return check(t, []byte(data), preview.Options{Chars: chars, Window: true}).Text
 }
 
-func factsOf(t *testing.T, data string, chars int) previewbench.Facts {
+func factsOf(t *testing.T, data string, chars int) quality.Facts {
 	t.Helper()
-	facts, err := previewbench.Previewed(shapeOf(t, data, chars))
+	facts, err := quality.Previewed(shapeOf(t, data, chars))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +44,11 @@ func factsOf(t *testing.T, data string, chars int) previewbench.Facts {
 // TestP3LargerBudgetsTellMore: hardly a path is lost when there is more room. A few may be, as what does not fit any
 // more is tried again one by one.
 func TestP3LargerBudgetsTellMore(t *testing.T) {
-	for _, set := range previewbench.Sets() {
+	for _, set := range quality.Sets() {
 		if set.Text {
 			continue
 		}
-		var before previewbench.Facts
+		var before quality.Facts
 		for _, chars := range []int{300, 500, 800, 1200, 2000, 3000, 5000} {
 			now := factsOf(t, set.Data, chars)
 			lost := 0
@@ -66,7 +67,7 @@ func TestP3LargerBudgetsTellMore(t *testing.T) {
 
 // TestP5WhiteSpaceDoesNotMatter compares a compact document with an indented one.
 func TestP5WhiteSpaceDoesNotMatter(t *testing.T) {
-	for _, set := range previewbench.Sets() {
+	for _, set := range quality.Sets() {
 		if set.Text || set.Lines {
 			continue
 		}
@@ -97,18 +98,18 @@ func TestP6OrderDoesNotMatter(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(set.make(rng)), "\n")
 		want := factsOf(t, strings.Join(lines, "\n"), 100_000)
 		rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
-		if diff := cmp.Diff(want, factsOf(t, strings.Join(lines, "\n"), 100_000), cmp.AllowUnexported(previewbench.Fact{})); diff != "" {
+		if diff := cmp.Diff(want, factsOf(t, strings.Join(lines, "\n"), 100_000), cmp.AllowUnexported(quality.Fact{})); diff != "" {
 			t.Errorf("%s: facts differ when the documents are shuffled\n%s", set.name, diff)
 		}
 	}
 }
 
-// TestP8Determinism makes the same preview a hundred times.
+// TestP8Determinism makes the same preview ten times, and a hundred times at night.
 func TestP8Determinism(t *testing.T) {
 	for name, data := range samples() {
 		data = data[:min(len(data), 8000)]
 		want := shapeOf(t, data, 900)
-		for range 99 {
+		for range parttest.Times(9, 99) {
 			if got := shapeOf(t, data, 900); got != want {
 				t.Fatalf("%s: two previews differ\n%s", name, cmp.Diff(want, got))
 			}

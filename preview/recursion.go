@@ -1,19 +1,22 @@
 package preview
 
-import "strings"
-
-const (
-	minAlike = 80 // percent of the keys that objects of a recursion share
-	maxFolds = 8  // times that a node is looked at again for keys that came back
+import (
+	"slices"
+	"strings"
 )
 
-// recursion is a key below which the objects above it come again: in its array, or as its value.
+const (
+	minAlike = 80 // percent of their keys that objects of a recursion share
+	maxFolds = 8  // folds of one node: a fold can bring folded keys back
+)
+
+// recursion is a key whose array or value holds objects like the one that has the key.
 type recursion struct {
 	name  string
 	array bool
 }
 
-// foldRecursion merges what nests in itself, such as a tree of files, into where it begins.
+// foldRecursion merges all levels of objects that nest in themselves, such as a tree of files, into the first level.
 func (p *profile) foldRecursion(n *node) {
 	for again, times := true, 0; again && times < maxFolds; times++ {
 		again = false
@@ -22,7 +25,7 @@ func (p *profile) foldRecursion(n *node) {
 			if n.recurs(r) {
 				p.foldKey(n, r)
 				again = true
-				break // the keys may be others now
+				break // the fold has changed n.keys
 			}
 		}
 	}
@@ -31,42 +34,33 @@ func (p *profile) foldRecursion(n *node) {
 	}
 }
 
-// recurs reports whether a key leads to objects like n, and from those again.
+// recurs reports whether a key leads to objects like n, and leads from those to further ones.
 func (n *node) recurs(r recursion) bool {
-	once := n.step(r)
+	once := n.objectsAt(r)
 	if once == nil || !n.isLike(once) {
 		return false
 	}
-	if n.isFolded(r.name) { // what has come back by folding another key
+	if n.isFolded(r.name) { // the fold of another key has brought it back
 		return true
 	}
-	twice := once.step(r)
+	twice := once.objectsAt(r)
 	return twice != nil && once.isLike(twice)
 }
 
 func (n *node) isFolded(name string) bool {
-	for _, r := range n.recursive {
-		if r.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.recursive, func(r recursion) bool { return r.name == name })
 }
 
-// step returns the objects that a key leads to, nil if it leads to anything else.
-func (n *node) step(r recursion) *node {
-	at := n.find([]byte(r.name), 0)
-	if at < 0 {
-		return nil
-	}
-	d := n.keys[at].n
-	if r.array {
+// objectsAt returns the objects that a key leads to, nil if it leads to other values too.
+func (n *node) objectsAt(r recursion) *node {
+	d := n.child(r.name)
+	if d != nil && r.array {
 		if d.mixed() || d.elem == nil || !d.elem.alone(kindObject) {
 			return nil
 		}
 		d = d.elem
 	}
-	if d.kinds[kindObject] == 0 || d.mixed() || d.mapv != nil || len(d.keys) == 0 {
+	if d == nil || d.kinds[kindObject] == 0 || d.mixed() || d.mapValue != nil || len(d.keys) == 0 {
 		return nil
 	}
 	return d
@@ -76,7 +70,7 @@ func (n *node) step(r recursion) *node {
 func (n *node) isLike(o *node) bool {
 	common := 0
 	for i := range o.keys {
-		if n.find([]byte(o.keys[i].name), 0) >= 0 {
+		if n.child(o.keys[i].name) != nil {
 			common++
 		}
 	}
@@ -86,9 +80,9 @@ func (n *node) isLike(o *node) bool {
 
 // foldKey merges all levels below a key into n.
 func (p *profile) foldKey(n *node, r recursion) {
-	level := p.take(n, r)
+	level := p.detach(n, r)
 	for level != nil {
-		next := p.take(level, r)
+		next := p.detach(level, r)
 		p.merge(n, level)
 		level = next
 	}
@@ -97,28 +91,28 @@ func (p *profile) foldKey(n *node, r recursion) {
 	}
 }
 
-// take cuts off what a key leads to; the key itself stays, with its types.
-func (p *profile) take(n *node, r recursion) *node {
-	d := n.step(r)
+// detach removes the objects that a key leads to and returns them; the key stays, with its types.
+func (p *profile) detach(n *node, r recursion) *node {
+	d := n.objectsAt(r)
 	if d == nil {
 		return nil
 	}
-	holder := n.keys[n.find([]byte(r.name), 0)].n
-	holder.again = true
+	holder := n.child(r.name)
+	holder.recurses = true
 	if r.array {
 		holder.elem = nil
 		return d
 	}
 	p.nodes++
-	level := &node{secret: d.secret, keys: d.keys, index: d.index, keysMin: d.keysMin, keysMax: d.keysMax, lost: d.lost, longKeys: d.longKeys, broken: d.broken}
-	level.kinds[kindObject] = d.kinds[kindObject] - d.taken
-	d.taken = d.kinds[kindObject]
+	level := &node{secret: d.secret, keys: d.keys, sizes: d.sizes, incomplete: d.incomplete, longKeys: d.longKeys, broken: d.broken}
+	level.kinds[kindObject] = d.kinds[kindObject] - d.movedOut
+	d.movedOut = d.kinds[kindObject]
 	level.recursive = d.recursive
-	d.keys, d.index, d.lost, d.longKeys, d.broken, d.recursive = nil, nil, false, 0, 0, nil
+	d.keys, d.incomplete, d.longKeys, d.broken, d.recursive = nil, false, 0, 0, nil
 	return level
 }
 
-// recurse spells all levels of a recursion in jq, empty if n has none.
+// recurse returns the jq expression for all levels of a recursion, "" if n has none.
 func (n *node) recurse() string {
 	var steps []string
 	objects := ""

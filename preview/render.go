@@ -3,19 +3,22 @@ package preview
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// page is text with a budget in characters. What does not fit is dropped, and over says so.
-type page struct {
+// budgetWriter holds text up to a budget of characters. It drops all text from the first that does not fit, and sets over.
+type budgetWriter struct {
 	text strings.Builder
 	left int
 	over bool
 }
 
-func (p *page) write(s string) {
+func (p *budgetWriter) write(s string) {
 	n := utf8.RuneCountInString(s)
 	if p.over || n > p.left {
 		p.over = true
@@ -25,7 +28,7 @@ func (p *page) write(s string) {
 	p.text.WriteString(s)
 }
 
-func (p *page) line(indent int, s string) {
+func (p *budgetWriter) line(indent int, s string) {
 	p.write(strings.Repeat(" ", indent))
 	p.write(s)
 	p.write("\n")
@@ -33,25 +36,17 @@ func (p *page) line(indent int, s string) {
 
 // visible reports whether anything is printed below the item.
 func (it *item) visible() bool {
-	for _, kid := range it.kids {
-		if kid.level > levelHidden {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(it.kids, func(kid *item) bool { return kid.level > levelHidden })
 }
 
-// inlined reports whether the item's keys stand on its own line: a few, with values that are short if any.
+// inlined reports whether the item's keys are written on its own line.
 func (it *item) inlined() bool {
 	if it.same != nil || !it.n.isSmall() {
 		return false
 	}
-	for _, kid := range it.kids {
-		if kid.level == levelValues && !kid.fitsInline() || !kid.n.isScalar() && !kid.inlined() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(it.kids, func(kid *item) bool {
+		return kid.level == levelValues && !kid.fitsInline() || !kid.n.isScalar() && !kid.inlined()
+	})
 }
 
 // fitsInline reports whether the values of a key may stand in the line of its object.
@@ -59,8 +54,8 @@ func (it *item) fitsInline() bool {
 	return !it.n.isScalar() || !it.optional && runes(it.text(levelValues)) <= maxInlineText
 }
 
-// print writes the item and what is below it.
-func (it *item) print(out *page, indent int) {
+// print writes the item and its kids.
+func (it *item) print(out *budgetWriter, indent int) {
 	if it.table {
 		it.printKids(out, indent)
 		return
@@ -76,19 +71,19 @@ func (it *item) print(out *page, indent int) {
 	}
 }
 
-// inlineText puts the keys in the place of their number.
+// inlineText replaces the number of keys by the keys.
 func (it *item) inlineText(text string) string {
 	return strings.Replace(text, it.n.objectText(it.level), it.inline(), 1)
 }
 
-// row is one line below an item: a path with more below it, or paths that have the same to say.
+// row is one line below an item: a path with kids, or all paths with the same text.
 type row struct {
 	segs []string
 	text string
-	item *item // set if there is more below
+	item *item // set if it has kids to print
 }
 
-func (it *item) printKids(out *page, indent int) {
+func (it *item) printKids(out *budgetWriter, indent int) {
 	rows, hidden := it.rows()
 	for _, r := range rows {
 		switch {
@@ -138,21 +133,21 @@ func (it *item) rows() (rows []row, hidden int) {
 	return rows, hidden
 }
 
-// upgrade makes one item tell more.
+// upgrade raises the level of one item.
 type upgrade struct {
 	it    *item
 	level uint8
-	worth float64 // per character
+	score float64 // per character
 	order int     // of creation, to break ties
 }
 
-// upgrades is a heap with the best one first.
+// upgrades is a heap, the best first.
 type upgrades []upgrade
 
 func (u upgrades) Len() int { return len(u) }
 func (u upgrades) Less(i, j int) bool {
-	if u[i].worth != u[j].worth {
-		return u[i].worth > u[j].worth
+	if u[i].score != u[j].score {
+		return u[i].score > u[j].score
 	}
 	return u[i].order < u[j].order
 }
@@ -164,13 +159,13 @@ func (u *upgrades) Pop() any {
 	return last
 }
 
-// plan lists all upgrades of the tree, the best first, parents before what is below them.
-func plan(root *item) []upgrade {
+// listUpgrades lists all upgrades of the tree, the best first, each item before its kids.
+func listUpgrades(root *item) []upgrade {
 	var queue upgrades
 	var list []upgrade
 	made := 0
 	push := func(it *item, level uint8) {
-		heap.Push(&queue, upgrade{it, level, it.worth(level), made})
+		heap.Push(&queue, upgrade{it, level, it.score(level), made})
 		made++
 	}
 	push(root, levelTypes)
@@ -190,8 +185,8 @@ func plan(root *item) []upgrade {
 	return list
 }
 
-// hotNames are keys that filters ask for first.
-var hotNames = map[string]bool{
+// commonKeys are the keys that filters ask for first.
+var commonKeys = map[string]bool{
 	"id": true, "name": true, "title": true, "state": true, "status": true, "type": true, "kind": true,
 	"number": true, "login": true, "key": true, "label": true, "labels": true, "message": true, "error": true,
 	"total": true, "count": true, "value": true, "date": true, "time": true, "created_at": true, "items": true,
@@ -199,13 +194,14 @@ var hotNames = map[string]bool{
 }
 
 const (
-	depthFactor  = 0.7 // worth of a level below against the one above
-	hotFactor    = 1.6
+	depthFactor  = 0.7 // a level against the one above
+	commonFactor = 1.6
 	constantLess = 0.4
+	valuesFactor = 0.5 // values against the types of keys that are still hidden
 )
 
-// worth estimates how much an upgrade helps the next filter, per character that it costs.
-func (it *item) worth(level uint8) float64 {
+// score estimates how much an upgrade helps the next filter, per character.
+func (it *item) score(level uint8) float64 {
 	w := 1.0
 	for range min(it.depth, maxDepth) {
 		w *= depthFactor
@@ -213,17 +209,17 @@ func (it *item) worth(level uint8) float64 {
 	if it.of > 0 {
 		w *= depthFactor*float64(it.present)/float64(it.of) + 1 - depthFactor
 	}
-	if hotNames[it.name] {
-		w *= hotFactor
+	if commonKeys[it.name] {
+		w *= commonFactor
 	}
 	text := utf8.RuneCountInString(it.text(level))
 	if level == levelTypes {
 		return w / float64(utf8.RuneCountInString(it.seg)+text/2+4)
 	}
-	return w * it.detail() / float64(text+it.depth+4)
+	return valuesFactor * w * it.detail() / float64(text+it.depth+4)
 }
 
-// detail is what values are worth against types.
+// detail estimates how much values tell beyond types.
 func (it *item) detail() float64 {
 	n := it.n
 	w := 0.15
@@ -242,64 +238,56 @@ func (it *item) detail() float64 {
 	return w
 }
 
-const maxFill = 60 // upgrades tried one by one once the next best does not fit
+const maxFill = 60 // upgrades tried one by one after the first that does not fit
 
-// renderTree prints as much of the tree as fits in budget characters. It measures what it prints, so it is exact.
+// renderTree prints as much of the tree as fits in budget characters. It measures the printed text, so it is exact.
 func renderTree(root *item, budget int) string {
-	list := plan(root)
+	list := listUpgrades(root)
 	fits := func(k int) bool {
-		apply(list, k)
+		setLevels(list, k)
 		_, ok := printTree(root, budget)
 		return ok
 	}
-	// fits is not quite monotonous, as rows of equal text share a line: the last step makes sure.
+	// fits is not quite monotonic, since paths with equal text share a line: the loop below corrects the search.
 	k := sort.Search(len(list), func(k int) bool { return !fits(k + 1) })
 	for k > 1 && !fits(k) {
 		k--
 	}
-	apply(list, max(k, 1))
+	setLevels(list, max(k, 1))
 	if _, ok := printTree(root, budget); !ok && !root.table {
-		return cut(fmt.Sprintf("%s %s\n", root.seg, root.text(levelTypes)), budget)
+		return texts.Fit(fmt.Sprintf("%s %s\n", root.seg, root.text(levelTypes)), budget)
 	}
 	for _, u := range list[min(k, len(list)):min(k+maxFill, len(list))] {
-		raise(u, root, budget)
+		tryUpgrade(u, root, budget)
 	}
 	text, _ := printTree(root, budget)
 	return text
 }
 
-// raise applies u if the item is ready for it and the tree still fits.
-func raise(u upgrade, root *item, budget int) {
+// tryUpgrade applies u if the item is one level below and below a printed one, and the tree still fits.
+func tryUpgrade(u upgrade, root *item, budget int) {
 	before := u.it.level
-	if before != u.level-1 || u.it != root && !u.it.reached {
+	if before != u.level-1 || u.it != root && u.it.above.level == levelHidden {
 		return
 	}
-	u.it.setLevel(u.level)
+	u.it.level = u.level
 	if _, ok := printTree(root, budget); !ok {
-		u.it.setLevel(before)
+		u.it.level = before
 	}
 }
 
-// apply sets the levels that the first k upgrades lead to.
-func apply(list []upgrade, k int) {
+// setLevels applies the first k upgrades to the hidden tree.
+func setLevels(list []upgrade, k int) {
 	for _, u := range list {
-		u.it.setLevel(levelHidden)
+		u.it.level = levelHidden
 	}
 	for _, u := range list[:k] {
-		u.it.setLevel(u.level)
-	}
-}
-
-// setLevel changes what the item tells; its kids can only be shown below an item that is.
-func (it *item) setLevel(level uint8) {
-	it.level = level
-	for _, kid := range it.kids {
-		kid.reached = level > levelHidden
+		u.it.level = u.level
 	}
 }
 
 func printTree(root *item, budget int) (string, bool) {
-	out := &page{left: budget}
+	out := &budgetWriter{left: budget}
 	root.print(out, 0)
 	return out.text.String(), !out.over
 }

@@ -1,9 +1,11 @@
 package preview
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 func runes(s string) int { return utf8.RuneCountInString(s) }
@@ -11,12 +13,12 @@ func runes(s string) int { return utf8.RuneCountInString(s) }
 const (
 	maxSample      = 2000 // characters of a sample record
 	maxSampleItems = 2    // elements of an array in it
-	maxSampleTries = 20   // records that are tried
+	maxSampleTries = 20   // records tried
 	maxTryKeys     = 6
 )
 
-// fitLine is a proposal of a jq command, empty if there is none, no room for it, or the program cannot be compiled.
-func fitLine(command string, room int, o Options) string {
+// tryLine proposes a jq command. It returns "" if there is no command, no room, or the program does not compile.
+func tryLine(command string, room int, o Options) string {
 	line := "try: " + command + "\n"
 	if command == "" || runes(line) > room {
 		return ""
@@ -28,18 +30,18 @@ func fitLine(command string, room int, o Options) string {
 	return line
 }
 
-// tryCommand is a jq command that is a good next step, empty if there is none.
+// tryCommand returns a jq command that is a good next step, "" if there is none.
 func tryCommand(root *item, docs int64) string {
 	at := root
 	if !strings.HasSuffix(at.seg, "[]") && at.n.recursive == nil {
 		for _, kid := range root.kids {
-			if (strings.HasSuffix(kid.path, "[]") || kid.n.recursive != nil) && kid.lens != "" && len(kid.n.keys) > 0 {
+			if (strings.HasSuffix(kid.path, "[]") || kid.n.recursive != nil) && kid.lengths != "" && len(kid.n.keys) > 0 {
 				at = kid
 				break
 			}
 		}
 	}
-	if at == root && docs < 2 && at.lens == "" && at.n.recursive == nil || !at.n.alone(kindObject) {
+	if at == root && docs < 2 && at.lengths == "" && at.n.recursive == nil || !at.n.alone(kindObject) {
 		return ""
 	}
 	keys := tryKeys(at.n)
@@ -53,36 +55,50 @@ func tryCommand(root *item, docs int64) string {
 	return "jq -c '" + from + "{" + strings.Join(keys, ",") + "}'"
 }
 
-// tryKeys are keys of n that a filter may want first: a few, with scalars, the ones asked for most before the others.
+// maxJoinKeys is the maximum number of join keys in a proposed command.
+const maxJoinKeys = 3
+
+// isJoinKey reports whether a key identifies a thing that other data may refer to.
+func isJoinKey(name string) bool {
+	switch name {
+	case "id", "email", "login", "sku", "sha", "slug", "uuid", "uid":
+		return true
+	}
+	return strings.HasSuffix(name, "_id") || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "ID")
+}
+
+// tryKeys returns a few keys with scalars that a filter may want: first join keys, then common keys, then others.
 func tryKeys(n *node) []string {
-	var hot, cold []string
+	var joins, common, others []string
 	for i := range n.keys {
 		e := &n.keys[i]
 		switch {
 		case !e.n.isScalar() || e.n.alone(kindNull) || e.n.class() == classBase64 || !isName(e.name) || runes(e.name) > maxExample || keywords[e.name]:
-		case hotNames[e.name]:
-			hot = append(hot, e.name)
+		case isJoinKey(e.name) && len(joins) < maxJoinKeys:
+			joins = append(joins, e.name)
+		case commonKeys[e.name]:
+			common = append(common, e.name)
 		default:
-			cold = append(cold, e.name)
+			others = append(others, e.name)
 		}
 	}
-	keys := append(hot, cold...)
+	keys := slices.Concat(joins, common, others)
 	return keys[:min(len(keys), maxTryKeys)]
 }
 
-// keywords cannot stand for themselves in an object construction of every jq.
+// keywords cannot stand alone in an object construction: some versions of jq refuse them.
 var keywords = map[string]bool{
 	"and": true, "as": true, "catch": true, "def": true, "elif": true, "else": true, "end": true, "foreach": true,
 	"if": true, "import": true, "include": true, "label": true, "module": true, "or": true, "reduce": true,
 	"then": true, "try": true, "__loc__": true,
 }
 
-// sampleLine is the first record, compact, with long strings and arrays cut and secrets masked. Where that does not fit,
-// it is the first one of an array inside. Empty if head does not hold all of one that fits.
+// sampleLine prints the first record, compact, with long strings and arrays cut and secrets masked. If it does not fit,
+// the first fitting record of an array in it is printed. It returns "" if head holds no whole record that fits.
 func sampleLine(head []byte, room int) string {
-	s := newScanner(bytes.NewReader(head))
+	s := scanBytes(head)
 	s.seq, s.lenient = true, true
-	var path [maxDepth]string // for each depth what leads on from there
+	var path [maxDepth]string // the path segment at each depth
 	for tries := 0; tries < maxSampleTries; {
 		k, err := s.next()
 		if err != nil || s.depth == 0 || s.depth >= maxDepth {
@@ -90,7 +106,7 @@ func sampleLine(head []byte, room int) string {
 		}
 		switch k {
 		case tokKey:
-			key := string(unescape(nil, s.tok.raw))
+			key := string(unescape(nil, s.tok.raw()))
 			if isSecret(key) {
 				return ""
 			}
@@ -109,113 +125,100 @@ func sampleLine(head []byte, room int) string {
 	return ""
 }
 
-// sampleOf is the record that head begins with, which lies at a path.
+// sampleOf prints the record at the beginning of head; at is its path.
 func sampleOf(head []byte, at string) string {
 	name := "sample: "
 	if strings.Contains(at, ".") {
 		name = "sample of " + at + ": "
 	}
-	s := newScanner(bytes.NewReader(head))
-	s.lenient = true
-	w := sampleWriter{scanner: s}
-	for {
-		k, err := s.next()
-		if err != nil || w.out.Len() > 4*maxSample {
-			return ""
-		}
-		if w.token(k); s.depth == 0 {
-			return name + w.out.String() + "\n"
-		}
+	w := sampleWriter{scanner: scanBytes(head)}
+	w.lenient = true
+	k, err := w.next()
+	if err != nil || !w.value(k, false) {
+		return ""
 	}
+	return name + w.out.String() + "\n"
 }
 
-// sampleWriter prints tokens as compact JSON.
+// sampleWriter prints values as compact JSON.
 type sampleWriter struct {
 	*scanner
-	out    strings.Builder
-	comma  bool
-	items  []int // elements of the open containers
-	skip   int   // the depth of an element that is left out, 0 outside of one
-	secret int   // the depth of the container that a secret value is in, 0 outside of one
-	hide   bool
+	out strings.Builder
 }
 
-var brackets = [...]byte{tokObject: '{', tokObjectEnd: '}', tokArray: '[', tokArrayEnd: ']'}
-
-// leftOut reports whether a token belongs to an element that is left out, which is marked once.
-func (w *sampleWriter) leftOut(k tokenKind) bool {
-	opens, ends := k == tokObject || k == tokArray, k == tokObjectEnd || k == tokArrayEnd
-	switch {
-	case w.skip > 0:
-		if ends && w.depth < w.skip {
-			w.skip = 0
-		}
-		return true
-	case ends:
-		w.items = w.items[:len(w.items)-1]
-		return false
+// value prints the value that begins with a token. It returns false if the value does not end in the head or is too long,
+// which also bounds the recursion.
+func (w *sampleWriter) value(k tokenKind, hide bool) bool {
+	switch k {
+	case tokObject:
+		return w.members(hide)
+	case tokArray:
+		return w.elements(hide)
 	}
-	if in := len(w.items) - 1; in >= 0 && k != tokKey && w.items[in] >= 0 {
-		if w.items[in]++; w.items[in] > maxSampleItems {
-			if w.items[in] == maxSampleItems+1 {
-				w.out.WriteString(",…")
-			}
-			if opens {
-				w.skip = w.depth
-			}
+	w.out.WriteString(w.scalar(k, hide))
+	return w.out.Len() <= 4*maxSample
+}
+
+func (w *sampleWriter) members(hide bool) bool {
+	w.out.WriteByte('{')
+	for i := 0; ; i++ {
+		k, err := w.next()
+		if err != nil || w.out.Len() > 4*maxSample {
+			return false
+		}
+		if k == tokObjectEnd {
+			w.out.WriteByte('}')
 			return true
 		}
-	}
-	if opens {
-		w.items = append(w.items, map[tokenKind]int{tokObject: -1}[k])
-	}
-	return false
-}
-
-func (w *sampleWriter) token(k tokenKind) {
-	if w.leftOut(k) {
-		return
-	}
-	ends := k == tokObjectEnd || k == tokArrayEnd
-	if w.comma && !ends {
-		w.out.WriteByte(',')
-	}
-	hide := w.hide
-	w.hide = w.secret > 0
-	w.comma = k != tokKey && k != tokObject && k != tokArray
-	switch k {
-	case tokObject, tokArray:
-		if hide && w.secret == 0 {
-			w.secret, w.hide = w.depth, true
+		if i > 0 {
+			w.out.WriteByte(',')
 		}
-		w.out.WriteByte(brackets[k])
-	case tokObjectEnd, tokArrayEnd:
-		if w.depth < w.secret {
-			w.secret, w.hide = 0, false
-		}
-		w.out.WriteByte(brackets[k])
-	case tokKey:
-		key := string(unescape(nil, w.tok.raw))
+		key := string(unescape(nil, w.tok.raw()))
 		w.out.WriteString(quoteCut(key, maxToken) + ":")
-		w.hide = w.secret > 0 || isSecret(key)
-	default:
-		w.scalar(k, hide)
+		if k, err = w.next(); err != nil || !w.value(k, hide || isSecret(key)) {
+			return false
+		}
 	}
 }
 
-func (w *sampleWriter) scalar(k tokenKind, hide bool) {
+func (w *sampleWriter) elements(hide bool) bool {
+	w.out.WriteByte('[')
+	inside := w.depth
+	for i := 0; ; i++ {
+		k, err := w.next()
+		if err != nil || w.out.Len() > 4*maxSample {
+			return false
+		}
+		switch {
+		case k == tokArrayEnd && w.depth < inside:
+			w.out.WriteByte(']')
+			return true
+		case i < maxSampleItems:
+			if i > 0 {
+				w.out.WriteByte(',')
+			}
+			if !w.value(k, hide) {
+				return false
+			}
+		case i == maxSampleItems:
+			w.out.WriteString(",…")
+		}
+	}
+}
+
+// scalar writes a value without others in it.
+func (w *sampleWriter) scalar(k tokenKind, hide bool) string {
 	switch {
 	case k == tokNull:
-		w.out.WriteString("null")
+		return "null"
 	case hide:
-		w.out.WriteString(quote(masked))
+		return quote(masked)
 	case k == tokString:
-		w.out.WriteString(quoteCut(maskText(string(unescape(nil, w.tok.raw))), maxExample))
+		return quoteCut(maskText(string(unescape(nil, w.tok.raw()))), maxExample)
 	case k == tokNumber:
-		w.out.WriteString(cut(string(w.tok.raw), maxNumber))
+		return texts.Fit(string(w.tok.raw()), maxNumber)
 	case k == tokTrue:
-		w.out.WriteString("true")
-	default:
-		w.out.WriteString("false")
+		return "true"
 	}
+	return "false"
 }

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	scanBuffer = 64 << 10 // one read; tokens longer than it are passed through, not gathered
-	maxToken   = 256      // bytes kept of a token; names and values that matter are shorter
+	scanBuffer = 64 << 10 // bytes of one read
+	maxToken   = 256      // bytes of a token that are looked at as a name or value; those that matter are shorter
+	maxWhole   = 64 << 10 // bytes of the longest string that is looked at as a text or document
 )
 
-// tokenKind says what a token is.
 type tokenKind uint8
 
 const (
-	tokEnd tokenKind = iota // end of the data, between two documents
+	tokEnd tokenKind = iota // end of the data, after a document
 	tokNull
 	tokFalse
 	tokTrue
@@ -28,23 +28,34 @@ const (
 	tokArrayEnd
 )
 
-// token is the last one read. raw is valid until the next call of next.
+// token is the last token read. Its text is valid until the next call of next.
 type token struct {
-	raw     []byte // as written, without quotes, at most maxToken bytes
-	size    int64  // length of the whole token as written, without quotes
-	last    byte   // last byte of the whole string
-	escaped bool   // a string with \ in it
-	invalid bool   // a string that is not valid UTF-8
-	lone    bool   // a string with half a surrogate pair
-	control bool   // a string with raw control characters
-	odd     bool   // NaN or Infinity
-	float   bool   // a number with fraction or exponent
+	kept      []byte // as written, without quotes, at most maxWhole bytes
+	size      int64  // length of the whole token as written, without quotes
+	last      byte   // last byte of the string
+	escaped   bool   // a string with \ in it
+	invalid   bool   // a string that is not valid UTF-8
+	lone      bool   // a string with half a surrogate pair
+	control   bool   // a string with raw control characters
+	nonFinite bool   // NaN or Infinity
+	float     bool   // a number with fraction or exponent
 }
 
-// cut reports whether raw is only the beginning.
-func (t *token) cut() bool { return t.size > int64(len(t.raw)) }
+// raw is the token as written, or its beginning.
+func (t *token) raw() []byte { return t.kept[:min(len(t.kept), maxToken)] }
 
-// scanState is what the grammar allows next.
+// cut reports whether raw is only the beginning.
+func (t *token) cut() bool { return t.size > maxToken }
+
+// whole is the token as written, nil if it is too long.
+func (t *token) whole() []byte {
+	if t.size > maxWhole {
+		return nil
+	}
+	return t.kept
+}
+
+// scanState selects the tokens that the grammar allows next.
 type scanState uint8
 
 const (
@@ -55,10 +66,9 @@ const (
 	stNext                      // after a value inside a container
 )
 
-// syntaxError says where the data stops being JSON. Line and column count from 1, columns in bytes.
+// syntaxError is the place where the data stops being JSON. Lines and columns count from 1, columns in bytes.
 type syntaxError struct {
 	line, col int64
-	off       int64
 	depth     int
 	msg       string
 	end       bool // the data ended inside a document
@@ -66,8 +76,8 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d:%d: %s", e.line, e.col, e.msg) }
 
-// scanner reads a stream of JSON documents (RFC 8259, strictly) token by token. Its memory does not grow with the
-// size of tokens, and by one bit per level of nesting.
+// scanner reads a stream of JSON documents (RFC 8259, strictly) token by token. Its memory does not grow with the size
+// of tokens; each level of nesting takes one bit.
 type scanner struct {
 	src  io.Reader
 	buf  []byte
@@ -79,27 +89,27 @@ type scanner struct {
 	line    int64
 	lineOff int64 // offset of the line's first byte
 
-	tok   token
-	spill []byte // beginning of a token that crosses a refill
-	state scanState
-	depth int
-	deep  int      // deepest so far
-	stack []uint64 // a bit per open container, 1 is an object
-	seq   bool     // RFC 7464: record separators stand before documents
+	tok     token
+	spill   []byte // beginning of a token that crosses a refill, at most maxWhole bytes
+	state   scanState
+	depth   int
+	deepest int      // the largest depth so far
+	stack   []uint64 // a bit per open container, 1 is an object
+	seq     bool     // documents have record separators before them (RFC 7464)
 
-	lenient bool // whether NaN, Infinity and raw control characters are passed over, which are no JSON
-	whole   bool // whether whole strings are wanted
-	from    int  // where the last piece of the last string is in buf
-	to      int
-	storage []byte // the pieces before it
+	lenient bool // NaN, Infinity and raw control characters are accepted, which are not JSON
 }
 
 func newScanner(src io.Reader) *scanner {
-	return &scanner{src: src, buf: make([]byte, scanBuffer), line: 1, spill: make([]byte, 0, maxToken)}
+	return &scanner{src: src, buf: make([]byte, scanBuffer), line: 1}
 }
 
-// next reads one token. It returns a *syntaxError for data that is not JSON, else the reader's error; after a
-// syntax error only resync leads on.
+// scanBytes returns a scanner of data, which it does not change.
+func scanBytes(data []byte) *scanner {
+	return &scanner{buf: data, w: len(data), eof: true, line: 1}
+}
+
+// next reads one token. Its error is a *syntaxError or the reader's error. After a syntax error, only resync can continue.
 func (s *scanner) next() (tokenKind, error) {
 	c, ok := s.peek()
 	if !ok {
@@ -164,8 +174,8 @@ func (s *scanner) value(c byte) (tokenKind, error) {
 		return s.literal("null", tokNull)
 	}
 	if s.lenient {
-		if word := s.oddNumber(c); word != "" {
-			return s.odd(word)
+		if word := s.nonFinite(c); word != "" {
+			return s.readNonFinite(word)
 		}
 	}
 	if c == '-' || '0' <= c && c <= '9' {
@@ -198,7 +208,7 @@ func (s *scanner) open(k tokenKind) (tokenKind, error) {
 		s.state = stFirstKey
 	}
 	s.depth++
-	s.deep = max(s.deep, s.depth)
+	s.deepest = max(s.deepest, s.depth)
 	return k, nil
 }
 
@@ -216,7 +226,7 @@ func (s *scanner) close(object bool) (tokenKind, error) {
 	return s.done(tokArrayEnd)
 }
 
-// done notes that a value is complete.
+// done completes a value.
 func (s *scanner) done(k tokenKind) (tokenKind, error) {
 	s.state = stNext
 	if s.depth == 0 {
@@ -226,7 +236,7 @@ func (s *scanner) done(k tokenKind) (tokenKind, error) {
 }
 
 func (s *scanner) literal(word string, k tokenKind) (tokenKind, error) {
-	s.need(len(word) + 1)
+	s.ensure(len(word) + 1)
 	n := min(len(word), s.w-s.r)
 	for i := range n {
 		if s.buf[s.r+i] != word[i] {
@@ -248,7 +258,7 @@ func isLetter(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '+' || c == '.'
 }
 
-// peek is skipSpace for the usual case that there is none.
+// peek is a fast skipSpace for the usual case without space.
 func (s *scanner) peek() (byte, bool) {
 	if s.r < s.w && s.buf[s.r] > 0x1f && s.buf[s.r] != ' ' {
 		return s.buf[s.r], true
@@ -272,20 +282,19 @@ func (s *scanner) skipSpace() (byte, bool) {
 			}
 			s.r++
 		}
-		if !s.fill(s.r) {
+		if !s.fill() {
 			return 0, false
 		}
 	}
 }
 
-// fill moves buf[keep:w] to the front, so that index keep becomes 0, and reads at least one byte more.
-func (s *scanner) fill(keep int) bool {
-	if keep > 0 {
-		copy(s.buf, s.buf[keep:s.w])
-		s.base += int64(keep)
-		s.w -= keep
-		s.r = max(0, s.r-keep)
+// fill moves the unread bytes to the front and reads more, unless all data has been read. It reports whether it read a byte.
+func (s *scanner) fill() bool {
+	if s.eof {
+		return false
 	}
+	s.base += int64(s.r)
+	s.r, s.w = 0, copy(s.buf, s.buf[s.r:s.w])
 	for tries := 0; !s.eof && s.w < len(s.buf); tries++ {
 		n, err := s.src.Read(s.buf[s.w:])
 		s.w += n
@@ -305,13 +314,13 @@ func (s *scanner) fill(keep int) bool {
 	return false
 }
 
-// need makes n bytes available from r on, if the data has them.
-func (s *scanner) need(n int) {
-	for s.w-s.r < n && s.fill(s.r) {
+// ensure makes n bytes available from r on, if the data has so many.
+func (s *scanner) ensure(n int) {
+	for s.w-s.r < n && s.fill() {
 	}
 }
 
-// end is called where the data has ended: between documents that is the end, else an error.
+// end handles the end of the data, which is an error inside a document.
 func (s *scanner) end() (tokenKind, error) {
 	if s.err == nil && s.state == stTop {
 		return tokEnd, nil
@@ -319,7 +328,7 @@ func (s *scanner) end() (tokenKind, error) {
 	return tokEnd, s.truncated("the data ends inside a document")
 }
 
-// truncated is the error for data that ends too early.
+// truncated returns the error for data that ends too early.
 func (s *scanner) truncated(msg string) error {
 	if s.err != nil {
 		return s.err
@@ -330,19 +339,19 @@ func (s *scanner) truncated(msg string) error {
 }
 
 func (s *scanner) errorAt(msg string) *syntaxError {
-	return &syntaxError{line: s.line, col: s.offset() - s.lineOff + 1, off: s.offset(), depth: s.depth, msg: msg}
+	return &syntaxError{line: s.line, col: s.offset() - s.lineOff + 1, depth: s.depth, msg: msg}
 }
 
-// fail reports the byte at r; format has one %s for it.
+// fail returns a syntax error about the byte at r; format has one %s for it.
 func (s *scanner) fail(format string) (tokenKind, error) {
-	s.need(utf8.UTFMax)
+	s.ensure(utf8.UTFMax)
 	if s.r >= s.w {
 		return tokEnd, s.truncated("the data ends inside a document")
 	}
-	return tokEnd, s.errorAt(fmt.Sprintf(format, spellByte(s.buf[s.r:s.w])))
+	return tokEnd, s.errorAt(fmt.Sprintf(format, byteText(s.buf[s.r:s.w])))
 }
 
-func spellByte(b []byte) string {
+func byteText(b []byte) string {
 	r, _ := utf8.DecodeRune(b)
 	if r == utf8.RuneError {
 		return fmt.Sprintf("byte 0x%02x", b[0])
@@ -353,7 +362,7 @@ func spellByte(b []byte) string {
 	return "'" + string(r) + "'"
 }
 
-// resync gives up the current document and moves behind the next line feed. It reports whether there was one.
+// resync drops the current document and the rest of the line. It reports whether there is a next line.
 func (s *scanner) resync() bool {
 	s.depth, s.state = 0, stTop
 	for {
@@ -366,7 +375,7 @@ func (s *scanner) resync() bool {
 				return true
 			}
 		}
-		if !s.fill(s.r) {
+		if !s.fill() {
 			return false
 		}
 	}

@@ -1,8 +1,12 @@
 package preview
 
-// The grammar of numbers as a table: numberNext[state][class] is the next state.
+import "strings"
+
+// numberState is a state of the grammar of numbers.
+type numberState uint8
+
 const (
-	numBad uint8 = iota
+	numBad numberState = iota
 	numStart
 	numMinus
 	numZero
@@ -14,95 +18,104 @@ const (
 	numExpDigits
 )
 
-const (
-	classOther uint8 = iota
-	classZero
-	classDigit
-	classMinus
-	classPlus
-	classDot
-	classExp
-)
-
-var numberNext = [...][7]uint8{
-	numStart:     {classZero: numZero, classDigit: numInt, classMinus: numMinus},
-	numMinus:     {classZero: numZero, classDigit: numInt},
-	numZero:      {classDot: numDot, classExp: numExp},
-	numInt:       {classZero: numInt, classDigit: numInt, classDot: numDot, classExp: numExp},
-	numDot:       {classZero: numFrac, classDigit: numFrac},
-	numFrac:      {classZero: numFrac, classDigit: numFrac, classExp: numExp},
-	numExp:       {classZero: numExpDigits, classDigit: numExpDigits, classMinus: numExpSign, classPlus: numExpSign},
-	numExpSign:   {classZero: numExpDigits, classDigit: numExpDigits},
-	numExpDigits: {classZero: numExpDigits, classDigit: numExpDigits},
+// afterDigit is the next state after a digit, but for a zero at the beginning.
+var afterDigit = [...]numberState{
+	numStart: numInt, numMinus: numInt, numInt: numInt, numDot: numFrac, numFrac: numFrac,
+	numExp: numExpDigits, numExpSign: numExpDigits, numExpDigits: numExpDigits,
 }
 
-var numberClass = [256]uint8{
-	'0': classZero, '1': classDigit, '2': classDigit, '3': classDigit, '4': classDigit, '5': classDigit,
-	'6': classDigit, '7': classDigit, '8': classDigit, '9': classDigit,
-	'-': classMinus, '+': classPlus, '.': classDot, 'e': classExp, 'E': classExp,
+func (n numberState) next(c byte) numberState {
+	switch {
+	case c == '0' && n <= numMinus:
+		return numZero
+	case '0' <= c && c <= '9':
+		return afterDigit[n]
+	case c == '-' && n == numStart:
+		return numMinus
+	case c == '.' && (n == numZero || n == numInt):
+		return numDot
+	case c|0x20 == 'e' && n.ends() && n != numExpDigits:
+		return numExp
+	case (c == '+' || c == '-') && n == numExp:
+		return numExpSign
+	}
+	return numBad
+}
+
+// ends reports whether a number may end here.
+func (n numberState) ends() bool {
+	return n == numZero || n == numInt || n == numFrac || n == numExpDigits
+}
+
+// isJSONNumber reports whether b is a number in JSON, which jq's tonumber accepts.
+func isJSONNumber(b []byte) bool {
+	state := numStart
+	for _, c := range b {
+		if state = state.next(c); state == numBad {
+			return false
+		}
+	}
+	return state.ends()
 }
 
 // number reads a number that begins at r.
 func (s *scanner) number() (tokenKind, error) {
-	s.tok = token{}
-	s.spill = s.spill[:0]
-	start, i, state := s.r, s.r, numStart
+	s.begin()
+	start, i, state, float := s.r, s.r, numStart, false
 	for {
-		if i >= s.w {
-			if !s.carry(start, i) {
-				start, i = s.r, s.r
+		if i == s.w {
+			more := s.carry(start, i)
+			if start, i = s.r, s.r; !more {
 				break
 			}
-			start, i = 0, 0
 		}
-		class := numberClass[s.buf[i]]
-		if class == classOther {
+		c := s.buf[i]
+		if state == numInt && '0' <= c && c <= '9' { // most of the time
+			i++
+			continue
+		}
+		next := state.next(c)
+		if next == numBad {
 			break
 		}
-		if state = numberNext[state][class]; state == numBad {
-			s.r = i
-			return s.fail("a number cannot go on with %s")
-		}
-		if state == numDot || state == numExp {
-			s.tok.float = true
-		}
+		state = next
+		float = float || state == numDot || state == numExp
 		i++
 	}
 	s.finish(start, i)
-	s.r = i
+	s.r, s.tok.float = i, float
 	switch {
 	case s.err != nil:
 		return tokEnd, s.err
-	case state == numZero || state == numInt || state == numFrac || state == numExpDigits:
-		if i < s.w && isLetter(s.buf[i]) {
-			return s.fail("a number cannot go on with %s")
-		}
+	case i < s.w && (state.ends() && isLetter(s.buf[i]) || strings.IndexByte("0123456789+-.eE", s.buf[i]) >= 0):
+		return s.fail("a number cannot go on with %s")
+	case state.ends():
 		return s.done(tokNumber)
-	case i >= s.w:
+	case i == s.w:
 		return tokEnd, s.truncated("the data ends inside a number")
 	}
 	return s.fail("a number cannot end before %s")
 }
 
-// oddNumber returns what c may begin that programs write for numbers which JSON does not have.
-func (s *scanner) oddNumber(c byte) string {
+// nonFinite returns the word of a number that JSON lacks, if c may begin one.
+func (s *scanner) nonFinite(c byte) string {
 	switch c {
 	case 'N':
 		return "NaN"
 	case 'I':
 		return "Infinity"
 	case '-':
-		if s.need(2); s.w-s.r > 1 && s.buf[s.r+1] == 'I' {
+		if s.ensure(2); s.w-s.r > 1 && s.buf[s.r+1] == 'I' {
 			return "-Infinity"
 		}
 	}
 	return ""
 }
 
-func (s *scanner) odd(word string) (tokenKind, error) {
+func (s *scanner) readNonFinite(word string) (tokenKind, error) {
 	k, err := s.literal(word, tokNumber)
 	if err == nil {
-		s.tok = token{raw: append(s.spill[:0], word...), size: int64(len(word)), float: true, odd: true}
+		s.tok = token{kept: []byte(word), size: int64(len(word)), float: true, nonFinite: true}
 	}
 	return k, err
 }

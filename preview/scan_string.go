@@ -20,8 +20,7 @@ func special(x uint64) uint64 {
 
 // str reads a string whose opening quote is at r.
 func (s *scanner) str() error {
-	s.tok = token{}
-	s.spill, s.storage = s.spill[:0], s.storage[:0]
+	s.begin()
 	s.r++
 	start, i := s.r, s.r
 	for {
@@ -36,7 +35,7 @@ func (s *scanner) str() error {
 			if !s.carry(start, i) {
 				return s.truncated("the data ends inside a string")
 			}
-			start, i = 0, 0
+			start, i = s.r, s.r
 			continue
 		}
 		c := s.buf[i]
@@ -51,7 +50,7 @@ func (s *scanner) str() error {
 		}
 		if s.w-i < 12 && !s.eof { // the longest unit is a pair of \u escapes
 			s.carry(start, i)
-			start, i = 0, 0
+			start, i = s.r, s.r
 			continue
 		}
 		n, err := s.unit(i)
@@ -62,58 +61,39 @@ func (s *scanner) str() error {
 	}
 }
 
-// carry saves the token's bytes buf[start:i] before a refill that makes i index 0.
+// begin starts a token.
+func (s *scanner) begin() {
+	s.tok = token{}
+	s.spill = s.spill[:0]
+}
+
+// carry saves buf[start:i] of the token and refills the buffer from i on. It reports whether there are more bytes.
 func (s *scanner) carry(start, i int) bool {
-	s.tok.size += int64(i - start)
-	if i > start {
-		s.tok.last = s.buf[i-1]
-	}
-	if room := maxToken - len(s.spill); room > 0 {
-		s.spill = append(s.spill, s.buf[start:min(i, start+room)]...)
-	}
-	if s.whole {
-		s.keep(start, i)
-	}
+	s.save(start, i)
 	s.r = i
-	return s.fill(i)
+	return s.fill()
 }
 
-// finish sets the token's text, which ends before i.
-func (s *scanner) finish(start, i int) {
+func (s *scanner) save(start, i int) {
 	if i > start {
 		s.tok.last = s.buf[i-1]
 	}
-	if s.tok.size == 0 {
-		s.tok.raw = s.buf[start:min(i, start+maxToken)]
-	} else {
-		room := maxToken - len(s.spill)
-		s.spill = append(s.spill, s.buf[start:min(i, start+room)]...)
-		s.tok.raw = s.spill
-	}
 	s.tok.size += int64(i - start)
-	s.from, s.to = start, i
+	s.spill = append(s.spill, s.buf[start:min(i, start+maxWhole-len(s.spill))]...)
 }
 
-// maxWhole is the size of strings that are looked into.
-const maxWhole = 64 << 10
-
-// keep saves a piece of a string before a refill.
-func (s *scanner) keep(start, i int) {
-	if room := maxWhole - len(s.storage); room > 0 {
-		s.storage = append(s.storage, s.buf[start:min(i, start+room)]...)
+// finish sets the token's text, the last piece of which is buf[start:i].
+func (s *scanner) finish(start, i int) {
+	if s.tok.size > 0 {
+		s.save(start, i)
+		s.tok.kept = s.spill
+		return
 	}
-}
-
-// text returns all of the last string as written, nil if it is too long. It is valid until the next token is read.
-func (s *scanner) text() []byte {
-	switch {
-	case !s.whole || s.tok.size > maxWhole:
-		return nil
-	case len(s.storage) == 0:
-		return s.buf[s.from:s.to]
+	if i > start {
+		s.tok.last = s.buf[i-1]
 	}
-	s.keep(s.from, s.to)
-	return s.storage
+	s.tok.size = int64(i - start)
+	s.tok.kept = s.buf[start:min(i, start+maxWhole)]
 }
 
 // unit returns the length of the escape or the rune beyond ASCII at i, or an error.
@@ -126,7 +106,7 @@ func (s *scanner) unit(i int) (int, error) {
 		}
 		return n, nil
 	}
-	if s.lenient && b[0] < 0x20 && b[0] != '\n' && b[0] != '\r' { // a line feed is rather where a broken line ends
+	if s.lenient && b[0] < 0x20 && b[0] != '\n' && b[0] != '\r' { // a line feed more likely ends a broken line
 		s.tok.control = true
 		return 1, nil
 	}

@@ -9,29 +9,30 @@ import (
 	"github.com/mcsh-dev/mcsh/preview/shape"
 )
 
-// shapeLines is how many lines of text a shape is learned from.
+// shapeLines is the number of lines of text that a shape describes.
 const shapeLines = 200
 
-// ResultShape describes data without any value of it. cut says that data is only the beginning. known tells the words
-// that may be names of fields; a key with other words is named only beside one that is known, and never where it
-// looks like data: it may be a key of a map.
-func ResultShape(data []byte, cut bool, known func(word string) bool) (*shape.Result, error) {
+// ResultShape describes data without its values. cut means that data is only the beginning; text means that data counts
+// as JSON only if it is one whole object or array. known reports whether a word may be part of a field's name. A key with
+// other words may belong to a map: it is named only if another key of its object is known and it does not look like data.
+func ResultShape(data []byte, cut, text bool, known func(word string) bool) (*shape.Result, error) {
 	out := &shape.Result{Calls: 1}
 	if len(bytes.TrimSpace(data)) == 0 {
 		out.Empty = true
 		return out, nil
 	}
-	if binaryName(data[:min(len(data), sniffBytes)]) != "" {
+	if binaryName(data) != "" {
 		out.Text = true
 		return out, nil
 	}
-	if _, lines, ok := sniffJSON(data, !cut); ok && lines == 0 {
+	first := bytes.TrimSpace(data)[0]
+	if _, lines, ok := sniffJSON(data, !cut); ok && lines == 0 && (!text || first == '{' || first == '[') {
 		in := &source{ctx: context.Background(), r: bytes.NewReader(data)}
 		j, err := readJSON(in, 0, false)
 		if err != nil {
 			return nil, err
 		}
-		if j.others == 0 && (j.broken == nil || cut) {
+		if j.others == 0 && (j.broken == nil || cut) && (!text || j.p.docs <= 1) {
 			j.p.foldMaps(j.p.root)
 			out.Value = shape.Bounded(j.p.root.shape(known))
 			out.Many = j.p.docs > 1
@@ -42,7 +43,7 @@ func ResultShape(data []byte, cut bool, known func(word string) bool) (*shape.Re
 	return out, nil
 }
 
-// textShape keeps the patterns of lines that are met most often.
+// textShape keeps the most frequent patterns of lines.
 func textShape(out *shape.Result, text string, cut bool, known func(string) bool) {
 	out.Text = true
 	counts := map[string]int{}
@@ -66,9 +67,9 @@ func textShape(out *shape.Result, text string, cut bool, known func(string) bool
 	}
 }
 
-// shape is what a node says of types.
+// shape returns the types at and below a node.
 func (n *node) shape(known func(string) bool) *shape.Shape {
-	s := &shape.Shape{Cut: n.lost || n.longKeys > 0}
+	s := &shape.Shape{Cut: n.incomplete || n.longKeys > 0}
 	for kind, as := range [numKinds]shape.Kinds{
 		kindNull: shape.Null, kindBool: shape.Bool, kindNumber: shape.Int, kindString: shape.Str, kindArray: shape.Array, kindObject: shape.Object,
 	} {
@@ -79,11 +80,11 @@ func (n *node) shape(known func(string) bool) *shape.Shape {
 	if n.floats > 0 {
 		s.Kinds = s.Kinds&^shape.Int | shape.Num
 	}
-	if n.elem != nil && n.elem.total() > 0 {
+	if n.elem.total() > 0 {
 		s.Items = n.elem.shape(known)
 	}
-	if n.mapv != nil {
-		s.Rest = n.mapv.shape(known)
+	if n.mapValue != nil {
+		s.Rest = n.mapValue.shape(known)
 	}
 	isRecord := n.isRecord(known)
 	for _, e := range n.keys {
@@ -97,12 +98,7 @@ func (n *node) shape(known func(string) bool) *shape.Shape {
 	return s
 }
 
-// isRecord reports whether an object has a field that is known: its other keys are fields too, then.
+// isRecord reports whether an object has a known field, so its other keys are probably fields too.
 func (n *node) isRecord(known func(string) bool) bool {
-	for _, e := range n.keys {
-		if shape.Named(e.name, known) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.keys, func(e edge) bool { return shape.Named(e.name, known) })
 }

@@ -42,7 +42,7 @@ func TestResultShape(t *testing.T) {
 	known := shape.Common()
 	for _, c := range resultShapes {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := preview.ResultShape([]byte(c.data), false, known)
+			got, err := preview.ResultShape([]byte(c.data), false, false, known)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,6 +65,25 @@ func TestResultShape(t *testing.T) {
 	}
 }
 
+// TestTextShape: text is JSON only where it is one whole object or array.
+func TestTextShape(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"id":1}` + "\n":        "{id: int}",
+		"[1]":                    "[int]",
+		"12\n":                   "text: <n>",
+		"null":                   "text: …",
+		`"q"`:                    "text: …",
+		"{\"id\":1}\n{\"id\":2}": "text: …",
+		"1\n2\n":                 "text: <n>",
+		"[1,2][3]":               "text: […]",
+	} {
+		got, err := preview.ResultShape([]byte(data), false, true, shape.Common())
+		if err != nil || got.String() != want {
+			t.Errorf("%q: got %s, %v, want %s", data, got, err, want)
+		}
+	}
+}
+
 // TestShapeOfBeginning: what is cut off makes no field optional and no JSON text.
 func TestShapeOfBeginning(t *testing.T) {
 	var b strings.Builder
@@ -74,7 +93,7 @@ func TestShapeOfBeginning(t *testing.T) {
 	}
 	whole := b.String()
 	for _, n := range []int{len(whole) / 2, len(whole)/2 + 7, len(whole)/2 + 23, 300_001} {
-		got, err := preview.ResultShape([]byte(whole[:n]), true, shape.Common())
+		got, err := preview.ResultShape([]byte(whole[:n]), true, n%2 == 0, shape.Common())
 		if err != nil || got.String() != "[{id: int, name: str, tags: [str]}]" {
 			t.Errorf("cut at %d: got %s, %v", n, got, err)
 		}
@@ -101,7 +120,7 @@ func TestOddShapes(t *testing.T) {
 		"long line":   strings.Repeat("x ", 1<<20),
 		"zeros":       strings.Repeat("\x00", 1000),
 	} {
-		got, err := preview.ResultShape([]byte(data), false, shape.Common())
+		got, err := preview.ResultShape([]byte(data), false, false, shape.Common())
 		if err != nil || !got.Known() {
 			t.Fatalf("%s: got %v, %v", name, got, err)
 		}
@@ -121,7 +140,7 @@ func FuzzResultShape(f *testing.F) {
 	}
 	known := shape.Common()
 	f.Fuzz(func(t *testing.T, data []byte, cut bool) {
-		got, err := preview.ResultShape(data, cut, known)
+		got, err := preview.ResultShape(data, cut, false, known)
 		if err != nil || !got.Known() {
 			t.Fatalf("got %v, %v", got, err)
 		}
@@ -146,7 +165,7 @@ func BenchmarkResultShape(b *testing.B) {
 	known := shape.Common()
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if _, err := preview.ResultShape(data, true, known); err != nil {
+		if _, err := preview.ResultShape(data, true, false, known); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	sniffBytes  = 64 << 10 // what the format is guessed from
-	prefixLines = 8        // lines of text that may stand before JSON
+	sniffBytes  = 64 << 10 // bytes that decide the format
+	prefixLines = 8        // lines of text before JSON, at most
 )
 
-// begins are the bytes that documents begin with, at the very beginning and behind lines of text.
+// begins are the first bytes of documents: at the beginning of the data, and after lines of text.
 var begins = [2]string{"{[\"-0123456789tfn\n\x1e", "{["}
 
-// sniffJSON looks for JSON documents at the beginning of the data: where they begin, behind how many lines of text.
+// sniffJSON looks for JSON documents near the beginning of the data. It returns their offset and the number of lines of
+// text before them.
 func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
 	if len(head) > sniffBytes {
 		head, whole = head[:sniffBytes], false
@@ -33,9 +34,9 @@ func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
 	return 0, 0, false
 }
 
-// isJSON judges whether b holds more documents than lines of something else.
+// isJSON guesses whether b is JSON: it holds at least as many documents as other lines.
 func isJSON(b []byte, whole bool) bool {
-	g := guess{s: newScanner(bytes.NewReader(b))}
+	g := guess{s: scanBytes(b)}
 	g.s.lenient, g.s.seq = true, len(b) > 0 && b[0] == 0x1e
 	for g.document() {
 	}
@@ -45,15 +46,15 @@ func isJSON(b []byte, whole bool) bool {
 	return g.good > 0 && g.good >= g.bad
 }
 
-// guess counts documents and lines that are none.
+// guess counts documents and other lines.
 type guess struct {
 	s         *scanner
 	good, bad int
-	proof     bool // the current document holds what no text would begin with
-	cut       bool // it goes on behind the end
+	proof     bool // the current document has a token with which text hardly begins
+	cut       bool // the current document goes on after the end of the data
 }
 
-// document reads one document and reports whether there may be more.
+// document reads one document and reports whether more may follow.
 func (g *guess) document() bool {
 	g.proof = false
 	var began int64
@@ -68,7 +69,7 @@ func (g *guess) document() bool {
 		if k == tokEnd {
 			return false
 		}
-		// Logs begin with [INFO] or [12:30:01]; keys, strings and containers inside are another matter.
+		// Lines of logs begin with [INFO] or [12:30:01], but not with strings or containers in containers.
 		g.proof = g.proof || !first && g.proves(k)
 		if g.s.depth == 0 {
 			return g.complete(!g.proof)
@@ -91,7 +92,7 @@ func (g *guess) failed(e *syntaxError, began int64) bool {
 		g.cut = true
 		return false
 	}
-	if g.good > 0 && strings.HasSuffix(e.msg, "'`'") { // the end of a fence: what is behind it is text
+	if g.good > 0 && strings.HasSuffix(e.msg, "'`'") { // the end of a fence: text follows
 		return false
 	}
 	if g.proof {
@@ -102,10 +103,10 @@ func (g *guess) failed(e *syntaxError, began int64) bool {
 	return e.line == began && g.s.resync()
 }
 
-// complete counts a whole document. A weak one, such as a number or a word, must stand alone on its line.
+// complete counts a whole document. A weak one, such as a number or a word, must end its line.
 func (g *guess) complete(weak bool) bool {
 	if weak {
-		g.s.need(1)
+		g.s.ensure(1)
 		rest := bytes.TrimLeft(g.s.buf[g.s.r:g.s.w], " \t\r")
 		if len(rest) > 0 && rest[0] != '\n' {
 			g.bad++

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// source counts what is read, ends when the context does, and takes data that was cut for data that ends.
+// source counts bytes, stops when the context is done, and reads io.ErrUnexpectedEOF as the end of a sample.
 type source struct {
 	ctx     context.Context
 	r       io.Reader
-	of      *source // what r is made of, if that is not the data itself
+	of      *source // the original data, if r converts it
 	bytes   int64
 	partial bool
 	ended   bool
@@ -33,7 +33,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// head reads up to size bytes and reports whether that is all there is.
+// head reads at least size+1 bytes if there are so many, and reports whether it has read all.
 func (s *source) head(size int) ([]byte, bool, error) {
 	var buf bytes.Buffer
 	_, err := io.CopyN(&buf, s, int64(size)+1)
@@ -43,19 +43,22 @@ func (s *source) head(size int) ([]byte, bool, error) {
 	return buf.Bytes(), err == io.EOF, nil
 }
 
-// drain reads the rest only to know its size.
+// drain reads the rest to count its bytes.
 func (s *source) drain() error {
 	_, err := io.Copy(io.Discard, s)
 	return err
 }
 
-// size says how much data there is.
+// sampleEnds follows the size of a sample.
+const sampleEnds = " (sample ends, data goes on)"
+
+// size is the size of the data, or of the sample of it.
 func (s *source) size() string {
 	if s.of != nil {
 		return s.of.size()
 	}
 	if s.partial {
-		return "first " + sizeText(s.bytes) + " (the data was cut there)"
+		return "first " + sizeText(s.bytes) + sampleEnds
 	}
 	return sizeText(s.bytes)
 }

@@ -1,10 +1,14 @@
 package preview
 
-// tally counts the distinct values of something as long as they are few.
+import (
+	"cmp"
+	"slices"
+)
+
+// tally counts distinct values while they are few.
 type tally struct {
 	values []tallied
-	over   bool // there were more than maxTally values, or one that is too long: nothing is known
-	hit    int  // where the last value was found, the next one is often the same
+	over   bool // there were more than maxTally values, or one was too long: no value is kept
 }
 
 type tallied struct {
@@ -17,19 +21,14 @@ const (
 	maxTallyText = 64 // bytes of one value
 )
 
-// add counts n more of text, which is copied only when it is new.
+// add counts n more of text. It copies only a new text.
 func (t *tally) add(text []byte, n int64) {
 	if t.over {
-		return
-	}
-	if t.hit < len(t.values) && t.values[t.hit].text == string(text) {
-		t.values[t.hit].n += n
 		return
 	}
 	for i := range t.values {
 		if t.values[i].text == string(text) {
 			t.values[i].n += n
-			t.hit = i
 			return
 		}
 	}
@@ -37,11 +36,10 @@ func (t *tally) add(text []byte, n int64) {
 		t.drop()
 		return
 	}
-	t.hit = len(t.values)
 	t.values = append(t.values, tallied{string(text), n})
 }
 
-// drop forgets the values for good.
+// drop forgets the values and accepts no more.
 func (t *tally) drop() { *t = tally{over: true} }
 
 func (t *tally) merge(o *tally) {
@@ -53,17 +51,9 @@ func (t *tally) merge(o *tally) {
 	}
 }
 
-// byCount returns the values, the most frequent first, equal ones in order of appearance.
+// byCount returns the values, the most frequent first, equally frequent ones in the order of their first use.
 func (t *tally) byCount() []tallied {
-	sorted := make([]tallied, 0, len(t.values))
-	for _, v := range t.values {
-		i := len(sorted)
-		for i > 0 && sorted[i-1].n < v.n {
-			i--
-		}
-		sorted = append(sorted, tallied{})
-		copy(sorted[i+1:], sorted[i:])
-		sorted[i] = v
-	}
+	sorted := slices.Clone(t.values)
+	slices.SortStableFunc(sorted, func(a, b tallied) int { return cmp.Compare(b.n, a.n) })
 	return sorted
 }

@@ -5,32 +5,35 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
-	maxLine   = 64 << 10 // bytes of a line that are looked at
+	maxLine   = 64 << 10 // bytes read of a line
 	headLines = 200      // lines kept from the beginning
 	tailLines = 50       // lines kept from the end
 	keptLine  = 1000     // bytes kept of each
-	shortLine = 20       // characters below which a line says nothing
-	minWidth  = 200      // characters of a line that are always shown, if there is room
+	shortLine = 20       // characters of the shortest line worth printing
+	minWidth  = 200      // characters of a line to print if there is room
 )
 
-// textReading is what one pass over lines of text found.
-type textReading struct {
+// textStats is the result of one pass over lines of text.
+type textStats struct {
 	lines, blank int64
 	longest      int64 // bytes
 	invalid      int64 // lines that are not UTF-8
 	head         []string
-	tail         []string // a ring, the next line goes to lines modulo its size
+	tail         []string // the last lines that are not in head
 	patterns     *clusters
-	kind, note   string
 }
 
-// carriageReturns reads CR as LF.
+// carriageReturns reads each CR as LF.
 type carriageReturns struct{ io.Reader }
 
 // Read reads at least one byte.
@@ -45,8 +48,8 @@ func (c carriageReturns) Read(p []byte) (int, error) {
 }
 
 // readText profiles all lines of src.
-func readText(src io.Reader) (*textReading, error) {
-	t := &textReading{tail: make([]string, tailLines), patterns: newClusters()}
+func readText(src io.Reader) (*textStats, error) {
+	t := &textStats{patterns: newClusters()}
 	r := bufio.NewReaderSize(src, maxLine)
 	for {
 		line, size, err := readLine(r)
@@ -62,7 +65,7 @@ func readText(src io.Reader) (*textReading, error) {
 	}
 }
 
-// readLine returns the beginning of a line, and its length in bytes with the line feed.
+// readLine returns the beginning of a line and the length of all of it in bytes, with the line feed.
 func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 	line, err = r.ReadSlice('\n')
 	size = int64(len(line))
@@ -78,7 +81,7 @@ func readLine(r *bufio.Reader) (line []byte, size int64, err error) {
 	return line, size, err
 }
 
-func (t *textReading) add(line []byte, size int64) {
+func (t *textStats) add(line []byte, size int64) {
 	t.lines++
 	t.longest = max(t.longest, size)
 	if !isPlain(line) || bytes.IndexByte(line, '\t') >= 0 {
@@ -91,7 +94,8 @@ func (t *textReading) add(line []byte, size int64) {
 	if len(t.head) < headLines {
 		t.head = append(t.head, string(kept))
 	} else {
-		t.tail[t.lines%tailLines] = string(kept)
+		t.tail = append(t.tail, string(kept))
+		t.tail = t.tail[max(0, len(t.tail)-tailLines):]
 	}
 	if len(bytes.TrimSpace(line)) == 0 {
 		t.blank++
@@ -100,23 +104,10 @@ func (t *textReading) add(line []byte, size int64) {
 	t.patterns.add(line)
 }
 
-// last returns the lines from the end that are not in head, in order.
-func (t *textReading) last() []string {
-	n := min(t.lines-int64(len(t.head)), tailLines)
-	lines := make([]string, 0, n)
-	for i := t.lines - n + 1; i <= t.lines; i++ {
-		lines = append(lines, t.tail[i%tailLines])
-	}
-	return lines
-}
-
-func (t *textReading) summary() string { return "text, " + count(t.lines, "line") }
-
-func (t *textReading) header(in *source) (string, []string) {
-	main := fmt.Sprintf("%s: %s, %s, the longest has %s.", t.kind, count(t.lines, "line"), in.size(), count(t.longest, "byte"))
+func (t *textStats) describe(in *source, kind, note string) description {
 	var notes []string
-	if t.note != "" {
-		notes = append(notes, t.note)
+	if note != "" {
+		notes = append(notes, note)
 	}
 	if t.blank > 0 {
 		notes = append(notes, fmt.Sprintf("Blank lines: %d.", t.blank))
@@ -128,11 +119,13 @@ func (t *textReading) header(in *source) (string, []string) {
 		found := t.patterns.repeated()
 		notes = append(notes, fmt.Sprintf("%s (count, pattern; what varies stands in <>):", count(int64(len(found)), "line pattern")))
 	}
-	return main, notes
+	lines := count(t.lines, "line")
+	header := fmt.Sprintf("%s: %s, %s, the longest has %s.", kind, lines, in.size(), count(t.longest, "byte"))
+	return description{summary: "text, " + lines, header: header, notes: notes, body: t.body}
 }
 
-// repeats reports whether most lines follow patterns, as those of logs do.
-func (t *textReading) repeats() bool {
+// repeats reports whether most lines follow patterns, like those of logs.
+func (t *textStats) repeats() bool {
 	var covered int64
 	found := t.patterns.repeated()
 	for _, c := range found {
@@ -142,41 +135,52 @@ func (t *textReading) repeats() bool {
 	return len(found) > 0 && 10*covered >= 6*written && int64(len(found)) <= max(1, written/3)
 }
 
-func (t *textReading) body(budget int) string {
+func (t *textStats) body(budget int) string {
 	if t.repeats() {
 		return t.patternBody(budget)
 	}
 	return t.proseBody(budget)
 }
 
-// patternBody prints patterns first, and all of them shortened before any is left out.
-func (t *textReading) patternBody(budget int) string {
+// patternBody prints the patterns. It shortens all before it leaves one out.
+func (t *textStats) patternBody(budget int) string {
 	found := t.patterns.repeated()
 	var b strings.Builder
 	var tail []string
 	if first := "first: " + maskText(t.begin()); !t.patterns.begins() {
 		tail = append(tail, first)
 	} else if room := budget/4 - 1; room > shortLine { // it may be the header of a table
-		b.WriteString(cut(first, room) + "\n")
+		b.WriteString(texts.Fit(first, room) + "\n")
 		budget -= runes(b.String())
 	}
-	kept := fitLines(patternLines(found, false), budget)
-	if len(kept) < len(found) || len(kept) > 0 && strings.HasSuffix(kept[0], "…") {
-		kept = fitLines(patternLines(found, true), budget)
+	record := t.record()
+	if runes(record) > budget/2 {
+		record = ""
 	}
-	rest, left := t.lines-t.blank, budget
-	for i, line := range kept {
+	if record != "" {
+		tail = nil // the record holds the first line
+	}
+	rare := fitLines(t.rareLines(), min(budget-runes(record), budget/4))
+	budget -= runes(record) + widthSum(rare, budget)
+	rest, left := t.lines-t.blank-int64(len(rare)), budget
+	for i, line := range fitPatterns(found, budget) {
+		if line != "" {
+			b.WriteString(line + "\n")
+			left -= runes(line) + 1
+			rest -= found[i].n
+		}
+	}
+	for _, line := range rare {
 		b.WriteString(line + "\n")
-		left -= runes(line) + 1
-		rest -= found[i].n
 	}
 	if rest > 0 {
 		tail = slices.Insert(tail, 0, fmt.Sprintf("… %s of other patterns", count(rest, "line")))
 	}
+	b.WriteString(record)
 	tail = append(tail, "last: "+maskText(t.end()))
 	for i, line := range tail {
 		if room := left/(len(tail)-i) - 1; room >= min(shortLine, runes(line)) {
-			line = cut(line, room)
+			line = texts.Fit(line, room)
 			b.WriteString(line + "\n")
 			left -= runes(line) + 1
 		}
@@ -184,17 +188,58 @@ func (t *textReading) patternBody(budget int) string {
 	return b.String()
 }
 
-func patternLines(found []*cluster, short bool) []string {
-	lines := make([]string, len(found))
-	for i, c := range found {
-		lines[i] = fmt.Sprintf("%d %s", c.n, maskText(c.spell(short)))
+// fitPatterns prints as many patterns as fit, and shortens all before it leaves one out. It leaves out those in the
+// middle first, since rare lines often matter: these are empty.
+func fitPatterns(found []*cluster, budget int) (lines []string) {
+	for _, short := range []bool{false, true} {
+		var spelled []string
+		for i := range found {
+			spelled = append(spelled, fmt.Sprintf("%d %s", found[i].n, maskText(found[i].text(short))))
+		}
+		half := (len(found) + 1) / 2
+		slices.Reverse(spelled[half:])
+		kept := fitLines(spelled, budget)
+		if len(kept) == len(found) && !strings.HasSuffix(kept[0], "…") || short {
+			lines = append(kept, make([]string, len(found)-len(kept))...)
+			slices.Reverse(lines[half:])
+			return lines
+		}
+	}
+	return nil
+}
+
+// squeezed returns a line with single spaces, as in patterns.
+func squeezed(line string) string { return maskText(strings.Join(strings.Fields(line), " ")) }
+
+// maxRare is the largest number of lines without a pattern that are printed.
+const maxRare = 3
+
+// rareLines returns the lines without a pattern, if they are few. It omits the first and the last line, which are printed
+// anyway.
+func (t *textStats) rareLines() (lines []string) {
+	for _, c := range t.patterns.all {
+		if c.n > 1 {
+			continue
+		}
+		line := maskText(c.text(false))
+		if line == squeezed(t.begin()) || line == squeezed(t.end()) {
+			continue
+		}
+		if lines = append(lines, "1 "+line); len(lines) > maxRare {
+			return nil
+		}
 	}
 	return lines
 }
 
-// begin is the first line that is not blank.
-func (t *textReading) begin() string {
-	for _, line := range t.head {
+// begin returns the first line that is not blank.
+func (t *textStats) begin() string { return written(slices.All(t.head)) }
+
+// end returns the last kept line that is not blank.
+func (t *textStats) end() string { return written(slices.Backward(slices.Concat(t.head, t.tail))) }
+
+func written(lines iter.Seq2[int, string]) string {
+	for _, line := range lines {
 		if strings.TrimSpace(line) != "" {
 			return line
 		}
@@ -202,30 +247,14 @@ func (t *textReading) begin() string {
 	return ""
 }
 
-// end is the last line.
-func (t *textReading) end() string {
-	if last := t.last(); len(last) > 0 {
-		return last[len(last)-1]
-	}
-	return t.head[len(t.head)-1]
-}
-
-// fitLines cuts lines to one width so that they fit; where that would leave too little of them, the last ones go.
+// fitLines cuts lines to a common width so that they fit. It drops the last lines if the width would be too small.
 func fitLines(lines []string, budget int) []string {
 	for n := len(lines); n > 0; n-- {
-		lo, hi := 0, budget
-		for lo < hi {
-			mid := (lo + hi + 1) / 2
-			if widthSum(lines[:n], mid) <= budget {
-				lo = mid
-			} else {
-				hi = mid - 1
-			}
-		}
-		if lo >= shortLine || n == 1 && lo > 0 {
+		width := sort.Search(budget, func(w int) bool { return widthSum(lines[:n], w+1) > budget })
+		if width >= shortLine || n == 1 && width > 0 {
 			kept := make([]string, n)
 			for i := range kept {
-				kept[i] = cut(lines[i], lo)
+				kept[i] = texts.Fit(lines[i], width)
 			}
 			return kept
 		}
@@ -240,38 +269,35 @@ func widthSum(lines []string, width int) (sum int) {
 	return sum
 }
 
-// proseBody prints the beginning and the end, and between them how many lines are left out.
-func (t *textReading) proseBody(budget int) string {
+// proseBody prints the beginning and the end, and between them the number of lines left out.
+func (t *textStats) proseBody(budget int) string {
 	width := max(minWidth, budget/2)
 	head := takeLines(t.head, budget*2/3, width)
-	ends := t.last()
-	if t.lines == int64(len(t.head)+len(ends)) { // every line was kept
-		ends = append(slices.Clone(t.head), ends...)[len(head):]
+	ends := slices.Clone(t.tail)
+	if t.lines == int64(len(t.head)+len(t.tail)) { // every line was kept
+		ends = slices.Concat(t.head, t.tail)[len(head):]
 	}
 	slices.Reverse(ends)
 	left := budget - widthSum(head, budget)
 	tail := takeLines(ends, left-runes(omitted(t.lines)), width)
 	slices.Reverse(tail)
+	text := strings.Join(append(head, ""), "\n")
 	if hidden := t.lines - int64(len(head)+len(tail)); hidden > 0 && runes(omitted(hidden)) <= left {
-		head = append(head, omitted(hidden))
+		text += omitted(hidden)
 	}
-	var b strings.Builder
-	for _, line := range append(head, tail...) {
-		b.WriteString(strings.TrimSuffix(line, "\n") + "\n")
-	}
-	return b.String()
+	return text + strings.Join(append(tail, ""), "\n")
 }
 
 func omitted(lines int64) string { return fmt.Sprintf("… %s …\n", count(lines, "line")) }
 
-// takeLines takes lines, cut to width, as long as they fit. The first is cut to fit.
+// takeLines returns the first lines, cut to width, while they fit. It cuts the first line so that it fits.
 func takeLines(lines []string, budget, width int) (taken []string) {
 	for i, line := range lines {
 		line = maskText(line)
 		if i == 0 {
-			line = cut(line, min(width, budget-1))
+			line = texts.Fit(line, min(width, budget-1))
 		}
-		line = cut(line, width)
+		line = texts.Fit(line, width)
 		if budget -= runes(line) + 1; budget < 0 {
 			return taken
 		}

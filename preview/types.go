@@ -2,24 +2,27 @@ package preview
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// How much an annotation tells.
+// Levels of detail of an item.
 const (
 	levelHidden uint8 = iota
-	levelTypes        // the complete set of types
-	levelValues       // and values, ranges, counts
+	levelTypes        // all types
+	levelValues       // types, values, ranges, counts
 )
 
 const (
 	maxExample  = 40 // characters of an example or of a value
 	maxPatterns = 3  // patterns of strings that are shown
 	maxIntEnum  = 6  // distinct numbers that are listed rather than given as a range
-	longString  = 64 // bytes from which on the length of strings is said
+	longString  = 64 // bytes of the longest string whose length is not printed
 )
 
-// types spells the set of types of n.
+// types writes the types of n.
 func (n *node) types(level uint8) string {
 	var parts []string
 	for _, k := range []valueKind{kindObject, kindArray, kindString, kindNumber, kindBool, kindNull} {
@@ -45,23 +48,15 @@ var typeTexts = [numKinds]func(*node, uint8) string{
 func (n *node) alone(k valueKind) bool { return n.kinds[k] == n.total() }
 
 // mixed reports whether n has values of several types other than null.
-func (n *node) mixed() bool {
-	different := 0
-	for k := kindBool; k < numKinds; k++ {
-		if n.kinds[k] > 0 {
-			different++
-		}
-	}
-	return different > 1
-}
+func (n *node) mixed() bool { return bits.OnesCount(n.kindMask()) > 1 }
 
 func (n *node) objectText(uint8) string {
-	if n.again && len(n.keys) == 0 {
+	if n.recurses && len(n.keys) == 0 {
 		return "{…} (recursive)"
 	}
-	if n.mapv == nil {
+	if n.mapValue == nil {
 		more := ""
-		if n.longKeys > 0 || n.lost {
+		if n.longKeys > 0 || n.incomplete {
 			more = "+"
 		}
 		return fmt.Sprintf("{%d%s}", len(n.keys), more)
@@ -78,24 +73,18 @@ func (n *node) objectText(uint8) string {
 	if n.kinds[kindObject] > 1 {
 		each = " each"
 	}
-	return fmt.Sprintf("map{%s keys%s%s} use to_entries[]", span(n.keysMin, n.keysMax), each, eg)
+	return fmt.Sprintf("map{%s keys%s%s} use to_entries[]", n.sizes, each, eg)
 }
 
 func (n *node) arrayText(uint8) string {
-	if n.lost {
+	if n.incomplete {
 		return "[…]"
 	}
-	if n.again {
-		return "[" + span(n.lenMin, n.lenMax) + "] (recursive)"
+	text := "[" + n.lengths.String() + "]"
+	if n.recurses {
+		text += " (recursive)"
 	}
-	return "[" + span(n.lenMin, n.lenMax) + "]"
-}
-
-func span(lo, hi int64) string {
-	if lo == hi {
-		return fmt.Sprint(lo)
-	}
-	return fmt.Sprintf("%d..%d", lo, hi)
+	return text
 }
 
 func (n *node) nullText(level uint8) string {
@@ -131,10 +120,10 @@ func (n *node) numberText(level uint8) string {
 		return name + " " + masked
 	case n.huge > 0:
 		return name + fmt.Sprintf(" (some longer than %d digits)", maxToken)
-	case n.odd == n.kinds[kindNumber]:
+	case n.nonFinite == n.kinds[kindNumber]:
 		return name + " (NaN or Infinity)"
-	case n.odd > 0:
-		return name + " " + n.lo.String() + ".." + n.hi.String() + fmt.Sprintf(" (NaN or Infinity: %d)", n.odd)
+	case n.nonFinite > 0:
+		return name + " " + n.lo.String() + ".." + n.hi.String() + fmt.Sprintf(" (NaN or Infinity: %d)", n.nonFinite)
 	case n.lo.String() == n.hi.String() && n.alone(kindNumber):
 		return name + "=" + n.lo.String()
 	case !n.ints.over && isEnum(distinct, maxIntEnum, n.kinds[kindNumber]):
@@ -143,26 +132,26 @@ func (n *node) numberText(level uint8) string {
 	return name + " " + n.lo.String() + ".." + n.hi.String()
 }
 
-// isEnum reports whether distinct values, seen all times together, are few enough to be listed.
+// isEnum reports whether the distinct ones among all values are few enough to list.
 func isEnum(distinct, limit int, all int64) bool {
 	return distinct == 1 || distinct > 0 && distinct <= limit && all >= int64(2*distinct)
 }
 
-// quoteValue spells a string without the secrets in it, such as those in the query of a URL.
+// quoteValue quotes a string and masks secrets in it, such as those in the query of a URL.
 func quoteValue(s string) string { return quote(maskText(s)) }
 
-func cutNumber(s string) string { return cut(s, maxNumber) }
+func cutNumber(s string) string { return texts.Fit(s, maxNumber) }
 
-// listed spells all values of a tally with their counts.
-func listed(t *tally, spell func(string) string) string {
+// listed writes all values of a tally with their counts.
+func listed(t *tally, format func(string) string) string {
 	var parts []string
 	for _, v := range t.byCount() {
-		parts = append(parts, fmt.Sprintf("%s×%d", spell(v.text), v.n))
+		parts = append(parts, fmt.Sprintf("%s×%d", format(v.text), v.n))
 	}
 	return strings.Join(parts, "|")
 }
 
-// class is the class of all strings of n that are not empty, classText if they differ.
+// class returns the class of all nonempty strings of n, classText if they differ.
 func (n *node) class() class {
 	one := classText
 	for c := class(0); c < numClasses; c++ {
@@ -212,7 +201,7 @@ func (n *node) stringText(level uint8) string {
 	return name
 }
 
-// hasPatterns reports whether the strings differ in numbers only, in a few ways.
+// hasPatterns reports whether the strings follow a few patterns, within which only numbers differ.
 func (n *node) hasPatterns(c class) bool {
 	if n.kinds[kindString] < 3 || c != classText && c != classURL && c != classEmail {
 		return false

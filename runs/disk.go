@@ -7,22 +7,23 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 )
 
 const (
 	chunkSize     = 64 << 10
-	segmentChunks = 1024 // so that a segment that is not needed any more gives much back at once
+	segmentChunks = 1024
 )
 
-// disk is room for chunks of bytes, in files without names: nothing is left of them however the process ends. What is
-// written is encrypted with a key that only this process has, so that what remains on the medium tells nothing.
+// disk stores chunks of bytes in files without names, so none remains however the process ends. Chunks are encrypted with
+// a key that only this process has, so the rest of them on the medium is unreadable.
 type disk struct {
 	dir   string
 	block cipher.Block
 	spare sync.Pool // of *[chunkSize]byte
 
-	mu       sync.Mutex // also while a file is made: that is rare, and whoever waits needs it
+	mu       sync.Mutex // held also while a file is created, which is rare: waiting callers need that file
 	segments []*segment // guarded by mu
 	written  uint64     // chunks so far, guarded by mu
 }
@@ -34,7 +35,7 @@ type segment struct {
 	used int     // guarded by the disk's mu
 }
 
-// chunk is chunkSize bytes of a segment. The number is never used again, and begins the counter that encrypts it.
+// chunk is chunkSize bytes of a segment. The counter of its encryption begins with number, which is never reused.
 type chunk struct {
 	in     *segment
 	at     int64
@@ -51,23 +52,18 @@ func newDisk(dir string) *disk {
 	return &disk{dir: dir, block: block}
 }
 
-// take returns a chunk that nobody uses.
+// take returns a free chunk.
 func (d *disk) take() (chunk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var s *segment
-	for _, candidate := range d.segments {
-		if len(candidate.free) > 0 {
-			s = candidate
-			break
-		}
-	}
-	if s == nil {
-		var err error
-		if s, err = d.grow(); err != nil {
+	i := slices.IndexFunc(d.segments, func(s *segment) bool { return len(s.free) > 0 })
+	if i < 0 {
+		if err := d.grow(); err != nil {
 			return chunk{}, err
 		}
+		i = len(d.segments) - 1
 	}
+	s := d.segments[i]
 	at := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
 	s.used++
@@ -75,25 +71,25 @@ func (d *disk) take() (chunk, error) {
 	return chunk{s, at, d.written}, nil
 }
 
-// grow makes a segment. Its file loses its name at once.
-func (d *disk) grow() (*segment, error) {
+// grow adds a segment and unlinks its file at once.
+func (d *disk) grow() error {
 	f, err := os.CreateTemp(d.dir, "mcsh-runs-*")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.Remove(f.Name()); err != nil {
 		f.Close()
-		return nil, err
+		return err
 	}
 	s := &segment{file: f}
 	for i := segmentChunks - 1; i >= 0; i-- {
 		s.free = append(s.free, int64(i)*chunkSize)
 	}
 	d.segments = append(d.segments, s)
-	return s, nil
+	return nil
 }
 
-// give returns chunks, and the files that nobody needs any more: the caller closes them.
+// give frees chunks. It returns the files without chunks in use, which the caller closes.
 func (d *disk) give(chunks []chunk) (done []*os.File) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,20 +97,16 @@ func (d *disk) give(chunks []chunk) (done []*os.File) {
 		c.in.free = append(c.in.free, c.at)
 		c.in.used--
 	}
-	kept := d.segments[:0]
-	for _, s := range d.segments {
+	d.segments = slices.DeleteFunc(d.segments, func(s *segment) bool {
 		if s.used == 0 {
 			done = append(done, s.file)
-			continue
 		}
-		kept = append(kept, s)
-	}
-	clear(d.segments[len(kept):])
-	d.segments = kept
+		return s.used == 0
+	})
 	return done
 }
 
-// close closes all files. What reads of them afterwards fails.
+// close closes all files. Later reads fail.
 func (d *disk) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +127,7 @@ func (d *disk) write(c chunk, p []byte) error {
 	return err
 }
 
-// read reads len(p) bytes of a chunk from off on.
+// read reads len(p) bytes of a chunk, from off on.
 func (d *disk) read(c chunk, p []byte, off int64) error {
 	if _, err := c.in.file.ReadAt(p, c.at+off); err != nil {
 		return fmt.Errorf("reading what a run produced: %w", err)

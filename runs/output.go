@@ -8,10 +8,11 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// output is a row of bytes: a head in memory, the rest in chunks. Its writer alone changes it until it has ended; then
-// nobody does.
+// output holds its first bytes in memory and the rest in chunks. Only its writer changes it, and only until it has ended.
 type output struct {
 	s      *Store
 	mem    []byte
@@ -20,8 +21,8 @@ type output struct {
 
 	// Guarded by the store's mu:
 	ended      bool
-	incomplete string // why it is not whole
-	owners     int    // runs that have it, and those who read it
+	incomplete string // the reason why it is not whole, or empty
+	owners     int    // runs that have it, and its readers
 }
 
 // ReadAt implements [io.ReaderAt] for an output that has ended.
@@ -46,18 +47,18 @@ func (o *output) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// A writer fills an output. What cannot be kept is dropped, and the reason kept.
+// A writer fills an output. It drops data that cannot be kept and remembers why.
 type writer struct {
 	o       *output
-	partial bool // what was written before it was dropped is worth keeping
+	partial bool // keep the beginning if the rest is dropped
 
-	mu     sync.Mutex // also while it writes: that is what it is for
-	closed bool       // nothing more is added; guarded by mu
-	why    string     // why nothing more is kept; guarded by mu
+	mu     sync.Mutex // held also while it writes
+	closed bool       // end was called; guarded by mu
+	why    string     // the reason why no more data is kept, or empty; guarded by mu
 	tail   []byte     // the beginning of the last chunk, not written yet; guarded by mu
 }
 
-// Write keeps all of p, or nothing of it and nothing that follows. It does not fail.
+// Write keeps all of p, or drops p and all later data. It does not fail.
 func (w *writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,11 +70,11 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keep appends p and says why that was not possible.
+// keep appends p, or returns the reason why it cannot.
 func (w *writer) keep(p []byte) string {
 	o, limit := w.o, w.o.s.o.Output
 	if o.size+int64(len(p)) > limit {
-		return fmt.Sprintf("it is longer than %s, which is the most that is kept of one stage", size(limit))
+		return fmt.Sprintf("it is longer than %s, which is the most that is kept of one stage", texts.Bytes(limit))
 	}
 	head, tail, chunks := len(o.mem), len(w.tail), len(o.chunks)
 	rest, why := w.keepInMemory(p)
@@ -85,7 +86,7 @@ func (w *writer) keep(p []byte) string {
 		return ""
 	}
 	if o.mem = o.mem[:head]; len(o.chunks) > chunks {
-		tail = 0 // what it was has been written
+		tail = 0 // the old tail is in a chunk now
 	}
 	w.tail = w.tail[:tail]
 	return why
@@ -117,8 +118,9 @@ func (w *writer) keepInMemory(p []byte) (rest []byte, why string) {
 
 func (w *writer) keepOnDisk(p []byte) (why string) {
 	if w.tail == nil {
-		// The buffer counts as memory, but it is too small to be refused.
-		w.o.s.lend(chunkSize)
+		if !w.o.s.reserveBuffer(chunkSize) {
+			return "the memory for what runs produce was full (--memory)"
+		}
 		w.tail = make([]byte, 0, chunkSize)
 	}
 	for len(p) > 0 {
@@ -146,7 +148,7 @@ func (w *writer) flush() (why string) {
 		return diskText(err)
 	}
 	if err := s.disk.write(c, w.tail); err != nil {
-		s.giveBack(c)
+		s.releaseChunk(c)
 		return diskText(err)
 	}
 	w.o.chunks = append(w.o.chunks, c)
@@ -154,15 +156,15 @@ func (w *writer) flush() (why string) {
 	return ""
 }
 
-// end ends the output. What is not whole is dropped, unless parts of it are worth keeping.
+// end completes the output. It drops an incomplete one unless partial is set.
 func (w *writer) end(incomplete string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o := w.o
-	if o.s.hasEnded(o) {
+	if w.closed {
 		return
 	}
 	w.closed = true
+	o := w.o
 	if len(w.tail) > 0 && (w.why == "" || w.partial) {
 		if why := w.flush(); why != "" && w.why == "" {
 			w.why = why
@@ -180,7 +182,7 @@ func (w *writer) end(incomplete string) {
 	o.s.finish(o, w.why)
 }
 
-// clip gives back the memory that was only reserved.
+// clip frees memory that was reserved but not used.
 func (w *writer) clip() {
 	if spare := cap(w.o.mem) - len(w.o.mem); spare > 0 {
 		w.o.mem = slices.Clip(bytes.Clone(w.o.mem))
@@ -191,17 +193,17 @@ func (w *writer) clip() {
 func (w *writer) returnTail() {
 	if w.tail != nil {
 		w.tail = nil
-		w.o.s.lend(-chunkSize)
+		w.o.s.unreserve(0, chunkSize)
 	}
 }
 
-// drop frees what was kept.
+// drop frees all data of the output.
 func (w *writer) drop() {
 	w.returnTail()
 	w.o.s.free(w.o)
 }
 
-// diskText says why a file took nothing, without its path: that is the host's, and nothing to callers.
+// diskText explains an error of a file without its path, which callers must not see.
 func diskText(err error) string {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
 		return "the disk for temporary files is full"
@@ -211,17 +213,4 @@ func diskText(err error) string {
 		return "the disk for temporary files cannot be written: " + number.Error()
 	}
 	return "the disk for temporary files cannot be written"
-}
-
-// size writes a number of bytes for people.
-func size(n int64) string {
-	for _, u := range []struct {
-		name string
-		size int64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.size && n%u.size == 0 {
-			return fmt.Sprintf("%d %s", n/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

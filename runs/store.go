@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"container/list"
 	"crypto/rand"
 	"io"
@@ -8,39 +9,43 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
-// A Store keeps the outputs of runs. When it is full, whole runs give way, those that were not used for longest first;
-// a run that is under way never does. Its methods may be called concurrently.
+// A Store keeps the outputs of runs. When it is full, it evicts whole runs, the least recently used first, but never a
+// run under way. Its methods may be called concurrently.
 type Store struct {
 	o    Options
 	disk *disk
 
 	mu           sync.Mutex
 	runs         map[string]*run // by id; guarded by mu, as is everything below
-	ended        *list.List      // of *run, the one that was not used for longest first
-	used, memory int64           // bytes of all outputs, and of those the ones in memory
-	timer        *time.Timer     // for the run that ends next; nil: there is none
+	ended        *list.List      // of *run, the least recently used first
+	used, memory int64           // bytes of all outputs, and those of them in memory
+	timer        *time.Timer     // for the run that expires next
 	closed       bool
-	unneeded     []*os.File // to be closed without mu
+	unneeded     []*os.File // unlock closes them, without mu
 }
 
-// run is what is known of one run. All of it is guarded by the store's mu.
+// run is a run in the store, all of it guarded by the store's mu.
 type run struct {
-	id, caller string
-	outputs    map[string]*output
-	claims     map[string]string // by name, the run that goes on from there
-	place      *list.Element     // in ended; nil: it is under way
-	used       time.Time         // when it was last used
+	id, caller  string
+	outputs     map[string]*output
+	continuedBy string        // the run that continues it
+	inEnded     *list.Element // in ended; nil: the run is under way
+	used        time.Time     // of its last use
 }
 
-// New returns a store. It makes files when they are needed.
+// New returns a store. It creates files when it needs them.
 func New(o Options) *Store {
 	o = o.withDefaults()
-	return &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New()}
+	s := &Store{o: o, disk: newDisk(o.Dir), runs: map[string]*run{}, ended: list.New()}
+	s.timer = time.AfterFunc(o.TTL, s.tick)
+	return s
 }
 
-// Close frees everything. What is read or written afterwards fails or is dropped.
+// Close frees everything. Later reads fail, and later writes are dropped.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.unlock()
@@ -48,19 +53,19 @@ func (s *Store) Close() error {
 	for _, r := range s.runs {
 		s.forget(r)
 	}
-	s.arm()
+	s.timer.Stop()
 	s.disk.close()
 	return nil
 }
 
-// Usage returns how many bytes are kept, how many of them in memory, and of how many runs.
+// Usage returns the number of kept bytes, of those in memory, and of runs.
 func (s *Store) Usage() (bytes, memory int64, runs int) {
 	s.mu.Lock()
 	defer s.unlock()
 	return s.used, s.memory, len(s.runs)
 }
 
-// A Caller is whom runs belong to. Nobody else learns that they exist.
+// A Caller owns runs. Other callers do not learn that they exist.
 type Caller struct {
 	s    *Store
 	name string
@@ -69,7 +74,7 @@ type Caller struct {
 // Of returns the runs of a caller.
 func (s *Store) Of(caller string) *Caller { return &Caller{s, caller} }
 
-// Begin opens a run and returns its id, which nobody can guess. After end nothing is added to it, and its time runs.
+// Begin opens a run and returns its id, which cannot be guessed. After end nothing is added to the run and its TTL counts.
 func (c *Caller) Begin() (id string, end func()) {
 	id = "r_" + strings.ToLower(rand.Text())
 	s := c.s
@@ -91,20 +96,20 @@ func (s *Store) endRun(r *run) {
 	if s.runs[r.id] != r {
 		return
 	}
-	r.place, r.used = s.ended.PushBack(r), time.Now()
+	r.inEnded, r.used = s.ended.PushBack(r), time.Now()
 	s.arm()
 }
 
-// Create adds an output to a run that is under way. Writing to it never fails and never waits for more than a disk. It
-// is kept once end has said that it is whole, or why it is incomplete; with partial, the beginning of one that is not
-// whole is kept too.
+// Create adds an output to a run under way. Writing to it never fails and waits for nothing but a disk. end completes the
+// output; its argument is the reason why the output is incomplete, or "". Of an incomplete output only the beginning is
+// kept, and only with partial.
 func (c *Caller) Create(id, name string, partial bool) (out io.Writer, end func(incomplete string)) {
 	s := c.s
 	w := &writer{o: &output{s: s}, partial: partial}
 	s.mu.Lock()
 	defer s.unlock()
 	r := s.runs[id]
-	if r == nil || r.caller != c.name || r.place != nil || r.outputs[name] != nil {
+	if r == nil || r.caller != c.name || r.inEnded != nil || r.outputs[name] != nil {
 		w.why = "the run is not kept"
 		return w, w.end
 	}
@@ -113,13 +118,13 @@ func (c *Caller) Create(id, name string, partial bool) (out io.Writer, end func(
 	return w, w.end
 }
 
-// Share gives an output of a run that has ended to one that is under way, and reports whether it is there.
+// Share adds an output of an ended run to a run under way, and reports whether it could.
 func (c *Caller) Share(id, name, to, as string) bool {
 	s := c.s
 	s.mu.Lock()
 	defer s.unlock()
 	o, into := s.find(c, id, name), s.runs[to]
-	if o == nil || !o.ended || s.runs[id].place == nil || into == nil || into.caller != c.name || into.place != nil || into.outputs[as] != nil {
+	if o == nil || !o.ended || s.runs[id].inEnded == nil || into == nil || into.caller != c.name || into.inEnded != nil || into.outputs[as] != nil {
 		return false
 	}
 	o.owners++
@@ -127,33 +132,32 @@ func (c *Caller) Share(id, name, to, as string) bool {
 	return true
 }
 
-// Claim gives what a name of a run that has ended stands for to one run, and returns the run that has it: by, or the one
-// that was first; it keeps it after its end as well, unless it gives it up with release. With an empty by nothing is
-// given; an empty holder is nobody, and so is that of a run that is not kept.
-func (c *Caller) Claim(id, name, by string) (holder string, release func()) {
+// Claim records that the run by continues the run id, unless another run does. holder is the run that continues it now: by,
+// the other one, or id itself while it is under way; it is empty if no run does or id is not kept. A claim outlasts by; only
+// release ends it. An empty by claims nothing.
+func (c *Caller) Claim(id, by string) (holder string, release func()) {
 	s := c.s
 	s.mu.Lock()
 	defer s.unlock()
 	r := s.runs[id]
-	if r == nil || r.caller != c.name {
+	switch {
+	case r == nil || r.caller != c.name:
 		return "", func() {}
+	case r.inEnded == nil:
+		return id, func() {}
+	case r.continuedBy != "" || by == "":
+		return r.continuedBy, func() {}
 	}
-	if holder = r.claims[name]; holder != "" || by == "" {
-		return holder, func() {}
-	}
-	if r.claims == nil {
-		r.claims = map[string]string{}
-	}
-	r.claims[name] = by
+	r.continuedBy = by
 	return by, sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.unlock()
-		delete(r.claims, name)
+		r.continuedBy = ""
 	})
 }
 
-// Open returns an output of one of the caller's runs, to be released after use, whatever becomes of the run meanwhile.
-// Without data it was not kept, and incomplete says why; without either it was never there.
+// Open returns an output of one of the caller's runs. The data stays readable until release, even if the run is evicted.
+// If data is nil, incomplete is the reason why the output was not kept, or empty for an output that never existed.
 func (c *Caller) Open(id, name string) (data *io.SectionReader, incomplete string, release func()) {
 	s := c.s
 	s.mu.Lock()
@@ -175,24 +179,24 @@ func (c *Caller) Open(id, name string) (data *io.SectionReader, incomplete strin
 	})
 }
 
-// find returns an output of a run and puts the run's end off.
+// find returns an output of a run, and counts as a use of the run.
 func (s *Store) find(c *Caller, id, name string) *output {
 	r := s.runs[id]
 	if r == nil || r.caller != c.name {
 		return nil
 	}
-	if r.place != nil {
+	if r.inEnded != nil {
 		s.expire()
 		if s.runs[id] == nil {
 			return nil
 		}
 		r.used = time.Now()
-		s.ended.MoveToBack(r.place)
+		s.ended.MoveToBack(r.inEnded)
 	}
 	return r.outputs[name]
 }
 
-// unlock ends what was begun with mu.Lock.
+// unlock unlocks mu, then closes the files that are not needed any more.
 func (s *Store) unlock() {
 	files := s.unneeded
 	s.unneeded = nil
@@ -200,4 +204,28 @@ func (s *Store) unlock() {
 	for _, f := range files {
 		f.Close()
 	}
+}
+
+// Options bound a store. The zero value of a field means its default.
+type Options struct {
+	Share *memory.Share // the memory of outputs is taken from it; nil: only [Options.Memory] bounds it
+
+	Dir string // of the files without names; empty: the system's temporary directory
+
+	Head   int64         // bytes of an output in memory; the rest goes to a file; 1 MiB
+	Memory int64         // bytes of all outputs in memory; more go to files; 256 MiB
+	Output int64         // bytes of one output, 64 MiB
+	Total  int64         // bytes of all outputs, 2 GiB
+	Runs   int           // number of runs, 10,000
+	TTL    time.Duration // time to live of a run after its last use, 30 minutes
+}
+
+func (o Options) withDefaults() Options {
+	o.Head = cmp.Or(o.Head, 1<<20)
+	o.Memory = cmp.Or(o.Memory, 256<<20)
+	o.Output = cmp.Or(o.Output, 64<<20)
+	o.Total = cmp.Or(o.Total, 2<<30)
+	o.Runs = cmp.Or(o.Runs, 10_000)
+	o.TTL = cmp.Or(o.TTL, 30*time.Minute)
+	return o
 }

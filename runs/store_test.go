@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/runs"
 )
 
@@ -273,6 +274,40 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
+// TestRoom: what the memory of the process has no room for is kept on the disk, and all that was taken is given back.
+func TestRoom(t *testing.T) {
+	room := memory.New(100<<10).Share("runs", 100<<10)
+	s := runs.New(runs.Options{Dir: t.TempDir(), Share: room})
+	c := s.Of("me")
+	text := data(1, 30<<10)
+	for range 8 {
+		id, end := c.Begin()
+		out, ended := c.Create(id, "1", false)
+		out.Write(text)
+		ended("")
+		end()
+		if n := room.Used(); n > room.Limit() {
+			t.Errorf("%d bytes are taken", n)
+		}
+		kept, why, release := c.Open(id, "1")
+		if kept == nil {
+			t.Logf("not kept: %s", why)
+			continue
+		}
+		if got, err := io.ReadAll(kept); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("%d bytes come back, %v", len(got), err)
+		}
+		release()
+	}
+	if _, inMemory, _ := s.Usage(); inMemory == 0 || inMemory != room.Used() {
+		t.Errorf("%d bytes are in memory, %d are taken", inMemory, room.Used())
+	}
+	s.Close()
+	if n := room.Used(); n != 0 {
+		t.Errorf("%d bytes are still taken", n)
+	}
+}
+
 // FuzzAccounting does what the bytes say: runs that begin, write, end, are read, are shared. The bounds always hold,
 // what is read is what was written, and in the end nothing is left.
 func FuzzAccounting(f *testing.F) {
@@ -376,34 +411,38 @@ func (m *model) look(r *underWay, hold bool) {
 	}
 }
 
-// TestClaim: one run goes on from a name of another, until it gives that up; other callers see nothing of it.
+// TestClaim: one run continues another, until it gives that up; other callers see nothing of it. A run that is under way
+// has itself.
 func TestClaim(t *testing.T) {
 	s := runs.New(runs.Options{Dir: t.TempDir()})
 	defer s.Close()
 	me := s.Of("me")
 	id := keep(me, "a", data(1, 10), 10)
-	for _, tt := range []struct{ run, name, by, want string }{
-		{id, "a", "", ""},
-		{id, "a", "r_1", "r_1"},
-		{id, "a", "r_2", "r_1"},
-		{id, "a", "", "r_1"},
-		{id, "b", "r_2", "r_2"},
-		{"r_none", "a", "r_1", ""},
+	open, end := me.Begin()
+	for _, tt := range []struct{ run, by, want string }{
+		{id, "", ""},
+		{id, "r_1", "r_1"},
+		{id, "r_2", "r_1"},
+		{id, "", "r_1"},
+		{"r_none", "r_1", ""},
+		{open, "", open},
+		{open, "r_1", open},
 	} {
-		if got, _ := me.Claim(tt.run, tt.name, tt.by); got != tt.want {
+		if got, _ := me.Claim(tt.run, tt.by); got != tt.want {
 			t.Errorf("%v: got %q", tt, got)
 		}
 	}
-	if got, _ := s.Of("you").Claim(id, "a", ""); got != "" {
+	if got, _ := s.Of("you").Claim(id, ""); got != "" {
 		t.Errorf("another caller sees %q", got)
 	}
-	_, release := me.Claim(id, "c", "r_3")
+	end()
+	_, release := me.Claim(open, "r_3")
 	release()
-	if got, _ := me.Claim(id, "c", "r_4"); got != "r_4" {
+	if got, _ := me.Claim(open, "r_4"); got != "r_4" {
 		t.Errorf("what was given up belongs to %q", got)
 	}
 	release()
-	if got, _ := me.Claim(id, "c", ""); got != "r_4" {
+	if got, _ := me.Claim(open, ""); got != "r_4" {
 		t.Errorf("what was given up twice belongs to %q", got)
 	}
 }

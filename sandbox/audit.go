@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
@@ -57,41 +58,11 @@ func Audit(ctx context.Context, backend string, rwc io.ReadWriteCloser) (Report,
 	return r, nil
 }
 
-// Gaps in what holds a worker from outside. The local backend has them by its nature.
-const (
-	GapRoot         = "the root of its file system can be written to"
-	GapNetwork      = "it has network interfaces"
-	GapCapabilities = "it has capabilities of root"
-	GapMemory       = "nothing limits the memory of all its processes together"
-	GapProcesses    = "nothing limits the number of its processes"
-)
-
-// Unheld names what nothing around the worker holds, of what a container can.
-func (r Report) Unheld() []string {
-	var names []string
-	for _, check := range []struct {
-		held bool
-		gap  string
-	}{
-		{r.ReadOnlyRoot, GapRoot},
-		{r.NoNetwork, GapNetwork},
-		{r.Capabilities == 0, GapCapabilities},
-		{r.Memory > 0, GapMemory},
-		{r.Processes > 0, GapProcesses},
-	} {
-		if !check.held {
-			names = append(names, check.gap)
-		}
-	}
-	return names
-}
-
 // Claims turns a worker's hello into a report, without its programs. A worker that cannot lock programs in is an error.
 func Claims(backend string, h wire.Hello) (Report, error) {
 	r := Report{
 		Backend: backend, Profile: string(h.Profile), Landlock: h.Landlock, Seccomp: h.Seccomp,
-		NoNewPrivs: h.NoNewPrivs, UID: h.UID, Workspace: h.Workspace && h.Landlock > 0, ReadOnlyRoot: h.Around.ReadOnlyRoot, NoNetwork: h.Around.NoNetwork,
-		Capabilities: h.Around.Capabilities, Memory: h.Around.Memory, Processes: h.Around.Processes, Gaps: gaps(h.Landlock),
+		NoNewPrivs: h.NoNewPrivs, UID: h.UID, Workspace: h.Workspace && h.Landlock > 0, Surroundings: h.Around, Gaps: gaps(h.Landlock),
 	}
 	if err := r.safe(); err != nil {
 		return Report{}, fmt.Errorf("auditing the %s backend: %w", backend, err)
@@ -125,27 +96,23 @@ func identify(ctx context.Context, client *wire.Client, f wire.Found) (Availabil
 		return a, err
 	}
 	a.Version, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	a.Version = shorten(a.Version, versionShown)
+	a.Version = texts.Cut(a.Version, versionShown)
 	switch {
 	case failure != nil && !strings.Contains(text, p.Mark):
 		a.Refusal = fmt.Sprintf("%s --version failed in the jail (%s)", p.Bin,
-			strings.TrimSpace(shorten(string(failure.Reason)+" "+failure.Detail+failure.Stderr, 200)))
+			strings.TrimSpace(texts.Cut(string(failure.Reason)+" "+failure.Detail+failure.Stderr, 200)))
 	case !strings.Contains(text, p.Mark):
-		a.Refusal = fmt.Sprintf("this %s is another implementation (%s)", p.Bin, shorten(a.Version, 60))
+		a.Refusal = fmt.Sprintf("this %s is another implementation (%s)", p.Bin, texts.Cut(a.Version, 60))
 	}
 	return a, nil
 }
 
+// versionText runs a program on empty input, and ends it when it has written versionSize bytes. A worker that takes longer
+// than ctx is lost.
 func versionText(ctx context.Context, client *wire.Client, p programs.Program) (string, *wire.Failure, error) {
-	return once(ctx, client, wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
+	id, err := client.Prepare(wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
 		{Name: p.Name, Argv: []string{p.Bin, "--version"}, Timeout: versionTimeout},
-	}}, versionSize)
-}
-
-// once runs a chain on empty input, and ends it when it has written limit bytes. A worker that takes longer than ctx
-// is lost.
-func once(ctx context.Context, client *wire.Client, chain wire.Chain, limit int64) (string, *wire.Failure, error) {
-	id, err := client.Prepare(chain)
+	}})
 	if err != nil {
 		return "", nil, err
 	}
@@ -153,6 +120,11 @@ func once(ctx context.Context, client *wire.Client, chain wire.Chain, limit int6
 	if err != nil {
 		return "", nil, err
 	}
+	return collect(ctx, client, s, versionSize)
+}
+
+// collect gives a run empty input and returns its output, as versionText does.
+func collect(ctx context.Context, client *wire.Client, s *wire.Stream, limit int64) (string, *wire.Failure, error) {
 	stop := context.AfterFunc(ctx, func() { client.Fail(context.Cause(ctx)) })
 	defer stop()
 	if err := s.End(); err != nil {
@@ -167,12 +139,4 @@ func once(ctx context.Context, client *wire.Client, chain wire.Chain, limit int6
 	}
 	o, err := s.Outcome()
 	return string(text), o.Failure, err
-}
-
-// shorten cuts s to n bytes.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

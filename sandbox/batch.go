@@ -5,235 +5,289 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// How much goes through one process. A longer line goes by itself: its output is passed on as it comes.
+// How much goes through one process. A larger item goes alone: its output is passed on as it comes.
 const (
 	batchItems  = 256
 	batchBytes  = 64 << 10
-	batchOutput = 1 << 20 // which is held until it is known to be whole
+	batchOutput = 1 << 20 // held until all of it is there
 )
 
-// batchTime is what lines that go together get of their command's timeout: one that needs much of it for itself keeps the
-// others waiting no longer. When they took a quarter of it at most, more go together the next time.
+// batchTime is how long a batch may take. If it takes longer, each of its items goes alone and gets the whole timeout.
 const batchTime = 500 * time.Millisecond
 
-// lines returns a [stages.MapFilter] for a program that maps lines.
-func (f *filter) lines() (stages.MapFilter, error) {
+// quick is how long the next batch waits for the one before it: quick items share one process, and slow ones run side by
+// side. After a batch that was slow fewer go together.
+const (
+	quick = 10 * time.Millisecond
+	slow  = 4 * quick
+)
+
+// A format writes the items of a batch as one input, and reads their answers from one output.
+type format struct {
+	fits   func(item []byte) bool // whether an item can go with others
+	append func(b, item []byte) []byte
+	cut    func(b []byte) (a answer, rest []byte, ok bool)
+	prefix bool // there may be answers to the first items only
+}
+
+// An answer is the output of an item, or its exit status and message.
+type answer struct {
+	text   []byte
+	status int
+}
+
+// asLines is for programs that map lines, asItems for applets that take items.
+var (
+	asLines = format{
+		fits:   func(item []byte) bool { return len(item) > 0 && bytes.IndexByte(item, '\n') == len(item)-1 },
+		append: func(b, item []byte) []byte { return append(b, item...) },
+		cut: func(b []byte) (a answer, rest []byte, ok bool) {
+			n := bytes.IndexByte(b, '\n') + 1
+			return answer{text: b[:n]}, b[n:], n > 0
+		},
+	}
+	asItems = format{
+		fits:   func(item []byte) bool { return len(item) <= wire.MaxItem },
+		append: wire.AppendItem,
+		cut: func(b []byte) (a answer, rest []byte, ok bool) {
+			a.status, a.text, rest, ok = wire.CutAnswer(b)
+			return a, rest, ok
+		},
+		prefix: true,
+	}
+)
+
+// A batcher runs a command on items: those that wait go through one process together, since a start costs more than most
+// items. The commands that it is for change nothing, so an item without an answer is run again, in the end alone. An item
+// alone is an ordinary run, with the limits and errors of one. The fields belong to run.
+type batcher struct {
+	f        *filter
+	together uint32 // the chain for items that go together
+	format   format
+
+	waiting []stages.Job
+	apart   int // how many of the first of them go alone: together they took too much
+	window  int // how many of the others may go together
+	running int // batches
+	ended   chan batch
+}
+
+// A batch is jobs that go through one process.
+type batch struct {
+	jobs  []stages.Job // in their order; at the end those that have not ended
+	size  int          // how many there were
+	next  int          // how many may go together next, if that is fewer; 0: each goes alone
+	quick bool         // all of them are done, in little time
+}
+
+// batches returns a [stages.MapFilter].
+func (f *filter) batches(format format) (stages.MapFilter, error) {
 	chain := f.session.pool.budget.chain()
 	chain.Commands = slices.Clone(f.chain)
-	chain.Commands[0].Timeout = min(chain.Commands[0].Timeout, batchTime)
-	id, err := f.session.client.Prepare(chain)
+	chain.Commands[0].Batch = min(batchTime, f.chain[0].Timeout)
+	together, err := f.session.client.Prepare(chain)
 	if err != nil {
 		return nil, unprepared(err, []stages.Command{{Name: f.chain[0].Name}})
 	}
 	return func(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
-		places := make(chan struct{}, max(atOnce, 1))
-		spread(ctx, jobs, atOnce, func(first []stages.Job) runner {
-			return &batcher{f: f, together: id, jobs: jobs, places: places, left: first, window: batchItems}
-		})
+		b := &batcher{f: f, together: together, format: format, window: batchItems, ended: make(chan batch)}
+		b.run(ctx, jobs, max(atOnce, 1))
 	}, nil
 }
 
-// A batcher runs a command that maps lines ([stages.Habits]) on items that are lines: those that are there go through one
-// process together. What does not go well there is forgotten and done again, for such a command changes nothing: where
-// one fails half as many go together, down to one, which shows whose fault it was; where they take too much each gets a
-// process of its own.
-type batcher struct {
-	f        *filter
-	together uint32 // the chain for lines that go together
-	jobs     <-chan stages.Job
-	places   chan struct{} // holds one value for each process of all batchers
-	left     []stages.Job  // that go before those to come
-	window   int           // how many may go together
-
-	done atomic.Int64 // jobs that have ended
-	seen int64        // of done, when slow was last asked
-}
-
-func (b *batcher) slow() bool {
-	before := b.seen
-	b.seen = b.done.Load()
-	return len(b.jobs) > 0 && b.seen == before
-}
-
-func (b *batcher) run(ctx context.Context) {
-	for batch := b.gather(); len(batch) > 0; batch = b.gather() {
+// run starts a batch when jobs wait and the one before has ended or is slow, with at most atOnce at the same time.
+func (b *batcher) run(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
+	late := time.NewTimer(quick)
+	defer late.Stop()
+	hold := false // until the last batch has ended, or is late
+	for {
+		if len(b.waiting) > 0 && b.running < atOnce && !hold {
+			hold = b.apart == 0 && b.window > 1
+			late.Reset(quick)
+			b.start(ctx)
+			continue
+		}
+		more := jobs
 		switch {
-		case ctx.Err() != nil:
-			b.untried(batch)
-		case b.window == 1 || len(batch) == 1:
-			b.apart(ctx, batch)
-		default:
-			b.batch(ctx, batch)
+		case len(b.waiting) >= b.window:
+			more = nil
+		case jobs == nil && len(b.waiting) == 0 && b.running == 0:
+			return
 		}
-	}
-}
-
-// gather returns the jobs that are there and can go together, or side by side, and waits for the first of them. There are
-// none when there are no more.
-func (b *batcher) gather() (batch []stages.Job) {
-	most := b.window
-	if most == 1 {
-		most = cap(b.places)
-	}
-	for size := 0; len(batch) < most; {
-		j := b.next(len(batch) == 0)
-		if j == nil {
-			break
-		}
-		in := j.Input()
-		size += len(in)
-		line := bytes.IndexByte(in, '\n') == len(in)-1 && len(in) > 0
-		if fits := line && size <= batchBytes; !fits && len(batch) > 0 {
-			b.left = slices.Insert(b.left, 0, j)
-			break
-		} else if batch = append(batch, j); !fits {
-			break
-		}
-	}
-	return batch
-}
-
-// next returns the next job, nil if there is none.
-func (b *batcher) next(wait bool) stages.Job {
-	if len(b.left) > 0 {
-		j := b.left[0]
-		b.left = b.left[1:]
-		return j
-	}
-	if wait {
-		return <-b.jobs
-	}
-	select {
-	case j := <-b.jobs:
-		return j
-	default:
-		return nil
-	}
-}
-
-// untried ends jobs that were not begun.
-func (b *batcher) untried(jobs []stages.Job) {
-	for _, j := range jobs {
-		j.End(stages.ErrUntried)
-	}
-}
-
-// apart runs jobs in a process each.
-func (b *batcher) apart(ctx context.Context, jobs []stages.Job) {
-	start := time.Now()
-	var failed atomic.Bool
-	var running sync.WaitGroup
-	for i, j := range jobs {
-		b.places <- struct{}{}
-		if ctx.Err() != nil {
-			<-b.places
-			b.untried(jobs[i:])
-			break
-		}
-		running.Go(func() {
-			err := b.f.run(ctx, bytes.NewReader(j.Input()), j)
-			b.end(j, err)
-			if err != nil {
-				failed.Store(true)
+		select {
+		case j, ok := <-more:
+			if !ok {
+				jobs = nil
+				continue
 			}
-			<-b.places
-		})
-	}
-	running.Wait()
-	if !failed.Load() {
-		b.grow(len(jobs), time.Since(start))
+			b.waiting = append(b.waiting, j)
+		case last := <-b.ended:
+			b.running--
+			b.waiting = slices.Concat(last.jobs, b.waiting)
+			b.adapt(last)
+			hold = false
+		case <-late.C:
+			hold = false
+		}
 	}
 }
 
-// grow has more jobs go together after n that went well.
-func (b *batcher) grow(n int, took time.Duration) {
-	if n >= b.window && took <= batchTime/4 {
+// start runs the first of the jobs that wait.
+func (b *batcher) start(ctx context.Context) {
+	n := b.span(b.waiting[:min(b.window, len(b.waiting))])
+	if b.apart > 0 {
+		n, b.apart = 1, b.apart-1
+	}
+	jobs := b.waiting[:n:n]
+	b.waiting = b.waiting[n:]
+	b.running++
+	go func() { b.ended <- b.work(ctx, jobs) }()
+}
+
+// span returns how many of the first jobs can go together, at least 1.
+func (b *batcher) span(jobs []stages.Job) int {
+	size := 0
+	for i, j := range jobs {
+		in := j.Input()
+		if size += len(in); !b.format.fits(in) || size > batchBytes {
+			return max(i, 1)
+		}
+	}
+	return len(jobs)
+}
+
+// adapt has more items go together after a batch that was quick, and fewer after one that was not.
+func (b *batcher) adapt(last batch) {
+	switch {
+	case last.next == 0:
+		b.apart += len(last.jobs)
+	case last.next < last.size:
+		b.window = last.next
+	case last.quick && last.size >= b.window:
 		b.window = min(2*b.window, batchItems)
 	}
 }
 
-// end ends a job that was begun.
-func (b *batcher) end(j stages.Job, err error) {
-	j.End(err)
-	b.done.Add(1)
-}
-
-// batch runs jobs in one process if that goes well.
-func (b *batcher) batch(ctx context.Context, jobs []stages.Job) {
-	b.places <- struct{}{}
+// work runs jobs in one process.
+func (b *batcher) work(ctx context.Context, jobs []stages.Job) batch {
 	start := time.Now()
-	lines, used, err := b.through(ctx, jobs)
-	took := time.Since(start)
-	<-b.places
+	ended, next, failed := len(jobs), len(jobs), false
 	switch {
-	case ctx.Err() != nil && err != nil:
-		b.untried(jobs)
-	case errors.Is(err, errTooMuch):
-		b.window = 1
-		b.apart(ctx, jobs)
-	case err != nil:
-		b.window = len(jobs) / 2
-		b.left = slices.Concat(jobs, b.left)
+	case ctx.Err() != nil:
+		for _, j := range jobs {
+			j.End(stages.ErrUntried)
+		}
+	case len(jobs) == 1:
+		failed = !b.alone(ctx, jobs[0])
 	default:
-		b.hand(ctx, jobs, lines, used)
-		b.grow(len(jobs), took)
+		ended, next = b.through(ctx, jobs)
 	}
+	took := time.Since(start)
+	if took > slow && next > 0 {
+		next = max(1, next/2)
+	}
+	return batch{jobs: jobs[ended:], size: len(jobs), next: next, quick: ended == len(jobs) && !failed && took <= quick}
 }
 
-// What lines that went together came to, when that is not one line of each.
+// through runs jobs in one process. It returns how many of them have ended, and how many may go together next.
+func (b *batcher) through(ctx context.Context, jobs []stages.Job) (ended, next int) {
+	answers, used, err := b.answers(ctx, jobs)
+	if err != nil && ctx.Err() != nil {
+		return 0, 0
+	}
+	ended = b.hand(ctx, jobs, answers, used)
+	e, _ := errors.AsType[*stages.Error](err)
+	switch {
+	case err == nil:
+		return ended, ended
+	case ctx.Err() != nil || e == nil || e.Code != stages.CommandFailed:
+		return ended, 0
+	case b.format.prefix && ended < len(jobs): // the first without an answer is the reason
+		b.alone(ctx, jobs[ended])
+		ended++
+	}
+	return ended, len(jobs) / 2
+}
+
+// What a batch has done when its output is of no use.
 var (
-	errTooMuch = errors.New("they take too much together")
-	errNotOne  = errors.New("they do not make one line each")
+	errTooMuch = errors.New("its items write too much together")
+	errNotEach = errors.New("it has not one answer for each item")
 )
 
-// through returns the lines that one process makes of those of jobs, and what it used.
-func (b *batcher) through(ctx context.Context, jobs []stages.Job) (lines [][]byte, used stages.Usage, _ error) {
+// answers returns what one process answers to jobs: to all of them, or, if the format says so, to the first of them.
+func (b *batcher) answers(ctx context.Context, jobs []stages.Job) (answers []answer, used stages.Usage, err error) {
 	var in []byte
 	for _, j := range jobs {
-		in = append(in, j.Input()...)
+		in = b.format.append(in, j.Input())
 	}
 	f := *b.f
-	f.id = b.together
-	f.used = func(_ int, u stages.Usage) { used = u }
+	f.id, f.used = b.together, func(_ int, u stages.Usage) { used = u }
 	var out bounded
-	if err := f.run(ctx, bytes.NewReader(in), &out); err != nil {
-		if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != stages.CommandFailed {
-			return nil, used, errTooMuch
-		}
+	err = f.run(ctx, bytes.NewReader(in), &out)
+	switch {
+	case out.over:
+		return nil, used, errTooMuch
+	case err != nil && !b.format.prefix:
 		return nil, used, err
 	}
-	if out.over {
-		return nil, used, errTooMuch
+	left := out.b
+	for len(answers) < len(jobs) {
+		a, rest, ok := b.format.cut(left)
+		if !ok {
+			break
+		}
+		answers, left = append(answers, a), rest
 	}
-	lines = bytes.SplitAfter(out.b, []byte{'\n'})
-	if len(lines) != len(jobs)+1 || len(lines[len(jobs)]) > 0 { // what is behind the last newline
-		return nil, used, errNotOne
+	some := b.format.prefix && len(answers) > 0
+	if err == nil && (len(left) > 0 || len(answers) < len(jobs) && !some) {
+		return nil, used, errNotEach
 	}
-	return lines, used, nil
+	return answers, used, err
 }
 
-// hand gives jobs their lines. When the error of one has ended ctx, those behind it count as not begun.
-func (b *batcher) hand(ctx context.Context, jobs []stages.Job, lines [][]byte, used stages.Usage) {
-	n := time.Duration(len(jobs))
-	for i, j := range jobs {
-		if b.f.used != nil { // of time, which nobody has measured, its part
-			b.f.used(0, stages.Usage{
-				BytesIn: int64(len(j.Input())), BytesOut: int64(len(lines[i])), Elapsed: max(used.Elapsed/n, 1), CPU: used.CPU / n,
-			})
+// hand gives jobs their answers, and returns how many have ended. When the error of one has ended ctx, those behind it
+// have not begun.
+func (b *batcher) hand(ctx context.Context, jobs []stages.Job, answers []answer, used stages.Usage) (ended int) {
+	n := time.Duration(len(answers))
+	for i, a := range answers {
+		// Nobody has measured the time of each: it gets its part.
+		u := stages.Usage{BytesIn: int64(len(jobs[i].Input())), Elapsed: max(used.Elapsed/n, 1), CPU: used.CPU / n}
+		var err error
+		if a.status == 0 {
+			u.BytesOut = int64(len(a.text))
+			_, err = jobs[i].Write(a.text)
+		} else {
+			err = b.f.exit(a, jobs[i].Input())
 		}
-		_, err := j.Write(lines[i])
-		if b.end(j, err); err != nil && ctx.Err() != nil {
-			b.untried(jobs[i+1:])
-			return
+		if b.f.used != nil {
+			b.f.used(0, u)
+		}
+		if jobs[i].End(err); err != nil && ctx.Err() != nil {
+			return i + 1
 		}
 	}
+	return len(answers)
+}
+
+// exit is the error of an item on which a command has failed.
+func (f *filter) exit(a answer, in []byte) error {
+	sample := bytes.Clone(in[:min(len(in), wire.SampleSize)])
+	message := string([]rune(string(a.text))) // as JSON would carry it
+	return f.explain(&wire.Failure{Reason: wire.Exit, Status: a.status, Stderr: message, Sample: sample, Cut: len(sample) < len(in)})
+}
+
+// alone runs a job in a process of its own. It reports whether that was a success.
+func (b *batcher) alone(ctx context.Context, j stages.Job) bool {
+	err := b.f.run(ctx, bytes.NewReader(j.Input()), j)
+	j.End(err)
+	return err == nil
 }
 
 // bounded keeps what is written if that is not too much.

@@ -28,7 +28,6 @@ type lineJob struct {
 
 func (j *lineJob) Input() []byte               { return []byte(j.in) }
 func (j *lineJob) Write(p []byte) (int, error) { return j.out.Write(p) }
-func (j *lineJob) Forget()                     { j.out.Reset() }
 
 func (j *lineJob) End(err error) {
 	j.ends, j.err = j.ends+1, err
@@ -42,7 +41,7 @@ func (j *lineJob) End(err error) {
 // are written in capitals.
 type liner struct{ runs, late, lines atomic.Int64 }
 
-func (l *liner) run(_ context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+func (l *liner) run(s *wire.Stream, c wire.Chain) wire.Outcome {
 	in, _ := io.ReadAll(struct{ io.Reader }{s})
 	l.runs.Add(1)
 	u := wire.Usage{In: int64(len(in)), Elapsed: time.Millisecond}
@@ -62,7 +61,7 @@ func (l *liner) run(_ context.Context, s *wire.Stream, c wire.Chain) wire.Outcom
 		case 'l':
 			out = strings.Repeat("L", 2<<20) + "\n"
 		case 's', 't':
-			if line[0] == 't' || c.Commands[0].Timeout < 30*time.Second {
+			if line[0] == 't' || c.Commands[0].Batch > 0 {
 				l.late.Add(1)
 				return failed(wire.Failure{Reason: wire.Timeout})
 			}
@@ -81,7 +80,7 @@ func (l *liner) open(t testing.TB, used func(int, stages.Usage)) (stages.MapFilt
 			_, _ = io.WriteString(s, "tr (GNU coreutils) 9.1\n")
 			return wire.Outcome{Usage: []wire.Usage{{}}}
 		}
-		return l.run(ctx, s, c)
+		return l.run(s, c)
 	}, hello: wire.Hello{
 		Profile: wire.Dynamic, Landlock: 7, Seccomp: true, NoNewPrivs: true, Programs: []wire.Found{{Name: "tr", Path: "/usr/bin/tr"}},
 	}}
@@ -186,8 +185,8 @@ func TestBatchInVain(t *testing.T) {
 		name, items      string
 		runs, late, most int64 // at most; most is for lines that were read
 	}{
-		{"all well", strings.Repeat("a", 512), 2, 0, 512},
-		{"one fails", strings.Repeat("a", 200) + "f" + strings.Repeat("a", 311), 24, 0, 1200},
+		{"all well", strings.Repeat("a", 512), 6, 0, 512},
+		{"one fails", strings.Repeat("a", 200) + "f" + strings.Repeat("a", 311), 32, 0, 1200},
 		{"one takes long", strings.Repeat("a", 200) + "s" + strings.Repeat("a", 55), 257, 1, 512},
 		{"one takes too long", strings.Repeat("a", 200) + "t" + strings.Repeat("a", 55), 257, 2, 512},
 		{"one is long", strings.Repeat("a", 200) + "l" + strings.Repeat("a", 55), 257, 0, 512},
@@ -291,7 +290,7 @@ func TestBatchClosed(t *testing.T) {
 			go s.Close()
 			<-ctx.Done()
 		}
-		return l.run(ctx, stream, c)
+		return l.run(stream, c)
 	}
 	p = newPool(t, d, sandbox.Options{Warm: -1})
 	s, err := p.Open(t.Context(), "somebody")
@@ -320,5 +319,71 @@ func TestBatchClosed(t *testing.T) {
 	}
 	if lost == 0 || lost == len(jobs) {
 		t.Errorf("%d items of %d were lost", lost, len(jobs))
+	}
+}
+
+// TestBatchOfItems: whatever a worker says of items that go together, each item ends once, with what it comes to alone.
+func TestBatchOfItems(t *testing.T) {
+	items := func(all ...string) string {
+		var b []byte
+		for _, item := range all {
+			b = wire.AppendAnswer(b, 0, []byte(item))
+		}
+		return string(b)
+	}
+	exit := &wire.Failure{Reason: wire.Exit, Status: 5}
+	for name, test := range map[string]struct {
+		says    string
+		failure *wire.Failure
+	}{
+		"nothing":          {"", nil},
+		"nothing, failing": {"", exit},
+		"one":              {items("0+"), nil},
+		"one, failing":     {items("0+"), exit},
+		"one and a half":   {items("0+") + "\x00\x00", exit},
+		"a large item":     {"\xff\xff\xff\xff", nil},
+		"too many":         {strings.Repeat(items("x"), 300), nil},
+		"too much":         {strings.Repeat("x", 2<<20), nil},
+		"all, failing":     {"*", exit},
+		"killed":           {items("0+"), &wire.Failure{Reason: wire.MemoryLimit}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &scripted{hello: wire.Hello{Profile: wire.Dynamic, Landlock: 7, Seccomp: true, NoNewPrivs: true, Programs: []wire.Found{{Name: "jq"}}}}
+			d.run = func(_ context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+				in, _ := io.ReadAll(struct{ io.Reader }{s})
+				if c.Commands[0].Batch == 0 {
+					_, _ = s.Write(append(in, '+'))
+					return wire.Outcome{Usage: []wire.Usage{{}}}
+				}
+				var first, all []byte
+				for len(in) > 0 {
+					item, rest, _ := wire.CutItem(in)
+					if first == nil {
+						first = item
+					}
+					all, in = wire.AppendAnswer(all, 0, []byte(string(item)+"+")), rest
+				}
+				_, _ = io.WriteString(s, strings.NewReplacer("0", string(first), "*", string(all)).Replace(test.says))
+				return wire.Outcome{Usage: []wire.Usage{{}}, Failure: test.failure}
+			}
+			s, err := newPool(t, d, sandbox.Options{Warm: -1}).Open(t.Context(), "somebody")
+			if err != nil {
+				t.Fatal(err)
+			}
+			many, err := s.(stages.Mapper).Map(stages.Command{Name: "jq", Args: []string{"."}, Each: true}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs := make([]*lineJob, 100)
+			for i := range jobs {
+				jobs[i] = &lineJob{in: string(rune('A' + i%26))}
+			}
+			mapLines(t, many, t.Context(), 2, jobs)
+			for i, j := range jobs {
+				if j.err != nil || j.out.String() != j.in+"+" {
+					t.Errorf("item %d: got %q, %v", i, j.out.String(), j.err)
+				}
+			}
+		})
 	}
 }

@@ -1,6 +1,11 @@
 package sandbox
 
-import "github.com/mcsh-dev/mcsh/sandbox/wire"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
 
 // What one command may take at most. Memory is private memory; Disk is what sort and tac keep on disk.
 const (
@@ -41,6 +46,14 @@ func (b Budget) withDefaults(memory int64, runs int) Budget {
 		b.Processes = defaultProcesses
 	}
 	return b
+}
+
+// check returns the limits of a check. Memory that somebody has asked for must be in the budget; the default is lowered.
+func (b Budget) check(o Options) (wire.Check, error) {
+	if o.CheckMemory > b.Memory {
+		return wire.Check{}, fmt.Errorf("limit check-memory: %d bytes are more than the %d that the commands of one run may take together: lower it with --limit check-memory=SIZE", o.CheckMemory, b.Memory)
+	}
+	return wire.Check{CPU: cmp.Or(o.Check, DefaultCheck), Memory: min(cmp.Or(o.CheckMemory, DefaultCheckMemory), b.Memory)}, nil
 }
 
 // chain returns an empty chain with its limits.

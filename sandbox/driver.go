@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"io"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
 // A Driver starts the workers of one backend. Its methods may be called concurrently.
@@ -11,14 +13,21 @@ type Driver interface {
 	// [Audit] does the work once there is a connection.
 	Probe(ctx context.Context) (Report, error)
 
-	// Open starts a worker for a run of caller and returns the two streams that it speaks the protocol on. ctx bounds only the start.
-	// Closing them ends the worker with all of its processes and files, and makes a Read or Write that is under way
-	// return; it may be called more than once, and concurrently with Read and Write. Workers of different callers share
-	// nothing that a command could leave something in.
-	Open(ctx context.Context, caller string) (io.ReadWriteCloser, error)
+	// Open starts a worker. ctx bounds only the start. Two workers share nothing that a command could leave something in.
+	Open(ctx context.Context) (Worker, error)
 
 	// Close ends whatever is left of all workers.
 	Close() error
+}
+
+// A Worker is a started worker: the two streams that it speaks the protocol on. Close ends it with all of its processes and
+// files, and makes a Read or Write that is under way return; it may be called more than once, and concurrently with them.
+type Worker interface {
+	io.ReadWriteCloser
+
+	// Replace ends the worker and returns a new one for the same caller, in the container where this one was. The old
+	// worker must be read to its end, and its Close does nothing from then on. nil: there is no container, or it has ended.
+	Replace() Worker
 }
 
 // A Report says what a backend is able to do and how safely.
@@ -35,24 +44,23 @@ type Report struct {
 	// Notes are what whoever asks should know besides, such as why a stronger backend is not used.
 	Notes []string
 
-	// What holds the worker from outside, a container or its like, as the worker has seen it, and what does not.
-	ReadOnlyRoot bool
-	NoNetwork    bool   // no interface but the loopback
-	Capabilities uint64 // that it has or could get
-	Memory       int64  // bytes that all of its processes may take together, 0 without a limit
-	Processes    int64  // 0 without a limit
+	// What holds the worker from outside, a container or its like, as the worker has seen it.
+	wire.Surroundings
 
 	// Workspace says that commands may read files of a workspace.
 	Workspace bool
 
-	// PerCaller says that a worker belongs to a caller from its start, so that none can be started before there is a
-	// run; the driver itself keeps ready what can be.
-	PerCaller bool
+	// Warm is how many workers are started before there is a run for them, if [Options] do not say; 0 for the pool's own
+	// number.
+	Warm int
+
+	// Waiting is how many workers may wait for another run of their caller; 0 for as many as there may be runs.
+	Waiting int
 
 	// RunsMemory is how many bytes all runs together may take; 0 where each has something around it that bounds it.
 	RunsMemory int64
 
-	// Runs is how many runs may hold a worker at a time, if [Options] do not say; 0 for the pool's own number.
+	// Runs is how many runs may hold a worker at a time, if Options do not say; 0 for the pool's own number.
 	Runs int
 }
 

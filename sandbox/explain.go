@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -41,17 +42,17 @@ var reasons = map[wire.Reason]struct {
 	}, fixed(`filter earlier so that it has less to do, or raise "timeout" of this stage`)},
 	wire.MemoryLimit: {stages.LimitExceeded, false, func(c wire.Command, f *wire.Failure) string {
 		if f.Worker {
-			return fmt.Sprintf("the commands of this run together used more than %d MiB of memory, the limit of one run; %s used most of it",
-				f.Limit>>20, c.Name)
+			return fmt.Sprintf("the commands of this run together used more than %s of memory, the limit of one run; %s used most of it",
+				texts.Bytes(f.Limit), c.Name)
 		}
-		return fmt.Sprintf("%s used more than %d MiB of memory, the limit of one command", c.Name, f.Limit>>20)
+		return fmt.Sprintf("%s used more than %s of memory, the limit of one command", c.Name, texts.Bytes(f.Limit))
 	}, memoryHint},
 	wire.DiskLimit: {stages.LimitExceeded, true, func(c wire.Command, f *wire.Failure) string {
 		if f.Worker {
-			return fmt.Sprintf("the commands of this run together needed more than %d MiB on disk, the limit of one run; %s needed most of it",
-				f.Limit>>20, c.Name)
+			return fmt.Sprintf("the commands of this run together needed more than %s on disk, the limit of one run; %s needed most of it",
+				texts.Bytes(f.Limit), c.Name)
 		}
-		return fmt.Sprintf("%s needed more than %d MiB on disk, the limit of one command, or the disk is full", c.Name, f.Limit>>20)
+		return fmt.Sprintf("%s needed more than %s on disk, the limit of one command, or the disk is full", c.Name, texts.Bytes(f.Limit))
 	}, fixed("filter earlier so that there is less to sort")},
 	wire.FileLimit: {stages.LimitExceeded, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("the commands of this run together made more than %d files on disk, the limit of one run; %s made most of them",
@@ -84,16 +85,16 @@ func (f *filter) explain(fail *wire.Failure) error {
 		return at(lostError(fmt.Errorf("it reports %q of command %d", fail.Reason, fail.Command)), 0, f.chain[0].Name)
 	}
 	c := f.chain[fail.Command]
-	e := &stages.Error{Code: reason.code, Msg: shorten(reason.msg(c, fail), stderrShown), Sample: fail.Sample, Cut: fail.Cut}
+	e := &stages.Error{Code: reason.code, Msg: texts.Cut(reason.msg(c, fail), stderrShown), Sample: fail.Sample, Cut: fail.Cut}
 	e.OfRun = fail.Worker || ofRun[fail.Reason]
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}
 	if said := lastWords(fail.Stderr); said != "" && reason.quotes {
-		e.Msg += ": " + said
+		e.Msg, e.Said = e.Msg+": "+said, said
 	}
 	if fail.Reason == wire.Exit {
-		e.Hint, e.Fix = programs.Advise(c.Name, programs.Complaint{Args: f.args[fail.Command], Said: fail.Stderr, Sample: fail.Sample, Cut: fail.Cut})
+		e.Hint = programs.Hint(c.Name, programs.Complaint{Args: f.args[fail.Command], Message: fail.Stderr, Sample: fail.Sample, Cut: fail.Cut})
 	}
 	return at(e, fail.Command, c.Name)
 }
@@ -116,7 +117,7 @@ func lastWords(stderr string) string {
 func lostError(err error) error {
 	e := stages.Errorf(stages.Internal, "run the pipeline again; nothing of this stage's output is complete",
 		"the sandbox worker that ran this stage is gone (sandbox_lost): %w", err)
-	e.Msg = shorten(e.Msg, stderrShown)
+	e.Msg = texts.Cut(e.Msg, stderrShown)
 	return e
 }
 

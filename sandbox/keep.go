@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -51,8 +52,8 @@ func (s *session) Keep(ctx context.Context, set int, name string, in io.Reader) 
 func notKept(name string, limit int64, f *wire.Failure) error {
 	if f.Reason == wire.DiskLimit {
 		return stages.Errorf(stages.LimitExceeded, "let the stages of the input pass on only what the command needs: fewer rows, fewer fields",
-			"the named inputs of the run, here @%s, need more than %d MiB on disk, the limit of a run, or the disk is full", name, limit>>20)
+			"the named inputs of the run, here @%s, need more than %s on disk, the limit of a run, or the disk is full", name, texts.Bytes(limit))
 	}
 	return stages.Errorf(stages.Internal, "this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands",
-		"the input @%s could not be kept: %s %s", name, f.Reason, shorten(f.Detail, stderrShown))
+		"the input @%s could not be kept: %s %s", name, f.Reason, texts.Cut(f.Detail, stderrShown))
 }

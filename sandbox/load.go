@@ -12,5 +12,13 @@ type Load struct {
 func (p *Pool) Load() Load {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Load{InUse: len(p.inUse), Warm: len(p.idle) + len(p.tenants), Queued: int(p.queued.Load()), Max: cap(p.inUse)}
+	l := Load{InUse: p.inUse.inUse(), Queued: int(p.queued.Load()), Max: p.inUse.places}
+	for _, t := range p.waiting {
+		select {
+		case <-t.ready:
+			l.Warm++
+		default: // it is being started
+		}
+	}
+	return l
 }

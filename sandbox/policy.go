@@ -2,23 +2,33 @@ package sandbox
 
 import "slices"
 
+// Gaps in what holds a worker from outside. The local backend has them by its nature.
+const (
+	GapRoot         = "the root of its file system can be written to"
+	GapNetwork      = "it has network interfaces"
+	GapCapabilities = "it has capabilities of root"
+	GapMemory       = "nothing limits the memory of all its processes together"
+	GapProcesses    = "nothing limits the number of its processes"
+)
+
 // A requirement is what an operator may demand of a backend.
 type requirement struct {
-	name string
-	met  func(r Report) bool
+	name      string
+	gap       string // what its absence means where it is something around the worker that holds it; otherwise empty
+	fulfilled func(r Report) bool
 }
 
 // requirements is the table, sorted by name.
 var requirements = []requirement{
-	{"landlock", func(r Report) bool { return r.Landlock > 0 }},
-	{"memory-limit", func(r Report) bool { return r.Memory > 0 }},
-	{"no-capabilities", func(r Report) bool { return r.Capabilities == 0 }},
-	{"no-network", func(r Report) bool { return r.NoNetwork }},
-	{"no-new-privileges", func(r Report) bool { return r.NoNewPrivs }},
-	{"no-root", func(r Report) bool { return r.UID != 0 }},
-	{"process-limit", func(r Report) bool { return r.Processes > 0 }},
-	{"read-only-root", func(r Report) bool { return r.ReadOnlyRoot }},
-	{"seccomp", func(r Report) bool { return r.Seccomp }},
+	{"landlock", "", func(r Report) bool { return r.Landlock > 0 }},
+	{"memory-limit", GapMemory, func(r Report) bool { return r.Memory > 0 }},
+	{"no-capabilities", GapCapabilities, func(r Report) bool { return r.Capabilities == 0 }},
+	{"no-network", GapNetwork, func(r Report) bool { return r.NoNetwork }},
+	{"no-new-privileges", "", func(r Report) bool { return r.NoNewPrivs }},
+	{"no-root", "", func(r Report) bool { return r.UID != 0 }},
+	{"process-limit", GapProcesses, func(r Report) bool { return r.Processes > 0 }},
+	{"read-only-root", GapRoot, func(r Report) bool { return r.ReadOnlyRoot }},
+	{"seccomp", "", func(r Report) bool { return r.Seccomp }},
 }
 
 // Requirements are the names that [Report.Lacks] knows.
@@ -33,10 +43,19 @@ func Requirements() []string {
 // IsRequirement reports whether a name is one of [Requirements].
 func IsRequirement(name string) bool { return slices.Contains(Requirements(), name) }
 
-// Lacks returns those of the required names that the backend does not meet. A name that does not exist is not met.
+// Lacks returns those of the required names that the backend does not meet. A name that does not exist is one of them.
 func (r Report) Lacks(required []string) []string {
 	return slices.DeleteFunc(slices.Clone(required), func(name string) bool {
-		i := slices.IndexFunc(requirements, func(q requirement) bool { return q.name == name })
-		return i >= 0 && requirements[i].met(r)
+		return slices.ContainsFunc(requirements, func(q requirement) bool { return q.name == name && q.fulfilled(r) })
 	})
+}
+
+// Unheld names what nothing around the worker holds, of what a container can.
+func (r Report) Unheld() (gaps []string) {
+	for _, q := range requirements {
+		if q.gap != "" && !q.fulfilled(r) {
+			gaps = append(gaps, q.gap)
+		}
+	}
+	return gaps
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,11 +20,15 @@ import (
 type Options struct {
 	Driver Driver
 
-	Warm     int      // workers that wait for the next run: 1 if zero, none if negative, or if workers belong to callers
+	Warm     int      // workers that wait for anybody: what the driver says or 1 if zero, none if negative
 	Max      int      // workers that runs hold at a time, then runs wait: what the driver says or 16 if zero
 	Lasting  bool     // a worker serves several runs of one caller; otherwise each run has a new one
 	Commands []string // the commands that are allowed; all if nil
 	Budget   Budget   // of one run
+
+	// What one check of the arguments of a command may take: [DefaultCheck] and [DefaultCheckMemory] if zero.
+	Check       time.Duration // of processor time
+	CheckMemory int64         // bytes
 }
 
 const (
@@ -33,20 +38,23 @@ const (
 	openTimeout  = 30 * time.Second // of a worker that is started in the background
 	pingTimeout  = 2 * time.Second  // of a worker that has waited
 	greetTimeout = 10 * time.Second // of a worker that a run is to have: for its hello, and for an answer after it
-	greetTries   = 4                // more than the containers that usually wait, which may all stand still
+	greetTries   = 4                // workers that may stand still after their hello until a run is told so
 )
 
 // A Pool gives every run a worker to itself. It implements [stages.Commands].
 type Pool struct {
 	driver  Driver
-	warm    int
+	warm    int // workers that wait for anybody
+	keeps   int // workers that may wait for their callers, at most
 	report  Report
 	budget  Budget
+	check   wire.Check // the limits of each
 	lasting bool
 	ability map[string]Availability // of the commands that are allowed
-	inUse   chan struct{}           // holds one value for each session of a run
-	trying  chan struct{}           // holds one value for each session of a plan
-	tried   tried
+	inUse   *turns                  // of sessions of runs
+	turns   *turns                  // of checks, of which there are as many at once as processors
+	pages   *turns                  // of conversions of pages, of which there are as many
+	checks  checks
 	buffers buffers
 	queued  atomic.Int64 // runs that wait for a worker
 
@@ -55,9 +63,7 @@ type Pool struct {
 	started sync.WaitGroup // and the ends there
 
 	mu       sync.Mutex
-	idle     []*tenant // workers that wait for anybody
-	tenants  []*tenant // workers that wait for their callers, the one that has waited longest first
-	starting int       // workers that are being started for idle
+	waiting  []*leasedWorker // the one that has waited longest first; some are being started
 	sessions map[*session]bool
 	closed   bool
 }
@@ -74,17 +80,16 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 		_ = o.Driver.Close() // the probe's error is the one to tell
 		return nil, err
 	}
-	p := &Pool{driver: o.Driver, warm: defaultWarm, report: report, sessions: map[*session]bool{}}
-	if o.Warm != 0 {
-		p.warm = max(o.Warm, 0)
-	}
-	p.lasting = o.Lasting
-	if report.PerCaller {
-		p.warm = 0
-	}
+	p := &Pool{driver: o.Driver, report: report, lasting: o.Lasting, sessions: map[*session]bool{}}
+	p.warm = max(cmp.Or(o.Warm, report.Warm, defaultWarm), 0)
 	runs := cmp.Or(max(o.Max, 0), report.Runs, defaultMax)
-	p.inUse, p.trying = make(chan struct{}, runs), make(chan struct{}, tryoutsAtOnce)
+	p.keeps = cmp.Or(report.Waiting, runs)
+	p.inUse, p.turns, p.pages = newTurns(runs), newTurns(runtime.GOMAXPROCS(0)), newTurns(runtime.GOMAXPROCS(0))
 	p.budget = o.Budget.withDefaults(report.RunsMemory, runs)
+	if p.check, err = p.budget.check(o); err != nil {
+		_ = o.Driver.Close()
+		return nil, err
+	}
 	if p.ability, err = allowed(report, o.Commands); err != nil {
 		_ = o.Driver.Close()
 		return nil, err
@@ -120,12 +125,7 @@ func (p *Pool) Report() Report {
 	return r
 }
 
-// CheckCommand implements [stages.Commands].
-func (p *Pool) CheckCommand(c stages.Command) (stages.Habits, error) {
-	inv, err := p.parse(c)
-	return inv.Habits, err
-}
-
+// parse reads the arguments of a command as far as its grammar knows them. It reads no script.
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	files := p.report.Workspace
 	inv, err := programs.ParseGiven(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
@@ -150,9 +150,9 @@ func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	if err != nil {
 		return inv, err
 	}
-	if message := command(c, inv); !message.Fits() {
+	if size := command(c, inv).Size(); size > wire.MaxCommand {
 		return inv, stages.Errorf(stages.DisallowedArgument, "give data to the command as its input, not as arguments",
-			"%s: the arguments take %d bytes with their escapes, but at most %d are allowed", c.Name, message.Size(), wire.MaxCommand)
+			"%s: the arguments take %d bytes with their escapes, but at most %d are allowed", c.Name, size, wire.MaxCommand)
 	}
 	return inv, nil
 }
@@ -163,7 +163,7 @@ func command(c stages.Command, inv programs.Invocation) wire.Command {
 		c.Timeout = defaultTimeout
 	}
 	return wire.Command{
-		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Part: (*wire.Part)(inv.Part), Timeout: c.Timeout,
+		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Part: (*wire.Part)(inv.Part), EndLine: inv.EndLine, Timeout: c.Timeout,
 		Inputs: inv.Inputs, Set: uint32(c.Set), Files: inv.Files, Each: c.Each,
 	}
 }
@@ -180,65 +180,53 @@ func (p *Pool) usable() string {
 	return strings.Join(names, ", ")
 }
 
-// Open implements [stages.Commands]. It waits while Max runs hold a worker.
+// Open is [stages.CommandPlan.Open] for a plan of which nothing was checked.
 func (p *Pool) Open(ctx context.Context, caller string) (stages.Session, error) {
-	s, err := p.open(ctx, caller, p.inUse)
+	return p.Plan(caller).Open(ctx)
+}
+
+// open opens a session for a caller that has entered, and calls leave when the session is gone or cannot be had.
+func (p *Pool) open(ctx context.Context, caller string, plan *plan, leave func()) (*session, error) {
+	s, err := p.session(ctx, caller, plan, leave)
 	if err != nil {
+		leave()
 		return nil, err
 	}
 	return s, nil
 }
 
-// open opens a session when there is room in places.
-func (p *Pool) open(ctx context.Context, caller string, places chan struct{}) (*session, error) {
-	if err := p.queue(ctx, places); err != nil {
-		return nil, err
+// queue waits until a run of an owner, "" for this machine, may hold a worker. leave gives it back.
+func (p *Pool) queue(ctx context.Context, owner string) (leave func(), err error) {
+	p.queued.Add(1)
+	defer p.queued.Add(-1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.ctx, func() { cancel(errClosed()) })()
+	leave, err = p.inUse.take(ctx, owner)
+	if err != nil && p.ctx.Err() == nil {
+		err = stages.Errorf(stages.LimitExceeded, "try again when a run has ended",
+			"%d of %d sandbox workers are in use, and what is left is for other callers: %w", p.inUse.inUse(), p.inUse.places, err)
 	}
-	s, err := p.session(ctx, caller, places)
-	if err != nil {
-		<-places
-		return nil, err
-	}
-	return s, nil
-}
-
-// queue waits until a run may hold a worker.
-func (p *Pool) queue(ctx context.Context, places chan struct{}) error {
-	if places == p.inUse {
-		p.queued.Add(1)
-		defer p.queued.Add(-1)
-	}
-	select {
-	case places <- struct{}{}:
-		return nil
-	case <-p.ctx.Done():
-		return errClosed()
-	case <-ctx.Done():
-		return stages.Errorf(stages.LimitExceeded, "try again later",
-			"all %d sandbox workers are in use: %w", cap(places), context.Cause(ctx))
-	}
+	return leave, err
 }
 
 func errClosed() error {
 	return stages.Errorf(stages.Internal, "", "the sandbox is shutting down")
 }
 
-func (p *Pool) session(ctx context.Context, caller string, places chan struct{}) (*session, error) {
-	t := p.resume(ctx, caller)
-	if t == nil {
-		var err error
-		if t, err = p.take(ctx, caller); err != nil {
-			return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
-				"this server to run mcsh commands", "starting a sandbox worker: %w", err)
-		}
-		t.begin(caller)
+func (p *Pool) session(ctx context.Context, caller string, plan *plan, leave func()) (*session, error) {
+	t, err := p.take(ctx, caller, plan)
+	if err != nil {
+		return nil, stages.Errorf(stages.Internal, "run the pipeline again; if that does not help, ask whoever runs "+
+			"this server to run mcsh commands", "starting a sandbox worker: %w", err)
 	}
 	s := newSession(p, t)
-	s.places = places
+	s.gone = leave
 	p.mu.Lock()
 	closed := p.closed
 	if !closed {
 		p.sessions[s] = true
+		p.evict(p.inUse.places - len(p.sessions)) // with those of runs there are no more than there may be runs
 	}
 	p.mu.Unlock()
 	if closed {
@@ -249,16 +237,16 @@ func (p *Pool) session(ctx context.Context, caller string, places chan struct{})
 	return s, nil
 }
 
-// release takes a session off the books. It returns false when that was done before.
-func (p *Pool) release(s *session) bool {
+// forget removes a session. It returns false when that was done before.
+func (p *Pool) forget(s *session) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.sessions[s] {
-		return false
-	}
+	held := p.sessions[s]
 	delete(p.sessions, s)
-	<-s.places
-	return true
+	p.mu.Unlock()
+	if held {
+		s.gone()
+	}
+	return held
 }
 
 // Close ends every worker, what runs in them, and the driver. It may be called more than once.
@@ -269,12 +257,11 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.closed = true
-	idle := p.idle
-	for _, t := range p.tenants {
-		close(t.called)
-		idle = append(idle, t)
+	waiting := p.waiting
+	for _, t := range waiting {
+		close(t.taken)
 	}
-	p.idle, p.tenants = nil, nil
+	p.waiting = nil
 	sessions := make([]*session, 0, len(p.sessions))
 	for s := range p.sessions {
 		sessions = append(sessions, s)
@@ -287,8 +274,8 @@ func (p *Pool) Close() error {
 		_ = s.Close()
 	}
 	var ending sync.WaitGroup // side by side: one that stands still takes seconds
-	for _, t := range idle {
-		ending.Go(func() { _ = t.client.Close() })
+	for _, t := range waiting {
+		ending.Go(t.end)
 	}
 	ending.Wait()
 	return p.driver.Close()

@@ -27,25 +27,36 @@ type scripted struct {
 
 	mu     sync.Mutex
 	opened int
-	frozen int // workers yet to be opened that say hello and then stand still
+	last   io.Closer // the worker's end of what was opened last
+	down   error     // why none can be opened
+	frozen int       // workers yet to be opened that say hello and then stand still
 	served sync.WaitGroup
 }
 
-func (d *scripted) Open(context.Context, string) (io.ReadWriteCloser, error) {
+func (d *scripted) Open(context.Context) (sandbox.Worker, error) {
 	gateway, worker := net.Pipe()
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.down != nil {
+		return nil, d.down
+	}
 	d.opened++
+	d.last = worker
 	if d.frozen > 0 {
 		d.frozen--
 		worker = deaf{worker}
 	}
-	d.mu.Unlock()
 	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, wire.Host{Run: d.run, Keep: d.keep}) })
-	return gateway, nil
+	return pipeEnd{gateway}, nil
 }
 
+// pipeEnd is a worker without a container.
+type pipeEnd struct{ net.Conn }
+
+func (pipeEnd) Replace() sandbox.Worker { return nil }
+
 func (d *scripted) Probe(ctx context.Context) (sandbox.Report, error) {
-	rwc, err := d.Open(ctx, "")
+	rwc, err := d.Open(ctx)
 	if err != nil {
 		return sandbox.Report{}, err
 	}
@@ -62,12 +73,16 @@ func good(run wire.Runner) *scripted {
 	}}
 }
 
-// versions answers --version and passes everything else to next.
+// versions answers --version, accepts every script, and passes everything else to next.
 func versions(next wire.Runner) wire.Runner {
-	texts := map[string]string{"sort": "sort (GNU coreutils) 9.1\n", "sed": "sed, 1990 vintage\n"}
+	texts := map[string]string{"sort": "sort (GNU coreutils) 9.1\n", "shuf": "shuf (GNU coreutils) 9.1\n", "sed": "sed, 1990 vintage\n"}
 	return func(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
 		if argv := c.Commands[0].Argv; len(argv) == 2 && argv[1] == "--version" {
 			_, _ = io.WriteString(s, texts[c.Commands[0].Name])
+			return wire.Outcome{Usage: []wire.Usage{{}}}
+		}
+		if check := c.Commands[0].Check; check != nil && check.Script {
+			_, _ = io.WriteString(s, "{}")
 			return wire.Outcome{Usage: []wire.Usage{{}}}
 		}
 		return next(ctx, s, c)
@@ -123,7 +138,7 @@ func TestAvailability(t *testing.T) {
 		{"grep", "x", "not among the commands", "jq, sort"},
 	} {
 		var e *stages.Error
-		_, err := p.CheckCommand(stages.Command{Name: test.name, Args: []string{test.arg}})
+		_, err := p.Plan("somebody").Check(t.Context(), stages.Command{Name: test.name, Args: []string{test.arg}})
 		if !errors.As(err, &e) || e.Code != stages.DisallowedCommand || !strings.Contains(e.Msg, test.msg) || !strings.Contains(e.Hint, test.hint) {
 			t.Errorf("%s: got %+v, want %s with %q and %q", test.name, err, stages.DisallowedCommand, test.msg, test.hint)
 		}
@@ -157,9 +172,9 @@ func TestExplain(t *testing.T) {
 		{wire.Failure{Reason: wire.Signal, Signal: "aborted"}, stages.CommandFailed, "jq was ended by a signal (aborted)"},
 		{wire.Failure{Reason: wire.Refused, Detail: "no room"}, stages.CommandFailed, "jq could not be started: no room"},
 		{wire.Failure{Reason: wire.MemoryLimit, Limit: 512 << 20, Stderr: "goroutine 1"}, stages.LimitExceeded, "jq used more than 512 MiB of memory, the limit of one command"},
-		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30}, stages.LimitExceeded, "sort needed more than 1024 MiB on disk, the limit of one command, or the disk is full"},
-		{wire.Failure{Reason: wire.MemoryLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together used more than 1024 MiB of memory, the limit of one run; jq used most of it"},
-		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together needed more than 1024 MiB on disk, the limit of one run; sort needed most of it"},
+		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30}, stages.LimitExceeded, "sort needed more than 1 GiB on disk, the limit of one command, or the disk is full"},
+		{wire.Failure{Reason: wire.MemoryLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together used more than 1 GiB of memory, the limit of one run; jq used most of it"},
+		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together needed more than 1 GiB on disk, the limit of one run; sort needed most of it"},
 		{wire.Failure{Command: 1, Reason: wire.FileLimit, Limit: 4096, Worker: true}, stages.LimitExceeded, "the commands of this run together made more than 4096 files on disk, the limit of one run; sort made most of them"},
 		{wire.Failure{Command: 1, Reason: wire.ProcessLimit, Limit: 512, Worker: true}, stages.LimitExceeded, "sort was not started: 512 commands of this run are at work, the limit of one run"},
 		{wire.Failure{Reason: wire.CPULimit}, stages.LimitExceeded, "jq used more processor time than its \"timeout\" of 30s"},
@@ -232,7 +247,7 @@ func TestStuckAudit(t *testing.T) {
 	})
 }
 
-// TestLargestChain: what CheckCommand allows can be prepared, as often as a pipeline may have it.
+// TestLargestChain: what a check allows can be prepared, as often as a pipeline may have it.
 func TestLargestChain(t *testing.T) {
 	p := newPool(t, good(versions(nil)), sandbox.Options{Warm: -1})
 	s, err := p.Open(t.Context(), "somebody")
@@ -242,7 +257,7 @@ func TestLargestChain(t *testing.T) {
 	largest := stages.Command{Name: "jq"}
 	for n := 64 << 10; n > 0; n -= 1000 { // control characters take six bytes each
 		largest.Args = []string{`"` + strings.Repeat("\x01", n) + `"`}
-		if _, err = p.CheckCommand(largest); err == nil {
+		if _, err = p.Plan("somebody").Check(t.Context(), largest); err == nil {
 			break
 		}
 		var e *stages.Error
@@ -383,7 +398,7 @@ func TestInputNotKept(t *testing.T) {
 		code stages.Code
 		msg  string
 	}{
-		wire.DiskLimit: {stages.LimitExceeded, "the named inputs of the run, here @users, need more than 1024 MiB on disk"},
+		wire.DiskLimit: {stages.LimitExceeded, "the named inputs of the run, here @users, need more than 1 GiB on disk"},
 		wire.Refused:   {stages.Internal, "the input @users could not be kept: refused no room"},
 	} {
 		d := good(versions(nil))

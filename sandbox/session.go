@@ -19,8 +19,9 @@ const defaultTimeout = 30 * time.Second
 type session struct {
 	pool   *Pool
 	client *wire.Client
-	places chan struct{} // holds one value for this session
-	tenant *tenant       // whose worker it is
+	gone   func()        // gives back what the session holds; called once
+	leased *leasedWorker // whose worker it is
+	plan   *plan         // that the worker waits for when the session ends; nil: for any run of its caller
 	slots  chan struct{} // holds one value for each chain that runs
 
 	keeping chan struct{} // holds one value for each input on its way
@@ -32,9 +33,9 @@ type session struct {
 	closed  bool
 }
 
-func newSession(p *Pool, t *tenant) *session {
+func newSession(p *Pool, t *leasedWorker) *session {
 	s := &session{
-		pool: p, client: t.client, tenant: t, slots: make(chan struct{}, wire.Slots), keeping: make(chan struct{}, wire.MaxInputs),
+		pool: p, client: t.client, leased: t, slots: make(chan struct{}, wire.Slots), keeping: make(chan struct{}, wire.MaxInputs),
 	}
 	s.passed = sync.OnceValue(s.pass)
 	return s
@@ -49,11 +50,11 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 	return f.run, nil
 }
 
-// Map implements [stages.Mapper]: it is for programs that are kept, and for those that map lines.
+// Map implements [stages.Mapper]: it is for programs that take items, and for those that map lines.
 func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stages.MapFilter, error) {
 	p, _ := programs.Find(c.Name)
 	inv, err := s.pool.parse(c)
-	if err != nil || !c.Each || inv.Files != nil || p.Ready == nil && !inv.Habits.MapsLines {
+	if err != nil || !c.Each || inv.Files != nil || p.Ready == nil && !c.MapsLines && !inv.Traits.MapsLines {
 		return nil, err // each item has the files opened anew
 	}
 	f, err := s.prepare([]stages.Command{c}, used)
@@ -61,9 +62,9 @@ func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stage
 		return nil, err
 	}
 	if p.Ready == nil {
-		return f.lines()
+		return f.batches(asLines)
 	}
-	return f.each, nil
+	return f.batches(asItems)
 }
 
 func (s *session) prepare(chain []stages.Command, used func(i int, u stages.Usage)) (*filter, error) {
@@ -77,7 +78,7 @@ func (s *session) prepare(chain []stages.Command, used func(i int, u stages.Usag
 		if err != nil {
 			return nil, at(err, i, c.Name)
 		}
-		if c.Hasty {
+		if c.LineBuffered {
 			inv = inv.LineBuffered()
 		}
 		message.Commands[i] = command(c, inv)
@@ -118,28 +119,33 @@ func at(err error, i int, name string) error {
 	return &copied
 }
 
-// Close implements [stages.Session]. The worker waits for the next run of its caller, cleared, or ends with all that is
-// left of this one.
+// Close implements [stages.Session]. The worker, or another one in its place, waits for the next run of its caller, or it
+// ends with all that is left of this one.
 func (s *session) Close() error {
 	if s.passed() {
 		return nil
 	}
 	err := s.client.Close()
-	s.pool.release(s)
+	s.pool.forget(s)
 	return err
 }
 
-// pass ends the session without waiting for anything, if its worker can serve another run. It is called once.
+// pass ends the session without waiting for anything, if something can serve another run. It is called once.
 func (s *session) pass() bool {
 	s.mu.Lock()
 	s.closed = true
 	whole := s.active == 0 && !s.spoiled
 	s.mu.Unlock()
-	if !whole || !s.pool.lodge(s.tenant) {
-		return false
+	kept := false
+	if whole && s.plan != nil {
+		kept = s.pool.releaseTo(s.leased, s.plan)
+	} else {
+		kept = s.pool.release(s.leased, whole)
 	}
-	s.pool.release(s)
-	return true
+	if kept {
+		s.pool.forget(s)
+	}
+	return kept
 }
 
 var errEnded = errors.New("the run has ended")

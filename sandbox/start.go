@@ -2,66 +2,73 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// take returns a worker that waits and is alive, or starts one.
-func (p *Pool) take(ctx context.Context, caller string) (*tenant, error) {
-	for {
-		t := p.pop()
+// take returns a worker for a run of a caller that is alive: the one that waits for its plan, for the caller, or for anybody;
+// or else it starts one. It asks no more workers when ctx has ended, because each would be ended for not answering.
+func (p *Pool) take(ctx context.Context, caller string, plan *plan) (*leasedWorker, error) {
+	for ctx.Err() == nil {
+		t := p.fitting(caller, plan)
 		if t == nil {
-			return p.dial(ctx, caller)
+			t = &leasedWorker{ready: make(chan struct{})}
+			close(t.ready)
+			if err := p.dial(ctx, t); err != nil {
+				return nil, err
+			}
+		} else if t.answer(ctx) != nil {
+			p.giveUp(t)
+			continue
 		}
-		if p.alive(ctx, t.client) {
-			return t, nil
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		t.begin(caller)
+		return t, nil
 	}
+	return nil, context.Cause(ctx)
 }
 
-// alive returns whether a worker that has waited answers. One that does not is closed: another one serves.
-func (p *Pool) alive(ctx context.Context, client *wire.Client) bool {
+// fitting removes and returns the waiting worker that a run of a caller is to have; nil: none waits.
+func (p *Pool) fitting(caller string, plan *plan) *leasedWorker {
+	if t := p.heldBy(plan); t != nil {
+		return t
+	}
+	if t := p.next(func(t *leasedWorker) bool { return t.plan == nil && t.runs > 0 && t.caller == caller }); t != nil {
+		return t
+	}
+	return p.next(func(t *leasedWorker) bool { return t.runs == 0 })
+}
+
+// answer asks a worker that has waited for a sign of life: what it lives in can be frozen from outside at any time.
+func (t *leasedWorker) answer(ctx context.Context) error {
+	select {
+	case <-t.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if t.err != nil {
+		return t.err
+	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	if err := client.Ping(ctx); err != nil {
-		_ = client.Close()
-		return false
-	}
-	return true
+	return t.client.Ping(ctx)
 }
 
-func (p *Pool) pop() *tenant {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) == 0 {
-		return nil
-	}
-	last := len(p.idle) - 1
-	t := p.idle[last]
-	p.idle = p.idle[:last]
-	return t
-}
-
-// dial starts a worker and sees to it that it answers. What it lives in may stand still although it has said hello: an
-// engine can freeze containers. Such a one is given up, and another one serves.
-func (p *Pool) dial(ctx context.Context, caller string) (*tenant, error) {
+// dial starts a worker and sees to it that it answers. What it lives in may stand still although it has said hello. Such a
+// one is given up, and another one serves.
+func (p *Pool) dial(ctx context.Context, t *leasedWorker) error {
 	for tries := greetTries; ; tries-- {
-		rwc, err := p.driver.Open(ctx, caller)
-		if err != nil {
-			return nil, err
+		var err error
+		if t.worker, err = p.driver.Open(ctx); err != nil {
+			return err
 		}
-		client, err := greet(ctx, rwc)
-		if err == nil {
-			return newTenant(client, rwc), nil
+		if t.client, err = greet(ctx, t.worker); err == nil {
+			return nil
 		}
-		if tries == 1 || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return nil, err
+		if tries == 1 || ctx.Err() != nil {
+			return err
 		}
 	}
 }
@@ -80,35 +87,14 @@ func greet(ctx context.Context, rwc io.ReadWriteCloser) (*wire.Client, error) {
 	return client, nil
 }
 
-// refill starts workers in the background until enough wait. One that does not start is not missed: Open will try
-// again and tell why.
+// refill starts workers in the background until enough wait for anybody. One that does not start is not missed: a run
+// tries again and its error tells why.
 func (p *Pool) refill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.closed && len(p.idle)+p.starting < p.warm {
-		p.starting++
-		p.started.Go(func() {
-			ctx, cancel := context.WithTimeout(p.ctx, openTimeout)
-			defer cancel()
-			t, err := p.dial(ctx, "") // the driver shares workers among callers
-			if !p.keep(t, err) {
-				_ = t.client.Close()
-			}
-		})
+	for range p.warm - p.unleased() {
+		if t := new(leasedWorker); !p.closed {
+			p.add(t, math.MaxInt64, func(ctx context.Context) error { return p.dial(ctx, t) })
+		}
 	}
-}
-
-// keep adds a worker to those that wait. It returns false when the pool has closed and does not want it.
-func (p *Pool) keep(t *tenant, err error) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.starting--
-	if err != nil {
-		return true
-	}
-	if p.closed {
-		return false
-	}
-	p.idle = append(p.idle, t)
-	return true
 }

@@ -5,88 +5,78 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// A schema comes from a server that nobody here has read. These bounds keep one from taking the process down; a schema
-// beyond them is not compiled, and its server is left to judge.
+// Schemas come from servers that are not trusted. These bounds protect the process: a schema beyond them is not compiled,
+// and its server checks alone. See also [Limits], [measure] and [maxInstructions].
 const (
-	maxSchema   = 1 << 20 // bytes of a schema
-	maxDepth    = 128     // nested brackets in a schema or in arguments
-	maxExponent = 400     // decimal exponent of a number: exact arithmetic on 1e999999999 would fill the memory
-	maxDigits   = 1000    // consecutive digits of a number: exact arithmetic on millions of them takes minutes
-	maxSteps    = 1 << 17 // subschemas applied in one check: references can make that exponential in their number
+	maxSchemaValues = 1 << 18 // values and names in a schema
+	maxDepth        = 128     // nested brackets in a schema or in arguments
+	maxExponent     = 400     // decimal exponent of a number: exact arithmetic on 1e999999999 would fill the memory
+	maxDigits       = 1000    // consecutive digits of a number: exact arithmetic on millions of them takes minutes
+	maxFlawSteps    = 1 << 18 // steps of describing mistakes
 )
 
 // location is where the schema is mounted. Nothing is ever loaded from it.
 const location = "mem:///schema"
 
-// dialects are tried in order: a schema that names none is 2020-12 by the MCP specification, but many are older ones.
+// dialects are tried in order: by the MCP specification a schema that names none is 2020-12, but many are older.
 var dialects = []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4}
 
-// knownDialects are parts of the "$schema" URLs that the compiler knows; any other is dropped.
+// knownDialects are parts of the "$schema" URLs that the compiler knows; other URLs are removed.
 var knownDialects = []string{
 	"json-schema.org/draft/2020-12/", "json-schema.org/draft/2019-09/",
 	"json-schema.org/draft-07/", "json-schema.org/draft-06/", "json-schema.org/draft-04/",
 }
 
-// A budget is what one check may still spend.
-type budget struct{ left int }
-
-func (b *budget) spent() bool { return b.left <= 0 }
-
-// step counts one application of a subschema. Once the budget is spent every subschema fails at once, without looking
-// at its children, so that the check ends quickly; its outcome is not used then.
-func (b *budget) step(any) error {
-	if b.spent() {
-		return errSpent
-	}
-	b.left--
-	return nil
-}
-
-var errSpent = errors.New("budget spent")
-
 // A validator is a compiled schema. It may be used concurrently.
 type validator struct {
-	whole   *jsonschema.Schema
-	partial *jsonschema.Schema            // whole, but for what only complete arguments can satisfy
-	at      map[string]*jsonschema.Schema // by location
-
-	mu     sync.Mutex // a compiled schema can only hold one budget, so checks take turns
-	budget *budget    // guarded by mu
+	root *jsonschema.Schema
+	sets map[any]values // by the keywords const and enum of subschemas
+	size int64          // estimated memory, in bytes
 }
 
-// compile compiles a schema in the first dialect that takes it. The error is that of the first dialect.
-func compile(raw json.RawMessage) (*validator, error) {
-	if err := bounded(raw, maxSchema); err != nil {
+// compile compiles a schema in the first dialect that accepts it. The error is that of the first dialect.
+func compile(steps *Steps, raw json.RawMessage) (*validator, error) {
+	if err := steps.limits.admit(raw); err != nil {
 		return nil, err
 	}
 	var first error
 	for i, dialect := range dialects {
-		v, err := compileAs(raw, dialect, i == 0)
+		v, err := compileAs(steps, raw, dialect, i == 0)
 		if err == nil {
 			return v, nil
 		}
 		if first == nil {
 			first = err
 		}
+		if steps.Err() != nil {
+			return nil, steps.Err()
+		}
 	}
 	return nil, first
 }
 
-func compileAs(raw json.RawMessage, dialect *jsonschema.Draft, trust bool) (*validator, error) {
+func compileAs(steps *Steps, raw json.RawMessage, dialect *jsonschema.Draft, trust bool) (*validator, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)
 	}
+	w, err := weigh(steps, doc)
+	if err != nil {
+		return nil, err
+	}
 	if root, ok := doc.(map[string]any); ok {
-		delete(root, "$id") // where the schema was published matters only to references that we do not follow
+		delete(root, "$id") // only references to other documents need it
 		if _, isString := root["id"].(string); isString {
 			delete(root, "id")
 		}
@@ -94,22 +84,24 @@ func compileAs(raw json.RawMessage, dialect *jsonschema.Draft, trust bool) (*val
 			delete(root, "$schema")
 		}
 	}
-	v := &validator{budget: new(budget), at: map[string]*jsonschema.Schema{}}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(dialect)
-	c.UseRegexpEngine(engine(v.budget))
+	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) {
+		if steps.Err() != nil {
+			return nil, steps.Err()
+		}
+		return compilePattern(text)
+	})
 	c.UseLoader(noLoader{})
 	if err := c.AddResource(location, doc); err != nil {
 		return nil, err
 	}
-	if v.whole, err = c.Compile(location); err != nil {
+	root, err := c.Compile(location)
+	if err != nil {
 		return nil, shorten(err)
 	}
-	if err := v.meter(v.whole); err != nil {
-		return nil, err
-	}
-	v.partial = lenient(v.whole, new(64))
-	return v, nil
+	v := &validator{root: root, sets: map[any]values{}, size: w.size(raw)}
+	return v, v.prepare(steps)
 }
 
 // known reports whether the compiler knows the dialect that a schema declares.
@@ -118,7 +110,7 @@ func known(declared any) bool {
 	return slices.ContainsFunc(knownDialects, func(part string) bool { return strings.Contains(url, part) })
 }
 
-// noLoader refuses every document: fetching what a schema refers to would let a server make requests in our name.
+// noLoader refuses every document: a server could otherwise make requests in our name.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
@@ -129,56 +121,59 @@ func (noLoader) Load(url string) (any, error) {
 func shorten(err error) error {
 	text := strings.ReplaceAll(err.Error(), location, "")
 	lines := strings.SplitN(text, "\n", 5)
-	return errors.New(cut(strings.Join(lines[:min(len(lines), 4)], "; "), 400))
+	return errors.New(texts.Fit(strings.Join(lines[:min(len(lines), 4)], "; "), 400))
 }
 
-// meter makes every subschema count a step before anything else that it does. The place for that is its format, which
-// is tested before the children; formats themselves are left to the server to judge, as JSON Schema 2020-12 has it.
-func (v *validator) meter(root *jsonschema.Schema) error {
-	step := &jsonschema.Format{Name: "step", Validate: v.budget.step}
-	todo := []*jsonschema.Schema{root}
-	for len(todo) > 0 {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if s == nil || s.Format == step {
-			continue
-		}
+// prepare adapts every subschema to our evaluator.
+func (v *validator) prepare(steps *Steps) error {
+	for _, s := range v.all() {
 		if s.DynamicRef != nil || s.RecursiveRef != nil {
 			return errors.New("the schema uses dynamic references, which are not supported here")
 		}
-		s.Format = step
+		s.Format = nil // the server checks it; by JSON Schema 2020-12 it is an annotation
 		s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
-		v.at[s.Location] = s
-		todo = append(todo, children(s)...)
+		if s.Const != nil {
+			v.sets[s.Const] = newValues(steps, *s.Const)
+		}
+		if s.Enum != nil {
+			v.sets[s.Enum] = newValues(steps, s.Enum.Values...)
+		}
 	}
-	return nil
+	return steps.Err()
 }
 
-// hasDefault reports whether a property has a default. Servers that publish the schema of their parsed arguments list
-// such properties as required, and take calls without them.
+// all returns the root and every subschema reachable from it.
+func (v *validator) all() []*jsonschema.Schema {
+	seen := map[*jsonschema.Schema]bool{nil: true}
+	var all []*jsonschema.Schema
+	for todo := []*jsonschema.Schema{v.root}; len(todo) > 0; {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !seen[s] {
+			seen[s] = true
+			all = append(all, s)
+			todo = append(todo, children(s)...)
+		}
+	}
+	return all
+}
+
+// hasDefault reports whether a property has a default. Some servers publish the schema of their parsed arguments: it
+// lists such properties as required, but calls may omit them.
 func hasDefault(s *jsonschema.Schema) bool { return s != nil && s.Default != nil }
 
-// children returns the subschemas of s; some may be nil.
-func children(s *jsonschema.Schema) []*jsonschema.Schema {
-	all := []*jsonschema.Schema{
-		s.Ref, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020,
-		s.UnevaluatedItems, s.ContentSchema,
-	}
-	all = slices.Concat(all, s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems)
-	for _, sub := range s.Properties {
-		all = append(all, sub)
-	}
-	for _, sub := range s.PatternProperties {
-		all = append(all, sub)
-	}
-	for _, sub := range s.DependentSchemas {
-		all = append(all, sub)
-	}
-	for _, either := range s.Dependencies {
-		all = append(all, asSchemas(either)...)
-	}
-	for _, either := range []any{s.AdditionalProperties, s.AdditionalItems, s.Items} {
-		all = append(all, asSchemas(either)...)
+// children returns the subschemas of s, whatever keyword holds them; some may be nil.
+func children(s *jsonschema.Schema) (all []*jsonschema.Schema) {
+	for field, v := range reflect.ValueOf(s).Elem().Fields() {
+		if !field.IsExported() {
+			continue
+		}
+		all = append(all, asSchemas(v.Interface())...)
+		if v.Kind() == reflect.Map {
+			for _, element := range v.Seq2() {
+				all = append(all, asSchemas(element.Interface())...)
+			}
+		}
 	}
 	return all
 }
@@ -194,68 +189,39 @@ func asSchemas(either any) []*jsonschema.Schema {
 	return nil
 }
 
-// lenient returns a copy of s without the keywords that more fields could still satisfy, or could not yet decide. It
-// follows references and allOf, which speak of the same object; left bounds how often.
-func lenient(s *jsonschema.Schema, left *int) *jsonschema.Schema {
-	if s == nil || *left <= 0 {
-		return nil
+// check validates value and returns its flaws in a stable order, and whether it has more that could not be described. The
+// error is the reason why the value could not be checked.
+func (v *validator) check(steps *Steps, value any, partial bool) (flaws []flaw, more bool, err error) {
+	e := evaluation{v: v, steps: steps, failed: failure{kind: &kind.FalseSchema{}}}
+	f := &frame{schema: v.root, partial: partial}
+	f.open = opened(value, v.root, false, &e)
+	fl := e.apply(f, value)
+	if err := e.err(); err != nil || fl == nil {
+		return nil, false, err
 	}
-	*left--
-	c := *s
-	c.Required, c.MinProperties, c.Const, c.Enum = nil, nil, nil, nil
-	c.AnyOf, c.OneOf, c.Not, c.If, c.Then, c.Else = nil, nil, nil, nil, nil, nil
-	c.Dependencies, c.DependentRequired, c.DependentSchemas, c.UnevaluatedProperties = nil, nil, nil, nil
-	c.Ref = lenient(s.Ref, left)
-	c.AllOf = nil
-	for _, sub := range s.AllOf {
-		if sub = lenient(sub, left); sub != nil {
-			c.AllOf = append(c.AllOf, sub)
-		}
-	}
-	return &c
+	found := finder{value: value, steps: NewSteps(steps.ctx, maxFlawSteps)}
+	return tidy(found.flaws(fl)), found.steps.Err() != nil, nil
 }
 
-// check validates value and returns its flaws in a stable order. It finds none when the check costs too much.
-func (v *validator) check(value any, partial bool) []flaw {
-	schema := v.whole
-	if partial {
-		schema = v.partial
-	}
-	err := v.validate(schema, value)
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return nil
-	}
-	return tidy(finder{value: value, at: v.at}.flaws(invalid))
-}
-
-func (v *validator) validate(schema *jsonschema.Schema, value any) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.budget.left = maxSteps
-	err := schema.Validate(value)
-	if v.budget.spent() {
-		return nil
-	}
-	return err
-}
-
-// bounded refuses JSON that is too large, too deep or has numbers too large to compute with.
-func bounded(raw []byte, size int) error {
+// bounded refuses JSON that is too large or too deep, or has numbers too large for arithmetic.
+func bounded(raw []byte, size, values int) error {
 	if len(raw) > size {
 		return fmt.Errorf("%d bytes of JSON are more than %d", len(raw), size)
 	}
-	depth := 0
+	depth, parts := 0, 1
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {
 		case c == '"':
 			i = endOfString(raw, i)
 		case c == '{' || c == '[':
+			parts++
 			if depth++; depth > maxDepth {
 				return fmt.Errorf("nested deeper than %d levels", maxDepth)
 			}
 		case c == '}' || c == ']':
 			depth--
+		case c == ',' || c == ':':
+			parts++
 		case c >= '0' && c <= '9':
 			n := digits(raw[i:])
 			if n > maxDigits {
@@ -266,12 +232,20 @@ func bounded(raw []byte, size int) error {
 			exponent := bytes.TrimLeft(raw[i+1:], "+-")
 			exponent = exponent[:digits(exponent)]
 			if n, err := strconv.Atoi(string(exponent)); len(exponent) > 0 && (err != nil || n > maxExponent) {
-				return fmt.Errorf("a number has the exponent %s, beyond %d", cut(string(exponent), 20), maxExponent)
+				return fmt.Errorf("a number has the exponent %s, beyond %d", texts.Fit(string(exponent), 20), maxExponent)
 			}
 		}
 	}
+	if parts > values {
+		return manyValues(values)
+	}
 	return nil
 }
+
+// manyValues is the error of JSON with too many values.
+type manyValues int
+
+func (n manyValues) Error() string { return fmt.Sprintf("more than %d values", int(n)) }
 
 // endOfString returns the index of the quote that closes the string at raw[i], or the end of raw.
 func endOfString(raw []byte, i int) int {
@@ -283,7 +257,7 @@ func endOfString(raw []byte, i int) int {
 	return i
 }
 
-// digits returns how many digits begin raw.
+// digits returns the number of digits at the beginning of raw.
 func digits(raw []byte) int {
 	n := 0
 	for n < len(raw) && raw[n] >= '0' && raw[n] <= '9' {

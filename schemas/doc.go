@@ -1,5 +1,12 @@
-// Package schemas holds everything that is said in JSON Schema: the schema of the pipeline language, made from the Go
-// types of stages; the check of a stage against it; and the check of a tool's arguments against the schema that its
-// server publishes. Its findings are sentences that an agent can act on. It knows nothing of MCP sessions, and it
-// never fetches anything: a schema that refers to another document is not compiled.
+// Package schemas holds all uses of JSON Schema: it makes the schema of the pipeline language from the Go types of
+// stages, checks stages against it, and checks a tool's arguments against the schema of the tool's server. It reports
+// mistakes in sentences that an agent can act on. It knows nothing of MCP sessions and never fetches anything: it does
+// not compile a schema that refers to another document.
+//
+// # Decisions
+//
+//   - Our own evaluator checks arguments against the library's compiled schema: the library's validator cannot be
+//     interrupted, counts no work and has one lock. A fuzzer compares the verdicts. Compiling is bounded before it
+//     begins (measure.go), since the library takes quadratic time. If a check costs too much, a note says so and the
+//     server checks alone.
 package schemas

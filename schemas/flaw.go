@@ -5,38 +5,45 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// A flaw is one mistake in a value. Its sentence is made last, because the branches of an anyOf can merge theirs.
+// A flaw is one mistake in a value. Its sentence is written last, since the branches of an anyOf can merge their flaws.
 type flaw struct {
-	path  []string // where
-	want  []string // what could stand there: types, or values if fixed
+	path  []string // of the value with the mistake
+	want  []string // allowed types, or values if fixed
 	fixed bool
-	said  string // the rest of the sentence after the place, instead of want
+	said  string // the sentence after the place, instead of want
 	whole bool   // said is the whole sentence
-	field string // the member that is wrong, if it is not the one at path
-	hint  string // what to do about it
+	field string // the wrong member, if it is not the one at path
+	hint  string
 }
 
-// A finder turns what the validator reports, a tree in terms of the schema, into flaws in terms of the value.
+// A finder turns a tree of failures, which follows the schema, into flaws of the value. It stops when its steps are spent.
 type finder struct {
 	value any
-	at    map[string]*jsonschema.Schema
+	steps *Steps
 }
 
-// flaws returns the mistakes under e.
-func (f finder) flaws(e *jsonschema.ValidationError) []flaw {
-	switch k := e.ErrorKind.(type) {
+// maxWant is the number of values of an enum that are compared with a wrong one.
+const maxWant = 256
+
+// flaws returns the mistakes under a failure.
+func (f finder) flaws(e *failure) []flaw {
+	if !f.steps.Take(4) {
+		return nil
+	}
+	switch k := e.kind.(type) {
 	case *kind.Type:
-		return []flaw{{path: e.InstanceLocation, want: typesOf(f.at[e.SchemaURL], k.Want)}}
+		return []flaw{{path: e.path, want: typesOf(e.schema, k.Want)}}
 	case *kind.Enum:
-		return []flaw{{path: e.InstanceLocation, want: shownAll(k.Want), fixed: true}}
+		f.steps.Take(2 * min(len(k.Want), maxWant))
+		return []flaw{{path: e.path, want: shownAll(k.Want, maxWant), fixed: true}}
 	case *kind.Const:
-		return []flaw{{path: e.InstanceLocation, want: []string{show(k.Want)}, fixed: true}}
+		return []flaw{{path: e.path, want: []string{show(k.Want)}, fixed: true}}
 	case *kind.Required:
 		return f.missing(e, k.Missing)
 	case *kind.AdditionalProperties:
@@ -44,64 +51,68 @@ func (f finder) flaws(e *jsonschema.ValidationError) []flaw {
 	case *kind.AnyOf, *kind.OneOf:
 		return f.branches(e)
 	case *kind.FalseSchema:
-		return []flaw{{path: e.InstanceLocation, said: "is not allowed here"}}
+		return []flaw{{path: e.path, said: "is not allowed here"}}
 	case *kind.PropertyNames:
 		return []flaw{f.badName(e, k.Property)}
 	case *kind.Contains, *kind.MinContains, *kind.MaxContains, *kind.Not:
-		return []flaw{{path: e.InstanceLocation, said: phrase(k)}}
+		return []flaw{{path: e.path, said: phrase(k)}}
 	}
-	if len(e.Causes) == 0 {
-		if said := phrase(e.ErrorKind); said != "" {
-			return []flaw{{path: e.InstanceLocation, said: said}}
+	if len(e.causes) == 0 {
+		if said := phrase(e.kind); said != "" {
+			return []flaw{{path: e.path, said: said}}
 		}
 		return nil
 	}
 	var all []flaw
-	for _, cause := range e.Causes {
+	for _, cause := range e.causes {
 		all = append(all, f.flaws(cause)...)
 	}
 	return all
 }
 
-// missing reports required members that are not there, with what belongs in them.
-func (f finder) missing(e *jsonschema.ValidationError, names []string) []flaw {
+// missing reports required members that the value lacks, and their types.
+func (f finder) missing(e *failure, names []string) []flaw {
 	var flaws []flaw
 	for _, name := range names {
-		place := join(field(f.value, e.InstanceLocation), name)
-		said := "missing field " + quoteJSON(place)
-		if s := f.at[e.SchemaURL]; s != nil {
-			if what := describe(s.Properties[name], 0); what != "" {
-				said += ", " + what
-			}
+		if !f.steps.Take(16) && flaws != nil {
+			break
 		}
-		flaws = append(flaws, flaw{path: e.InstanceLocation, said: said, whole: true, field: place})
+		place := join(field(f.value, e.path), name)
+		said := "missing field " + texts.JSON(place)
+		if what := describe(e.schema.Properties[name], 0); what != "" {
+			said += ", " + what
+		}
+		flaws = append(flaws, flaw{path: e.path, said: said, whole: true, field: place})
 	}
 	return flaws
 }
 
-// unknown reports members that a closed object does not have, with the known one that was likely meant.
-func (f finder) unknown(e *jsonschema.ValidationError, names []string) []flaw {
+// unknown reports members that a closed object must not have, and the known member that was probably meant.
+func (f finder) unknown(e *failure, names []string) []flaw {
 	var known []string
-	if s := f.at[e.SchemaURL]; s != nil {
-		known = slices.Sorted(maps.Keys(s.Properties))
+	if f.steps.Take(2 * len(e.schema.Properties)) {
+		known = slices.Sorted(maps.Keys(e.schema.Properties))
 	}
-	given, _ := lookup(f.value, e.InstanceLocation).(map[string]any)
+	given, _ := lookup(f.value, e.path).(map[string]any)
 	free := slices.DeleteFunc(slices.Clone(known), func(name string) bool { _, ok := given[name]; return ok })
 	var flaws []flaw
 	slices.Sort(names)
 	for i, name := range names {
-		place := join(field(f.value, e.InstanceLocation), name)
-		fl := flaw{path: e.InstanceLocation, said: "unknown field " + quoteJSON(place), whole: true, field: place}
+		if !f.steps.Take(4) && flaws != nil {
+			break
+		}
+		place := join(field(f.value, e.path), name)
+		fl := flaw{path: e.path, said: "unknown field " + texts.JSON(place), whole: true, field: place}
 		best := ""
-		if i < maxFlaws { // those beyond are only counted
+		if i < maxFlaws && f.steps.Take(32*len(free)) { // later flaws are only counted
 			best = nearest.Name(name, free)
 		}
 		switch {
 		case best != "":
-			fl.hint = "did you mean " + quoteJSON(best) + "?"
+			fl.hint = "did you mean " + texts.JSON(best) + "?"
 		case len(known) > 0:
 			fl.hint = "the fields are " + strings.Join(cutList(known, 12), ", ")
-		default:
+		case len(e.schema.Properties) == 0:
 			fl.hint = "no fields are allowed here"
 		}
 		flaws = append(flaws, fl)
@@ -109,42 +120,42 @@ func (f finder) unknown(e *jsonschema.ValidationError, names []string) []flaw {
 	return flaws
 }
 
-func (f finder) badName(e *jsonschema.ValidationError, name string) flaw {
+func (f finder) badName(e *failure, name string) flaw {
 	why := ""
-	for _, cause := range e.Causes {
+	for _, cause := range e.causes {
 		for _, inner := range f.flaws(cause) {
 			if inner.said != "" {
 				why = ": it " + inner.said
 			}
 		}
 	}
-	place := join(field(f.value, e.InstanceLocation), name)
-	return flaw{path: e.InstanceLocation, said: "field name " + quoteJSON(place) + " is not allowed" + why, whole: true}
+	place := join(field(f.value, e.path), name)
+	return flaw{path: e.path, said: "field name " + texts.JSON(place) + " is not allowed" + why, whole: true}
 }
 
-// branches explains why none, or more than one, of several alternatives fits.
-func (f finder) branches(e *jsonschema.ValidationError) []flaw {
-	if one, ok := e.ErrorKind.(*kind.OneOf); ok && len(one.Subschemas) > 1 {
-		return []flaw{{path: e.InstanceLocation, said: "fits more than one of the forms that exclude each other"}}
+// branches explains why no alternative fits, or more than one.
+func (f finder) branches(e *failure) []flaw {
+	if one, ok := e.kind.(*kind.OneOf); ok && len(one.Subschemas) > 1 {
+		return []flaw{{path: e.path, said: "fits more than one of the forms that exclude each other"}}
 	}
 	var options [][]flaw
-	for _, cause := range e.Causes {
+	for _, cause := range e.causes {
 		if found := f.flaws(cause); len(found) > 0 {
 			options = append(options, found)
 		}
 	}
 	if len(options) == 0 {
-		return []flaw{{path: e.InstanceLocation, said: "fits none of the allowed forms"}}
+		return []flaw{{path: e.path, said: "fits none of the allowed forms"}}
 	}
-	depth := len(e.InstanceLocation)
-	if wrong, ok := merged(options, depth); ok {
+	depth := len(e.path)
+	if wrong, ok := f.merged(options, depth); ok {
 		return []flaw{wrong}
 	}
 	return closest(options, depth)
 }
 
-// merged joins branches that each fail in one place for its type or its fixed value alone.
-func merged(options [][]flaw, depth int) (flaw, bool) {
+// merged joins the branches if each fails at the same place because of the type there, or each because of a fixed value.
+func (f finder) merged(options [][]flaw, depth int) (flaw, bool) {
 	typed := slices.DeleteFunc(slices.Clone(options), func(o []flaw) bool { return mistyped(o, depth) })
 	if len(typed) == 0 {
 		typed = options
@@ -159,7 +170,7 @@ func merged(options [][]flaw, depth int) (flaw, bool) {
 			return flaw{}, false
 		}
 		for _, want := range option[i].want {
-			if !slices.Contains(all.want, want) {
+			if f.steps.Take(1+len(all.want)/8) && !slices.Contains(all.want, want) {
 				all.want = append(all.want, want)
 			}
 		}
@@ -167,15 +178,15 @@ func merged(options [][]flaw, depth int) (flaw, bool) {
 	return all, len(typed) > 1
 }
 
-// mistyped reports whether a branch fails because it takes another type altogether.
+// mistyped reports whether a branch fails because it wants another type of value.
 func mistyped(option []flaw, depth int) bool {
 	return slices.ContainsFunc(option, func(fl flaw) bool {
 		return len(fl.want) > 0 && !fl.fixed && len(fl.path) == depth
 	})
 }
 
-// closest returns the flaws of the branch that was most likely meant: of the right type, with the right fixed values
-// (such as a discriminator), and with the fewest flaws.
+// closest returns the flaws of the branch that was probably meant: it has the right type, the right fixed values (such as
+// a discriminator), and the fewest flaws.
 func closest(options [][]flaw, depth int) []flaw {
 	badness := func(option []flaw) int {
 		score := len(option)
@@ -205,7 +216,7 @@ func tidy(flaws []flaw) []flaw {
 	})
 }
 
-// sentence writes a flaw of value, whose own name is root.
+// sentence describes a flaw of value; root is the name of the value itself.
 func (fl flaw) sentence(root string, value any) string {
 	said := fl.said
 	if !fl.whole {
@@ -221,14 +232,14 @@ func (fl flaw) sentence(root string, value any) string {
 		}
 		said = name + " " + said + ", got " + show(lookup(value, fl.path))
 	}
-	if hint := fl.hinted(value); hint != "" {
+	if hint := fl.advice(value); hint != "" {
 		said += " (" + hint + ")"
 	}
 	return said
 }
 
-// hinted returns what to do about a flaw: its own hint, or the allowed value that was likely meant.
-func (fl flaw) hinted(value any) string {
+// advice returns the hint of a flaw, or proposes the allowed value that was probably meant.
+func (fl flaw) advice(value any) string {
 	if fl.hint != "" || !fl.fixed {
 		return fl.hint
 	}
@@ -236,7 +247,7 @@ func (fl flaw) hinted(value any) string {
 	if !ok || len(fl.want) < 2 {
 		return ""
 	}
-	if best := nearest.Name(quoteJSON(got), fl.want); best != "" {
+	if best := nearest.Name(texts.JSON(got), fl.want); best != "" {
 		return "did you mean " + best + "?"
 	}
 	return ""
@@ -251,10 +262,11 @@ func cutList(names []string, n int) []string {
 	return append(slices.Clone(names[:n]), "...")
 }
 
-func shownAll(values []any) []string {
-	shown := make([]string, len(values))
-	for i, v := range values {
-		shown[i] = show(v)
+// shownAll shows at most n of some values.
+func shownAll(values []any, n int) []string {
+	shown := make([]string, min(len(values), n))
+	for i := range shown {
+		shown[i] = show(values[i])
 	}
 	return shown
 }

@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/mcsh-dev/mcsh/schemas"
 )
 
 type recorded struct {
@@ -41,7 +39,7 @@ func TestCompileInputRecorded(t *testing.T) {
 	compiled, samples := 0, 0
 	for server, tools := range recordedTools(t) {
 		for _, tool := range tools {
-			in, err := schemas.CompileInput(tool.InputSchema)
+			in, err := compileInput(tool.InputSchema)
 			if err != nil {
 				t.Errorf("%s/%s: %v", server, tool.Name, err)
 				continue
@@ -50,12 +48,12 @@ func TestCompileInputRecorded(t *testing.T) {
 			for _, args := range tool.Accepts {
 				samples++
 				for _, partial := range []bool{false, true} {
-					if said := in.Check(args, partial); len(said) > 0 {
+					if said := check(in, args, partial); len(said) > 0 {
 						t.Errorf("%s/%s took %s, but Check says %q", server, tool.Name, args, said)
 					}
 				}
 			}
-			t.Log(schemas.Signature(tool.Name, tool.InputSchema))
+			t.Log(signature(tool.Name, tool.InputSchema))
 		}
 	}
 	if compiled < 280 || samples < 50 {

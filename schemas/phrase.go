@@ -8,15 +8,17 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// articles are the JSON types as a sentence names them.
+// articles are the names of JSON types in a sentence.
 var articles = map[string]string{
 	"string": "a string", "integer": "an integer", "number": "a number", "boolean": "a boolean",
 	"object": "an object", "array": "an array", "null": "null",
 }
 
-// typesOf names the types that a schema takes, and what the items of an array are.
+// typesOf names the types of a schema, and the type of an array's items.
 func typesOf(s *jsonschema.Schema, types []string) []string {
 	if slices.Contains(types, "number") {
 		types = slices.DeleteFunc(slices.Clone(types), func(t string) bool { return t == "integer" })
@@ -31,28 +33,25 @@ func typesOf(s *jsonschema.Schema, types []string) []string {
 	return names
 }
 
-// phrase says what a value must be, as in "must be at least 1". It is empty for what is no mistake of the value.
+// phrase describes a mistake, as in "must be at least 1". It returns "" for kinds of failures that only group others.
 func phrase(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Pattern:
-		return "must match the pattern " + cut(k.Want, 200)
+		return "must match the pattern " + texts.Fit(k.Want, 200)
 	case *kind.MinLength:
-		if k.Want == 1 {
-			return "must not be empty"
-		}
-		return "must have at least " + count(k.Want, "character")
+		return atLeast(k.Want, "character")
 	case *kind.MaxLength:
 		return "must have at most " + count(k.Want, "character")
 	case *kind.Minimum:
-		return "must be at least " + decimal(k.Want)
+		return "must be at least " + limit(k.Want)
 	case *kind.Maximum:
-		return "must be at most " + decimal(k.Want)
+		return "must be at most " + limit(k.Want)
 	case *kind.ExclusiveMinimum:
-		return "must be more than " + decimal(k.Want)
+		return "must be more than " + limit(k.Want)
 	case *kind.ExclusiveMaximum:
-		return "must be less than " + decimal(k.Want)
+		return "must be less than " + limit(k.Want)
 	case *kind.MultipleOf:
-		return "must be a multiple of " + decimal(k.Want)
+		return "must be a multiple of " + limit(k.Want)
 	case *kind.Not:
 		return "has a form that is ruled out"
 	}
@@ -62,10 +61,7 @@ func phrase(k jsonschema.ErrorKind) string {
 func containerPhrase(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.MinItems:
-		if k.Want == 1 {
-			return "must not be empty"
-		}
-		return "must have at least " + count(k.Want, "item")
+		return atLeast(k.Want, "item")
 	case *kind.MaxItems:
 		return fmt.Sprintf("must have at most %s, has %d", count(k.Want, "item"), k.Got)
 	case *kind.AdditionalItems:
@@ -90,26 +86,33 @@ func containerPhrase(k jsonschema.ErrorKind) string {
 	return ""
 }
 
-func needs(given string, missing []string) string {
-	return "must have " + quoted(missing, 8) + " where it has " + quoteJSON(cut(given, maxShown))
+func atLeast(n int, noun string) string {
+	if n == 1 {
+		return "must not be empty"
+	}
+	return "must have at least " + count(n, noun)
 }
 
-// decimal writes a limit as a schema does.
-func decimal(r *big.Rat) string {
+func needs(given string, missing []string) string {
+	return "must have " + quoted(missing, 8) + " where it has " + texts.JSON(texts.Fit(given, maxShown))
+}
+
+// limit writes a limit as a schema does.
+func limit(r *big.Rat) string {
 	if r.IsInt() {
-		return cut(r.Num().String(), maxShown)
+		return texts.Fit(r.Num().String(), maxShown)
 	}
 	text := r.FloatString(20)
 	return strings.TrimRight(text, "0")
 }
 
-// describe says in a few words what a schema takes: "an integer", `one of "open", "closed"`, "an array of strings".
+// describe describes a schema in a few words: "an integer", `one of "open", "closed"`, "an array of strings".
 func describe(s *jsonschema.Schema, depth int) string {
 	if s == nil || depth > 4 {
 		return ""
 	}
 	if s.Enum != nil && len(s.Enum.Values) > 0 {
-		return "one of " + strings.Join(cutList(shownAll(s.Enum.Values), 12), ", ")
+		return "one of " + strings.Join(cutList(shownAll(s.Enum.Values, 13), 12), ", ")
 	}
 	if s.Const != nil {
 		return show(*s.Const)
@@ -120,7 +123,7 @@ func describe(s *jsonschema.Schema, depth int) string {
 	return describe(s.Ref, depth+1)
 }
 
-// itemsOf says what the items of an array are, where that is one simple type.
+// itemsOf names the type of an array's items, if it is one simple type.
 func itemsOf(s *jsonschema.Schema) string {
 	items := s.Items2020
 	if old, ok := s.Items.(*jsonschema.Schema); ok {

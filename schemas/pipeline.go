@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -13,12 +14,12 @@ import (
 
 // Options choose how the schema of execute_pipeline is written.
 type Options struct {
-	// Brief leaves out what agents can do without: descriptions of fields, defaults and limits. The fields that
-	// mapped stages share are listed once. The text that goes with the tool explains the rest.
+	// Brief omits descriptions of fields, defaults and limits, and which fields belong to which kind of stage. The tool's
+	// own description explains them.
 	Brief bool
 }
 
-// stageRef is where the schema of a stage stands in the schema of execute_pipeline.
+// stageRef is the place of the stage schema in the schema of execute_pipeline.
 const stageRef = "#/$defs/stage"
 
 // The values of a [Call].
@@ -33,7 +34,7 @@ const (
 	MaxOutput      = 1_000_000 // characters, unless the operator allows less
 )
 
-// Call is what execute_pipeline takes, for whoever publishes it and whoever reads it.
+// Call holds the arguments of execute_pipeline.
 type Call struct {
 	Pipeline  RawStages `json:"pipeline" jsonschema_description:"the stages in order; each one's output is the next one's input"`
 	Mode      string    `json:"mode,omitempty" jsonschema_description:"check explains the plan and calls nothing; dry_run calls only what reads, and shows the calls that would change something"`
@@ -58,7 +59,7 @@ func (Call) JSONSchemaExtend(s *jsonschema.Schema) {
 	output.Minimum, output.Maximum, output.Default = number(1), number(MaxOutput), DefaultOutput
 }
 
-// RawStages is a list of stages as it was written; stages.Compile reads it, also where it is a string that holds a list.
+// RawStages is a list of stages as written: an array, or a string that holds one. stages.Compile reads both.
 type RawStages json.RawMessage
 
 // UnmarshalJSON keeps the text.
@@ -78,11 +79,9 @@ func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
 	s := published.reflect(Call{})
 	stage := union(kinds)
 	if o.Brief {
-		stage = briefly(kinds)
-		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
-			if pair.Key != "mode" {
-				trim(pair.Value)
-			}
+		stage = flat(kinds)
+		for field := range s.Properties.ValuesFromOldest() {
+			trim(field)
 		}
 	}
 	s.Definitions = jsonschema.Definitions{"stage": stage}
@@ -98,57 +97,60 @@ func union(kinds []stages.Kind) *jsonschema.Schema {
 	return all
 }
 
-// briefly returns a shorter schema that takes the same stages: what mapped stages share stands once, beside a oneOf
-// over what is peculiar to each kind.
-func briefly(kinds []stages.Kind) *jsonschema.Schema {
-	shared := published.reflect(stages.EachOptions{})
+// flat returns one object with the fields of all kinds: short, and enough to write a stage. It accepts every valid stage
+// and some invalid ones, which the check of the plan reports.
+func flat(kinds []stages.Kind) *jsonschema.Schema {
+	names := &jsonschema.Schema{}
 	all := &jsonschema.Schema{
-		Type: "object", Properties: jsonschema.NewProperties(), Required: []string{"type"},
-		Extras: map[string]any{"unevaluatedProperties": false},
+		Type: "object", Properties: jsonschema.NewProperties(), Required: []string{"type"}, AdditionalProperties: jsonschema.FalseSchema,
 	}
-	for pair := shared.Properties.Oldest(); pair != nil; pair = pair.Next() {
-		all.Properties.Set(pair.Key, trim(pair.Value))
-	}
+	all.Properties.Set("type", names)
 	for _, k := range kinds {
-		s := published.kind(k)
-		for pair := shared.Properties.Oldest(); pair != nil; pair = pair.Next() {
-			s.Properties.Delete(pair.Key)
+		names.Enum = append(names.Enum, k.Name)
+		for pair := published.kind(k).Properties.Oldest(); pair != nil; pair = pair.Next() {
+			if pair.Key == "type" {
+				continue
+			}
+			field := trim(pair.Value)
+			if other, ok := all.Properties.Get(pair.Key); ok {
+				field = anyOfTypes(other, field)
+			}
+			all.Properties.Set(pair.Key, field)
 		}
-		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
-			trim(pair.Value)
-		}
-		s.Required = s.Required[1:] // "type", which is required of all
-		s.Type, s.AdditionalProperties, s.Description = "", nil, ""
-		all.OneOf = append(all.OneOf, s)
 	}
 	return all
 }
 
-// trim removes what a brief schema goes without, and returns s.
+// trim removes descriptions, defaults and limits from s, and returns s.
 func trim(s *jsonschema.Schema) *jsonschema.Schema {
 	s.Description, s.Default, s.Minimum, s.Maximum, s.ExclusiveMinimum, s.MinLength = "", nil, "", "", "", nil
 	s.MaxLength, s.MinItems, s.MaxItems, s.Pattern, s.PropertyNames = nil, nil, nil, "", nil
 	if s.Const != nil || len(s.Enum) > 0 {
 		s.Type = ""
 	}
-	for _, option := range s.OneOf {
-		trim(option)
-		if option.Properties != nil {
-			for pair := option.Properties.Oldest(); pair != nil; pair = pair.Next() {
-				trim(pair.Value)
-			}
+	if len(s.OneOf) > 0 {
+		options := s.OneOf
+		for s = options[0]; len(options) > 1; options = options[1:] {
+			s = anyOfTypes(s, options[1])
 		}
 	}
 	return s
 }
 
-// A dialect says how the Go types of stages are written as schemas. There are two: the one that is published, which
-// shows agents the form to write, and the one that stages are checked against, which takes other forms too and does
-// not look into nested stages.
+// anyOfTypes returns a schema with the types of both schemas.
+func anyOfTypes(a, b *jsonschema.Schema) *jsonschema.Schema {
+	if string(marshal(a)) == string(marshal(b)) {
+		return a
+	}
+	return &jsonschema.Schema{Items: cmp.Or(a.Items, b.Items), Extras: map[string]any{"type": []string{a.Type, b.Type}}}
+}
+
+// A dialect writes the Go types of stages as schemas. There are two: published shows agents the form to write; checked
+// also accepts other forms and any nested stages.
 type dialect struct {
 	list  func() *jsonschema.Schema // a list of stages
 	args  func() *jsonschema.Schema // the arguments of a command
-	names *jsonschema.Schema        // of the inputs of a command; nil where the compiler says it better
+	names *jsonschema.Schema        // of the inputs of a command; nil: stages.Compile has the better message
 }
 
 var (
@@ -180,9 +182,9 @@ func (d dialect) kind(k stages.Kind) *jsonschema.Schema {
 	}
 	s.Properties.Set("type", &jsonschema.Schema{Type: "string", Const: k.Name})
 	add := func(from *jsonschema.Schema) {
-		for pair := from.Properties.Oldest(); pair != nil; pair = pair.Next() {
-			if _, present := s.Properties.Get(pair.Key); !present {
-				s.Properties.Set(pair.Key, pair.Value)
+		for name, field := range from.Properties.FromOldest() {
+			if _, present := s.Properties.Get(name); !present {
+				s.Properties.Set(name, field)
 			}
 		}
 	}
@@ -194,14 +196,16 @@ func (d dialect) kind(k stages.Kind) *jsonschema.Schema {
 }
 
 // reflect returns the schema of a struct, without references and metadata.
-func (d dialect) reflect(v any) *jsonschema.Schema {
-	r := &jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: true, Mapper: d.mapped}
-	s := r.Reflect(v)
+func (d dialect) reflect(v any) *jsonschema.Schema { return d.reflectType(reflect.TypeOf(v), d.mapped) }
+
+func (dialect) reflectType(t reflect.Type, mapped func(reflect.Type) *jsonschema.Schema) *jsonschema.Schema {
+	r := &jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: true, Mapper: mapped}
+	s := r.ReflectFromType(t)
 	s.Version = ""
 	return s
 }
 
-// mapped returns the schema of a type whose JSON is not what its Go form suggests, or nil.
+// mapped returns the schema of a type whose JSON form differs from its Go form, or nil.
 func (d dialect) mapped(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[stages.List]():
@@ -221,21 +225,14 @@ func (d dialect) mapped(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// switchable returns the schema of a struct that reads itself: true and false stand for a struct of defaults and for
-// none.
+// switchable returns the schema of a struct with its own decoder: true means all defaults, and false none.
 func (d dialect) switchable(t reflect.Type) *jsonschema.Schema {
-	inner := d
-	r := &jsonschema.Reflector{
-		Anonymous: true, DoNotReference: true, ExpandedStruct: true,
-		Mapper: func(other reflect.Type) *jsonschema.Schema {
-			if other == t {
-				return nil
-			}
-			return inner.mapped(other)
-		},
-	}
-	s := r.ReflectFromType(t)
-	s.Version = ""
+	s := d.reflectType(t, func(other reflect.Type) *jsonschema.Schema {
+		if other == t {
+			return nil
+		}
+		return d.mapped(other)
+	})
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "boolean"}, s}}
 }
 

@@ -1,57 +1,127 @@
 package schemas
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
+	"sync/atomic"
 	"time"
 
 	"github.com/dlclark/regexp2"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 const (
 	// maxPattern bounds the length of a pattern in bytes; the backtracking parser has no bound of its own.
 	maxPattern = 4096
+	// maxInstructions bounds the compiled size of all patterns of one schema: {1,30} in {1,30} is 900 times its text.
+	maxInstructions = 1 << 16
+	// maxBacktracking bounds the text for a backtracking pattern in bytes: the stack of the match grows with it.
+	maxBacktracking = 64 << 10
 	// matchTimeout bounds one match of a backtracking pattern.
 	matchTimeout = 50 * time.Millisecond
+	// backtrackingStep is the time that counts as a step, since the work of a backtracking pattern cannot be counted.
+	backtrackingStep = 100 * time.Nanosecond
 )
 
-// A matcher is a pattern of a schema that only the backtracking engine can read: JSON Schema patterns are ECMA 262
-// regular expressions, which have lookahead and back references.
-type matcher struct {
-	re     *regexp2.Regexp
-	budget *budget
+// A pattern is a compiled regular expression of a schema. RE2 takes linear time. Patterns that it cannot read use the
+// backtracking engine: JSON Schema has those of ECMA 262, with lookahead and back references.
+type pattern struct {
+	text         string
+	instructions int
+	linear       *regexp.Regexp                 // nil if backtracking is set
+	backtracking atomic.Pointer[regexp2.Regexp] // replaced after a timeout, since it keeps its large stack
 }
 
-// MatchString reports whether s matches. A match that takes too long ends the whole check.
-func (m matcher) MatchString(s string) bool {
-	if m.budget.spent() {
-		return true
-	}
-	ok, err := m.re.MatchString(s)
+func compilePattern(text string) (*pattern, error) {
+	n, err := instructions(text)
 	if err != nil {
-		m.budget.left = 0
-		return true
+		return nil, err
 	}
-	return ok
+	if n > maxInstructions {
+		return nil, errInstructions
+	}
+	p := &pattern{text: text, instructions: n}
+	if p.linear, err = regexp.Compile(text); err == nil {
+		return p, nil
+	}
+	re, err := backtracking(text)
+	p.backtracking.Store(re)
+	return p, err
 }
 
-func (m matcher) String() string { return m.re.String() }
+var errInstructions = fmt.Errorf("the patterns of the schema need more than %d regexp instructions", maxInstructions)
 
-// engine returns how the patterns of one schema are compiled. Those that RE2 can read take linear time.
-func engine(b *budget) jsonschema.RegexpEngine {
-	return func(pattern string) (jsonschema.Regexp, error) {
-		if len(pattern) > maxPattern {
-			return nil, fmt.Errorf("pattern of %d bytes is longer than %d", len(pattern), maxPattern)
-		}
-		if re, err := regexp.Compile(pattern); err == nil {
-			return re, nil
-		}
-		re, err := regexp2.Compile(pattern, regexp2.ECMAScript|regexp2.Unicode)
-		if err != nil {
-			return nil, err
-		}
+func backtracking(text string) (*regexp2.Regexp, error) {
+	re, err := regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode)
+	if err == nil {
 		re.MatchTimeout = matchTimeout
-		return matcher{re, b}, nil
 	}
+	return re, err
+}
+
+// instructions returns an upper bound of a pattern's instructions without compiling it.
+func instructions(text string) (int, error) {
+	if len(text) > maxPattern {
+		return 0, fmt.Errorf("pattern of %d bytes is longer than %d", len(text), maxPattern)
+	}
+	re, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 1 + 2*len(text), nil // the backtracking engine does not unroll repetitions
+	}
+	return 2 + sizeOf(re), nil
+}
+
+// runesPerInstruction: so many runes of a character class take the memory of an instruction.
+const runesPerInstruction = 8
+
+// sizeOf counts the instructions of a parsed pattern after package regexp has unrolled its repetitions.
+func sizeOf(re *syntax.Regexp) int {
+	size := 1
+	for _, sub := range re.Sub {
+		size += sizeOf(sub)
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		size = len(re.Rune)
+	case syntax.OpCharClass:
+		size += len(re.Rune) / runesPerInstruction
+	case syntax.OpCapture, syntax.OpStar, syntax.OpAlternate:
+		size += len(re.Sub)
+	case syntax.OpRepeat:
+		size *= max(re.Min+1, re.Max) // + 1: the rest of a repetition without end
+	}
+	return max(size, 1)
+}
+
+// MatchString implements the library's interface; evaluations call match and count its steps.
+func (p *pattern) MatchString(s string) bool {
+	ok, err := p.match(s)
+	return ok || err != nil
+}
+
+func (p *pattern) String() string { return p.text }
+
+// steps bounds the cost of a match of s.
+func (p *pattern) steps(s string) int { return 2 + len(s)*p.instructions/32 }
+
+var errBacktracking = errors.New("a pattern with lookahead or back references takes too long on it")
+
+// match reports whether s matches. It returns errBacktracking if the match takes too long.
+func (p *pattern) match(s string) (bool, error) {
+	re := p.backtracking.Load()
+	if re == nil {
+		return p.linear.MatchString(s), nil
+	}
+	if len(s) > maxBacktracking {
+		return false, errBacktracking
+	}
+	ok, err := re.MatchString(s)
+	if err != nil {
+		if fresh, err := backtracking(p.text); err == nil {
+			p.backtracking.CompareAndSwap(re, fresh)
+		}
+		return false, errBacktracking
+	}
+	return ok, nil
 }

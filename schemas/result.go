@@ -7,29 +7,30 @@ import (
 	resultshape "github.com/mcsh-dev/mcsh/preview/shape"
 )
 
-// ResultShape is the shape of the data that a tool with this output schema gives to a pipeline, or nil where the schema
-// does not tell: it says nothing, or has one property that is a string, which is a mere wrapper of some text. Of a
-// schema that is marked as a wrapper it is the shape of what is wrapped.
-func ResultShape(schema json.RawMessage) *resultshape.Result {
-	if bounded(schema, maxSchema) != nil {
+// ResultShape returns the shape of the results of a tool with this output schema, and of the wrapped value if the schema
+// is marked as a wrapper. It returns nil if the schema has no types, cannot be read, or has only one string, which is
+// probably a wrapper of text.
+func ResultShape(steps *Steps, schema json.RawMessage) *resultshape.Result {
+	doc, err := newDocument(schema, steps)
+	if err != nil {
 		return nil
 	}
-	r := shaper{root: schema, left: visits(maxTypes, schema)}
-	s := resultshape.Bounded(r.shape(schema, 0))
-	if readObject(schema).get("x-fastmcp-wrap-result") != nil && len(s.Fields) == 1 {
+	r := shaper{document: doc, left: maxTypes}
+	s := resultshape.Bounded(r.shape(doc.root, 0))
+	if doc.get(doc.root, "x-fastmcp-wrap-result") != nil && len(s.Fields) == 1 {
 		s = s.Fields[0].Shape
 	} else if len(s.Fields) == 1 && s.Rest == nil && s.Fields[0].Shape.Kinds == resultshape.Str {
 		return nil
 	}
-	if s.Kinds == resultshape.Object && len(s.Fields) == 0 && s.Rest == nil || s.Has(resultshape.Unknown) {
+	if steps.Err() != nil || s.Kinds == resultshape.Object && len(s.Fields) == 0 && s.Rest == nil || s.Has(resultshape.Unknown) {
 		return nil
 	}
 	return &resultshape.Result{Value: s}
 }
 
-// A shaper reads shapes from schemas; left is how many more.
+// A shaper reads the shapes of at most left schemas.
 type shaper struct {
-	root json.RawMessage
+	*document
 	left int
 }
 
@@ -40,34 +41,36 @@ var typeKinds = map[string]resultshape.Kinds{
 }
 
 // shape reads one schema.
-func (r *shaper) shape(schema json.RawMessage, depth int) *resultshape.Shape {
-	s := readObject(schema)
-	if r.left--; r.left < 0 || depth > resultshape.MaxDepth || len(s) == 0 {
+func (r *shaper) shape(s *node, depth int) *resultshape.Shape {
+	if r.left--; r.left < 0 || depth > resultshape.MaxDepth || len(r.object(s)) == 0 || !r.steps.Take(1) {
 		return &resultshape.Shape{Kinds: resultshape.Unknown}
 	}
-	if ref := s.text("$ref"); ref != "" {
-		return r.shape(resolve(r.root, ref), depth+1)
+	if ref := r.text(s, "$ref"); ref != "" {
+		return r.shape(r.resolve(ref), depth+1)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if options := readArray(s.get(keyword)); len(options) > 0 && s.get("properties") == nil {
+		if options := r.array(r.get(s, keyword)); len(options) > 0 && r.get(s, "properties") == nil {
 			return r.either(options, depth+1)
 		}
 	}
 	out := &resultshape.Shape{}
-	for _, name := range readStrings(s.get("type")) {
+	for _, name := range r.types(s) {
 		out.Kinds |= typeKinds[name]
 	}
-	values := readArray(s.get("enum"))
-	if value := s.get("const"); value != nil {
-		values = append(values, value)
+	values := r.array(r.get(s, "enum"))
+	if value := r.get(s, "const"); value != nil {
+		values = append(slices.Clone(values), value)
 	}
 	for _, value := range values {
-		if out.Kinds == 0 || s.get("type") == nil {
-			out.Kinds |= kindOf(value)
+		if out.Kinds == 0 || r.get(s, "type") == nil {
+			out.Kinds |= kindOf(value.raw)
 		}
 	}
-	r.members(out, s, depth)
-	for _, part := range readArray(s.get("allOf")) {
+	r.fields(out, s, depth)
+	for _, part := range r.array(r.get(s, "allOf")) {
+		if r.left < 0 {
+			break
+		}
 		out = both(out, r.shape(part, depth+1))
 	}
 	if out.Kinds == 0 {
@@ -76,23 +79,26 @@ func (r *shaper) shape(schema json.RawMessage, depth int) *resultshape.Shape {
 	return out
 }
 
-// members reads what a schema says of elements and fields.
-func (r *shaper) members(out *resultshape.Shape, s object, depth int) {
-	if items := s.get("items"); items != nil {
+// fields reads the elements and fields of a schema.
+func (r *shaper) fields(out *resultshape.Shape, s *node, depth int) {
+	if items := r.get(s, "items"); items != nil {
 		out.Kinds |= resultshape.Array
 		out.Items = r.shape(items, depth+1)
 	}
-	fields := readObject(s.get("properties"))
-	if len(fields) > 0 {
+	properties := r.object(r.get(s, "properties"))
+	if len(properties) > 0 {
 		out.Kinds |= resultshape.Object
 	}
-	required := readStrings(s.get("required"))
-	for _, e := range fields {
+	required := map[string]bool{}
+	for _, name := range r.strings(r.get(s, "required")) {
+		required[name] = true
+	}
+	for _, m := range properties {
 		out.Fields = append(out.Fields, resultshape.Field{
-			Name: e.name, Optional: !slices.Contains(required, e.name), Shape: r.shape(e.value, depth+1),
+			Name: m.name, Optional: !required[m.name], Shape: r.shape(m.value, depth+1),
 		})
 	}
-	if more := s.get("additionalProperties"); len(readObject(more)) > 0 {
+	if more := r.get(s, "additionalProperties"); len(r.object(more)) > 0 {
 		out.Kinds |= resultshape.Object
 		out.Rest = r.shape(more, depth+1)
 	}
@@ -100,20 +106,23 @@ func (r *shaper) members(out *resultshape.Shape, s object, depth int) {
 	case out.Kinds&resultshape.Array != 0 && out.Items == nil:
 		out.Items = &resultshape.Shape{Kinds: resultshape.Unknown}
 	case out.Kinds&resultshape.Object != 0 && len(out.Fields) == 0 && out.Rest == nil:
-		out.Cut = true // fields that nobody names
+		out.Cut = true // an object with unknown fields
 	}
 }
 
-// either is a value that one of several schemas describes.
-func (r *shaper) either(options []json.RawMessage, depth int) *resultshape.Shape {
+// either returns the shape of a value that satisfies one of several schemas.
+func (r *shaper) either(options []*node, depth int) *resultshape.Shape {
 	var out *resultshape.Shape
 	for _, option := range options {
+		if out != nil && r.left < 0 {
+			break
+		}
 		out = resultshape.Merge(out, r.shape(option, depth))
 	}
 	return out
 }
 
-// both is a value that two schemas describe together.
+// both returns the shape of a value that satisfies two schemas.
 func both(a, b *resultshape.Shape) *resultshape.Shape {
 	if b.Has(resultshape.Unknown) {
 		return a
@@ -126,7 +135,7 @@ func both(a, b *resultshape.Shape) *resultshape.Shape {
 	return &out
 }
 
-// kindOf is the type of a value.
+// kindOf returns the type of a JSON value.
 func kindOf(value json.RawMessage) resultshape.Kinds {
 	switch value[0] {
 	case '"':

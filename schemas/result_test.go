@@ -1,6 +1,7 @@
 package schemas_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestOutputShape(t *testing.T) {
 		{`{"type":"array"}`, `[any]`},
 		{`{"type":"array","items":{"type":"object"}}`, `[{…}]`},
 	} {
-		got := schemas.ResultShape(json.RawMessage(c.schema))
+		got := schemas.ResultShape(steps(), json.RawMessage(c.schema))
 		if !got.Known() {
 			if c.want != "" {
 				t.Errorf("%s: nothing known, want %s", c.schema, c.want)
@@ -49,16 +50,16 @@ func TestExample(t *testing.T) {
 	tools, satisfied := 0, 0
 	for server, recorded := range recordedTools(t) {
 		for _, tool := range recorded {
-			in, err := schemas.CompileInput(tool.InputSchema)
+			in, err := compileInput(tool.InputSchema)
 			if err != nil {
 				t.Fatalf("%s %s: %v", server, tool.Name, err)
 			}
 			tools++
-			args, ok := schemas.Example(tool.InputSchema, in)
+			args, ok := schemas.Example(context.Background(), tool.InputSchema, in)
 			if ok {
 				satisfied++
 			} else {
-				t.Errorf("%s %s: %s: %v", server, tool.Name, args, in.Check(args, false))
+				t.Errorf("%s %s: %s: %v", server, tool.Name, args, check(in, args, false))
 			}
 		}
 	}
@@ -77,8 +78,8 @@ func TestExampleValues(t *testing.T) {
 		{`{}`, `{}`},
 		{``, `{}`},
 	} {
-		in, _ := schemas.CompileInput(json.RawMessage(c.schema))
-		got, ok := schemas.Example(json.RawMessage(c.schema), in)
+		in, _ := compileInput(json.RawMessage(c.schema))
+		got, ok := schemas.Example(context.Background(), json.RawMessage(c.schema), in)
 		if c.want == "" {
 			if ok {
 				t.Errorf("%s: %s is said to satisfy it", c.schema, got)
@@ -94,11 +95,11 @@ func TestExampleValues(t *testing.T) {
 func FuzzOutputShape(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#"}]}}}`))
 	f.Fuzz(func(t *testing.T, schema []byte) {
-		if got := schemas.ResultShape(schema); got.Known() && len([]rune(got.Brief(300))) > 300 {
+		if got := schemas.ResultShape(steps(), schema); got.Known() && len([]rune(got.Brief(300))) > 300 {
 			t.Errorf("too long: %s", got.Brief(300))
 		}
-		in, _ := schemas.CompileInput(schema)
-		if args, _ := schemas.Example(schema, in); !json.Valid(args) {
+		in, _ := compileInput(schema)
+		if args, _ := schemas.Example(context.Background(), schema, in); !json.Valid(args) {
 			t.Errorf("%s is no JSON", args)
 		}
 	})
@@ -111,12 +112,12 @@ func TestExampleOfLists(t *testing.T) {
 		schema = `{"type":"array","minItems":8,"items":` + schema + `}`
 	}
 	schema = `{"type":"object","properties":{"a":` + schema + `},"required":["a"]}`
-	input, err := schemas.CompileInput(json.RawMessage(schema))
+	input, err := compileInput(json.RawMessage(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
 	input.Check = nil
-	if args, _ := schemas.Example(json.RawMessage(schema), input); len(args) > 64<<10 || !json.Valid(args) {
+	if args, _ := schemas.Example(context.Background(), json.RawMessage(schema), input); len(args) > 64<<10 || !json.Valid(args) {
 		t.Errorf("the example has %d bytes", len(args))
 	}
 }

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,75 +11,72 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// maxStage bounds the JSON of one stage, nested ones included, in bytes.
-const maxStage = 16 << 20
+const (
+	maxStage       = 16 << 20 // bytes of the JSON of one stage, nested ones included
+	maxStageValues = 1 << 16  // values and names in it
+)
 
-// maxFlaws is how many mistakes of one stage are told; those beyond are counted. Whoever makes more has sent something else
-// than a stage, and its words would take longer than a run.
+// maxFlaws is the number of reported mistakes of one stage; more are counted only. An object with more is not a stage, and
+// describing all could take longer than a run.
 const maxFlaws = 100
 
-// Shapes checks the JSON of stages against the schemas of their kinds. It implements [stages.Shapes] and may be used
+// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.StageChecker] and may be used
 // concurrently.
-type Shapes struct {
+type StageChecker struct {
 	names []string
 	kinds map[string]shape
 }
 
-// A shape is what stages of one kind look like.
+// A shape describes the stages of one kind.
 type shape struct {
 	validator *validator
 	fields    []string // in the order of the schema
+	required  []string
 	nested    []string // the fields that hold stages
 }
 
-var _ stages.Shapes = (*Shapes)(nil)
+var _ stages.Shapes = (*StageChecker)(nil)
 
-// NewShapes prepares the check of stages of the given kinds. It panics if the schema of a Go type does not compile,
-// which is a mistake in the table.
-func NewShapes(kinds []stages.Kind) *Shapes {
-	s := &Shapes{kinds: map[string]shape{}}
+// NewShapes prepares the check of stages of the given kinds. It panics if the schema of a Go type does not compile.
+func NewShapes(kinds []stages.Kind) *StageChecker {
+	s := &StageChecker{kinds: map[string]shape{}}
 	for _, k := range kinds {
 		schema := checked.kind(k)
-		v, err := compile(marshal(schema))
+		v, err := compile(NewSteps(context.Background(), DefaultSteps), marshal(schema))
 		if err != nil {
 			panic(fmt.Sprintf("schemas: compiling the schema of stage type %q: %v", k.Name, err))
 		}
-		kind := shape{validator: v}
-		for pair := schema.Properties.Oldest(); pair != nil; pair = pair.Next() {
-			kind.fields = append(kind.fields, pair.Key)
-		}
-		kind.nested = nestedFields(k)
 		s.names = append(s.names, k.Name)
-		s.kinds[k.Name] = kind
+		s.kinds[k.Name] = shape{v, slices.Collect(schema.Properties.KeysFromOldest()), schema.Required, nestedFields(k)}
 	}
 	return s
 }
 
 // nestedFields returns the fields of a kind that hold stages.
-func nestedFields(k stages.Kind) []string {
-	var names []string
-	s := published.kind(k)
-	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
-		if strings.Contains(string(marshal(pair.Value)), stageRef) {
-			names = append(names, pair.Key)
+func nestedFields(k stages.Kind) (names []string) {
+	for name, field := range published.kind(k).Properties.FromOldest() {
+		if strings.Contains(string(marshal(field)), stageRef) {
+			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// CheckShape returns every mistake of one stage, each with Code, Field, Msg and Hint. The kind comes first: a stage of
-// no known kind has that one mistake. Stages nested in it are not looked into.
-func (s *Shapes) CheckShape(kind string, stage []byte) []*stages.Error {
-	if err := bounded(stage, maxStage); err != nil {
+// CheckShape returns every mistake of one stage, each with Code, Field, Msg and Hint. A stage of an unknown kind has only
+// that mistake. Nested stages are not checked.
+func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
+	if err := bounded(stage, maxStage, maxStageValues); err != nil {
 		return []*stages.Error{wrong("", "make the stage smaller and flatter", "a stage cannot be read: %w", err)}
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(stage))
 	if err != nil {
 		return []*stages.Error{wrong("", "", "a stage is not valid JSON: %w", err)}
 	}
+	steps := NewSteps(context.Background(), DefaultSteps)
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return []*stages.Error{wrong("", `write a stage as {"type": ..., ...}`, "a stage must be a JSON object, got %s", show(value))}
@@ -87,42 +85,69 @@ func (s *Shapes) CheckShape(kind string, stage []byte) []*stages.Error {
 	if !ok {
 		return []*stages.Error{s.badKind(kind, fields)}
 	}
-	errs := repeated(stage, nil, sh.nested)
-	flaws := sh.validator.check(value, false)
-	more := max(0, len(flaws)-maxFlaws)
-	for _, fl := range s.fewest(kind, fields, flaws[:len(flaws)-more]) {
-		errs = append(errs, fl.asError(value))
+	doc := &document{root: &node{raw: trimmed(stage)}, steps: steps}
+	errs := doc.repeated(doc.root, nil, sh.nested)
+	flaws, _, err := sh.validator.check(steps, value, false)
+	if err != nil {
+		return append(errs, wrong("", "make the stage smaller and flatter", "a stage cannot be checked: %w", err))
 	}
+	more := max(0, len(flaws)-maxFlaws)
+	for _, fl := range s.dropImplied(kind, fields, flaws[:len(flaws)-more]) {
+		errs = append(errs, fl.asError(kind, sh.required, value))
+	}
+	splitName(errs, fields)
 	if more > 0 {
-		errs = append(errs, wrong("", "mend those that are told first", "the stage has %s more than that", count(more, "mistake")))
+		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", count(more, "more mistake")))
 	}
 	return append(errs, s.integers(kind, fields)...)
 }
 
-// wrong makes the error of a stage that has a mistake in one field.
+// wrong makes the error for one field of a stage.
 func wrong(field, hint, format string, args ...any) *stages.Error {
 	err := stages.Errorf(stages.InvalidPipeline, hint, format, args...)
 	err.Field = field
 	return err
 }
 
-func (fl flaw) asError(value any) *stages.Error {
+// asError makes the error of a flaw in a stage of a kind with the required fields.
+func (fl flaw) asError(kind string, required []string, value any) *stages.Error {
 	place := fl.field
 	if place == "" {
 		place = field(value, fl.path)
 	}
-	hint := fl.hinted(value)
+	hint := fl.advice(value)
 	if hint == "" && !fl.whole {
-		hint = advice(fl, lookup(value, fl.path))
+		hint = advice(fl, kind, required, value)
 	}
 	fl.hint, fl.fixed = "", fl.fixed && hint == ""
 	return wrong(place, hint, "%s", fl.sentence("the stage", value))
 }
 
-// advice is what to do about a value of the wrong type.
-func advice(fl flaw, got any) string {
+// splitName corrects a stage that names a tool as SERVER/TOOL in one field and lacks the other field.
+func splitName(errs []*stages.Error, fields map[string]any) {
+	for _, pair := range [][2]string{{"server", "name"}, {"name", "server"}} {
+		missing, given := pair[0], pair[1]
+		i := slices.IndexFunc(errs, func(e *stages.Error) bool { return e.Field == missing && fields[missing] == nil })
+		text, _ := fields[given].(string)
+		server, tool, ok := strings.Cut(text, "/")
+		if i < 0 || !ok || server == "" || tool == "" {
+			continue
+		}
+		if fix, err := json.Marshal(map[string]string{"server": server, "name": tool}); err == nil {
+			errs[i].Hint, errs[i].Fix = "server and name are two fields", fix
+		}
+	}
+}
+
+// advice returns a hint about a value of the wrong type, or "".
+func advice(fl flaw, kind string, required []string, value any) string {
+	got := lookup(value, fl.path)
 	_, isObject := got.(map[string]any)
 	switch {
+	case got == nil && len(fl.path) == 1 && slices.Contains(required, fl.path[0]):
+		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(fl.want, 20)))
+	case got == nil && inArray(value, fl.path):
+		return "leave it out of the array"
 	case got == nil:
 		return "leave the field out for its default"
 	case isObject && len(fl.want) == 1 && strings.HasPrefix(fl.want[0], articles["array"]):
@@ -131,9 +156,18 @@ func advice(fl flaw, got any) string {
 	return ""
 }
 
-// fewest leaves one flaw where a wrong name makes two: a field that is unknown, and the one meant by it missing. It
-// gives unknown fields the hints that only somebody who knows the language can give.
-func (s *Shapes) fewest(kind string, fields map[string]any, flaws []flaw) []flaw {
+// inArray reports whether the value at path is an element of an array.
+func inArray(value any, path []string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	_, ok := lookup(value, path[:len(path)-1]).([]any)
+	return ok
+}
+
+// dropImplied leaves one flaw where a wrong name makes two: an unknown field, and the missing field that was meant. It adds
+// hints to unknown fields.
+func (s *StageChecker) dropImplied(kind string, fields map[string]any, flaws []flaw) []flaw {
 	var missing []string
 	for _, fl := range flaws {
 		if strings.HasPrefix(fl.said, "missing field") {
@@ -145,24 +179,24 @@ func (s *Shapes) fewest(kind string, fields map[string]any, flaws []flaw) []flaw
 		if !strings.HasPrefix(fl.said, "unknown field") || len(fl.path) > 0 {
 			continue
 		}
-		target := s.meant(kind, fl.field, fields, missing)
+		target := s.closestField(kind, fl.field, fields, missing)
 		if target != "" {
 			meant[target] = true
-			flaws[i].hint = "did you mean " + quoteJSON(target) + "?"
+			flaws[i].hint = "did you mean " + texts.JSON(target) + "?"
 			continue
 		}
-		flaws[i].hint = s.others(kind, fl.field)
+		flaws[i].hint = s.fieldHint(kind, fl.field)
 	}
 	return slices.DeleteFunc(flaws, func(fl flaw) bool {
 		return strings.HasPrefix(fl.said, "missing field") && meant[fl.field]
 	})
 }
 
-// meant returns the field of a kind that was likely meant by an unknown name, or "". Fields that the stage already
-// has are not it.
-func (s *Shapes) meant(kind, name string, given map[string]any, missing []string) string {
+// closestField returns the field of a kind that an unknown name probably means, or "". It is not a field that the stage already
+// has.
+func (s *StageChecker) closestField(kind, name string, given map[string]any, missing []string) string {
 	free := slices.DeleteFunc(slices.Clone(s.kinds[kind].fields), func(f string) bool { _, ok := given[f]; return ok })
-	for _, target := range slips[strings.ToLower(name)] {
+	for _, target := range synonyms[strings.ToLower(name)] {
 		if slices.Contains(free, target) {
 			return target
 		}
@@ -173,8 +207,8 @@ func (s *Shapes) meant(kind, name string, given map[string]any, missing []string
 	return nearest.Name(name, free)
 }
 
-// others says which kinds have a field, if any has, and which fields this kind has.
-func (s *Shapes) others(kind, name string) string {
+// fieldHint names the kinds that have a field, if there are any, and the fields of this kind.
+func (s *StageChecker) fieldHint(kind, name string) string {
 	var have []string
 	for _, other := range s.names {
 		if slices.Contains(s.kinds[other].fields, name) {
@@ -188,8 +222,8 @@ func (s *Shapes) others(kind, name string) string {
 	return hint
 }
 
-// badKind is the error of a stage without a known type.
-func (s *Shapes) badKind(kind string, fields map[string]any) *stages.Error {
+// badKind returns the error of a stage without a known type.
+func (s *StageChecker) badKind(kind string, fields map[string]any) *stages.Error {
 	types := "the types are " + strings.Join(s.names, ", ")
 	likely := s.likelyKind(fields)
 	given, present := fields["type"]
@@ -214,18 +248,18 @@ func (s *Shapes) badKind(kind string, fields map[string]any) *stages.Error {
 	} else if likely != "" {
 		hint = fmt.Sprintf(`write "type": %q; %s`, likely, types)
 	}
-	return wrong("type", hint, "unknown stage type %s", quoteJSON(cut(name, maxShown)))
+	return wrong("type", hint, "unknown stage type %s", texts.JSON(texts.Fit(name, maxShown)))
 }
 
-func (s *Shapes) meantKind(name string) string {
-	if target := kindSlips[strings.ToLower(name)]; slices.Contains(s.names, target) {
+func (s *StageChecker) meantKind(name string) string {
+	if target := kindSynonyms[strings.ToLower(name)]; slices.Contains(s.names, target) {
 		return target
 	}
 	return nearest.Name(name, s.names)
 }
 
-// likelyKind guesses the kind of a stage by its fields: the one that knows most of them.
-func (s *Shapes) likelyKind(fields map[string]any) string {
+// likelyKind guesses the kind of a stage: it is the one with most of its fields.
+func (s *StageChecker) likelyKind(fields map[string]any) string {
 	best, most := "", 0
 	for _, name := range s.names {
 		score := 0
@@ -233,7 +267,7 @@ func (s *Shapes) likelyKind(fields map[string]any) string {
 			known := s.kinds[name].fields
 			if field != "type" && slices.Contains(known, field) {
 				score += 2
-			} else if slices.ContainsFunc(slips[strings.ToLower(field)], func(f string) bool { return slices.Contains(known, f) }) {
+			} else if slices.ContainsFunc(synonyms[strings.ToLower(field)], func(f string) bool { return slices.Contains(known, f) }) {
 				score++
 			}
 		}
@@ -244,29 +278,29 @@ func (s *Shapes) likelyKind(fields map[string]any) string {
 	return best
 }
 
-// repeated returns an error for every member that an object holds twice: JSON readers keep only the last, and what
-// the first one said would be lost. Nested stages are left to their own check.
-func repeated(raw json.RawMessage, path []string, skip []string) []*stages.Error {
+// repeated returns an error for every member that an object holds twice: JSON decoders would drop the first silently.
+// Fields in skip hold stages with their own check.
+func (d *document) repeated(n *node, path []string, skip []string) []*stages.Error {
 	var errs []*stages.Error
 	seen := map[string]int{}
-	for _, e := range readObject(raw) {
+	for _, e := range d.object(n) {
 		at := append(slices.Clone(path), e.name)
 		if seen[e.name]++; seen[e.name] == 2 {
 			place := field(nil, at)
-			errs = append(errs, wrong(place, "keep one of the two", "field %s is given twice", quoteJSON(place)))
+			errs = append(errs, wrong(place, "keep one of the two", "field %s is given twice", texts.JSON(place)))
 		}
-		if !slices.Contains(skip, e.name) && len(e.value) > 0 && e.value[0] == '{' {
-			errs = append(errs, repeated(e.value, at, nil)...)
+		if !slices.Contains(skip, e.name) && e.value.raw[0] == '{' {
+			errs = append(errs, d.repeated(e.value, at, nil)...)
 		}
 	}
 	return errs
 }
 
-// integers returns an error for every whole number that is written with a fraction or an exponent, such as 3e3: JSON
-// Schema takes it for an integer, but a decoder of integers does not.
-func (s *Shapes) integers(kind string, fields map[string]any) []*stages.Error {
+// integers returns an error for every integer written with a fraction or an exponent, such as 3e3: JSON Schema accepts
+// it, but Go's decoder does not.
+func (s *StageChecker) integers(kind string, fields map[string]any) []*stages.Error {
 	var errs []*stages.Error
-	root := s.kinds[kind].validator.whole
+	root := s.kinds[kind].validator.root
 	for _, name := range s.kinds[kind].fields {
 		number, ok := fields[name].(json.Number)
 		if !ok || !strings.ContainsAny(number.String(), ".eE") || root.Properties[name] == nil {
@@ -274,7 +308,7 @@ func (s *Shapes) integers(kind string, fields map[string]any) []*stages.Error {
 		}
 		types := root.Properties[name].Types
 		if types == nil || !slices.Equal(types.ToStrings(), []string{"integer"}) || !whole(number) {
-			continue // no integer at all is found by the schema
+			continue // the schema reports a number that is not an integer
 		}
 		errs = append(errs, wrong(name, "write it with digits only", "%s must be a plain integer, got %s", name, number))
 	}

@@ -135,7 +135,7 @@ func TestManyFlaws(t *testing.T) {
 		"command": `{"type": "command", "command": "jq", "args": [` + strings.Join(numbers, ", ") + `]}`,
 	} {
 		errs := schemas.NewShapes(stages.Kinds()).CheckShape(kind, []byte(stage))
-		if len(errs) != 101 || errs[100].Msg != "the stage has 4900 mistakes more than that" {
+		if len(errs) != 101 || errs[100].Msg != "the stage has 4900 more mistakes" {
 			t.Errorf("%s: %d mistakes, the last is %v", kind, len(errs), errs[len(errs)-1])
 		}
 	}

@@ -3,52 +3,43 @@ package schemas
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// The length of a signature in characters, its name not counted.
+// The length of a signature in characters, without the name.
 const (
 	maxSignature = 400
 	maxBrief     = 180
+	maxLong      = 360
 )
 
-// maxTypes is how many types one signature looks at: references can make them endless.
+// shownPattern is the longest pattern that a signature shows, in bytes.
+const shownPattern = 60
+
+// maxTypes bounds the types read for one signature: references can make them endless.
 const maxTypes = 1000
 
-// Signature writes a tool's name and parameters in one line, required ones first:
-//
-//	get_issue(owner: string, number: integer, state?: "open"|"closed" = "open", labels?: [string])
-//
-// Where that would be longer than about 400 characters it says less: no defaults and no shapes of objects, then no
-// types of optional parameters, then only how many more there are.
-func Signature(name string, schema json.RawMessage) string {
-	return signer{most: maxSignature}.signature(name, schema)
-}
-
-// BriefSignature is a signature for long lists: of about 180 characters, with short names of types:
-//
-//	get_issue(owner: str, number: int, page? = 1, labels?: [str])
-func BriefSignature(name string, schema json.RawMessage) string {
-	return signer{most: maxBrief, words: briefTypes}.signature(name, schema)
-}
-
-// briefTypes are short names of the types of JSON Schema, those that shapes of results have too.
+// briefTypes are short names of types in JSON Schema, as in shapes of results.
 var briefTypes = map[string]string{"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
 
-func (w signer) signature(name string, schema json.RawMessage) string {
-	if bounded(schema, maxSchema) != nil {
-		return name + "(...)"
-	}
-	o := outline(schema)
-	w.root, w.left = schema, visits(maxTypes, schema)
+// signature writes a tool's name and parameters in one line, required ones first:
+//
+//	get_issue(owner: string, number: integer ≥ 1, state?: "open"|"closed" = "open", labels?: [string])
+//
+// To fit into w.most it omits limits, then defaults and shapes of objects, then the types of optional parameters, and at
+// last it counts the parameters that do not fit.
+func (w signer) signature(name string, o *outliner) string {
 	params := parameters(o)
-	if len(params) == 0 && !o.in.Closed && readObject(schema).get("type") == nil {
-		return name + "(...)"
+	if len(params) == 0 && !o.in.Closed && w.get(w.root, "type") == nil {
+		return unread(name)
 	}
-	for _, detail := range []int{full, types, names} {
+	for detail := w.first; detail <= names; detail++ {
 		line := w.line(params, detail)
 		if utf8.RuneCountInString(line) <= w.most {
 			return name + "(" + line + ")"
@@ -57,47 +48,47 @@ func (w signer) signature(name string, schema json.RawMessage) string {
 	return name + "(" + w.shortest(params) + ")"
 }
 
-// How much a signature says of its parameters.
+// unread is the signature of a tool with unknown parameters.
+func unread(name string) string { return name + "(...)" }
+
+// Levels of detail of a signature.
 const (
-	full  = iota // types with the fields of objects, and defaults
-	types        // types
-	names        // types of required parameters
+	limited = iota // types with their limits, formats and the fields of objects; defaults
+	full           // types with the fields of objects; defaults
+	types          // types
+	names          // types of required parameters
 )
 
 type param struct {
 	name     string
 	required bool
-	schema   json.RawMessage
+	schema   *node
 }
 
-// A signer writes types; left is how many more.
+// A signer writes the types of a signature, at most left of them.
 type signer struct {
-	root  json.RawMessage
+	*document
 	left  int
 	most  int               // characters of all parameters together
-	words map[string]string // names of types, where they are others than those of JSON Schema
+	first int               // the most detail
+	words map[string]string // names of types that differ from those of JSON Schema
 }
 
-// parameters returns what a schema declares, required ones first.
-func parameters(o outliner) []param {
-	var params []param
-	for _, name := range o.in.Properties {
-		params = append(params, param{name, slices.Contains(o.in.Required, name), o.declared[name]})
-	}
-	for _, name := range o.in.Required {
-		if !slices.Contains(o.in.Properties, name) {
-			params = append(params, param{name: name, required: true})
+// parameters returns the declared parameters, required ones first.
+func parameters(o *outliner) []param {
+	params := make([]param, 0, len(o.in.Properties))
+	for _, required := range []bool{true, false} {
+		for _, name := range o.in.Properties {
+			if o.required[name] == required {
+				params = append(params, param{name, required, o.declared[name]})
+			}
+		}
+		for _, name := range o.in.Required {
+			if required && o.declared[name] == nil {
+				params = append(params, param{name: name, required: true})
+			}
 		}
 	}
-	slices.SortStableFunc(params, func(a, b param) int {
-		if a.required == b.required {
-			return 0
-		}
-		if a.required {
-			return -1
-		}
-		return 1
-	})
 	return params
 }
 
@@ -116,7 +107,7 @@ func (w *signer) line(params []param, detail int) string {
 }
 
 func (w *signer) param(p param, detail int) string {
-	text := cut(p.name, maxShown)
+	text := texts.Fit(p.name, maxShown)
 	if !p.required {
 		text += "?"
 		if detail == names {
@@ -124,17 +115,17 @@ func (w *signer) param(p param, detail int) string {
 		}
 	}
 	kind := w.typeOf(p.schema, detail, 0)
-	value := readObject(p.schema).get("default")
-	if detail != full || value == nil || string(value) == "null" {
+	value := w.get(p.schema, "default")
+	if detail > full || value == nil || string(value.raw) == "null" {
 		return text + ": " + kind
 	}
 	if w.words == nil || !slices.Contains([]string{"str", "int", "num", "bool"}, kind) {
 		text += ": " + kind
 	}
-	return text + " = " + cut(compact(value), 30) // which tells the type, in brief
+	return text + " = " + texts.Fit(compact(value.raw), 30) // in brief, the default shows the type
 }
 
-// shortest fits as many parameters as it can, and counts the others.
+// shortest writes the parameters that fit and counts the others.
 func (w *signer) shortest(params []param) string {
 	var b strings.Builder
 	for i, p := range params {
@@ -146,73 +137,115 @@ func (w *signer) shortest(params []param) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(cut(text, w.most))
+		b.WriteString(texts.Fit(text, w.most))
 	}
 	return b.String()
 }
 
 // typeOf writes the type that a schema describes.
-func (w *signer) typeOf(schema json.RawMessage, detail, depth int) string {
-	if w.left--; w.left < 0 || depth > 4 {
+func (w *signer) typeOf(s *node, detail, depth int) string {
+	if w.left--; w.left < 0 || depth > 4 || !w.steps.Take(1) {
 		return "any"
 	}
-	s := readObject(schema)
-	if ref := s.text("$ref"); ref != "" {
-		return w.typeOf(resolve(w.root, ref), detail, depth+1)
+	if ref := w.text(s, "$ref"); ref != "" {
+		return w.typeOf(w.resolve(ref), detail, depth+1)
 	}
-	if value := s.get("const"); value != nil {
-		return cut(compact(value), 30)
+	if value := w.get(s, "const"); value != nil {
+		return texts.Fit(compact(value.raw), 30)
 	}
-	if values := readArray(s.get("enum")); len(values) > 0 {
+	if values := w.array(w.get(s, "enum")); len(values) > 0 {
 		return w.enumeration(values)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if options := readArray(s.get(keyword)); len(options) > 0 {
+		if options := w.array(w.get(s, keyword)); len(options) > 0 {
 			return w.union(options, detail, depth)
 		}
 	}
-	if parts := readArray(s.get("allOf")); len(parts) > 0 && s.get("type") == nil {
+	if parts := w.array(w.get(s, "allOf")); len(parts) > 0 && w.get(s, "type") == nil {
 		return w.typeOf(parts[0], detail, depth+1)
 	}
 	var all []string
-	for _, name := range readStrings(s.get("type")) {
+	for _, name := range w.types(s) {
 		all = append(all, w.named(name, s, detail, depth))
 	}
-	if len(all) == 0 && s.get("properties") != nil {
+	if len(all) == 0 && w.get(s, "properties") != nil {
 		all = append(all, w.named("object", s, detail, depth))
 	}
 	return either(all)
 }
 
 // named writes one type by its name in JSON Schema.
-func (w *signer) named(name string, s object, detail, depth int) string {
+func (w *signer) named(name string, s *node, detail, depth int) string {
 	switch name {
 	case "array":
-		items := w.typeOf(s.get("items"), detail, depth+1)
+		items := w.typeOf(w.get(s, "items"), detail, depth+1)
 		return "[" + items + "]"
 	case "object":
-		fields := readObject(s.get("properties"))
-		if detail != full || len(fields) == 0 || len(fields) > 8 || depth > 2 {
+		fields := w.object(w.get(s, "properties"))
+		if detail > full || len(fields) == 0 || len(fields) > 8 || depth > 2 {
 			return "object"
 		}
-		required := readStrings(s.get("required"))
-		texts := make([]string, len(fields))
-		for i, e := range fields {
-			texts[i] = cut(e.name, maxShown)
-			if !slices.Contains(required, e.name) {
-				texts[i] += "?"
+		required := w.strings(w.get(s, "required"))
+		parts := make([]string, len(fields))
+		for i, m := range fields {
+			parts[i] = texts.Fit(m.name, maxShown)
+			if !slices.Contains(required, m.name) {
+				parts[i] += "?"
 			}
-			texts[i] += ": " + w.typeOf(e.value, detail, depth+1)
+			parts[i] += ": " + w.typeOf(m.value, detail, depth+1)
 		}
-		return "{" + strings.Join(texts, ", ") + "}"
+		return "{" + strings.Join(parts, ", ") + "}"
 	}
-	if word, ok := w.words[name]; ok {
-		return word
+	word := texts.Fit(name, maxShown)
+	if short, ok := w.words[name]; ok {
+		word = short
 	}
-	return cut(name, maxShown)
+	if detail == limited {
+		word += w.limits(name, s)
+	}
+	return word
 }
 
-func (w *signer) union(options []json.RawMessage, detail, depth int) string {
+// limits writes the limits of a type: " 1..50", " ≤ 50", " > 0", " /^[a-z]+$/", " date-time".
+func (w *signer) limits(name string, s *node) string {
+	if name == "string" {
+		if pattern := w.text(s, "pattern"); pattern != "" && len(pattern) <= shownPattern {
+			return " /" + pattern + "/"
+		}
+		if format := w.text(s, "format"); format != "" {
+			return " " + texts.Fit(format, maxShown)
+		}
+	}
+	if name != "integer" && name != "number" {
+		return ""
+	}
+	least, most := w.bound(s, "minimum"), w.bound(s, "maximum")
+	if least != "" && most != "" {
+		return " " + least + ".." + most
+	}
+	for _, b := range []struct{ sign, value string }{
+		{"≥", least}, {"≤", most}, {">", w.bound(s, "exclusiveMinimum")}, {"<", w.bound(s, "exclusiveMaximum")},
+	} {
+		if b.value != "" {
+			return " " + b.sign + " " + b.value
+		}
+	}
+	return ""
+}
+
+// bound returns the number of a keyword, but "" for the bounds of a machine type such as int32.
+func (w *signer) bound(s *node, keyword string) string {
+	value := w.get(s, keyword)
+	if value == nil {
+		return ""
+	}
+	if n, err := strconv.ParseFloat(string(value.raw), 64); err != nil || math.Abs(n) >= 1<<31-1 {
+		return ""
+	}
+	return texts.Fit(compact(value.raw), maxShown)
+}
+
+func (w *signer) union(options []*node, detail, depth int) string {
 	var all []string
 	for _, option := range options[:min(len(options), 6)] {
 		if text := w.typeOf(option, detail, depth+1); !slices.Contains(all, text) {
@@ -226,14 +259,14 @@ func (w *signer) union(options []json.RawMessage, detail, depth int) string {
 }
 
 // enumeration lists values: ten, or six in brief.
-func (w *signer) enumeration(values []json.RawMessage) string {
+func (w *signer) enumeration(values []*node) string {
 	most := 10
 	if w.words != nil {
 		most = 6
 	}
 	var all []string
 	for _, value := range values[:min(len(values), most)] {
-		all = append(all, cut(compact(value), 30))
+		all = append(all, texts.Fit(compact(value.raw), 30))
 	}
 	if len(values) > most {
 		all = append(all, "...")

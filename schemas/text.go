@@ -3,29 +3,23 @@ package schemas
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+	"unicode"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// maxShown is how many characters of a wrong value a message shows.
+// maxShown is the number of characters that a message shows of a value.
 const maxShown = 60
-
-// cut shortens s to n runes, marking the cut.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s[:min(len(s), 4*n)])[:n]) + "..."
-}
 
 // quoted lists names as "a", "b", "c", at most n of them.
 func quoted(names []string, n int) string {
 	shown := make([]string, 0, n)
 	for _, name := range names[:min(n, len(names))] {
-		shown = append(shown, strconv.Quote(cut(name, maxShown)))
+		shown = append(shown, strconv.Quote(texts.Fit(name, maxShown)))
 	}
 	if len(names) > n {
 		shown = append(shown, fmt.Sprintf("and %d more", len(names)-n))
@@ -33,11 +27,11 @@ func quoted(names []string, n int) string {
 	return strings.Join(shown, ", ")
 }
 
-// show writes a value as JSON for a message: exact when short, else its beginning.
+// show writes a value as JSON for a message, and only the beginning of a long one.
 func show(v any) string {
 	var b strings.Builder
 	appendShown(&b, v)
-	return cut(b.String(), maxShown)
+	return texts.Fit(b.String(), maxShown)
 }
 
 func appendShown(b *strings.Builder, v any) {
@@ -59,7 +53,7 @@ func appendShown(b *strings.Builder, v any) {
 		}
 		b.WriteByte(']')
 	case string:
-		b.WriteString(quoteJSON(cut(v, maxShown)))
+		b.WriteString(texts.JSON(texts.Fit(v, maxShown)))
 	case json.Number:
 		b.WriteString(v.String())
 	default: // null, true, false
@@ -69,17 +63,12 @@ func appendShown(b *strings.Builder, v any) {
 }
 
 func appendObject(b *strings.Builder, object map[string]any) {
-	keys := make([]string, 0, len(object))
-	for key := range object {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	b.WriteByte('{')
-	for i, key := range keys {
+	for i, key := range slices.Sorted(maps.Keys(object)) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(quoteJSON(cut(key, maxShown)) + ":")
+		b.WriteString(texts.JSON(texts.Fit(key, maxShown)) + ":")
 		if appendShown(b, object[key]); b.Len() > maxShown {
 			return
 		}
@@ -87,18 +76,7 @@ func appendObject(b *strings.Builder, object map[string]any) {
 	b.WriteByte('}')
 }
 
-// quoteJSON writes s as a JSON string, leaving <, > and & readable.
-func quoteJSON(s string) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return strconv.Quote(s)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// field writes a place inside a JSON value as people do: filter.labels[2], or ["a b"] for names that need quotes.
+// field writes a path in a JSON value: filter.labels[2], or ["a b"] for names that need quotes.
 func field(value any, path []string) string {
 	var b strings.Builder
 	for _, token := range path {
@@ -120,12 +98,12 @@ func field(value any, path []string) string {
 // member writes the name of an object's member as a step of a path.
 func member(name string, first bool) string {
 	switch {
-	case name == "" || strings.ContainsAny(name, ".[]\" \t\n"):
-		return "[" + quoteJSON(cut(name, maxShown)) + "]"
+	case name == "" || strings.ContainsFunc(name, func(c rune) bool { return strings.ContainsRune(`.[]": `, c) || !unicode.IsPrint(c) }):
+		return "[" + texts.JSON(texts.Fit(name, maxShown)) + "]"
 	case first:
-		return cut(name, maxShown)
+		return texts.Fit(name, maxShown)
 	}
-	return "." + cut(name, maxShown)
+	return "." + texts.Fit(name, maxShown)
 }
 
 // lookup returns the value at a path, nil if there is none.
@@ -162,10 +140,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// whole reports whether a number is an integer, however it is written.
-func whole(number json.Number) bool {
-	r, ok := new(big.Rat).SetString(number.String())
-	return ok && r.IsInt()
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcsh-dev/mcsh/schemas"
 )
 
 // inputShapes are shapes of inputSchema that servers publish. Each takes good and refuses bad, or does not compile.
@@ -76,7 +74,7 @@ var inputShapes = []struct {
 func TestCompileInputShapes(t *testing.T) {
 	for _, tt := range inputShapes {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := schemas.CompileInput(json.RawMessage(tt.schema))
+			in, err := compileInput(json.RawMessage(tt.schema))
 			if tt.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.fails) {
 					t.Errorf("error %v, want one that says %q", err, tt.fails)
@@ -90,11 +88,11 @@ func TestCompileInputShapes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, partial := range []bool{false, true} {
-				if said := in.Check(json.RawMessage(tt.good), partial); len(said) > 0 {
+				if said := check(in, json.RawMessage(tt.good), partial); len(said) > 0 {
 					t.Errorf("refused %s (partial %v): %q", tt.good, partial, said)
 				}
 			}
-			if tt.bad != "" && len(in.Check(json.RawMessage(tt.bad), false)) == 0 {
+			if tt.bad != "" && len(check(in, json.RawMessage(tt.bad), false)) == 0 {
 				t.Errorf("took %s", tt.bad)
 			}
 		})
@@ -111,7 +109,7 @@ func TestCheckSentences(t *testing.T) {
 		"shape":{"oneOf":[{"type":"object","properties":{"k":{"const":"circle"},"r":{"type":"number"}},"required":["k","r"]},
 			{"type":"object","properties":{"k":{"const":"square"},"a":{"type":"number"}},"required":["k","a"]},{"type":"string"}]}},
 		"$defs":{"user":{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"]}}}`
-	in, err := schemas.CompileInput(json.RawMessage(issue))
+	in, err := compileInput(json.RawMessage(issue))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +144,7 @@ func TestCheckSentences(t *testing.T) {
 		{`{"owner":1e9999}`, false, []string{`the arguments cannot be checked: a number has the exponent 9999, beyond 400`}},
 		{`{`, false, []string{`the arguments are not valid JSON: unexpected EOF`}},
 	} {
-		if diff := cmp.Diff(tt.want, in.Check(json.RawMessage(tt.args), tt.partial)); diff != "" {
+		if diff := cmp.Diff(tt.want, check(in, json.RawMessage(tt.args), tt.partial)); diff != "" {
 			t.Errorf("%s, partial %v (-want +got):\n%s", tt.args, tt.partial, diff)
 		}
 	}
@@ -166,12 +164,12 @@ func TestPartial(t *testing.T) {
 		{`{"properties":{"o":{"required":["a"]}}}`, `{"o":{}}`, 1},
 		{`{"maxProperties":1}`, `{"a":1,"b":1}`, 1},
 	} {
-		in, err := schemas.CompileInput(json.RawMessage(tt.schema))
+		in, err := compileInput(json.RawMessage(tt.schema))
 		if err != nil {
 			t.Errorf("%s: %v", tt.schema, err)
 			continue
 		}
-		if got := in.Check(json.RawMessage(tt.args), true); len(got) != tt.want {
+		if got := check(in, json.RawMessage(tt.args), true); len(got) != tt.want {
 			t.Errorf("%s on %s: %q, want %d mistakes", tt.schema, tt.args, got, tt.want)
 		}
 	}
@@ -193,7 +191,7 @@ func TestOutline(t *testing.T) {
 		{`{"properties":{"a":{"default":1}},"required":["a"]}`, []string{"a"}, nil, false},
 		{`{"$ref":"#"}`, nil, nil, false},
 	} {
-		in, _ := schemas.CompileInput(json.RawMessage(tt.schema)) // what does not compile is read all the same
+		in, _ := compileInput(json.RawMessage(tt.schema)) // what does not compile is read all the same
 		if !slices.Equal(in.Properties, tt.properties) || !slices.Equal(in.Required, tt.required) || in.Closed != tt.closed {
 			t.Errorf("%s: got %q, required %q, closed %v", tt.schema, in.Properties, in.Required, in.Closed)
 		}
@@ -234,14 +232,14 @@ func TestHostile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			in, err := schemas.CompileInput(json.RawMessage(tt.schema))
+			in, err := compileInput(json.RawMessage(tt.schema))
 			if err != nil {
 				t.Logf("does not compile: %v", err)
 			}
-			schemas.Signature("tool", json.RawMessage(tt.schema))
+			signature("tool", json.RawMessage(tt.schema))
 			if in.Check != nil {
 				for _, partial := range []bool{false, true} {
-					if said := strings.Join(in.Check(json.RawMessage(tt.args), partial), "; "); len(said) > 4000 {
+					if said := strings.Join(check(in, json.RawMessage(tt.args), partial), "; "); len(said) > 4000 {
 						t.Errorf("says %d bytes", len(said))
 					}
 				}
@@ -254,7 +252,7 @@ func TestHostile(t *testing.T) {
 }
 
 func TestCheckConcurrently(t *testing.T) {
-	in, err := schemas.CompileInput(json.RawMessage(`{"properties":{"a":{"pattern":"^(?!b).$"}},"required":["a"]}`))
+	in, err := compileInput(json.RawMessage(`{"properties":{"a":{"pattern":"^(?!b).$"}},"required":["a"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +260,7 @@ func TestCheckConcurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				if said := in.Check(json.RawMessage(`{"a":"b"}`), false); len(said) != 1 {
+				if said := check(in, json.RawMessage(`{"a":"b"}`), false); len(said) != 1 {
 					t.Errorf("got %q, want one mistake", said)
 				}
 			}
@@ -285,9 +283,11 @@ func TestSignature(t *testing.T) {
 		{`{"properties":{"f":{"type":"object","properties":{"x":{"type":"number"},"y":{"const":"k"}},"required":["x"]}},"required":["f"]}`, `t(f: {x: number, y?: "k"})`},
 		{`{"properties":{"f":{"$ref":"#/$defs/f"}},"$defs":{"f":{"properties":{"sub":{"$ref":"#/$defs/f"}}}}}`, `t(f?: {sub?: object})`},
 		{`{"required":["ghost"]}`, `t(ghost: any)`},
+		{`{"properties":{"p":{"type":"string","pattern":"^[0-9]+\\.[0-9]{2}$"},"n":{"type":"integer","minimum":1,"maximum":100,"default":30},"m":{"type":"integer","maximum":50}}}`, `t(p?: string /^[0-9]+\.[0-9]{2}$/, n?: integer 1..100 = 30, m?: integer ≤ 50)`},
+		{`{"properties":{"x":{"type":"number","exclusiveMinimum":0},"s":{"type":["string","null"],"format":"date-time"},"i":{"type":"integer","minimum":0,"maximum":9007199254740991}}}`, `t(x?: number > 0, s?: string date-time|null, i?: integer ≥ 0)`},
 		{`{"properties":{"e":{"enum":[1,2,3,4,5,6,7,8,9,10,11,12]}}}`, `t(e?: 1|2|3|4|5|6|7|8|9|10|...)`},
 	} {
-		if got := schemas.Signature("t", json.RawMessage(tt.schema)); got != tt.want {
+		if got := signature("t", json.RawMessage(tt.schema)); got != tt.want {
 			t.Errorf("%s\n got %s\nwant %s", tt.schema, got, tt.want)
 		}
 	}
@@ -298,13 +298,13 @@ func TestSignatureIsShort(t *testing.T) {
 	for i := range 500 {
 		properties = append(properties, fmt.Sprintf(`"parameter_%d":{"type":"string"}`, i))
 	}
-	got := schemas.Signature("t", json.RawMessage(`{"properties":{`+strings.Join(properties, ",")+`}}`))
+	got := signature("t", json.RawMessage(`{"properties":{`+strings.Join(properties, ",")+`}}`))
 	if len(got) > 450 || !strings.HasSuffix(got, " more)") {
 		t.Errorf("%d characters: %s", len(got), got)
 	}
 	for server, tools := range recordedTools(t) {
 		for _, tool := range tools {
-			if got := schemas.Signature(tool.Name, tool.InputSchema); len([]rune(got)) > 500 {
+			if got := signature(tool.Name, tool.InputSchema); len([]rune(got)) > 500 {
 				t.Errorf("%s: %d characters: %s", server, len(got), got)
 			}
 		}
@@ -317,15 +317,15 @@ func FuzzCompileInput(f *testing.F) {
 		f.Add([]byte(s.schema), []byte(s.bad))
 	}
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
-		schemas.Signature("tool", schema)
-		in, err := schemas.CompileInput(schema)
+		signature("tool", schema)
+		in, err := compileInput(schema)
 		if (err == nil) != (in.Check != nil) {
 			t.Fatalf("error %v with Check %v", err, in.Check != nil)
 		}
 		if in.Check == nil {
 			return
 		}
-		for _, said := range slices.Concat(in.Check(args, false), in.Check(args, true)) {
+		for _, said := range slices.Concat(check(in, args, false), check(in, args, true)) {
 			if said == "" || len(said) > 4000 {
 				t.Errorf("a sentence of %d bytes: %q", len(said), said)
 			}
@@ -346,19 +346,19 @@ func benchmarkSchema(b *testing.B) json.RawMessage {
 func BenchmarkCompileInput(b *testing.B) {
 	schema := benchmarkSchema(b)
 	for b.Loop() {
-		if _, err := schemas.CompileInput(schema); err != nil {
+		if _, err := compileInput(schema); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkCheck(b *testing.B) {
-	in, err := schemas.CompileInput(benchmarkSchema(b))
+	in, err := compileInput(benchmarkSchema(b))
 	if err != nil {
 		b.Fatal(err)
 	}
 	args := json.RawMessage(`{"owner":"a","repo":"b"}`)
 	for b.Loop() {
-		in.Check(args, true)
+		check(in, args, true)
 	}
 }

@@ -10,19 +10,18 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Without returns an input schema that does not speak of some properties: they are taken out of properties, required
-// and what depends on them, there and in all that the schema combines or refers to for the same object. Everything else
-// is the bytes that were given. A definition that other places use too is copied, so that those see what they saw. A
-// schema that cannot be read, or that would grow too large, comes back as it is.
-func Without(schema json.RawMessage, names []string) json.RawMessage {
-	if len(names) == 0 || bounded(schema, maxSchema) != nil || !json.Valid(schema) {
+// Without removes some properties from an input schema: from properties, required and the dependent keywords, also in the
+// schemas that it combines or refers to for the same object. All other bytes stay. A definition that other places use too
+// is copied first. A schema that cannot be read, or would grow too large, is returned unchanged.
+func Without(steps *Steps, schema json.RawMessage, names []string) json.RawMessage {
+	if len(names) == 0 || steps.limits.admit(schema) != nil || !json.Valid(schema) {
 		return schema
 	}
 	root, err := hujson.Parse(schema)
 	if err != nil {
 		return schema
 	}
-	p := &pruner{root: &root, names: names, left: visits(maxOutline, schema), room: maxSchema, seen: map[string]bool{}}
+	p := &pruner{root: &root, names: names, left: visits(maxOutline, schema), room: int(steps.limits.withDefaults().Schema), seen: map[string]bool{}}
 	p.prune("")
 	if p.room < 0 {
 		return schema
@@ -30,12 +29,17 @@ func Without(schema json.RawMessage, names []string) json.RawMessage {
 	return root.Pack()
 }
 
-// A pruner takes properties out of a schema. Places are JSON pointers, because an insertion moves values.
+const maxScanned = 8 << 20 // bytes of JSON read while following references, when each reads the whole document
+
+// visits bounds the parts of a document to visit: at most n, and fewer of a large document.
+func visits(n int, document json.RawMessage) int { return min(n, 8+maxScanned/(len(document)+1)) }
+
+// A pruner removes properties from a schema. Places are JSON pointers, because an insertion moves values.
 type pruner struct {
 	root  *hujson.Value
 	names []string
 	left  int // schemas that may still be visited
-	room  int // bytes that copies may still take: copies of copies would double with each level
+	room  int // bytes left for copies: copies of copies could double with each level
 	seen  map[string]bool
 }
 
@@ -48,7 +52,7 @@ func (p *pruner) object(pointer string) *hujson.Object {
 	return o
 }
 
-// prune prunes the schema at a place, and those that hold for the same object.
+// prune prunes the schema at a place and all schemas for the same object.
 func (p *pruner) prune(pointer string) {
 	o := p.object(pointer)
 	if p.left--; p.left < 0 || o == nil || p.seen[pointer] {
@@ -66,12 +70,10 @@ func (p *pruner) prune(pointer string) {
 			}
 		}
 	}
-	if ref, ok := textIn(o, "$ref"); ok {
-		p.follow(pointer, ref)
-	}
+	p.follow(pointer, textIn(o, "$ref"))
 }
 
-// own takes the properties out of one schema itself.
+// own removes the properties from one schema itself.
 func (p *pruner) own(o *hujson.Object) {
 	for _, keyword := range []string{"properties", "dependentRequired", "dependentSchemas", "dependencies"} {
 		inner, ok := valueIn(o, keyword).(*hujson.Object)
@@ -87,18 +89,18 @@ func (p *pruner) own(o *hujson.Object) {
 	}
 	if list := arrayIn(o, "required"); list != nil {
 		before := len(list.Elements)
-		if p.strike(list); len(list.Elements) == 0 && before > 0 { // draft-04 does not take an empty one
+		if p.strike(list); len(list.Elements) == 0 && before > 0 { // draft-04 forbids an empty list
 			o.Members = slices.DeleteFunc(o.Members, func(m hujson.ObjectMember) bool { return text(m.Name) == "required" })
 		}
 	}
 }
 
-// strike takes the names out of a list of names.
+// strike removes the names from a list of names.
 func (p *pruner) strike(list *hujson.Array) {
 	list.Elements = slices.DeleteFunc(list.Elements, func(v hujson.Value) bool { return slices.Contains(p.names, text(v)) })
 }
 
-// follow prunes what the schema at a place refers to, or a copy of it where others refer to it too.
+// follow prunes the target of the reference at a place, or a copy if there are other references to it.
 func (p *pruner) follow(from, ref string) {
 	target, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
 	if err != nil || !strings.HasPrefix(ref, "#/") || p.object(target) == nil || p.seen[target] {
@@ -131,7 +133,7 @@ func (p *pruner) uses(ref string) int {
 	n := 0
 	for v := range p.root.All() {
 		if o, ok := v.Value.(*hujson.Object); ok {
-			if to, ok := textIn(o, "$ref"); ok && to == ref {
+			if textIn(o, "$ref") == ref {
 				n++
 			}
 		}
@@ -139,7 +141,7 @@ func (p *pruner) uses(ref string) int {
 	return n
 }
 
-// valueIn is the value of a member, or nil.
+// valueIn returns the value of a member, or nil.
 func valueIn(o *hujson.Object, name string) hujson.ValueTrimmed {
 	for _, m := range o.Members {
 		if text(m.Name) == name {
@@ -154,15 +156,11 @@ func arrayIn(o *hujson.Object, name string) *hujson.Array {
 	return list
 }
 
-func textIn(o *hujson.Object, name string) (string, bool) {
-	l, ok := valueIn(o, name).(hujson.Literal)
-	if !ok || l.Kind() != '"' {
-		return "", false
-	}
-	return l.String(), true
+func textIn(o *hujson.Object, name string) string {
+	return text(hujson.Value{Value: valueIn(o, name)})
 }
 
-// text is the string that a value is, or nothing.
+// text returns a value that is a string, or "".
 func text(v hujson.Value) string {
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '"' {
 		return l.String()

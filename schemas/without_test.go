@@ -42,7 +42,7 @@ func TestWithout(t *testing.T) {
 		{"no JSON", `{`, `{`},
 		{"true", `true`, `true`},
 	} {
-		got := string(schemas.Without(json.RawMessage(c.schema), []string{"root"}))
+		got := string(schemas.Without(steps(), json.RawMessage(c.schema), []string{"root"}))
 		if c.want == "" {
 			if !json.Valid([]byte(got)) {
 				t.Errorf("%s: got %s", c.name, got)
@@ -52,8 +52,8 @@ func TestWithout(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
-		if _, err := schemas.CompileInput(json.RawMessage(c.schema)); err == nil {
-			if _, err := schemas.CompileInput(json.RawMessage(got)); err != nil {
+		if _, err := compileInput(json.RawMessage(c.schema)); err == nil {
+			if _, err := compileInput(json.RawMessage(got)); err != nil {
 				t.Errorf("%s: the schema does not compile any more: %v", c.name, err)
 			}
 		}
@@ -65,16 +65,16 @@ func TestWithoutRecorded(t *testing.T) {
 	checked := 0
 	for server, tools := range recordedTools(t) {
 		for _, tool := range tools {
-			if string(schemas.Without(tool.InputSchema, []string{"no such property"})) != string(tool.InputSchema) {
+			if string(schemas.Without(steps(), tool.InputSchema, []string{"no such property"})) != string(tool.InputSchema) {
 				t.Errorf("%s/%s: the schema has changed", server, tool.Name)
 			}
-			in, err := schemas.CompileInput(tool.InputSchema)
+			in, err := compileInput(tool.InputSchema)
 			if err != nil {
 				continue
 			}
 			for _, name := range in.Properties {
 				checked++
-				out, err := schemas.CompileInput(schemas.Without(tool.InputSchema, []string{name}))
+				out, err := compileInput(schemas.Without(steps(), tool.InputSchema, []string{name}))
 				if err != nil {
 					t.Errorf("%s/%s without %s does not compile: %v", server, tool.Name, name, err)
 					continue
@@ -96,7 +96,7 @@ func FuzzWithout(f *testing.F) {
 	f.Add([]byte(`{"$ref":"#/$defs/a%20b","$defs":{"a b":{"$ref":"#","properties":{"root":{}}}},"allOf":[{"$ref":"#/allOf/0"}]}`))
 	f.Add([]byte(`{"$ref":"#/$defs/a","x":{"$ref":"#/$defs/a"},"$defs":{"a":{"$ref":"#/$defs/a"}}}`))
 	f.Fuzz(func(t *testing.T, schema []byte) {
-		got := schemas.Without(schema, []string{"root"})
+		got := schemas.Without(steps(), schema, []string{"root"})
 		if json.Valid(schema) != json.Valid(got) {
 			t.Errorf("%s became %s", schema, got)
 		}
@@ -117,7 +117,7 @@ func TestWithoutDoubling(t *testing.T) {
 	if !json.Valid([]byte(schema)) {
 		t.Fatal(schema)
 	}
-	if got := schemas.Without(json.RawMessage(schema), []string{"root"}); len(got) > 4<<20 {
+	if got := schemas.Without(steps(), json.RawMessage(schema), []string{"root"}); len(got) > 4<<20 {
 		t.Errorf("%d bytes became %d", len(schema), len(got))
 	}
 }

@@ -1,3 +1,3 @@
-// Package servers is the table of the MCP servers inside of the binary. It knows their names and how their options are
-// written, and nothing of what they do.
+// Package servers is the table of the MCP servers in the binary. It knows their names and the form of their options, and
+// nothing of their tools.
 package servers

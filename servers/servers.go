@@ -14,24 +14,29 @@ import (
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 )
 
-// A Builtin is a server inside of the binary.
+// A Builtin is a server in the binary.
 type Builtin struct {
 	Name    string
 	Summary string // one line for people
 
-	// Open makes a server of its own for options, a JSON object; empty options are the defaults. An unknown option
-	// is an error that names it and the nearest known one.
-	Open func(options json.RawMessage) (*mcp.Server, error)
+	// Open makes a new server with options, a JSON object; empty options are the defaults. The error for an unknown
+	// option names the nearest known one.
+	Open func(options json.RawMessage, host Host) (*mcp.Server, error)
 
-	Options []strictjson.Field // what Open knows
+	Options []strictjson.Field // that Open accepts
+}
+
+// A Host provides functions of the process to servers. The zero value works.
+type Host struct {
+	Markdown fetch.Markdown // see [fetch.Options]
 }
 
 // Builtins returns the servers, by name.
 func Builtins() []Builtin {
 	return []Builtin{
-		builtin("demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", demo.New),
-		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetch.New),
-		builtin("filesystem", "the text files and directories below one root", filesystem.New),
+		builtin("demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", func(o demo.Options, _ Host) (*mcp.Server, error) { return demo.New(o) }),
+		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetching),
+		builtin("filesystem", "the text files and directories below one root", func(o filesystem.Options, _ Host) (*mcp.Server, error) { return filesystem.New(o) }),
 	}
 }
 
@@ -52,17 +57,22 @@ func Find(name string) (Builtin, error) {
 }
 
 // builtin makes a row of the table from the constructor of a server.
-func builtin[O any](name, summary string, create func(O) (*mcp.Server, error)) Builtin {
-	open := func(options json.RawMessage) (*mcp.Server, error) {
+func builtin[O any](name, summary string, create func(O, Host) (*mcp.Server, error)) Builtin {
+	open := func(options json.RawMessage, host Host) (*mcp.Server, error) {
 		var o O
 		if err := strictjson.Decode("option", options, &o); err != nil {
 			return nil, fmt.Errorf("built-in server %q: %w", name, err)
 		}
-		server, err := create(o)
+		server, err := create(o, host)
 		if err != nil {
 			return nil, fmt.Errorf("built-in server %q: %w", name, err)
 		}
 		return server, nil
 	}
-	return Builtin{name, summary, open, strictjson.Fields(new(O))}
+	return Builtin{name, summary, open, strictjson.Fields[O]()}
+}
+
+func fetching(o fetch.Options, host Host) (*mcp.Server, error) {
+	o.Markdown = host.Markdown
+	return fetch.New(o)
 }

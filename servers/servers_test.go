@@ -23,7 +23,7 @@ func TestBuiltins(t *testing.T) {
 			}
 		}
 		for _, options := range []string{"", "{}", "null"} {
-			server, err := b.Open(json.RawMessage(options))
+			server, err := b.Open(json.RawMessage(options), servers.Host{})
 			c := servertest.Connect(t, server, err) // checks the schemas
 			if len(c.Tools) == 0 {
 				t.Errorf("%s has no tools", b.Name)
@@ -53,7 +53,7 @@ func TestOptionErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.Open(json.RawMessage(tt.options)); err == nil || err.Error() != tt.want {
+		if _, err := b.Open(json.RawMessage(tt.options), servers.Host{}); err == nil || err.Error() != tt.want {
 			t.Errorf("%s:\n got %v\nwant %s", tt.options, err, tt.want)
 		}
 	}

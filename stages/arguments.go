@@ -2,48 +2,46 @@ package stages
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // arguments builds a call's arguments from what flows in, what the plan says, and the fallback for what neither gives,
-// and names the fields of the data that the tool does not take (pipeline.md §3).
-func arguments(tool *Tool, args, fallback []member, input []byte) (json.RawMessage, []string, error) {
-	input = bytes.TrimSpace(bytes.TrimPrefix(input, []byte(byteOrderMark)))
+// and names the fields of the data that the tool does not take (pipeline.md §3). none: it takes no field of them.
+func arguments(ctx context.Context, tool *Tool, args, fallback []member, data []byte, a about) (_ json.RawMessage, leftOut []string, none bool, _ error) {
+	input := bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))
 	if at := invalidUTF8(input); at >= 0 {
-		return nil, nil, Errorf(InvalidArguments, "decode the data before, or leave out what is not text",
+		return nil, nil, false, Errorf(InvalidArguments, "decode the data before, or leave out what is not text",
 			"the data for the tool's arguments is not valid UTF-8 at byte %d (line %d)", at+1, 1+bytes.Count(input[:at], []byte("\n")))
 	}
-	var merged object
-	var leftOut []string
-	for _, m := range fallback {
-		merged.set(m.key, m.value)
-	}
-	fields, err := parseObject(input)
+	var taken []member
+	fields, err := readObject(input)
 	switch {
-	case len(input) == 0:
-	case err == nil:
+	case a.kind != ExactText && len(input) == 0:
+	case a.kind != ExactText && err == nil:
 		for _, m := range fields {
 			if !takes(tool.Input, m.key) {
 				leftOut = append(leftOut, m.key)
 				continue
 			}
-			merged.set(m.key, m.value)
+			taken = append(taken, member{m.key, literal(ctx, tool, m.key, m.value)})
 		}
 	default:
 		key, err := openArgument(tool, slices.Concat(args, fallback), input)
-		if err != nil {
-			return nil, nil, err
+		if err != nil && len(input) > 0 {
+			return nil, nil, false, err
+		} else if err == nil {
+			taken = []member{{key, bareValue(ctx, tool, key, data, a)}}
 		}
-		merged.set(key, bareValue(tool, key, input))
 	}
-	for _, m := range args {
-		merged.set(m.key, m.value)
-	}
-	final := encodeObject(merged.members)
-	return final, leftOut, checkFinal(tool, final)
+	final := encodeObject(merge(fallback, taken, args))
+	return final, leftOut, len(leftOut) > 0 && len(leftOut) == len(fields), nil
 }
 
 // takes reports whether a field of the data may become an argument. Fixed names count whatever their case, because
@@ -51,17 +49,6 @@ func arguments(tool *Tool, args, fallback []member, input []byte) (json.RawMessa
 func takes(in Input, name string) bool {
 	fixed := slices.ContainsFunc(in.Fixed, func(f string) bool { return strings.EqualFold(f, name) })
 	return !fixed && (!in.Closed || slices.Contains(in.Properties, name))
-}
-
-func checkFinal(tool *Tool, final json.RawMessage) error {
-	if tool.Input.Check == nil {
-		return nil
-	}
-	if problems := tool.Input.Check(final, false); len(problems) > 0 {
-		return Errorf(InvalidArguments, "signature: "+tool.Signature, "%s; the arguments were %s",
-			strings.Join(problems, "; "), shortened(string(final), 200))
-	}
-	return nil
 }
 
 // openArgument chooses the argument that takes a value which is no object.
@@ -87,16 +74,10 @@ func openArgument(tool *Tool, args []member, input []byte) (string, error) {
 	if len(names) > 0 {
 		hint = fmt.Sprintf(`build an object before, for example with jq -c '%s' (signature: %s)`, objectProgram(names, input), tool.Signature)
 	}
-	return "", Errorf(InvalidArguments, hint, "the tool takes arguments by name, and it is not clear which one %s is for", shortened(string(input), 80))
-}
-
-func given(args []member, name string) bool {
-	for _, m := range args {
-		if m.key == name {
-			return true
-		}
+	if len(open) == 0 && len(in.Required) > 0 {
+		hint = "args has every required argument: to call the tool without this input, put jq -n '{}' before it; to use the input, " + hint
 	}
-	return false
+	return "", Errorf(InvalidArguments, hint, "the tool takes arguments by name, and it is not clear which one %s is for", texts.Cut(string(input), 80))
 }
 
 // objectProgram is a jq program that makes an object of the first name, and of more where the input has more values.
@@ -129,18 +110,74 @@ func identifier(name string) bool {
 	return name != ""
 }
 
-// bareValue is input as the value of argument key: the JSON value that it is, else a string. A value such as 17 or
-// [1] is given as text where the tool's schema wants a string there: a line of text has no type of its own.
-func bareValue(tool *Tool, key string, input []byte) json.RawMessage {
-	text := json.RawMessage(appendString(nil, input))
-	if !json.Valid(input) {
+// bareValue is data as the value of argument key: the JSON value that it is, else a string. A value such as 17 or [1] is
+// given as text where the tool's schema wants a string there.
+func bareValue(ctx context.Context, tool *Tool, key string, data []byte, a about) json.RawMessage {
+	text := json.RawMessage(a.string(data))
+	value := bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))
+	switch {
+	case a.kind == Values && json.Valid(value), a.kind != ExactText && wholeJSON(value):
+	default:
+		if v := literal(ctx, tool, key, appendString(nil, value)); v[0] != '"' {
+			return v
+		}
 		return text
 	}
-	if check := tool.Input.Check; check != nil {
-		only := func(v json.RawMessage) bool { return len(check(encodeObject([]member{{key, v}}), true)) == 0 }
-		if !only(input) && only(text) {
-			return text
-		}
+	if tool.Input.Check != nil && !fits(ctx, tool, key, value) && fits(ctx, tool, key, text) {
+		return text
 	}
-	return input
+	return literal(ctx, tool, key, value)
+}
+
+// fits reports whether a value may be the argument key, as far as its schema tells.
+func fits(ctx context.Context, tool *Tool, key string, value json.RawMessage) bool {
+	wrong, _ := tool.Input.Check(ctx, encodeObject([]member{{key, value}}), true)
+	return len(wrong) == 0
+}
+
+// literal is a value of the data as argument key: of a string, the number or boolean that its text spells, where the
+// argument is of that type and admits no string (pipeline.md §4).
+func literal(ctx context.Context, tool *Tool, key string, value json.RawMessage) json.RawMessage {
+	if len(value) < 2 || value[0] != '"' || bytes.IndexByte([]byte("-0123456789tf"), value[1]) < 0 {
+		return value
+	}
+	spelt := []byte(text(value))
+	if !json.Valid(spelt) || bytes.ContainsAny(spelt, " \t\r\n") {
+		return value
+	}
+	types := tool.Input.Declared[key].Types
+	var wanted []string
+	switch {
+	case spelt[0] == 't' || spelt[0] == 'f':
+		wanted = []string{"boolean"}
+	case bytes.ContainsAny(spelt, ".eE"):
+		wanted = []string{"number"}
+	default:
+		wanted = []string{"integer", "number"}
+	}
+	if len(types) == 0 {
+		if tool.Input.Check != nil && !fits(ctx, tool, key, value) && fits(ctx, tool, key, spelt) {
+			return spelt
+		}
+		return value
+	}
+	if !slices.Contains(types, "string") && slices.ContainsFunc(wanted, func(t string) bool { return slices.Contains(types, t) }) {
+		return spelt
+	}
+	return value
+}
+
+// invalidUTF8 returns the offset of the first byte of b that is not UTF-8, or -1.
+func invalidUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
 }

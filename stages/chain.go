@@ -14,15 +14,20 @@ var errStopped = errors.New("the next stage has stopped reading")
 // errBroken is what a stage sees when the stages around it end because of a failure elsewhere.
 var errBroken = errors.New("another stage has failed")
 
-// echo reports whether err only repeats that the data ends elsewhere: it is never the cause of a failure.
+// echo reports whether err only repeats that the data ends elsewhere. An *Error is a failure of its own, whatever it wraps.
 func echo(err error) bool {
+	if _, failed := errors.AsType[*Error](err); failed {
+		return false
+	}
 	return errors.Is(err, errStopped) || errors.Is(err, errBroken) || errors.Is(err, io.ErrClosedPipe)
 }
 
 // stopReading ends a read of in that waits, if in is a pipe: nothing more is wanted from it.
-func stopReading(in io.Reader) {
+func stopReading(in io.Reader) { closeReader(in, errStopped) }
+
+func closeReader(in io.Reader, why error) {
 	if pipe, ok := in.(interface{ CloseWithError(error) error }); ok {
-		pipe.CloseWithError(errStopped)
+		pipe.CloseWithError(why)
 	}
 }
 
@@ -36,6 +41,7 @@ type link struct {
 	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
 
 	watched bool // it is told of ([RunOptions.Stage])
+	undone  bool // it stands in a dry run for what may change something, so it has no output
 
 	onward []*Step   // its own steps, and those behind it
 	inputs []*inputs // of all commands in it, at any depth
@@ -52,8 +58,9 @@ func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error
 		defer func() { end(err) }()
 	}
 	if l.tape != nil {
-		t, link := l.tape(out), ctx
-		out = t
+		t, link, h := l.tape(out), ctx, headersOf(ctx)
+		h.tape = t
+		out, ctx = t, withHeaders(ctx, h)
 		defer func() { t.close(link, err) }()
 	}
 	if len(l.inputs) > 0 {
@@ -78,9 +85,14 @@ func (l *link) perform(ctx context.Context, in io.Reader, out io.Writer) (err er
 		}
 	}
 	m := l.meters[0]
-	if l.steps[0].Command == nil {
+	if l.steps[0].Command != nil {
+		describeLines(l.steps, headersOf(ctx))
+	} else {
 		defer m.time()()
-		in, out = m.reader(in, l.keep), m.writer(out)
+		in, out = &meteredReader{in, m, l.keep}, &meteredWriter{out, m}
+		if l.undone {
+			out = io.Discard
+		}
 	}
 	return l.explain(ctx, l.filter(ctx, in, out))
 }
@@ -102,8 +114,12 @@ func (l *link) explain(ctx context.Context, err error) error {
 	return l.locate(&c)
 }
 
-// cancelled reports whether err only says that a context ended; the context's cause says why.
+// cancelled reports whether err only says that a context ended; the context's cause says why. An *Error says so by its
+// code: a failure may wrap the end of a context that is not the stage's.
 func cancelled(err error) bool {
+	if e, failed := errors.AsType[*Error](err); failed {
+		return e.Code == Cancelled
+	}
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
@@ -122,7 +138,7 @@ func (l *link) locate(e *Error) *Error {
 		e.Limit = l.steps[at].clock.reached()
 		e.Hint = "filter earlier so that it has less to do, or " + l.steps[at].clock.more()
 	}
-	e.Place, e.Label = l.steps[at].place, l.steps[at].Label
+	e.Place, e.Label = l.steps[at].place, l.steps[at].Label.String()
 	e.Fix = completed(l.steps[at].raw, e.Fix)
 	if e.Sample == nil && l.steps[0].Command == nil {
 		e.Sample, e.Cut = l.meters[at].head()
@@ -150,7 +166,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 	for i := 0; i < len(steps); {
 		n := 1
 		for steps[i].Command != nil && i+n < len(steps) && steps[i+n].Command != nil && steps[i+n].Effect == ReadOnly &&
-			!steps[i+n-1].ends {
+			!r.ends(steps[i+n-1]) {
 			n++
 		}
 		l := &link{steps: steps[i : i+n], keep: keep, onward: steps[i:], watched: r.watched}
@@ -173,7 +189,8 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 }
 
 func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
-	dry := r.dry != nil && l.effect() == Changes
+	dry := r.dry.replaces(l.effect())
+	l.undone = dry
 	if l.steps[0].Command == nil {
 		if dry {
 			return r.dry.bind(ctx, l.steps[0], l.meters[0])
@@ -187,7 +204,7 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 	var commands []Command
 	for i, s := range l.steps {
 		c := *s.Command
-		c.Each, c.Hasty = !l.keep, stopEarly(l.onward[i+1:])
+		c.Each, c.LineBuffered = !l.keep, stopEarly(l.onward[i+1:])
 		if len(s.Nested) > 0 {
 			in, meters, err := r.bindInputs(ctx, session, s, &c)
 			if err != nil {
@@ -207,7 +224,9 @@ func (r *Run) bindLink(ctx context.Context, l *link) (Filter, error) {
 func chain(r *Run, links []*link) Filter {
 	switch len(links) {
 	case 0:
-		return func(_ context.Context, in io.Reader, out io.Writer) error {
+		return func(ctx context.Context, in io.Reader, out io.Writer) error {
+			h := headersOf(ctx)
+			h.out.copyOf(h.in)
 			_, err := io.Copy(out, in)
 			return err
 		}
@@ -221,38 +240,41 @@ func chain(r *Run, links []*link) Filter {
 
 // flow is one running chain: a goroutine per link and a pipe between neighbours.
 type flow struct {
-	r       *Run
-	links   []*link
-	ins     []io.Reader
-	outs    []io.Writer
-	readers []*io.PipeReader // readers[i] feeds links[i+1]
-	writers []*io.PipeWriter // writers[i] is fed by links[i]
-	ctxs    []context.Context
-	cancels []context.CancelCauseFunc
-	done    []chan struct{}
+	r     *Run
+	links []*runningLink
 
 	mu    sync.Mutex
 	cause error // the first failure; guarded by mu
 	last  error // what the last link returned; guarded by mu
 }
 
+// runningLink is a link of a flow.
+type runningLink struct {
+	*link
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	in     io.Reader
+	out    io.Writer
+	pipe   *io.PipeWriter // that is out; nil: it is the last one
+	done   chan struct{}
+}
+
 func newFlow(ctx context.Context, r *Run, links []*link, in io.Reader, out io.Writer) *flow {
-	n := len(links)
-	f := &flow{
-		r: r, links: links, ins: make([]io.Reader, n), outs: make([]io.Writer, n),
-		ctxs: make([]context.Context, 0, n), cancels: make([]context.CancelCauseFunc, 0, n), done: make([]chan struct{}, 0, n),
-		readers: make([]*io.PipeReader, 0, n-1), writers: make([]*io.PipeWriter, 0, n-1),
-	}
-	f.ins[0], f.outs[n-1] = in, out
-	for i := range n {
-		c, cancel := context.WithCancelCause(ctx)
-		f.ctxs, f.cancels = append(f.ctxs, c), append(f.cancels, cancel)
-		f.done = append(f.done, make(chan struct{}))
-		if i < n-1 {
-			pr, pw := io.Pipe()
-			f.readers, f.writers = append(f.readers, pr), append(f.writers, pw)
-			f.outs[i], f.ins[i+1] = pw, pr
+	f := &flow{r: r}
+	h := headersOf(ctx)
+	h.tape = nil // each link has its own
+	last := h.out
+	for i, l := range links {
+		own := &runningLink{link: l, in: in, out: out, done: make(chan struct{})}
+		h.out = last
+		if i < len(links)-1 {
+			h.out = new(header)
+			in, own.pipe = io.Pipe()
+			own.out = own.pipe
 		}
+		own.ctx, own.cancel = context.WithCancelCause(withHeaders(ctx, h))
+		h.in = h.out
+		f.links = append(f.links, own)
 	}
 	return f
 }
@@ -263,12 +285,15 @@ func (f *flow) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { f.breakPipes() })
 	defer stop()
 	var wg sync.WaitGroup
-	for i := range f.links {
-		wg.Go(func() { f.runLink(i) })
+	for i, l := range f.links {
+		wg.Go(func() {
+			defer close(l.done)
+			f.settle(i, f.perform(i))
+		})
 	}
 	wg.Wait()
-	for _, cancel := range f.cancels {
-		cancel(nil)
+	for _, l := range f.links {
+		l.cancel(nil)
 	}
 	switch {
 	case f.cause != nil:
@@ -279,22 +304,17 @@ func (f *flow) run(ctx context.Context) error {
 	return f.last
 }
 
-func (f *flow) runLink(i int) {
-	defer close(f.done[i])
-	err := f.perform(i)
-	f.settle(i, err)
-}
-
 // perform calls link i. A link with effects gets its input only when every link before it has succeeded.
 func (f *flow) perform(i int) error {
-	l, ctx, in := f.links[i], f.ctxs[i], f.ins[i]
+	l, in := f.links[i], f.links[i].in
 	if i == 0 || l.effect() == ReadOnly {
-		return l.call(ctx, in, f.outs[i])
+		return l.call(l.ctx, in, l.out)
 	}
 	spool := f.r.newSpool()
 	defer spool.Close()
-	max := l.steps[0].accepts
-	if max > 0 {
+	max := int64(0)
+	if l.steps[0].tool != nil {
+		max = f.r.deps.Limits.Input
 		in = io.LimitReader(in, max+1)
 	}
 	n, err := io.Copy(spool, in)
@@ -305,37 +325,37 @@ func (f *flow) perform(i int) error {
 		return located(err, l.steps[0].place, l.steps[0].Label)
 	case max > 0 && n > max:
 		// The step says what is too much, and does nothing. Those before it wait for a reader: nobody may wait for them.
-		return l.call(ctx, spool.Reader(), f.outs[i])
+		return l.call(l.ctx, spool.Reader(), l.out)
 	}
-	for j := range i {
-		<-f.done[j]
+	for _, before := range f.links[:i] {
+		<-before.done
 	}
 	if f.failure() != nil {
 		return errBroken
 	}
-	return l.call(ctx, spool.Reader(), f.outs[i])
+	return l.call(l.ctx, spool.Reader(), l.out)
 }
 
 // settle tells the neighbours of link i how it ended: whoever feeds it stops, whoever reads it sees the end or a break.
 func (f *flow) settle(i int, err error) {
 	if f.record(i, err) {
-		for _, cancel := range f.cancels { // before the pipes, so that who meets a broken one knows why
-			cancel(errBroken)
+		for _, l := range f.links { // before the pipes, so that who meets a broken one knows why
+			l.cancel(errBroken)
 		}
 		f.breakPipes()
 	}
-	for j := range i {
-		f.cancels[j](errStopped)
-		stopReading(f.ins[j])
+	for _, before := range f.links[:i] {
+		before.cancel(errStopped)
+		stopReading(before.in)
 	}
 	if i > 0 {
-		stopReading(f.ins[i])
+		stopReading(f.links[i].in)
 	}
-	if i < len(f.writers) {
+	if pipe := f.links[i].pipe; pipe != nil {
 		if err != nil {
 			err = errBroken
 		}
-		f.writers[i].CloseWithError(err)
+		pipe.CloseWithError(err)
 	}
 }
 
@@ -350,7 +370,7 @@ func (f *flow) record(i int, err error) bool {
 	if err == nil || echo(err) || f.cause != nil {
 		return false
 	}
-	if context.Cause(f.ctxs[i]) == errStopped && f.links[i].effect() == ReadOnly {
+	if context.Cause(f.links[i].ctx) == errStopped && f.links[i].effect() == ReadOnly {
 		return false
 	}
 	f.cause = err
@@ -364,8 +384,8 @@ func (f *flow) failure() error {
 }
 
 func (f *flow) breakPipes() {
-	for i := range f.readers {
-		f.readers[i].CloseWithError(errBroken)
-		f.writers[i].CloseWithError(errBroken)
+	for i, l := range f.links[1:] {
+		closeReader(l.in, errBroken)
+		f.links[i].pipe.CloseWithError(errBroken)
 	}
 }

@@ -2,12 +2,13 @@ package stages
 
 import (
 	"bytes"
+	"container/list"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // shared answers equal calls of one tool stage in one run from the first of them. An item that is tried again makes
@@ -15,46 +16,35 @@ import (
 // bounded by [Limits.Shared] over the whole run: the oldest results go first, and a call that has become unknown is
 // made again. Calls that may change something are never forgotten; too many of them is an error.
 type shared struct {
-	c       *caller  // makes the calls
-	forever bool     // nothing is forgotten
-	log     *itemLog // knows the calls of an earlier run, where nothing is forgotten; else nil
-	tool    int      // the stage, to log
+	c       *caller // makes the calls
+	forever bool    // nothing is forgotten
 
-	mu             sync.Mutex
-	answers        map[callKey]*answer
-	oldest, newest *answer // of those whose size counts
+	mu      sync.Mutex
+	answers map[callKey]*answer // guarded by mu, as is what is in them
+	kept    list.List           // answers whose size counts, the oldest first; guarded by mu
 }
 
-// callKey stands for the arguments of a call.
-type callKey [sha256.Size]byte
-
-// An answer is what became of the calls with some arguments. The mutex of the shared guards it.
+// An answer is what became of the calls with some arguments.
 type answer struct {
 	key     callKey
-	running bool
-	ended   chan struct{} // closed when the call that runs has ended; nil while nobody waits
+	running chan struct{} // closed when the call that runs has ended; nil: none does
 	attempt int           // the latest attempt at which the call was made
 	outcome outcome
-	size    int64
-	next    *answer // the next younger one
+	size    int64 // what it takes in kept; 0: it is not there
 }
 
 // An outcome is what one call came to.
 type outcome struct {
 	result Result
 	left   bool // it was sent
-	unsure bool // it may have changed something: the tool did not say that it failed
 	err    error
 }
 
 // real reports whether the outcome is the tool's, or a failure on the way to it. A call that was cut off because its
 // item has ended says nothing to other items.
 func (o outcome) real() bool {
-	if o.err == nil {
-		return true
-	}
-	var e *Error
-	return errors.As(o.err, &e)
+	_, failed := errors.AsType[*Error](o.err)
+	return o.err == nil || failed
 }
 
 // answerSize is what an answer takes beside its result.
@@ -64,36 +54,38 @@ const answerSize = 256
 // or a later one, and none has succeeded: own says that it has. Equal calls wait for the one that runs.
 func (s *shared) call(ctx context.Context, attempt int, args json.RawMessage) (o outcome, own bool) {
 	key := keyOf(args)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for {
-		s.mu.Lock()
 		x := s.answers[key]
 		if x == nil {
 			x = &answer{key: key}
 			s.answers[key] = x
 		}
-		for x.running {
-			ended := x.wait()
-			s.mu.Unlock()
-			select {
-			case <-ended:
-			case <-ctx.Done():
+		for x.running != nil {
+			if !s.wait(ctx, x.running) {
 				return outcome{err: context.Cause(ctx)}, false
 			}
-			s.mu.Lock()
 		}
 		if x.serves(attempt) {
-			s.c.m.shared.Add(1)
-			o = x.outcome
-			s.mu.Unlock()
-			return o, false
+			s.c.m.count(func(r *StageReport) { r.Shared++ })
+			return x.outcome, false
 		}
-		if s.answers[key] != x { // nothing came of it, or it is forgotten
-			s.mu.Unlock()
-			continue
+		if s.answers[key] == x { // else nothing came of it, or it is forgotten
+			return s.lead(ctx, x, attempt, args), true
 		}
-		x.running = true
-		s.mu.Unlock()
-		return s.lead(ctx, x, attempt, args), true
+	}
+}
+
+// wait waits for the end of a call, and reports whether it has come to that. The caller has mu, but not while it waits.
+func (s *shared) wait(ctx context.Context, ended <-chan struct{}) bool {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -102,56 +94,33 @@ func (x *answer) serves(attempt int) bool {
 	return x.attempt > 0 && (x.outcome.err == nil || x.attempt >= attempt)
 }
 
-// wait returns what is closed when the call that runs has ended.
-func (x *answer) wait() <-chan struct{} {
-	if x.ended == nil {
-		x.ended = make(chan struct{})
-	}
-	return x.ended
-}
-
-// lead makes the call of an answer and wakes who waits for it, also when the call panics.
+// lead makes the call of an answer and wakes who waits for it, also when the call panics. The caller has mu, but not while
+// the call runs.
 func (s *shared) lead(ctx context.Context, x *answer, attempt int, args json.RawMessage) (o outcome) {
 	o.err = errBroken
+	x.running = make(chan struct{})
+	s.mu.Unlock()
 	defer func() {
+		s.mu.Lock()
+		close(x.running)
+		x.running = nil
 		if err := s.settle(x, attempt, o); err != nil {
 			o.err = err
 		}
 	}()
-	if o, known := s.earlier(x.key); known {
-		return o
-	}
-	if o = s.c.call(ctx, args); o.err == nil {
-		s.log.keepCall(callRef{s.tool, x.key}, o.result.Data)
-	}
-	return o
-}
-
-// earlier returns what a call came to that the run which is resumed has made.
-func (s *shared) earlier(key callKey) (o outcome, known bool) {
-	data, known, err := s.log.called(callRef{s.tool, key})
-	if known {
-		s.c.m.shared.Add(1)
-	}
-	return outcome{result: Result{Data: data}, err: err}, known
+	return s.c.call(ctx, args)
 }
 
 // settle keeps the outcome of a call, if it is one.
 func (s *shared) settle(x *answer, attempt int, o outcome) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x.running = false
-	if x.ended != nil {
-		close(x.ended)
-		x.ended = nil
-	}
 	if !o.real() {
 		if x.size == 0 {
 			delete(s.answers, x.key)
 		}
 		return nil
 	}
-	o.result = Result{Data: bytes.Clone(o.result.Data)} // the result may be a part of something larger
+	r := o.result
+	o.result = Result{Data: bytes.Clone(r.Data), Kind: r.Kind, Spans: r.Spans, None: r.None} // the result may be a part of something larger
 	x.attempt, x.outcome = attempt, o
 	return s.keep(x)
 }
@@ -164,14 +133,14 @@ func (s *shared) keep(x *answer) error {
 	grown := answerSize + int64(len(x.outcome.result.Data)) - x.size
 	if s.take(grown, x) {
 		if x.size == 0 {
-			s.append(x)
+			s.kept.PushBack(x)
 		}
 		x.size += grown
 		return nil
 	}
 	if s.forever {
 		return ofRun(OverLimit("shared", "leave distinct out, or pass on only items that differ: jq 'unique' before",
-			"the results of calls that are to be made once take more than %s", size(s.c.r.deps.Limits.Shared)))
+			"the results of calls that are to be made once take more than %s", texts.Bytes(s.c.r.deps.Limits.Shared)))
 	}
 	if x.size == 0 {
 		delete(s.answers, x.key)
@@ -194,37 +163,20 @@ func (s *shared) take(n int64, x *answer) bool {
 	}
 }
 
-func (s *shared) append(x *answer) {
-	if s.newest == nil {
-		s.oldest = x
-	} else {
-		s.newest.next = x
-	}
-	s.newest = x
-}
-
 // forget forgets the oldest answer but for one, and reports whether there was another.
 func (s *shared) forget(but *answer) bool {
-	var before *answer
-	x := s.oldest
-	if x != nil && x == but {
-		before, x = x, x.next
+	e := s.kept.Front()
+	if e != nil && e.Value == but {
+		e = e.Next()
 	}
-	if x == nil {
+	if e == nil {
 		return false
 	}
-	if before == nil {
-		s.oldest = x.next
-	} else {
-		before.next = x.next
-	}
-	if s.newest == x {
-		s.newest = before
-	}
+	x := s.kept.Remove(e).(*answer)
 	s.c.r.shared.Add(-x.size)
-	s.c.r.held.Add(-x.size)
+	s.c.r.release(x.size)
 	delete(s.answers, x.key)
-	x.next, x.size = nil, 0
+	x.size = 0
 	return true
 }
 
@@ -236,61 +188,6 @@ func (s *shared) first(args json.RawMessage) bool {
 	if s.answers[key] != nil {
 		return false
 	}
-	if _, known, _ := s.log.called(callRef{s.tool, key}); known {
-		return false
-	}
 	s.answers[key] = &answer{key: key}
 	return true
 }
-
-// keyOf returns the key of arguments. The order of members and blanks do not matter to it.
-func keyOf(args json.RawMessage) callKey {
-	if bytes.ContainsAny(args, ", \t\r\n") {
-		args = canonical(nil, args, maxCanonical)
-	}
-	return sha256.Sum256(args)
-}
-
-// maxCanonical is how deep the order of members is looked at: each level is read once more. Below it, calls that differ
-// only in that order are different calls.
-const maxCanonical = 8
-
-// canonical appends a JSON value with the members of objects in the order of their names, and without blanks.
-func canonical(b []byte, value []byte, depth int) []byte {
-	value = bytes.TrimSpace(value)
-	if depth == 0 || len(value) == 0 || value[0] != '{' && value[0] != '[' {
-		return append(b, value...)
-	}
-	var parts []part
-	sortable := value[0] == '{'
-	for rest := trimBlank(value[1:]); len(rest) > 0 && rest[0] != '}' && rest[0] != ']'; rest = trimBlank(rest) {
-		if rest[0] == ',' {
-			rest = trimBlank(rest[1:])
-		}
-		var p part
-		if value[0] == '{' {
-			p.name, rest = nextValue(rest)
-			rest = trimBlank(trimBlank(rest)[1:]) // behind the colon
-			sortable = sortable && bytes.IndexByte(p.name, '\\') < 0
-		}
-		p.value, rest = nextValue(rest)
-		parts = append(parts, p)
-	}
-	if sortable { // a name can be written in several ways, and twice: then the order may matter
-		slices.SortStableFunc(parts, func(x, y part) int { return bytes.Compare(x.name, y.name) })
-	}
-	b = append(b, value[0])
-	for i, p := range parts {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if value[0] == '{' {
-			b = append(append(b, p.name...), ':')
-		}
-		b = canonical(b, p.value, depth-1)
-	}
-	return append(b, value[len(value)-1])
-}
-
-// part is an element of an array, or a member of an object with its name as it is written.
-type part struct{ name, value []byte }

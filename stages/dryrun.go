@@ -19,10 +19,10 @@ type DryRun struct {
 	Place Place  `json:"stage,omitempty"`
 	Label string `json:"label,omitempty"`
 
-	Before int       `json:"before"`          // stages that were run
-	Kept   int       `json:"kept,omitempty"`  // the last of them whose output is kept, to go on from; 0: none
-	After  int       `json:"after"`           // stages that were not even looked at
-	Calls  []DryCall `json:"calls,omitempty"` // what was not called, in the order of the stages
+	Before int       `json:"before"`           // stages that were run
+	Resume bool      `json:"resume,omitempty"` // what they have produced is kept, so that to continue the run makes the calls
+	After  int       `json:"after"`            // stages that were not even looked at
+	Calls  []DryCall `json:"calls,omitempty"`  // what was not called, in the order of the stages
 }
 
 // DryCall is a stage that may change something, and what it would be called with.
@@ -63,6 +63,9 @@ func (r *Run) rehearsed(steps []*Step) []*Step {
 	return steps
 }
 
+// replaces reports whether a step with that effect is not made but noted.
+func (h *rehearsal) replaces(e Effect) bool { return h != nil && e == Changes }
+
 // alone reports whether a dry run maps steps one item at a time, so that the first calls are those of the first items.
 // That costs nothing where nothing is called for them.
 func (h *rehearsal) alone(steps []*Step) bool {
@@ -78,7 +81,7 @@ func (h *rehearsal) bind(ctx context.Context, s *Step, m *Meter) (Filter, error)
 	case len(s.Nested) > 0 || s.mapped != nil:
 		return s.Bind(ctx, h.r, m)
 	}
-	part := &dryPart{call: DryCall{Place: s.place, Label: s.Label}, all: h.r.newSpool()}
+	part := &dryPart{call: DryCall{Place: s.place, Label: s.Label.String()}, all: h.r.newSpool()}
 	h.mu.Lock()
 	h.parts = append(h.parts, part)
 	h.mu.Unlock()
@@ -132,7 +135,8 @@ func (h *rehearsal) result(ctx context.Context, steps []*Step) (*DryRun, error) 
 	ran := len(h.r.rehearsed(steps))
 	d := &DryRun{Before: ran, After: len(steps) - ran}
 	if ran > 0 && steps[ran-1].Effect == Changes {
-		d.Place, d.Label, d.Before = steps[ran-1].place, steps[ran-1].Label, ran-1
+		d.Place, d.Label = steps[ran-1].place, steps[ran-1].Label.String()
+		d.Before = d.Place.top() - 1
 	}
 	for _, p := range h.parts {
 		if p.call.Count > int64(len(p.call.First)) && len(p.call.First) > 0 {

@@ -39,24 +39,24 @@ func TestDryRun(t *testing.T) {
 		},
 		{
 			"for_each", `[` + each + `]`, lines(2),
-			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 0,
+			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":"0"},{"x":"1"}]}]}`, 0,
 		},
 		{
 			"equal calls", `[{"type":"tool","server":"demo","name":"write","for_each":true,"distinct":true}]`, lines(2) + lines(1),
-			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 0,
+			`{"stage":"1","label":"tool demo/write","before":0,"after":0,"calls":[{"stage":"1","label":"tool demo/write","count":2,"first":[{"x":"0"},{"x":"1"}]}]}`, 0,
 		},
 		{"no items", `[{"type":"command","command":"drop"},` + each + `]`, lines(2), `{"stage":"2","label":"tool demo/write","before":1,"after":0,"calls":[{"stage":"2","label":"tool demo/write","count":0}]}`, 0},
 		{
 			"within a for_each", `[{"type":"for_each","concurrency":1,"stages":[` + say + `,` + write + `,` + cat + `,` + write + `]}]`, lines(2),
-			`{"stage":"1","label":"for_each","before":0,"after":0,"calls":[{"stage":"1.2","label":"tool demo/write","count":2,"first":[{"x":0},{"x":1}]}]}`, 2,
+			`{"stage":"1","label":"for_each","before":0,"after":0,"calls":[{"stage":"1.2","label":"tool demo/write","count":2,"first":[{"x":"0"},{"x":"1"}]}]}`, 2,
 		},
 		{
 			"branches", `[{"type":"parallel","branches":{"a":[` + get + `],"b":[` + cat + `,` + write + `],"c":[` + write + `]}},` + cat + `]`, "7",
-			`{"stage":"1","label":"parallel","before":0,"after":1,"calls":[{"stage":"1.b.2","label":"tool demo/write","count":1,"first":[{"x":7}]},{"stage":"1.c.1","label":"tool demo/write","count":1,"first":[{"x":7}]}]}`, 1,
+			`{"stage":"1","label":"parallel","before":0,"after":1,"calls":[{"stage":"1.b.2","label":"tool demo/write","count":1,"first":[{"x":"7"}]},{"stage":"1.c.1","label":"tool demo/write","count":1,"first":[{"x":"7"}]}]}`, 1,
 		},
 		{
 			"inputs of a command", `[` + numbers + `,{"type":"command","command":"append","args":["@w"],"inputs":{"w":[` + numbers + `,` + write + `]}}]`, "",
-			`{"stage":"2","label":"command append","before":1,"after":0,"calls":[{"stage":"2.w.2","label":"tool demo/write","count":1,"first":[{"x":"1\n2"}]}]}`, 2,
+			`{"stage":"2","label":"command append","before":1,"after":0,"calls":[{"stage":"2.w.2","label":"tool demo/write","count":1,"first":[{"x":"1\n2\n"}]}]}`, 2,
 		},
 		{"a guard", `[{"type":"command","command":"fail-at","args":["2"]},` + each + `]`, lines(3), "COMMAND_FAILED at 1: cannot bear 2", 0},
 		{
@@ -103,7 +103,7 @@ func TestDryRunShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := report.DryRun.Calls[0]
-	if got := string(bytes.Join([][]byte{c.First[0], c.First[1], c.First[2]}, nil)); c.Count != 5000 || len(c.First) != 3 || got != `{"x":0}{"x":1}{"x":2}` {
+	if got := string(bytes.Join([][]byte{c.First[0], c.First[1], c.First[2]}, nil)); c.Count != 5000 || len(c.First) != 3 || got != `{"x":"0"}{"x":"1"}{"x":"2"}` {
 		t.Errorf("%d calls, first %s", c.Count, got)
 	}
 	if !strings.Contains(c.Shape, "5000 documents") || len(c.Shape) > 1300 {

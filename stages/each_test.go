@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,14 +15,16 @@ import (
 
 // A recorder remembers of each command that is prepared whether it runs once per item.
 type recorder struct {
-	stages.Commands
+	stages.CommandPlan
 
 	mu   sync.Mutex
 	each map[string]bool // by name; guarded by mu
 }
 
-func (r *recorder) Open(ctx context.Context, caller string) (stages.Session, error) {
-	s, err := r.Commands.Open(ctx, caller)
+func (r *recorder) Plan(string) stages.CommandPlan { return r }
+
+func (r *recorder) Open(ctx context.Context) (stages.Session, error) {
+	s, err := r.CommandPlan.Open(ctx)
 	return recording{s, r}, err
 }
 
@@ -49,7 +53,7 @@ func TestEachCommand(t *testing.T) {
 		{`[{"type":"for_each","stages":[{"type":"command","command":"cat"},{"type":"command","command":"upper"}]}]`, map[string]bool{"cat": true, "upper": true}},
 	} {
 		w := newWorld()
-		r := &recorder{Commands: w, each: map[string]bool{}}
+		r := &recorder{CommandPlan: w, each: map[string]bool{}}
 		d := w.deps()
 		d.Commands = r
 		if _, err := compiled(t, d, test.pipeline).Run(t.Context(), strings.NewReader("\"a\"\n"), new(strings.Builder), stages.RunOptions{}); err != nil {
@@ -59,4 +63,21 @@ func TestEachCommand(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", test.pipeline, diff)
 		}
 	}
+}
+
+// TestNestedFlagAlone: a for_each around a tool with the flag does not run the tool's calls side by side unasked either.
+func TestNestedFlagAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		post := w.add("post", writes, "x", func(context.Context, map[string]any) (string, error) {
+			time.Sleep(time.Second)
+			return "{}", nil
+		})
+		if _, _, err := w.run(t, `[{"type":"for_each","stages":[{"type":"command","command":"cat"},`+postEach+`]}]`, "1\n2\n3\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got := post.peak.Load(); got != 1 {
+			t.Errorf("%d calls at once", got)
+		}
+	})
 }

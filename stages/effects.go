@@ -1,123 +1,328 @@
 package stages
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
 	"io"
+	"strconv"
 	"strings"
+	"sync"
 )
 
-// takenName is the output of a run that says which of its stages are not to be run again.
-const takenName = "taken"
+// effectsName is the output of a run that lists its effects, one JSON object a line.
+const effectsName = "effects"
 
-// A taken stage has changed something, or may have, and cannot be taken up where it stopped.
-type taken struct {
-	Stage int    `json:"stage"`
-	Done  string `json:"done"` // who it is, and what it has called
-
-	Acts []actKey `json:"acts,omitempty"`
+// A pastEffect is a call that has changed something, or may have: all but those that never left and those that the tool
+// said to have failed. Appending to a file is one too.
+type pastEffect struct {
+	Key     string `json:"key"`             // of what was called, with its final arguments
+	Place   Place  `json:"place,omitempty"` // of the stage; empty where that belongs to another plan
+	Each    Place  `json:"each,omitempty"`  // the for_each whose items the run keeps, and the item
+	Item    int    `json:"item,omitempty"`
+	Unknown bool   `json:"unknown,omitempty"` // there was no answer
+	Kept    bool   `json:"kept,omitempty"`    // Result is what was answered, behind its description
+	Result  []byte `json:"result,omitempty"`
+	Run     string `json:"run,omitempty"` // that has made the call; empty: the one whose list this is
 }
 
-// effects counts the calls of a stage, and of those within it, that may have taken effect: all but those that the tool
-// said to have failed.
-func (m *Meter) effects() (n int64) {
-	for inner := range m.all() {
-		n += inner.took.Load()
+// effectLog keeps the effects of a run, and knows those of the runs from which it goes on. Its methods may be called
+// concurrently; a nil log knows and keeps nothing.
+type effectLog struct {
+	r       *Run
+	earlier map[string][]pastEffect // by key
+	unknown error                   // why effects of earlier runs are not known: then there may be no other
+
+	mu      sync.Mutex // also while an effect is written
+	out     io.Writer  // nil until the first; guarded by mu, as is everything below
+	end     func(string)
+	caused  bool  // this run has changed something, or may have
+	results int64 // bytes of results that are kept
+}
+
+// newEffectLog returns the log of a run of steps. The effects of the runs from which it goes on become its own, so that
+// they are known to whatever goes on from this one.
+func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error) {
+	if r.record == nil {
+		return nil, nil
 	}
-	return n
-}
-
-// takenStages lists the stages that must not be run again as they are, so that a run is continued from none before them.
-// A for_each of the pipeline is not among them as long as its items are known one by one: it is taken up.
-func (p *Pipeline) takenStages(rec past, meters []*Meter) (list []taken) {
-	for i, s := range p.steps {
-		m := meterOf(meters, s)
-		if m == nil || m.effects() == 0 {
+	l := &effectLog{r: r, earlier: map[string][]pastEffect{}}
+	changing := effectOf(steps) == Changes
+	if resumed != nil {
+		return l, l.inherit(resumed.id, resumed, changing)
+	}
+	known := map[string]bool{}
+	for s := range allSteps(steps) {
+		if s.origin == nil || known[s.origin.id] {
 			continue
 		}
-		if isEach(p.list[i]) && !changingInputs([]*Step{s}) {
-			_, incomplete, release := rec.runs.Open(rec.id, itemsName(i+1))
-			release()
-			if incomplete == "" {
-				continue
-			}
-		}
-		list = append(list, taken{i + 1, doneBy(s, m), m.acted()})
-	}
-	return list
-}
-
-func meterOf(meters []*Meter, s *Step) *Meter {
-	for _, m := range meters {
-		if m.step == s {
-			return m
+		known[s.origin.id] = true
+		if err := l.inherit(s.origin.id, nil, changing); err != nil {
+			return l, err
 		}
 	}
-	return nil
+	return l, nil
 }
 
-// doneBy says what a stage has changed: "stage 2 (parallel) has run demo/write (3 times)".
-func doneBy(s *Step, m *Meter) string {
-	return fmt.Sprintf("stage %s (%s) has run %s", s.place, s.Label, strings.Join(m.takers(), ", "))
-}
-
-// takers names what has taken effect, or may have, and how often.
-func (m *Meter) takers() (list []string) {
-	for inner := range m.all() {
-		n := inner.took.Load()
-		if n == 0 {
-			continue
+// inherit reads the effects of a run, or of the last of those that continue it: that one has the effects of all before.
+// Where the plan is another, the places of stages and items mean nothing any more.
+func (l *effectLog) inherit(run string, resumed *resumption, changing bool) error {
+	last := run
+	if resumed == nil {
+		var err error
+		if last, err = l.lastOf(run); err != nil {
+			l.lose(err)
+			return nil
 		}
-		times := "once"
-		if n > 1 {
-			times = fmt.Sprintf("%d times", n)
-		}
-		list = append(list, fmt.Sprintf("%s (%s)", strings.TrimPrefix(inner.step.Label, "tool "), times))
 	}
-	return list
-}
-
-// standing says why one cannot begin before a stage that is not to be run again, and what to do instead.
-func (p past) standing(t taken) string {
-	_, why := p.whole(t.Stage)
-	text := t.Done + ", which may have taken effect and would be repeated, and its output is not kept"
-	if why != "" {
-		text += ": " + why
-	}
-	text += ". Find out what was changed (with a tool that reads), and run only what is left"
-	if whole, _ := p.whole(t.Stage - 1); whole && t.Stage > 1 {
-		text += fmt.Sprintf(`; what came to stage %d is kept, for that: {"type": "from", "run": %q, "stage": %d}`, t.Stage, p.id, t.Stage-1)
-	}
-	return text
-}
-
-// keepTaken writes down which stages are not to be run again, for whoever wants to begin before them.
-func (rec *record) keepTaken(list []taken) {
-	if len(list) == 0 {
-		return
-	}
-	out, end := rec.runs.Create(rec.id, takenName, false)
-	text, err := json.Marshal(list)
-	if err == nil {
-		_, err = out.Write(text)
-	}
-	if err != nil {
-		end("what was done cannot be written down")
-		return
-	}
-	end("")
-}
-
-// takenStages returns what keepTaken has written.
-func (p past) takenStages() (list []taken) {
-	data, _, release := p.runs.Open(p.id, takenName)
+	data, incomplete, release := l.r.deps.Runs.Open(last, effectsName)
 	defer release()
+	if incomplete != "" {
+		l.lose(fmt.Errorf("the list of run %s is incomplete: %s", last, incomplete))
+	}
 	if data == nil {
+		// The run is looked up after its list: if it is still kept, it was kept then, and has no effects.
+		if _, err := findRun(l.r.deps.Runs, last); err != nil && incomplete == "" {
+			l.lose(err)
+		}
 		return nil
 	}
-	text, err := io.ReadAll(data)
-	if err == nil {
-		_ = json.Unmarshal(text, &list) // it was written by this process
+	for lines := json.NewDecoder(data); ; {
+		var e pastEffect
+		if err := lines.Decode(&e); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return unreadable(err)
+		}
+		e.Run = cmp.Or(e.Run, last)
+		if resumed == nil {
+			e = pastEffect{Run: e.Run, Key: e.Key, Unknown: e.Unknown}
+		}
+		l.write(e)
+		if !changing || resumed != nil && e.Place != "" && e.Place.top() <= resumed.from {
+			continue // nothing can repeat it
+		}
+		if err := l.r.hold(int64(len(e.Key) + len(e.Result) + effectSize)); err != nil {
+			return err
+		}
+		l.earlier[e.Key] = append(l.earlier[e.Key], e)
 	}
-	return list
+}
+
+// lose notes why effects of earlier runs are not known, for the runs that go on from this one as well.
+func (l *effectLog) lose(why error) {
+	l.unknown = why
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.create()
+	l.end(why.Error())
+}
+
+// lastOf returns the last of the runs that continue a run one after another.
+func (l *effectLog) lastOf(run string) (string, error) {
+	for {
+		holder, _ := l.r.deps.Runs.Claim(run, "")
+		switch holder {
+		case "":
+			return run, nil
+		case run:
+			return "", fmt.Errorf("run %s is still running", run)
+		}
+		if _, err := findRun(l.r.deps.Runs, holder); err != nil {
+			return "", fmt.Errorf("run %s, which continued run %s, is not kept any more", holder, run)
+		}
+		run = holder
+	}
+}
+
+// effectSize is what an effect takes in memory beside its key and its result.
+const effectSize = 256
+
+// follows reports whether there may be effects of earlier runs that this one must not repeat.
+func (l *effectLog) follows() bool { return l != nil && (len(l.earlier) > 0 || l.unknown != nil) }
+
+// find returns the effect of an earlier run that a call would repeat. One of an item that is answered from what is kept
+// is not repeated by that of another item.
+func (l *effectLog) find(key string, at Place) (found pastEffect, ok bool) {
+	for _, e := range l.earlier[key] {
+		if e.Item > 0 && l.r.logOf(e.Each).knows(e.Item) && !e.Kept {
+			continue
+		}
+		found, ok = e, true
+		if e.Kept && e.Place == at {
+			break
+		}
+	}
+	return found, ok
+}
+
+// answer returns what the call of a stage came to in an earlier run that this one continues, or refuses to make it again.
+func (l *effectLog) answer(key, name string, at Place, each bool) (result []byte, known bool, err error) {
+	if l == nil {
+		return nil, false, nil
+	}
+	if l.unknown != nil {
+		return nil, false, ofRun(Errorf(Denied, "find out what was changed (with a tool that reads), and do the rest in a pipeline without from",
+			"which calls were made before is not known (%w), and %s could repeat one", l.unknown, name))
+	}
+	e, ok := l.find(key, at)
+	switch {
+	case !ok:
+		return nil, false, nil
+	case e.Kept && e.Place == at:
+		return e.Result, true, nil
+	}
+	return nil, false, e.refusal(name, each)
+}
+
+// refusal refuses to repeat an effect.
+func (e pastEffect) refusal(name string, each bool) *Error {
+	what, hint := "; it is not called again", ""
+	if e.Unknown {
+		what = ", and there was no answer, so it may have taken effect" + what
+		hint = "find out (with a tool that reads) whether it did; then "
+	}
+	if each {
+		hint += `leave the item out, or skip it with "on_error": "skip"`
+	} else {
+		hint += "run only the stages that are left"
+	}
+	err := Errorf(Denied, hint+"; to call it again on purpose, do it in a pipeline without from",
+		"run %s has called %s with the same arguments%s", e.Run, name, what)
+	err.repeats = true
+	return err
+}
+
+// add keeps an effect of this run, for the item that ctx belongs to.
+func (l *effectLog) add(ctx context.Context, e pastEffect) {
+	if l == nil {
+		return
+	}
+	for it := itemOf(ctx); it != nil; it = it.around {
+		if log := it.of.log; log != nil {
+			e.Each, e.Item = log.place, it.number
+		}
+	}
+	l.mu.Lock()
+	l.caused = true
+	l.mu.Unlock()
+	l.write(e)
+}
+
+func (l *effectLog) write(e pastEffect) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.create()
+	if l.results += int64(len(e.Result)); l.results > maxResults {
+		e.Kept, e.Result = false, nil
+	}
+	line, err := json.Marshal(e)
+	if err != nil { // it has no values that JSON lacks
+		l.end(err.Error())
+		return
+	}
+	_, _ = l.out.Write(append(line, '\n')) // it does not fail
+}
+
+// maxResults bounds the results in the log of a run, so that they leave room for the effects in the output that holds it.
+const maxResults = 16 << 20
+
+// create begins the output of the log. The caller has mu.
+func (l *effectLog) create() {
+	if l.out == nil {
+		l.out, l.end = l.r.record.runs.Create(l.r.record.id, effectsName, false)
+	}
+}
+
+// close ends the log, and reports whether the run has changed something, or may have.
+func (l *effectLog) close() (caused bool) {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end != nil {
+		l.end("")
+	}
+	return l.caused
+}
+
+// maxNormal is the size of arguments up to which effects are compared as JSON values. Larger ones are compared as distinct
+// calls are: their numbers and strings as they are written.
+const maxNormal = 256 << 10
+
+// callEffect is the key of the call of a tool. The order of members, blanks and the ways to write a number or a
+// character do not matter to it.
+func callEffect(server, name string, args json.RawMessage) string {
+	if len(args) <= maxNormal {
+		d := json.NewDecoder(bytes.NewReader(args))
+		d.UseNumber()
+		var value any
+		if d.Decode(&value) == nil {
+			if text, err := json.Marshal(normalNumbers(value)); err == nil { // sorts the names
+				args = text
+			}
+		}
+	}
+	sum := keyOf(args)
+	return effectKey("tool", server, name, string(sum[:]))
+}
+
+// fileEffect is the key of appending what a hash has seen to a file.
+func fileEffect(file string, data hash.Hash) string {
+	return effectKey("tee", file, string(data.Sum(nil)))
+}
+
+func effectKey(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// normalNumbers writes equal numbers alike, for 1, 1.0 and 1e0 are the same to a tool.
+func normalNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = normalNumbers(member)
+		}
+	case []any:
+		for i, element := range v {
+			v[i] = normalNumbers(element)
+		}
+	case json.Number:
+		return normalNumber(v)
+	}
+	return value
+}
+
+// normalNumber writes a number as its digits without zeros around them, and an exponent. It does not compute with them, so
+// none is lost. A number whose exponent does not fit 32 bits stays as it is.
+func normalNumber(n json.Number) json.Number {
+	text, exponent := string(n), int64(0)
+	if at := strings.IndexAny(text, "eE"); at >= 0 {
+		e, err := strconv.ParseInt(text[at+1:], 10, 32)
+		if err != nil {
+			return n
+		}
+		text, exponent = text[:at], e
+	}
+	text, negative := strings.CutPrefix(text, "-")
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits := strings.TrimRight(whole+fraction, "0")
+	exponent += int64(len(whole) - len(digits))
+	if digits = strings.TrimLeft(digits, "0"); digits == "" {
+		return "0"
+	}
+	if negative {
+		digits = "-" + digits
+	}
+	return json.Number(digits + "e" + strconv.FormatInt(exponent, 10))
 }

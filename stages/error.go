@@ -25,6 +25,7 @@ const (
 	CommandFailed      Code = "COMMAND_FAILED"
 	Timeout            Code = "TIMEOUT"
 	LimitExceeded      Code = "LIMIT_EXCEEDED"
+	SandboxUnavailable Code = "SANDBOX_UNAVAILABLE"
 	Denied             Code = "DENIED"
 	Cancelled          Code = "CANCELLED"
 	Internal           Code = "INTERNAL"
@@ -52,6 +53,12 @@ type Error struct {
 	Msg  string // lower case, no final period; names the wrong value
 	Hint string // one concrete next step, or empty
 
+	// Foreign marks a Msg that begins with the words of a tool, a server or a command: they may look like ours.
+	Foreign bool
+
+	Said string // the words of a command that Msg ends with, before Own
+	Own  string // what Msg ends with behind the words of others: it is ours
+
 	Place Place  // the stage
 	Label string // what runs there, such as "tool github/get_issue" or "command jq"
 	Field string // the member of the stage's JSON that is wrong, such as "args.url" or "concurrency", if one is
@@ -76,14 +83,14 @@ type Error struct {
 	// RetryAfter is how long the server asks to wait before another try; 0: it does not say.
 	RetryAfter time.Duration
 
-	// Run is the id of the run, and Continue the last stage of the pipeline whose output is kept whole; 0: there is
-	// none, and nothing to continue from.
-	Run      string
-	Continue int
+	// Backoff is how long we leave a server alone that did not answer, before its next try.
+	Backoff time.Duration
 
-	// Standing says, where one cannot continue although earlier outputs are kept, what may have taken effect and would be
-	// repeated, and what to do instead.
-	Standing string
+	// Run is the id of the run, where it is kept. With Resume the cause may pass, and the run can be continued as it is;
+	// else Continue is the last stage before the failure whose output is there for another plan, 0 if there is none.
+	Run      string
+	Resume   bool
+	Continue int
 
 	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
 	Changed []string
@@ -96,8 +103,9 @@ type Error struct {
 	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping
 
-	queue *queue // the for_each that Item belongs to
-	call  bool   // it is the failure of a tool call
+	queue   *queue // the for_each that Item belongs to
+	call    bool   // it is the failure of a tool call
+	repeats bool   // it refuses to repeat an effect of an earlier run
 }
 
 // Errorf makes an Error with a code, a hint (which may be empty) and a formatted message. A %w operand becomes Err.
@@ -111,6 +119,12 @@ func OverLimit(limit, hint, format string, args ...any) *Error {
 	e := Errorf(LimitExceeded, hint, format+" (limit "+limit+")", args...)
 	e.Limit = limit
 	return e
+}
+
+// adds ends the message with words of ours.
+func (e *Error) adds(words string) {
+	e.Msg += words
+	e.Own += words
 }
 
 // Error returns one line: place, label, code and message.

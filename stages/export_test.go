@@ -1,13 +1,18 @@
 package stages
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"io"
+	"regexp/syntax"
 )
 
 // Items splits everything in and returns the items as a for_each would see them.
-func Items(in io.Reader, max int64) (data []string, text []bool, err error) {
-	s := newItems(in, max)
+func Items(in io.Reader, max int64, kind DataKind) (data []string, text []bool, err error) {
+	h := new(header)
+	h.describe(about{kind: kind})
+	s := newItems(in, max, h)
 	for {
 		it, err := s.next()
 		if err == io.EOF {
@@ -20,10 +25,10 @@ func Items(in io.Reader, max int64) (data []string, text []bool, err error) {
 	}
 }
 
-// Values returns what the result of an item becomes.
-func Values(data []byte) []string {
+// ValuesOf returns what the result of an item becomes.
+func ValuesOf(data []byte, kind DataKind) []string {
 	var list []string
-	for _, v := range values(data) {
+	for _, v := range (about{kind: kind}).values(data) {
 		list = append(list, string(v))
 	}
 	return list
@@ -31,28 +36,39 @@ func Values(data []byte) []string {
 
 // Members returns the keys and values of an object, and whether data is one.
 func Members(data []byte) (keys, values []string, ok bool) {
-	members, err := parseObject(data)
+	members, err := readObject(data)
 	for _, m := range members {
 		keys, values = append(keys, m.key), append(values, string(m.value))
 	}
 	return keys, values, err == nil
 }
 
-// Follow returns what stands at a path in a JSON value, and whether expression is one.
-func Follow(expression string, value []byte) (found []string, ok bool, err error) {
-	p, ok := parsePath(expression)
-	if !ok {
-		return nil, false, nil
+// ParsePath reads a path and writes it again.
+func ParsePath(text string) (string, error) {
+	p, err := parsePath(text)
+	return p.String(), err
+}
+
+// Follow returns what stands at a path in a JSON value, null for what is missing.
+func Follow(ctx context.Context, text string, value []byte) (found []string, err error) {
+	err = FollowEach(ctx, text, value, func(v []byte) { found = append(found, cmp.Or(string(v), "null")) })
+	return found, err
+}
+
+// FollowEach gives what stands at a path to yield, nil for what is missing.
+func FollowEach(ctx context.Context, text string, value []byte, yield func([]byte)) error {
+	p, err := parsePath(text)
+	if err != nil {
+		return err
 	}
-	err = p.each(value, func(v json.RawMessage) error { found = append(found, string(v)); return nil })
-	return found, true, err
+	return p.each(ctx, value, func(v json.RawMessage) error { yield(v); return nil })
 }
 
 // PageArguments returns the conventional arguments that choose a page, and how each counts.
 func PageArguments() (names, counts []string) {
 	for _, a := range pageArguments {
-		names = append(names, a.name)
-		counts = append(counts, map[counting]string{countedPages: "from 1", countedItems: "from 0, by the items"}[a.counts])
+		names = append(names, a)
+		counts = append(counts, map[counting]string{countedPages: "from 1", countedItems: "from 0, by the items"}[countingOf(a)])
 	}
 	return names, counts
 }
@@ -77,4 +93,12 @@ func SameCall(a, b []byte) bool { return keyOf(a) == keyOf(b) }
 func OfItem(c Code) (ofOne, known bool) {
 	ofOne, known = ofItem[c]
 	return ofOne, known
+}
+
+// Instructions returns how many instructions a pattern is said to be compiled to.
+func Instructions(re *syntax.Regexp, limit int) int { return instructions(re, limit) }
+
+// ItemError returns the failure of item n of a for_each that fails with err.
+func ItemError(err error, n int) error {
+	return new(queue).itemError(&item{number: n, of: &each{forEach: &forEach{}}}, err)
 }

@@ -26,6 +26,15 @@ func lines(n int) string {
 	return b.String()
 }
 
+// texts are the results of tools that write numbers, one a line.
+func texts(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "\"%d\"\n", i)
+	}
+	return b.String()
+}
+
 func compiled(t *testing.T, d stages.Deps, pipeline string) *stages.Pipeline {
 	t.Helper()
 	p, errs := stages.CompileFed(t.Context(), []byte(pipeline), d)
@@ -50,7 +59,7 @@ func TestEachKeepsOrderAndConcurrency(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := lines(1000); out != want {
+		if want := texts(1000); out != want {
 			t.Errorf("results are out of order: got %.60q", out)
 		}
 		if got := slow.peak.Load(); got != 32 {
@@ -118,7 +127,7 @@ func TestEachExponential(t *testing.T) {
 			}
 			start := time.Now()
 			out, _, err := w.run(t, fmt.Sprintf(`[{"type":"tool","server":"demo","name":"slow","for_each":true,"concurrency":%d,"collect":"lines"}]`, concurrency), lines(len(latency)))
-			if got, want := time.Since(start), slices.Max(places); err != nil || out != lines(len(latency)) || got != want {
+			if got, want := time.Since(start), slices.Max(places); err != nil || out != texts(len(latency)) || got != want {
 				t.Errorf("%d at once took %s of fake time, want %s; %v", concurrency, got, want, err)
 			}
 		})
@@ -173,7 +182,7 @@ func TestHeadStopsCalls(t *testing.T) {
 		tool := w.add("ms20", reads, "i", ms20)
 		out, _, err := w.run(t, `[{"type":"tool","server":"demo","name":"ms20","for_each":true,"concurrency":16,"collect":"lines"},
 			{"type":"command","command":"head","args":["3"]}]`, lines(10_000))
-		if err != nil || out != lines(3) {
+		if err != nil || out != texts(3) {
 			t.Fatalf("got %q, %v", out, err)
 		}
 		if got := tool.calls.Load(); got > 2*16+8 {
@@ -231,7 +240,7 @@ func TestEffectsFinish(t *testing.T) {
 		})
 		out, report, err := w.run(t, `[{"type":"tool","server":"demo","name":"update","for_each":true,"concurrency":4,"collect":"lines"},
 			{"type":"command","command":"head","args":["1"]}]`, lines(100))
-		if err != nil || out != "0\n" {
+		if err != nil || out != texts(1) {
 			t.Fatalf("got %q, %v", out, err)
 		}
 		if cancelled.Load() != 0 || finished.Load() != tool.calls.Load() {

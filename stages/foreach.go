@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"time"
 )
 
@@ -24,15 +26,12 @@ type ForEachStage struct {
 // Compile compiles the stages of the body.
 func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	timeout, terr := within(f.Timeout, s.Limits.Run, "run")
-	if len(f.Stages) == 0 {
-		terr = errors.Join(terr, fielded("stages", Errorf(InvalidPipeline, "", "missing stages to run for each item")))
-	}
-	tries, merr := f.check()
+	retryOn, merr := f.retriedErrors()
 	body, err := s.mapping(f.Mapping).List(ctx, f.Stages, InEach, "", true)
 	if err := errors.Join(terr, merr, err); err != nil {
 		return nil, err
 	}
-	step := eachStep("for_each", body, f.Mapping, tries, s, collectArray, timeout)
+	step := eachStep(body, f.Mapping, retryOn, s, collectArray, timeout)
 	step.Nested = []Nested{{Steps: body}}
 	return step, nil
 }
@@ -44,88 +43,77 @@ type collecting interface{ collectAs(form string) bool }
 // compileEach compiles a stage that may have the for_each flag: shorthand for a for_each stage around it.
 func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Step, error) {
 	if !o.ForEach {
-		var form error
 		if c, ok := stage.(collecting); ok && c.collectAs(o.Collect) {
-			_, form = Mapping{Collect: o.Collect}.check()
 			o.Collect = ""
 		}
 		step, err := stage.Compile(ctx, s)
-		return step, errors.Join(form, err, o.withoutFlag())
+		return step, errors.Join(err, o.withoutFlag())
 	}
 	inner := s.mapping(o.Mapping)
-	inner.Site, inner.Each, inner.Fed, inner.Last = InEach, true, true, true
+	inner.ListKind, inner.Each, inner.Fed, inner.Last = InEach, true, true, true
 	step, err := stage.Compile(ctx, inner)
-	tries, merr := o.check()
+	retryOn, merr := o.retriedErrors()
 	if err := errors.Join(merr, err); err != nil {
 		return nil, err
 	}
-	step.place = s.place
+	step.place, step.Label = s.place, s.label
 	form := collectArray
 	if step.Command != nil {
 		form = collectLines
 	}
-	each := eachStep(step.Label, []*Step{step}, o.Mapping, tries, s, form, s.Limits.Run)
+	each := eachStep([]*Step{step}, o.Mapping, retryOn, s, form, s.Limits.Run)
 	each.mapped, each.Nested = step, step.Nested
 	return each, nil
 }
 
 // eachStep wraps compiled stages so that they run once per item. collect is the form of the results where o names none.
-func eachStep(label string, body []*Step, o Mapping, tries tries, s Scope, collect string, timeout time.Duration) *Step {
-	concurrency := o.Concurrency
-	concurrency = cmp.Or(concurrency, defaultConcurrency(body))
+func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect string, timeout time.Duration) *Step {
+	f := &forEach{Mapping: o, body: body, effect: effectOf(body), retryOn: retryOn, direct: s.direct, inner: s.Each}
+	f.Concurrency = max(1, min(cmp.Or(o.Concurrency, defaultConcurrency(body)), maxConcurrency))
 	if chains := chainsOf(body); chains > 0 {
-		concurrency = min(concurrency, max(1, commandsAtOnce/chains))
+		f.Concurrency = min(f.Concurrency, max(1, commandsAtOnce/chains))
 	}
-	o.Collect = cmp.Or(o.Collect, collect)
-	o.OnError = cmp.Or(o.OnError, onErrorFail)
-	command := len(body) > 0 && body[len(body)-1].Command != nil
-	form := form{lines: o.Collect == collectLines, withItem: o.WithItem, onError: o.OnError}
-	form.raw = form.lines && command && !o.WithItem
+	f.Collect = cmp.Or(o.Collect, collect)
+	f.OnError = cmp.Or(o.OnError, onErrorFail)
+	f.raw = f.Collect == collectLines && !o.WithItem && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Label: label, Effect: effectOf(body), chains: chainsOf(body) * concurrency, passes: true,
+		Effect: f.effect, chains: chainsOf(body) * f.Concurrency, each: f,
+		clock:   clock{timeout, s.Limits.Run, "run", `the stage's "timeout"`},
 		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
 	}
 	if len(body) == 1 {
 		step.Does = body[0].Does + " once per item"
 	}
-	step.Does += fmt.Sprintf(", up to %d at a time, results in order as %s", concurrency, o.Collect) + o.notes(body)
+	step.Does += fmt.Sprintf(", up to %d at a time, results in order as %s", f.Concurrency, f.Collect) + o.notes(body)
 	tools := toolsOf(body)
 	if len(tools) == 0 {
-		tries.more = 0
+		f.Retries = 0
 	}
 	for _, t := range tools {
-		t.stale = t.stale || step.Effect == Changes
+		t.tool.stale = t.tool.stale || step.Effect == Changes
 	}
-	step.most = bounds{attempts: tries.more + 1, concurrency: concurrency, time: timeout}
-	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
-		log, err := r.newItemLog(step)
-		if err != nil {
-			return nil, err
-		}
-		if around := r.log; log != nil {
-			r.log = log
-			defer func() { r.log = around }()
-		}
-		watched := r.watched
-		r.watched = false // of every item would be too much
-		defer func() { r.watched = watched }()
-		filter, many, meters, err := r.bindEach(ctx, body)
-		if err != nil {
-			return nil, err
-		}
-		m.nested = meters
-		e := &each{
-			log: log,
-			r:   r, m: m, body: filter, many: many, effect: step.Effect, value: len(body) > 0 && body[0].takesValue,
-			concurrency: concurrency, form: form, tries: tries, direct: s.direct, timeout: timeout,
-		}
-		if r.dry.alone(body) {
-			e.concurrency = 1
-		}
-		return e.filter, nil
-	}
+	step.Bind = f.bind
 	return step
+}
+
+// bind makes the filter for one run.
+func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
+	log, err := r.newItemLog(m.step)
+	if err != nil {
+		return nil, err
+	}
+	watched := r.watched
+	r.watched = false // of every item would be too much
+	defer func() { r.watched = watched }()
+	e := &each{forEach: f, log: log, r: r, m: m, atOnce: f.Concurrency}
+	if e.filter, e.many, m.nested, err = r.bindEach(ctx, f.body); err != nil {
+		return nil, err
+	}
+	if r.dry.alone(f.body) {
+		e.atOnce = 1
+	}
+	return e.run, nil
 }
 
 // commandsAtOnce is how many chains of commands one for_each runs side by side: for commands concurrency is an upper
@@ -144,10 +132,13 @@ func chainsOf(steps []*Step) int {
 	return n
 }
 
+// maxConcurrency holds for callers without [Shapes] too: each place in a for_each is a goroutine.
+const maxConcurrency = 64
+
 // defaultConcurrency is 8 where running side by side is known to do no harm, else 1.
 func defaultConcurrency(body []*Step) int {
 	for _, s := range body {
-		if s.alone || s.mapped != nil && s.mapped.alone {
+		if s.alone() {
 			return 1
 		}
 		for _, n := range s.Nested {
@@ -157,4 +148,106 @@ func defaultConcurrency(body []*Step) int {
 		}
 	}
 	return 8
+}
+
+// forEach is a compiled for_each.
+type forEach struct {
+	Mapping // with its defaults
+
+	body    []*Step
+	effect  Effect
+	retryOn *regexp.Regexp // errors whose items are tried again; nil: all that may be
+	raw     bool           // results are bytes, passed on as they are
+	direct  bool           // it gets the item of the for_each around it, unchanged
+	inner   bool           // it runs once per item of another
+}
+
+// each maps a filter over the items of its input in one run: the one implementation of for_each (pipeline.md §4).
+type each struct {
+	*forEach
+	r      *Run
+	m      *Meter
+	filter Filter  // of the body
+	many   *mapped // nil, or what runs the body on many items
+	log    *itemLog
+	atOnce int // items
+}
+
+// run runs the items of in and writes their results to out, in order. Two goroutines share the work: this one reads
+// items and starts them, emit writes results.
+func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	tooSlow := e.tooSlow() // one of its own for each run: a for_each around this one can be too slow as well
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, e.m.step.clock.given, tooSlow)
+	defer cancelTimeout()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// Neither a read nor a wait has a context: when the items end early, both must wake up.
+	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
+	defer stopIn()
+	source := in
+	if e.effect == Changes {
+		checked, err := e.checked(in, headersOf(ctx).in)
+		switch {
+		case err != nil && context.Cause(ctx) == tooSlow:
+			return tooSlow
+		case err != nil:
+			return err
+		}
+		defer checked.Close()
+		source = checked.Reader()
+	}
+	q := newQueue(e, cancel, newItems(source, e.r.deps.Limits.Item, headersOf(ctx).in))
+	if err := q.run(ctx, out, e.describe(headersOf(ctx))); q.complete || context.Cause(ctx) != tooSlow {
+		return err
+	}
+	return e.late(q)
+}
+
+// describe describes the output, and returns its header where that is left to the first result.
+func (e *each) describe(h headers) *header {
+	switch {
+	case !e.raw:
+		h.out.describe(about{kind: Values})
+	case !describeLines(e.body, h):
+		return h.out
+	}
+	return nil
+}
+
+// checked reads all items before the first of them may change anything, so that one that is no JSON, or one too many,
+// is found before.
+func (e *each) checked(in io.Reader, data *header) (*spool, error) {
+	limits := e.r.deps.Limits
+	kept := e.r.newSpool()
+	s := newItems(io.TeeReader(in, kept), limits.Item, data)
+	for n := 0; ; n++ {
+		el, err := s.next()
+		if err == nil && n == limits.Items {
+			err = tooMany(limits.Items)
+		}
+		if err == nil {
+			e.log.verify(n+1, el)
+		}
+		if err == io.EOF {
+			return kept, nil
+		}
+		if err != nil {
+			kept.Close()
+			return nil, err
+		}
+	}
+}
+
+// tooSlow is the cause of the context of items whose time is up.
+func (e *each) tooSlow() error {
+	c := e.m.step.clock
+	return c.late("pass fewer items, raise concurrency, or "+c.more(),
+		"the items of for_each took longer than %s together (%s)", shortTime(c.given), c.words())
+}
+
+// late is [each.tooSlow] with what became of the items. None of them runs any more.
+func (e *each) late(q *queue) error {
+	err := e.tooSlow().(*Error)
+	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.untried-q.ok-q.failed)
+	return err
 }

@@ -8,10 +8,12 @@ import (
 	"io"
 )
 
-// FromStage begins with what a stage of an earlier run produced (pipeline.md §7).
+// FromStage begins with what a stage of an earlier run produced, or continues that run (pipeline.md §7).
 type FromStage struct {
-	Run   string `json:"run" jsonschema:"minLength=1" jsonschema_description:"Id of an earlier run, as replies name it."`
-	Stage int    `json:"stage,omitempty" jsonschema:"minimum=1" jsonschema_description:"Its stage whose output is wanted; default: the last."`
+	Run    string `json:"run" jsonschema:"minLength=1" jsonschema_description:"Id of an earlier run, as replies name it."`
+	Stage  int    `json:"stage,omitempty" jsonschema:"minimum=1" jsonschema_description:"Its stage whose output is wanted; default: the last."`
+	Resume bool   `json:"resume,omitempty" jsonschema_description:"As the only stage: continue the plan of that run where it stopped."`
+	Overrides
 }
 
 // Compile checks that the run is kept and that the stage's output is whole, or can be made again.
@@ -26,13 +28,16 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	case s.Runs == nil:
 		return nil, fielded("run", Errorf(UnknownRun, "give the stages themselves; a gateway (mcsh serve) keeps runs for a while",
 			"nothing is kept here of earlier runs"))
+	case f.Resume:
+		return f.resume(ctx, s)
+	case f.Overrides != Overrides{}:
+		return nil, Errorf(InvalidPipeline, `add "resume": true, or give them to a for_each`, "concurrency, on_error and retries have no meaning here without resume")
 	}
 	run, err := findRun(s.Runs, f.Run)
 	if err != nil {
 		return nil, err
 	}
-	stage := f.Stage
-	stage = cmp.Or(stage, len(run.Stages))
+	stage := cmp.Or(f.Stage, len(run.Stages))
 	if stage < 0 || stage > len(run.Stages) || stage == 0 {
 		return nil, fielded("stage", Errorf(InvalidPipeline, "leave stage out for the last one",
 			"that run has %d stages, there is no stage %d", len(run.Stages), stage))
@@ -41,16 +46,15 @@ func (f *FromStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fromStep(src, stage), nil
+	return fromStep(src, stage, s.label.Kind), nil
 }
 
-func fromStep(src *source, stage int) *Step {
+func fromStep(src *source, stage int, kind string) *Step {
 	step := &Step{
-		Label: fmt.Sprintf("from stage %d", stage), Expects: "nothing", replays: true, origin: src,
+		Label: Label{Kind: kind, Name: fmt.Sprintf("stage %d", stage)}, Expects: "nothing", Traits: Traits{Replayable: true}, origin: src,
 		Does: fmt.Sprintf("begins with what stage %d of run %s produced", stage, src.id),
 	}
 	if len(src.replay) == 0 {
-		step.from = src
 		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) { return src.filter(nil), nil }
 		return step
 	}
@@ -71,17 +75,23 @@ func fromStep(src *source, stage int) *Step {
 func (src *source) filter(replay Filter) Filter {
 	return func(ctx context.Context, _ io.Reader, out io.Writer) error {
 		var in io.Reader = bytes.NewReader(nil)
+		h := headersOf(ctx)
+		h.in = new(header)
 		if src.stage > 0 {
+			if err := src.describe(src.stage, h.in); err != nil {
+				return err
+			}
 			data, _, release := src.runs.Open(src.id, outputName(src.stage))
 			defer release()
 			if data == nil {
-				return Errorf(UnknownRun, "run its stages again", "what run %s produced had to give way after this pipeline was checked", src.id)
+				return src.gone()
 			}
 			in = data
 		}
 		if replay != nil {
-			return replay(ctx, in, out)
+			return replay(withHeaders(ctx, h), in, out)
 		}
+		h.out.copyOf(h.in)
 		_, err := io.Copy(out, in)
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // maxInputs is how many named inputs one command takes: it has a descriptor for each.
@@ -37,11 +38,11 @@ func (n Inputs) compile(ctx context.Context, s Scope) ([]Nested, error) {
 	}
 	for _, b := range n {
 		if !inputName().MatchString(b.Name) {
-			wrong("write letters, digits and _, not a digit first, at most 64: users", "%s cannot be the name of an input", quoted(b.Name))
+			wrong("write letters, digits and _, not a digit first, at most 64: users", "%s cannot be the name of an input", texts.Quote(b.Name))
 			continue
 		}
 		if len(b.Stages) == 0 {
-			wrong("give the stages whose output is @"+b.Name, "the input %s has no stages", quoted(b.Name))
+			wrong("give the stages whose output is @"+b.Name, "the input %s has no stages", texts.Quote(b.Name))
 		}
 		steps, err := s.List(ctx, b.Stages, InInput, b.Name, false)
 		errs = append(errs, err)
@@ -57,9 +58,8 @@ type inputs struct {
 	filters []Filter // each runs one input to its end, into the sandbox
 	effect  Effect
 
-	opened bool
-	ctx    context.Context         // of the link that has opened them
-	fail   context.CancelCauseFunc // ends that link
+	ctx  context.Context         // of the link that has opened them; nil: none has
+	fail context.CancelCauseFunc // ends that link
 
 	begin sync.Once
 	done  chan struct{} // closed when all have ended
@@ -140,10 +140,10 @@ func openInputs(ctx context.Context, list []*inputs) (_ context.Context, end fun
 	ctx, cancel := context.WithCancelCause(ctx)
 	var own []*inputs
 	for _, in := range list {
-		if in.opened {
+		if in.ctx != nil {
 			continue
 		}
-		in.opened, in.ctx, in.fail = true, ctx, cancel
+		in.ctx, in.fail = ctx, cancel
 		own = append(own, in)
 		if in.effect == ReadOnly {
 			in.start()

@@ -7,22 +7,32 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// item is one element of the input of a for_each.
-type item struct {
+// element is what a for_each begins an item with.
+type element struct {
 	data []byte // JSON, or a line of text without its newline
 	text bool   // data is not JSON
 }
 
-// line returns the item as a command gets it: one line of JSON, or the raw line, then a newline.
-func (it item) line() []byte {
-	if it.text || !bytes.ContainsAny(it.data, "\n\r") {
-		return append(it.data, '\n') // what is behind the data in memory belongs to the item as well
+// about describes the element as the input of a stage.
+func (el element) about() about {
+	if el.text {
+		return about{kind: ExactText}
+	}
+	return about{kind: Values}
+}
+
+// line returns the element as a command gets it: one line of JSON, or the raw line, then a newline.
+func (el element) line() []byte {
+	if el.text || !bytes.ContainsAny(el.data, "\n\r") {
+		return append(el.data, '\n') // what is behind the data in memory belongs to the element as well
 	}
 	var b bytes.Buffer
-	if err := json.Compact(&b, it.data); err != nil { // cannot be: data is valid JSON
-		return append(bytes.Clone(it.data), '\n')
+	if err := json.Compact(&b, el.data); err != nil { // cannot be: data is valid JSON
+		return append(bytes.Clone(el.data), '\n')
 	}
 	return append(b.Bytes(), '\n')
 }
@@ -38,19 +48,21 @@ type items struct {
 	fresh bool   // only blanks stand before the next byte in its line
 	count int    // items returned so far
 	atEnd bool   // whether the input has ended
-	mode  func(*items) (item, error)
+	mode  func(*items) (element, error)
+	data  *header // describes the input; nil: it is JSON values
+	text  bool    // the input is lines of text: only an object or array in a line of its own is JSON
 }
 
 // byteOrderMark is what some programs write before their text. It is no part of it.
 const byteOrderMark = "\uFEFF"
 
-// newItems returns the items of in. One that is longer than max bytes is an error.
-func newItems(in io.Reader, max int64) *items {
-	return &items{r: bufio.NewReaderSize(in, itemsBuffer), max: max, mode: (*items).begin}
+// newItems returns the items of in, which data describes. One that is longer than max bytes is an error.
+func newItems(in io.Reader, max int64, data *header) *items {
+	return &items{r: bufio.NewReaderSize(in, itemsBuffer), max: max, mode: (*items).begin, data: data}
 }
 
 // next returns the next item, or io.EOF after the last one.
-func (s *items) next() (item, error) {
+func (s *items) next() (element, error) {
 	it, err := s.mode(s)
 	if err == nil {
 		s.count++
@@ -59,35 +71,38 @@ func (s *items) next() (item, error) {
 	return it, err
 }
 
-// begin chooses how to split by the first non-blank byte. If what it begins is no JSON, the input is lines.
-func (s *items) begin() (item, error) {
+// begin chooses how to split by the first non-blank byte, and by the kind of the data if that opens no object or array.
+// If the first value is not valid JSON, the input is lines.
+func (s *items) begin() (element, error) {
 	s.skipMark()
 	c, err := s.skipBlank()
 	if err != nil {
-		return item{}, err
+		return element{}, err
 	}
 	lead := s.lead
-	s.mode = (*items).line
+	s.mode, s.text = (*items).value, false
 	array, text := s.firstLine(c)
 	switch {
 	case len(text) > 0 && !isStamp(array):
-		return item{}, s.behindArray(text)
+		return element{}, s.behindArray(text)
 	case c == '[' && len(text) == 0:
 		s.mode = (*items).array
-	case c == '{':
-		s.mode = (*items).value
+	case c == '[', c != '{' && s.data != nil && s.data.get().kind != Values:
+		s.mode, s.text = (*items).line, true
+	}
+	if c != '[' && c != '{' {
+		return s.line()
 	}
 	it, err := s.mode(s)
-	var bad *notJSON
-	if errors.As(err, &bad) && bad.hopeless {
-		s.mode = (*items).line
+	if bad, ok := errors.AsType[*notJSON](err); ok && bad.hopeless {
+		s.mode, s.text = (*items).line, true
 		return s.again(lead, bad)
 	}
 	return it, err
 }
 
 // again reads as a line what was taken for the beginning of a JSON value.
-func (s *items) again(lead []byte, bad *notJSON) (item, error) {
+func (s *items) again(lead []byte, bad *notJSON) (element, error) {
 	s.r = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(append(lead, bad.read...)), s.r), itemsBuffer)
 	s.lead = nil
 	return s.line()
@@ -110,7 +125,7 @@ func isStamp(array []byte) bool { return !bytes.ContainsAny(array[1:], `[{",`) }
 // behindArray refuses text behind an array: it is no item, and not lines.
 func (s *items) behindArray(text []byte) error {
 	return Errorf(InvalidArguments, "leave out what stands behind the array; if the input is lines, make each of them a JSON string before: jq -R .",
-		"behind a JSON array the input goes on with text: %s", quoted(shortened(string(text), 60)))
+		"behind a JSON array the input goes on with text: %s", texts.Quote(texts.Cut(string(text), 60)))
 }
 
 // firstLine returns the array that the first line begins with, and the text behind it and behind more such values, if
@@ -149,12 +164,12 @@ func (s *items) firstLine(c byte) (array, text []byte) {
 }
 
 // array reads what follows the beginning of an array: its first element, or its end.
-func (s *items) array() (item, error) {
+func (s *items) array() (element, error) {
 	s.r.Discard(1)
 	c, err := s.skipBlank()
 	switch {
 	case err != nil:
-		return item{}, s.cut(err)
+		return element{}, s.cut(err)
 	case c == ']':
 		s.r.Discard(1)
 		s.mode = (*items).betweenArrays
@@ -162,18 +177,17 @@ func (s *items) array() (item, error) {
 	}
 	s.mode = (*items).moreElements
 	it, err := s.readValue()
-	var bad *notJSON
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*notJSON](err); ok {
 		bad.read = append([]byte{'['}, bad.read...)
 	}
 	return it, err
 }
 
 // moreElements reads a comma and the next element, or the end of the array.
-func (s *items) moreElements() (item, error) {
+func (s *items) moreElements() (element, error) {
 	c, err := s.skipBlank()
 	if err != nil {
-		return item{}, s.cut(err)
+		return element{}, s.cut(err)
 	}
 	s.r.Discard(1)
 	switch c {
@@ -182,61 +196,60 @@ func (s *items) moreElements() (item, error) {
 		return s.mode(s)
 	case ',':
 		if _, err := s.skipBlank(); err != nil {
-			return item{}, s.cut(err)
+			return element{}, s.cut(err)
 		}
 		return s.readValue()
 	}
-	return item{}, s.invalid(fmt.Sprintf("expected a comma or the end of the array, got %q", c))
+	return element{}, s.invalid(fmt.Sprintf("expected a comma or the end of the array, got %q", c))
 }
 
 // betweenArrays reads what follows an array: another array, whose elements are items too, or anything else.
-func (s *items) betweenArrays() (item, error) {
+func (s *items) betweenArrays() (element, error) {
 	c, err := s.skipBlank()
 	if err == nil && c == '[' {
 		return s.array()
 	}
 	it, err := s.value()
 	if err == nil && it.text {
-		return item{}, s.behindArray(it.data)
+		return element{}, s.behindArray(it.data)
 	}
 	return it, err
 }
 
 // value reads one of the JSON values that follow each other, or a line between them that is not JSON.
-func (s *items) value() (item, error) {
+func (s *items) value() (element, error) {
 	c, err := s.skipBlank()
 	if err != nil {
-		return item{}, err
+		return element{}, err
 	}
 	if c != '{' && c != '[' {
 		return s.line()
 	}
 	lead, fresh := s.lead, s.fresh
 	it, err := s.readValue()
-	var bad *notJSON
-	if errors.As(err, &bad) && bad.hopeless && fresh {
+	if bad, ok := errors.AsType[*notJSON](err); ok && bad.hopeless && fresh {
 		return s.again(lead, bad) // a line of its own that only looks like JSON, such as "[INFO] x"
 	}
 	return it, err
 }
 
-// line reads the next line that is not blank. A line that is not JSON counts as a string.
-func (s *items) line() (item, error) {
+// line reads the next line that is not blank. A line that is not JSON counts as a string, and so does a scalar in text.
+func (s *items) line() (element, error) {
 	for {
 		text, err := s.readLine()
 		if len(s.lead) > 0 {
 			text, s.lead = append(s.lead, text...), nil
 		}
 		if err != nil && (err != io.EOF || len(text) == 0) {
-			return item{}, err
+			return element{}, err
 		}
 		text = bytes.TrimRight(text, "\r\n")
 		if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 {
 			continue
-		} else if json.Valid(trimmed) {
-			return item{data: trimmed}, nil
+		} else if s.text && wholeJSON(trimmed) || !s.text && json.Valid(trimmed) {
+			return element{data: trimmed}, nil
 		}
-		return item{data: text, text: true}, nil
+		return element{data: text, text: true}, nil
 	}
 }
 
@@ -255,17 +268,17 @@ func (s *items) readLine() ([]byte, error) {
 }
 
 // readValue reads one JSON value, whose first byte is next.
-func (s *items) readValue() (item, error) {
+func (s *items) readValue() (element, error) {
 	var scan valueScanner
 	var data []byte
 	for done := false; !done; {
 		if _, err := s.r.Peek(1); err == io.EOF {
-			if !scan.ended() {
-				return item{}, &notJSON{read: data, hopeless: !beginsJSON(data), err: s.cut(io.EOF)}
+			if !scan.scalar {
+				return element{}, &notJSON{read: data, hopeless: !beginsJSON(data), err: s.cut(io.EOF)}
 			}
 			break
 		} else if err != nil {
-			return item{}, err
+			return element{}, err
 		}
 		chunk, _ := s.r.Peek(s.r.Buffered())
 		var n int
@@ -273,7 +286,7 @@ func (s *items) readValue() (item, error) {
 		data = append(data, chunk[:n]...)
 		s.r.Discard(n)
 		if int64(len(data)) > s.max {
-			return item{}, s.tooLong()
+			return element{}, s.tooLong()
 		}
 	}
 	if len(data) == 0 || !json.Valid(data) {
@@ -281,9 +294,9 @@ func (s *items) readValue() (item, error) {
 		if len(data) > 0 {
 			problem = syntaxError(data)
 		}
-		return item{}, &notJSON{read: data, hopeless: true, err: s.invalid(problem)}
+		return element{}, &notJSON{read: data, hopeless: true, err: s.invalid(problem)}
 	}
-	return item{data: data}, nil
+	return element{data: data}, nil
 }
 
 // beginsJSON reports whether data is the beginning of a JSON value that has not ended.
@@ -310,8 +323,6 @@ func (s *items) skipBlank() (byte, error) {
 	}
 }
 
-func blank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
-
 // notJSON is the error of a value that is not JSON, with the bytes that were taken for it.
 type notJSON struct {
 	read     []byte
@@ -337,5 +348,5 @@ func (s *items) cut(err error) error {
 
 func (s *items) tooLong() error {
 	return OverLimit("item", "split the data further before for_each, for example with jq '.[]'",
-		"item %d of the input is longer than %s", s.count+1, size(s.max))
+		"item %d of the input is longer than %s", s.count+1, texts.Bytes(s.max))
 }

@@ -1,13 +1,16 @@
 package stages
 
-// A Kind is one type of stage. The parser, the JSON Schema, the tool description, the hints and the reference page all
-// follow from the table of kinds.
+// A Kind is one type of stage. The parser, the JSON Schema, the hints, the plan and the metrics follow from the table of
+// kinds; CONTRIBUTING.md names the texts to write.
 type Kind struct {
 	Name    string       // the value of "type"
 	Summary string       // one line for agents and for the reference page
 	New     func() Stage // a pointer to a zero stage, to decode into
 	Each    bool         // whether "for_each": true and the fields of [EachOptions] are allowed
-	Acts    bool         // whether it calls or writes something: then no other stage of the plan may be wrong
+	Maps    bool         // whether it runs its stages once per item
+	Window  bool         // whether its output is its input where it is not the last stage, and it changes nothing
+	Begins  bool         // whether it begins with what another run has produced
+	Calls   bool         // whether it calls what its label names, so that the name alone says which stage is meant
 	Example string       // a stage as JSON; a test compiles it
 }
 
@@ -19,7 +22,7 @@ func Kinds() []Kind {
 			Summary: "calls one tool of one upstream MCP server",
 			New:     func() Stage { return new(ToolStage) },
 			Each:    true,
-			Acts:    true,
+			Calls:   true,
 			Example: `{"type": "tool", "server": "demo", "name": "get_customer", "for_each": true, "concurrency": 16}`,
 		},
 		{
@@ -27,24 +30,28 @@ func Kinds() []Kind {
 			Summary: "runs one allow-listed command over the input, without a shell",
 			New:     func() Stage { return new(CommandStage) },
 			Each:    true,
+			Calls:   true,
 			Example: `{"type": "command", "command": "jq", "args": ["-c", ".[] | {id: .customer_id}"]}`,
 		},
 		{
 			Name:    "preview",
 			Summary: "shows the shape of the data within a budget",
 			New:     func() Stage { return new(PreviewStage) },
+			Window:  true,
 			Example: `{"type": "preview", "chars": 1200}`,
 		},
 		{
 			Name:    "for_each",
 			Summary: "runs a pipeline of its own for every item of the input",
 			New:     func() Stage { return new(ForEachStage) },
+			Maps:    true,
 			Example: `{"type": "for_each", "stages": [{"type": "tool", "server": "demo", "name": "get_customer"}, {"type": "command", "command": "jq", "args": ["-c", ".region"]}], "on_error": "collect", "retries": 2, "with_item": true}`,
 		},
 		{
 			Name:    "from",
-			Summary: "begins with what a stage of an earlier run produced; first stage only",
+			Summary: "begins with what a stage of an earlier run produced, first stage only; with resume continues that run, only stage",
 			New:     func() Stage { return new(FromStage) },
+			Begins:  true,
 			Example: `{"type": "from", "run": "r_5fq2kxwzj7m3c4yta6hdbv7nre", "stage": 2}`,
 		},
 		{
@@ -57,26 +64,17 @@ func Kinds() []Kind {
 			Name:    "tee",
 			Summary: "saves the data as a file of the workspace and passes it on",
 			New:     func() Stage { return new(TeeStage) },
-			Acts:    true,
 			Example: `{"type": "tee", "path": "reports/open_orders.json"}`,
 		},
 	}
 }
 
-// kindNamed returns the entry of the table, or nil.
-func kindNamed(name string) *Kind {
+// KindNamed returns the entry of the table, or nil.
+func KindNamed(name string) *Kind {
 	for _, k := range Kinds() {
 		if k.Name == name {
 			return &k
 		}
 	}
 	return nil
-}
-
-func kindNames() []string {
-	var names []string
-	for _, k := range Kinds() {
-		names = append(names, k.Name)
-	}
-	return names
 }

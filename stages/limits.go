@@ -2,6 +2,7 @@ package stages
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,9 @@ type Limits struct {
 	Spool     int64         // bytes that wait on disk for a later stage, of one run
 	SpoolHead int64         // of those, bytes kept in memory before one spool goes to disk
 	SpoolDir  string        // where spools go, the system's temporary directory if empty
+
+	Workspace      int64 // bytes that one run writes to the workspace, copies included
+	WorkspaceTotal int64 // bytes that all runs have written to it since it exists, copies included
 }
 
 // WithDefaults returns l with every zero field set to its default.
@@ -43,6 +47,58 @@ func (l Limits) WithDefaults() Limits {
 	l.Held = cmp.Or(l.Held, 256<<20)
 	l.Spool = cmp.Or(l.Spool, 2<<30)
 	l.SpoolHead = cmp.Or(l.SpoolHead, 1<<20)
+	l.Workspace = cmp.Or(l.Workspace, 100<<20)
+	l.WorkspaceTotal = cmp.Or(l.WorkspaceTotal, 1<<30)
 	l.Shared = min(l.Shared, l.Held/8) // what is kept does not hold back what runs, see crowded
 	return l
+}
+
+// A clock is a time that somebody was given: how much, of how much at most, and under which names.
+type clock struct {
+	given time.Duration
+	limit time.Duration
+	name  string // of the limit, as the operator sets it
+	field string // where less was asked for; empty: nowhere
+}
+
+// reached is the name of the limit that was reached, or empty where less was asked for.
+func (c clock) reached() string {
+	if c.given < c.limit && c.field != "" {
+		return ""
+	}
+	return c.name
+}
+
+// words name what was reached.
+func (c clock) words() string {
+	if limit := c.reached(); limit != "" {
+		return "limit " + limit
+	}
+	return c.field
+}
+
+// late makes an Error of time that was up.
+func (c clock) late(hint, format string, args ...any) *Error {
+	e := Errorf(Timeout, hint, format, args...)
+	e.Limit = c.reached()
+	return e
+}
+
+// more says how to get more time: from where less than the limit was asked for, else from the operator.
+func (c clock) more() string {
+	if c.reached() == "" {
+		return fmt.Sprintf("raise %s, at most to %g (limit %s)", c.field, c.limit.Seconds(), c.name)
+	}
+	return fmt.Sprintf("ask the operator for more time: --limit %s=%s", c.name, shortTime(2*c.limit))
+}
+
+// shortTime writes a duration as a person would: 2m, not 2m0s.
+func shortTime(d time.Duration) string {
+	if d >= time.Second && d%time.Second == 0 && d%time.Minute != 0 {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	if d >= time.Minute && d%time.Minute == 0 {
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return d.String()
 }

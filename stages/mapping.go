@@ -1,12 +1,11 @@
 package stages
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"strings"
-	"unicode/utf8"
 )
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.
@@ -33,112 +32,25 @@ const (
 	collectLines = "lines"
 )
 
-const (
-	maxConcurrency = 64   // items in flight (pipeline.md §4)
-	maxRetries     = 100  // extra attempts of an item
-	maxPattern     = 1000 // bytes of retry_on
-)
-
-// check refuses what the engine cannot do, also for callers without a schema, and returns how items are tried again.
-func (o Mapping) check() (tries, error) {
-	var errs []error
-	wrong := func(field, hint, format string, args ...any) {
-		errs = append(errs, fielded(field, Errorf(InvalidPipeline, hint, format, args...)))
-	}
-	oneOf := func(field, got string, values ...string) {
-		for _, v := range append(values, "") {
-			if got == v {
-				return
-			}
-		}
-		last := len(values) - 1
-		wrong(field, "", "%s must be %s or %s, got %s", field, strings.Join(values[:last], ", "), values[last], quoted(got))
-	}
-	if o.Concurrency < 0 || o.Concurrency > maxConcurrency {
-		wrong("concurrency", "", "concurrency must be 1 to %d, got %d", maxConcurrency, o.Concurrency)
-	}
-	if o.Retries < 0 || o.Retries > maxRetries {
-		wrong("retries", "", "retries must be 0 to %d, got %d", maxRetries, o.Retries)
-	}
-	oneOf("on_error", o.OnError, onErrorFail, onErrorSkip, onErrorCollect)
-	oneOf("collect", o.Collect, collectArray, collectLines)
+// retriedErrors returns what retry_on matches; nil: all errors.
+func (o Mapping) retriedErrors() (*regexp.Regexp, error) {
+	var idle error
 	if o.RetryOn != "" && o.Retries == 0 {
-		wrong("retry_on", `add "retries": 3, or leave retry_on out`, "retry_on has no meaning without retries")
+		idle = fielded("retry_on", Errorf(InvalidPipeline, `add "retries": 3, or leave retry_on out`, "retry_on has no meaning without retries"))
 	}
 	on, err := pattern(o.RetryOn)
-	return tries{more: o.Retries, on: on}, errors.Join(append(errs, err)...)
-}
-
-// pattern compiles retry_on. Empty: nil.
-func pattern(text string) (*regexp.Regexp, error) {
-	if text == "" {
-		return nil, nil
-	}
-	const hint = `write a regular expression as RE2 takes it, such as "(?i)rate limit|timed? out|^5\\d\\d"`
-	if len(text) > maxPattern {
-		return nil, fielded("retry_on", Errorf(InvalidPipeline, hint, "retry_on has %d bytes, more than %d", len(text), maxPattern))
-	}
-	re, err := regexp.Compile(text)
-	var bad *syntax.Error
-	if errors.As(err, &bad) {
-		return nil, fielded("retry_on", Errorf(InvalidPipeline, hint, "retry_on is not a regular expression: %s at character %d: %s",
-			bad.Code, mistakeAt(text, bad), quoted(bad.Expr)))
-	}
-	return re, err
-}
-
-// mistakeAt returns which character of a pattern a mistake begins at, counted from 1.
-func mistakeAt(text string, bad *syntax.Error) int {
-	at := max(0, strings.Index(text, bad.Expr))
-	if bad.Expr == text {
-		at = oddParenthesis(text)
-	}
-	return utf8.RuneCountInString(text[:at]) + 1
-}
-
-// oddParenthesis returns the offset of a parenthesis that has no other, or 0: the mistakes for which the regexp
-// package names the whole pattern.
-func oddParenthesis(text string) int {
-	var open []int
-	class := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			open = append(open, i)
-		case c == ')' && len(open) == 0:
-			return i
-		case c == ')':
-			open = open[:len(open)-1]
-		}
-	}
-	if len(open) > 0 {
-		return open[len(open)-1]
-	}
-	return 0
+	return on, errors.Join(idle, err)
 }
 
 // withoutFlag refuses the fields of a mapping where nothing is mapped: they would silently do nothing.
 func (o EachOptions) withoutFlag() error {
+	given, _ := json.Marshal(o.Mapping) // has only plain values
+	members, _ := readObject(given)
 	var errs []error
-	refuse := func(name string, present bool) {
-		if present {
-			errs = append(errs, fielded(name, Errorf(InvalidPipeline, `add "for_each": true, or leave `+name+` out`,
-				"%s has no meaning without for_each", name)))
-		}
+	for _, m := range members {
+		errs = append(errs, fielded(m.key, Errorf(InvalidPipeline, `add "for_each": true, or leave `+m.key+` out`,
+			"%s has no meaning without for_each", m.key)))
 	}
-	refuse("concurrency", o.Concurrency != 0)
-	refuse("on_error", o.OnError != "")
-	refuse("retries", o.Retries != 0)
-	refuse("retry_on", o.RetryOn != "")
-	refuse("distinct", o.Distinct != nil)
-	refuse("with_item", o.WithItem)
-	refuse("collect", o.Collect != "")
 	return errors.Join(errs...)
 }
 
@@ -176,8 +88,8 @@ func retryNote(n int, tools []*Step) string {
 	}
 	var once []string
 	for _, s := range tools {
-		if !s.repeats {
-			once = append(once, strings.TrimPrefix(s.Label, "tool "))
+		if !s.tool.repeats {
+			once = append(once, s.Label.Called())
 		}
 	}
 	text := fmt.Sprintf("an item whose call fails is tried up to %d more times", n)

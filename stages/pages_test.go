@@ -60,8 +60,8 @@ func (lt listTool) tool(t *testing.T, name string) *tool {
 }
 
 // check finds missing and unknown arguments, and values of the wrong type.
-func (lt listTool) check(in stages.Input) func(json.RawMessage, bool) []string {
-	return func(args json.RawMessage, partial bool) (wrong []string) {
+func (lt listTool) check(in stages.Input) func(context.Context, json.RawMessage, bool) ([]string, string) {
+	return func(_ context.Context, args json.RawMessage, partial bool) (wrong []string, note string) {
 		keys, values, _ := stages.Members(args)
 		for _, name := range in.Required {
 			if !partial && !slices.Contains(keys, name) {
@@ -75,7 +75,7 @@ func (lt listTool) check(in stages.Input) func(json.RawMessage, bool) []string {
 				wrong = append(wrong, fmt.Sprintf("%s must be of type %s, got %s", key, types[0], values[i]))
 			}
 		}
-		return wrong
+		return wrong, ""
 	}
 }
 
@@ -195,23 +195,46 @@ func TestPagesStream(t *testing.T) {
 	}
 }
 
-// TestPagesHostile runs lists that are larger, deeper or longer than any that is meant well.
+// TestPagesHostile runs lists that are larger, deeper or longer than any that is meant well. Their errors are short.
 func TestPagesHostile(t *testing.T) {
-	deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
+	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + "1" + strings.Repeat(end, n) }
+	fields := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"k%d":{},`, i)
+		}
+		return b.String()
+	}
+	long := strings.Repeat("x", 1<<20)
 	tests := []struct {
 		name, page, paginate string
 		want                 string // in the error; empty: it works
 		items                int64
 	}{
 		{"a million items", `[` + strings.Repeat("1,", 1_000_000-1) + `1]`, `{"next":".[0].x?"}`, "", 1_000_000},
-		{"deep", deep, `true`, "no array of items", 0},
+		{"deep", deep(`{"a":`, "}", 5000), `true`, "no array of items", 0},
+		{"as deep as JSON may be", deep(`{"a":`, "}", 10_000), `true`, "no array of items", 0},
+		{"arrays as deep as JSON may be", deep(`[`, "]", 10_000), `{"next":".x?"}`, "", 1},
+		{"deep and named", deep(`{"a":`, "}", 10_000), `{"next":".x","items":"` + strings.Repeat(".a", 32) + `"}`, "", 1},
+		{"deep and whole", deep(`{"a":`, "}", 10_000), `{"next":".x","items":"."}`, "", 1},
 		{"too deep for JSON", strings.Repeat(`[`, 20000), `true`, "the result is text", 0},
 		{"members without end", `{` + strings.Repeat(`"a":{},`, 100_000) + `"items":[1],"nextCursor":null}`, `true`, "", 1},
+		{"a million members", `{` + fields(1_000_000) + `"items":[1],"nextCursor":null}`, `true`, "(8 levels, 1000 objects, 200000 fields)", 0},
+		{"a million members and named", `{` + fields(1_000_000) + `"items":[1],"nextCursor":null}`, `{"next":".nextCursor","items":".items"}`, "", 1},
+		{"a million members behind", `{"items":[1],"nextCursor":null,` + fields(1_000_000) + `"x":0}`, `true`, "", 1},
+		{"a million items by name", `{"items":{` + fields(1_000_000) + `"x":0}}`, `{"next":".x","items":".items[]"}`, "", 1_000_001},
+		{"a long name", `{"` + long + `":[1]}`, `true`, "no array of items", 0},
+		{"a long name within", `{"items":[1],"` + long + `":{"next_cursor":"b"}}`, `true`, "nothing in the result", 0},
 		{"long cursor", `{"items":[1],"next":"` + strings.Repeat("x", 17<<20) + `"}`, `true`, "longer than 16 MiB (limit input)", 0},
+		{"a long URL", `{"items":[1],"next":"https://a/?` + long + `&` + strings.Repeat("y=&", 100_000) + `"}`, `{"next":".next"}`, "whose query has no", 0},
+		{"a long URL with the argument", `{"items":[1],"next":"https://a/?` + long + `&cursor=a"}`, `{"next":".next","max":1}`, "", 1},
+		{"a long item in the wrong place", `{"items":"` + long + `"}`, `true`, "no array of items", 0},
+		{"a long value for the next page", `{"items":[1],"next":{"x":"` + long + `"}}`, `{"next":".next"}`, "what tells the next page is an object", 0},
 		{"one name twice", `{"items":[0,1],"items":[2],"next":"x","next":null}`, `true`, "", 1},
 		{"an object as next", `{"items":[1],"next":{"href":"x"}}`, `{"next":".next"}`, "what tells the next page is an object", 0},
 		{"nothing", ``, `true`, "", 0},
 		{"no UTF-8", "{\"items\":[\"\xff\"],\"next_cursor\":\"\"}", `true`, "", 1},
+		{"many blocks", blocks(100_000), `{"next":".x?"}`, "", 100_000},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -219,7 +242,11 @@ func TestPagesHostile(t *testing.T) {
 			pipeline := `[{"type":"tool","server":"demo","name":"list","paginate":` + test.paginate + `}]`
 			_, report, err := w.run(t, pipeline, "")
 			if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Fatalf("error %v, want %q", err, test.want)
+				t.Fatalf("error %.300v, want %q", err, test.want)
+			}
+			var e *stages.Error
+			if errors.As(err, &e) && len(e.Msg)+len(e.Hint) > 2000 {
+				t.Errorf("the error has %d bytes, and the hint %d", len(e.Msg), len(e.Hint))
 			}
 			if got := report.Stages[0].Fetched; err == nil && got != test.items {
 				t.Errorf("%d items, want %d", got, test.items)
@@ -227,6 +254,56 @@ func TestPagesHostile(t *testing.T) {
 		})
 	}
 }
+
+// TestPagesHeld: the array that is made of a page of many content blocks counts as memory of the run.
+func TestPagesHeld(t *testing.T) {
+	w := pagedWorld(map[string]string{"cursor": "string"}, func(map[string]any) string { return blocks(100_000) })
+	d := w.deps()
+	d.Limits.Held = 300 << 10
+	_, _, err := w.runWith(t, `[{"type":"tool","server":"demo","name":"list","paginate":{"next":".x?"}}]`, "", d, stages.RunOptions{})
+	var e *stages.Error
+	if !errors.As(err, &e) || e.Limit != "held" {
+		t.Errorf("error %v, want one of the limit held", err)
+	}
+}
+
+// blocks is a result of n content blocks, see resultOf.
+func blocks(n int) string {
+	return `{"@blocks":["1"` + strings.Repeat(`,"1"`, n-1) + `]}`
+}
+
+// TestPagesCancelled: a page that has come is not taken apart to its end.
+func TestPagesCancelled(t *testing.T) {
+	tests := []struct{ name, page, paginate string }{
+		{"items", `{"items":[` + strings.Repeat("1,", 1<<20) + `1],"next":null}`, `true`},
+		{"items of items", `{"items":[` + strings.Repeat("[1,1,1,1],", 1<<18) + `[1]],"next":null}`, `{"items":".items[][]"}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := pagedWorld(map[string]string{"cursor": "string"}, func(map[string]any) string { return test.page })
+			pipeline := `[{"type":"tool","server":"demo","name":"list","paginate":` + test.paginate + `}]`
+			p, errs := stages.Compile(t.Context(), []byte(pipeline), w.deps())
+			if errs != nil {
+				t.Fatal(errs)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			written := 0
+			_, err := p.Run(ctx, nil, writer(func(b []byte) (int, error) {
+				written += len(b)
+				cancel()
+				return len(b), nil
+			}), stages.RunOptions{})
+			if err == nil || written > 1<<18 {
+				t.Errorf("%d bytes after the run was cancelled, error %v", written, err)
+			}
+		})
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
 
 // TestPagesMany fetches more pages than anybody wants, in bounded memory.
 func TestPagesMany(t *testing.T) {
@@ -248,21 +325,14 @@ func TestPagesMany(t *testing.T) {
 	}
 }
 
-// TestPagesWithoutSandbox refuses a program where nothing can run it; a path needs nothing.
+// TestPagesWithoutSandbox: paths need nothing to run them.
 func TestPagesWithoutSandbox(t *testing.T) {
-	w := pagedWorld(map[string]string{"cursor": "string"}, func(map[string]any) string { return `{"data":[1],"n":null}` })
+	w := pagedWorld(map[string]string{"cursor": "string"}, func(map[string]any) string { return `{"data":[1],"n":null,"more":false}` })
 	d := w.deps()
 	d.Commands = nil
-	compile := func(next string) []*stages.Error {
-		_, errs := stages.Compile(t.Context(), []byte(`[{"type":"tool","server":"demo","name":"list","paginate":{"next":`+next+`}}]`), d)
-		return errs
-	}
-	if errs := compile(`".n"`); errs != nil {
-		t.Errorf("a path is refused: %v", errs)
-	}
-	errs := compile(`".n | tostring"`)
-	if len(errs) != 1 || errs[0].Field != "paginate.next" || !strings.Contains(errs[0].Msg, "no sandbox") {
-		t.Errorf("got %v, want one error about paginate.next", errs)
+	out, _, err := w.runWith(t, `[{"type":"tool","server":"demo","name":"list","paginate":{"next":".n","while":".more","items":".data"}}]`, "", d, stages.RunOptions{})
+	if err != nil || out != "[1]\n" {
+		t.Errorf("got %q, error %v", out, err)
 	}
 }
 

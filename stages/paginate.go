@@ -10,15 +10,16 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Paginate says how all pages of a tool's list are fetched (pipeline.md §3, pages). What is not given is found by
 // convention. In JSON true stands for the zero value.
 type Paginate struct {
 	Arg   string `json:"arg,omitempty" jsonschema:"minLength=1" jsonschema_description:"Argument that chooses the page. Default: cursor, after, page, offset or the like, if the tool has it."`
-	Next  string `json:"next,omitempty" jsonschema:"minLength=1" jsonschema_description:"jq expression: the argument's value for the next page."`
-	While string `json:"while,omitempty" jsonschema:"minLength=1" jsonschema_description:"jq expression: true while there are more pages."`
-	Items string `json:"items,omitempty" jsonschema:"minLength=1" jsonschema_description:"jq expression: the array of items, or each of them. . gives whole results."`
+	Next  string `json:"next,omitempty" jsonschema:"minLength=1" jsonschema_description:"Path to the argument's value for the next page, such as .meta.cursor."`
+	While string `json:"while,omitempty" jsonschema:"minLength=1" jsonschema_description:"Path to what is true while there are more pages."`
+	Items string `json:"items,omitempty" jsonschema:"minLength=1" jsonschema_description:"Path to the array of items, or to each of them (.edges[].node). . gives whole results."`
 	Start *int64 `json:"start,omitempty" jsonschema_description:"Where counting begins, of a page or an offset."`
 	Max   int    `json:"max,omitempty" jsonschema:"minimum=1,default=100" jsonschema_description:"Calls at most."`
 
@@ -40,7 +41,10 @@ func (p *Paginate) UnmarshalJSON(data []byte) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	return dec.Decode((*plainPaginate)(p))
+	if err := dec.Decode((*plainPaginate)(p)); err != nil {
+		return decodeError("paginate", err)
+	}
+	return nil
 }
 
 // plainPaginate is a [Paginate] as an object.
@@ -54,7 +58,7 @@ type paging struct {
 	counts counting
 	start  json.RawMessage // the value for the first page where nothing else gives one; nil: the tool's own
 
-	next, while, items *expression // nil: found in the first result
+	next, while, items *pathField // nil: found in the first result
 	max                int
 }
 
@@ -63,17 +67,22 @@ func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
 	pg := &paging{arg: p.Arg, max: p.Max}
 	pg.max = cmp.Or(pg.max, defaultPages)
 	errs := []error{p.mayRepeat(info), p.argument(info, pg)}
-	if p.Max < 0 || p.Max > s.Limits.Calls {
+	if p.Max > s.Limits.Calls {
 		errs = append(errs, fielded("paginate.max", Errorf(InvalidPipeline, fmt.Sprintf(`leave max out for %d calls, or write how many are wanted: "max": 1000`, defaultPages),
 			"paginate.max must be 1 to %d (limit calls), got %d", s.Limits.Calls, p.Max)))
 	}
-	for _, x := range []struct {
+	for _, f := range []struct {
 		name, text string
-		to         **expression
-	}{{"next", p.Next, &pg.next}, {"while", p.While, &pg.while}, {"items", p.Items, &pg.items}} {
+		to         **pathField
+		many       bool // it may name several places
+	}{
+		{"paginate.next", p.Next, &pg.next, false},
+		{"paginate.while", p.While, &pg.while, false},
+		{"paginate.items", p.Items, &pg.items, true},
+	} {
 		var err error
-		*x.to, err = compileExpression("paginate."+x.name, x.text, s)
-		errs = append(errs, p.mended(x.name, err))
+		*f.to, err = compilePath(f.name, f.text, f.many)
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -81,34 +90,13 @@ func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
 	return pg, p.begin(info, pg)
 }
 
-// mended turns the arguments of jq that would be right, in the errors of an expression, into the paginate that would be.
-func (p *Paginate) mended(name string, err error) error {
-	var all []error
-	for _, e := range flatten(err) {
-		c := *e
-		var jq struct{ Args []string }
-		var whole object
-		if text, merr := json.Marshal((*plainPaginate)(p)); merr == nil && json.Unmarshal(e.Fix, &jq) == nil && len(jq.Args) > 0 {
-			for key, value := range members(text) {
-				whole.set(key, value)
-			}
-			whole.set(name, appendString(nil, []byte(jq.Args[len(jq.Args)-1])))
-			c.Fix = encodeObject([]member{{"paginate", encodeObject(whole.members)}})
-		} else {
-			c.Fix = nil
-		}
-		all = append(all, &c)
-	}
-	return errors.Join(all...)
-}
-
 // paginateHints say what the fields of a paginate look like.
 var paginateHints = map[string]string{
 	"paginate":       `write "paginate": true, or an object with what is to be overridden: "paginate": {"arg": "cursor", "next": ".meta.cursor", "items": ".data", "max": 100}`,
 	"paginate.arg":   `name an argument of the tool: "paginate": {"arg": "cursor"}`,
-	"paginate.next":  `write a jq expression, in a string, that gives the argument for the next page: "paginate": {"next": ".meta.cursor"}`,
-	"paginate.while": `write a jq expression, in a string, that is true while there are more pages: "paginate": {"while": ".has_more"}`,
-	"paginate.items": `write a jq expression, in a string, that gives the array of items: "paginate": {"items": ".data"}`,
+	"paginate.next":  `write the path to the argument for the next page, in a string: "paginate": {"next": ".meta.cursor"}`,
+	"paginate.while": `write the path to what is true while there are more pages, in a string: "paginate": {"while": ".has_more"}`,
+	"paginate.items": `write the path to the array of items, in a string: "paginate": {"items": ".data"}`,
 	"paginate.start": `write where counting begins, with digits only: "paginate": {"start": 0}`,
 	"paginate.max":   `write how many calls there may be, with digits only: "paginate": {"max": 100}`,
 }
@@ -132,22 +120,20 @@ func (p *Paginate) mayRepeat(info *Tool) error {
 func (p *Paginate) argument(info *Tool, pg *paging) error {
 	in := info.Input
 	if p.Arg == "" {
-		name, ok := conventionOf(in.Properties)
-		if !ok {
+		if pg.arg = conventionOf(in.Properties); pg.arg == "" {
 			return fielded("paginate", Errorf(InvalidPipeline,
 				fmt.Sprintf(`name it: "paginate": {"arg": "…", "next": ".path.to.next"}; if the tool gives everything at once, leave paginate out (signature: %s)`, info.Signature),
-				"%s has no argument that is known to choose a page: none of %s", shown(info.Name), strings.Join(argumentNames(), ", ")))
+				"%s has no argument that is known to choose a page: none of %s", shown(info.Name), strings.Join(pageArguments, ", ")))
 		}
-		pg.arg = name
 	} else if !slices.Contains(in.Properties, p.Arg) && (in.Closed || len(in.Properties) > 0) {
 		hint := "signature: " + info.Signature
 		if best := nearest.Name(p.Arg, in.Properties); best != "" {
 			hint = fmt.Sprintf("did you mean %q? %s", best, hint)
 		}
-		return fielded("paginate.arg", Errorf(InvalidPipeline, hint, "%s has no argument %s", shown(info.Name), quoted(p.Arg)))
+		return fielded("paginate.arg", Errorf(InvalidPipeline, hint, "%s has no argument %s", shown(info.Name), texts.Quote(p.Arg)))
 	}
 	if slices.ContainsFunc(in.Fixed, func(f string) bool { return strings.EqualFold(f, pg.arg) }) {
-		return fielded("paginate", Errorf(InvalidPipeline, "leave paginate out", "the argument %s is given by the operator with every call", quoted(pg.arg)))
+		return fielded("paginate", Errorf(InvalidPipeline, "leave paginate out", "the argument %s is given by the operator with every call", texts.Quote(pg.arg)))
 	}
 	return nil
 }
@@ -159,14 +145,13 @@ func (p *Paginate) begin(info *Tool, pg *paging) error {
 	aNumber := slices.Contains(declared.Types, "integer") || slices.Contains(declared.Types, "number")
 	aText := slices.Contains(declared.Types, "string")
 	pg.number, pg.text = aNumber && !aText, aText && !aNumber
-	known, _ := conventionOf([]string{pg.arg})
-	if pg.number || !pg.text && (known != "" || p.Start != nil) {
+	if pg.number || !pg.text && (slices.Contains(pageArguments, pg.arg) || p.Start != nil) {
 		pg.counts = countingOf(pg.arg)
 	}
 	switch {
 	case p.Start != nil && pg.counts == uncounted && pg.next == nil:
 		return fielded("paginate.start", Errorf(InvalidPipeline, fmt.Sprintf(`give the first value with "args": {%q: …}`, pg.arg),
-			"start is where counting begins, and %s is not counted", quoted(pg.arg)))
+			"start is where counting begins, and %s is not counted", texts.Quote(pg.arg)))
 	case p.Start != nil:
 		pg.start = pg.typed(json.RawMessage(fmt.Sprint(*p.Start)))
 	case pg.counts != uncounted && len(declared.Default) > 0 && declared.Default[0] != 'n':
@@ -198,14 +183,6 @@ func (pg *paging) fallback() []member {
 		return nil
 	}
 	return []member{{pg.arg, pg.start}}
-}
-
-// with returns the arguments of a plan together with the fallback.
-func (pg *paging) with(args []member) []member {
-	if f := pg.fallback(); f != nil && !given(args, pg.arg) {
-		return append(f, args...)
-	}
-	return args
 }
 
 // does adds to what a stage says that it does.

@@ -1,10 +1,14 @@
 package stages
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // ParallelStage runs named branches at the same time on the same input (pipeline.md §2).
@@ -14,7 +18,7 @@ type ParallelStage struct {
 
 // Compile compiles the stages of every branch.
 func (p *ParallelStage) Compile(ctx context.Context, s Scope) (*Step, error) {
-	step := &Step{Label: "parallel", Does: "runs its branches at the same time on the same input", Expects: "whatever the branches expect"}
+	step := &Step{Traits: Traits{Blocking: true}, Does: "runs its branches at the same time on the same input", Expects: "whatever the branches expect"}
 	var errs []error
 	for _, b := range p.Branches {
 		if b.Name == "" {
@@ -53,24 +57,33 @@ type branch struct {
 	filter Filter
 }
 
+// A written is what a branch has written in one call.
+type written struct {
+	*spool
+	header header
+}
+
 // runBranches copies in to every branch, keeps what each writes, and writes one object when all have succeeded.
 func runBranches(ctx context.Context, r *Run, branches []branch, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	spools := make([]*spool, len(branches))
+	around := headersOf(ctx)
+	around.out.describe(about{kind: Values})
+	results := make([]written, len(branches))
 	feeds := make([]*io.PipeWriter, len(branches))
 	errs := make([]error, len(branches))
 	var wg sync.WaitGroup
 	for i, b := range branches {
-		spools[i] = r.newSpool()
-		defer spools[i].Close()
+		results[i].spool = r.newSpool()
+		defer results[i].Close()
 		pr, pw := io.Pipe()
 		feeds[i] = pw
 		stop := context.AfterFunc(ctx, func() { pw.CloseWithError(errBroken) })
 		defer stop()
 		wg.Go(func() {
 			defer recovered(&errs[i])
-			errs[i] = b.filter(ctx, pr, spools[i])
+			own := headers{in: around.in, out: &results[i].header, item: around.item}
+			errs[i] = b.filter(withHeaders(ctx, own), pr, results[i].spool)
 			pr.CloseWithError(errStopped)
 			if errs[i] != nil && !echo(errs[i]) {
 				cancel(errBroken)
@@ -84,7 +97,7 @@ func runBranches(ctx context.Context, r *Run, branches []branch, in io.Reader, o
 	if cause := firstFailure(ctx, err, errs); cause != nil {
 		return cause
 	}
-	return writeBranches(r.deps.Limits, branches, spools, out)
+	return writeBranches(r.deps.Limits, branches, results, out)
 }
 
 // fanOut copies in to all feeds and closes them. A feed whose branch has stopped reading is left out from then on;
@@ -132,71 +145,124 @@ func firstFailure(ctx context.Context, fed error, errs []error) error {
 
 // writeBranches writes one JSON object: for each branch the value that it wrote, an array of several, null for none,
 // a string for text.
-func writeBranches(limits Limits, branches []branch, spools []*spool, out io.Writer) error {
-	w := &textWriter{w: out}
-	w.text("{")
+func writeBranches(limits Limits, branches []branch, results []written, out io.Writer) error {
+	w := bufio.NewWriter(out) // keeps its first error
+	w.WriteByte('{')
 	for i, b := range branches {
 		if i > 0 {
-			w.text(",\n")
+			w.WriteString(",\n")
 		}
-		w.text(string(appendString(nil, []byte(b.name))) + ":")
-		if w.err == nil {
-			w.err = ofBranch(b.name, limits, writeValue(spools[i], limits.Item, w))
+		w.Write(append(appendString(nil, []byte(b.name)), ':'))
+		err := results[i].writeValue(limits.Item, w)
+		if e, ok := errors.AsType[*Error](err); ok && e.Code == LimitExceeded {
+			return tooLongBranch(b.name, limits.Item)
+		} else if err != nil {
+			return err
 		}
 	}
-	w.text("}\n")
-	return w.err
+	w.WriteString("}\n")
+	return w.Flush()
 }
 
-// ofBranch says of a value that is too long where it comes from.
-func ofBranch(name string, limits Limits, err error) error {
-	var e *Error
-	if errors.As(err, &e) && e.Code == LimitExceeded {
-		return OverLimit("item", "reduce the output of the branch, or let it write several smaller values",
-			"branch %s gives a JSON value that is longer than %s", quoted(name), size(limits.Item))
+func tooLongBranch(name string, max int64) error {
+	return OverLimit("item", "reduce the output of the branch, or let it write several smaller values",
+		"branch %s gives a JSON value that is longer than %s", texts.Quote(name), texts.Bytes(max))
+}
+
+// writeValue writes what a branch has written as one JSON value, an item at a time.
+func (b *written) writeValue(max int64, w *bufio.Writer) error {
+	a := b.header.get()
+	switch {
+	case len(a.blocks) > 1:
+		return b.writeBlocks(a, max, w)
+	case a.kind == ExactText:
+		return b.writeString(false, w)
+	case a.kind == CommandText && b.size == 0:
+		a.kind = Values // nothing was written
+	}
+	count, err := copyValues(b.Reader(), max, "", io.Discard)
+	_, text := errors.AsType[*notJSON](err)
+	switch {
+	case text || err == nil && a.kind != Values && (count != 1 || !beginsContainer(b.Reader())):
+		return b.writeString(a.kind != ToolText, w)
+	case err != nil:
+		return err
+	case count == 0:
+		_, err = w.Write(null)
+		return err
+	case count == 1:
+		_, err = copyValues(b.Reader(), max, "", w)
+		return err
+	}
+	w.WriteByte('[')
+	if _, err = copyValues(b.Reader(), max, ",\n", w); err == nil {
+		err = w.WriteByte(']')
 	}
 	return err
 }
 
-// writeValue writes what a spool holds as one JSON value, an item at a time.
-func writeValue(s *spool, max int64, out io.Writer) error {
-	count, text, err := surveyValues(s.Reader(), max)
-	switch {
-	case err != nil:
-		return err
-	case text:
-		return writeString(s, out)
-	}
-	w := &textWriter{w: out}
-	switch count {
-	case 0:
-		w.text("null")
-		return w.err
-	case 1:
-		_, err := copyValues(s.Reader(), max, "", w)
-		return err
-	}
-	w.text("[")
-	if _, err := copyValues(s.Reader(), max, ",\n", w); err != nil {
-		return err
-	}
-	w.text("]")
-	return w.err
+// beginsContainer reports whether the first byte of JSON opens an object or an array.
+func beginsContainer(r io.Reader) bool {
+	c, err := newItems(r, 0, nil).skipBlank()
+	return err == nil && (c == '{' || c == '[')
 }
 
-// textWriter writes until the first error and keeps it.
-type textWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (t *textWriter) Write(p []byte) (int, error) {
-	if t.err != nil {
-		return 0, t.err
+// writeBlocks writes content blocks as one array.
+func (b *written) writeBlocks(a about, max int64, w *bufio.Writer) error {
+	if b.size > max {
+		return tooLongBranch("", max)
 	}
-	n, err := t.w.Write(p)
-	t.err = err
-	return n, err
+	data, err := io.ReadAll(b.Reader())
+	if err == nil {
+		_, err = w.Write(a.array(data))
+	}
+	return err
 }
 
-func (t *textWriter) text(s string) { io.WriteString(t, s) }
+// copyValues writes the JSON values of r with sep between them and counts them.
+func copyValues(r io.Reader, max int64, sep string, out io.Writer) (int, error) {
+	s := newItems(r, max, nil)
+	s.mode = (*items).topValue
+	for n := 0; ; n++ {
+		it, err := s.next()
+		if err == io.EOF {
+			return n, nil
+		}
+		if err == nil && n > 0 {
+			_, err = io.WriteString(out, sep)
+		}
+		if err == nil {
+			_, err = out.Write(it.data)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// topValue reads one of the JSON values that follow each other, and nothing else.
+func (s *items) topValue() (element, error) {
+	if _, err := s.skipBlank(); err != nil {
+		return element{}, err
+	}
+	return s.readValue()
+}
+
+// writeString writes all of it as one JSON string, a piece at a time; without the newline at its end if chomp is set.
+func (b *written) writeString(chomp bool, w *bufio.Writer) error {
+	w.WriteByte('"')
+	buf := make([]byte, 32<<10)
+	for r, left := b.Reader(), b.size; left > 0; {
+		n, err := io.ReadFull(r, buf[:min(int64(len(buf)), left)])
+		if err != nil {
+			return err
+		}
+		piece := buf[:n]
+		if left -= int64(n); left == 0 && chomp {
+			piece = bytes.TrimSuffix(piece, []byte("\n"))
+		}
+		escaped := appendString(nil, piece)
+		w.Write(escaped[1 : len(escaped)-1])
+	}
+	return w.WriteByte('"')
+}

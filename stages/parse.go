@@ -6,13 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Compile checks a whole pipeline and returns it ready to run, or everything that is wrong with it. The pipeline is a
@@ -34,18 +33,25 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 		return nil, []*Error{err}
 	}
 	c := &compiler{}
-	if d.Commands != nil && (d.CheckOnly || acts(list)) {
-		c.tryouts = d.Commands.Tryouts(d.Caller)
-		defer c.tryouts.Close()
+	if d.Commands != nil {
+		c.commands = d.Commands.Plan(d.Caller)
+		if p, ok := c.commands.(OwnedPlan); ok {
+			p.For(d.Owner, d.WorkersOf)
+		}
 	}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
+	if c.commands != nil && (cerr != nil || d.CheckOnly) {
+		_ = c.commands.Close() // a worker that is lost has ended too
+	}
 	if cerr != nil {
 		return nil, limitOnce(flatten(cerr))
 	}
-	for _, step := range steps {
-		step.ends = d.Runs != nil && !step.replays
+	p := &Pipeline{steps: steps, list: list, deps: d, commands: c.commands}
+	if len(steps) == 1 && steps[0].resumed != nil {
+		p.resumed = steps[0].resumed
+		p.steps, p.list = p.resumed.steps, p.resumed.Stages
 	}
-	return &Pipeline{steps: steps, list: list, deps: d}, nil
+	return p, nil
 }
 
 // limitOnce keeps the first of the mistakes that are about the number of stages: every list that comes after it says the same.
@@ -88,16 +94,22 @@ func syntaxError(text []byte) string {
 	if !errors.As(err, &syntax) {
 		return fmt.Sprint(err)
 	}
-	at := min(int(syntax.Offset), len(text))
+	at := min(int(syntax.Offset)+1-firstOffset(), len(text))
 	line := 1 + bytes.Count(text[:at], []byte("\n"))
 	column := at - (bytes.LastIndexByte(text[:at], '\n') + 1)
 	return fmt.Sprintf("line %d, column %d: %s", line, column, syntax)
 }
 
+// firstOffset is the offset of a mistake in the first byte: encoding/json counts that byte, GOEXPERIMENT=jsonv2 does not.
+func firstOffset() int {
+	syntax, _ := errors.AsType[*json.SyntaxError](json.Unmarshal([]byte("!"), new(any)))
+	return int(syntax.Offset)
+}
+
 // compiler is what the stages of one pipeline share while they are compiled side by side.
 type compiler struct {
-	stages  atomic.Int64
-	tryouts Tryouts // nil: running the pipeline shows a command's mistakes before anything else is done
+	stages   atomic.Int64
+	commands CommandPlan // nil where there are no commands
 }
 
 // list compiles stages concurrently, so that servers that have to be started for the check start together.
@@ -110,7 +122,6 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 	one := func(i int) {
 		at := s
 		at.Fed, at.Last, at.direct = s.Fed || i > 0, i == len(list)-1, s.direct && i == 0
-		at.rest = list[i+1:]
 		at.place = Place(fmt.Sprint(i + 1)).In(s.place)
 		steps[i], errs[i] = c.stage(ctx, list[i], at)
 	}
@@ -125,7 +136,13 @@ func (c *compiler) list(ctx context.Context, list List, s Scope) ([]*Step, error
 	if err := errors.Join(errs...); err != nil {
 		return slices.DeleteFunc(steps, func(s *Step) bool { return s == nil }), err
 	}
-	return steps, takeUp(list, steps, s.Site)
+	for i, step := range steps {
+		behind := slices.IndexFunc(steps[i+1:], func(s *Step) bool { return !s.KeepsKind || s.Command != nil })
+		if step.tool != nil {
+			step.tool.picked = behind >= 0 && steps[i+1+behind].KeepsKind
+		}
+	}
+	return steps, nil
 }
 
 // stage compiles one stage: its shape, then its meaning. A stage whose shape is wrong in some field is still compiled
@@ -134,29 +151,33 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	defer recovered(&err)
 	kind, kerr := kindOf(raw, s.Shapes)
 	if kerr != nil {
-		return nil, located(kerr, s.place, "")
+		return nil, located(kerr, s.place, Label{})
 	}
 	shape := checkShape(kind, raw, s)
 	if ctx.Err() != nil {
-		return nil, located(unchecked(ctx), s.place, "")
+		return nil, located(unchecked(ctx), s.place, Label{})
 	}
 	stage := kind.New()
 	var each EachOptions
 	if derr := errors.Join(json.Unmarshal(raw, stage), json.Unmarshal(raw, &each)); derr != nil {
 		if shape == nil {
-			shape = decodeError(derr)
+			shape = decodeError("", derr)
 		}
-		return nil, located(hinted(shape, kind, raw), s.place, labelOf(kind.Name, stage))
+		return nil, located(hinted(shape, kind, raw), s.place, labelOf(kind, stage))
 	}
+	s.label = labelOf(kind, stage)
 	if kind.Each {
 		step, err = compileEach(ctx, stage, each, s)
 	} else {
 		step, err = stage.Compile(ctx, s)
 	}
 	if err := errors.Join(shape, unlessImplied(shape, err, raw)); err != nil {
-		return nil, located(hinted(err, kind, raw), s.place, labelOf(kind.Name, stage))
+		return nil, located(hinted(err, kind, raw), s.place, s.label)
 	}
 	step.place, step.raw = s.place, raw
+	if step.Label.Kind == "" {
+		step.Label = s.label
+	}
 	if step.mapped != nil {
 		step.mapped.raw = raw
 	}
@@ -174,17 +195,12 @@ func unchecked(ctx context.Context) *Error {
 
 // completed is the stage raw with members of fix in the place of its own; nil where there is nothing to fix.
 func completed(raw, fix json.RawMessage) json.RawMessage {
-	var whole object
-	for _, text := range []json.RawMessage{raw, fix} {
-		members, err := parseObject(text)
-		if err != nil {
-			return nil
-		}
-		for _, m := range members {
-			whole.set(m.key, m.value)
-		}
+	stage, err := readObject(raw)
+	changes, ferr := readObject(fix)
+	if err != nil || ferr != nil {
+		return nil
 	}
-	return encodeObject(whole.members)
+	return encodeObject(merge(stage, changes))
 }
 
 // unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, a field or
@@ -197,7 +213,7 @@ func unlessImplied(shape, err error, raw json.RawMessage) error {
 	for _, e := range flatten(shape) {
 		told[e.Field] = true
 	}
-	members, _ := parseObject(raw)
+	members, _ := readObject(raw)
 	var rest []error
 	for _, e := range flatten(err) {
 		missing := e.Code == InvalidPipeline && !given(members, e.Field)
@@ -229,17 +245,9 @@ func hinted(err error, kind *Kind, raw json.RawMessage) error {
 	return errors.Join(out...)
 }
 
-// labelOf names a stage in messages, as far as it could be decoded.
-func labelOf(kind string, stage Stage) string {
-	if l, ok := stage.(interface{ Label() string }); ok {
-		return l.Label()
-	}
-	return kind
-}
-
 // kindOf finds the kind of a stage by its "type".
 func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
-	members, err := parseObject(raw)
+	members, err := readObject(raw)
 	if err != nil {
 		return nil, Errorf(InvalidPipeline, `a stage is an object such as {"type": "command", "command": "jq", "args": ["."]}`,
 			"a stage must be an object, got %s", describe(raw))
@@ -252,7 +260,7 @@ func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
 	if json.Unmarshal(members[i].value, &name) != nil {
 		return nil, fielded("type", Errorf(InvalidPipeline, "the types are "+allKinds(), "type must be a string, got %s", describe(members[i].value)))
 	}
-	if kind := kindNamed(name); kind != nil {
+	if kind := KindNamed(name); kind != nil {
 		return kind, nil
 	}
 	if shapes != nil { // it knows what words are taken for types
@@ -260,18 +268,20 @@ func kindOf(raw json.RawMessage, shapes Shapes) (*Kind, error) {
 			return nil, errs[0]
 		}
 	}
-	hint := "the types are " + allKinds()
-	if best := nearest.Name(name, kindNames()); best != "" {
-		hint = fmt.Sprintf("did you mean %q? %s", best, hint)
-	}
-	return nil, fielded("type", Errorf(InvalidPipeline, hint, "unknown stage type %s", quoted(name)))
+	return nil, fielded("type", Errorf(InvalidPipeline, "the types are "+allKinds(), "unknown stage type %s", texts.Quote(name)))
 }
 
-func allKinds() string { return strings.Join(kindNames(), ", ") }
+func allKinds() string {
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+	}
+	return strings.Join(names, ", ")
+}
 
 func checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
 	if s.Shapes == nil {
-		return unknownFields(kind, raw)
+		return nil
 	}
 	var errs []error
 	for _, e := range s.Shapes.CheckShape(kind.Name, raw) {
@@ -280,49 +290,22 @@ func checkShape(kind *Kind, raw json.RawMessage, s Scope) error {
 	return errors.Join(errs...)
 }
 
-// unknownFields refuses what no field of the stage is named, for callers without a schema.
-func unknownFields(kind *Kind, raw json.RawMessage) error {
-	known := append([]string{"type"}, fieldNames(reflect.TypeOf(kind.New()).Elem())...)
-	if kind.Each {
-		known = append(known, fieldNames(reflect.TypeFor[EachOptions]())...)
+// decodeError puts the words of encoding/json about a field, or about the whole stage (""), into ours.
+func decodeError(field string, err error) error {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known
 	}
-	members, _ := parseObject(raw)
-	var errs []error
-	for _, m := range members {
-		if slices.Contains(known, m.key) {
-			continue
-		}
-		hint := "its fields are " + strings.Join(known, ", ")
-		if best := nearest.Name(m.key, known); best != "" {
-			hint = fmt.Sprintf("did you mean %q?", best)
-		}
-		errs = append(errs, fielded(m.key, Errorf(InvalidPipeline, hint, "unknown field %s", quoted(m.key))))
-	}
-	return errors.Join(errs...)
-}
-
-func fieldNames(t reflect.Type) []string {
-	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// decodeError puts encoding/json's words into ours.
-func decodeError(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
 		return Errorf(InvalidPipeline, "", "%s", err.Error())
 	}
+	field = strings.Trim(field+"."+wrong.Field, ".")
 	what, isNumber := strings.CutPrefix(wrong.Value, "number ")
 	switch {
 	case isNumber && strings.ContainsAny(what, ".eE"):
-		return fielded(wrong.Field, Errorf(InvalidPipeline, "", "%s must be a plain integer, got %s", wrong.Field, shortened(what, 60)))
+		return fielded(field, Errorf(InvalidPipeline, "", "%s must be a plain integer, got %s", field, texts.Cut(what, 60)))
 	case isNumber:
-		return fielded(wrong.Field, Errorf(InvalidPipeline, "", "%s %s is too large", wrong.Field, shortened(what, 60)))
+		return fielded(field, Errorf(InvalidPipeline, "", "%s %s is too large", field, texts.Cut(what, 60)))
 	}
-	return fielded(wrong.Field, Errorf(InvalidPipeline, "", "field %q cannot be a JSON %s", wrong.Field, wrong.Value))
+	return fielded(field, Errorf(InvalidPipeline, "", "field %q cannot be a JSON %s", field, wrong.Value))
 }

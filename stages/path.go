@@ -1,17 +1,21 @@
 package stages
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// A path is a jq expression that only goes to places of a value: .a, .a.b, ."a-b", .["a"], .[0], .[-1], .[], each
-// with or without "?". It gives the bytes that stand there, and needs no program. The empty path is ".".
+// A path names places in a JSON value: .a, .a.b, ."a-b", .["a"], .[0], .[-1], .[]. It is written as in jq and finds the
+// same values, but as the bytes that stand there, and those of an object in their order. The empty path is ".".
 type path []pathStep
 
 type pathStep struct {
@@ -29,194 +33,124 @@ const (
 	toAll
 )
 
-// maxPathSteps bounds a path; what is longer is left to jq.
-const maxPathSteps = 32
+// Bounds of a path.
+const (
+	maxPathBytes = 1 << 10
+	maxPathSteps = 32
+)
 
-// parsePath reads a jq expression that is a path, and reports whether it is one.
-func parsePath(text string) (path, bool) {
-	text = string(trimBlank([]byte(text)))
-	for text != "" && blank(text[len(text)-1]) {
-		text = text[:len(text)-1]
+// stepForm is one step of a path: an index or all, a key in brackets, a name, a key behind a dot; then "?".
+var stepForm = lazy.Regexp(`^(?:\.?\[(-?[0-9]+)?\]|\.?\[(` + quotedForm + `)\]|\.([A-Za-z_][A-Za-z0-9_]*)|\.(` + quotedForm + `))(\?)?`)
+
+const quotedForm = `"(?:[^"\\]|\\.)*"`
+
+// parsePath reads a path. Its error says where the text stops to be one.
+func parsePath(text string) (path, error) {
+	if len(text) > maxPathBytes {
+		return nil, fmt.Errorf("a path has at most %d bytes, got %d", maxPathBytes, len(text))
 	}
-	if text == "" || text[0] != '.' {
-		return nil, false
+	rest := strings.Trim(text, blanks)
+	if rest == "." {
+		return path{}, nil
 	}
 	p := path{}
-	rest := text[1:]
-	dot := true // a name may follow
-	for rest != "" {
-		var s pathStep
-		n := 0
-		switch {
-		case rest[0] == '[':
-			s, n = readBracket(rest)
-		case rest[0] == '.' && !dot && len(rest) > 1 && rest[1] != '[':
-			rest = rest[1:]
-			s, n = readName(rest)
-		case dot:
-			s, n = readName(rest)
+	for rest != "" || len(p) == 0 {
+		found := stepForm().FindStringSubmatch(rest)
+		s, err := newStep(found)
+		if err != nil || len(p) == 0 && rest[0] != '.' {
+			rest = strings.TrimLeft(rest, blanks)
+			at := utf8.RuneCountInString(text[:strings.LastIndex(text, rest)]) + 1
+			return nil, fmt.Errorf("unexpected %q at character %d of %s", texts.Cut(rest, 20), at, texts.Quote(text))
 		}
-		if n == 0 || len(p) == maxPathSteps {
-			return nil, false
+		if len(p) == maxPathSteps {
+			return nil, fmt.Errorf("a path has at most %d steps", maxPathSteps)
 		}
-		rest, dot = rest[n:], false
-		if rest != "" && rest[0] == '?' {
-			s.try, rest = true, rest[1:]
-		}
-		p = append(p, s)
+		p, rest = append(p, s), rest[len(found[0]):]
 	}
-	return p, true
+	return p, nil
 }
 
-// readName reads an identifier or a quoted string, and says how long it is.
-func readName(text string) (pathStep, int) {
-	if text[0] == '"' {
-		key, n := quotedKey(text)
-		return pathStep{key: key}, n
+// newStep makes the step of a match of [stepForm].
+func newStep(found []string) (s pathStep, err error) {
+	if found == nil {
+		return s, errors.New("no step")
 	}
-	n := 0
-	for n < len(text) && identifier(text[:n+1]) {
-		n++
-	}
-	return pathStep{key: text[:n]}, n
-}
-
-// quotedKey reads a JSON string. One with an interpolation is no mere name.
-func quotedKey(text string) (key string, n int) {
-	raw, _ := nextValue([]byte(text))
-	if json.Unmarshal(raw, &key) != nil {
-		return "", 0
-	}
-	return key, len(raw)
-}
-
-// readBracket reads [], [0], [-1] or ["a"].
-func readBracket(text string) (pathStep, int) {
-	end := 1
-	var s pathStep
+	index, key, name := found[1], found[2]+found[4], found[3]
+	s.try = found[5] != ""
 	switch {
-	case len(text) > 1 && text[1] == ']':
-		s.goes = toAll
-	case len(text) > 1 && text[1] == '"':
-		key, n := quotedKey(text[1:])
-		if n == 0 {
-			return s, 0
-		}
-		s.key, end = key, 1+n
+	case name != "":
+		s.key = name
+	case key != "": // one with an interpolation of jq is no JSON string
+		err = json.Unmarshal([]byte(key), &s.key)
+	case index != "":
+		s.goes = toElement
+		s.index, err = strconv.Atoi(index)
 	default:
-		for end < len(text) && text[end] != ']' {
-			end++
-		}
-		i, err := strconv.Atoi(text[1:end])
-		if err != nil || text[1] == '+' {
-			return s, 0
-		}
-		s.index, s.goes = i, toElement
+		s.goes = toAll
 	}
-	if end >= len(text) || text[end] != ']' {
-		return s, 0
-	}
-	return s, end + 1
+	return s, err
 }
 
-// each gives all that stands at the path in value, which is valid JSON, to yield. What is missing is null, as in jq.
-func (p path) each(value json.RawMessage, yield func(json.RawMessage) error) error {
+// A misfit is the error of a path that a value does not fit.
+type misfit struct{ problem string }
+
+func (m *misfit) Error() string { return m.problem }
+
+// each gives all that stands at the path in value, which is valid JSON, to yield: nil for what is missing. Its work is
+// at most two readings of value per step, and it ends with ctx.
+func (p path) each(ctx context.Context, value json.RawMessage, yield func(json.RawMessage) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if len(p) == 0 {
 		return yield(value)
 	}
 	s := p[0]
-	next := func(v json.RawMessage) error { return p[1:].each(v, yield) }
-	switch c := value[0]; {
-	case c == 'n' && s.goes != toAll:
-		return next(null)
-	case s.goes == toMember && c == '{':
-		return next(memberOf(value, s.key))
-	case s.goes == toElement && c == '[':
-		return next(elementOf(value, s.index))
-	case s.goes == toAll && c == '[':
-		for v := range elements(value) {
+	next := func(v json.RawMessage) error { return p[1:].each(ctx, v, yield) }
+	switch c := kindOfValue(value); {
+	case s.goes == toAll && (c == '[' || c == '{'):
+		for _, v := range parts(value) {
 			if err := next(v); err != nil {
 				return err
 			}
 		}
 		return nil
-	case s.goes == toAll && c == '{':
-		return eachMember(value, next)
+	case s.goes == toMember && c == '{':
+		return next(memberOf(value, s.key))
+	case s.goes == toElement && c == '[':
+		return next(elementOf(value, s.index))
+	case s.goes != toAll && c == 'n':
+		return next(nil)
 	case s.try:
 		return nil
 	}
-	return fmt.Errorf("cannot go to %s of %s", s, describe(value))
+	return &misfit{fmt.Sprintf("cannot go to %s of %s", s, describe(value))}
 }
 
-// maxIterated is how many members an object may have whose values are iterated: they are sorted before.
-const maxIterated = 100_000
-
-// eachMember gives the values of an object as jq does: in the order of their keys, the last one of each key.
-func eachMember(object json.RawMessage, yield func(json.RawMessage) error) error {
-	last := map[string]json.RawMessage{}
-	for key, v := range members(object) {
-		if last[key] = v; len(last) > maxIterated {
-			return fmt.Errorf("cannot go to .[] of an object of more than %d members", maxIterated)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(last)) {
-		if err := yield(last[key]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// one returns what stands at a path that has no iteration, null if it is missing.
-func (p path) one(value json.RawMessage) (found json.RawMessage, err error) {
-	found = null
-	err = p.each(value, func(v json.RawMessage) error { found = v; return nil })
+// one returns what stands at a path that names one place, nil if nothing does.
+func (p path) one(ctx context.Context, value json.RawMessage) (found json.RawMessage, err error) {
+	err = p.each(ctx, value, func(v json.RawMessage) error { found = v; return nil })
 	return found, err
 }
 
-// holds reports whether something stands at a path that has no iteration, be it null.
-func (p path) holds(value json.RawMessage) bool {
-	if len(p) == 0 {
-		return true
+// fixed returns the path up to its first iteration.
+func (p path) fixed() path {
+	if i := slices.IndexFunc(p, func(s pathStep) bool { return s.goes == toAll }); i >= 0 {
+		return p[:i]
 	}
-	last := p[len(p)-1]
-	around, err := p[:len(p)-1].one(value)
-	switch {
-	case err != nil:
-	case last.goes == toMember && around[0] == '{':
-		for key := range members(around) {
-			if key == last.key {
-				return true
-			}
-		}
-	case last.goes == toElement && around[0] == '[':
-		n := 0
-		for range elements(around) {
-			n++
-		}
-		return last.index < n && last.index >= -n
-	}
-	return false
+	return p
 }
 
-// fixed returns the path up to its first iteration, and whether that passes over what it cannot iterate.
-func (p path) fixed() (base path, try bool) {
-	i := slices.IndexFunc(p, func(s pathStep) bool { return s.goes == toAll })
-	if i < 0 {
-		return p, false
-	}
-	return p[:i], p[i].try
-}
-
-// iterates reports whether the path may give several values.
-func (p path) iterates() bool {
-	return slices.ContainsFunc(p, func(s pathStep) bool { return s.goes == toAll })
+// optional reports whether there may be nothing at the beginning of the path: a step of it, up to the first iteration,
+// is written with "?".
+func (p path) optional() bool {
+	return slices.ContainsFunc(p[:min(len(p.fixed())+1, len(p))], func(s pathStep) bool { return s.try })
 }
 
 // with returns the path with one more member.
 func (p path) with(key string) path { return append(p[:len(p):len(p)], pathStep{key: key}) }
 
-// String writes the path as jq does.
+// String writes the path as it is parsed.
 func (p path) String() string {
 	text := ""
 	for i, s := range p {
@@ -233,93 +167,76 @@ func (p path) String() string {
 }
 
 func (s pathStep) String() string {
+	text := "." + s.key
 	switch {
 	case s.goes == toAll:
-		return ".[]"
+		text = ".[]"
 	case s.goes == toElement:
-		return fmt.Sprintf(".[%d]", s.index)
-	case identifier(s.key):
-		return "." + s.key
+		text = fmt.Sprintf(".[%d]", s.index)
+	case !identifier(s.key):
+		text = "." + string(appendString(nil, []byte(s.key)))
 	}
-	return "." + string(appendString(nil, []byte(s.key)))
+	if s.try {
+		text += "?"
+	}
+	return text
 }
 
-var null = json.RawMessage("null")
-
-// elements gives the elements of an array, which is valid JSON.
-func elements(array json.RawMessage) iter.Seq[json.RawMessage] {
-	return func(yield func(json.RawMessage) bool) {
-		for rest := trimBlank(array[1:]); rest[0] != ']'; {
-			if rest[0] == ',' {
-				rest = trimBlank(rest[1:])
-			}
-			var v []byte
-			v, rest = nextValue(rest)
-			rest = trimBlank(rest)
-			if !yield(v) {
-				return
-			}
-		}
-	}
+// A pathField is a field of a stage that holds a path. Without a name it is one that the first result has shown.
+type pathField struct {
+	name string // such as "paginate.next"
+	text string
+	path path
 }
 
-// members gives the members of an object, which is valid JSON.
-func members(object json.RawMessage) iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
-		for rest := trimBlank(object[1:]); rest[0] != '}'; {
-			if rest[0] == ',' {
-				rest = trimBlank(rest[1:])
-			}
-			var key, value []byte
-			key, rest = nextValue(rest)
-			value, rest = nextValue(trimBlank(trimBlank(rest)[1:])) // behind the colon
-			rest = trimBlank(rest)
-			if !yield(text(key), value) {
-				return
-			}
-		}
+// compilePath reads the path of a field with the plan. It returns nil for an empty text. A path that iterates is refused
+// where one value is needed.
+func compilePath(name, text string, many bool) (*pathField, error) {
+	if text == "" {
+		return nil, nil
 	}
+	p, err := parsePath(text)
+	switch {
+	case err != nil:
+		return nil, fielded(name, Errorf(InvalidPipeline, pathHint(text), "%s is not a path: %w", name, err))
+	case !many && len(p.fixed()) < len(p):
+		return nil, fielded(name, Errorf(InvalidPipeline, "name one of them by its index, such as .links[0] or .data[-1].id",
+			"%s must name one place, and %s may name several", name, texts.Quote(text)))
+	}
+	return &pathField{name, text, p}, nil
 }
 
-// text is a JSON string decoded.
-func text(raw json.RawMessage) string {
-	plain := raw[1 : len(raw)-1]
-	for _, c := range plain {
-		if c == '\\' || c >= utf8.RuneSelf {
-			var s string
-			_ = json.Unmarshal(raw, &s) // it is a valid string
-			return s
-		}
+// looksLikeJQ finds what jq programs have and paths do not: operators, calls, slices, keywords and the commonest filters.
+var looksLikeJQ = lazy.Regexp(`[|(){},;+*=<>]|//|\.\.|\[[^]"]*:|\b(and|or|not|if|then|length|keys|first|last|empty|map|select|add|tostring|tonumber)\b`)
+
+// pathHint says what to write instead of a text that is no path. Empty: there is nothing special about it.
+func pathHint(text string) string {
+	dotted := "." + strings.TrimLeft(text, "$.")
+	if _, err := parsePath(dotted); err == nil && !looksLikeJQ().MatchString(text) {
+		return fmt.Sprintf("a path begins with a dot: %q", dotted)
 	}
-	return string(plain)
+	if looksLikeJQ().MatchString(text[:min(len(text), maxPathBytes)]) {
+		return `write a path, such as .meta.cursor, .data[-1].id or .rows[]?.id ("?" for what may be missing); jq programs are not run here: ` +
+			"filter or change the items with a jq command stage behind this one"
+	}
+	return ""
 }
 
-// memberOf returns a member of an object, the last one of that name, or null.
-func memberOf(object json.RawMessage, key string) json.RawMessage {
-	found := null
-	for k, v := range members(object) {
-		if k == key {
-			found = v
-		}
-	}
-	return found
+// one returns what stands at a path that names one place, nil if nothing does.
+func (f *pathField) one(ctx context.Context, value json.RawMessage) (json.RawMessage, error) {
+	found, err := f.path.one(ctx, value)
+	return found, f.failed(err)
 }
 
-// elementOf returns an element of an array, counted from the end if i is below zero, or null.
-func elementOf(array json.RawMessage, i int) json.RawMessage {
-	if i < 0 {
-		for range elements(array) {
-			i++
-		}
+// failed explains that a result does not fit the path.
+func (f *pathField) failed(err error) error {
+	bad, ok := err.(*misfit)
+	switch {
+	case !ok:
+		return err
+	case f.name == "":
+		return Errorf(ToolError, `name the places with "next" and "items"`, "the result has not the form of the one before: %w", bad)
 	}
-	if i < 0 {
-		return null
-	}
-	for v := range elements(array) {
-		if i == 0 {
-			return v
-		}
-		i--
-	}
-	return null
+	return Errorf(CommandFailed, `look at the result with a preview stage; a "?" behind a step passes over what does not fit`,
+		"%s %s: %w", f.name, texts.Quote(f.text), bad)
 }

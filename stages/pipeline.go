@@ -13,9 +13,11 @@ import (
 
 // Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
 type Pipeline struct {
-	steps []*Step
-	list  List // as they were written
-	deps  Deps
+	steps    []*Step
+	list     List // as they were written
+	deps     Deps
+	commands CommandPlan // nil where there are none
+	resumed  *resumption // the run that it continues; nil: none
 }
 
 // RunOptions are the choices for one run. The zero value is a run with the operator's limits.
@@ -29,15 +31,19 @@ type RunOptions struct {
 	// Spent is how much of Timeout has passed before, when the pipeline was checked.
 	Spent time.Duration
 
-	// Progress is called after every finished item, possibly by several goroutines at once. It must not block.
+	// Progress is called after every finished item and whenever a tool says how far it is, possibly by several goroutines
+	// at once. It must not block. With nil, tools are not asked.
 	Progress func(Progress)
+
+	// Begun is called when the run begins, with what reports on its stages at any time until Run returns. Nil: nobody is.
+	Begun func(stages func() []StageReport)
 
 	// Trace is passed on with every tool call.
 	Trace Trace
 
 	// Stage is told of every link of the run that begins, a stage or neighbouring commands, and of its end: nil or what
 	// failed. What runs once per item is left out. The link runs in the context that it returns. Nil: nobody is told.
-	Stage func(ctx context.Context, place Place, label string) (context.Context, func(error))
+	Stage func(ctx context.Context, place Place, kind string, commands []string) (context.Context, func(error))
 
 	// Forgets reports whether what is kept of the run is gone before anybody can go on from it: its error then names
 	// nothing to continue from. Nil: it is not.
@@ -67,7 +73,11 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
-	r := &Run{deps: p.deps, outer: outer, progress: o.Progress, trace: o.Trace, watched: o.Stage != nil}
+	r := &Run{
+		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watched: o.Stage != nil,
+		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(), windows: map[Place]Window{},
+	}
+	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
 	if o.DryRun {
 		r.dry = &rehearsal{r: r}
 		defer r.dry.close()
@@ -75,16 +85,14 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			out = io.Discard
 		}
 	}
-	r.record = newRecord(p.deps.Runs, plan{in != nil, p.list}, p.steps)
+	r.record = newRecord(p, in != nil, o.DryRun)
 	defer r.closeRecord()
-	meters, err := p.perform(ctx, r, in, out)
-	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.blocks}
+	meters, err := p.perform(ctx, r, in, out, o.Begun)
+	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.shown.Blocks}
 	if o.DryRun && err == nil {
 		report.DryRun, err = r.dry.result(ctx, p.steps)
 	}
-	for _, m := range meters {
-		report.Stages = append(report.Stages, m.report())
-	}
+	report.Stages = reports(meters)
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
 		err.(*Error).Changed = changed(report.Stages)
 	}
@@ -92,47 +100,68 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	return report, err
 }
 
-// tell says in the report and in the error of a run where it is kept, what one can continue from, and which items of a
-// for_each are then not run again as they are.
+// tell says in the report and in the error of a run where it is kept, and how one can go on from it.
 func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error, gone bool) {
 	rec := r.record
 	if rec == nil {
 		return
 	}
 	report.Run = rec.id
-	r.closeLogs()
-	taken := p.takenStages(rec.past, meters)
-	rec.keepTaken(taken)
+	var e *Error
+	if err != nil {
+		e = err.(*Error)
+	}
+	rec.write(endName, p.end(e, report.DryRun, meters))
 	if d := report.DryRun; d != nil && d.Place != "" {
-		d.Kept, _ = p.continueFrom(rec.past, d.Place, nil, nil)
+		before := d.Place.top() - 1
+		d.Resume = p.recoverable(rec.storedRun, before) == before
 	}
-	if err == nil {
-		return
-	}
-	e := err.(*Error)
-	which := r.doubted()
-	if gone {
-		e.forgotten(which)
-		return
-	}
-	e.Run = rec.id
-	e.Continue, e.Standing = p.continueFrom(rec.past, e.Place, taken, busy(e, meters))
-	if which != "" {
-		e.hintFirst(which + " may have taken effect: find out (with a tool that reads), and continue with the items that are left; " +
-			"the for_each as it is will not be resumed")
+	switch {
+	case e == nil:
+	case gone:
+		e.forgotten()
+	default:
+		e.Run = rec.id
+		at, _ := rec.nearest(len(p.list))
+		e.Resume = passing[e.Code] && !rec.DryRun && at >= 0
+		if !e.Resume {
+			last := len(p.list)
+			if e.Place != "" {
+				last = e.Place.top() - 1
+			}
+			e.Continue = max(0, p.recoverable(rec.storedRun, last))
+		}
 	}
 }
 
-// forgotten says that one cannot continue from the run, and which of its items may have taken effect.
-func (e *Error) forgotten(doubted string) {
+// passing are the codes of failures whose cause may pass, so that the same plan can be continued.
+var passing = map[Code]bool{Timeout: true, ServerUnavailable: true, Cancelled: true, LimitExceeded: true, ToolError: true}
+
+// end says how a run ended, for the run that continues it.
+func (p *Pipeline) end(e *Error, d *DryRun, meters []*Meter) end {
+	how := end{Failed: e != nil}
+	switch {
+	case e != nil && e.Place != "":
+		how.At = e.Place.top()
+		how.Stopped = []int{how.At}
+	case e != nil:
+		for _, s := range busy(e, meters) {
+			how.Stopped = append(how.Stopped, s.place.top())
+		}
+	case d != nil && d.Place != "":
+		how.At = d.Place.top()
+		how.Stopped = []int{how.At}
+	}
+	return how
+}
+
+// forgotten says that one cannot go on from the run.
+func (e *Error) forgotten() {
 	hint := "the gateway is stopping and forgets this run: run the pipeline again when it is back"
 	if len(e.Changed) > 0 {
 		hint += ", after finding out what was changed (with a tool that reads), and only for what is left"
 	}
 	e.hintFirst(hint)
-	if doubted != "" {
-		e.hintFirst(doubted + " may have taken effect")
-	}
 }
 
 func (e *Error) hintFirst(hint string) {
@@ -147,23 +176,30 @@ func changed(list []StageReport) []string {
 	var names []string
 	for _, s := range list {
 		if s.Changes && s.Calls > 0 {
-			names = append(names, fmt.Sprintf("%s: %d", strings.TrimPrefix(s.Label, "tool "), s.Calls))
+			names = append(names, fmt.Sprintf("%s: %d", s.Label.Called(), s.Calls))
 		}
 		names = append(names, changed(s.Stages)...)
 	}
 	return names
 }
 
-func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer) (meters []*Meter, err error) {
-	release, err := r.claimActs(p.steps)
-	defer func() { release(meters) }()
-	if err != nil {
-		return nil, err
+func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Writer, begun func(func() []StageReport)) (meters []*Meter, err error) {
+	release, err := r.prepare(p)
+	defer release()
+	var links []*link
+	if err == nil {
+		links, meters, err = r.links(ctx, p.steps, true)
 	}
-	links, meters, err := r.links(ctx, p.steps, true)
 	if err == nil {
 		r.record.attach(links, r.dry != nil)
-		err = fed(ctx, chain(r, links), in, out)
+		if begun != nil {
+			begun(func() []StageReport { return reports(meters) })
+		}
+		given := new(header)
+		if in != nil {
+			given.describe(about{kind: CommandText})
+		}
+		err = fed(withHeaders(ctx, headers{in: given, out: new(header)}), chain(r, links), in, out)
 	}
 	if cerr := r.close(); err == nil && cerr != nil {
 		err = fmt.Errorf("closing the sandbox session: %w", cerr)
@@ -183,6 +219,9 @@ func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error 
 	defer stop()
 	go func() {
 		_, err := io.Copy(pw, in)
+		if _, known := errors.AsType[*Error](err); err != nil && !known {
+			err = Errorf(Internal, "", "reading the input: %w", err) // else it could look like the end of another stage
+		}
 		pw.CloseWithError(err)
 	}()
 	return filter(ctx, pr, out)
@@ -191,15 +230,17 @@ func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error 
 // errTimeout is the cause of a run's context that ends because the time is up.
 var errTimeout = errors.New("the time of the run is up")
 
-// explain turns what ended a run into an *Error. An output that nobody reads to its end is a success.
+// explain turns what ended a run into an *Error. A run whose reader wants no more of the output is a success; one that was
+// ended from outside is none, also where its stages only saw their data end.
 func (p *Pipeline) explain(ctx context.Context, err error, timeout time.Duration, meters []*Meter) error {
 	var e *Error
+	ended := ctx.Err() != nil && (cancelled(err) || echo(err) || errors.Is(err, context.Cause(ctx)))
 	switch {
-	case err == nil || echo(err):
+	case err == nil || echo(err) && !ended && !errors.Is(err, errBroken):
 		return nil
-	case errors.Is(err, errTimeout) || ctx.Err() != nil && context.Cause(ctx) == errTimeout && cancelled(err):
+	case errors.Is(err, errTimeout) || ended && context.Cause(ctx) == errTimeout:
 		return Late(timeout, p.deps.Limits, whereabouts(meters), "narrow the data before the slow stage")
-	case ctx.Err() != nil && (cancelled(err) || errors.Is(err, context.Cause(ctx))):
+	case ended:
 		return Errorf(Cancelled, "", "the run was cancelled; %s", whereabouts(meters))
 	case errors.As(err, &e):
 		return e

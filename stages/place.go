@@ -7,17 +7,31 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
+
+// top is the number of the stage of the pipeline that a place is in, 0 for the whole pipeline.
+func (p Place) top() int {
+	first, _, _ := strings.Cut(string(p), ".")
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// nested reports whether a place is that of a stage within another.
+func (p Place) nested() bool { return strings.Contains(string(p), ".") }
 
 // located sets place and label on every Error in err that has none yet; other errors become INTERNAL. The Errors are
 // copies: whoever made them may keep them and give them to others.
-func located(err error, place Place, label string) error {
+func located(err error, place Place, label Label) error {
 	var out []error
 	for _, e := range flatten(err) {
 		c := *e
 		if c.Place == "" {
-			c.Place, c.Label = place, label
+			c.Place, c.Label = place, label.String()
 		}
 		out = append(out, &c)
 	}
@@ -38,8 +52,7 @@ func flatten(err error) []*Error {
 		}
 		return all
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return []*Error{e}
 	}
 	return []*Error{{Code: Internal, Msg: err.Error(), Err: err}}
@@ -51,6 +64,17 @@ func fielded(field string, e *Error) *Error {
 	return e
 }
 
+// withField says that the errors in err are about a field of the stage.
+func withField(err error, field string) error {
+	var all []error
+	for _, e := range flatten(err) {
+		c := *e
+		c.Field = field
+		all = append(all, &c)
+	}
+	return errors.Join(all...)
+}
+
 // recovered turns a panic into an error, so that one run cannot take the process down.
 func recovered(err *error) {
 	if p := recover(); p != nil {
@@ -60,13 +84,8 @@ func recovered(err *error) {
 	}
 }
 
-// quoted shows a value in a message, shortened.
-func quoted[T ~string | ~[]byte](text T) string {
-	return fmt.Sprintf("%q", shortened(string(text), 60))
-}
-
 // shown is a name as labels have it: not long, and nothing in it that is a command for terminals or cannot be seen.
-func shown(name string) string { return visible(shortened(name, 60)) }
+func shown(name string) string { return visible(texts.Cut(name, 60)) }
 
 // visible escapes the characters of text that do not print.
 func visible(text string) string {
@@ -81,17 +100,6 @@ func visible(text string) string {
 	return b.String()
 }
 
-// shortened cuts text at n bytes or a little before, at the border of a character.
-func shortened(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
-}
-
 // describe names a JSON value in a message: its type, and the value where it is short.
 func describe(raw []byte) string {
 	if len(raw) == 0 {
@@ -103,9 +111,48 @@ func describe(raw []byte) string {
 	case '[':
 		return "an array"
 	case '"':
-		return "the string " + shortened(string(raw), 60)
+		return "the string " + texts.Cut(string(raw), 60)
 	case 't', 'f', 'n':
-		return shortened(string(raw), 60)
+		return texts.Cut(string(raw), 60)
 	}
-	return "the number " + shortened(string(raw), 60)
+	return "the number " + texts.Cut(string(raw), 60)
+}
+
+// A Label names a stage in messages, reports and logs: "tool github/get_issue", "command jq", "for_each".
+type Label struct {
+	Kind   string // the type of the stage
+	Server string // of a tool
+	Name   string // of a tool, a program or a file
+}
+
+// Called is the tool as SERVER/NAME, and of other stages the whole label.
+func (l Label) Called() string {
+	if l.Server == "" {
+		return l.String()
+	}
+	return l.Server + "/" + l.Name
+}
+
+// String writes the label for people and agents.
+func (l Label) String() string {
+	switch {
+	case l.Server != "":
+		return l.Kind + " " + l.Called()
+	case l.Name != "":
+		return l.Kind + " " + l.Name
+	}
+	return l.Kind
+}
+
+// MarshalText writes a label in JSON as people read it.
+func (l Label) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// labelOf names a stage of a kind, as far as it could be decoded.
+func labelOf(kind *Kind, stage Stage) Label {
+	var l Label
+	if s, ok := stage.(interface{ label() Label }); ok {
+		l = s.label()
+	}
+	l.Kind = kind.Name
+	return l
 }

@@ -30,14 +30,6 @@ type Most struct {
 	Seconds     float64       `json:"seconds,omitempty"`
 }
 
-// bounds are what a step itself is bounded by.
-type bounds struct {
-	pages       int // calls of a tool that fetches all pages; 0: one
-	attempts    int // of an item of a for_each
-	concurrency int
-	time        time.Duration
-}
-
 // Plan describes the pipeline stage by stage.
 func (p *Pipeline) Plan() Plan {
 	plan := Plan{Stages: planOf(p.steps, Nested{}, 1, p.deps.Limits), Most: Most{Time: p.deps.Limits.Run}}
@@ -53,12 +45,12 @@ func planOf(steps []*Step, within Nested, times int64, l Limits) []PlanStage {
 	var list []PlanStage
 	for _, s := range steps {
 		stage := PlanStage{
-			Place: s.place, Label: s.Label,
+			Place: s.place, Label: s.Label.String(),
 			Does: s.Does, Expects: s.Expects, Changes: s.Effect == Changes,
-			Most: Most{Calls: s.calls(times, l), Concurrency: s.most.concurrency, Time: s.most.time, Seconds: s.most.time.Seconds()},
+			Most: Most{Calls: s.calls(times, l), Time: s.clock.given, Seconds: s.clock.given.Seconds()},
 		}
-		if s.most.concurrency > 0 {
-			stage.Most.Items = int64(l.Items)
+		if s.each != nil {
+			stage.Most.Concurrency, stage.Most.Items = s.each.Concurrency, int64(l.Items)
 		}
 		stage.Branch, stage.Input = within.names()
 		for _, n := range s.Nested {
@@ -74,24 +66,24 @@ func (s *Step) inner(n Nested, times int64, l Limits) int64 {
 	if n.Input {
 		return 1
 	}
-	return min(times*s.each(l), int64(l.Calls))
+	return min(times*s.attempts(l), int64(l.Calls))
 }
 
-// each is how often a for_each runs its stages, and 1 for other stages.
-func (s *Step) each(l Limits) int64 {
-	if s.most.concurrency == 0 {
+// attempts is how often a for_each runs its stages, and 1 for other stages.
+func (s *Step) attempts(l Limits) int64 {
+	if s.each == nil {
 		return 1
 	}
-	return min(int64(l.Items)*int64(max(1, s.most.attempts)), int64(l.Calls))
+	return min(int64(l.Items)*int64(1+s.each.Retries), int64(l.Calls))
 }
 
 // calls is how many tools are called at most where s runs as often as times says.
 func (s *Step) calls(times int64, l Limits) (n int64) {
 	if s.mapped != nil {
-		return s.mapped.calls(min(times*s.each(l), int64(l.Calls)), l)
+		return s.mapped.calls(min(times*s.attempts(l), int64(l.Calls)), l)
 	}
 	if s.tool != nil {
-		n = times * int64(max(1, s.most.pages))
+		n = times * int64(max(1, s.tool.pages))
 	}
 	for _, nested := range s.Nested {
 		for _, step := range nested.Steps {

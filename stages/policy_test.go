@@ -62,7 +62,7 @@ func TestManyItems(t *testing.T) {
 			if got.Calls != test.calls || got.OK != n*19/20 || got.Failed != n/20 || got.Retried != n/20 || (got.Skipped != 0) != (test.onError == "skip") {
 				t.Errorf("%s, %s: %+v, want %d calls", test.tool, test.onError, got, test.calls)
 			}
-			if len(got.Messages) != 1 || got.Messages[0] != (stages.Messages{Text: "record … is corrupt", Count: n / 20}) {
+			if len(got.Messages) != 1 || got.Messages[0] != (stages.FailureGroup{Text: "record … is corrupt", Count: n / 20}) {
 				t.Errorf("messages %v", got.Messages)
 			}
 			if made := w.tools[test.tool].calls.Load(); made != test.calls+n/20 {
@@ -355,6 +355,7 @@ func mixture(t *testing.T, random *rand.Rand) {
 	code := map[string]string{"late": "TIMEOUT", "error": "TOOL_ERROR"}
 	var input strings.Builder
 	var want []string
+	text := false
 	for i := range random.IntN(80) {
 		var fails []string
 		for range random.IntN(2) * random.IntN(4) {
@@ -365,6 +366,9 @@ func mixture(t *testing.T, random *rand.Rand) {
 			it = pick(fmt.Sprint(i), fmt.Sprintf(`{"id": %d}`, i))
 		}
 		input.WriteString(it + "\n")
+		if text = text || i == 0 && it[0] != '{'; text && it[0] != '{' {
+			it = `"` + it + `"` // a line of text
+		}
 		attempt, failed := 1, ""
 		for ; attempt <= len(fails); attempt++ {
 			end := fails[attempt-1]

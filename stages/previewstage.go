@@ -16,60 +16,56 @@ type PreviewStage struct {
 
 // Compile refuses a window within a for_each: there would be one for every item.
 func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
-	window := !s.Last || s.Site == InBranch || s.Site == InInput
-	if p.Chars < 0 {
-		return nil, fielded("chars", Errorf(InvalidPipeline, "", "chars must be at least 1, got %d", p.Chars))
-	}
+	window := !s.Last || s.ListKind == InBranch || s.ListKind == InInput
 	if window && s.Each {
 		return nil, Errorf(InvalidPipeline, "move the preview to the end of the for_each stages, or behind the for_each",
 			"a preview inside of for_each may only be the last of its stages")
 	}
-	step := &Step{Label: "preview", Expects: "any bytes", Does: "shows the shape of the data; the data passes on unchanged", passes: window, window: window, replays: window}
-	if !window {
-		step.Does = "turns the data into a text that shows its shape"
-		step.Bind = func(context.Context, *Run, *Meter) (Filter, error) {
-			return func(ctx context.Context, in io.Reader, out io.Writer) error {
-				return p.output(ctx, s.Commands, in, out)
-			}, nil
-		}
-		return step, nil
+	step := &Step{
+		Does: "turns the data into a text that shows its shape", Expects: "any bytes", window: window,
+		Traits: Traits{Blocking: !window, KeepsKind: window, Replayable: window},
+	}
+	if window {
+		step.Does = "shows the shape of the data; the data passes on unchanged"
 	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error {
-			return p.window(ctx, s.Commands, r, m, in, out)
+			o := preview.Options{Chars: p.Chars, Window: window, Check: runsJQ(ctx, s.c.commands)}
+			if window {
+				return passWindow(ctx, o, r, m, in, out)
+			}
+			headersOf(ctx).out.describe(about{kind: CommandText})
+			result, err := preview.Preview(ctx, in, o)
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(out, result.Text)
+			return err
 		}, nil
 	}
 	return step, nil
 }
 
-// options are those of a preview, which proposes only jq programs that can be compiled here.
-func (p *PreviewStage) options(c Commands, window bool) preview.Options {
-	return preview.Options{Chars: p.Chars, Window: window, Check: Runnable(c)}
+// RunsJQ tells a preview of the pipeline's output whether to propose jq programs. See [preview.Options.Check].
+func (p *Pipeline) RunsJQ(ctx context.Context) func(program string) bool {
+	return runsJQ(ctx, p.commands)
 }
 
-// Runnable tells of a jq program whether c, which may be nil, would run it. See [preview.Options.Check].
-func Runnable(c Commands) func(program string) bool {
-	return func(program string) bool {
+// runsJQ reports whether jq can be used. A preview proposes paths and names only, which are programs by their form.
+func runsJQ(ctx context.Context, c CommandPlan) func(program string) bool {
+	return func(string) bool {
 		if c == nil {
 			return false
 		}
-		_, err := c.CheckCommand(Command{Name: "jq", Args: []string{"-c", program}})
+		_, err := c.Check(ctx, Command{Name: "jq", Args: []string{"-c", "."}})
 		return err == nil
 	}
 }
 
-// output replaces the data by its shape.
-func (p *PreviewStage) output(ctx context.Context, c Commands, in io.Reader, out io.Writer) error {
-	result, err := preview.Preview(ctx, in, p.options(c, false))
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, result.Text)
-	return err
-}
-
-// window passes the data on and shows what passed, also when the stages behind want no more of it.
-func (p *PreviewStage) window(ctx context.Context, c Commands, r *Run, m *Meter, in io.Reader, out io.Writer) error {
+// passWindow passes the data on and shows what passed, also when the stages behind want no more of it.
+func passWindow(ctx context.Context, o preview.Options, r *Run, m *Meter, in io.Reader, out io.Writer) error {
+	h := headersOf(ctx)
+	h.out.copyOf(h.in)
 	seen, feed := io.Pipe()
 	shown := make(chan error, 1)
 	go func() {
@@ -79,7 +75,7 @@ func (p *PreviewStage) window(ctx context.Context, c Commands, r *Run, m *Meter,
 			shown <- err
 		}()
 		defer recovered(&err)
-		result, err := preview.Preview(context.WithoutCancel(ctx), seen, p.options(c, true))
+		result, err := preview.Preview(context.WithoutCancel(ctx), seen, o)
 		if err == nil {
 			r.looked(Window{Place: m.step.place, Text: result.Text})
 		}

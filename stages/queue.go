@@ -1,27 +1,12 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"strconv"
 	"sync"
 )
-
-// slot is the place of one item in the order of results.
-type slot struct {
-	item   item
-	number int // counted from 1
-	out    holder
-	value  bool // out is one JSON value, not what the stages wrote
-	done   bool
-}
-
-// become makes a JSON value the result of the item.
-func (s *slot) become(value []byte) error {
-	s.value = true
-	return s.out.adopt(value)
-}
 
 // queue is the items of one for_each that have begun and whose results are not written yet.
 type queue struct {
@@ -35,7 +20,7 @@ type queue struct {
 	mu       sync.Mutex
 	place    sync.Cond // there may be a place for an item
 	result   sync.Cond // there may be a result to be written
-	slots    []*slot   // in the order of the items; guarded by mu, as is everything below
+	items    []*item   // in the order of the input; guarded by mu, as is everything below
 	active   int       // items that run
 	writing  bool      // a result is on its way to the reader
 	waiting  int64     // bytes of results that wait behind a slower item
@@ -46,6 +31,46 @@ type queue struct {
 	untried  int       // of those, items that were only on their way to what runs them when everything ended
 	ok       int       // items that succeeded
 	failed   int       // items that failed, let pass or not
+}
+
+func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
+	q := &queue{e: e, cancel: cancel, in: in, room: e.atOnce}
+	q.place.L, q.result.L = &q.mu, &q.mu
+	if e.many != nil && e.atOnce > 1 { // else none begins before the one before it has ended
+		q.many, q.room = e.many, ahead
+	}
+	return q
+}
+
+// run dispatches and emits the items.
+func (q *queue) run(ctx context.Context, out io.Writer, data *header) error {
+	stop := context.AfterFunc(ctx, q.wake)
+	defer stop()
+	var emitted error
+	var emitter sync.WaitGroup
+	emitter.Go(func() {
+		defer func() {
+			if emitted != nil {
+				q.fail(emitted)
+			}
+		}()
+		defer recovered(&emitted)
+		emitted = q.emit(out, data)
+	})
+	q.dispatch(ctx)
+	q.running.Wait()
+	emitter.Wait()
+	for _, it := range q.items { // what was not written
+		it.result.release()
+	}
+	q.tell()
+	if ctx.Err() != nil && !q.complete && (q.err == nil || echo(q.err)) {
+		if emitted != nil {
+			return emitted
+		}
+		return context.Cause(ctx)
+	}
+	return q.err
 }
 
 func (q *queue) wake() {
@@ -62,7 +87,7 @@ func (q *queue) changed() {
 
 // dispatch reads items and starts them, until the input ends, something fails, or nobody reads the results.
 func (q *queue) dispatch(ctx context.Context) {
-	give := q.workers
+	give := q.oneByOne
 	if q.many != nil {
 		give = q.mapped
 	}
@@ -75,42 +100,33 @@ func (q *queue) dispatch(ctx context.Context) {
 		q.mu.Unlock()
 	}()
 	for q.ready(ctx) {
-		it, err := q.in.next()
-		if err == io.EOF {
-			return
-		}
+		it, err := q.next()
 		if err != nil {
-			q.fail(err)
+			if err != io.EOF {
+				q.fail(err)
+			}
 			return
 		}
-		s, err := q.add(it)
-		if err != nil {
-			q.fail(err)
-			return
+		if known, err := q.known(it); known || err != nil {
+			q.leave(it, false, err)
+			continue
 		}
-		hand(s)
+		hand(it)
 	}
 }
 
-// workers returns how items are given to goroutines that run them, of which as many are started as are needed, and what
-// ends those.
-func (q *queue) workers(ctx context.Context) (hand func(*slot), end func()) {
-	work := make(chan *slot, q.room)
-	workers := 0
-	return func(s *slot) {
-		if workers < q.room {
-			workers++
-			q.running.Go(func() { q.labour(ctx, work) })
-		}
-		work <- s
-	}, func() { close(work) }
-}
-
-// labour runs items until there are no more. Workers stay: a goroutine for each item would grow its stack anew.
-func (q *queue) labour(ctx context.Context, work <-chan *slot) {
-	for s := range work {
-		q.perform(ctx, s)
+// oneByOne returns how items are given to goroutines that run them, and what ends those. They stay: one for each item
+// would grow its stack anew.
+func (q *queue) oneByOne(ctx context.Context) (hand func(*item), end func()) {
+	work := make(chan *item)
+	for range q.room {
+		q.running.Go(func() {
+			for it := range work {
+				q.finish(ctx, it, q.e.try(ctx, it))
+			}
+		})
 	}
+	return func(it *item) { work <- it }, func() { close(work) }
 }
 
 // ready waits until one more item may begin: there is room to run it, no finished result waits for the reader, and
@@ -122,7 +138,7 @@ func (q *queue) ready(ctx context.Context) bool {
 		if q.err != nil || ctx.Err() != nil {
 			return false
 		}
-		blocked := q.writing || len(q.slots) > 0 && q.slots[0].done || q.active > 0 && q.e.r.crowded()
+		blocked := q.writing || len(q.items) > 0 && q.items[0].done || q.active > 0 && q.e.r.crowded()
 		if q.active < q.room && !blocked && q.waiting < q.e.r.deps.Limits.Waiting {
 			return true
 		}
@@ -130,134 +146,77 @@ func (q *queue) ready(ctx context.Context) bool {
 	}
 }
 
-func (q *queue) add(it item) (*slot, error) {
+// next begins the next item.
+func (q *queue) next() (*item, error) {
+	el, err := q.in.next()
+	if err != nil {
+		return nil, err
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if limit := q.e.r.deps.Limits.Items; q.begun == limit {
 		return nil, tooMany(limit)
 	}
-	if err := q.e.r.hold(int64(len(it.data))); err != nil {
+	if err := q.e.r.hold(int64(len(el.data))); err != nil {
 		return nil, err
 	}
 	q.begun++
 	q.active++
-	q.e.m.items.Add(1)
-	s := &slot{item: it, number: q.begun, out: holder{r: q.e.r}}
-	q.slots = append(q.slots, s)
-	return s, nil
+	q.e.m.count(func(r *StageReport) { r.Items++ })
+	it := &item{element: el, number: q.begun, of: q.e, result: holder{r: q.e.r, buffer: buffer{lease: q.e.r.memory}}}
+	q.items = append(q.items, it)
+	return it, nil
 }
 
 func tooMany(limit int) error {
 	return OverLimit("items", "filter the items before for_each", "there are more than %d items", limit)
 }
 
-// perform runs one item.
-func (q *queue) perform(ctx context.Context, s *slot) {
-	failed, err := q.end(ctx, s)
-	q.leave(s, failed, err)
+// finish ends an item whose stages have ended with err.
+func (q *queue) finish(ctx context.Context, it *item, err error) {
+	failed, err := q.conclude(ctx, it, err)
+	q.leave(it, failed, err)
 }
 
-// leave takes leave of an item that has ended.
-func (q *queue) leave(s *slot, failed bool, err error) {
-	q.e.r.held.Add(-int64(len(s.item.data)))
-	s.item = item{} // a result that waits behind a slower item does not keep its item
-	q.settle(s, failed, err)
+// leave ends an item; err ends the others too. A result that waits behind a slower item keeps nothing of its own item.
+func (q *queue) leave(it *item, failed bool, err error) {
+	q.e.r.release(int64(len(it.data)))
+	it.element, it.before, it.hold = element{}, failureGroups{}, nil
+	q.settle(it, failed, err)
 	if err == nil {
 		q.e.r.finished()
 	}
 }
 
-// end runs an item to its end and leaves in its slot what stands for it in the output. It reports whether the item
-// failed; err is what ends the other items too.
-func (q *queue) end(ctx context.Context, s *slot) (failed bool, err error) {
-	defer recovered(&err)
-	if known, err := q.known(s); known || err != nil {
-		return false, err
-	}
-	t, err := q.e.try(ctx, s)
-	return q.conclude(ctx, s, &t, err)
-}
-
-// known looks for the result of an item that an earlier run had.
-func (q *queue) known(s *slot) (bool, error) {
-	known, err := q.e.log.answer(s)
-	if !known || err != nil {
-		return false, err
-	}
-	q.e.m.resumed.Add(1)
-	return true, q.e.form.success(s)
-}
-
-// conclude leaves in the slot what stands for an item that was tried, see end.
-func (q *queue) conclude(ctx context.Context, s *slot, t *trial, err error) (failed bool, _ error) {
-	if err != nil && t.unsure {
-		q.e.log.doubt(s)
-	}
-	if err == nil {
-		q.e.log.keep(s)
-		q.e.m.tally.success(t.attempts)
-		return false, q.e.form.success(s)
-	}
-	if echo(err) || err == context.Cause(ctx) {
-		return false, err // it was cancelled
-	}
-	onError, f := q.e.form.onError, failureOf(err)
-	if f == nil {
-		onError = onErrorFail
-	}
-	q.e.m.tally.failure(messageOf(err), onError == onErrorSkip)
-	if onError == onErrorFail {
-		return true, q.itemError(s, err, t)
-	}
-	return true, q.e.form.failure(s, f, t)
-}
-
 // settle counts an item that has ended; err ends the others. Such a failure is known before the place of the item is
 // free, so that no item takes it.
-func (q *queue) settle(s *slot, failed bool, err error) {
+func (q *queue) settle(it *item, failed bool, err error) {
 	if err != nil {
 		q.fail(err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.active--
-	s.done = true
+	it.done = true
 	switch {
 	case failed:
 		q.failed++
 	case err == nil:
 		q.ok++
 	}
-	q.waiting += int64(s.out.buf.Len())
-	if len(q.slots) > 0 && q.slots[0] == s {
+	q.waiting += int64(it.result.buf.Len())
+	if len(q.items) > 0 && q.items[0] == it {
 		q.result.Signal() // and no item begins before it is written
 		return
 	}
 	q.place.Signal()
 }
 
-// itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
-// it say where that was.
-func (q *queue) itemError(s *slot, err error, t *trial) error {
-	var e *Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	e.Msg += t.told(q.e.tries.more)
-	if e.Item != 0 {
-		e.Msg += " (within item " + strconv.Itoa(s.number) + " of the for_each around it)"
-		return e
-	}
-	e.Item, e.Sample, e.Cut = s.number, s.item.data, false
-	e.queue = q
-	return e
-}
-
 // tell tells the failure of an item what became of the others, once none of them runs any more: items with effects
 // that had begun were let finish.
 func (q *queue) tell() {
-	var e *Error
-	if !errors.As(q.err, &e) || e.queue != q {
+	e, ok := errors.AsType[*Error](q.err)
+	if !ok || e.queue != q {
 		return
 	}
 	e.Done, e.Failed, e.Started = q.ok, q.failed, q.begun-q.untried
@@ -267,7 +226,7 @@ func (q *queue) tell() {
 }
 
 // fail keeps the first failure and ends everything else. Items that have begun to change something are let finish, see
-// [begun]; should one of them fail after the reader has stopped, that is the failure.
+// [effectHold]; should one of them fail after the reader has stopped, that is the failure.
 func (q *queue) fail(err error) {
 	q.mu.Lock()
 	if q.err == nil || echo(q.err) && !echo(err) {
@@ -283,10 +242,10 @@ func (q *queue) fail(err error) {
 }
 
 // emit writes the results in the order of the items, each as soon as all before it are written. Those that are there
-// together are written together.
-func (q *queue) emit(out io.Writer) error {
-	c := &collector{form: q.e.form, list: valueList{out: out, lines: q.e.form.lines}}
-	var batch []*slot
+// together are written together. data, if there is one, is described with the first of them.
+func (q *queue) emit(out io.Writer, data *header) error {
+	c := &collector{valueList: newValueList(out, q.e.Collect == collectLines), raw: q.e.raw, data: data}
+	var batch []*item
 	for {
 		var more bool
 		batch, more = q.take(batch[:0])
@@ -294,17 +253,17 @@ func (q *queue) emit(out io.Writer) error {
 			if more {
 				return nil // something failed: the array stays open, and the reader is told
 			}
-			return c.list.end()
+			return c.end()
 		}
 		var err error
-		for _, s := range batch {
+		for _, it := range batch {
 			if err == nil {
-				err = c.add(s)
+				err = c.collect(it)
 			}
-			s.out.release()
+			it.result.release()
 		}
 		if err == nil {
-			err = c.list.flush()
+			err = c.Flush()
 		}
 		q.mu.Lock()
 		q.writing = false
@@ -318,23 +277,23 @@ func (q *queue) emit(out io.Writer) error {
 
 // take waits for the result that is next in order, and appends it to batch with those behind it that are there. It appends
 // nothing and returns false after the last one, nothing and true when there will be no complete output.
-func (q *queue) take(batch []*slot) ([]*slot, bool) {
+func (q *queue) take(batch []*item) ([]*item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		switch {
 		case q.err != nil:
 			return nil, true
-		case len(q.slots) > 0 && q.slots[0].done:
-			for len(q.slots) > 0 && q.slots[0].done {
-				s := q.slots[0]
-				q.slots = q.slots[1:]
-				q.waiting -= int64(s.out.buf.Len())
-				batch = append(batch, s)
+		case len(q.items) > 0 && q.items[0].done:
+			for len(q.items) > 0 && q.items[0].done {
+				it := q.items[0]
+				q.items = q.items[1:]
+				q.waiting -= int64(it.result.buf.Len())
+				batch = append(batch, it)
 			}
 			q.writing = true
 			return batch, true
-		case q.ended && len(q.slots) == 0:
+		case q.ended && len(q.items) == 0:
 			q.complete = q.in.atEnd
 			return nil, !q.complete
 		}
@@ -342,9 +301,103 @@ func (q *queue) take(batch []*slot) ([]*slot, bool) {
 	}
 }
 
-// drain gives back the memory of results that were not written.
-func (q *queue) drain() {
-	for _, s := range q.slots {
-		s.out.release()
-	}
+// ahead is how many items may be on their way through a [MapFilter].
+const ahead = 256
+
+// mapped is a link whose filter takes many items.
+type mapped struct {
+	link   *link
+	filter MapFilter
 }
+
+// bindEach binds the stages of a for_each: as a filter of one item, and of many if there is one.
+func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*Meter, error) {
+	links, meters, err := r.links(ctx, body, false)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	many, err := r.mapper(ctx, links)
+	return chain(r, links), many, meters, err
+}
+
+// mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
+// item, and the session knows how. Else it returns nil.
+func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
+	if len(links) != 1 || len(links[0].steps) != 1 {
+		return nil, nil
+	}
+	l := links[0]
+	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
+		return nil, nil
+	}
+	session, err := r.commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := session.(Mapper)
+	if !ok {
+		return nil, nil
+	}
+	c := *l.steps[0].Command
+	c.Each, c.LineBuffered = true, stopEarly(l.onward[1:])
+	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
+	if filter == nil || err != nil {
+		return nil, err
+	}
+	return &mapped{l, filter}, nil
+}
+
+// mapped returns how items are given to the filter that takes many, and what ends it.
+func (q *queue) mapped(ctx context.Context) (hand func(*item), end func()) {
+	jobs := make(chan Job, q.room)
+	q.running.Go(func() {
+		if err := q.many.run(ctx, jobs, q.e.atOnce); err != nil {
+			q.fail(err)
+		}
+	})
+	return func(it *item) {
+		jobs <- &job{item: it, in: q.e.input(it), end: func(err error) { q.over(ctx, it, err) }}
+	}, func() { close(jobs) }
+}
+
+// over ends an item that was given to the filter of many, with how it has ended there.
+func (q *queue) over(ctx context.Context, it *item, how error) {
+	if how == ErrUntried {
+		q.mu.Lock()
+		q.untried++
+		q.mu.Unlock()
+		q.e.m.count(func(r *StageReport) { r.Items-- })
+		q.leave(it, false, cmp.Or(context.Cause(ctx), errBroken))
+		return
+	}
+	it.attempts = 1
+	it.in.describe(q.e.aboutInput(it.element))
+	describeLines(q.many.link.steps, headers{in: &it.in, out: &it.out})
+	q.finish(ctx, it, q.many.explain(ctx, how))
+}
+
+// run runs jobs. An error says that not all of them have ended.
+func (m *mapped) run(ctx context.Context, jobs <-chan Job, atOnce int) (err error) {
+	defer recovered(&err)
+	m.filter(ctx, jobs, atOnce)
+	return nil
+}
+
+// explain is that of the link, whose end with an error is noted.
+func (m *mapped) explain(ctx context.Context, err error) error {
+	if err != nil {
+		m.link.meters[0].broke.Store(true)
+	}
+	return m.link.explain(ctx, err)
+}
+
+// A job is an item on its way through a filter that takes many. It implements [Job].
+type job struct {
+	item *item
+	in   []byte
+	end  func(error)
+}
+
+func (j *job) Input() []byte               { return j.in }
+func (j *job) Write(p []byte) (int, error) { return j.item.result.Write(p) }
+func (j *job) End(err error)               { j.end(err) }

@@ -2,64 +2,67 @@ package stages
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // record keeps what the stages of a pipeline produce in one run (pipeline.md §7). A nil record keeps nothing.
 type record struct {
-	past
-	steps []*Step // those of the pipeline
-	end   func()
+	storedRun
+	resumed *resumption // nil: the run begins anew
+	end     func()
 }
-
-// Names of the outputs of a run.
-const planName = "plan" // the stages, as the agent wrote them
 
 func outputName(stage int) string { return strconv.Itoa(stage) }
 
+// aboutName is where the description of an output is kept.
+func aboutName(output string) string { return output + " about" }
+
+// describe keeps the description of an output.
+func (rec *record) describe(output string, a about) {
+	out, end := rec.runs.Create(rec.id, aboutName(output), false)
+	_, _ = out.Write(a.encode()) // it does not fail
+	end("")
+}
+
+// describe describes the output of a stage. Without its description data is not used: it could become other values.
+func (p storedRun) describe(stage int, h *header) error {
+	data, _, release := p.runs.Open(p.id, aboutName(outputName(stage)))
+	defer release()
+	if data == nil {
+		return p.gone()
+	}
+	text, err := io.ReadAll(data)
+	if err != nil {
+		return unreadable(err)
+	}
+	a, _, err := decodeAbout(text)
+	h.describe(a)
+	return err
+}
+
 // newRecord opens a run.
-func newRecord(runs Runs, p plan, steps []*Step) *record {
-	if runs == nil {
+func newRecord(p *Pipeline, fed, dry bool) *record {
+	if p.deps.Runs == nil {
 		return nil
 	}
-	rec := &record{past: past{runs: runs, plan: p}, steps: steps}
-	rec.id, rec.end = runs.Begin()
-	out, end := runs.Create(rec.id, planName, false)
-	text, err := json.Marshal(p)
-	if err == nil {
-		_, err = out.Write(text)
+	rec := &record{storedRun: storedRun{runs: p.deps.Runs, plan: plan{Fed: fed, DryRun: dry, Stages: p.list}}, resumed: p.resumed}
+	if p.resumed != nil {
+		rec.Continues, rec.Fed = p.resumed.id, p.resumed.Fed
 	}
-	if err != nil {
-		end("the pipeline cannot be written down")
-		return rec
-	}
-	end("")
+	rec.id, rec.end = rec.runs.Begin()
+	rec.write(planName, rec.plan)
 	return rec
 }
 
-// number returns the number of a stage of the pipeline, 0 for a stage within another or where nothing is kept.
-func (rec *record) number(s *Step) int {
-	if rec == nil {
-		return 0
-	}
-	return slices.Index(rec.steps, s) + 1
-}
-
-// closeLogs ends the logs of the run's for_each stages.
-func (r *Run) closeLogs() {
+// closeRecord ends the record and the logs of the items of its run.
+func (r *Run) closeRecord() {
 	for _, l := range r.logs {
 		l.close()
 	}
-}
-
-// closeRecord ends the record and the logs of its run.
-func (r *Run) closeRecord() {
-	r.closeLogs()
+	r.logs = nil
 	if r.record != nil {
 		r.record.end()
 	}
@@ -71,21 +74,33 @@ func (rec *record) attach(links []*link, dry bool) {
 	if rec == nil {
 		return
 	}
-	stage := 0
 	for _, l := range links {
-		stage += len(l.steps)
-		name, last := outputName(stage), l.steps[len(l.steps)-1]
+		last := l.steps[len(l.steps)-1]
+		name := outputName(last.place.top())
 		switch {
 		case last.window || dry && l.effect() == Changes:
-		case last.from != nil && rec.runs.Share(last.from.id, outputName(last.from.stage), rec.id, name):
+		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
 			l.tape = func(out io.Writer) *tape {
 				t := &tape{out: out}
 				t.kept, t.end = rec.runs.Create(rec.id, name, false)
+				t.describe = func(a about) { rec.describe(name, a) }
 				return t
 			}
 		}
 	}
+	if rec.resumed == nil {
+		return
+	}
+	for stage := 1; stage < rec.resumed.from; stage++ {
+		rec.share(rec.resumed.storedRun, stage, outputName(stage))
+	}
+}
+
+// share gives the run the output of a stage of an earlier run and its description, and reports whether they are there.
+func (rec *record) share(from storedRun, stage int, as string) bool {
+	return rec.runs.Share(from.id, aboutName(outputName(stage)), rec.id, aboutName(as)) &&
+		rec.runs.Share(from.id, outputName(stage), rec.id, as)
 }
 
 // tape keeps what is written through it.
@@ -95,6 +110,8 @@ type tape struct {
 	end   func(incomplete string)
 	whole bool  // what was or is now being written is all
 	cut   error // why out takes no more
+
+	describe func(about) // keeps the description of what is kept
 }
 
 func (t *tape) Write(p []byte) (int, error) {
@@ -106,14 +123,20 @@ func (t *tape) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// lastWrite says that the next write to out is the last one: it is whole, even if nobody wants all of it.
-func lastWrite(out io.Writer) {
-	if w, ok := out.(interface{ lastWrite() }); ok {
-		w.lastWrite()
+// lastWrite says that the next write is the last one: it is whole, even if nobody wants all of it.
+func (t *tape) lastWrite() {
+	if t != nil {
+		t.whole = true
 	}
 }
 
-func (t *tape) lastWrite() { t.whole = true }
+// keepRest keeps what is left of all that out was to get, which takes no more.
+func (t *tape) keepRest(rest io.Reader) {
+	if t != nil {
+		_, err := io.Copy(t.kept, rest)
+		t.whole = err == nil
+	}
+}
 
 // close ends the tape of a filter that has returned err.
 func (t *tape) close(ctx context.Context, err error) {
@@ -121,6 +144,7 @@ func (t *tape) close(ctx context.Context, err error) {
 		err = t.cut
 	}
 	if err == nil || t.whole {
+		t.describe(headersOf(ctx).out.get())
 		t.end("")
 		return
 	}
@@ -148,37 +172,19 @@ func cutShort(ctx context.Context, err error) string {
 	return "the stage failed"
 }
 
-// continueFrom returns the last stage before the one that failed whose output is there, or can be made again without
-// calling anything; a for_each that only reads may be resumed after the stages before it have read again. 0: none, or
-// none behind which nothing would be repeated that may have taken effect: then standing says so. Where the run was
-// ended from outside, busy are the steps that had not ended: made again, they would take as long.
-func (p *Pipeline) continueFrom(rec past, failed Place, list []taken, busy []*Step) (stage int, standing string) {
-	first, _, _ := strings.Cut(string(failed), ".")
-	stage, err := strconv.Atoi(first)
-	if err != nil || stage > len(p.steps) {
-		stage = len(p.steps) + 1
+// recoverable returns the last stage up to the given one whose output is there, or can be made again without calling
+// anything: 0 where only the beginning can, -1 where not even that.
+func (p *Pipeline) recoverable(rec storedRun, stage int) (last int) {
+	there := !rec.Fed
+	if !there {
+		last = -1
 	}
-	for ; stage > 0; stage-- {
-		if i := slices.IndexFunc(list, func(t taken) bool { return t.Stage == stage }); i >= 0 {
-			return 0, rec.standing(list[i])
-		}
-		if stage > 1 && p.recoverable(rec, stage-1, busy) {
-			return stage - 1, ""
+	for at := 1; at <= stage; at++ {
+		i := slices.IndexFunc(p.steps, func(s *Step) bool { return s.place.top() == at })
+		whole, _ := rec.whole(at)
+		if there = whole || there && i >= 0 && p.steps[i].Replayable; there {
+			last = at
 		}
 	}
-	return 0, ""
-}
-
-func (p *Pipeline) recoverable(rec past, stage int, busy []*Step) bool {
-	resumes := stage < len(p.steps) && isEach(p.list[stage]) && p.steps[stage].Effect == ReadOnly
-	for at := stage; at > 0; at-- {
-		if whole, _ := rec.whole(at); whole {
-			return true
-		}
-		s := p.steps[at-1]
-		if again := s.replays && !slices.Contains(busy, s); !again && !(resumes && s.Effect == ReadOnly) {
-			return false
-		}
-	}
-	return !rec.Fed
+	return last
 }

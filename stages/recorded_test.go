@@ -57,7 +57,7 @@ func conventionsTable() string {
 		}
 	}
 	quoted := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
-	fmt.Fprintf(&b, "| part | names, the first that is there |\n|---|---|\n")
+	fmt.Fprintf(&b, "| part | names, in order of preference |\n|---|---|\n")
 	fmt.Fprintf(&b, "| argument | %s |\n", strings.Join(names, ", "))
 	fmt.Fprintf(&b, "| next | %s |\n", quoted(stages.NextNames()))
 	fmt.Fprintf(&b, "| items, beside next | %s |\n", quoted(stages.ItemNames()))
@@ -71,6 +71,13 @@ var pagingLike = regexp.MustCompile(`(?i)^(page(idx|_?size)?|per_?page|start_cur
 var otherForms = []struct{ arg, form string }{
 	{"start_cursor", `{"arg":"start_cursor"}`},
 	{"pageIdx", `{"arg":"pageIdx","start":0}`},
+}
+
+// packages are where the recorded servers come from: several servers have one name.
+var packages = map[string]string{
+	"chromedt": "npm chrome-devtools-mcp", "dbhub": "npm @bytebase/dbhub", "git": "npm @cyanheads/git-mcp-server",
+	"github": "npm @modelcontextprotocol/server-github", "grafana": "Go grafana/mcp-grafana", "mongodb": "npm mongodb-mcp-server",
+	"notion": "npm @notionhq/notion-mcp-server",
 }
 
 // recordedTable says of every recorded tool with a paging argument how it is paged.
@@ -89,7 +96,7 @@ func recordedTable(t *testing.T) string {
 		t.Fatalf("no recorded tools: %v", err)
 	}
 	var b strings.Builder
-	b.WriteString("| server | tool | `paginate` |\n|---|---|---|\n")
+	b.WriteString("| server, by its package | tool | `paginate` |\n|---|---|---|\n")
 	total, paged := 0, 0
 	for _, file := range files {
 		server := strings.TrimSuffix(filepath.Base(file), ".json")
@@ -106,10 +113,12 @@ func recordedTable(t *testing.T) string {
 		}
 		for _, recorded := range tools {
 			total++
-			in, err := schemas.CompileInput(recorded.InputSchema)
+			said, err := schemas.Describe(schemas.NewSteps(t.Context(), 1<<20), recorded.Name, recorded.InputSchema)
 			if err != nil {
 				t.Fatal(err)
 			}
+			in := said.Input
+			in.Check = schemas.NewCache(1<<20, nil, schemas.Limits{}).Check(recorded.InputSchema)
 			reads := slices.Contains(hints[server]["reads"], recorded.Name)
 			w := newWorld()
 			w.tools["list"] = &tool{info: stages.Tool{
@@ -118,11 +127,15 @@ func recordedTable(t *testing.T) string {
 			}}
 			if how := w.howPaged(t, in); how != "" {
 				paged++
-				fmt.Fprintf(&b, "| %s | %s | %s |\n", server, recorded.Name, how)
+				name, ok := packages[server]
+				if !ok {
+					t.Fatalf("the package of %s is not named", server)
+				}
+				fmt.Fprintf(&b, "| %s | %s | %s |\n", name, recorded.Name, how)
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\nOf %d tools of %d servers %d have an argument that looks like paging; the others give all that they have at once.\n", total, len(files), paged)
+	fmt.Fprintf(&b, "\nOf %d tools of %d servers %d have an argument that looks like paging; the others return everything at once.\n", total, len(files), paged)
 	return b.String()
 }
 
@@ -157,7 +170,7 @@ func (w *world) howPaged(t *testing.T, in stages.Input) string {
 	case slices.ContainsFunc(in.Properties, pages):
 		return "no: the server does not say that it only reads"
 	case slices.ContainsFunc(in.Properties, pagingLike.MatchString):
-		return "no: it gives one part, as large as asked for"
+		return "no: it returns one part, of the requested size"
 	}
 	return ""
 }

@@ -1,8 +1,13 @@
 package stages
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
+	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,34 +29,43 @@ type Report struct {
 
 // StageReport is one line of a report.
 type StageReport struct {
-	Place    Place         `json:"stage"`
-	Label    string        `json:"label"`
-	Branch   string        `json:"branch,omitempty"`
-	Input    string        `json:"input,omitempty"`   // of a command, whose output it becomes
-	Changes  bool          `json:"changes,omitempty"` // whether its calls may have changed something
-	Items    int64         `json:"items,omitempty"`   // items of a for_each that were started
-	Calls    int64         `json:"calls,omitempty"`   // tool calls
-	BytesIn  int64         `json:"bytes_in"`
-	BytesOut int64         `json:"bytes_out"`
-	Elapsed  time.Duration `json:"-"`
-	Millis   float64       `json:"ms"`
-	LeftOut  []string      `json:"left_out,omitempty"` // fields of the data that the tool does not take
+	Place    Place   `json:"stage"`
+	Label    Label   `json:"label"`
+	Branch   string  `json:"branch,omitempty"`
+	Input    string  `json:"input,omitempty"`    // of a command, whose output it becomes
+	Changes  bool    `json:"changes,omitempty"`  // whether its calls may have changed something
+	Items    int64   `json:"items,omitempty"`    // items of a for_each that were started
+	Calls    int64   `json:"calls,omitempty"`    // tool calls that were sent, each attempt of an item
+	Refused  int64   `json:"refused,omitempty"`  // of those, where they may change something, answered with an error
+	Unknown  int64   `json:"unknown,omitempty"`  // of those, not answered: they may have taken effect
+	Returned int64   `json:"returned,omitempty"` // bytes that they returned
+	BytesIn  int64   `json:"bytes_in"`
+	BytesOut int64   `json:"bytes_out"`
+	Millis   float64 `json:"ms"` // from its start to its end, waiting for other stages included
+
+	// Busy is the time in milliseconds in which calls of the stage's tool were in flight, or the processor time of its command.
+	Busy float64 `json:"busy_ms,omitempty"`
+
+	LeftOut []string `json:"left_out,omitempty"` // fields of the data that the tool does not take
+	Untaken bool     `json:"untaken,omitempty"`  // of some object the tool took no field at all, and its items are not in the output
 
 	// Of the items of a for_each that have ended:
-	OK            int64      `json:"ok,omitempty"`             // succeeded
-	Failed        int64      `json:"failed,omitempty"`         // failed for good
-	Skipped       int64      `json:"skipped,omitempty"`        // of those, left out of the output
-	Retried       int64      `json:"retried,omitempty"`        // succeeded after a retry
-	Retries       int64      `json:"retries,omitempty"`        // extra attempts
-	Shared        int64      `json:"shared,omitempty"`         // answered by an equal call
-	Resumed       int64      `json:"resumed,omitempty"`        // not run: an earlier run had completed them
-	Messages      []Messages `json:"messages,omitempty"`       // what failures said, the most frequent first
-	OtherMessages int64      `json:"other_messages,omitempty"` // failures that said something else
+	OK            int64          `json:"ok,omitempty"`             // succeeded
+	Failed        int64          `json:"failed,omitempty"`         // failed for good
+	Skipped       int64          `json:"skipped,omitempty"`        // of those, left out of the output
+	Retried       int64          `json:"retried,omitempty"`        // succeeded after a retry
+	Retries       int64          `json:"retries,omitempty"`        // extra attempts
+	Shared        int64          `json:"shared,omitempty"`         // answered by an equal call
+	Resumed       int64          `json:"resumed,omitempty"`        // not run: an earlier run had completed them
+	Messages      []FailureGroup `json:"messages,omitempty"`       // what failures said, the most frequent first
+	OtherMessages int64          `json:"other_messages,omitempty"` // failures that said something else
 
 	// Of a tool stage that fetches all pages:
 	Pages   int64 `json:"pages,omitempty"`   // pages with items
 	Fetched int64 `json:"fetched,omitempty"` // items on them
 	More    bool  `json:"more,omitempty"`    // the most pages were fetched that may be, and there are more
+
+	Tool ToolProgress `json:"-"` // what its tool says, summed over its calls
 
 	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
 
@@ -60,40 +74,55 @@ type StageReport struct {
 	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
 }
 
-// Messages are failures that say the same but for numbers and quoted words.
-type Messages struct {
+// A FailureGroup is failures that say the same but for numbers and quoted words.
+type FailureGroup struct {
 	Text  string `json:"text"`
 	Count int64  `json:"count"`
 }
 
 // Window is the text of a preview stage through which data passed on.
 type Window struct {
-	Place Place
-	Text  string
+	Place Place  `json:"stage"`
+	Text  string `json:"text"`
 }
 
-// report takes the counts of m and of everything within it.
-func (m *Meter) report() StageReport {
+// Meter counts what one stage did in one run, over all of its calls. Its methods may be called concurrently.
+type Meter struct {
+	step   *Step
+	nested []*Meter    // one per step of Step.Nested, in order
+	broke  atomic.Bool // whether a call of the filter ended with an error
+
+	mu           sync.Mutex
+	counts       StageReport    // so far, without what report derives; guarded by mu, as is everything below
+	lists, ended int64          // lists of pages: begun, and fetched to the end
+	elapsed      time.Duration  // of all calls of the filter
+	busy         time.Duration  // of its command, or in which calls were in flight, before since
+	calling      int            // calls of a tool in flight
+	since        time.Time      // when calling was last 0
+	sample       []byte         // the beginning of the input
+	failures     failureGroups  // of items
+	uses         map[string]use // of the fields that can do nothing without anybody seeing it, by name
+}
+
+func newMeter(step *Step) *Meter { return &Meter{step: step} }
+
+// count changes the counts.
+func (m *Meter) count(change func(r *StageReport)) {
 	m.mu.Lock()
-	leftOut := slices.Sorted(slices.Values(m.leftOut))
-	notes := m.idle()
-	m.mu.Unlock()
-	elapsed := time.Duration(m.elapsed.Load())
-	r := StageReport{
-		Place: m.step.place, Label: m.step.Label, Changes: m.step.Effect == Changes,
-		Items: m.items.Load(), Calls: m.calls.Load(), Shared: m.shared.Load(), Resumed: m.resumed.Load(),
-		Pages: m.pages.Load(), Fetched: m.fetched.Load(), More: m.more.Load(),
-		Complete: m.lists.Load() > 0 && m.lists.Load() == m.ended.Load(),
-		BytesIn:  m.bytesIn.Load(), BytesOut: m.bytesOut.Load(),
-		Elapsed: elapsed, Millis: float64(elapsed.Microseconds()) / 1000,
-		LeftOut: leftOut, Notes: notes,
-	}
-	m.tally.report(&r)
+	defer m.mu.Unlock()
+	change(&m.counts)
+}
+
+// report returns the counts of m and of everything within it. Of a stage with the flag for_each, calls are those of the
+// stage that runs once per item.
+func (m *Meter) report() StageReport {
+	r := m.own()
 	if m.step.mapped != nil && len(m.nested) == 1 {
-		inner := m.nested[0].report()
-		r.Calls, r.Shared, r.LeftOut, r.Stages = inner.Calls, inner.Shared, inner.LeftOut, inner.Stages
-		r.Notes = append(r.Notes, inner.Notes...)
-		r.Pages, r.Fetched, r.More, r.Complete = inner.Pages, inner.Fetched, inner.More, inner.Complete
+		calls := m.nested[0].report()
+		r.Calls, r.Refused, r.Unknown, r.Returned, r.Shared = calls.Calls, calls.Refused, calls.Unknown, calls.Returned, calls.Shared
+		r.Pages, r.Fetched, r.More, r.Complete = calls.Pages, calls.Fetched, calls.More, calls.Complete
+		r.LeftOut, r.Untaken, r.Tool, r.Busy, r.Stages = calls.LeftOut, calls.Untaken, calls.Tool, calls.Busy, calls.Stages
+		r.Notes = append(r.Notes, calls.Notes...)
 		return r
 	}
 	if len(m.nested) == 0 {
@@ -109,4 +138,176 @@ func (m *Meter) report() StageReport {
 		}
 	}
 	return r
+}
+
+// own returns the counts of the stage itself.
+func (m *Meter) own() StageReport {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.counts
+	r.Place, r.Label, r.Changes = m.step.place, m.step.Label, m.step.Effect == Changes
+	r.LeftOut = slices.Sorted(slices.Values(r.LeftOut))
+	r.Complete = m.lists > 0 && m.lists == m.ended
+	r.Messages, r.OtherMessages = m.failures.most(shownMessages)
+	busy := m.busy
+	if m.calling > 0 {
+		busy += time.Since(m.since)
+	}
+	r.Millis, r.Busy = millis(m.elapsed), millis(busy)
+	for _, field := range slices.Sorted(maps.Keys(m.uses)) {
+		if u := m.uses[field]; !u.worked {
+			r.Notes = append(r.Notes, u.idle)
+		}
+	}
+	return r
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// reports are those of meters.
+func reports(meters []*Meter) (list []StageReport) {
+	for _, m := range meters {
+		list = append(list, m.report())
+	}
+	return list
+}
+
+// A use is whether a field of a stage has done anything, and what to say if it has not.
+type use struct {
+	worked bool
+	idle   string
+}
+
+// used notes whether a field of the stage has done something this time.
+func (m *Meter) used(field string, worked bool, idle string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.uses == nil {
+		m.uses = map[string]use{}
+	}
+	m.uses[field] = use{worked || m.uses[field].worked, idle}
+}
+
+// maxLeftOut bounds how many left-out fields a report names: data can have any number.
+const maxLeftOut = 50
+
+// leave notes fields that were left out of a tool's arguments, once each; none: they were all that an object had.
+func (m *Meter) leave(fields []string, none bool) {
+	m.count(func(r *StageReport) {
+		r.Untaken = r.Untaken || none
+		for _, f := range fields {
+			if len(r.LeftOut) < maxLeftOut && !slices.Contains(r.LeftOut, f) {
+				r.LeftOut = append(r.LeftOut, f)
+			}
+		}
+	})
+}
+
+// add counts what a command used.
+func (m *Meter) add(u Usage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts.BytesIn += u.BytesIn
+	m.counts.BytesOut += u.BytesOut
+	m.elapsed += u.Elapsed
+	m.busy += u.CPU
+}
+
+// time counts one call of the filter from now until the returned function is called.
+func (m *Meter) time() (stop func()) {
+	start := time.Now()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.elapsed += time.Since(start)
+	}
+}
+
+// list counts lists of pages: begun, and fetched to the end.
+func (m *Meter) list(begun, ended int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lists, m.ended = m.lists+begun, m.ended+ended
+}
+
+// call counts one call of a tool as in flight from now until the returned function is called.
+func (m *Meter) call() (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calling++; m.calling == 1 {
+		m.since = time.Now()
+	}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.calling--; m.calling == 0 {
+			m.busy += time.Since(m.since)
+		}
+	}
+}
+
+// failed counts an item that failed.
+func (m *Meter) failed(msg string, skipped bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts.Failed++
+	if skipped {
+		m.counts.Skipped++
+	}
+	m.failures.add(msg, 1)
+}
+
+// sampleSize is how many bytes of the input of a stage are remembered for its errors.
+const sampleSize = 32 << 10
+
+// head returns the beginning of the stage's input, and whether that is not all of it.
+func (m *Meter) head() (sample []byte, cut bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sample, m.counts.BytesIn > int64(len(m.sample))
+}
+
+// A meteredReader counts what is read, and remembers its beginning where keep is set.
+type meteredReader struct {
+	r    io.Reader
+	m    *Meter
+	keep bool
+}
+
+func (r *meteredReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.m.counts.BytesIn += int64(n)
+	if r.keep {
+		room := sampleSize - len(r.m.sample)
+		r.m.sample = append(r.m.sample, p[:min(room, n)]...)
+	}
+	return n, err
+}
+
+// left is how many bytes are still to be read of an item, which is in memory; 0 where that is not known.
+func (r *meteredReader) left() int {
+	if item, ok := r.r.(*bytes.Reader); ok {
+		return item.Len()
+	}
+	return 0
+}
+
+// CloseWithError passes the end of reading on to the pipe behind the meter.
+func (r *meteredReader) CloseWithError(error) error {
+	stopReading(r.r)
+	return nil
+}
+
+// A meteredWriter counts what is written.
+type meteredWriter struct {
+	w io.Writer
+	m *Meter
+}
+
+func (w *meteredWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	w.m.count(func(r *StageReport) { r.BytesOut += int64(n) })
+	return n, err
 }

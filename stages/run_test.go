@@ -133,7 +133,7 @@ func counted(t *testing.T, list []stages.StageReport, indent string) string {
 		if err := json.Unmarshal(line, &counts); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"label", "bytes_in", "bytes_out", "ms", "stages", "changes"} {
+		for _, name := range []string{"label", "bytes_in", "bytes_out", "returned", "ms", "busy_ms", "stages", "changes"} {
 			delete(counts, name)
 		}
 		fmt.Fprintf(&b, "%s%s %s\n%s", indent, s.Label, encode(counts), counted(t, s.Stages, indent+"  "))
@@ -163,7 +163,7 @@ func describe(t *testing.T, err error) string {
 		Hint                       string `json:",omitempty"`
 		Item, Items, Started, Done int    `json:",omitempty"`
 		Sample                     string `json:",omitempty"`
-	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Started, e.Done, string(e.Sample)}, "", " ")
+	}{e.Code, e.Place, e.Label, e.Msg, e.Hint, e.Item, e.Items, e.Started, e.Done, strings.ToValidUTF8(string(e.Sample), "\uFFFD")}, "", " ")
 	if e.Item > 0 && e.Failed != 1 {
 		t.Errorf("%d items failed, want one", e.Failed)
 	}

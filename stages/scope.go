@@ -2,31 +2,32 @@ package stages
 
 import "context"
 
-// Site is where a list of stages stands; a few rules depend on it.
-type Site int
+// A ListKind says where a list of stages stands; a few rules depend on it.
+type ListKind int
 
-// The sites of a list of stages.
+// The kinds of lists of stages.
 const (
-	AtTop    Site = iota // the pipeline itself
-	InEach               // the stages of a for_each
-	InBranch             // a branch of a parallel stage
-	InInput              // a named input of a command, which runs once whatever is around the command
+	AtTop    ListKind = iota // the pipeline itself
+	InEach                   // the stages of a for_each
+	InBranch                 // a branch of a parallel stage
+	InInput                  // a named input of a command, which runs once whatever is around the command
 )
 
 // Scope is what a stage knows of its surroundings while it is compiled.
 type Scope struct {
 	Deps
-	Site Site
-	Each bool // whether the stage runs once per item, of a for_each at any depth
-	Fed  bool // whether anything flows into the stage; if not, its input is empty
-	Last bool // whether its output is the output of its list
+	ListKind ListKind
+	Each     bool // whether the stage runs once per item, of a for_each at any depth
+	Fed      bool // whether anything flows into the stage; if not, its input is empty
+	Last     bool // whether its output is the output of its list
 
 	place Place
+	label Label
 	depth int
-	rest  List // the stages of the list that follow
 	c     *compiler
 
 	direct   bool  // what flows in is the item itself, unchanged: of the innermost for_each that tries items again
+	joins    bool  // whether items come out beside their results
 	distinct *bool // whether equal calls are to be made once, if a for_each around it says so
 }
 
@@ -38,17 +39,18 @@ func (s Scope) mapping(o Mapping) Scope {
 	if o.Distinct != nil {
 		s.distinct = o.Distinct
 	}
+	s.joins = o.WithItem
 	return s
 }
 
 // List compiles the stages of a list that belongs to the stage of s. A branch or an input is named, a for_each's list is not.
 // The steps that compiled are returned along with the error, an [errors.Join] of everything that is wrong.
-func (s Scope) List(ctx context.Context, list List, site Site, branch string, fed bool) ([]*Step, error) {
+func (s Scope) List(ctx context.Context, list List, kind ListKind, branch string, fed bool) ([]*Step, error) {
 	inner := s
-	inner.Site, inner.Fed, inner.depth = site, fed, s.depth+1
-	inner.Each = site == InEach || s.Each && site != InInput
-	if site == InInput { // it runs once, whatever becomes of the items
-		inner.direct, inner.distinct = false, nil
+	inner.ListKind, inner.Fed, inner.depth = kind, fed, s.depth+1
+	inner.Each = kind == InEach || s.Each && kind != InInput
+	if kind == InInput { // it runs once, whatever becomes of the items
+		inner.direct, inner.distinct, inner.joins = false, nil, false
 	}
 	if branch != "" {
 		inner.place = Place(shown(branch)).In(s.place)

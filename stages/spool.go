@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // A spool keeps bytes until they are wanted: the first of them in memory, the rest in a file that has no name. All
-// spools of a run share a limit. It is not safe for concurrent use.
+// spools of a run share a limit. What finds no room in the memory of the process goes to the file as well. It is not safe
+// for concurrent use.
 type spool struct {
 	r    *Run
 	mem  bytes.Buffer
@@ -26,10 +29,10 @@ func (s *spool) Write(p []byte) (int, error) {
 	if s.r.spooled.Add(int64(len(p))) > limits.Spool {
 		s.r.spooled.Add(-int64(len(p)))
 		return 0, ofRun(OverLimit("spool", "reduce the data before the stage that has to wait for all of it",
-			"the data that waits for a later stage is more than %s", size(limits.Spool)))
+			"the data that waits for a later stage is more than %s", texts.Bytes(limits.Spool)))
 	}
 	if s.file == nil {
-		if int64(s.mem.Len()+len(p)) <= limits.SpoolHead {
+		if int64(s.mem.Len()+len(p)) <= limits.SpoolHead && s.r.spools.Grow(int64(len(p))) == nil {
 			s.size += int64(len(p))
 			return s.mem.Write(p)
 		}
@@ -68,6 +71,7 @@ func (s *spool) Reader() io.Reader {
 // Close frees memory and file. It may be called more than once.
 func (s *spool) Close() error {
 	s.r.spooled.Add(-s.size)
+	_ = s.r.spools.Grow(-int64(s.mem.Len()))
 	s.mem, s.size = bytes.Buffer{}, 0
 	if s.file == nil {
 		return nil
@@ -78,8 +82,7 @@ func (s *spool) Close() error {
 }
 
 func diskError(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err // the path is the host's, and nothing to agents
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

@@ -3,11 +3,13 @@ package stages
 import (
 	"context"
 	"encoding/json"
+	"iter"
+	"slices"
 )
 
 // A Step is a compiled stage: what it is called, what it may change and how it becomes a filter.
 type Step struct {
-	Label   string // "tool github/get_issue", "command jq"
+	Label   Label
 	Effect  Effect
 	Does    string // one clause for a reader of the plan: "calls github/get_issue once per item, 8 at a time"
 	Expects string // the input that it makes sense of, such as "a JSON object of arguments"
@@ -23,33 +25,19 @@ type Step struct {
 	// does but for the change, and notes what that would be done with. Nil: that it would be run is all there is to say.
 	rehearse func(r *Run, m *Meter, note func(undone) error) Filter
 
-	alone      bool  // calls should not run side by side unless asked to
-	stops      bool  // a command that may stop reading before its input ends
-	passes     bool  // stops reading soon after its reader does: it does not read everything first
-	takesValue bool  // reads its item as one value, not as a line of text
-	chains     int   // chains of commands within it that run at the same time
-	accepts    int64 // bytes of input beyond which it fails; 0: any
-	mapped     *Step // the step that a for_each flag wraps: both are one line of the report
+	Traits // what it does with its data
 
-	// Of a tool stage, the first two of a command as well:
-	most    bounds
-	clock   clock // of one call, or of a command
-	tool    *Tool
-	repeats bool // a call of it in an item that is tried again does no harm, whatever became of the call before
-	stale   bool // a for_each around it changes something: what the tool has returned for one item may be out of date for the next
-
-	replays bool    // writes the same whenever it reads the same, and calls nothing
-	ends    bool    // of commands: what follows begins a chain of its own, so that the output can be kept
-	window  bool    // its output is its input
-	from    *source // the output that it begins with, as it is
-
-	origin *source     // of a from stage
-	resume *resumption // of a for_each
-	after  *resumption // the stage that stood in its place in the run from which the pipeline goes on
+	clock   clock       // how long a command, a call or all items may take
+	chains  int         // chains of commands within it that run at the same time
+	tool    *toolCall   // nil: it calls no tool by itself
+	each    *forEach    // nil: it runs once
+	mapped  *Step       // the step that a for_each flag wraps: both are one line of the report
+	window  bool        // its output is its input
+	origin  *source     // of a from stage
+	resumed *resumption // of one that stands for the rest of a run
 
 	place Place
 	raw   json.RawMessage // the stage as it was written
-	file  string          // that it saves, by the name that stands for it
 }
 
 // Nested is a compiled list of stages inside of a step.
@@ -71,14 +59,66 @@ func (n Nested) names() (branch, input string) {
 // a step behind it does. A step that reads all of its input first ends the search.
 func stopEarly(steps []*Step) bool {
 	for _, s := range steps {
-		if s.stops {
+		if s.StopsEarly {
 			return true
 		}
-		if s.Effect == Changes || !s.passes {
+		if s.Effect == Changes || s.Blocking {
 			return false
 		}
 	}
 	return false
+}
+
+// describeLines describes what steps write, from the last one back. It reports false where that depends on what a tool returns.
+func describeLines(steps []*Step, h headers) bool {
+	for _, s := range slices.Backward(steps) {
+		switch {
+		case s.KeepsKind:
+			continue
+		case s.Command == nil:
+			return false
+		case s.Values:
+			h.out.describe(about{kind: Values})
+		default:
+			h.out.describe(about{kind: CommandText})
+		}
+		return true
+	}
+	h.out.linesOf(h.in)
+	return true
+}
+
+// alone reports whether calls of a step should not run side by side unless asked to.
+func (s *Step) alone() bool {
+	switch {
+	case s.mapped != nil:
+		return s.mapped.alone()
+	case s.tool != nil:
+		return !sideBySide(s.tool.info)
+	}
+	return s.Effect == Changes && len(s.Nested) == 0
+}
+
+// ends reports whether what follows a command begins a chain of its own, so that its output can be kept.
+func (r *Run) ends(s *Step) bool { return r.record != nil && !s.Replayable && !s.place.nested() }
+
+// allSteps yields steps and those within them, at any depth.
+func allSteps(steps []*Step) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) { walkSteps(steps, yield) }
+}
+
+func walkSteps(steps []*Step, yield func(*Step) bool) bool {
+	for _, s := range steps {
+		if !yield(s) {
+			return false
+		}
+		for _, n := range s.Nested {
+			if !walkSteps(n.Steps, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // effectOf returns what running all of steps may do.

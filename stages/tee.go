@@ -2,10 +2,13 @@ package stages
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Files saves data in the workspace. All methods may be called concurrently. Errors are *Error.
@@ -23,27 +26,25 @@ type Files interface {
 // A SavedFile says what is saved, and how.
 type SavedFile struct {
 	Path   string
-	Append bool  // behind what the file holds
+	Append bool  // after what the file holds, on a new line
 	Max    int64 // bytes beyond which nothing is saved, and the error is LIMIT_EXCEEDED; 0: any number
+
+	// Charge is asked before more bytes are written, copies included: adds of them, with which total were written to the
+	// workspace since it exists. Its error ends the saving, and is returned as it is.
+	Charge func(adds, total int64) error
 }
 
 // TeeStage saves the data in the workspace and passes it on (pipeline.md §2).
 type TeeStage struct {
 	Path     string `json:"path" jsonschema:"minLength=1" jsonschema_description:"File in the workspace. Directories are made."`
-	Append   bool   `json:"append,omitempty" jsonschema_description:"Write behind what the file holds, instead of replacing it."`
+	Append   bool   `json:"append,omitempty" jsonschema_description:"Add to the end of the file, on a new line, instead of replacing it."`
 	Oversize bool   `json:"confirm_oversize,omitempty" jsonschema_description:"Save more than 1 MiB."`
 }
 
 // teeMax is how much is saved without being asked for.
 const teeMax = 1 << 20
 
-// Label names the stage in messages.
-func (t *TeeStage) Label() string {
-	if t.Path == "" {
-		return "tee"
-	}
-	return "tee " + shown(t.Path)
-}
+func (t *TeeStage) label() Label { return Label{Name: shown(t.Path)} }
 
 // Compile checks the name of the file.
 func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
@@ -63,14 +64,13 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	}
 	how := "saves the data as "
 	if t.Append {
-		how = "writes the data behind what is in "
+		how = "appends the data, on a new line, to "
 	}
 	step := &Step{
-		Label: t.Label(), Effect: Changes, alone: true, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
-		file: file,
+		Effect: Changes, Traits: Traits{Blocking: true, KeepsKind: true}, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
 	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
-		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, in, out) }, nil
+		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, file, in, out) }, nil
 	}
 	step.rehearse = func(_ *Run, _ *Meter, note func(undone) error) Filter {
 		return func(ctx context.Context, in io.Reader, _ io.Writer) error {
@@ -84,7 +84,7 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 				{"bytes", json.RawMessage(fmt.Sprint(n))},
 			})}
 			if n > teeMax && !t.Oversize {
-				call.fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, size(teeMax))
+				call.fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, texts.Bytes(teeMax))
 			}
 			return note(call)
 		}
@@ -94,16 +94,32 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 
 // save saves all of the data, and passes on what was saved. Once it has all data it is let finish, whatever ends around
 // it, and is not done again: what a later stage makes of the data does not undo it.
-func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out io.Writer) error {
-	f := SavedFile{Path: t.Path, Append: t.Append, Max: teeMax}
+func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in io.Reader, out io.Writer) error {
+	h := headersOf(ctx)
+	h.out.copyOf(h.in)
+	if t.Append && r.effects.follows() {
+		all := r.newSpool()
+		defer all.Close()
+		done, err := t.done(ctx, r, m, file, io.TeeReader(in, all))
+		if err != nil {
+			return err
+		}
+		if in = all.Reader(); done {
+			_, err := io.Copy(out, in)
+			return err
+		}
+	}
+	data := sha256.New()
+	in = io.TeeReader(in, data)
+	f := SavedFile{Path: t.Path, Append: t.Append, Max: teeMax, Charge: r.charge}
 	if t.Oversize {
 		f.Max = 0
 	}
-	around := attemptOf(ctx)
-	if !around.send() {
+	it := itemOf(ctx)
+	if !it.held().send() {
 		return context.Cause(ctx)
 	}
-	around.left(false, false)
+	it.left(false)
 	saving, cancel := context.WithCancelCause(r.outer)
 	defer cancel(nil)
 	// When the time is up, whoever still waits for other writers has saved nothing and goes.
@@ -117,9 +133,37 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, in io.Reader, out
 		return err
 	}
 	defer saved.Close()
-	around.left(false, true)
-	m.calls.Add(1)
-	m.took.Add(1)
-	_, err = io.Copy(out, saved)
+	m.count(func(r *StageReport) { r.Calls++ })
+	if t.Append {
+		r.effects.add(ctx, pastEffect{Key: fileEffect(file, data), Place: m.step.place, Kept: it == nil})
+	}
+	if _, err = io.Copy(out, saved); err != nil {
+		headersOf(ctx).tape.keepRest(saved)
+	}
 	return err
+}
+
+// done reads all of in and reports whether the run that is continued has appended it in this stage. That another one has
+// is an error.
+func (t *TeeStage) done(ctx context.Context, r *Run, m *Meter, file string, in io.Reader) (bool, error) {
+	data := sha256.New()
+	if _, err := io.Copy(data, in); err != nil {
+		return false, err
+	}
+	_, done, err := r.effects.answer(fileEffect(file, data), m.step.Label.String(), m.step.place, itemOf(ctx) != nil)
+	return done, err
+}
+
+// charge counts what the run writes to the workspace, of which total bytes were written by all runs.
+func (r *Run) charge(adds, total int64) error {
+	run, all := r.deps.Limits.Workspace, r.deps.Limits.WorkspaceTotal
+	if n := r.saved.Add(adds); n > run {
+		return ofRun(OverLimit("workspace", "save less, or have the operator raise it: --limit workspace=SIZE",
+			"the run would write %d bytes to the workspace, with the copies that are kept there; at most %s are allowed", n, texts.Bytes(run)))
+	}
+	if total > all {
+		return ofRun(OverLimit("workspace-total", "have the operator raise it, --limit workspace-total=SIZE, or make room as docs/workspace.md says",
+			"the runs of all callers would have written %d bytes to the workspace, with the copies that are kept there; at most %s are allowed", total, texts.Bytes(all)))
+	}
+	return nil
 }

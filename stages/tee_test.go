@@ -29,7 +29,7 @@ func (f savedFiles) FileName(path string) (string, error) {
 }
 
 func (f savedFiles) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
-	r, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max})
+	r, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max, Charge: file.Charge})
 	return r, saveError(err)
 }
 
@@ -92,7 +92,7 @@ func TestTeeLarge(t *testing.T) {
 	w.withFiles(t, "")
 	const size = 200 << 20
 	d := w.deps()
-	d.Limits.Held = 1 << 20
+	d.Limits.Held, d.Limits.Workspace = 1<<20, 2*size
 	p, errs := stages.CompileFed(t.Context(), []byte(`[{"type":"tee","path":"big","confirm_oversize":true}]`), d)
 	if errs != nil {
 		t.Fatal(errs)
@@ -156,5 +156,55 @@ func TestTeeWaits(t *testing.T) {
 	}
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// TestTeeLimits: what tee writes is bounded for each run, and over all of them for as long as the workspace lasts.
+func TestTeeLimits(t *testing.T) {
+	const (
+		tee  = `{"type":"tee","path":"a","append":true}`
+		each = `{"type":"for_each","stages":[` + tee + `]}`
+		two  = `{"type":"parallel","branches":{"x":[` + tee + `],"y":[{"type":"tee","path":"b"}]}}`
+		skip = `{"type":"for_each","on_error":"skip","stages":[` + tee + `]}`
+	)
+	fed := strings.Repeat("\"2345678\"\n", 10)
+	for _, tt := range []struct {
+		limits   stages.Limits
+		pipeline string
+		runs     int // that succeed; the next one fails
+		limit    string
+	}{
+		{stages.Limits{Workspace: 200}, tee, 1, ""},
+		{stages.Limits{Workspace: 199}, tee, 0, "workspace"},
+		{stages.Limits{Workspace: 150}, each, 0, "workspace"},
+		{stages.Limits{Workspace: 150}, skip, 0, "workspace"},
+		{stages.Limits{Workspace: 399}, two, 0, "workspace"},
+		{stages.Limits{WorkspaceTotal: 599}, tee, 2, "workspace-total"},
+		{stages.Limits{WorkspaceTotal: 599}, each, 2, "workspace-total"},
+		{stages.Limits{WorkspaceTotal: 1 << 10, Workspace: 200}, tee, 5, "workspace-total"},
+	} {
+		w := newWorld()
+		w.withFiles(t, "")
+		d := w.deps()
+		d.Limits = tt.limits
+		for i := range tt.runs + 1 {
+			dir, err := workspace.Open(w.root) // a gateway that was started anew
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Files = savedFiles{dir}
+			_, _, err = w.runWith(t, "["+tt.pipeline+"]", fed, d, stages.RunOptions{})
+			dir.Close()
+			if i < tt.runs {
+				if err != nil {
+					t.Errorf("%s, run %d: %v", tt.pipeline, i+1, err)
+				}
+				continue
+			}
+			var e *stages.Error
+			if tt.limit != "" && (!errors.As(err, &e) || e.Code != stages.LimitExceeded || e.Limit != tt.limit || !strings.Contains(e.Hint, "--limit "+tt.limit+"=")) {
+				t.Errorf("%s: %v, want the limit %s", tt.pipeline, err, tt.limit)
+			}
+		}
 	}
 }

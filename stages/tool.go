@@ -1,15 +1,15 @@
 package stages
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
 // ToolStage calls one tool of one upstream MCP server (pipeline.md §3).
@@ -17,6 +17,7 @@ type ToolStage struct {
 	Server  string          `json:"server" jsonschema:"minLength=1" jsonschema_description:"Upstream server, as named by list_all_tools."`
 	Name    string          `json:"name" jsonschema:"minLength=1" jsonschema_description:"Tool of that server."`
 	Args    json.RawMessage `json:"args,omitempty" jsonschema:"type=object" jsonschema_description:"Arguments. The fields of an incoming JSON object are added to them; args win."`
+	As      string          `json:"as,omitempty" jsonschema:"enum=text,enum=json" jsonschema_description:"text: the result is one text, even if it is JSON (to copy files). json: it must be JSON."`
 	Timeout float64         `json:"timeout,omitempty" jsonschema:"exclusiveMinimum=0" jsonschema_description:"Seconds for one call."`
 
 	Paginate *Paginate `json:"paginate,omitempty" jsonschema_description:"true: fetch all pages of a list; output is one array of all items. An object says how."`
@@ -40,12 +41,11 @@ func (t *ToolStage) paging(info *Tool, s Scope) (*paging, error) {
 	return t.Paginate.compile(info, s)
 }
 
-// Label names the stage in messages.
-func (t *ToolStage) Label() string {
+func (t *ToolStage) label() Label {
 	if t.Server == "" || t.Name == "" {
-		return "tool"
+		return Label{}
 	}
-	return fmt.Sprintf("tool %s/%s", shown(t.Server), shown(t.Name))
+	return Label{Server: shown(t.Server), Name: shown(t.Name)}
 }
 
 // Compile checks that the tool exists and that the literal arguments fit its schema as far as they are known: wholly
@@ -58,54 +58,61 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, Errorf(ServerUnavailable, "start the gateway with a config file that names servers", "there are no MCP servers here")
 	}
 	timeout, terr := within(t.Timeout, s.Limits.Call, "call")
-	args, aerr := t.args()
-	info, err := s.Tools.Tool(ctx, t.Server, t.Name)
-	if err := errors.Join(terr, aerr, err); err != nil {
+	as := as(t.As)
+	args, _ := readObject(t.Args) // anything but an object is a mistake of its shape
+	info, err := t.find(ctx, s.Tools)
+	if err := errors.Join(terr, err); err != nil {
 		return nil, err
 	}
 	pg, err := t.paging(info, s)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = checkLiteral(info, encodeObject(pg.with(args)), s.Fed); err != nil {
+	if err := checkLiteral(ctx, info, encodeObject(merge(pg.fallback(), args)), s.Fed); err != nil {
 		return nil, err
 	}
 	step := &Step{
-		Label: t.Label(), Effect: effect(info), alone: !sideBySide(info), takesValue: true, accepts: s.Limits.Input,
-		Does:    fmt.Sprintf("calls %s%s", info.Signature, pg.does()),
+		Effect: effect(info), Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits),
+		Does:    fmt.Sprintf("calls %s%s%s", info.Signature, pg.does(), as.does()),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
-		tool:    info, repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
-	step.clock = t.clock(timeout, info, s.Limits)
-	step.most.time = step.clock.given
+	step.tool = &toolCall{
+		info: info, args: args, fallback: pg.fallback(), as: as, show: s.Last && s.ListKind == AtTop,
+		each: s.Each, joins: s.joins, distinct: s.distinct, repeats: info.ReadOnly || info.Idempotent && s.direct,
+	}
 	if pg != nil {
-		step.most.pages = pg.max
+		step.tool.pages = pg.max
 	}
-	caller := func(r *Run, m *Meter) *caller {
-		c := &caller{
-			r: r, m: m, tool: info, args: args, fallback: pg.fallback(), clock: step.clock, show: s.Last && s.Site == AtTop,
-			repeats: step.repeats, each: s.Each,
-		}
-		if once := s.distinct; s.Each && (once == nil && info.ReadOnly && !step.stale || once != nil && *once) {
-			c.shared = &shared{c: c, forever: !info.ReadOnly, answers: map[callKey]*answer{}}
-		}
-		if s.Each && !info.ReadOnly {
-			if n := r.log.nextTool(); c.shared != nil {
-				c.shared.log, c.shared.tool = r.log, n
-			}
-		}
-		return c
-	}
-	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
+	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		if pg == nil {
-			return caller(r, m).filter, nil
+			return step.tool.bind(r, m).filter, nil
 		}
-		return bindPager(ctx, caller(r, m), pg, t.collect == collectLines)
+		return pg.filter(step.tool.bind(r, m), t.collect == collectLines), nil
 	}
 	step.rehearse = func(r *Run, m *Meter, note func(undone) error) Filter {
-		return caller(r, m).rehearse(note)
+		return step.tool.bind(r, m).rehearse(note)
 	}
 	return step, nil
+}
+
+// find looks the tool up. A name SERVER/TOOL that is not found gets a correction if that server has that tool.
+func (t *ToolStage) find(ctx context.Context, tools Tools) (*Tool, error) {
+	info, err := tools.Tool(ctx, t.Server, t.Name)
+	var e *Error
+	server, name, ok := strings.Cut(t.Name, "/")
+	if !ok || !errors.As(err, &e) || e.Code != UnknownTool && e.Code != UnknownServer {
+		return info, err
+	}
+	if _, none := tools.Tool(ctx, server, name); none != nil {
+		return nil, err
+	}
+	fix, merr := json.Marshal(map[string]string{"server": server, "name": name})
+	if merr != nil {
+		return nil, err
+	}
+	own := *e
+	own.Hint, own.Fix = "server and name are two fields", fix
+	return nil, &own
 }
 
 // clock is the time of one call: what the stage asks for, or what is configured for the server.
@@ -117,17 +124,6 @@ func (t *ToolStage) clock(asked time.Duration, info *Tool, l Limits) clock {
 	return c
 }
 
-// rehearse is a call that is noted and not made. Calls that would share one result are noted once.
-func (c *caller) rehearse(note func(undone) error) Filter {
-	return func(_ context.Context, in io.Reader, _ io.Writer) error {
-		args, err := c.arguments(in)
-		if err != nil || c.shared != nil && !c.shared.first(args) {
-			return err
-		}
-		return note(undone{args: args})
-	}
-}
-
 // readingVerbs begin the names of tools that only read, as far as a name can tell.
 var readingVerbs = []string{"get", "list", "read", "search", "find", "query", "fetch", "describe", "count", "show"}
 
@@ -136,7 +132,12 @@ func sideBySide(info *Tool) bool {
 	if info.Annotated {
 		return info.ReadOnly || info.Idempotent
 	}
-	return info.ReadOnly || slices.Contains(readingVerbs, strings.ToLower(firstWord(info.Name)))
+	return info.ReadOnly || NamedReading(info.Name)
+}
+
+// NamedReading reports whether the name of a tool begins with a verb of reading.
+func NamedReading(name string) bool {
+	return slices.Contains(readingVerbs, strings.ToLower(firstWord(name)))
 }
 
 // firstWord returns what stands before the first separator or capital letter of a name: "get" of get_item and getItem.
@@ -165,40 +166,17 @@ func effect(info *Tool) Effect {
 	return Changes
 }
 
-func (t *ToolStage) args() ([]member, error) {
-	if len(t.Args) == 0 {
-		return nil, nil
-	}
-	args, err := parseObject(t.Args)
-	if err != nil {
-		return nil, fielded("args", Errorf(InvalidPipeline, `give arguments by name: "args": {"name": value}`,
-			"args must be an object, got %s", describe(t.Args)))
-	}
-	return args, nil
-}
-
-// checkLiteral validates the arguments that stand in the plan. Where nothing flows in they are all that there is, and the
-// tool that is returned does not check them again.
-func checkLiteral(info *Tool, args json.RawMessage, fed bool) (*Tool, error) {
-	check := info.Input.Check
-	if check == nil {
-		return info, nil
+// checkLiteral validates the arguments that stand in the plan. Where nothing flows in they are all that there is.
+func checkLiteral(ctx context.Context, info *Tool, args json.RawMessage, fed bool) error {
+	if info.Input.Check == nil {
+		return nil
 	}
 	var errs []error
-	for _, problem := range check(args, fed) {
+	wrong, _ := info.Input.Check(ctx, args, fed)
+	for _, problem := range wrong {
 		errs = append(errs, fielded("args", Errorf(InvalidArguments, "signature: "+info.Signature, "%s", problem)))
 	}
-	if fed || errs != nil {
-		return info, errors.Join(errs...)
-	}
-	knowing := *info
-	knowing.Input.Check = func(other json.RawMessage, partial bool) []string {
-		if !partial && bytes.Equal(args, other) {
-			return nil
-		}
-		return check(other, partial)
-	}
-	return &knowing, nil
+	return errors.Join(errs...)
 }
 
 // within returns seconds as a duration, or the limit where none are given.
@@ -214,151 +192,126 @@ func within(seconds float64, limit time.Duration, name string) (time.Duration, e
 	return d, nil
 }
 
-// caller is a tool stage bound to a run.
-type caller struct {
-	r       *Run
-	m       *Meter
-	tool    *Tool
-	args    []member
-	clock   clock
-	show    bool // the result's blocks are the reply's
-	repeats bool // a call that has left does not keep its item from being tried again
-	shared  *shared
-	each    bool // it runs once per item
+// Tools calls the tools of MCP servers. It is implemented by *upstream.Pool. All methods may be called concurrently.
+type Tools interface {
+	// Tool returns what is known of a tool. It waits for a server that is still starting until ctx is done. The
+	// error is an *Error: UNKNOWN_SERVER, UNKNOWN_TOOL (both with the nearest names), DENIED or SERVER_UNAVAILABLE.
+	Tool(ctx context.Context, server, name string) (*Tool, error)
 
-	fallback []member // arguments for what neither data nor args give
+	// CallTool makes a call and returns its result as pipeline data. A failure is an *Error (TOOL_ERROR with the tool's
+	// own words, SERVER_UNAVAILABLE, TIMEOUT, LIMIT_EXCEEDED, DENIED) or wraps ctx.Err().
+	CallTool(ctx context.Context, call Call) (Result, error)
 }
 
-// arguments makes the call's arguments of what flows in.
-func (c *caller) arguments(in io.Reader) (json.RawMessage, error) {
-	limit := c.r.deps.Limits.Input
-	input, more, err := readAll(in, limit)
-	if err != nil {
-		return nil, err
-	}
-	if more {
-		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
-			"the tool would get more than %s in one call", size(limit))
-	}
-	args, leftOut, err := arguments(c.tool, c.args, c.fallback, input)
-	if err != nil {
-		return nil, c.perItem(err, input)
-	}
-	c.m.leave(leftOut)
-	return args, nil
+// A Call is one call of a tool.
+type Call struct {
+	Server, Name string
+	Args         json.RawMessage // a JSON object; empty: {}
+
+	// Timeout bounds the call itself, from when it is sent, and reaching it is TIMEOUT: "the tool did not answer
+	// within 1s". Waiting for other calls, or for a server to start, is bounded by the context only: it is
+	// no fault of the tool. Zero means what is configured for the server, or the implementation's default.
+	Timeout time.Duration
+
+	// Reading says that the plan was checked with a tool that only reads. Should it be known by now as one that may
+	// change something, the call is DENIED.
+	Reading bool
+
+	// Trace is what the run's caller said of the trace that it belongs to, passed on to the server.
+	Trace Trace
+
+	// Progress is told what the tool says of how far it is, and must not block. Nil: the tool is not asked.
+	Progress func(ToolProgress)
+
+	// Sent is asked immediately before the request leaves, and whether it may: after a false, CallTool returns the
+	// error of its context and nothing has left. From a true on, the request counts as made, unless Unsent is called.
+	// Unsent tells that the request has certainly not reached the tool; before it leaves again, Sent is asked again.
+	// An error without a Sent, or after an Unsent, means that nothing has happened. A success is always a call made.
+	// The two are not called at the same time. A nil Sent allows everything, a nil Unsent is not told.
+	Sent   func() bool
+	Unsent func()
 }
 
-// perItem adds to the refusal of an array that the tool can be called for each of its elements.
-func (c *caller) perItem(err error, input []byte) error {
-	var e *Error
-	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
-		return err
-	}
-	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item).next()
-	if none != nil {
-		return err
-	}
-	if _, _, refused := arguments(c.tool, c.args, c.fallback, first.data); refused != nil {
-		return err
-	}
-	item := *e
-	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
-	item.Fix = json.RawMessage(`{"for_each": true}`)
-	return &item
+// Trace is the context of a trace, in the form of the W3C headers. Empty members are not there.
+type Trace struct {
+	Parent  string // traceparent
+	State   string // tracestate
+	Baggage string // baggage
+
+	Hops int // gateways that the call has gone through before this one
 }
 
-func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {
-	args, err := c.arguments(in)
-	if err != nil {
-		return err
+// ID is the id of the trace, or empty where Parent has not the form that W3C gives it: agents write it.
+func (t Trace) ID() string {
+	const start, end, least = 3, 35, 55 // 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+	if len(t.Parent) < least || t.Parent[start-1] != '-' || t.Parent[end] != '-' {
+		return ""
 	}
-	result, err := c.once(ctx, args)
-	if err != nil {
-		return err
+	id := t.Parent[start:end]
+	if strings.Trim(id, "0123456789abcdef") != "" {
+		return ""
 	}
-	if err := c.r.hold(int64(len(result.Data))); err != nil {
-		return err
-	}
-	defer c.r.held.Add(-int64(len(result.Data)))
-	if c.show {
-		c.r.show(result.Blocks)
-	}
-	lastWrite(out)
-	_, err = out.Write(result.Data)
-	return err
+	return id
 }
 
-// once makes the call, or takes the result of an equal one. What has left counts for the attempt that it belongs to;
-// so does a failure that is shared: its call may have taken effect, and must not be made again.
-func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error) {
-	around, number := attemptOf(ctx), 1
-	if around != nil {
-		number = around.number
-	}
-	var o outcome
-	own := c.shared == nil
-	if own {
-		o = c.call(ctx, args)
-	} else {
-		o, own = c.shared.call(ctx, number, args)
-	}
-	if o.left && (own || o.err != nil) {
-		around.left(c.repeats, o.unsure)
-	}
-	return o.result, o.err
+// A Tool is what the engine knows of one tool of one server before it calls it.
+type Tool struct {
+	Server, Name string
+
+	Annotated  bool // whether the server says anything of the tool's effects
+	ReadOnly   bool // annotated readOnlyHint, or declared so by the operator
+	Idempotent bool // annotated idempotentHint
+
+	// Timeout bounds one call where a stage names none, instead of the limit of the run; 0: the limit.
+	Timeout time.Duration
+
+	// Signature is the compact form that messages print: "get_issue(owner: string, number: integer, body?: string)".
+	Signature string
+
+	// Input is what the tool's inputSchema says about arguments.
+	Input Input
 }
 
-// call makes the call, whose time begins when it is sent. A call with effects that was sent is let finish, whatever ends
-// around it; one that still waits for its turn ends with its stage.
-func (c *caller) call(ctx context.Context, args json.RawMessage) outcome {
-	if ctx.Err() != nil {
-		return outcome{err: context.Cause(ctx)}
-	}
-	if err := c.r.called(); err != nil {
-		return outcome{err: err}
-	}
-	d := &departure{m: c.m, stage: ctx, around: attemptOf(ctx)}
-	if effect(c.tool) == Changes {
-		var cancel context.CancelFunc
-		ctx, cancel = d.letFinish(c.r)
-		defer cancel()
-	}
-	result, err := c.r.deps.Tools.CallTool(ctx, Call{
-		Server: c.tool.Server, Name: c.tool.Name, Args: args, Timeout: c.clock.given,
-		Reading: effect(c.tool) == ReadOnly, Trace: c.r.trace, Sent: d.sent, Unsent: d.unsent,
-	})
-	if err == nil && !d.left {
-		c.m.calls.Add(1)
-		d.left = true
-	}
-	if err != nil {
-		err = c.ofCall(err, d.left)
-	}
-	var failed *Error
-	unsure := d.left && effect(c.tool) == Changes && !(errors.As(err, &failed) && failed.Answered)
-	if unsure {
-		c.m.took.Add(1)
-	}
-	return outcome{result: result, left: d.left, unsure: unsure, err: err}
+// Input is the part of a tool's inputSchema that decides how pipeline data becomes arguments.
+type Input struct {
+	Properties []string // declared properties, in the schema's order
+	Required   []string
+	Fixed      []string // what the operator gives with every call: no stage gives it, and no field of the data becomes it
+	Closed     bool     // additionalProperties is false: what is not declared is refused by the tool
+
+	// Declared tells more of the properties. Of those that are not in it nothing is known.
+	Declared map[string]Property
+
+	// Check validates args, a JSON object, and returns one sentence per mistake, each naming the field, what was
+	// expected and what came. With partial set, more fields may still be added: only the fields present are judged.
+	// Where it cannot decide, within its bounds or before ctx is done, the note says why, and the server is left to judge.
+	// A nil Check means that nothing is checked here.
+	Check func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string)
 }
 
-// ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
-// to get more time. Whoever made the error may keep it and give it to others.
-func (c *caller) ofCall(err error, left bool) error {
-	var failed *Error
-	if !errors.As(err, &failed) {
-		return err
-	}
-	own := *failed
-	own.call = true
-	if own.Code == Timeout && !own.Answered {
-		own.Msg += fmt.Sprintf(" (%s)", c.clock.words())
-		own.Limit = c.clock.reached()
-		own.Hint = "ask the tool for less, or " + c.clock.more()
-		if left && effect(c.tool) == Changes {
-			own.Msg += "; it was sent and may have taken effect"
-			own.Hint = "find out what was changed (with a tool that reads) before another call, or " + c.clock.more()
-		}
-	}
-	return &own
+// A Property is what a schema says of one property.
+type Property struct {
+	Types   []string        // the JSON types that it may have: "integer", "string"; none: any
+	Default json.RawMessage // nil: none
 }
+
+// A Result is what a tool returned, as pipeline data.
+type Result struct {
+	// Data is the result's bytes as they flow into the next stage (pipeline.md §3), exactly as the tool gave them.
+	Data []byte
+
+	Kind  DataKind // Values: structured content, or blocks that all are JSON; else ToolText
+	Spans []Span   // the content blocks in Data, if there are several
+	None  bool     // there is no content, not even an empty text
+
+	// Blocks holds the result's content blocks as MCP writes them when not all of them are text, else nil. They are
+	// used when the tool is the last stage, so that images reach the agent as images.
+	Blocks []json.RawMessage
+
+	// Memory is what Data and Blocks take of the memory of the process. The caller closes it when it needs them no
+	// more. Nil: it is not counted.
+	Memory *memory.Lease
+}
+
+// A Span is a stretch of bytes.
+type Span struct{ From, To int64 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -28,7 +29,8 @@ type world struct {
 	root  string       // of the workspace
 	maps  bool         // its sessions take many items
 
-	tried atomic.Int64 // commands that were tried out
+	tried atomic.Int64 // commands that were checked
+	given atomic.Int64 // plans that were given up
 
 	mu    sync.Mutex
 	calls []string // guarded by mu
@@ -92,13 +94,16 @@ func (w *world) add(name string, readOnly bool, arg string, do func(context.Cont
 		Server: "demo", Name: name, Annotated: true, ReadOnly: readOnly, Signature: name + "(" + arg + ": any)",
 		Input: stages.Input{Properties: []string{arg}, Required: []string{arg}, Closed: name == "get" || name == "write"},
 	}}
-	t.info.Input.Check = func(args json.RawMessage, partial bool) []string {
+	t.info.Input.Check = func(_ context.Context, args json.RawMessage, partial bool) ([]string, string) {
 		var m map[string]any
 		json.Unmarshal(args, &m)
 		if _, ok := m[arg]; !ok && !partial {
-			return []string{fmt.Sprintf("missing %q", arg)}
+			return []string{fmt.Sprintf("missing %q", arg)}, ""
 		}
-		return nil
+		return nil, ""
+	}
+	if arg == "x" && name != "write" { // a number, which a line of text spells
+		t.info.Input.Declared = map[string]stages.Property{arg: {Types: []string{"integer"}}}
 	}
 	w.tools[name] = t
 	return t
@@ -172,10 +177,32 @@ func (w *world) CallTool(ctx context.Context, c stages.Call) (stages.Result, err
 		answer.Answered = true
 		return stages.Result{}, answer
 	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	return resultOf(text), nil
+}
+
+// resultOf is a text of a tool; {"@blocks": [texts]} stands for several, and for no content without any, and
+// {"@value": value} for structured content.
+func resultOf(text string) (r stages.Result) {
+	var several struct {
+		Blocks *[]string       `json:"@blocks"`
+		Value  json.RawMessage `json:"@value"`
 	}
-	return stages.Result{Data: []byte(text)}, nil
+	if json.Unmarshal([]byte(text), &several) != nil || several.Blocks == nil && several.Value == nil {
+		return stages.Result{Data: []byte(text)}
+	}
+	if several.Value != nil {
+		return stages.Result{Data: several.Value, Kind: stages.Values}
+	}
+	r.None = len(*several.Blocks) == 0
+	for i, b := range *several.Blocks {
+		if i > 0 {
+			r.Data = append(r.Data, '\n')
+		}
+		from := int64(len(r.Data))
+		r.Data = append(r.Data, b...)
+		r.Spans = append(r.Spans, stages.Span{From: from, To: from + int64(len(b))})
+	}
+	return r
 }
 
 // callsOf returns the calls of a tool, in the order in which they were made.
@@ -222,6 +249,15 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 		}
 		return nil
 	},
+	"rest": func(_ []string, in *bufio.Scanner, out io.Writer) error { // all but the first line
+		in.Scan()
+		for in.Scan() {
+			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
+				return err
+			}
+		}
+		return in.Err()
+	},
 	"append": func(args []string, in *bufio.Scanner, out io.Writer) error { // its input, then named inputs
 		for in.Scan() {
 			if _, err := fmt.Fprintln(out, in.Text()); err != nil {
@@ -262,6 +298,12 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 		}
 		return err
 	},
+	"early": func(_ []string, in *bufio.Scanner, out io.Writer) error { // says what it has to, and reads on
+		_, err := fmt.Fprintln(out, "early")
+		for in.Scan() {
+		}
+		return err
+	},
 	"drop": func(_ []string, in *bufio.Scanner, _ io.Writer) error {
 		for in.Scan() {
 		}
@@ -269,40 +311,37 @@ var commands = map[string]func(args []string, in *bufio.Scanner, out io.Writer) 
 	},
 }
 
-// CheckCommand knows one command that stops early, one that gathers and two that are not replayable.
-func (w *world) CheckCommand(c stages.Command) (stages.Habits, error) {
-	habits := stages.Habits{StopsEarly: c.Name == "head", Gathers: c.Name == "sort", Replayable: c.Name != "roll" && c.Name != "late"}
-	if c.Name == "jq" {
-		_, err := compileJQ(c.Args)
-		return habits, err
-	}
-	if commands[c.Name] == nil {
-		return habits, stages.Errorf(stages.DisallowedCommand, "", "unknown command %q", c.Name)
-	}
-	for _, name := range c.Inputs {
-		if !slices.Contains(c.Args, "@"+name) {
-			return habits, stages.Errorf(stages.InvalidPipeline, "", "%s does not read the input @%s", c.Name, name)
-		}
-	}
-	return habits, nil
-}
+func (w *world) Plan(string) stages.CommandPlan { return w }
 
-// Tryouts finds that a command is given "crooked".
-func (w *world) Tryouts(string) stages.Tryouts { return tryouts{w} }
-
-type tryouts struct{ w *world }
-
-func (t tryouts) TryOut(_ context.Context, c stages.Command) error {
-	t.w.tried.Add(1)
-	if slices.Contains(c.Args, "crooked") {
-		return stages.Errorf(stages.DisallowedArgument, "make it straight", "%s: it is crooked", c.Name)
-	}
+// Close notes that what was checked does not run.
+func (w *world) Close() error {
+	w.given.Add(1)
 	return nil
 }
 
-func (t tryouts) Close() error { return nil }
+// Check knows one command that stops early, one that gathers and two that are not replayable. No command takes "crooked".
+func (w *world) Check(_ context.Context, c stages.Command) (stages.Traits, error) {
+	w.tried.Add(1)
+	if slices.Contains(c.Args, "crooked") {
+		return stages.Traits{}, stages.Errorf(stages.DisallowedArgument, "make it straight", "%s: it is crooked", c.Name)
+	}
+	traits := stages.Traits{StopsEarly: c.Name == "head", Blocking: c.Name == "sort", Replayable: c.Name != "roll" && c.Name != "late", KeepsKind: c.Name == "head" || c.Name == "fail-at" || c.Name == "rest", Values: c.Name == "jq" && !slices.Contains(c.Args, "-r")}
+	if c.Name == "jq" {
+		_, err := compileJQ(c.Args)
+		return traits, err
+	}
+	if commands[c.Name] == nil {
+		return traits, stages.Errorf(stages.DisallowedCommand, "", "unknown command %q", c.Name)
+	}
+	for _, name := range c.Inputs {
+		if !slices.Contains(c.Args, "@"+name) {
+			return traits, stages.Errorf(stages.InvalidPipeline, "", "%s does not read the input @%s", c.Name, name)
+		}
+	}
+	return traits, nil
+}
 
-func (w *world) Open(context.Context, string) (stages.Session, error) {
+func (w *world) Open(context.Context) (stages.Session, error) {
 	s := &session{kept: map[string]string{}}
 	if w.maps {
 		return mapping{s}, nil
@@ -357,7 +396,7 @@ func (s *session) Prepare(chain []stages.Command, used func(int, stages.Usage)) 
 		errs := make([]error, len(chain))
 		var wg sync.WaitGroup
 		for i, c := range chain {
-			next := out
+			next, wrote := out, new(countingWriter)
 			var pr *io.PipeReader
 			if i < len(chain)-1 {
 				var pw *io.PipeWriter
@@ -371,7 +410,7 @@ func (s *session) Prepare(chain []stages.Command, used func(int, stages.Usage)) 
 				scan.Buffer(nil, 1<<20)
 				args, err := s.arguments(c)
 				if err == nil {
-					err = commands[c.Name](args, scan, next)
+					err = commands[c.Name](args, scan, wrote.to(next))
 				}
 				var e *stages.Error
 				if errors.As(err, &e) {
@@ -387,7 +426,7 @@ func (s *session) Prepare(chain []stages.Command, used func(int, stages.Usage)) 
 				if p, ok := reader.(*io.PipeReader); ok {
 					p.CloseWithError(io.ErrClosedPipe)
 				}
-				used(i, stages.Usage{BytesIn: counter.n})
+				used(i, stages.Usage{BytesIn: counter.n, BytesOut: wrote.n})
 			})
 			in = pr
 		}
@@ -413,7 +452,28 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *world) deps() stages.Deps { return stages.Deps{Tools: w, Commands: w, Files: w.files} }
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) to(w io.Writer) io.Writer {
+	c.w = w
+	return c
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (w *world) deps() stages.Deps {
+	return stages.Deps{Tools: w, Commands: w, Files: w.files, Shapes: shapes}
+}
+
+// shapes checks stages as the gateway does.
+var shapes = schemas.NewShapes(stages.Kinds())
 
 // run compiles and runs a pipeline and returns its output.
 func (w *world) run(t *testing.T, pipeline, input string) (string, stages.Report, error) {

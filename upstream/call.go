@@ -6,60 +6,61 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// maxTrouble is how many calls in a row may not come through before the session is given up, and the server is left
-// alone for a moment. The next use after that starts one new session, which all callers wait for.
-const maxTrouble = 5
+// maxBadCalls is how many calls in a row may fail before the session is dropped. The server then rests for the backoff,
+// and the next use starts one new session for all callers.
+const maxBadCalls = 5
 
 // errCallTimeout is the cause of a call that took longer than one call may.
 var errCallTimeout = errors.New("the call took too long")
 
 // call calls a tool and returns its raw result. A call that the tool has certainly not seen is made again, once, on a
-// new session. The time of a call begins when it is sent: waiting for a seat or for a start is not the tool's.
-func (u *unit) call(ctx context.Context, c stages.Call, t *tool) (json.RawMessage, error) {
-	c.Timeout = cmp.Or(c.Timeout, u.server.Timeout, u.limits.CallTimeout)
+// new session. The call's time begins when it is sent: it does not count the wait for a slot or for a start.
+func (sc *serverConn) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, error) {
+	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.limits.CallTimeout)
 	select {
-	case u.seats <- struct{}{}:
-		defer func() { <-u.seats }()
-	case <-u.retired:
-		return nil, errRetired
+	case sc.slots <- struct{}{}:
+		defer func() { <-sc.slots }()
+	case <-sc.replaced:
+		return nil, errReplaced
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to call %s: %w", describe(u.server.Name, c.Name), ctx.Err())
+		return nil, fmt.Errorf("waiting to call %s: %w", toolLabel(sc.server.Name, c.Name), ctx.Err())
 	}
-	if u.isRetired() {
-		return nil, errRetired
+	if sc.isReplaced() {
+		return nil, errReplaced
 	}
 	for again := false; ; again = true {
-		l, err := u.session(ctx)
+		s, err := sc.session(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("calling %s: %w", describe(u.server.Name, c.Name), ctx.Err())
+				return nil, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, c.Name), ctx.Err())
 			}
 			return nil, asError(err)
 		}
-		raw, failure := u.callOnce(ctx, l, c, t)
+		raw, failure := sc.callOnce(ctx, s, c, t, lease)
 		if failure == nil {
 			return raw, nil
 		}
 		if failure.Lost && ctx.Err() == nil {
-			u.drop(l)
+			sc.discard(s)
 			if !failure.Sent && !again {
 				continue
 			}
 		}
-		return nil, u.callFailure(ctx, l, c, failure)
+		return nil, sc.callFailure(ctx, s, c, failure)
 	}
 }
 
 // callOnce calls a tool on a session, within the call's time and the pool's life.
-func (u *unit) callOnce(ctx context.Context, l *link, c stages.Call, t *tool) (json.RawMessage, *rpc.Failure) {
+func (sc *serverConn) callOnce(ctx context.Context, s *session, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	left, allowed := false, c.Sent
 	c.Sent = func() bool {
 		left = allowed == nil || allowed()
@@ -67,9 +68,9 @@ func (u *unit) callOnce(ctx context.Context, l *link, c stages.Call, t *tool) (j
 	}
 	inner, cancel := context.WithTimeoutCause(ctx, c.Timeout, errCallTimeout)
 	defer cancel()
-	stop := context.AfterFunc(u.life, cancel)
+	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
-	raw, failure := l.call(inner, c, t)
+	raw, failure := s.call(inner, c, t, lease)
 	if failure != nil {
 		if left && !failure.Sent && c.Unsent != nil {
 			c.Unsent()
@@ -79,79 +80,81 @@ func (u *unit) callOnce(ctx context.Context, l *link, c stages.Call, t *tool) (j
 		}
 	}
 	if ctx.Err() == nil {
-		u.judge(l, failure)
+		sc.noteOutcome(s, failure)
 	}
 	return raw, failure
 }
 
-// judge draws the conclusions from a call's end.
-func (u *unit) judge(l *link, failure *rpc.Failure) {
+// noteOutcome updates the state of the connection after a call.
+func (sc *serverConn) noteOutcome(s *session, failure *rpc.Failure) {
 	if failure != nil && failure.Err == errCallTimeout {
-		u.examine(l)
+		sc.checkAlive(s)
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if failure == nil || !failure.Trouble {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if failure == nil || !failure.Unavailable {
 		if failure == nil || isAnswer(failure) {
-			u.trouble = 0
+			sc.badCalls = 0
 		}
 		return
 	}
-	if u.trouble++; u.trouble >= maxTrouble && u.link == l {
-		u.link = nil
-		u.failure = unavailable(u.server.Name, l.peer, failure.Err)
-		u.failed()
-		u.tasks.start(l.close)
+	if sc.badCalls++; sc.badCalls >= maxBadCalls && sc.current == s {
+		sc.current = nil
+		sc.failure = unavailable(sc.server.Name, s.transport, failure.Err)
+		sc.backOff()
+		sc.tasks.start(s.close)
 	}
 }
 
-// examine asks a server that left a call unanswered whether it is there. One that does not say so gets a new session;
-// the old one ends when the calls that still wait there have ended.
-func (u *unit) examine(l *link) {
-	if !l.examined.CompareAndSwap(false, true) {
+// checkAlive pings a server that left a call unanswered. If the ping fails too, the next call gets a new session; the
+// old one ends when the calls that still wait on it have ended.
+func (sc *serverConn) checkAlive(s *session) {
+	if !s.checking.CompareAndSwap(false, true) {
 		return
 	}
-	u.tasks.start(func() {
-		defer l.examined.Store(false)
-		if l.healthy(u.life) || u.life.Err() != nil || !u.release(l) {
+	sc.tasks.start(func() {
+		defer s.checking.Store(false)
+		if s.alive(sc.life) || sc.life.Err() != nil || !sc.detach(s) {
 			return
 		}
-		tick := time.NewTicker(settleStep)
-		defer tick.Stop()
-		for l.calls.Load() > 0 && !l.dead() && u.life.Err() == nil {
-			<-tick.C
-		}
-		l.close()
+		sc.closeUnused(s)
 	})
 }
 
-// isAnswer reports whether a failure is the server's own answer.
-func isAnswer(failure *rpc.Failure) bool {
-	var wire *jsonrpc.Error
-	return errors.As(failure, &wire) && wire.Code != codeRejected
+// answerIn is the error with which the server has answered, or nil.
+func answerIn(err error) *jsonrpc.Error {
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code != codeRejected {
+		return wire
+	}
+	return nil
 }
 
-// callFailure puts a failed call into the one shape of errors.
-func (u *unit) callFailure(ctx context.Context, l *link, c stages.Call, failure *rpc.Failure) error {
-	what := describe(u.server.Name, c.Name)
-	text := scrubbed(l.peer, rpc.WithoutRequest(failure.Error()))
+// isAnswer reports whether a failure is the server's own answer.
+func isAnswer(err error) bool { return answerIn(err) != nil }
+
+// callFailure turns a failed call into an error for the caller.
+func (sc *serverConn) callFailure(ctx context.Context, s *session, c stages.Call, failure *rpc.Failure) error {
+	what := toolLabel(sc.server.Name, c.Name)
+	text := hideIn(s.transport, rpc.WithoutRequest(failure.Error()))
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("calling %s: %w", what, ctx.Err())
 	case errors.Is(failure, errCallTimeout):
 		return stages.Errorf(stages.Timeout, "ask the tool for less", "the tool did not answer within %s", c.Timeout)
+	case isFull(failure):
+		return noMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
-		return stages.Errorf(stages.LimitExceeded, "ask the tool for less: a page, a filter, fewer fields", "%s: %w", what, cause{text, failure.Err})
+		return stages.OverLimit("result", moreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.limits.ResultMax)
 	case errors.Is(failure, rpc.ErrBroken):
-		return stages.Errorf(stages.ToolError, choose(c.Reading, "", "the call may have taken effect; ")+"report it to the makers of the server", "%s: %w", what, cause{text, failure.Err})
-	case u.life.Err() != nil:
-		return u.closing()
+		return stages.Errorf(stages.ToolError, choose(c.Reading, "", "the call may have taken effect; ")+"report it to the makers of the server", "%s: %w", what, cleanError{text, failure.Err})
+	case sc.life.Err() != nil:
+		return sc.closedError()
 	}
-	if e := u.rpcError(l, failure); e != nil {
+	if e := sc.rpcError(s, failure); e != nil {
 		return e
 	}
-	e := unavailable(u.server.Name, l.peer, failure.Err)
+	e := unavailable(sc.server.Name, s.transport, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
 	if failure.Sent {
 		e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
@@ -159,9 +162,48 @@ func (u *unit) callFailure(ctx context.Context, l *link, c stages.Call, failure 
 	return e
 }
 
+// isFull reports whether the process had no memory left for a result.
+func isFull(err error) bool {
+	_, full := errors.AsType[*memory.Full](err)
+	return full
+}
+
 func choose(first bool, a, b string) string {
 	if first {
 		return a
 	}
 	return b
+}
+
+// rpcHints are the hints for protocol errors that mean the same with every server.
+var rpcHints = map[int64]string{
+	jsonrpc.CodeInvalidParams:  "compare the arguments with the tool's schema: get_tool_details shows it",
+	jsonrpc.CodeMethodNotFound: "the server may have changed: list_all_tools shows what it offers now",
+	-32042:                     "sign in to the service in a browser first; the server names the address",
+}
+
+// notRun are the protocol errors by which a server says that the tool did not run.
+var notRun = map[int64]bool{
+	jsonrpc.CodeParseError: true, jsonrpc.CodeInvalidRequest: true, jsonrpc.CodeMethodNotFound: true, jsonrpc.CodeInvalidParams: true,
+	-32042: true, // somebody has to sign in first
+}
+
+// rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
+// for wrong requests. It is nil for any other failure.
+func (sc *serverConn) rpcError(s *session, failure *rpc.Failure) error {
+	wire := answerIn(failure)
+	if wire == nil {
+		return nil
+	}
+	if wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound {
+		sc.tools.invalidate() // the tool may be gone
+	}
+	words := strings.TrimSpace(wire.Message)
+	if more := rpc.ErrorText(wire.Data); more != "" && !strings.Contains(words, more) {
+		words += ": " + more
+	}
+	e := toolError(hideIn(s.transport, words))
+	e.Hint = rpcHints[wire.Code]
+	e.Answered = notRun[wire.Code]
+	return e
 }

@@ -6,47 +6,66 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+)
+
+// The defaults of [Options.Tools] and [Options.ToolList].
+const (
+	DefaultTools    = 10_000
+	DefaultToolList = 16 << 20
 )
 
 const (
-	maxPages     = 100    // of one tool list
-	maxTools     = 10_000 // of one server
-	maxListSize  = 16 << 20
-	maxFlaws     = 10 // of one list that are told
+	leastPages   = 100 // of one tool list; more where it may have more than a hundred times as many tools
+	maxFlaws     = 10  // of one list that are named
 	minTTL       = 10 * time.Second
 	maxTTL       = time.Hour
 	freshForMiss = 2 * time.Second // a list this young is not fetched again for a name that is not in it
+	maxCursor    = 16 << 10        // bytes; it goes back to the server
+
+	// How long a list that has changed is used before it is fetched again: not at all the first time, then twice as long
+	// each time, as long as the changes come so soon after each other.
+	firstPause = 250 * time.Millisecond
+	maxPause   = time.Minute
+	calmAfter  = 10 * time.Second // without a change, beside the pauses
 )
 
-// A catalog is the tool list of one server: fetched when first needed, answered from memory, refreshed behind. Where
-// state is kept, the list that an earlier process has fetched is shown until the server has answered; what is planned or
-// called waits for the server's own word, because what a tool may change can be another matter by now.
+// A catalog is the tool list of one server: fetched when first needed, answered from memory, refreshed in the
+// background. If there is a state directory, the list of an earlier process is shown until the server has answered;
+// plans and calls wait for the server's own list, because the effects of a tool may have changed.
 type catalog struct {
-	unit  *unit
+	conn  *serverConn
+	lease *memory.Lease    // for the list
 	saved func() *toolList // of an earlier process, nil if there is none; read once
 
-	mu    sync.Mutex // guards what follows; not held while fetching
-	list  *toolList  // nil before the first fetch
-	fetch *fetch     // the one under way, if one is
-	stale bool       // the server has said that the list changed
-	hung  bool       // somebody has waited for the first list in vain: nobody waits again
-	kept  time.Time  // when the list was written to disk
-	err   error      // why it could not be
+	mu       sync.Mutex    // guards what follows; not held while fetching
+	list     *toolList     // nil before the first fetch
+	fetch    *fetch        // the one under way, if one is
+	stale    bool          // the server has said that the list changed
+	again    time.Time     // when the list was last fetched because it had changed
+	pause    time.Duration // between again and the next time
+	timedOut bool          // somebody has waited for the first list in vain: nobody waits again
+	kept     time.Time     // when the list was written to disk
+	err      error         // why it could not be
 }
 
 // A toolList is one fetched list. It does not change.
 type toolList struct {
 	tools   []*tool
 	byName  map[string]*tool
-	flaws   []string // of tools that could not be read
-	cut     string   // why there may be more tools than these, or empty
+	flaws   []string // the first of the tools that could not be read, or whose annotations do not count
+	flawed  int      // how many there are
+	cut     string   // why the list is incomplete, or empty
 	read    int      // tools, with those that are not in the list
 	size    int64    // bytes of the pages
 	fetched time.Time
 	ttl     time.Duration
 	routed  bool // calls carry arguments in headers too
+	reader  *reader
 }
 
 // A fetch is a request for the list that callers wait for together.
@@ -56,18 +75,18 @@ type fetch struct {
 	err  error     // once done is closed
 }
 
-// invalidate makes the next use refresh the list.
+// invalidate marks the list as out of date.
 func (c *catalog) invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
 }
 
-func newCatalog(u *unit) *catalog {
-	return &catalog{unit: u, saved: sync.OnceValue(func() *toolList { return u.savedTools() })}
+func newCatalog(sc *serverConn) *catalog {
+	return &catalog{conn: sc, lease: sc.limits.Catalogs.Lease(), saved: sync.OnceValue(func() *toolList { return sc.savedTools() })}
 }
 
-// get returns the list, at once if it was ever fetched. One that is out of date is refreshed behind.
+// get returns the list, at once if it was ever fetched; one that is out of date is refreshed in the background.
 func (c *catalog) get(ctx context.Context) (*toolList, error) {
 	c.mu.Lock()
 	list := c.list
@@ -82,22 +101,37 @@ func (c *catalog) get(ctx context.Context) (*toolList, error) {
 	return c.wait(ctx, f)
 }
 
-// outdated reports whether the list is to be fetched. c.mu is held.
+// outdated reports whether the list needs a fetch. c.mu is held.
 func (c *catalog) outdated() bool {
-	return c.list == nil || c.stale || time.Since(c.list.fetched) > c.list.ttl
+	return c.list == nil || c.changed() || time.Since(c.list.fetched) > c.list.ttl
 }
 
-// fetched reports whether the server has told its tools in this process.
+// changed reports whether the list needs a fetch because it has changed. The pause bounds the fetches for a server that
+// reports changes all the time, and for a caller whose calls make it look so. c.mu is held.
+func (c *catalog) changed() bool { return c.stale && time.Since(c.again) >= c.pause }
+
+// noteChange sets the pause after a fetch because of a change. c.mu is held.
+func (c *catalog) noteChange() {
+	since := time.Since(c.again)
+	c.again = time.Now()
+	if since > 2*c.pause+calmAfter {
+		c.pause = 0
+		return
+	}
+	c.pause = min(max(2*c.pause, firstPause), maxPause)
+}
+
+// fetched reports whether the server has listed its tools to this process.
 func (c *catalog) fetched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.list != nil
 }
 
-// renew returns a list that is no older than a moment.
-func (c *catalog) renew(ctx context.Context) (*toolList, error) {
+// refresh returns a list that was fetched within the last moments.
+func (c *catalog) refresh(ctx context.Context) (*toolList, error) {
 	c.mu.Lock()
-	if c.list != nil && !c.stale && time.Since(c.list.fetched) < freshForMiss {
+	if c.list != nil && !c.changed() && time.Since(c.list.fetched) < freshForMiss {
 		defer c.mu.Unlock()
 		return c.list, nil
 	}
@@ -113,12 +147,12 @@ func (c *catalog) wait(ctx context.Context, f *fetch) (*toolList, error) {
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			c.mu.Lock()
-			c.hung = true
+			c.timedOut = true
 			c.mu.Unlock()
 		}
-		_, err := c.unit.session(ctx) // says that it is still starting, if that is why
+		_, err := c.conn.session(ctx) // says that it is still starting, if that is why
 		if err == nil {
-			err = fmt.Errorf("waiting for the tools of server %q: %w", c.unit.server.Name, ctx.Err())
+			err = fmt.Errorf("waiting for the tools of server %q: %w", c.conn.server.Name, ctx.Err())
 		}
 		return nil, err
 	}
@@ -131,79 +165,63 @@ func (c *catalog) begin() *fetch {
 	}
 	f := &fetch{done: make(chan struct{})}
 	c.fetch = f
+	if c.stale && c.list != nil {
+		c.noteChange()
+	}
 	c.stale = false
 	old := c.list
-	started := c.unit.tasks.start(func() {
+	started := c.conn.tasks.start(func() {
 		if old == nil {
 			old = c.saved()
 		}
 		f.list, f.err = c.load(old)
 		if f.err == nil {
+			f.err = c.lease.Grow(f.list.size)
+		}
+		if f.err == nil {
 			c.keep(f.list, old)
-			c.unit.shapes.keepOnly(f.list)
+			c.conn.shapes.prune(f.list)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.fetch = nil
 		if f.err == nil {
-			c.list, c.hung = f.list, false
-			c.unit.probe(f.list)
+			if c.list != nil {
+				_ = c.lease.Grow(-c.list.size)
+			}
+			c.list, c.timedOut = f.list, false
+			c.conn.probe(f.list)
 		} else {
 			c.stale = true
 		}
 		close(f.done)
 	})
 	if !started {
-		f.err = c.unit.closing()
+		f.err = c.conn.closedError()
 		c.fetch = nil
 		close(f.done)
 	}
 	return f
 }
 
-// load reads the whole list from the server.
-func (c *catalog) load(old *toolList) (*toolList, error) {
-	l, err := c.unit.session(c.unit.life)
-	if err == nil {
-		err = c.unit.recognise(l.session)
-	}
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(c.unit.life, c.unit.limits.ListTimeout)
-	defer cancel()
-	list := &toolList{byName: map[string]*tool{}, fetched: time.Now(), ttl: c.unit.limits.ListTTL, routed: l.routed()}
-	seen := map[string]bool{} // cursors
-	for cursor, page := "", 1; ; page++ {
-		raw, err := l.list(ctx, cursor)
-		if err != nil {
-			return nil, unavailable(c.unit.server.Name, l.peer, err)
-		}
-		if cursor, err = list.addPage(raw, old, c.unit); err != nil {
-			return nil, unavailable(c.unit.server.Name, l.peer, err)
-		}
-		switch {
-		case cursor == "" || list.cut != "":
-			return list, nil
-		case seen[cursor]:
-			list.cutAt("the server gives the same page again")
-			return list, nil
-		case page == maxPages:
-			list.cutAt(fmt.Sprintf("it has more than %d pages", maxPages))
-			return list, nil
-		}
-		seen[cursor] = true
-	}
-}
-
-// cutAt notes that there may be more tools than are in the list.
+// cutAt notes that the list is incomplete.
 func (list *toolList) cutAt(why string) {
 	list.cut = fmt.Sprintf("the tool list was cut after %d tools: %s", len(list.tools), why)
 }
 
-// addPage reads one page, tool by tool: one that is malformed does not lose the others, and what is too much is never
-// decoded. Tools that are as they were in the old list are taken from it, with their compiled schemas.
-func (list *toolList) addPage(raw json.RawMessage, old *toolList, u *unit) (next string, err error) {
+// cutLong notes that the list exceeds its limit of bytes.
+func (list *toolList) cutLong() {
+	list.cutAt(fmt.Sprintf("it is longer than %d bytes (%s)", list.reader.limits.ToolList, raised("tool-list")))
+}
+
+// raised names a limit and how the operator raises it.
+func raised(limit string) string {
+	return fmt.Sprintf("limit %s; the operator can raise it with --limit %s=", limit, limit)
+}
+
+// addPage reads one page, tool by tool: a malformed one does not lose the others, and nothing beyond the limits is
+// decoded. A tool that is unchanged since the old list is taken from there, with its compiled schemas.
+func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, err error) {
 	var page struct {
 		Tools      json.RawMessage `json:"tools"`
 		NextCursor string          `json:"nextCursor"`
@@ -220,7 +238,7 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList, u *unit) (next
 	}
 	dec := json.NewDecoder(bytes.NewReader(page.Tools))
 	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
-		return "", fmt.Errorf("reading the tool list: tools is no array")
+		return "", fmt.Errorf("reading the tool list: tools is not an array")
 	}
 	for dec.More() {
 		var one json.RawMessage
@@ -228,54 +246,94 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList, u *unit) (next
 			return "", fmt.Errorf("reading the tool list: %w", err)
 		}
 		switch list.read++; {
-		case list.read > maxTools:
-			list.cutAt(fmt.Sprintf("it has more than %d", maxTools))
+		case list.read > list.reader.limits.Tools:
+			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, raised("tools")))
 			return "", nil
-		case list.size+dec.InputOffset() > maxListSize:
-			list.cutAt(fmt.Sprintf("it is longer than %d MiB", maxListSize>>20))
+		case list.size+dec.InputOffset() > list.reader.limits.ToolList:
+			list.cutLong()
 			return "", nil
 		}
-		list.add(one, old, u)
+		list.add(one, old)
 	}
-	if list.size += int64(len(raw)); list.size > maxListSize && page.NextCursor != "" {
-		list.cutAt(fmt.Sprintf("it is longer than %d MiB", maxListSize>>20))
+	if list.size += int64(len(raw)); list.size > list.reader.limits.ToolList && page.NextCursor != "" {
+		list.cutLong()
 	}
 	return page.NextCursor, nil
 }
 
 // add reads one tool.
-func (list *toolList) add(raw json.RawMessage, old *toolList, u *unit) {
-	t, err := parseTool(raw, u.server.Name, u.policy)
+func (list *toolList) add(raw json.RawMessage, old *toolList) {
+	t, err := list.reader.parse(raw, false)
 	if err == nil && list.routed {
 		err = t.checkHeaders()
 	}
 	if err != nil {
-		if len(list.flaws) < maxFlaws {
-			list.flaws = append(list.flaws, fmt.Sprintf("tool %d: %v", list.read, err))
-		}
+		list.flaw("tool %d: %v", list.read, err)
 		return
 	}
-	if list.byName[t.name] != nil {
-		return // names are unique; the first one counts
+	if first := list.byName[t.name]; first != nil {
+		list.duplicate(first, old)
+		return
 	}
-	if old != nil {
-		if same := old.byName[t.name]; same != nil && bytes.Equal(same.raw, t.raw) {
-			t = same
-		}
-	}
+	t = old.reuse(t)
 	list.byName[t.name] = t
 	list.tools = append(list.tools, t)
-}
-
-// notes tell what is wrong with the list.
-func (list *toolList) notes() []string {
-	if list.cut == "" {
-		return list.flaws
+	if t.hints.doubt != "" {
+		list.flaw("%.100q counts as a tool that may change something: %s", t.name, t.hints.doubt)
 	}
-	return append([]string{list.cut}, list.flaws...)
 }
 
-// names are the tools that may be called or at least be spoken of.
+// duplicate notes that another tool has the name of the first one, which stays in the list. A call may reach either, so
+// their annotations do not count.
+func (list *toolList) duplicate(first *tool, old *toolList) {
+	if first.duplicated {
+		return
+	}
+	t, err := list.reader.parse(first.raw, true)
+	if err != nil {
+		return // it has been read before
+	}
+	t = old.reuse(t)
+	list.byName[t.name] = t
+	list.tools[slices.Index(list.tools, first)] = t
+	if t.hints.doubt != "" {
+		list.flaw("%.100q counts as a tool that may change something: %s", t.name, t.hints.doubt)
+	} else {
+		list.flaw("the server lists two tools of the name %.100q", t.name)
+	}
+}
+
+// reuse returns the tool of an earlier list, with its compiled schemas, if it is unchanged; else t.
+func (list *toolList) reuse(t *tool) *tool {
+	if list == nil {
+		return t
+	}
+	if old := list.byName[t.name]; old != nil && bytes.Equal(old.raw, t.raw) && old.duplicated == t.duplicated {
+		return old
+	}
+	return t
+}
+
+// flaw notes that something is wrong with a tool. Beyond maxFlaws they are only counted.
+func (list *toolList) flaw(format string, args ...any) {
+	if list.flawed++; list.flawed <= maxFlaws {
+		list.flaws = append(list.flaws, fmt.Sprintf(format, args...))
+	}
+}
+
+// notes say what is wrong with the list.
+func (list *toolList) notes() []string {
+	notes := slices.Clone(list.flaws)
+	if more := list.flawed - len(list.flaws); more > 0 {
+		notes = append(notes, fmt.Sprintf("and %d more like these", more))
+	}
+	if list.cut == "" {
+		return notes
+	}
+	return append([]string{list.cut}, notes...)
+}
+
+// names are the tools that may be called.
 func (list *toolList) names() []string {
 	var names []string
 	for _, t := range list.tools {

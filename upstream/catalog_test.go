@@ -1,18 +1,23 @@
 package upstream_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
@@ -62,10 +67,10 @@ func TestPolicy(t *testing.T) {
 		denied   string
 		readOnly string
 	}{
-		{"none", upstream.Options{}, server{}, "get_a get_b long put_a/b put_c", "long", "get_a long"},
-		{"deny", upstream.Options{}, server{Deny: []string{"put*"}}, "get_a get_b long", "put_a/b", "get_a long"},
+		{"none", upstream.Options{}, server{}, "get_a get_b put_a/b put_c", "long", "get_a"},
+		{"deny", upstream.Options{}, server{Deny: []string{"put*"}}, "get_a get_b", "put_a/b", "get_a"},
 		{"allow", upstream.Options{}, server{Allow: []string{"*_?", "put_a*"}, Deny: []string{"get_b"}}, "get_a put_a/b put_c", "get_b", "get_a"},
-		{"read-only", upstream.Options{ReadOnly: true}, server{ReadOnly: []string{"put_[c]", "get_b"}}, "get_a get_b long", "put_c", "get_a get_b long"},
+		{"read-only", upstream.Options{ReadOnly: true}, server{ReadOnly: []string{"put_[c]", "get_b"}}, "get_a get_b", "put_c", "get_a get_b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.server.Name, c.server.Dial = "s", s.Dial
@@ -76,7 +81,7 @@ func TestPolicy(t *testing.T) {
 				if tool.ReadOnly {
 					readOnly = append(readOnly, tool.Name)
 				}
-				if tool.ReadOnly != tool.Tool.ReadOnly || (tool.Denied != "") != (tool.Name == "long") {
+				if tool.ReadOnly != tool.Tool.ReadOnly || tool.Denied != "" {
 					t.Errorf("got %+v", tool)
 				}
 			}
@@ -108,13 +113,64 @@ func TestListChanges(t *testing.T) {
 	s.Add(mcptest.Tool{Name: "b", Text: "new"})
 	eventually(t, "the new tool can be called", func() bool {
 		res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "b"})
-		return err == nil && string(res.Data) == "new\n"
+		return err == nil && string(res.Data) == "new"
 	})
 	s.Remove("a")
 	eventually(t, "the old tool is not listed", func() bool {
 		tools := p.Catalog(t.Context())[0].Tools
 		return len(tools) == 1 && tools[0].Name == "b"
 	})
+}
+
+// TestListChangesAllTheTime: a server that changes its list ten times a second has it fetched less and less often, and as
+// soon as before once it has been calm for a while. So has one whose tools refuse their arguments.
+func TestListChangesAllTheTime(t *testing.T) {
+	refusing := func(context.Context, json.RawMessage) (string, error) {
+		return "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no"}
+	}
+	for name, change := range map[string]func(s *mcptest.Upstream, p *upstream.Pool){
+		"says so": func(s *mcptest.Upstream, _ *upstream.Pool) { s.Add(mcptest.Tool{Name: "b"}) },
+		"refuses": func(_ *mcptest.Upstream, p *upstream.Pool) {
+			_, _ = p.CallTool(context.Background(), stages.Call{Server: "s", Name: "a"}) // it fails
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mcptest.New(mcptest.Tool{Name: "a", Raw: refusing})
+				var lists atomic.Int32
+				s.MCP().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+					return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+						if method == "tools/list" {
+							lists.Add(1)
+						}
+						return next(ctx, method, req)
+					}
+				})
+				p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: s.Dial}}}, ListTTL: time.Hour})
+				defer p.Close()
+				use := func() {
+					change(s, p)
+					time.Sleep(100 * time.Millisecond)
+					for _, name := range []string{"a", "missing"} {
+						_, _ = p.Tool(t.Context(), "s", name) // the second is an error
+					}
+					synctest.Wait()
+				}
+				for range 600 {
+					use()
+				}
+				if got := lists.Load(); got < 5 || got > 50 {
+					t.Errorf("it was asked for its list %d times in a minute", got)
+				}
+				time.Sleep(5 * time.Minute)
+				before := lists.Load()
+				use()
+				if lists.Load() == before {
+					t.Error("a change after a calm time does not count")
+				}
+			})
+		})
+	}
 }
 
 // TestPages lists real tools, page by page, and wants each schema byte for byte.
@@ -196,7 +252,9 @@ func TestHostileLists(t *testing.T) {
 	many := func(n int, tool string) string {
 		return `{"tools":[` + strings.TrimSuffix(strings.Repeat(tool+",", n), ",") + `]}`
 	}
-	big := strings.Repeat("x", 6<<20)
+	most := int64(parttest.Times(1<<20, upstream.DefaultToolList))
+	big := strings.Repeat("x", int(most*3/8))
+	tooLong := fmt.Sprintf("it is longer than %d bytes (limit tool-list; the operator can raise it with --limit tool-list=)", most)
 	var distinct []string
 	for i := range 10_001 {
 		distinct = append(distinct, one(fmt.Sprint("t", i), ""))
@@ -206,26 +264,38 @@ func TestHostileLists(t *testing.T) {
 		page  func(cursor string) string
 		tools int
 		note  string
+		set   upstream.Options
 	}{
 		{"in circles", func(cursor string) string {
 			next := map[string]string{"": "x", "x": "y", "y": "x"}[cursor]
 			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + next + `"}`
-		}, 3, "the tool list was cut after 3 tools: the server gives the same page again"},
+		}, 3, "the tool list was cut after 3 tools: the server gives the same page again", upstream.Options{}},
 		{"without end", func(cursor string) string {
 			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + cursor + `x"}`
-		}, 100, "cut after 100 tools: it has more than 100 pages"},
-		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000"},
-		{"too many of one name", func(string) string { return many(20_000, one("a", "")) }, 1, "it has more than 10000"},
+		}, 100, "cut after 100 tools: it has more than 100 pages, one for each hundred tools that it may have (limit tools; the operator can raise it with --limit tools=)", upstream.Options{}},
+		{"without end, of more tools", func(cursor string) string {
+			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + cursor + `x"}`
+		}, 102, "cut after 102 tools: it has more than 102 pages", upstream.Options{Tools: 10_200}},
+		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000 (limit tools; the operator can raise it with --limit tools=)", upstream.Options{}},
+		{"as many as are allowed", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_001, "", upstream.Options{Tools: 10_001}},
+		{"more than are allowed", func(string) string { return many(20, one("a", "")) }, 1, "it has more than 3 (limit tools;", upstream.Options{Tools: 3}},
+		{"too many of one name", func(string) string { return many(20_000, one("a", "")) }, 1, "it has more than 10000", upstream.Options{}},
 		{"too long a page", func(string) string {
 			return `{"tools":[` + one("a", big) + "," + one("b", big) + "," + one("c", big) + `]}`
-		}, 2, "it is longer than 16 MiB"},
+		}, 2, tooLong, upstream.Options{ToolList: most}},
+		{"as long a page as is allowed", func(string) string {
+			return `{"tools":[` + one("a", big) + "," + one("b", big) + "," + one("c", big) + `]}`
+		}, 3, "", upstream.Options{ToolList: most * 5 / 4}},
+		{"a longer page than is allowed", func(string) string {
+			return `{"tools":[` + one("a", "") + "," + one("b", big) + `]}`
+		}, 1, "it is longer than 1024 bytes (limit tool-list;", upstream.Options{ToolList: 1 << 10}},
 		{"too long together", func(cursor string) string {
 			return `{"tools":[` + one("a"+cursor, big) + `],"nextCursor":"` + cursor + `x"}`
-		}, 2, "it is longer than 16 MiB"},
-		{"only mistakes", func(string) string { return many(9000, `1`) }, 0, "tool 10: "},
+		}, 2, tooLong, upstream.Options{ToolList: most}},
+		{"only mistakes", func(string) string { return many(9000, `1`) }, 0, "tool 10: ", upstream.Options{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := httpPool(t, upstream.Endpoint{URL: pagesServer(t, c.page)})
+			p := staticPool(t, c.set, upstream.Server{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{URL: pagesServer(t, c.page)})})
 			l := p.Catalog(t.Context())[0]
 			if l.Err != nil || len(l.Tools) != c.tools || !strings.Contains(l.Note, c.note) || len(l.Note) > 2000 {
 				t.Errorf("got %d tools, %v, note %.200q; want %d, %q", len(l.Tools), l.Err, l.Note, c.tools, c.note)
@@ -260,7 +330,7 @@ func TestSlowServerDelaysNobody(t *testing.T) {
 		t.Errorf("got %s, %s %v", l[0].Status, l[1].Status, l[1].Err)
 	}
 	wantError(t, l[1].Err, stages.ServerUnavailable, "is still starting", "")
-	if res, err := p.CallTool(t.Context(), stages.Call{Server: "good", Name: "hi"}); err != nil || string(res.Data) != "hi\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "good", Name: "hi"}); err != nil || string(res.Data) != "hi" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 }
@@ -352,9 +422,46 @@ func TestTooLargeForStdio(t *testing.T) {
 	c.MaxMessage = 100_000
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
 	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "big", Args: json.RawMessage(`{"bytes":3000000}`)})
-	wantError(t, err, stages.LimitExceeded, "larger than the limit", "ask the tool for less")
+	wantError(t, err, stages.LimitExceeded, "has 3000083 bytes, and at most 100000 are taken for results of up to 67108864 bytes (limit result)", "--limit result=SIZE")
 	_, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "die"}) // tells the processes apart: the first is still there
 	wantError(t, err, stages.ServerUnavailable, "exit status 3", "")
+}
+
+// TestResultLimit: a result may be as large as the limit says, however many bytes its message has: there it is text with
+// escapes, and structured content. One that is larger is refused with the limit and its size.
+func TestResultLimit(t *testing.T) {
+	size := parttest.Times(1<<17, 1<<20)
+	limit := int64(30 * size)
+	big := `{"list":[` + strings.Repeat(`"",`, 26*size/3) + `""]}`
+	text, err := json.Marshal(big)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := `{"content":[{"type":"text","text":` + string(text) + `}],"structuredContent":` + big + `}`
+	s := mcptest.New(mcptest.Tool{Name: "big", ReadOnly: true, Raw: func(context.Context, json.RawMessage) (string, error) { return raw, nil }})
+	if len(raw) < 64*size {
+		t.Fatalf("the message has %d bytes only", len(raw))
+	}
+	for name, dial := range map[string]func(context.Context) (mcp.Transport, error){
+		"in process": s.Dial, "http": upstream.HTTP(upstream.Endpoint{URL: s.HTTP(t, nil).URL}),
+	} {
+		for max, says := range map[int64]string{
+			limit:         "",
+			math.MaxInt64: "",
+			limit * 5 / 6: fmt.Sprintf("more than the limit of %d (limit result)", limit*5/6),
+			100 << 10:     "and at most 1355776 are taken for results of up to 102400 bytes (limit result)",
+		} {
+			p := staticPool(t, upstream.Options{ResultMax: max}, upstream.Server{Name: "s", Dial: dial})
+			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "big"})
+			switch {
+			case says != "":
+				wantError(t, err, stages.LimitExceeded, says, "--limit result=SIZE")
+			case err != nil || len(bytes.TrimSpace(res.Data)) != len(big):
+				t.Errorf("%s, limit %d: %d bytes, %v", name, max, len(res.Data), err)
+			}
+			res.Memory.Close()
+		}
+	}
 }
 
 func TestBadArguments(t *testing.T) {
@@ -379,12 +486,12 @@ func TestSources(t *testing.T) {
 		sourceFunc(func(context.Context) ([]upstream.Server, error) { return nil, errors.New("x.json:1: it is broken") }),
 	}})
 	err := p.Load(t.Context())
-	for _, want := range []string{"a server has no name", `server "a" is there twice`, `server "b" has no way`, "x.json:1: it is broken"} {
+	for _, want := range []string{"a server has no name", `server "a" is defined twice`, `server "b" has no way`, "x.json:1: it is broken"} {
 		if err == nil || !contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
-	if res, err := p.CallTool(t.Context(), stages.Call{Server: "a", Name: "hi"}); err != nil || string(res.Data) != "hi\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "a", Name: "hi"}); err != nil || string(res.Data) != "hi" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 	if again := p.Load(t.Context()); again == nil || again.Error() != err.Error() {
@@ -404,9 +511,9 @@ func TestEverything(t *testing.T) {
 		t.Fatalf("got %d tools, %v, stderr %s", len(l.Tools), l.Err, l.Stderr)
 	}
 	for _, c := range []struct{ tool, args, want string }{
-		{"echo", `{"message":"hé"}`, "Echo: hé\n"},
-		{"get-sum", `{"a":1,"b":2.5}`, "The sum of 1 and 2.5 is 3.5.\n"},
-		{"get-structured-content", `{"location":"Chicago"}`, `{"temperature":36,"conditions":"Light rain / drizzle","humidity":82}` + "\n"},
+		{"echo", `{"message":"hé"}`, "Echo: hé"},
+		{"get-sum", `{"a":1,"b":2.5}`, "The sum of 1 and 2.5 is 3.5."},
+		{"get-structured-content", `{"location":"Chicago"}`, `{"temperature":36,"conditions":"Light rain / drizzle","humidity":82}`},
 	} {
 		res, err := p.CallTool(t.Context(), stages.Call{Server: "e", Name: c.tool, Args: json.RawMessage(c.args)})
 		if err != nil || string(res.Data) != c.want {

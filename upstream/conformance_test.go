@@ -119,7 +119,7 @@ func (s scenario) play(ctx context.Context, pool *upstream.Pool) error {
 		case t.Name == "add_numbers":
 			calls = append(calls, conformanceCall{t.Name, json.RawMessage(`{"a":5,"b":3}`)})
 		default:
-			args, _ := t.Example()
+			args, _ := t.Example(ctx)
 			calls = append(calls, conformanceCall{t.Name, args})
 		}
 	}

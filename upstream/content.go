@@ -3,40 +3,44 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// maxWords bounds the words of a tool in a message.
-const maxWords = 4 << 10
+const (
+	maxErrorText = 4 << 10   // bytes of a tool's error in a message
+	maxErrorRead = 256 << 10 // bytes of a failed result that are searched for the error
+	maxRequested = 10        // inputs that a tool asks for and a message names
+	maxBlocks    = 100_000   // content blocks of one result: each takes 20 times the memory of its three bytes
+)
 
-// callResult is the result of tools/call, decoded only as far as the rules of pipeline.md section 3 need.
+// callResult is the result of tools/call, decoded only as far as the rules for results need.
 type callResult struct {
 	Content           json.RawMessage
 	StructuredContent json.RawMessage
 	IsError           bool
 	ResultType        string
-	InputRequests     map[string]json.RawMessage
+	InputRequests     json.RawMessage
 	Task              json.RawMessage
 }
 
-// block is a content block: its text, as it is quoted, if it is one of text, and what was sent.
+// block is a content block as it was sent, with its text, still quoted, if it is a text block.
 type block struct {
 	quoted json.RawMessage
 	isText bool
 	raw    json.RawMessage
 }
 
-// text is the text of a block.
 func (b *block) text() string { return rpc.Text(b.quoted) }
 
 // resultOf turns the raw result of a call into pipeline data, which may use its memory. wrapped says that the tool's
-// output schema declares its structured content to be a mere wrapper. The error is an *Error with the tool's own words.
+// output schema declares its structured content to be a mere wrapper. The error is an *Error with the tool's own text.
 func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 	r, err := decodeResult(raw)
 	if err != nil {
@@ -44,6 +48,9 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 			"the server sent a result that is not valid: %w", err)
 	}
 	blocks, err := decodeBlocks(r.Content)
+	if errors.Is(err, errManyBlocks) {
+		return stages.Result{}, stages.Errorf(stages.LimitExceeded, askForLess, "%w", err)
+	}
 	if err != nil {
 		return stages.Result{}, stages.Errorf(stages.ToolError, "report it to the makers of the server",
 			"the server sent content that is not valid: %w", err)
@@ -51,7 +58,7 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 	if err := r.refusal(blocks); err != nil {
 		return stages.Result{}, err
 	}
-	res := stages.Result{Data: r.data(blocks, wrapped)}
+	res := r.data(blocks, wrapped)
 	if slices.ContainsFunc(blocks, func(b block) bool { return !b.isText }) {
 		for _, b := range blocks {
 			res.Blocks = append(res.Blocks, b.raw)
@@ -62,15 +69,15 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// decodeResult finds the members of a result. They share its memory: a result may be many megabytes.
+// decodeResult finds the members of a result. They share its memory: a result may have many megabytes.
 func decodeResult(raw json.RawMessage) (r callResult, err error) {
-	if !rpc.Valid(raw) {
+	if !json.Valid(raw) {
 		var v json.RawMessage
 		return r, json.Unmarshal(raw, &v) // says where
 	}
 	set := func(name string, value json.RawMessage, target any) {
 		if err == nil && json.Unmarshal(value, target) != nil {
-			err = fmt.Errorf("%s is %s", name, rpc.Shorten(string(value), 80))
+			err = fmt.Errorf("%s is %s", name, texts.Cut(string(value), 80))
 		}
 	}
 	if !rpc.Members(raw, func(name, value []byte) {
@@ -86,15 +93,18 @@ func decodeResult(raw json.RawMessage) (r callResult, err error) {
 		case "resultType":
 			set("resultType", value, &r.ResultType)
 		case "inputRequests":
-			set("inputRequests", value, &r.InputRequests)
+			r.InputRequests = value
 		}
 	}) {
-		err = fmt.Errorf("it is no object but %s", rpc.Shorten(string(bytes.TrimSpace(raw)), 80))
+		err = fmt.Errorf("it is not an object but %s", texts.Cut(string(bytes.TrimSpace(raw)), 80))
 	}
 	return r, err
 }
 
-// decodeBlocks reads the content blocks. Some servers send null or a bare string where a list belongs.
+// errManyBlocks is the error of a result that would take far more memory than its size.
+var errManyBlocks = fmt.Errorf("the result has more than %d content blocks, which is the limit", maxBlocks)
+
+// decodeBlocks reads the content blocks. Some servers send null or a bare string instead of a list.
 func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 	if isNull(content) {
 		return nil, nil
@@ -103,6 +113,12 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 		return []block{{content, true, slices.Concat([]byte(`{"type":"text","text":`), content, []byte(`}`))}}, nil
 	}
 	if !rpc.Elements(content, func(raw []byte) {
+		if len(blocks) == maxBlocks {
+			err = errManyBlocks
+		}
+		if err != nil {
+			return
+		}
 		b := block{raw: raw}
 		var kind json.RawMessage
 		object := rpc.Members(raw, func(name, value []byte) {
@@ -113,158 +129,178 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 				b.quoted = value
 			}
 		})
-		if !object && err == nil {
-			err = fmt.Errorf("a block is %s", rpc.Shorten(string(raw), 80))
+		if !object {
+			err = fmt.Errorf("a block is %s", texts.Cut(string(raw), 80))
 		}
 		if b.isText = string(kind) == `"text"` && len(b.quoted) > 0 && b.quoted[0] == '"'; !b.isText {
 			b.quoted = nil
 		}
 		blocks = append(blocks, b)
 	}) {
-		err = fmt.Errorf("it is no list but %s", rpc.Shorten(string(content), 80))
+		err = fmt.Errorf("it is not a list but %s", texts.Cut(string(content[:min(len(content), maxErrorText)]), 80))
 	}
 	return blocks, err
 }
 
-// refusal is the error of a result that is none: the tool failed, or wants something that cannot be given here.
+// refusal is the error of a result without data: the tool failed, or asks for something that a pipeline cannot give.
 func (r *callResult) refusal(blocks []block) error {
 	switch {
-	case r.ResultType == "input_required" || len(r.InputRequests) > 0:
+	case r.ResultType == "input_required" || r.requestsInput():
 		return stages.Errorf(stages.ToolError, "give what it asks for in args if the tool takes it, or use another tool",
-			"the tool asks for input from a person (%s), which a pipeline cannot give", r.wanted())
+			"the tool asks for input from a person (%s), which a pipeline cannot give", r.requestedInputs())
 	case r.ResultType == "task" || !isNull(r.Task) && len(blocks) == 0 && isNull(r.StructuredContent):
 		return stages.Errorf(stages.ToolError, "use a tool that answers at once",
 			"the tool answered with a task to be asked for later, which is not supported")
 	case r.IsError:
-		e := toolError(r.words(blocks))
+		e := toolError(r.errorText(blocks))
 		e.Answered = true
 		return e
 	}
 	return nil
 }
 
-// wanted lists what the tool asks for.
-func (r *callResult) wanted() string {
+// requestsInput reports whether the tool asks for anything.
+func (r *callResult) requestsInput() (asks bool) {
+	rpc.Members(r.InputRequests, func(_, _ []byte) { asks = true })
+	return asks
+}
+
+// requestedInputs lists what the tool asks for.
+func (r *callResult) requestedInputs() string {
 	var words []string
-	for _, id := range slices.Sorted(maps.Keys(r.InputRequests)) {
+	rpc.Members(r.InputRequests, func(_, request []byte) {
+		if len(words) == maxRequested {
+			return
+		}
 		var q struct {
 			Method string `json:"method"`
 			Params struct {
 				Message string `json:"message"`
 			} `json:"params"`
 		}
-		if json.Unmarshal(r.InputRequests[id], &q) != nil {
-			continue
+		if json.Unmarshal(request, &q) != nil {
+			return
 		}
 		if q.Params.Message != "" {
-			words = append(words, shorten(q.Params.Message, 200))
+			words = append(words, texts.Cut(q.Params.Message, 200))
 		} else if q.Method != "" {
-			words = append(words, q.Method)
+			words = append(words, texts.Cut(q.Method, 200))
 		}
-	}
+	})
 	if len(words) == 0 {
 		return "it does not say what"
 	}
 	return strings.Join(words, "; ")
 }
 
-// words is what the tool says about its failure.
-func (r *callResult) words(blocks []block) string {
+// errorText is the tool's message about its failure. It overwrites the texts of the blocks.
+func (r *callResult) errorText(blocks []block) string {
 	var texts []string
-	for _, b := range blocks {
-		if text := strings.TrimSpace(b.text()); text != "" {
-			texts = append(texts, text)
+	for left := maxErrorRead; left > 0 && len(blocks) > 0; blocks = blocks[1:] {
+		if !blocks[0].isText {
+			continue
+		}
+		said := bytes.TrimSpace(rpc.Unquote(blocks[0].quoted))
+		if said = said[:min(len(said), left)]; len(said) > 0 {
+			texts = append(texts, strings.ToValidUTF8(string(said), "\uFFFD"))
+			left -= len(said)
 		}
 	}
 	text := strings.Join(texts, "\n")
 	if text == "" && !isNull(r.StructuredContent) {
-		text = string(r.StructuredContent)
+		text = string(r.StructuredContent[:min(len(r.StructuredContent), maxErrorRead)])
 	}
-	if words := rpc.Words([]byte(text)); words != "" {
+	if words := rpc.ErrorText([]byte(text)); words != "" {
 		return words
 	}
 	return text
 }
 
-// toolError makes the one shape of error out of the four in which servers report the failure of a tool: isError with
-// a text, with the text of a protocol error, or with JSON, and a protocol error.
+// toolError makes one form of error of the four in which servers report that a tool failed: isError with a text, with
+// the text of a protocol error, or with JSON, and a protocol error.
 func toolError(words string) *stages.Error {
 	if strings.TrimSpace(words) == "" {
-		words = "the tool failed and did not say why"
+		return stages.Errorf(stages.ToolError, "", "the tool failed without a reason")
 	}
-	return stages.Errorf(stages.ToolError, "", "%s", shorten(words, maxWords))
+	return &stages.Error{Code: stages.ToolError, Msg: texts.Cut(words, maxErrorText), Foreign: true}
 }
 
 // data applies the rules in their order.
-func (r *callResult) data(blocks []block, wrapped bool) []byte {
+func (r *callResult) data(blocks []block, wrapped bool) stages.Result {
 	if !isNull(r.StructuredContent) {
 		inner, ok := unwrap(r.StructuredContent, blocks, wrapped)
 		switch {
 		case !ok:
-			return line(r.StructuredContent)
+			return stages.Result{Data: r.StructuredContent, Kind: stages.Values}
 		case inner[0] == '"':
-			return rpc.UnquoteLine(inner)
+			return stages.Result{Data: rpc.Unquote(inner)}
 		case isNull(inner):
-			return nil
+			return stages.Result{None: true}
 		}
-		return line(inner)
+		return stages.Result{Data: inner, Kind: stages.Values}
 	}
-	if len(blocks) == 1 && blocks[0].isText {
-		return rpc.UnquoteLine(blocks[0].quoted)
+	switch {
+	case len(blocks) == 0:
+		return stages.Result{None: true}
+	case len(blocks) == 1 && blocks[0].isText:
+		return stages.Result{Data: rpc.Unquote(blocks[0].quoted)}
 	}
 	return joinBlocks(blocks)
 }
 
-// unwrap returns what a wrapper wraps: one member whose value equals the only text block, or that the tool's output
-// schema declares to be wrapped.
+// unwrap returns the value in a wrapper: an object with one member that equals the only text block, or that the tool's
+// output schema declares to be a wrapper.
 func unwrap(structured json.RawMessage, blocks []block, wrapped bool) (json.RawMessage, bool) {
 	if structured[0] != '{' {
 		return nil, false
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(structured, &members) != nil || len(members) != 1 {
+	var value json.RawMessage
+	members := 0
+	if !rpc.Members(structured, func(_, found []byte) { value, members = found, members+1 }) || members != 1 {
 		return nil, false
 	}
-	for _, value := range members {
-		if wrapped {
-			return value, true
-		}
-		if len(blocks) == 1 && blocks[0].isText && value[0] == '"' && (bytes.Equal(value, blocks[0].quoted) || rpc.Text(value) == blocks[0].text()) {
-			return value, true
-		}
-	}
-	return nil, false
+	same := len(blocks) == 1 && blocks[0].isText && value[0] == '"' && (bytes.Equal(value, blocks[0].quoted) || rpc.Text(value) == blocks[0].text())
+	return value, wrapped || same
 }
 
-// joinBlocks puts blocks on lines of their own. When all texts are JSON each takes one line, and so does each other
-// block.
-func joinBlocks(blocks []block) []byte {
-	allJSON := true
-	texts := make([]string, len(blocks))
+// joinBlocks puts each block on lines of its own. If all texts are JSON, objects and arrays take one line each; so do
+// blocks that are not text.
+func joinBlocks(blocks []block) (res stages.Result) {
+	res.Kind = stages.Values
+	texts, allJSON := make([]string, len(blocks)), true
 	for i, b := range blocks {
+		if !b.isText {
+			texts[i] = string(oneLine(b.raw))
+			continue
+		}
 		texts[i] = b.text()
-		allJSON = allJSON && (!b.isText || json.Valid([]byte(texts[i])))
+		valid := json.Valid([]byte(texts[i]))
+		if allJSON = allJSON && valid; !valid || !isContainer(texts[i]) {
+			res.Kind = stages.ToolText
+		}
 	}
 	var out bytes.Buffer
-	for i, b := range blocks {
-		switch {
-		case !b.isText:
-			out.Write(oneLine(b.raw))
-		case allJSON:
-			out.Write(oneLine([]byte(texts[i])))
-		case texts[i] == "":
-			continue
-		default:
-			out.WriteString(texts[i])
-		}
-		if !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+	for _, text := range texts {
+		if n := out.Len(); n > 0 && text != "" && out.Bytes()[n-1] != '\n' {
 			out.WriteByte('\n')
 		}
+		from := int64(out.Len())
+		if allJSON && isContainer(text) {
+			text = string(oneLine([]byte(text)))
+		}
+		out.WriteString(text)
+		res.Spans = append(res.Spans, stages.Span{From: from, To: int64(out.Len())})
 	}
-	return out.Bytes()
+	res.Data = out.Bytes()
+	return res
 }
 
-// oneLine takes the whitespace between tokens out of JSON that spans lines. Numbers and strings stay as they are.
+func isContainer(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text != "" && (text[0] == '{' || text[0] == '[')
+}
+
+// oneLine removes the whitespace between the tokens of JSON that spans lines. Numbers and strings stay as they are.
 func oneLine(b []byte) []byte {
 	b = bytes.TrimSpace(b)
 	if bytes.IndexByte(b, '\n') < 0 {
@@ -277,19 +313,7 @@ func oneLine(b []byte) []byte {
 	return out.Bytes()
 }
 
-// line copies data and ends it with a newline, unless there is none.
-func line[T ~string | ~[]byte](data T) []byte {
-	if len(data) == 0 {
-		return nil
-	}
-	b := append(make([]byte, 0, len(data)+1), data...)
-	if b[len(b)-1] != '\n' {
-		b = append(b, '\n')
-	}
-	return b
-}
-
-// wrapsResult reports whether an output schema says that structured content is a mere wrapper, as FastMCP marks it.
+// wrapsResult reports whether an output schema marks structured content as a mere wrapper, as FastMCP does.
 func wrapsResult(outputSchema json.RawMessage) bool {
 	if !bytes.Contains(outputSchema, []byte("x-fastmcp-wrap-result")) {
 		return false
@@ -300,5 +324,5 @@ func wrapsResult(outputSchema json.RawMessage) bool {
 	return json.Unmarshal(outputSchema, &s) == nil && s.Wrap
 }
 
-// describe names a tool in messages. Names may hold spaces and parentheses.
-func describe(server, tool string) string { return fmt.Sprintf("tool %q of server %q", tool, server) }
+// toolLabel names a tool in messages. Names may hold spaces and parentheses.
+func toolLabel(server, tool string) string { return fmt.Sprintf("tool %q of server %q", tool, server) }

@@ -46,7 +46,7 @@ func TestResults(t *testing.T) {
 				case err != nil:
 					t.Errorf("%s: %v is no *stages.Error", c.Name, err)
 				default:
-					fmt.Fprintf(&got, "%s(%d bytes)\n", res.Data, len(res.Data))
+					fmt.Fprintf(&got, "%s\n(%d bytes%s)\n", res.Data, len(res.Data), traits(res))
 				}
 				for _, b := range res.Blocks {
 					fmt.Fprintf(&got, "block %s\n", b)
@@ -55,6 +55,21 @@ func TestResults(t *testing.T) {
 			golden(t, filepath.Join("testdata", name+".golden"), got.String())
 		})
 	}
+}
+
+// traits says what is known of a result beside its bytes.
+func traits(res stages.Result) string {
+	text := ", text"
+	switch {
+	case res.None:
+		text = ", none"
+	case res.Kind == stages.Values:
+		text = ", values"
+	}
+	if len(res.Spans) > 0 {
+		text += fmt.Sprintf(", blocks %v", res.Spans)
+	}
+	return text
 }
 
 func golden(t *testing.T, path, got string) {
@@ -83,8 +98,15 @@ func FuzzResult(f *testing.F) {
 		if err != nil && (!errors.As(err, &e) || e.Msg == "") {
 			t.Errorf("error %v has no words", err)
 		}
-		if n := len(res.Data); n > 0 && res.Data[n-1] != '\n' {
-			t.Errorf("%q does not end in a newline", res.Data)
+		if len(res.Spans) <= 1 && res.Kind == stages.Values && !json.Valid(res.Data) {
+			t.Errorf("%q is not JSON", res.Data)
+		}
+		at := int64(0)
+		for _, s := range res.Spans {
+			if s.From < at || s.To < s.From || s.To > int64(len(res.Data)) {
+				t.Errorf("%q: the blocks are %v", res.Data, res.Spans)
+			}
+			at = s.To
 		}
 	})
 }

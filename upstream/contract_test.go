@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,20 +38,6 @@ func TestInProcess(t *testing.T) {
 	})
 }
 
-// TestForeignTransport reaches a server over a transport that is not ours.
-func TestForeignTransport(t *testing.T) {
-	s := mcptest.New(mcptest.Tool{Name: "hello", Text: "12345678901234567890"})
-	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: func(ctx context.Context) (mcp.Transport, error) {
-		far, near := mcp.NewInMemoryTransports()
-		_, err := s.MCP().Connect(ctx, far, nil)
-		return near, err
-	}})
-	res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "hello"})
-	if err != nil || string(res.Data) != "12345678901234567890\n" {
-		t.Errorf("got %q, %v", res.Data, err)
-	}
-}
-
 func TestStdio(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
 		return upstreamtest.Subject{
@@ -59,7 +46,7 @@ func TestStdio(t *testing.T) {
 				if _, err := p.CallTool(t.Context(), stages.Call{Server: "subject", Name: "die"}); err == nil {
 					t.Error("the call that ended the server has succeeded")
 				} else {
-					wantError(t, err, "SERVER_UNAVAILABLE", "exit status 3", "standard error")
+					wantError(t, err, "SERVER_UNAVAILABLE", "exit status 3", "check its command, args and env")
 				}
 			},
 		}
@@ -69,7 +56,7 @@ func TestStdio(t *testing.T) {
 func TestStdioBanner(t *testing.T) {
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "subject", Dial: upstream.Stdio(mcptest.Child(t, "banner"))})
 	l := p.Catalog(t.Context())
-	want := `wrote 2 lines to standard output that are no MCP messages (ignored), the first: "Server v1.0 is starting"`
+	want := `wrote 2 lines to standard output that are not MCP messages (ignored), the first: "Server v1.0 is starting"`
 	if l[0].Status != upstream.StatusReady || l[0].Note != want {
 		t.Errorf("got %s %q %v, want note %q", l[0].Status, l[0].Note, l[0].Err, want)
 	}
@@ -88,11 +75,23 @@ func TestHTTP(t *testing.T) {
 				web := s.HTTP(t, o)
 				return upstreamtest.Subject{
 					Small:  o.Stateless,
+					Deaf:   o.JSONResponse,
 					Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})},
 					Kill:   func(t *testing.T, _ *upstream.Pool) { forgetSessions(t, s) },
 				}
 			})
 		})
+	}
+}
+
+// TestTransportOfTheSDK: a server whose Dial makes a transport of others is refused, with the reason.
+func TestTransportOfTheSDK(t *testing.T) {
+	for _, foreign := range []mcp.Transport{&mcp.StreamableClientTransport{Endpoint: "http://127.0.0.1:1"}, nil} {
+		p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: func(context.Context) (mcp.Transport, error) { return foreign, nil }})
+		want := fmt.Sprintf("its transport is a %T, and not one of package upstream: Stdio, HTTP or InProcess", foreign)
+		if l := p.Catalog(t.Context())[0]; l.Err == nil || !strings.Contains(l.Err.Error(), want) {
+			t.Errorf("got %v, want %s", l.Err, want)
+		}
 	}
 }
 
@@ -104,15 +103,6 @@ func forgetSessions(t *testing.T, s *mcptest.Upstream) {
 			t.Errorf("closing a session: %v", err)
 		}
 	}
-}
-
-func TestStreamableOfTheSDK(t *testing.T) {
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
-		web := upstreamtest.NewServer().HTTP(t, &mcp.StreamableHTTPOptions{})
-		return upstreamtest.Subject{Small: true, Server: upstream.Server{Dial: func(context.Context) (mcp.Transport, error) {
-			return &mcp.StreamableClientTransport{Endpoint: web.URL, DisableStandaloneSSE: true}, nil
-		}}}
-	})
 }
 
 func TestLegacySSE(t *testing.T) {

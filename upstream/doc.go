@@ -1,5 +1,19 @@
-// Package upstream keeps sessions to the MCP servers behind the gateway: it reads where they are, starts them when
-// they are first needed, keeps one shared session each, lists their tools and calls them. It is the only place that
-// decides what flows out of a tool's result. It knows nothing of pipelines, of the agents in front, of logging or of
-// the environment: values it needs are given to it.
+// Package upstream keeps sessions to the MCP servers behind the gateway: it reads which servers there are, starts each
+// when it is first needed, keeps one shared session to it, lists its tools and calls them. It is the only place that
+// decides what data a tool's result becomes. It knows nothing of pipelines, of the agents in front, of logging or of the
+// environment: its caller passes the values it needs.
+//
+// # Decisions
+//
+//   - The server's own tool list decides what a plan may call; listings may show the list of an earlier process at once.
+//     The effects of a tool may have changed since.
+//   - Programs start a few at a time, as many as there are processors: a runtime that loads its modules keeps a
+//     processor busy, and twelve starting together exceed time limits that each would keep alone. A start frees its slot
+//     after 3 s, and the servers of a waiting plan start first.
+//   - A changed server is replaced, not changed. The new one takes the next call while the old one finishes those in
+//     flight, so editing the configuration never interrupts a call with an effect.
+//   - A message above 1 MiB is collected in a file until it is complete. A buffer that doubles leaves twice its size
+//     behind, which the runtime frees late. The file counts as memory from the beginning.
+//   - The package imports schemas: input schemas are compiled where tools are known, and injecting them would add a
+//     type, not freedom.
 package upstream

@@ -6,34 +6,34 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Down is the Dial of a server that is known and cannot be reached now. The message says why, the hint what to do.
+// Down is the Dial of a server that is known to be out of reach. The message says why, the hint what to do.
 func Down(msg, hint string) func(context.Context) (mcp.Transport, error) {
 	return func(context.Context) (mcp.Transport, error) {
 		return nil, &rpc.DialError{Hint: hint, Err: errors.New(msg)}
 	}
 }
 
-// A cause is an error whose text has been cleared of secrets.
-type cause struct {
+// A cleanError is an error whose text has no secrets any more.
+type cleanError struct {
 	text string
 	err  error
 }
 
-func (c cause) Error() string { return c.text }
-func (c cause) Unwrap() error { return c.err }
+func (c cleanError) Error() string { return c.text }
+func (c cleanError) Unwrap() error { return c.err }
 
-// explainer is implemented by transports that know more of a failure than the error says. Both texts may be empty.
+// explainer is implemented by transports that know more about a failure than the error says. Both texts may be empty.
 type explainer interface {
 	Explain(err error) (msg, hint string)
 }
 
-// unavailable is the error of a server that cannot be reached: in our words where we have them.
+// unavailable is the error of a server that cannot be reached, in our words if the transport explains it.
 func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 	msg, hint := "", "call list_all_tools to see which servers work"
 	var dial *rpc.DialError
@@ -51,23 +51,34 @@ func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 	if msg == "" {
 		msg = plainCause(err)
 	}
-	e := stages.Errorf(stages.ServerUnavailable, hint, "server %q: %s", server, scrubbed(t, msg))
+	e := stages.Errorf(stages.ServerUnavailable, hint, "server %q: %s", server, hideIn(t, msg))
 	var wait interface{ Wait() time.Duration }
 	if errors.As(err, &wait) {
 		e.RetryAfter = wait.Wait()
 	}
-	e.Err = cause{scrubbed(t, rpc.WithoutRequest(err.Error())), err}
+	e.Err = cleanError{hideIn(t, rpc.WithoutRequest(err.Error())), err}
 	return e
 }
 
-// soFar says what has been heard of a server that has not answered yet.
-func soFar(t mcp.Transport) string {
-	text := ""
-	if d, ok := t.(interface{ Note() string }); ok && d.Note() != "" {
-		text += "; it " + d.Note()
+// outputOf is what a program has written: the last lines on standard error, and something odd but harmless.
+func outputOf(t mcp.Transport) (stderr, note string) {
+	if p, ok := t.(interface {
+		StderrTail() string
+		Note() string
+	}); ok {
+		return p.StderrTail(), p.Note()
 	}
-	if d, ok := t.(interface{ Tail() string }); ok && d.Tail() != "" {
-		text += "; last on standard error: " + d.Tail()
+	return "", ""
+}
+
+// startOutput is what a server that has not answered yet has written so far.
+func startOutput(t mcp.Transport) (text string) {
+	stderr, note := outputOf(t)
+	if note != "" {
+		text += "; it " + note
+	}
+	if stderr != "" {
+		text += "; last on standard error: " + stderr
 	}
 	return text
 }
@@ -75,17 +86,17 @@ func soFar(t mcp.Transport) string {
 // listing begins the error of a tool list that could not be read.
 const listing = "reading the tool list: "
 
-// plainCause strips the layers of the SDK from a message, which say how it works rather than what is wrong.
+// plainCause removes from a message what the SDK adds about its own work.
 func plainCause(err error) string {
-	var wire *jsonrpc.Error
+	wire := answerIn(err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer within the time allowed for a start"
-	case errors.As(err, &wire) && wire.Code != codeRejected:
+	case wire != nil:
 		if strings.HasPrefix(err.Error(), listing) {
-			return "refused to list its tools: " + rpc.Shorten(wire.Message, 500)
+			return "refused to list its tools: " + texts.Cut(wire.Message, 500)
 		}
-		return "refused the session: " + rpc.Shorten(wire.Message, 500)
+		return "refused the session: " + texts.Cut(wire.Message, 500)
 	case errors.Is(err, mcp.ErrConnectionClosed):
 		return "the connection was closed"
 	}
@@ -93,16 +104,16 @@ func plainCause(err error) string {
 	for _, layer := range []string{`calling "initialize": `, `calling "server/discover": `, `sending "initialize": `, "rejected by transport: "} {
 		text = strings.ReplaceAll(text, layer, "")
 	}
-	return rpc.Shorten(text, 500)
+	return texts.Cut(text, 500)
 }
 
-// codeRejected is what the SDK puts around errors of a transport that concern one message only.
+// codeRejected is the code with which the SDK wraps a transport's error about a single message.
 const codeRejected = -32005
 
-// scrubbed is a text that came over a transport without the secrets that the transport knows of.
-func scrubbed(t mcp.Transport, text string) string {
-	if s, ok := t.(interface{ Scrub(text string) string }); ok {
-		return s.Scrub(text)
+// hideIn removes the secrets that a transport knows from a text that came over it.
+func hideIn(t mcp.Transport, text string) string {
+	if s, ok := t.(interface{ Hide(text string) string }); ok {
+		return s.Hide(text)
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -11,69 +12,62 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// fixed are the arguments that the operator gives with every call of a tool.
+// fixed are the arguments that the operator adds to every call of a tool.
 type fixed map[string]json.RawMessage
 
-// in returns those that a tool takes, and its input schema without them. A tool that takes no undeclared arguments is
-// not given any: it would refuse every call.
-func (f fixed) in(schema json.RawMessage) (fixed, json.RawMessage) {
+// in returns the fixed arguments that a tool takes, and its input schema without them. A tool that takes only declared
+// arguments gets no others: it would refuse every call.
+func (f fixed) in(steps *schemas.Steps, schema json.RawMessage) (fixed, json.RawMessage) {
 	if len(f) == 0 {
 		return nil, schema
 	}
-	input, _ := schemas.CompileInput(schema) // what can be read of it is enough
+	said, _ := schemas.Describe(steps, "", schema) // the part that can be read is enough
 	takes := fixed{}
 	for name, value := range f {
-		if !input.Closed || slices.Contains(input.Properties, name) {
+		if !said.Input.Closed || slices.Contains(said.Input.Properties, name) {
 			takes[name] = value
 		}
 	}
-	return takes, schemas.Without(schema, takes.names())
+	return takes, schemas.Without(steps, schema, takes.names())
 }
 
 func (f fixed) names() []string { return slices.Sorted(maps.Keys(f)) }
 
-// apply makes a tool check calls against the schema that the server sent, as they are with the fixed arguments. Where
-// those are wrong by themselves, every call would be, and the tool cannot be called.
-func (f fixed) apply(c *CatalogTool, schema json.RawMessage) {
+// apply makes a tool check calls against the schema that the server sent, with the fixed arguments added. If those are
+// wrong by themselves, the tool cannot be called.
+func (f fixed) apply(ctx context.Context, c *CatalogTool, check checkFunc) {
 	if len(f) == 0 {
 		return
 	}
-	input, err := schemas.CompileInput(schema)
-	check := input.Check
-	if err != nil {
-		check = func(json.RawMessage, bool) []string { return nil } // the server is left to judge
+	if c.Flaw != "" {
+		check = c.Tool.Input.Check
 	}
 	c.Tool.Input.Fixed = f.names()
-	c.Tool.Input.Check = func(args json.RawMessage, partial bool) []string {
+	c.Tool.Input.Check = func(ctx context.Context, args json.RawMessage, partial bool) ([]string, string) {
 		whole, err := f.into(args)
 		if err != nil {
-			return []string{err.Msg}
+			return []string{err.Msg}, ""
 		}
-		return check(whole, partial)
+		return check(ctx, whole, partial)
 	}
-	if wrong := check(f.object(), true); len(wrong) > 0 && c.Denied == "" {
+	if wrong, _ := check(ctx, f.object(), true); len(wrong) > 0 && c.Denied == "" {
 		c.Denied = "the operator's fixed arguments (with) are wrong: " + strings.Join(wrong, "; ")
 	}
 }
 
-// object is all of them as JSON.
+// checkFunc is the Check of a [stages.Input].
+type checkFunc func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string)
+
+// object returns all fixed arguments as JSON.
 func (f fixed) object() json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, name := range f.names() {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, _ := json.Marshal(name) // a string can always be encoded
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(f[name])
+	b, err := json.Marshal(map[string]json.RawMessage(f))
+	if err != nil {
+		panic("upstream: internal error: " + err.Error()) // the configuration was JSON
 	}
-	b.WriteByte('}')
-	return b.Bytes()
+	return b
 }
 
-// has reports whether arguments hold a name, whatever its case: many servers take ROOT for root.
+// has reports whether arguments have a name in any case: many servers accept ROOT for root.
 func has(given map[string]json.RawMessage, name string) bool {
 	for other := range given {
 		if strings.EqualFold(other, name) {
@@ -83,14 +77,14 @@ func has(given map[string]json.RawMessage, name string) bool {
 	return false
 }
 
-// into adds them to the arguments of a call, whose bytes stay as they are. Arguments that hold one of them are refused.
+// into adds the fixed arguments to those of a call, whose bytes stay as they are. Arguments that repeat one are refused.
 func (f fixed) into(args json.RawMessage) (json.RawMessage, *stages.Error) {
 	if len(f) == 0 {
 		return args, nil
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(args, &given); err != nil || given == nil {
-		return args, nil // told by whoever checks or calls
+		return args, nil // the check or the call reports the mistake
 	}
 	for _, name := range f.names() {
 		if has(given, name) {

@@ -40,11 +40,11 @@ func TestWith(t *testing.T) {
 		"closed": `{"root":"/srv","path":"a"}`, "open": `{"n":1.10,"root":"/srv","path":"a"}`, "other": `{"path":"a"}`,
 	} {
 		res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: tool, Args: json.RawMessage(`{"path":"a"}`)})
-		if err != nil || string(res.Data) != want+"\n" {
+		if err != nil || string(res.Data) != want {
 			t.Errorf("%s: got %s, %v; want %s", tool, res.Data, err, want)
 		}
 	}
-	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "open"}); err != nil || string(res.Data) != `{"n":1.10,"root":"/srv"}`+"\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "open"}); err != nil || string(res.Data) != `{"n":1.10,"root":"/srv"}` {
 		t.Errorf("without arguments: got %s, %v", res.Data, err)
 	}
 	for _, args := range []string{`{"path":"a","root":"/etc"}`, `{"path":"a","ROOT":"/etc"}`} {

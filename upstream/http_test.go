@@ -125,22 +125,24 @@ func TestHeadersStayHome(t *testing.T) {
 }
 
 // TestRetryOnce: a call that the server has refused to look at is made again on a new session, one that may have
-// reached the tool is not. What 400 and 404 mean, the server is asked: tools answer so, too.
+// reached the tool is not. A ping shows what 400 and 404 mean, since tools answer so, too. 404 always begins a new
+// session, and is never the tool's own error.
 func TestRetryOnce(t *testing.T) {
 	const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
-	words := func(status int, body string) func(http.ResponseWriter) {
-		return func(w http.ResponseWriter) {
+	const notFound = `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"},"id":$ID}`
+	words := func(status int, body string) func(http.ResponseWriter, string) {
+		return func(w http.ResponseWriter, id string) {
 			w.WriteHeader(status)
-			io.WriteString(w, body)
+			io.WriteString(w, strings.ReplaceAll(body, "$ID", id))
 		}
 	}
-	again := func(w http.ResponseWriter) {
+	again := func(w http.ResponseWriter, _ string) {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(503)
 	}
 	for _, c := range []struct {
 		name    string
-		fail    func(w http.ResponseWriter)
+		fail    func(w http.ResponseWriter, id string)
 		forgets bool // the server knows the session no more
 		calls   int32
 		code    stages.Code
@@ -149,35 +151,43 @@ func TestRetryOnce(t *testing.T) {
 		wait    time.Duration
 	}{
 		{"404", words(404, "no such session"), true, 2, "", "", true, 0},
+		{"404 with the id of the request", words(404, notFound), true, 2, "", "", true, 0},
 		{"400 in JSON-RPC", words(400, noSession), true, 2, "", "", true, 0},
+		{"400 with the id of the request", words(400, notFound), true, 2, "", "", true, 0},
 		{"404 of the tool", words(404, "no such issue"), false, 1, stages.ServerUnavailable, "may have taken effect", true, 0},
+		{"404 of the tool with the id", words(404, notFound), false, 1, stages.ServerUnavailable, "may have taken effect", true, 0},
 		{"400 of the tool in JSON-RPC", words(400, noSession), false, 1, stages.ToolError, "No valid session ID", true, 0},
 		{"500", words(500, ""), false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
-		{"closed", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
+		{"closed", func(http.ResponseWriter, string) { panic(http.ErrAbortHandler) }, false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
 		{"503", words(503, ""), false, 1, stages.ServerUnavailable, "which may have taken effect", true, 0},
 		{"503 with a time", again, false, 1, stages.ServerUnavailable, "503 Service Unavailable", false, 7 * time.Second},
 		{"429", words(429, "slow down"), false, 1, stages.ServerUnavailable, "slow down", false, 0},
 		{"413", words(413, ""), false, 1, stages.ServerUnavailable, "413", false, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var calls atomic.Int32
+			var calls, sessions atomic.Int32
 			var gone atomic.Bool
 			s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
 				if calls.Add(1) == 1 {
 					gone.Store(c.forgets)
-					c.fail(w)
+					c.fail(w, string(id))
 					return
 				}
 				respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
 			})
 			inner := s.Config.Handler
 			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body := peek(r)
 				if gone.Load() && r.Header.Get("Mcp-Session-Id") != "" {
-					gone.Store(r.Method != http.MethodPost || !strings.Contains(peek(r), "initialize"))
-					c.fail(w)
+					_, id, _ := strings.Cut(body, `"id":`)
+					id, _, _ = strings.Cut(id, ",")
+					c.fail(w, id)
 					return
 				} else if gone.Load() {
 					gone.Store(false)
+				}
+				if strings.Contains(body, `"initialize"`) {
+					sessions.Add(1)
 				}
 				inner.ServeHTTP(w, r)
 			})
@@ -192,16 +202,70 @@ func TestRetryOnce(t *testing.T) {
 				if errors.As(err, &e) && (e.RetryAfter != c.wait || strings.Contains(e.Msg, "may have taken effect") && !c.sent) {
 					t.Errorf("got %+v, want to wait %v", e, c.wait)
 				}
-			} else if err != nil || string(res.Data) != "hand made\n" {
+			} else if err != nil || string(res.Data) != "hand made" {
 				t.Errorf("got %q, %v", res.Data, err)
 			}
 			if calls.Load() != c.calls || (sent == 1) != c.sent {
 				t.Errorf("%d calls, want %d; %d taken for sent, want %v", calls.Load(), c.calls, sent, c.sent)
 			}
-			if res, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made\n" {
+			if res, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made" {
 				t.Errorf("afterwards: got %q, %v", res.Data, err)
 			}
+			if again := c.forgets || strings.HasPrefix(c.name, "404"); (sessions.Load() == 2) != again {
+				t.Errorf("%d sessions, want another one: %t", sessions.Load(), again)
+			}
 		})
+	}
+}
+
+// TestLostWhileRunning: a server that restarts while it answers has lost the call, which is not made again.
+func TestLostWhileRunning(t *testing.T) {
+	var calls atomic.Int32
+	var gone atomic.Bool
+	s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		if calls.Add(1) > 1 {
+			respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
+			return
+		}
+		gone.Store(true)
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "id: 1\nretry: 1\ndata:\n\n")
+	})
+	inner := s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() && r.Header.Get("Mcp-Session-Id") != "" {
+			http.Error(w, "Session not found", http.StatusNotFound)
+			return
+		}
+		gone.Store(false)
+		inner.ServeHTTP(w, r)
+	})
+	p := httpPool(t, upstream.Endpoint{URL: s.URL})
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
+	wantError(t, err, stages.ServerUnavailable, "may have taken effect", "lost its session")
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || calls.Load() != 2 {
+		t.Errorf("afterwards: got %q, %v after %d calls", res.Data, err, calls.Load())
+	}
+}
+
+// TestListAfterRestart: a tool list is read on a new session where the server has lost the kept one.
+func TestListAfterRestart(t *testing.T) {
+	var lists atomic.Int32
+	s := handMade(t, nil)
+	inner := s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body := peek(r); strings.Contains(body, `"tools/list"`) && lists.Add(1) == 1 {
+			_, id, _ := strings.Cut(body, `"id":`)
+			id, _, _ = strings.Cut(id, ",")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"},"id":%s}`, id)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	p := httpPool(t, upstream.Endpoint{URL: s.URL})
+	if _, err := p.Tool(t.Context(), "s", "one"); err != nil || lists.Load() != 2 {
+		t.Errorf("got %v after %d lists", err, lists.Load())
 	}
 }
 
@@ -216,10 +280,10 @@ func peek(r *http.Request) string {
 func TestAnswerForms(t *testing.T) {
 	exact := `"structuredContent":{"n":12345678901234567890}`
 	for _, c := range []struct{ name, media, body, want string }{
-		{"event in several lines", "text/event-stream", "id: 1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\ndata: \"result\":{" + exact + "}}\n\n", `{"n":12345678901234567890}` + "\n"},
-		{"CRLF", "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{" + exact + "}}\r\n\r\n", `{"n":12345678901234567890}` + "\n"},
-		{"comment, empty and notification first", "text/event-stream", ": hi\n\ndata:\n\ndata:{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\ndata:{\"result\":{" + exact + "},\"id\":ID,\"jsonrpc\":\"2.0\"}\n\n", `{"n":12345678901234567890}` + "\n"},
-		{"JSON with spaces", "application/json; charset=utf-8", "\n {\"jsonrpc\" : \"2.0\", \"id\" : ID, \"result\" : {" + exact + "} }\n", `{"n":12345678901234567890}` + "\n"},
+		{"event in several lines", "text/event-stream", "id: 1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":ID,\ndata: \"result\":{" + exact + "}}\n\n", `{"n":12345678901234567890}`},
+		{"CRLF", "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{" + exact + "}}\r\n\r\n", `{"n":12345678901234567890}`},
+		{"comment, empty and notification first", "text/event-stream", ": hi\n\ndata:\n\ndata:{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\ndata:{\"result\":{" + exact + "},\"id\":ID,\"jsonrpc\":\"2.0\"}\n\n", `{"n":12345678901234567890}`},
+		{"JSON with spaces", "application/json; charset=utf-8", "\n {\"jsonrpc\" : \"2.0\", \"id\" : ID, \"result\" : {" + exact + "} }\n", `{"n":12345678901234567890}`},
 		{"protocol error", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"column \"nope\" does not exist"}}`, `TOOL_ERROR column "nope" does not exist`},
 		{"too large JSON", "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}]}}`, "LIMIT_EXCEEDED"},
 		{"too large event", "text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + "\"}]}}\n\n", "LIMIT_EXCEEDED"},
@@ -245,7 +309,7 @@ func TestAnswerForms(t *testing.T) {
 			if !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %.200q, %v; want %q", got, err, c.want)
 			}
-			if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made\n" {
+			if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made" {
 				t.Errorf("afterwards: got %q, %v", res.Data, err)
 			}
 		})
@@ -272,7 +336,7 @@ func TestCancelWithinAnswer(t *testing.T) {
 	if _, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was cancelled", err)
 	}
-	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); err != nil || string(res.Data) != "hand made" {
 		t.Errorf("afterwards: got %q, %v", res.Data, err)
 	}
 }
@@ -356,7 +420,7 @@ func TestNamelessEvents(t *testing.T) {
 		fmt.Fprintf(w, "event: keepalive\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"here\"}]}}\n\n", id)
 	})
 	res, err := httpPool(t, upstream.Endpoint{URL: s.URL}).CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
-	if err != nil || string(res.Data) != "here\n" {
+	if err != nil || string(res.Data) != "here" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// InProcess reaches a server that runs in this process, over a pipe in memory. Results may be of any size up to the
-// limit of messages. A tool that panics fails its call and nothing else: for that, InProcess adds a middleware to s,
-// so it is called once for a server, before the server is used.
+// InProcess reaches a server in this process, over a pipe in memory. Results may have any size up to the limit of a
+// message. A tool that panics fails its call only: for that InProcess adds a middleware to s, so it is called once per
+// server, before the server is used.
 func InProcess(s *mcp.Server) func(context.Context) (mcp.Transport, error) {
 	s.AddReceivingMiddleware(recoverPanic)
 	return func(context.Context) (mcp.Transport, error) {
-		return &inProcess{rpc.Transport{Open: func(ctx context.Context) (rpc.Wire, error) { return connect(ctx, s) }}}, nil
+		open := func(ctx context.Context) (rpc.Wire, error) { return connect(ctx, s) }
+		return &rpc.Transport{Open: open, Kind: rpc.Traits{OlderOnly: true}}, nil // a call costs least with the older protocol
 	}
 }
 
-// recoverPanic turns a panic of a handler into an error: the SDK lets it end the process.
+// recoverPanic turns the panic of a handler into an error: with the SDK alone it would end the process.
 func recoverPanic(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -35,12 +36,6 @@ func recoverPanic(next mcp.MethodHandler) mcp.MethodHandler {
 		return next(ctx, method, req)
 	}
 }
-
-// An inProcess is a transport to a server in this process.
-type inProcess struct{ rpc.Transport }
-
-// Plain reports that the server speaks the older protocol, with which a call costs the least.
-func (t *inProcess) Plain() bool { return true }
 
 // connect starts a session of the server at the other end of a new pipe.
 func connect(ctx context.Context, s *mcp.Server) (rpc.Wire, error) {

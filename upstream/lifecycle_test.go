@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -86,13 +87,13 @@ func TestBreaker(t *testing.T) {
 		}
 	}
 	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
-	if !errors.As(err, &e) || e.RetryAfter <= 0 || strings.Contains(e.Msg, "may have taken effect") || seen.Load() != 5 {
+	if !errors.As(err, &e) || e.Backoff <= 0 || e.RetryAfter != 0 || strings.Contains(e.Msg, "may have taken effect") || seen.Load() != 5 {
 		t.Errorf("got %v (%d calls seen); want that it is left alone for a moment", err, seen.Load())
 	}
 	healed.Store(true)
 	eventually(t, "it is tried again", func() bool {
 		res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
-		return err == nil && string(res.Data) == "hand made\n"
+		return err == nil && string(res.Data) == "hand made"
 	})
 	if l := p.Catalog(t.Context())[0]; l.Status != upstream.StatusReady {
 		t.Errorf("got %s %v, want ready", l.Status, l.Err)
@@ -128,10 +129,7 @@ func TestKilledGateway(t *testing.T) {
 
 // TestConnectCycles opens and closes many sessions of each kind. Goroutines, descriptors and children must not grow.
 func TestConnectCycles(t *testing.T) {
-	cycles := map[string]int{"memory": 1000, "http": 1000, "stdio": 1000}
-	if testing.Short() || raceEnabled {
-		cycles = map[string]int{"memory": 100, "http": 100, "stdio": 20}
-	}
+	cycles := map[string]int{"memory": parttest.Times(100, 1000), "http": parttest.Times(100, 1000), "stdio": parttest.Times(20, 1000)}
 	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
 	web := s.HTTP(t, nil)
 	child := mcptest.Child(t, "chaos") // without a fault

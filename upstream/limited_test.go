@@ -86,9 +86,9 @@ func TestRateLimitedItems(t *testing.T) {
 			for i := range n {
 				fmt.Fprintln(&input, i)
 				if i%10 == 7 {
-					fmt.Fprintf(&want, `{"item":%d,"error":{"code":"TOOL_ERROR","message":"record %d is corrupt","attempts":%d,"index":%d}}`+"\n", i, i, attempts, i+1)
+					fmt.Fprintf(&want, `{"item":"%d","error":{"code":"TOOL_ERROR","message":"record %d is corrupt","attempts":%d,"index":%d}}`+"\n", i, i, attempts, i+1)
 				} else {
-					fmt.Fprintf(&want, `{"item":%d,"result":{"id":%d}}`+"\n", i, i)
+					fmt.Fprintf(&want, `{"item":"%d","result":{"id":%d}}`+"\n", i, i)
 				}
 			}
 			out, report := limited(t, p, `[{"type":"tool","server":"s","name":"`+tool+`","for_each":true,"concurrency":32,"retries":1,"on_error":"collect","with_item":true,"collect":"lines"}]`, input.String())

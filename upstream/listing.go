@@ -16,19 +16,20 @@ import (
 // Status words of a [Listing].
 const (
 	StatusReady    = "ready"    // the server answers, and Tools is current
-	StatusDegraded = "degraded" // the server answers, but the last calls did not come through
-	StatusStarting = "starting" // no answer yet; Tools may hold an earlier list
-	StatusFailed   = "failed"   // Err says why; Tools may hold an earlier list
+	StatusDegraded = "degraded" // the server answers, but the last calls failed
+	StatusStarting = "starting" // no answer yet; Tools may be an earlier list
+	StatusFailed   = "failed"   // Err says why; Tools may be an earlier list
+	StatusSaved    = "kept"     // not asked: Tools is the list that an earlier process has saved
 )
 
-// restartWait is how long a listing waits for a server that has ended to come back.
+// restartWait is how long a listing waits for a server that has ended to start again.
 const restartWait = time.Second
 
-// warmWait is how long a list of all waits for a server of which nothing is known, where others are known from an
-// earlier process: an answer at once that lacks a server, and says so, is worth more than one that lacks none.
-const warmWait = 2 * time.Second
+// catalogWait is how long a list of all servers waits for a server without a saved list, if others have one: a prompt
+// answer that says which server is missing is worth more than a late complete one.
+const catalogWait = 2 * time.Second
 
-// errLate marks a server for which somebody has waited in vain already.
+// errLate marks a server that an earlier caller has waited for in vain.
 var errLate = errors.New("it has not answered yet")
 
 // A Listing is one server with its tools.
@@ -37,113 +38,153 @@ type Listing struct {
 	Status string
 	Err    error  // an *Error of stages, where Status is failed
 	Stderr string // the last lines that a program wrote to its standard error
-	Note   string // something odd that does no harm, or empty
+	Note   string // something odd but harmless, or empty
 
 	Protocol string // the version that the session speaks, or empty
-	Refused  int    // tools that the operator does not allow
+	Refused  int    // tools that are not offered: the operator does not allow them, or nothing here can call them
 
-	// Tools are those that the operator allows, in the server's order.
+	// Fetched is when Tools was read from the server, if Status is kept.
+	Fetched time.Time
+
+	// Tools are those that are offered, in the server's order.
 	Tools []CatalogTool
 }
 
-// Catalog lists servers with their tools: those named, or all, sorted by name. It starts the servers that are not
-// started, all at the same time, and waits for them until ctx is done. A name that is not known has a listing whose
-// Err says so. Where all are listed, gateways that are left out are not among them, and one server that does not answer
-// delays those that are known from before only for a moment.
+// Catalog lists servers with their tools: those named, or all, sorted by name. It starts servers that are not started,
+// all at the same time, and waits for them until ctx is done. An unknown name has a listing with an error. If all are
+// listed, gateways that are left out are missing, and a server that does not answer delays saved lists only for a
+// moment.
 func (p *Pool) Catalog(ctx context.Context, names ...string) []Listing {
-	_ = p.Load(ctx) // its error is told by whoever wired the pool; here the servers that are there count
-	all := len(names) == 0
-	if all {
+	_ = p.Load(ctx) // the caller of Load reports its error
+	if len(names) == 0 {
 		p.mu.Lock()
-		names = slices.Clone(p.names)
-		units := slices.Collect(maps.Values(p.units))
+		conns := slices.Collect(maps.Values(p.conns))
 		p.mu.Unlock()
-		if slices.ContainsFunc(units, func(u *unit) bool { return u.tools.saved() != nil }) {
+		if slices.ContainsFunc(conns, func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, warmWait)
+			ctx, cancel = context.WithTimeout(ctx, catalogWait)
 			defer cancel()
 		}
+	}
+	return p.listings(ctx, names, func(sc *serverConn) Listing { return sc.listing(ctx) })
+}
+
+// listings lists servers, all at the same time; without names, all but the gateways that are left out. A server that is
+// replaced meanwhile is listed again.
+func (p *Pool) listings(ctx context.Context, names []string, list func(*serverConn) Listing) []Listing {
+	all := len(names) == 0
+	if all {
+		names = p.Servers(ctx)
 	}
 	out := make([]Listing, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
 		wg.Go(func() {
 			for again := true; again; {
-				u, err := p.unit(ctx, name)
+				sc, err := p.conn(ctx, name)
 				if err != nil {
 					out[i] = Listing{Server: name, Status: StatusFailed, Err: err}
 					return
 				}
-				out[i] = u.listing(ctx)
-				again = u.isRetired() && ctx.Err() == nil
+				out[i] = list(sc)
+				again = sc.isReplaced() && ctx.Err() == nil
 			}
 		})
 	}
 	wg.Wait()
 	if all {
-		out = slices.DeleteFunc(out, func(l Listing) bool { return errors.Is(l.Err, errGateway) })
+		out = slices.DeleteFunc(out, Listing.IsGateway)
 	}
 	return out
 }
 
-// listing is what is known of one server. It waits for the tools only where none are known from before.
-func (u *unit) listing(ctx context.Context) Listing {
-	l := Listing{Server: u.server.Name}
-	list, err := u.tools.atHand(ctx)
+// IsGateway reports whether the server is a gateway that is left out.
+func (l Listing) IsGateway() bool { return errors.Is(l.Err, errGateway) }
+
+// listing lists one server. It waits for the tools only if no list of them is known.
+func (sc *serverConn) listing(ctx context.Context) Listing {
+	l := Listing{Server: sc.server.Name}
+	list, err := sc.tools.cached(ctx)
 	if err == nil {
-		l.Status, err = u.status(ctx)
+		l.Status, err = sc.status(ctx)
 	}
 	if err != nil {
-		l.Status, l.Err = StatusFailed, u.hush(asError(err))
+		l.Status, l.Err = StatusFailed, sc.hideError(asError(err))
 		if ctx.Err() != nil || errors.Is(err, errLate) {
 			l.Status = StatusStarting
 		}
 	}
-	if l.Status == StatusReady && u.degraded() {
+	now := sc.state()
+	if l.Status == StatusReady && now.degraded {
 		l.Status = StatusDegraded
 	}
-	l.Stderr, l.Note = u.diagnosis()
-	l.Protocol = u.protocol()
+	if now.session != nil {
+		stderr, note := outputOf(now.session.transport)
+		l.Stderr, l.Note, l.Protocol = sc.hide(stderr), sc.hide(note), now.session.version
+	}
 	if list == nil {
 		return l
 	}
-	notes := append(slices.Concat(list.notes(), u.idlePatterns(list)), l.Note, u.tools.note(), u.shapes.note())
+	l.Tools, l.Refused = sc.allowed(ctx, list)
+	notes := append(slices.Concat(list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.shapes.note(), uncheckedTools(l.Tools))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
-	l.Tools, l.Refused = u.allowed(list)
 	return l
 }
 
-// allowed are the tools of a list that the operator allows, and how many others there are.
-func (u *unit) allowed(list *toolList) (tools []CatalogTool, refused int) {
+// allowed are the tools of a list that the operator allows, and the number of the others. When ctx ends, the remaining
+// tools are listed by name only.
+func (sc *serverConn) allowed(ctx context.Context, list *toolList) (tools []CatalogTool, refused int) {
 	for _, t := range list.tools {
 		if t.refused != "" {
 			refused++
 			continue
 		}
-		one := *t.details()
-		one.Result = u.shapes.result(t)
+		one := *t.details(ctx)
+		if ctx.Err() == nil {
+			one.Result = sc.shapes.result(t)
+		}
 		tools = append(tools, one)
 	}
 	return tools, refused
 }
 
-// status says how a server is whose tools are known. One that rests is not woken, and one that has ended gets a moment
-// to come back.
-func (u *unit) status(ctx context.Context) (string, error) {
-	u.mu.Lock()
-	l, starting, failure, resting := u.link, u.start != nil, u.failure, u.resting
-	u.mu.Unlock()
+// uncheckedTools names the tools with schemas that arguments are not checked against.
+func uncheckedTools(tools []CatalogTool) string {
+	const named = 3
+	var names []string
+	n := 0
+	for _, t := range tools {
+		if t.Flaw == "" {
+			continue
+		}
+		if n++; n <= named {
+			names = append(names, fmt.Sprintf("%.40q", t.Name))
+		}
+	}
 	switch {
-	case resting, l != nil && !l.dead():
+	case n == 0:
+		return ""
+	case n > named:
+		names = append(names, fmt.Sprintf("%d more", n-named))
+	}
+	return "the input schema of " + strings.Join(names, ", ") + " is too costly or cannot be read, so arguments are not checked here"
+}
+
+// status is the status of a server whose tools are known. A resting server is not started, and one that has ended gets a
+// moment to start again.
+func (sc *serverConn) status(ctx context.Context) (string, error) {
+	now := sc.state()
+	switch {
+	case now.resting || now.alive():
 		return StatusReady, nil
-	case l == nil && failure != nil && !starting:
-		return StatusFailed, failure
-	case l == nil && !u.tools.fetched():
+	case now.session == nil && now.failure != nil && now.start == nil:
+		return StatusFailed, now.failure
+	case now.session == nil && !sc.tools.fetched():
 		return StatusStarting, nil
 	}
 	moment, cancel := context.WithTimeout(ctx, restartWait)
 	defer cancel()
-	if _, err := u.session(moment); err != nil {
+	if _, err := sc.session(moment); err != nil {
 		if moment.Err() != nil {
 			return StatusStarting, nil
 		}
@@ -152,23 +193,13 @@ func (u *unit) status(ctx context.Context) (string, error) {
 	return StatusReady, nil
 }
 
-// protocol is the version that the current session speaks.
-func (u *unit) protocol() string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.link == nil {
-		return ""
-	}
-	return u.link.version
-}
-
-// idlePatterns tells of patterns of the operator that match no tool: they may be misspelt, and then deny nothing.
-func (u *unit) idlePatterns(list *toolList) []string {
+// unmatchedPatterns names the operator's patterns that match no tool: they may be misspelt, and then deny nothing.
+func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
 	var notes []string
 	for _, patterns := range []struct {
 		key  string
 		list []string
-	}{{"tools.allow", u.server.Allow}, {"tools.deny", u.server.Deny}, {"readOnly", u.server.ReadOnly}} {
+	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}} {
 		for _, p := range patterns.list {
 			one := compileGlobs([]string{p})
 			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.name) }) {
@@ -179,29 +210,12 @@ func (u *unit) idlePatterns(list *toolList) []string {
 	return notes
 }
 
-// diagnosis returns what the transport of the current session knows.
-func (u *unit) diagnosis() (stderr, note string) {
-	u.mu.Lock()
-	l := u.link
-	u.mu.Unlock()
-	if l == nil {
-		return "", ""
-	}
-	if d, ok := l.peer.(interface{ Tail() string }); ok {
-		stderr = u.hide(d.Tail())
-	}
-	if d, ok := l.peer.(interface{ Note() string }); ok {
-		note = u.hide(d.Note())
-	}
-	return stderr, note
-}
-
-// atHand returns the list as far as it is known, and refreshes it behind where it may be out of date. Where nothing is
-// known it waits for the first list, unless somebody has done so in vain.
-func (c *catalog) atHand(ctx context.Context) (*toolList, error) {
-	saved, resting := c.saved(), c.unit.rests()
+// cached returns the list as far as it is known, and refreshes it in the background if it is out of date. If nothing is
+// known it waits for the first list, unless an earlier caller has waited in vain.
+func (c *catalog) cached(ctx context.Context) (*toolList, error) {
+	saved, resting := c.saved(), c.conn.state().resting
 	c.mu.Lock()
-	list, hung := c.list, c.hung
+	list, timedOut := c.list, c.timedOut
 	var f *fetch
 	if c.outdated() && !(resting && list != nil) {
 		f = c.begin()
@@ -212,7 +226,7 @@ func (c *catalog) atHand(ctx context.Context) (*toolList, error) {
 		return list, nil
 	case saved != nil:
 		return saved, nil
-	case !hung:
+	case !timedOut:
 		return c.wait(ctx, f)
 	}
 	select {
@@ -220,26 +234,24 @@ func (c *catalog) atHand(ctx context.Context) (*toolList, error) {
 		return f.list, f.err
 	default:
 	}
-	return nil, c.unit.late()
+	return nil, c.conn.lateError()
 }
 
-// late is the error of a server that has let somebody wait in vain.
-func (u *unit) late() error {
-	u.mu.Lock()
-	s, failure := u.start, u.failure
-	u.mu.Unlock()
-	if s == nil && failure != nil {
-		return failure
+// lateError is the error of a server that an earlier caller has waited for in vain.
+func (sc *serverConn) lateError() error {
+	now := sc.state()
+	if now.start == nil && now.failure != nil {
+		return now.failure
 	}
-	e := stages.Errorf(stages.ServerUnavailable, "call again in a while, or do without it", "server %q has not answered yet", u.server.Name)
-	if s != nil {
-		e.Msg += fmt.Sprintf(" (%v so far)", time.Since(s.begun).Round(time.Second))
+	e := stages.Errorf(stages.ServerUnavailable, sc.startHint(), "server %q has not answered yet", sc.server.Name)
+	if now.start != nil {
+		e.Msg += fmt.Sprintf(" (%v so far)", time.Since(now.start.begun).Round(time.Second))
 	}
 	e.Err = errLate
 	return e
 }
 
-// known returns a tool of the list as far as it is known.
+// known returns a tool of the list as far as it is known, or nil.
 func (c *catalog) known(name string) *tool {
 	c.mu.Lock()
 	list := c.list

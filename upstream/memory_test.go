@@ -254,7 +254,7 @@ func TestColdAndWarmStart(t *testing.T) {
 	close(opened)
 	for i := range 18 { // while the listing still waits for the one that hangs
 		res, err := cold.CallTool(t.Context(), stages.Call{Server: fmt.Sprintf("ok%02d", i), Name: "hi"})
-		if err != nil || string(res.Data) != "hi\n" {
+		if err != nil || string(res.Data) != "hi" {
 			t.Errorf("got %q, %v", res.Data, err)
 		}
 	}
@@ -339,7 +339,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the shape is known", func() bool { return shapeOf(p.Catalog(t.Context())[0]) == issuesShape })
-	if l := p.Catalog(t.Context())[0]; !strings.Contains(l.Note, "its tools are not kept for the next start") {
+	if l := p.Catalog(t.Context())[0]; !strings.Contains(l.Note, "its tool list is not saved for the next start") {
 		t.Errorf("the note is %q", l.Note)
 	}
 }

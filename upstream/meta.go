@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"encoding/json"
-	"strconv"
+	"maps"
+	"net/http"
+	"slices"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -11,68 +13,62 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// requestMeta is what every request of the newer era says of us. What agents say of themselves in front is none of a
-// server's business and is not passed on.
-func requestMeta(version string, impl *mcp.Implementation) []byte {
-	b, err := json.Marshal(map[string]any{
+// requestMeta is what every request of the newer era says about this client. What agents say about themselves is not
+// passed on to servers.
+func requestMeta(version string, impl *mcp.Implementation) map[string]any {
+	return map[string]any{
 		mcp.MetaKeyProtocolVersion:    version,
 		mcp.MetaKeyClientInfo:         impl,
 		mcp.MetaKeyClientCapabilities: struct{}{},
-	})
-	if err != nil {
-		panic("upstream: internal error: " + err.Error())
 	}
-	return b[1 : len(b)-1]
 }
 
-// appendMeta appends the member _meta to an object that is open, where it is needed.
-func (l *link) appendMeta(b []byte, trace stages.Trace) []byte {
-	members := append([]byte(nil), l.meta...)
-	for _, m := range []struct{ name, text string }{
-		{"traceparent", trace.Parent}, {"tracestate", trace.State}, {"baggage", trace.Baggage},
-	} {
-		if m.text == "" {
-			continue
-		}
-		value, err := json.Marshal(m.text)
+// params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
+// of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.
+func (s *session) params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+	meta := map[string]any{}
+	maps.Copy(meta, s.meta)
+	if token > 0 {
+		meta["progressToken"] = token
+	}
+	for name, text := range traceFields(trace) {
+		meta[name] = text
+	}
+	if s.gateway {
+		meta[hopsKey] = trace.Hops + 1
+	}
+	parts := append([][]byte{[]byte("{")}, members...)
+	if len(meta) > 0 {
+		encoded, err := json.Marshal(meta)
 		if err != nil {
-			continue // text is always written
+			panic("upstream: internal error: " + err.Error()) // text and numbers can always be encoded
 		}
 		if len(members) > 0 {
-			members = append(members, ',')
+			parts = append(parts, []byte(","))
 		}
-		members = append(append(append(members, '"'), m.name...), `":`...)
-		members = append(members, value...)
+		parts = append(parts, []byte(`"_meta":`), encoded)
 	}
-	if l.gateway {
-		if len(members) > 0 {
-			members = append(members, ',')
-		}
-		members = strconv.AppendInt(append(members, `"`+hopsKey+`":`...), int64(trace.Hops)+1, 10)
-	}
-	if len(members) == 0 {
-		return b
-	}
-	if len(b) > 1 {
-		b = append(b, ',')
-	}
-	b = append(append(b, `"_meta":{`...), members...)
-	return append(b, '}')
+	return slices.Concat(append(parts, []byte("}"))...)
 }
 
-// withTrace adds the headers of a trace, for what stands before a server and reads no messages. What no header can hold
-// is left out: agents write it.
+// traceFields are the fields of a trace that are not empty.
+func traceFields(trace stages.Trace) map[string]string {
+	fields := map[string]string{"traceparent": trace.Parent, "tracestate": trace.State, "baggage": trace.Baggage}
+	maps.DeleteFunc(fields, func(_, text string) bool { return text == "" })
+	return fields
+}
+
+// withTrace adds the headers of a trace, for proxies that do not read messages. Agents write the values: those that no
+// header can hold are left out.
 func withTrace(headers map[string]string, trace stages.Trace) map[string]string {
-	for _, h := range []struct{ name, text string }{
-		{"Traceparent", trace.Parent}, {"Tracestate", trace.State}, {"Baggage", trace.Baggage},
-	} {
-		if h.text == "" || !httpguts.ValidHeaderFieldValue(h.text) {
+	for name, text := range traceFields(trace) {
+		if !httpguts.ValidHeaderFieldValue(text) {
 			continue
 		}
 		if headers == nil {
 			headers = map[string]string{}
 		}
-		headers[h.name] = h.text
+		headers[http.CanonicalHeaderKey(name)] = text
 	}
 	return headers
 }

@@ -14,71 +14,112 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// headers are the arguments that the tool's schema wants as headers of HTTP too ("x-mcp-header"), so that what stands
-// before a server can route by them. It is nil for most tools.
-func (t *tool) headers(args json.RawMessage) map[string]string {
-	schema := t.headerSchema()
-	if schema == nil {
-		return nil
-	}
-	found := map[string]string{}
-	schema.collect(args, found)
-	return found
+// maxHeaderDepth is how deep an argument that is also a header may be nested.
+const maxHeaderDepth = 16
+
+// A headerArgument is an argument that the tool's schema also wants as an HTTP header ("x-mcp-header"), so that proxies
+// can route by it.
+type headerArgument struct {
+	path   []string // of names; more than one if it is nested, and not all of them if it is nested too deep
+	header any
+	types  any
 }
 
-// headerSchema is the tool's schema if it wants anything as a header, or nil.
-func (t *tool) headerSchema() *property {
+// headerArguments are those of a tool; there are none for most.
+func (t *tool) headerArguments() []headerArgument {
 	if !bytes.Contains(t.raw, []byte(`"x-mcp-header"`)) {
 		return nil
 	}
-	var listed struct {
-		InputSchema property `json:"inputSchema"`
+	var schema any
+	_ = json.Unmarshal(t.wire.InputSchema, &schema) // no schema wants no headers
+	return headersIn(schema, nil)
+}
+
+// headersIn finds the arguments that are headers in the properties of a schema.
+func headersIn(schema any, path []string) (found []headerArgument) {
+	s, _ := schema.(map[string]any)
+	properties, _ := s["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		inner := path
+		if len(path) <= maxHeaderDepth {
+			inner = append(slices.Clip(path), name)
+		}
+		p, _ := properties[name].(map[string]any)
+		if p["x-mcp-header"] != nil {
+			found = append(found, headerArgument{inner, p["x-mcp-header"], p["type"]})
+		}
+		found = append(found, headersIn(p, inner)...)
 	}
-	if json.Unmarshal(t.raw, &listed) != nil {
+	return found
+}
+
+// headersOf returns the headers for arguments. It is nil for most tools.
+func (t *tool) headersOf(args json.RawMessage) map[string]string {
+	if len(t.headers()) == 0 {
 		return nil
 	}
-	return &listed.InputSchema
+	found := map[string]string{}
+	addHeaders(found, t.headers(), 0, args)
+	return found
 }
 
-// checkHeaders refuses a tool that wants headers which cannot be: the protocol forbids to call it.
+// addHeaders adds the headers in a value, to which the first depth names of all paths lead. Each object is decoded once,
+// however many headers are in it: servers decide about the headers, and agents about the size of the arguments.
+func addHeaders(found map[string]string, in []headerArgument, depth int, value json.RawMessage) {
+	if depth > maxHeaderDepth {
+		return // checkHeaders refuses such a tool where headers are sent
+	}
+	if len(in[0].path) == depth { // the value's own is before those in it
+		name, _ := in[0].header.(string)
+		if text, given := headerText(value); given && httpguts.ValidHeaderFieldName(name) {
+			found[http.CanonicalHeaderKey("Mcp-Param-"+name)] = text
+		}
+		in = in[1:]
+	}
+	if len(in) == 0 {
+		return
+	}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(value, &members) // without members the arguments are not given
+	for len(in) > 0 {
+		name, n := in[0].path[depth], 1
+		for n < len(in) && in[n].path[depth] == name {
+			n++
+		}
+		if member, given := members[name]; given {
+			addHeaders(found, in[:n], depth+1, member)
+		}
+		in = in[n:]
+	}
+}
+
+// checkHeaders refuses a tool that wants impossible or repeated headers: the protocol forbids to call it.
 func (t *tool) checkHeaders() error {
-	if schema := t.headerSchema(); schema != nil {
-		return schema.check(fmt.Sprintf("%q is left out: ", t.name), map[string]bool{})
+	what := fmt.Sprintf("%q is left out: ", t.name)
+	seen := map[string]bool{}
+	for _, a := range t.headers() {
+		name := a.path[len(a.path)-1]
+		header, _ := a.header.(string)
+		key := strings.ToLower(header)
+		switch {
+		case len(a.path) > maxHeaderDepth:
+			return fmt.Errorf("%san argument with an x-mcp-header is nested deeper than %d levels", what, maxHeaderDepth)
+		case !httpguts.ValidHeaderFieldName(header):
+			return fmt.Errorf("%sx-mcp-header of its argument %q is %.40q, which cannot be the name of a header", what, name, fmt.Sprint(a.header))
+		case seen[key]:
+			return fmt.Errorf("%stwo of its arguments have the x-mcp-header %q", what, header)
+		case !a.fitsHeader():
+			return fmt.Errorf("%sits argument %q has an x-mcp-header and is not a string, an integer or a boolean", what, name)
+		}
+		seen[key] = true
 	}
 	return nil
 }
 
-// check refuses headers of the properties that cannot be, or that are there already.
-func (p *property) check(what string, seen map[string]bool) error {
-	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
-		var inner property
-		if json.Unmarshal(p.Properties[name], &inner) != nil {
-			continue // no schema; arguments are not checked either
-		}
-		if inner.Header != nil {
-			header, _ := inner.Header.(string)
-			key := strings.ToLower(header)
-			switch {
-			case !httpguts.ValidHeaderFieldName(header):
-				return fmt.Errorf("%sx-mcp-header of its argument %q is %.40q, which cannot be the name of a header", what, name, fmt.Sprint(inner.Header))
-			case seen[key]:
-				return fmt.Errorf("%stwo of its arguments have the x-mcp-header %q", what, header)
-			case !inner.fitsHeader():
-				return fmt.Errorf("%sits argument %q has an x-mcp-header and is no text, integer or boolean", what, name)
-			}
-			seen[key] = true
-		}
-		if err := inner.check(what, seen); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fitsHeader reports whether values of a property can stand in a header. One without a type may.
-func (p *property) fitsHeader() bool {
-	types, _ := p.Type.([]any)
-	if one, ok := p.Type.(string); ok {
+// fitsHeader reports whether a value of the argument can be a header. An argument without a type can.
+func (a headerArgument) fitsHeader() bool {
+	types, _ := a.types.([]any)
+	if one, ok := a.types.(string); ok {
 		types = []any{one}
 	}
 	null := 0
@@ -94,36 +135,10 @@ func (p *property) fitsHeader() bool {
 	return null == 0 || null < len(types)
 }
 
-// property is as much of a schema as says which headers there are.
-type property struct {
-	Header     any                        `json:"x-mcp-header"`
-	Type       any                        `json:"type"`
-	Properties map[string]json.RawMessage `json:"properties"`
-}
-
-// collect adds the headers of a value and of what is in it.
-func (p *property) collect(value json.RawMessage, found map[string]string) {
-	if name, ok := p.Header.(string); ok && httpguts.ValidHeaderFieldName(name) {
-		if text, ok := headerText(value); ok {
-			found[http.CanonicalHeaderKey("Mcp-Param-"+name)] = text
-		}
-	}
-	var members map[string]json.RawMessage
-	if len(p.Properties) == 0 || json.Unmarshal(value, &members) != nil {
-		return
-	}
-	for name, schema := range p.Properties {
-		var inner property
-		if member, ok := members[name]; ok && json.Unmarshal(schema, &inner) == nil {
-			inner.collect(member, found)
-		}
-	}
-}
-
-// maxHeaderInteger bounds the integers that go into a header: beyond it not every reader sees the same number.
+// maxHeaderInteger bounds integers in headers: beyond it readers may see different numbers.
 const maxHeaderInteger = 1<<53 - 1
 
-// headerText writes a text, boolean or integer as a header; what a header cannot hold goes in base64.
+// headerText writes a string, boolean or integer as a header; text that a header cannot hold is written in base64.
 func headerText(value json.RawMessage) (string, bool) {
 	const open, end = "=?base64?", "?="
 	var v any

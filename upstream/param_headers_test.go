@@ -28,10 +28,10 @@ func TestHeadersThatCannotBe(t *testing.T) {
 		"the same":             {`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"A"}`, `two of its arguments have the x-mcp-header "A"`},
 		"the same but case":    {`"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}`, `two of its arguments`},
 		"the same, deeper":     {`"a":{"type":"string","x-mcp-header":"A"},"o":{"type":"object","properties":{"b":{"type":"string","x-mcp-header":"A"}}}`, `two of its arguments`},
-		"an object":            {`"a":{"type":"object","x-mcp-header":"A"}`, `argument "a" has an x-mcp-header and is no text`},
-		"a number":             {`"a":{"type":"number","x-mcp-header":"A"}`, `is no text, integer or boolean`},
-		"nothing but null":     {`"a":{"type":["null"],"x-mcp-header":"A"}`, `is no text`},
-		"text or a list of it": {`"a":{"type":["string","array"],"x-mcp-header":"A"}`, `is no text`},
+		"an object":            {`"a":{"type":"object","x-mcp-header":"A"}`, `argument "a" has an x-mcp-header and is not a string`},
+		"a number":             {`"a":{"type":"number","x-mcp-header":"A"}`, `is not a string, an integer or a boolean`},
+		"nothing but null":     {`"a":{"type":["null"],"x-mcp-header":"A"}`, `is not a string`},
+		"text or a list of it": {`"a":{"type":["string","array"],"x-mcp-header":"A"}`, `is not a string`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// As more of the tool's JSON: the SDK takes no such schema. Of two members the later one counts.

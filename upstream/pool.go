@@ -7,13 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
+	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,31 +28,40 @@ import (
 type Options struct {
 	Sources []Source // read by Load
 
-	// Follow reads a source again whenever it says that it has changed, if it is a [Watcher].
+	// Follow makes the pool read a [Watcher] again whenever it reports a change.
 	Follow bool
-	// Told is called after each such reading, never twice at the same time. It must not call the pool. Nil: nobody
-	// is told.
-	Told func(Change)
+	// OnChange is called after each such reading, never twice at the same time. It must not call the pool. May be nil.
+	OnChange func(Change)
 
 	ClientName, ClientVersion string // how we introduce ourselves: "mcsh", "dev"
 
-	// Instance is the name of the gateway that the pool is of, by which a server is known that is this gateway itself.
+	// Instance is the name of the gateway that owns the pool. A server that reports the same name is this gateway
+	// itself.
 	Instance string
 
 	ReadOnly bool // only tools that are annotated or declared read-only may be called
 
 	CallTimeout  time.Duration // of one call: 60 s
-	StartTimeout time.Duration // of a start: 60 s
-	ProbeTimeout time.Duration // of the question for the newer protocol: 3 s
+	StartTimeout time.Duration // of a start, without its wait for other programs that start: 60 s
+	ProbeTimeout time.Duration // of the request that tells a server's era: 3 s
 	ListTimeout  time.Duration // of fetching a tool list: 30 s
-	IdleStop     time.Duration // after which a program that nobody uses is ended, to be started again on use: 10 min; negative: never
-	ListTTL      time.Duration // how long a tool list is taken for current where the server does not say: 5 min
+	IdleStop     time.Duration // after which an unused program is ended; the next use starts it: 10 min; negative: never
+	ListTTL      time.Duration // how long a tool list is current, unless the server says: 5 min
 	Concurrency  int           // calls in flight per server: 64
 	ResultMax    int64         // bytes of one result as pipeline data: 64 MiB
+	Tools        int           // of one server that are read: 10,000
+	ToolList     int64         // bytes of its tool list that are read: 16 MiB
 
-	// State keeps tool lists and the shapes of results over restarts. Nil: they are kept in memory only. The pool closes
+	Schemas  *schemas.Cache // of compiled schemas: 32 MiB
+	Results  *memory.Share  // memory for results; nil: unbounded
+	Catalogs *memory.Share  // memory for tool lists; nil: unbounded
+
+	// State keeps tool lists and the shapes of results over restarts; nil: they are kept in memory only. The pool closes
 	// it.
 	State *state.Dir
+
+	// Refresh ignores the tool lists of earlier processes: all servers are asked.
+	Refresh bool
 }
 
 func (o Options) withDefaults() Options {
@@ -61,6 +75,11 @@ func (o Options) withDefaults() Options {
 	o.ListTTL = cmp.Or(o.ListTTL, 5*time.Minute)
 	o.Concurrency = cmp.Or(o.Concurrency, 64)
 	o.ResultMax = cmp.Or(o.ResultMax, 64<<20)
+	o.Tools = cmp.Or(o.Tools, DefaultTools)
+	o.ToolList = cmp.Or(o.ToolList, DefaultToolList)
+	if o.Schemas == nil {
+		o.Schemas = schemas.NewCache(32<<20, nil, schemas.Limits{})
+	}
 	return o
 }
 
@@ -68,32 +87,33 @@ func (o Options) implementation() *mcp.Implementation {
 	return &mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}
 }
 
-// A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A server
-// that is slow or broken delays nobody who does not use it. All methods may be called concurrently.
+// A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A slow or
+// broken server delays only callers that use it. All methods may be called concurrently.
 type Pool struct {
-	options Options
-	life    context.Context
-	end     context.CancelFunc
-	tasks   tasks
-	learner *learner
+	options      Options
+	life         context.Context
+	end          context.CancelFunc
+	tasks        tasks
+	shapeSampler *shapeSampler
+	queue        startQueue
 
 	mu      sync.Mutex    // guards what follows; not held while reading sources
 	loading chan struct{} // set once, closed when the sources have been read
-	units   map[string]*unit
+	conns   map[string]*serverConn
 	names   []string // sorted
 	err     error    // of Load
 
-	reading sync.Mutex // held while a source is read again; taken before mu
-	sources []*reading // set by load; what is in them is guarded by reading, their err by mu
+	sourcesMu sync.Mutex     // held while a source is read again; taken before mu
+	sources   []*sourceState // set by load; guarded by sourcesMu, their err by mu
 }
 
 var _ stages.Tools = (*Pool)(nil)
 
-// NewPool makes a pool. Nothing is read or started before it is needed.
+// NewPool makes a pool. It reads and starts nothing yet.
 func NewPool(o Options) *Pool {
 	life, end := context.WithCancel(context.Background())
-	p := &Pool{options: o.withDefaults(), life: life, end: end, units: map[string]*unit{}}
-	p.learner = newLearner(life, &p.tasks, o.State)
+	p := &Pool{options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{}, queue: startQueue{free: runtime.GOMAXPROCS(0)}}
+	p.shapeSampler = newShapeSampler(life, &p.tasks, o.State)
 	return p
 }
 
@@ -108,9 +128,9 @@ func (p *Pool) Close() error {
 	return p.options.State.Close()
 }
 
-// Load reads the sources, once; all calls return the outcome of that, or the error of ctx where it ends before. The
-// reading itself belongs to the pool: no caller's impatience ends it. The servers of good sources and the good servers
-// of any are there even when the error is not nil. All other methods call Load where nobody has.
+// Load reads the sources once; every call returns the result, or the error of ctx if that ends first. The reading
+// belongs to the pool, so no caller's timeout ends it. Even with an error, the servers of the good sources and the good
+// servers of the others are available. All other methods call Load if nobody has.
 func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
 	if p.loading == nil {
@@ -135,26 +155,26 @@ func (p *Pool) Load(ctx context.Context) error {
 	return p.err
 }
 
-// unit finds a server by its name.
-func (p *Pool) unit(ctx context.Context, server string) (*unit, error) {
+// conn returns the connection to a server.
+func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 	loadErr := p.Load(ctx)
 	if ctx.Err() != nil && errors.Is(loadErr, ctx.Err()) {
 		return nil, loadErr
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if u := p.units[server]; u != nil {
-		return u, nil
+	if sc := p.conns[server]; sc != nil {
+		return sc, nil
 	}
 	switch near := nearest.List(server, p.names, 3); {
 	case len(p.names) == 0 && loadErr != nil:
-		return nil, stages.Errorf(stages.UnknownServer, "mend the configuration", "there is no server %q: %w", shorten(server, 80), loadErr)
+		return nil, stages.Errorf(stages.UnknownServer, "fix the configuration", "there is no server %q: %w", texts.Cut(server, 80), loadErr)
 	case len(p.names) == 0:
-		return nil, stages.Errorf(stages.UnknownServer, "add a server to the configuration", "there is no server %q, nor any other", shorten(server, 80))
+		return nil, stages.Errorf(stages.UnknownServer, "add a server to the configuration", "there is no server %q, nor any other", texts.Cut(server, 80))
 	case len(near) > 0:
-		return nil, stages.Errorf(stages.UnknownServer, "did you mean "+quoted(near)+"?", "there is no server %q", shorten(server, 80))
+		return nil, stages.Errorf(stages.UnknownServer, "did you mean "+quoted(near)+"?", "there is no server %q", texts.Cut(server, 80))
 	default:
-		return nil, stages.Errorf(stages.UnknownServer, "call list_all_tools; there are "+quoted(p.names[:min(len(p.names), 10)]), "there is no server %q", shorten(server, 80))
+		return nil, stages.Errorf(stages.UnknownServer, "call list_all_tools; there are "+quoted(p.names[:min(len(p.names), 10)]), "there is no server %q", texts.Cut(server, 80))
 	}
 }
 
@@ -168,58 +188,62 @@ func quoted(names []string) string {
 
 // Tool implements [stages.Tools].
 func (p *Pool) Tool(ctx context.Context, server, name string) (*stages.Tool, error) {
-	u, t, err := p.find(ctx, server, name)
+	sc, t, err := p.find(ctx, server, name)
 	if err != nil {
 		return nil, err
 	}
-	info := t.details().Tool
-	info.Timeout = u.server.Timeout
+	info := t.details(ctx).Tool
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	info.Timeout = sc.server.Timeout
 	return &info, nil
 }
 
-// find returns a tool that may be called.
-func (p *Pool) find(ctx context.Context, server, name string) (*unit, *tool, error) {
-	u, list, err := p.toolList(ctx, server)
+// find returns a tool, if it may be called.
+func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *tool, error) {
+	sc, list, err := p.toolList(ctx, server)
 	if err != nil {
 		return nil, nil, err
 	}
 	t := list.byName[name]
 	if t == nil { // it may be new
-		if newer, err := u.tools.renew(ctx); err == nil {
+		if newer, err := sc.tools.refresh(ctx); err == nil {
 			list, t = newer, newer.byName[name]
 		}
 	}
 	switch {
 	case t == nil:
-		return nil, nil, p.unknownTool(u, list, name)
+		return nil, nil, p.unknownTool(sc, list, name)
 	case t.refused != "":
-		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", describe(server, name), t.refused)
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.refused)
 	}
-	if denied := t.details().Denied; denied != "" {
-		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s cannot be called: %s", describe(server, name), denied)
+	if denied := t.details(ctx).Denied; denied != "" {
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s cannot be called: %s", toolLabel(server, name), denied)
 	}
-	return u, t, nil
+	return sc, t, nil
 }
 
-// toolList returns the tools of a server. One that is replaced meanwhile is asked for again.
-func (p *Pool) toolList(ctx context.Context, server string) (*unit, *toolList, error) {
+// toolList returns the tools of a server. If the server is replaced meanwhile, the new one is asked.
+func (p *Pool) toolList(ctx context.Context, server string) (*serverConn, *toolList, error) {
 	for {
-		u, err := p.unit(ctx, server)
+		sc, err := p.conn(ctx, server)
 		if err != nil {
 			return nil, nil, err
 		}
-		list, err := u.tools.get(ctx)
+		sc.needed.Store(true)
+		list, err := sc.tools.get(ctx)
 		if err == nil {
-			return u, list, nil
+			return sc, list, nil
 		}
-		if !u.isRetired() {
-			return nil, nil, u.hush(asError(err))
+		if !sc.isReplaced() {
+			return nil, nil, sc.hideError(asError(err))
 		}
 	}
 }
 
-// asError gives a caller an error of its own, with a code: one start or one list may fail many callers, and each adds
-// to its error where it happened.
+// asError copies an error for one caller and gives it a code: one start or one list may fail many callers, and each adds
+// the place where it happened.
 func asError(err error) error {
 	var e *stages.Error
 	if !errors.As(err, &e) {
@@ -229,10 +253,10 @@ func asError(err error) error {
 	return &own
 }
 
-// unknownTool names the tools that may be meant, here and, if none is close, on other servers that are known already.
-func (p *Pool) unknownTool(u *unit, list *toolList, name string) error {
+// unknownTool names the tools that may be meant, on this server or, if none is close, on other servers with known lists.
+func (p *Pool) unknownTool(sc *serverConn, list *toolList, name string) error {
 	hint := ""
-	if others := p.serversWith(name, u); len(others) > 0 {
+	if others := p.serversWith(name, sc); len(others) > 0 {
 		hint = fmt.Sprintf("server %s has a tool of that name", quoted(others))
 	} else if near := nearest.List(name, list.names(), 3); len(near) > 0 {
 		hint = "did you mean " + quoted(near) + "?"
@@ -247,21 +271,21 @@ func (p *Pool) unknownTool(u *unit, list *toolList, name string) error {
 	if list.cut != "" {
 		hint += "; " + list.cut
 	}
-	return stages.Errorf(stages.UnknownTool, hint, "server %q has no tool %q", u.server.Name, shorten(name, 80))
+	return stages.Errorf(stages.UnknownTool, hint, "server %q has no tool %q", sc.server.Name, texts.Cut(name, 80))
 }
 
-// serversWith returns the other servers whose list, as far as it is known, has a tool.
-func (p *Pool) serversWith(name string, not *unit) []string {
+// serversWith returns the other servers whose known list has a tool.
+func (p *Pool) serversWith(name string, not *serverConn) []string {
 	p.mu.Lock()
-	units := maps.Clone(p.units)
+	conns := maps.Clone(p.conns)
 	p.mu.Unlock()
 	var found []string
-	for _, server := range slices.Sorted(maps.Keys(units)) {
-		u := units[server]
-		if u == not {
+	for _, server := range slices.Sorted(maps.Keys(conns)) {
+		sc := conns[server]
+		if sc == not {
 			continue
 		}
-		if t := u.tools.known(name); t != nil && t.refused == "" { // may read the disk
+		if t := sc.tools.known(name); t != nil && t.refused == "" { // may read the disk
 			found = append(found, server)
 		}
 	}
@@ -275,58 +299,97 @@ func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 		call.Args = json.RawMessage("{}")
 	}
 	if !json.Valid(call.Args) {
-		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", describe(server, name))
+		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", toolLabel(server, name))
 	}
 	for {
-		u, t, err := p.find(ctx, server, name)
+		sc, t, err := p.find(ctx, server, name)
 		if err != nil {
 			if ctx.Err() != nil {
-				return stages.Result{}, fmt.Errorf("calling %s: %w", describe(server, name), ctx.Err())
+				return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(server, name), ctx.Err())
 			}
 			return stages.Result{}, err
 		}
-		res, err := u.callTool(ctx, t, call)
-		if !errors.Is(err, errRetired) {
-			return res, u.hush(err)
+		res, err := sc.callTool(ctx, t, call)
+		if !errors.Is(err, errReplaced) {
+			return res, sc.hideError(err)
 		}
 	}
 }
 
-// callTool calls a tool of the unit.
-func (u *unit) callTool(ctx context.Context, t *tool, call stages.Call) (stages.Result, error) {
+func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (stages.Result, error) {
 	if call.Reading && !t.readOnly {
 		return stages.Result{}, stages.Errorf(stages.Denied, "check the pipeline again: the plan is out of date",
-			"%s was planned as a tool that only reads, and now the server says that it may change something", describe(u.server.Name, t.name))
+			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.name))
 	}
-	args, wrong := t.fixed.into(call.Args)
+	operators, err := t.fixedArguments(ctx)
+	if err != nil {
+		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.name), err)
+	}
+	args, wrong := operators.into(call.Args)
 	if wrong != nil {
 		return stages.Result{}, wrong
 	}
 	call.Args = args
-	raw, err := u.call(ctx, call, t)
+	lease := sc.limits.Results.Lease()
+	raw, err := sc.call(ctx, call, t, lease)
+	var res stages.Result
+	if err == nil {
+		res, err = sc.result(raw, t, lease)
+	}
 	if err != nil {
-		return stages.Result{}, withSignature(err, t)
+		lease.Close()
+		return stages.Result{}, withSignature(ctx, err, t)
 	}
-	res, err := resultOf(raw, t.wrapped)
-	if err != nil {
-		return stages.Result{}, withSignature(err, t)
-	}
-	if size := int64(len(res.Data)); size > u.limits.ResultMax {
-		return stages.Result{}, stages.OverLimit("result", "ask the tool for less: a page, a filter, fewer fields",
-			"%s returned %d bytes, more than the limit of %d", describe(u.server.Name, t.name), size, u.limits.ResultMax)
-	}
-	u.learner.offer(u, t, res.Data)
+	sc.shapeSampler.offer(sc, t, res)
 	return res, nil
 }
 
-// aboutArguments matches the words of tools that were called wrongly.
-var aboutArguments = regexp.MustCompile(`(?i)-32602|invalid (?:arguments?|params?|input)|validat|required propert|missing propert`)
+// result makes pipeline data of the result of a call.
+func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) (stages.Result, error) {
+	res, err := resultOf(raw, t.wrapped)
+	if err != nil {
+		return res, err
+	}
+	size := int64(len(res.Data))
+	if size > sc.limits.ResultMax {
+		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d",
+			toolLabel(sc.server.Name, t.name), size, sc.limits.ResultMax)
+	}
+	if more := size - lease.Used(); more > 0 { // it is not part of the message
+		if err := lease.Grow(more); err != nil {
+			return res, noMemory(toolLabel(sc.server.Name, t.name), err)
+		}
+	}
+	res.Memory = lease
+	return res, nil
+}
+
+// messageMax bounds a message with a result of so many bytes. In the message the result is text, whose quotes and line
+// ends take two bytes each, and often the same again as structured content.
+func messageMax(result int64) int {
+	const besides = 1 << 20
+	return int(3*min(result, (math.MaxInt-besides)/3) + besides)
+}
+
+// Hints at a result that is too large.
+const (
+	askForLess = "ask the tool for less: a page, a filter, fewer fields"
+	moreResult = askForLess + "; the operator can raise the limit with --limit result=SIZE"
+)
+
+// noMemory is the error of a result that does not fit in the memory of the process.
+func noMemory(what string, err error) *stages.Error {
+	return stages.OverLimit("memory", "try again when less is running, or "+askForLess, "%s: %w", what, err)
+}
+
+// aboutArguments matches the errors of tools that got wrong arguments.
+var aboutArguments = lazy.Regexp(`(?i)-32602|invalid (?:arguments?|params?|input)|validat|required propert|missing propert`)
 
 // withSignature adds the tool's signature as a hint to an error that is about the arguments.
-func withSignature(err error, t *tool) error {
+func withSignature(ctx context.Context, err error, t *tool) error {
 	var e *stages.Error
-	if errors.As(err, &e) && e.Code == stages.ToolError && aboutArguments.MatchString(e.Msg) {
-		e.Hint = "compare the arguments with " + t.details().Tool.Signature
+	if errors.As(err, &e) && e.Code == stages.ToolError && aboutArguments().MatchString(e.Msg) {
+		e.Hint = "compare the arguments with " + t.details(ctx).Tool.Signature
 	}
 	return err
 }

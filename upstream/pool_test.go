@@ -29,11 +29,11 @@ func TestPoolCalls(t *testing.T) {
 	p := mcptest.Pool(t, map[string]*mcptest.Upstream{"demo": echoServer()})
 	ctx := t.Context()
 	res, err := p.CallTool(ctx, stages.Call{Server: "demo", Name: "echo", Args: json.RawMessage(`{"n":12345678901234567890}`)})
-	if err != nil || string(res.Data) != "12345678901234567890\n" {
+	if err != nil || string(res.Data) != "12345678901234567890" {
 		t.Errorf("got %q, %v", res.Data, err)
 	}
 	res, err = p.CallTool(ctx, stages.Call{Server: "demo", Name: "structured"})
-	if want := `{"z":1234567890123456789,"a":1.10}` + "\n"; err != nil || string(res.Data) != want {
+	if want := `{"z":1234567890123456789,"a":1.10}`; err != nil || string(res.Data) != want {
 		t.Errorf("got %q, %v; want %q", res.Data, err, want)
 	}
 	_, err = p.CallTool(ctx, stages.Call{Server: "demo", Name: "fail"})

@@ -5,14 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -96,7 +101,7 @@ func TestChildEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "GORACE=atexit_sleep_ms=0\nHOME=of HOME\nLANG=C\nLOGNAME=of LOGNAME\nMCPTEST_CHILD=environment\nOWN=mine\nPATH=of PATH\nSHELL=of SHELL\nTERM=of TERM\n"
+	want := "GORACE=atexit_sleep_ms=0\nHOME=of HOME\nLANG=C\nLOGNAME=of LOGNAME\nMCPTEST_CHILD=environment\nOWN=mine\nPATH=of PATH\nSHELL=of SHELL\nTERM=of TERM"
 	if string(res.Data) != want {
 		t.Errorf("got %s, want %s", res.Data, want)
 	}
@@ -125,7 +130,7 @@ func TestEras(t *testing.T) {
 			p := childPool(t, child, upstream.Options{ProbeTimeout: 300 * time.Millisecond})
 			for range 2 {
 				res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "two"})
-				if err != nil || string(res.Data) != "hand made\n" {
+				if err != nil || string(res.Data) != "hand made" {
 					t.Errorf("got %q, %v", res.Data, err)
 				}
 			}
@@ -135,6 +140,64 @@ func TestEras(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProtocol: the operator says in which era a server is spoken to, and in which order they are tried.
+func TestProtocol(t *testing.T) {
+	const discover, initialize = "server/discover", "initialize"
+	for _, c := range []struct {
+		name     string
+		protocol upstream.Protocol
+		refuses  string // one of the two, with an error
+		want     []string
+	}{
+		{"any, older server", upstream.AnyProtocol, discover, []string{discover, initialize}},
+		{"older first", upstream.OlderFirst, "", []string{initialize}},
+		{"older first, newer server", upstream.OlderFirst, initialize, []string{initialize, discover, initialize}},
+		{"only older", upstream.OnlyOlder, initialize, []string{initialize}},
+		{"newer first", upstream.NewerFirst, discover, []string{discover, initialize}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var got []string
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var req struct {
+					ID     json.RawMessage
+					Method string
+				}
+				_ = json.NewDecoder(r.Body).Decode(&req) // a GET has none
+				if req.Method == discover || req.Method == initialize {
+					mu.Lock()
+					got = append(got, req.Method)
+					mu.Unlock()
+				}
+				if answer := legacyAnswers[req.Method]; answer != "" && req.Method != c.refuses {
+					respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, answer))
+				} else if req.ID != nil {
+					respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, req.ID))
+				}
+			}))
+			defer s.Close()
+			p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Protocol: c.protocol, Dial: upstream.HTTP(upstream.Endpoint{URL: s.URL})})
+			_, err := p.Tool(t.Context(), "s", "one")
+			if works := c.refuses != initialize; works != (err == nil) {
+				t.Errorf("got %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStartTimeout: each server has its own time to start, and the error names the key.
+func TestStartTimeout(t *testing.T) {
+	p := staticPool(t, upstream.Options{},
+		upstream.Server{Name: "s", Protocol: upstream.OnlyOlder, StartTimeout: 300 * time.Millisecond, Dial: upstream.Stdio(mcptest.Child(t, "waiting"))})
+	_, err := p.Tool(t.Context(), "s", "one")
+	wantError(t, err, stages.ServerUnavailable, "last on standard error: waiting for the database", "set startTimeout for it (0.3s now)")
 }
 
 func TestCrash(t *testing.T) {
@@ -154,12 +217,12 @@ func TestCrash(t *testing.T) {
 // TestStillStarting tells who is out of patience what the server has said so far.
 func TestStillStarting(t *testing.T) {
 	p := childPool(t, "waiting", upstream.Options{})
-	const want = `that are no MCP messages (ignored), the first: "what?"; last on standard error: waiting for the database`
+	const want = `that are not MCP messages (ignored), the first: "what?"; last on standard error: waiting for the database`
 	for end := time.Now().Add(10 * time.Second); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		_, err := p.Tool(ctx, "s", "x")
 		cancel()
-		wantError(t, err, stages.ServerUnavailable, "is still starting", "try again soon")
+		wantError(t, err, stages.ServerUnavailable, "is still starting", "a pipeline waits for the server by itself, up to 60s (startTimeout)")
 		if contains(err.Error(), want) {
 			return
 		}
@@ -184,8 +247,8 @@ func TestNoSuchCommand(t *testing.T) {
 		{"/nowhere/x", "", `command "/nowhere/x": no such file or directory`, "give the path"},
 		{bin, "", "is a directory", "give the path"},
 		{"./process_test.go", "", "is not executable", "give the path"},
-		{"npx", "/nowhere/at/all", `server "s": cwd "/nowhere/at/all": no such file or directory`, "mend cwd"},
-		{"npx", other, "is no directory", "mend cwd"},
+		{"npx", "/nowhere/at/all", `server "s": cwd "/nowhere/at/all": no such file or directory`, "fix cwd"},
+		{"npx", other, "is not a directory", "fix cwd"},
 		{other, "", "exec format error", "program for this machine"},
 	} {
 		p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(upstream.Command{Name: c.command, Dir: c.dir, Lookup: lookup})})
@@ -205,7 +268,7 @@ func TestNoOrphans(t *testing.T) {
 	c.Args = []string{"-c", `trap "" TERM; sleep 600 & echo $! $$ > "$1"; "$0"; sleep 600`, c.Name, pids}
 	c.Name = "/bin/sh"
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
-	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "echo", Args: json.RawMessage(`{"value":1}`)}); err != nil || string(res.Data) != "1\n" {
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "echo", Args: json.RawMessage(`{"value":1}`)}); err != nil || string(res.Data) != "1" {
 		t.Fatalf("got %q, %v", res.Data, err)
 	}
 	if err := p.Close(); err != nil {

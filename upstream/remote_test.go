@@ -57,7 +57,7 @@ func TestEitherTransport(t *testing.T) {
 	old.CloseClientConnections()
 	eventually(t, "it answers again", func() bool {
 		res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "hi"})
-		return err == nil && string(res.Data) == "hi\n"
+		return err == nil && string(res.Data) == "hi"
 	})
 	if before == 0 || posts.Load() != before || streams.Load() < 2 {
 		t.Errorf("%d and then %d posts, %d streams; want the second session to begin with a stream", before, posts.Load(), streams.Load())
@@ -99,7 +99,7 @@ func TestTLS(t *testing.T) {
 			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "hi"})
 			if c.msg != "" {
 				wantError(t, err, stages.ServerUnavailable, c.msg, "")
-			} else if err != nil || string(res.Data) != "hi\n" {
+			} else if err != nil || string(res.Data) != "hi" {
 				t.Errorf("got %q, %v", res.Data, err)
 			}
 		})

@@ -3,84 +3,99 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
-// keepAgain is how long a list on disk is taken for used, though nobody writes it.
+// keepAgain is after how long a list on disk is written again, to mark it as used.
 const keepAgain = 24 * time.Hour
 
-// savedTools reads the list of an earlier process. It is parsed as if the server had sent it: the policy of today holds.
-func (u *unit) savedTools() *toolList {
-	if u.limits.State == nil {
+// savedTools reads the list of an earlier process. It is parsed as if the server had sent it, so the current policy
+// holds.
+func (sc *serverConn) savedTools() *toolList {
+	if sc.limits.State == nil || sc.limits.Refresh || sc.server.InProcess {
 		return nil
 	}
-	saved, ok := u.limits.State.Tools(u.key())
+	saved, ok := sc.limits.State.Tools(sc.key())
 	if !ok {
 		return nil
 	}
-	list := &toolList{byName: map[string]*tool{}, fetched: saved.Fetched, cut: saved.Cut}
-	for _, raw := range saved.List[:min(len(saved.List), maxTools)] {
+	list := &toolList{reader: newReader(sc), byName: map[string]*tool{}, fetched: saved.Fetched, cut: saved.Cut}
+	for _, raw := range saved.List[:min(len(saved.List), list.reader.limits.Tools)] {
 		list.read++
-		list.add(raw, nil, u)
+		list.size += int64(len(raw))
+		list.add(raw, nil)
 	}
-	list.flaws = nil // the server will tell them again
+	list.flaws, list.flawed = nil, 0 // the server's own list will have them again
+	if sc.tools.lease.Grow(list.size) != nil {
+		return nil // without memory for it the list is fetched when it is needed
+	}
 	return list
 }
 
-// keep writes a list for later processes, where it is not there already. Nobody waits for it.
+// save writes a list for later processes, unless it is there already.
 func (c *catalog) keep(list, old *toolList) {
-	dir := c.unit.limits.State
-	if dir == nil {
+	dir := c.conn.limits.State
+	if dir == nil || c.conn.server.InProcess {
 		return
 	}
 	c.mu.Lock()
 	kept := c.kept
 	c.mu.Unlock()
-	same := old != nil && old.cut == list.cut && slices.EqualFunc(old.tools, list.tools, func(a, b *tool) bool { return bytes.Equal(a.raw, b.raw) })
+	same := old != nil && old.cut == list.cut && slices.EqualFunc(old.tools, list.tools, func(a, b *tool) bool { return bytes.Equal(a.raw, b.raw) && a.duplicated == b.duplicated })
 	if same && time.Since(kept) < keepAgain {
 		return
 	}
 	saved := state.Tools{Fetched: list.fetched, Cut: list.cut}
 	for _, t := range list.tools {
 		saved.List = append(saved.List, t.raw)
+		if t.duplicated {
+			saved.List = append(saved.List, t.raw)
+		}
 	}
-	err := dir.SaveTools(c.unit.key(), saved)
+	err := dir.SaveTools(c.conn.key(), saved)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err, c.kept = err, time.Now()
 }
 
-// note says why the list is not kept on disk, if that is so.
+// note says why the list is not saved, if that is so.
 func (c *catalog) note() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		return ""
-	}
-	return fmt.Sprintf("its tools are not kept for the next start: %v", rootOf(c.err))
+	return notSaved("its tool list is not saved for the next start", c.err)
 }
 
-// Saved lists the servers with the tools that an earlier process has seen, as far as they were kept. It starts no server
-// and asks none.
+// Saved lists the servers with the tools that an earlier process has saved. It starts no server and asks only those of
+// this process.
 func (p *Pool) Saved(ctx context.Context) []Listing {
-	_ = p.Load(ctx) // the servers that are there count
-	p.mu.Lock()
-	units := slices.Collect(maps.Values(p.units))
-	p.mu.Unlock()
-	var out []Listing
-	for _, u := range units {
-		l := Listing{Server: u.server.Name, Status: StatusStarting}
-		if list := u.tools.saved(); list != nil {
-			l.Tools, l.Refused = u.allowed(list)
+	return p.listings(ctx, nil, func(sc *serverConn) Listing {
+		if l, ok := sc.kept(ctx); ok || !sc.server.InProcess {
+			return l
 		}
-		out = append(out, l)
+		return sc.listing(ctx)
+	})
+}
+
+// CatalogSaved lists servers like [Pool.Catalog], but asks only servers without a saved list.
+func (p *Pool) CatalogSaved(ctx context.Context, names ...string) []Listing {
+	return p.listings(ctx, names, func(sc *serverConn) Listing {
+		if l, ok := sc.kept(ctx); ok {
+			return l
+		}
+		return sc.listing(ctx)
+	})
+}
+
+// kept lists the tools that an earlier process has saved, if there are any.
+func (sc *serverConn) kept(ctx context.Context) (Listing, bool) {
+	list := sc.tools.saved()
+	if list == nil {
+		return Listing{Server: sc.server.Name, Status: StatusStarting}, false
 	}
-	slices.SortFunc(out, func(a, b Listing) int { return strings.Compare(a.Server, b.Server) })
-	return out
+	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.fetched}
+	l.Tools, l.Refused = sc.allowed(ctx, list)
+	return l, true
 }

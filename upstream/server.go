@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/stdio"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -17,21 +20,27 @@ type Server struct {
 	// Name is how pipelines call the server. It is not empty, and unique in a [Pool].
 	Name string
 
-	// Dial makes a transport to the server, for one session. It is called again for every new session, never twice at
-	// the same time, and must not wait for the server to be ready: that is Connect's part. See [Stdio], [HTTP] and
-	// [InProcess]; any other transport of the go-sdk works too.
+	// Dial makes a transport to the server, for one session: one of [Stdio], [HTTP] or [InProcess]. Those of the go-sdk
+	// are refused: they neither bound nor count the memory of messages. It is called again for every new session, never
+	// twice at the same time, and must not wait for the server: Connect does that.
 	Dial func(ctx context.Context) (mcp.Transport, error)
 
-	// Identity tells servers of one name apart in what is kept on disk, such as by a hash of the URL. It is the same
-	// over restarts; empty: the name says enough.
+	// Identity distinguishes servers of one name on disk, for example by a hash of the URL. It stays the same over
+	// restarts; empty: the name is enough.
 	Identity string
 
-	// Probe lets the pool call each tool once that only reads and needs no argument, as soon as it knows the tools, so
-	// that the shapes of their results are known before the first agent asks.
+	// InProcess marks a server of this process. Asking it costs nothing, so its tool list is not saved.
+	InProcess bool
+
+	// Probe makes the pool call each tool once that only reads and needs no argument, as soon as it knows the tools, so
+	// that the shapes of their results are known early.
 	Probe bool
 
-	Timeout     time.Duration // one tool call; 0: the pool's
-	Concurrency int           // calls in flight; 0: the pool's
+	Timeout      time.Duration // one tool call; 0: the pool's
+	StartTimeout time.Duration // a start; 0: the pool's
+	Concurrency  int           // calls in flight; 0: the pool's
+
+	Protocol Protocol
 
 	ReadOnly []string // globs of tools that the operator declares read-only, whatever the server says
 	Allow    []string // globs of tools that may be called; empty: all
@@ -43,37 +52,47 @@ type Server struct {
 	Where   string   // where it is configured, such as "mcp.json:7", for messages; may be empty
 	Secrets []string // words that no message about the server may show, such as the values of its headers
 
-	// Found marks a server that nobody has configured. It gives way to one of the same name that is configured.
+	// Found marks a server that nobody has configured. A configured one of the same name replaces it.
 	Found bool
 
-	// Version differs when anything of the server differs. A [Pool] that reads a source again leaves servers alone
-	// whose version is what it was; an empty one never is.
+	// Version changes when anything of the server changes. A [Pool] that reads a source again keeps servers with the
+	// same version; an empty version always counts as changed.
 	Version string
 }
 
-// A Source tells which servers there are.
+// A Protocol says which era of MCP is tried with a server.
+type Protocol int
+
+const (
+	AnyProtocol Protocol = iota // the newer era, then the older one if there is no answer soon
+	OlderFirst                  // the older era, then the newer one if the server refuses
+	OnlyOlder                   // the older era, with initialize and sessions: up to 2025-11-25
+	NewerFirst                  // the newer era, from 2026-07-28 on, then the older one if the server refuses
+)
+
+// A Source lists servers.
 type Source interface {
-	// Servers returns the servers. It is called once, and by a pool that follows its sources again whenever they
-	// have changed; never twice at the same time. The error tells a person what to mend.
+	// Servers returns the servers. It is called once, and again after each change if the pool follows its sources; never
+	// twice at the same time. The error says what to fix.
 	Servers(ctx context.Context) ([]Server, error)
 }
 
-// A Watcher is a [Source] that knows when its servers may have changed.
+// A Watcher is a [Source] that reports when its servers may have changed.
 type Watcher interface {
 	Source
 
-	// Watch calls changed when the servers may not be those that Servers has returned last, and returns when ctx is
-	// done. An error says why nothing can be watched.
+	// Watch calls changed when the result of Servers may have changed, and returns when ctx is done. An error says why
+	// changes cannot be seen.
 	Watch(ctx context.Context, changed func()) error
 }
 
-// Static is a [Source] of servers that are known beforehand.
+// Static is a [Source] with a fixed list of servers.
 type Static []Server
 
 // Servers returns the list itself.
 func (s Static) Servers(context.Context) ([]Server, error) { return s, nil }
 
-// check refuses a server that cannot work.
+// check refuses a server without a name or Dial.
 func (s *Server) check() error {
 	switch {
 	case strings.TrimSpace(s.Name) == "":
@@ -84,8 +103,8 @@ func (s *Server) check() error {
 	return nil
 }
 
-// globs matches tool names. A star stands for any run of characters and a question mark for one; a name is opaque, so
-// no character in it is a separator.
+// globs match tool names. A star matches any run of characters, a question mark one. Names are opaque: no character is a
+// separator.
 type globs []*regexp.Regexp
 
 func compileGlobs(patterns []string) globs {
@@ -101,7 +120,7 @@ func (g globs) match(name string) bool {
 	return slices.ContainsFunc(g, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
-// policy is what the operator allows of one server.
+// policy is what the operator allows for one server.
 type policy struct {
 	readOnly, allow, deny globs
 	onlyReading           bool // refuse every tool that may change something
@@ -112,15 +131,38 @@ func newPolicy(s Server, onlyReading bool) policy {
 	return policy{compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny), onlyReading, s.With}
 }
 
-// refusal says why a tool may not be called, or nothing.
-func (p policy) refusal(name string, readOnly bool) string {
+// refusal says why a tool may not be called, or is empty.
+func (p policy) refusal(name string, readOnly bool, doubt string) string {
 	switch {
 	case p.deny.match(name):
 		return "the operator denies it"
 	case len(p.allow) > 0 && !p.allow.match(name):
 		return "it is not among the tools that the operator allows"
+	case p.onlyReading && !readOnly && doubt != "":
+		return "only tools that read are allowed, and this one counts as one that may change something: " + doubt
 	case p.onlyReading && !readOnly:
 		return "only tools that read are allowed, and this one is not annotated read-only"
 	}
 	return ""
 }
+
+// The two ways to reach servers outside this process.
+type (
+	// A Command is a local program that speaks MCP on its standard streams.
+	Command = stdio.Command
+
+	// An Endpoint is an MCP server that is reached over HTTP.
+	Endpoint = remote.Endpoint
+
+	// TLS says whom an endpoint's connections trust and as whom they appear.
+	TLS = remote.TLS
+
+	// OAuth signs in to an endpoint as a program.
+	OAuth = remote.OAuth
+)
+
+// Stdio reaches a program: see [stdio.Dial].
+func Stdio(c Command) func(context.Context) (mcp.Transport, error) { return stdio.Dial(c) }
+
+// HTTP reaches a server over HTTP: see [remote.Dial].
+func HTTP(e Endpoint) func(context.Context) (mcp.Transport, error) { return remote.Dial(e) }

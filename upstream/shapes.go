@@ -3,151 +3,148 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/preview/shape"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
 const (
-	lessonSize   = 128 << 10 // bytes of a result that are looked at
-	lessonQueue  = 32        // results that wait to be looked at; more are passed over
-	firstLessons = 8         // results of a tool that are all looked at; of later ones, fewer and fewer
-	laterLessons = 64        // one of so many, at least
+	sampleSize   = 128 << 10 // bytes of a result
+	sampleQueue  = 32        // samples that wait; more are skipped
+	firstSamples = 8         // results of a tool that are all sampled; later ones ever more rarely
+	laterSamples = 64        // at least one of so many is sampled
 	shapeDelay   = 2 * time.Second
 )
 
-// A learner looks at results, behind the calls that gave them, and keeps their shapes. It never keeps one from
-// returning: what it has no time for is passed over.
-type learner struct {
+// A shapeSampler learns the shapes of results from samples of them, in the background. It never delays a call: it skips
+// samples that it has no time for.
+type shapeSampler struct {
 	life    context.Context
 	tasks   *tasks
 	dir     *state.Dir // nil: shapes are kept in memory only
 	known   func(word string) bool
-	lessons chan lesson
+	samples chan sample
 	once    sync.Once
 }
 
-// A lesson is the beginning of a result.
-type lesson struct {
-	unit *unit
+// A sample is the beginning of a result.
+type sample struct {
+	conn *serverConn
 	tool *tool
 	data []byte
 	cut  bool
+	text bool // it counts as JSON only if it is one object or array
 }
 
-func newLearner(life context.Context, tasks *tasks, dir *state.Dir) *learner {
-	return &learner{life: life, tasks: tasks, dir: dir, known: shape.Common(), lessons: make(chan lesson, lessonQueue)}
+func newShapeSampler(life context.Context, tasks *tasks, dir *state.Dir) *shapeSampler {
+	return &shapeSampler{life: life, tasks: tasks, dir: dir, known: shape.Common(), samples: make(chan sample, sampleQueue)}
 }
 
-// offer lets the result of a tool be looked at, if that may teach something.
-func (l *learner) offer(u *unit, t *tool, data []byte) {
-	if t.declared().Known() || !u.shapes.due(t) {
+// offer takes a sample of a tool's result, if that can be of use.
+func (l *shapeSampler) offer(sc *serverConn, t *tool, r stages.Result) {
+	if t.declared().Known() || !sc.shapes.wants(t) {
 		return
 	}
 	l.once.Do(func() { l.tasks.start(l.work) })
-	size := min(len(data), lessonSize)
+	size := min(len(r.Data), sampleSize)
 	select {
-	case l.lessons <- lesson{u, t, bytes.Clone(data[:size]), size < len(data)}:
+	case l.samples <- sample{sc, t, bytes.Clone(r.Data[:size]), size < len(r.Data), r.Kind == stages.ToolText}:
 	default:
 	}
 }
 
-// work looks at results until the pool ends, and writes what it has learned now and then.
-func (l *learner) work() {
+// work handles samples until the pool ends, and saves the shapes from time to time.
+func (l *shapeSampler) work() {
 	var save <-chan time.Time
-	var learned []*unit
-	for {
+	changed := map[*serverConn]bool{}
+	for l.life.Err() == nil {
 		select {
-		case x := <-l.lessons:
-			if l.learn(x) && !slices.Contains(learned, x.unit) {
-				learned = append(learned, x.unit)
-			}
-			if save == nil && len(learned) > 0 {
+		case x := <-l.samples:
+			l.add(x, changed)
+			if save == nil && len(changed) > 0 {
 				save = time.After(shapeDelay)
 			}
 		case <-save:
-			l.save(learned)
-			save, learned = nil, nil
+			l.save(changed)
+			save = nil
 		case <-l.life.Done():
-			for {
-				select {
-				case x := <-l.lessons:
-					if l.learn(x) {
-						learned = append(learned, x.unit)
-					}
-					continue
-				default:
-				}
-				l.save(learned)
-				return
-			}
 		}
 	}
-}
-
-// learn takes one lesson, and reports whether there was something new in it.
-func (l *learner) learn(x lesson) bool {
-	r, err := preview.ResultShape(x.data, x.cut, x.tool.vocabulary(l.known))
-	return err == nil && x.unit.shapes.add(x.tool, r)
-}
-
-// save writes what is known of servers.
-func (l *learner) save(units []*unit) {
-	if l.dir == nil {
-		return
+	for len(l.samples) > 0 {
+		l.add(<-l.samples, changed)
 	}
-	for _, u := range units {
-		u.shapes.save(l.dir, l.known)
+	l.save(changed)
+}
+
+// add handles one sample. If it says something new, its server has changed.
+func (l *shapeSampler) add(x sample, changed map[*serverConn]bool) {
+	r, err := preview.ResultShape(x.data, x.cut, x.text, x.tool.vocabulary(l.known))
+	if err == nil && x.conn.shapes.add(x.tool, r) {
+		changed[x.conn] = true
 	}
 }
 
-// shapes are what is known of the results of one server's tools.
+// save writes the shapes of servers to disk.
+func (l *shapeSampler) save(changed map[*serverConn]bool) {
+	for sc := range changed {
+		if l.dir != nil {
+			sc.shapes.save(l.dir, l.known)
+		}
+	}
+	clear(changed)
+}
+
+// shapes are the shapes of the results of one server's tools.
 type shapes struct {
-	unit *unit
+	conn *serverConn
 	read func() state.Shapes // from disk, once
 
 	mu    sync.Mutex // guards what follows
-	tools map[string]*taught
+	tools map[string]*toolShape
 	err   error // of the last writing
 }
 
-// taught is what was learned of one tool, as long as its schema stays.
-type taught struct {
+// toolShape is the shape of one tool's results, valid as long as its schema stays.
+type toolShape struct {
 	schema string
 	result *shape.Result
-	seen   int  // results, looked at or not
-	probed bool // was called for the shape of its result
+	seen   int  // results, sampled or not
+	probed bool // called once for the shape of its result
 }
 
-func newShapes(u *unit, dir *state.Dir) *shapes {
-	s := &shapes{unit: u, tools: map[string]*taught{}, read: func() state.Shapes { return nil }}
+func newShapes(sc *serverConn, dir *state.Dir) *shapes {
+	s := &shapes{conn: sc, tools: map[string]*toolShape{}, read: func() state.Shapes { return nil }}
 	if dir != nil {
-		s.read = sync.OnceValue(func() state.Shapes { return dir.Shapes(u.key()) })
+		s.read = sync.OnceValue(func() state.Shapes { return dir.Shapes(sc.key()) })
 	}
 	return s
 }
 
-// of returns the entry of a tool. s.mu is held.
-func (s *shapes) of(t *tool, saved state.Shapes) *taught {
+// use calls f with the entry of a tool.
+func (s *shapes) use(t *tool, f func(k *toolShape)) {
+	saved := s.read()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	k := s.tools[t.name]
 	if k == nil || k.schema != t.schema {
-		k = &taught{schema: t.schema}
+		k = &toolShape{schema: t.schema}
 		if l, ok := saved[t.name]; ok && l.Schema == t.schema {
 			k.result = l.Result
 		}
 		s.tools[t.name] = k
 	}
-	return k
+	f(k)
 }
 
-// keepOnly forgets the tools that are not in a list: a server may have others each time it is asked.
-func (s *shapes) keepOnly(list *toolList) {
+// prune forgets the tools that are not in a list: a server may list others each time.
+func (s *shapes) prune(list *toolList) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, k := range s.tools {
@@ -157,75 +154,75 @@ func (s *shapes) keepOnly(list *toolList) {
 	}
 }
 
-// due counts a result of a tool, and reports whether it is to be looked at.
-func (s *shapes) due(t *tool) bool {
-	saved := s.read()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.of(t, saved)
-	k.seen++
-	return k.seen <= firstLessons || k.seen&(k.seen-1) == 0 || k.seen%laterLessons == 0
+// wants counts a result of a tool, and reports whether it is to be sampled.
+func (s *shapes) wants(t *tool) (wanted bool) {
+	s.use(t, func(k *toolShape) {
+		k.seen++
+		wanted = k.seen <= firstSamples || k.seen&(k.seen-1) == 0 || k.seen%laterSamples == 0
+	})
+	return wanted
 }
 
-// add merges what one result taught, and reports whether that says more than before.
-func (s *shapes) add(t *tool, r *shape.Result) bool {
-	saved := s.read()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.of(t, saved)
-	before := k.result
-	k.result = shape.MergeResults(before, r)
-	return !shape.Same(before, k.result)
+// add merges the shape of one result, and reports whether that says more than before.
+func (s *shapes) add(t *tool, r *shape.Result) (more bool) {
+	s.use(t, func(k *toolShape) {
+		before := k.result
+		k.result = shape.MergeResults(before, r)
+		more = !shape.Same(before, k.result)
+	})
+	return more
 }
 
-// result is what is known of the results of a tool, or nil.
-func (s *shapes) result(t *tool) *shape.Result {
-	if r := t.declared(); r.Known() {
-		return r
+// result is the shape of a tool's results, or nil.
+func (s *shapes) result(t *tool) (r *shape.Result) {
+	if r = t.declared(); !r.Known() {
+		s.use(t, func(k *toolShape) { r = k.result })
 	}
-	saved := s.read()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.of(t, saved).result
+	return r
 }
 
-// save writes what is known, unless it cannot; the listing tells why.
+// save writes the shapes to disk. The listing reports an error.
 func (s *shapes) save(dir *state.Dir, common func(string) bool) {
 	all := state.Shapes{}
 	s.mu.Lock()
 	for name, k := range s.tools {
 		if k.result.Known() {
-			all[name] = state.Learned{Schema: k.schema, Result: k.result}
+			all[name] = state.ToolShape{Schema: k.schema, Result: k.result}
 		}
 	}
 	s.mu.Unlock()
 	keep := func(name, schema string) bool {
-		t := s.unit.tools.known(name)
+		t := s.conn.tools.known(name)
 		return t != nil && t.schema == schema
 	}
 	known := func(name string) func(string) bool {
-		if t := s.unit.tools.known(name); t != nil {
+		if t := s.conn.tools.known(name); t != nil {
 			return t.vocabulary(common)
 		}
 		return common
 	}
-	err := dir.SaveShapes(s.unit.key(), all, keep, known)
+	err := dir.SaveShapes(s.conn.key(), all, keep, known)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// note says why nothing is kept on disk, if that is so.
+// note says why shapes are not saved, if that is so.
 func (s *shapes) note() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil {
-		return ""
-	}
-	return fmt.Sprintf("what its tools return is not kept: %v", rootOf(s.err))
+	return notSaved("the shapes of its results are not saved", s.err)
 }
 
-// rootOf is the innermost cause of an error: the layers above name files that are nobody's business.
+// notSaved says why something is not saved; it is empty if err is nil.
+func notSaved(what string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %v", what, rootOf(err))
+}
+
+// rootOf is the innermost cause of an error: the layers above name files of the host.
 func rootOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -234,4 +231,39 @@ func rootOf(err error) error {
 		}
 		err = inner
 	}
+}
+
+// maxProbes is how many tools of one list are probed.
+const maxProbes = 50
+
+// probe calls, in the background and one after another, each tool of a list that only reads, needs no argument and has
+// no known shape, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
+func (sc *serverConn) probe(list *toolList) {
+	if !sc.server.Probe {
+		return
+	}
+	sc.tasks.start(func() {
+		left := maxProbes
+		for _, t := range list.tools {
+			d := t.details(sc.life)
+			if !t.readOnly || t.refused != "" || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
+				continue
+			}
+			if !sc.shapes.probeOnce(t) {
+				continue
+			}
+			left--
+			// Nobody asked for the call, so nobody needs its error.
+			_, _ = sc.callTool(sc.life, t, stages.Call{Server: sc.server.Name, Name: t.name, Args: json.RawMessage("{}"), Reading: true})
+		}
+	})
+}
+
+// probeOnce reports whether a tool is to be probed: its shape is unknown, and it was not tried before.
+func (s *shapes) probeOnce(t *tool) (first bool) {
+	if s.result(t).Known() {
+		return false
+	}
+	s.use(t, func(k *toolShape) { first, k.probed = !k.probed, true })
+	return first
 }

@@ -8,29 +8,29 @@ import (
 	"slices"
 )
 
-// A Change is what reading a source again has done to the servers of a pool.
+// A Change is what reading a source again has changed in a pool.
 type Change struct {
 	Added, Removed []string
-	Restarted      []string // have become others: their calls in flight end well, the next ones go to the new server
+	Restarted      []string // replaced: calls in flight finish on the old server, the next ones go to the new one
 
-	// Err says what is wrong with the source, which is used as it was before, or why it is no longer watched.
+	// Err says what is wrong with the source, whose earlier servers stay, or why it is no longer watched.
 	Err error
 }
 
-// IsZero reports whether nothing has happened.
+// IsZero reports whether nothing has changed.
 func (c Change) IsZero() bool {
 	return len(c.Added)+len(c.Removed)+len(c.Restarted) == 0 && c.Err == nil
 }
 
-// A reading is what a source has said last.
-type reading struct {
+// A sourceState is a source with the servers that it gave last.
+type sourceState struct {
 	source  Source
 	servers []*Server
 	err     error // of the last reading, which has left servers as they were
 }
 
-// read asks the source. At the first time the good servers of a bad source count, later the old ones do.
-func (r *reading) read(ctx context.Context, first bool) error {
+// read asks the source. The first time, the good servers of a bad source count; later, the old ones stay.
+func (r *sourceState) read(ctx context.Context, first bool) error {
 	servers, err := r.source.Servers(ctx)
 	if err != nil && !first {
 		return err
@@ -42,14 +42,14 @@ func (r *reading) read(ctx context.Context, first bool) error {
 	return err
 }
 
-// load reads the sources and wakes who waits for them.
+// load reads the sources and wakes the callers of Load.
 func (p *Pool) load() {
-	p.reading.Lock()
-	defer p.reading.Unlock()
-	var sources []*reading
+	p.sourcesMu.Lock()
+	defer p.sourcesMu.Unlock()
+	var sources []*sourceState
 	var errs []error
 	for _, source := range p.options.Sources {
-		r := &reading{source: source}
+		r := &sourceState{source: source}
 		if err := r.read(p.life, true); err != nil {
 			errs = append(errs, err)
 		}
@@ -69,9 +69,9 @@ func (p *Pool) load() {
 	}
 }
 
-// merge puts the servers of all sources together. Of two with the same name the first counts, and of one that is
-// configured and one that was found the former, without a word.
-func merge(sources []*reading) (map[string]*Server, error) {
+// merge puts the servers of all sources together. Of two with the same name the first counts; a configured one replaces
+// one that was found.
+func merge(sources []*sourceState) (map[string]*Server, error) {
 	wanted := map[string]*Server{}
 	var errs []error
 	for _, r := range sources {
@@ -84,64 +84,66 @@ func merge(sources []*reading) (map[string]*Server, error) {
 				wanted[s.Name] = s
 			case s.Found:
 			default:
-				errs = append(errs, twice(other, s))
+				errs = append(errs, duplicateServer(other, s))
 			}
 		}
 	}
 	return wanted, errors.Join(errs...)
 }
 
-func twice(a, b *Server) error {
+func duplicateServer(a, b *Server) error {
 	where := ""
 	if a.Where != "" && b.Where != "" {
 		where = ": at " + a.Where + " and at " + b.Where
 	}
-	return fmt.Errorf("server %q is there twice%s; rename one of the two", a.Name, where)
+	return fmt.Errorf("server %q is defined twice%s; rename one of them", a.Name, where)
 }
 
-// apply makes the servers of the pool those that are wanted, and leaves those alone that are as they were. p.mu is held.
+// apply makes the servers of the pool those that are wanted, and keeps those that have not changed. p.mu is held.
 func (p *Pool) apply(wanted map[string]*Server) Change {
 	var c Change
-	units := map[string]*unit{}
+	conns := map[string]*serverConn{}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		s, old := wanted[name], p.units[name]
+		s, old := wanted[name], p.conns[name]
 		if old != nil && old.is(s) {
-			units[name] = old
+			conns[name] = old
 			continue
 		}
-		units[name] = newUnit(*s, p.options, p.life, &p.tasks, p.learner)
-		units[name].origin = s
+		conns[name] = newServerConn(*s, p.options, p.life, &p.tasks, p.shapeSampler, &p.queue)
+		conns[name].origin = s
 		if old == nil {
 			c.Added = append(c.Added, name)
 		} else {
 			c.Restarted = append(c.Restarted, name)
 		}
 	}
-	old := p.units
-	p.units, p.names = units, slices.Sorted(maps.Keys(units))
+	old := p.conns
+	p.conns, p.names = conns, slices.Sorted(maps.Keys(conns))
 	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if units[name] == nil {
+		if conns[name] == nil {
 			c.Removed = append(c.Removed, name)
 		}
-		if units[name] != old[name] {
-			old[name].retire()
+		if conns[name] != old[name] {
+			old[name].drain()
 		}
 	}
 	return c
 }
 
-// follow stays with a source until the pool is closed.
-func (p *Pool) follow(r *reading, w Watcher) {
-	err := w.Watch(p.life, func() { p.readAgain(r) })
+// follow watches a source until the pool is closed.
+func (p *Pool) follow(r *sourceState, w Watcher) {
+	err := w.Watch(p.life, func() { p.reload(r) })
 	if err != nil && p.life.Err() == nil {
-		p.tell(Change{Err: fmt.Errorf("changes of the configuration are not seen any more: %w", err)})
+		p.sourcesMu.Lock()
+		defer p.sourcesMu.Unlock()
+		p.report(Change{Err: fmt.Errorf("changes of the configuration are no longer seen: %w", err)})
 	}
 }
 
-// readAgain reads a source that may have changed.
-func (p *Pool) readAgain(r *reading) {
-	p.reading.Lock()
-	defer p.reading.Unlock()
+// reload reads a source that may have changed.
+func (p *Pool) reload(r *sourceState) {
+	p.sourcesMu.Lock()
+	defer p.sourcesMu.Unlock()
 	err := r.read(p.life, false)
 	if p.life.Err() != nil {
 		return
@@ -158,30 +160,27 @@ func (p *Pool) readAgain(r *reading) {
 	}
 	p.mu.Unlock()
 	c.Err = err
-	if !c.IsZero() && p.options.Told != nil {
-		p.options.Told(c)
+	p.report(c)
+}
+
+// report passes a change on. p.sourcesMu is held.
+func (p *Pool) report(c Change) {
+	if !c.IsZero() && p.options.OnChange != nil {
+		p.options.OnChange(c)
 	}
 }
 
-func (p *Pool) tell(c Change) {
-	p.reading.Lock()
-	defer p.reading.Unlock()
-	if p.options.Told != nil {
-		p.options.Told(c)
-	}
-}
-
-// Servers are the names of all servers, sorted. It waits for Load until ctx is done.
+// Servers returns the names of all servers, sorted. It waits for Load until ctx is done.
 func (p *Pool) Servers(ctx context.Context) []string {
-	_ = p.Load(ctx) // told by whoever wired the pool
+	_ = p.Load(ctx) // the caller of Load reports it
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.names)
 }
 
-// Trouble is what is wrong with sources that have changed since they were loaded, and are used as they were before
-// that. It is nil where nothing is.
-func (p *Pool) Trouble() error {
+// SourceError says what is wrong with sources that have changed since Load, and of which the earlier servers stay; nil
+// if nothing is.
+func (p *Pool) SourceError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error

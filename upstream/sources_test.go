@@ -64,7 +64,7 @@ func (s *changingSource) change(t *testing.T, err error, servers ...upstream.Ser
 
 func (s *changingSource) pool(t *testing.T, more ...upstream.Source) *upstream.Pool {
 	return mcptest.NewPool(t, upstream.Options{
-		Sources: append([]upstream.Source{s}, more...), Follow: true, Told: func(c upstream.Change) { s.told <- c },
+		Sources: append([]upstream.Source{s}, more...), Follow: true, OnChange: func(c upstream.Change) { s.told <- c },
 	})
 }
 
@@ -124,7 +124,7 @@ func TestFollow(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for server, text := range map[string]string{"same": "same\n", "other": "after\n", "new": "after\n"} {
+	for server, text := range map[string]string{"same": "same", "other": "after", "new": "after"} {
 		if res, err := p.CallTool(t.Context(), stages.Call{Server: server, Name: "hi"}); err != nil || string(res.Data) != text {
 			t.Errorf("%s: got %q, %v", server, res.Data, err)
 		}
@@ -133,7 +133,7 @@ func TestFollow(t *testing.T) {
 	wantError(t, err, stages.UnknownServer, `no server "gone"`, "")
 	close(same.open)
 	close(before.open)
-	if a, b := <-results, <-results; a+b != "same: same\nother: before\n" && a+b != "other: before\nsame: same\n" {
+	if a, b := <-results, <-results; a+b != "same: sameother: before" && a+b != "other: beforesame: same" {
 		t.Errorf("calls in flight: got %q and %q", a, b)
 	}
 	if n := same.dialled(); n != 1 {
@@ -158,20 +158,20 @@ func TestFollowBroken(t *testing.T) {
 	}
 	call := func(server string) {
 		t.Helper()
-		if res, err := p.CallTool(t.Context(), stages.Call{Server: server, Name: "hi"}); err != nil || string(res.Data) != "x\n" {
+		if res, err := p.CallTool(t.Context(), stages.Call{Server: server, Name: "hi"}); err != nil || string(res.Data) != "x" {
 			t.Errorf("%s: got %q, %v", server, res.Data, err)
 		}
 	}
 	call("a")
 	call("fixed")
 	c := source.change(t, errors.New("a.json:3: it is broken"))
-	if c.Err == nil || c.Removed != nil || p.Trouble() == nil || p.Trouble().Error() != "a.json:3: it is broken" {
-		t.Errorf("got %+v, trouble %v", c, p.Trouble())
+	if c.Err == nil || c.Removed != nil || p.SourceError() == nil || p.SourceError().Error() != "a.json:3: it is broken" {
+		t.Errorf("got %+v, %v", c, p.SourceError())
 	}
 	call("a")
 	c = source.change(t, nil, s.server("a", "1"), s.server("b", "1"))
-	if diff := cmp.Diff(upstream.Change{Added: []string{"b"}}, c); diff != "" || p.Trouble() != nil {
-		t.Errorf("trouble %v, (-want +got):\n%s", p.Trouble(), diff)
+	if diff := cmp.Diff(upstream.Change{Added: []string{"b"}}, c); diff != "" || p.SourceError() != nil {
+		t.Errorf("%v, (-want +got):\n%s", p.SourceError(), diff)
 	}
 	call("b")
 	call("fixed")
@@ -179,7 +179,7 @@ func TestFollowBroken(t *testing.T) {
 		t.Errorf("started %d times, want once for each name", n)
 	}
 	c = source.change(t, nil, s.server("a", "1"), s.server("fixed", "1"))
-	if c.Err == nil || !contains(c.Err.Error(), `server "fixed" is there twice: at fixed.json:1 and at fixed.json:1`) {
+	if c.Err == nil || !contains(c.Err.Error(), `server "fixed" is defined twice: at fixed.json:1 and at fixed.json:1`) {
 		t.Errorf("two servers of one name: got %+v", c)
 	}
 }

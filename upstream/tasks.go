@@ -2,7 +2,7 @@ package upstream
 
 import "sync"
 
-// tasks are the goroutines of a pool. Once it is closed, none is started.
+// tasks are the goroutines of a pool. After close, none is started.
 type tasks struct {
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -20,7 +20,7 @@ func (t *tasks) start(f func()) bool {
 	return true
 }
 
-// close waits for all that runs.
+// close waits for all of them.
 func (t *tasks) close() {
 	t.mu.Lock()
 	t.closed = true

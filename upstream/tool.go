@@ -1,10 +1,13 @@
 package upstream
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/mcsh-dev/mcsh/preview/shape"
@@ -20,125 +23,180 @@ type CatalogTool struct {
 
 	ReadOnly bool   // annotated so, or declared by the operator
 	Denied   string // why it cannot be called, or empty
+	Doubt    string // why it counts as one that may change something, whatever its annotations say, or empty
 	Flaw     string // why its arguments are not checked here, or empty
 
 	Tool stages.Tool
 
-	// Brief is a shorter signature, for long lists.
-	Brief string
+	// Long and Brief are signatures with short names of types, for lists.
+	Long, Brief string
 
-	// Result is the shape of what the tool returns, from its output schema or learned from its calls; nil where
-	// neither tells. It is not to be changed.
+	// Result is the shape of the tool's results, from its output schema or learned from calls; nil if neither says it.
+	// It must not be changed.
 	Result *shape.Result
 }
 
-// Example is a stage's args with the tool's required arguments, a JSON object. The schema takes it where ok says so;
-// else it is there to be filled in.
-func (c *CatalogTool) Example() (args json.RawMessage, ok bool) {
-	return schemas.Example(c.InputSchema, c.Tool.Input)
+// Example is a stage's args with the tool's required arguments, a JSON object. If ok, the schema accepts it; else it is
+// a template.
+func (c *CatalogTool) Example(ctx context.Context) (args json.RawMessage, ok bool) {
+	return schemas.Example(ctx, c.InputSchema, c.Tool.Input)
+}
+
+// Unchecked says why arguments are not checked here, or is empty. It compiles the schema.
+func (c *CatalogTool) Unchecked(ctx context.Context) string {
+	if c.Flaw != "" {
+		return c.Flaw
+	}
+	_, note := c.Tool.Input.Check(ctx, json.RawMessage("{}"), true)
+	return note
 }
 
 // tool is a tool of a list, with what calling it needs.
 type tool struct {
-	raw      json.RawMessage // as listed but for its spacing, to see whether it has changed
-	name     string
-	wrapped  bool   // its structured content is a mere wrapper
-	readOnly bool   // annotated so, or declared by the operator
-	refused  string // by policy: neither listed nor called
-	denied   string // cannot be called, for another reason
+	wire       wireTool
+	raw        json.RawMessage // as listed, without its spacing, to see whether it has changed
+	name       string
+	title      string
+	wrapped    bool // its structured content is a mere wrapper
+	hints      hints
+	readOnly   bool   // annotated so, or declared by the operator
+	duplicated bool   // the list has another tool of its name
+	refused    string // why it is neither listed nor called, or empty
 
-	schema string // a hash of its schemas: what was learned under another one is forgotten
+	schema string // a hash of its schemas, for which its shape is learned
+	from   *reader
 
-	details  func() *CatalogTool  // compiles the schema, once
-	declared func() *shape.Result // what its output schema says, nil if nothing; read once
+	declared func() *shape.Result // the shape in its output schema, or nil; read once
 	words    func() map[string]bool
-	fixed    fixed // what every call gets, once details has been called
+	headers  func() []headerArgument
+
+	mu        sync.Mutex // guards what follows
+	described *CatalogTool
+	fixed     fixed // for every call, once the tool has been described
 }
 
-// wireTool is a tool as MCP writes it. What is not needed here is not decoded, so that it cannot be malformed.
-type wireTool struct {
-	Name         string          `json:"name"`
-	Title        any             `json:"title"`
-	Description  any             `json:"description"`
-	InputSchema  json.RawMessage `json:"inputSchema"`
-	OutputSchema json.RawMessage `json:"outputSchema"`
-	Annotations  json.RawMessage `json:"annotations"`
-	Execution    json.RawMessage `json:"execution"`
+// A reader reads the tools of one list. Its work is bounded for all of them together, in steps of [schemas.Steps].
+type reader struct {
+	server    string
+	policy    policy
+	cache     *schemas.Cache
+	allowance *schemas.Allowance
+	limits    *Options // Tools and ToolList
 }
 
-// hints are the annotations that matter here. A hint that is not a boolean says nothing.
-type hints struct{ readOnly, destructive, idempotent, annotated bool }
+const (
+	maxName        = 1 << 10  // bytes of a tool's name
+	maxDescription = 64 << 10 // bytes of its description that are shown
+)
 
-func parseHints(raw json.RawMessage) (h hints, title string) {
-	var members map[string]any
-	if json.Unmarshal(raw, &members) != nil {
-		return hints{}, ""
-	}
-	for name, field := range map[string]*bool{
-		"readOnlyHint": &h.readOnly, "destructiveHint": &h.destructive, "idempotentHint": &h.idempotent,
-	} {
-		if v, ok := members[name].(bool); ok {
-			*field, h.annotated = v, true
-		}
-	}
-	title, _ = members["title"].(string)
-	return h, title
+func newReader(sc *serverConn) *reader {
+	return &reader{sc.server.Name, sc.policy, sc.limits.Schemas, sc.limits.Schemas.Limits().Allowance(), &sc.limits}
 }
 
-// parseTool reads one tool of a list.
-func parseTool(raw json.RawMessage, server string, p policy) (*tool, error) {
-	var w wireTool
-	if err := json.Unmarshal(raw, &w); err != nil {
+// steps returns the steps for reading one tool.
+func (r *reader) steps(ctx context.Context) *schemas.Steps { return r.allowance.Steps(ctx) }
+
+// parse reads one tool of a list; duplicated says that another tool of the list has its name.
+func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
+	w, err := readTool(raw)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("reading a tool: %w", err)
+	case len(w.Name) > maxName:
+		return nil, fmt.Errorf("reading a tool: its name has %d bytes, more than %d: it begins with %.40q", len(w.Name), maxName, w.Name)
 	}
-	if w.Name == "" {
-		return nil, fmt.Errorf("reading a tool: it has no name")
+	h := w.hints
+	if duplicated {
+		h = doubt("the server lists two tools of this name")
 	}
-	h, title := parseHints(w.Annotations)
-	readOnly := h.readOnly || p.readOnly.match(w.Name)
-	raw = spaceless(raw)
-	t := &tool{raw: raw, name: w.Name, readOnly: readOnly, wrapped: wrapsResult(w.OutputSchema), refused: p.refusal(w.Name, readOnly)}
+	readOnly := h.readOnly || r.policy.readOnly.match(w.Name)
+	if readOnly {
+		h.doubt = "" // the operator knows the tool
+	}
+	raw = compacted(raw)
+	t := &tool{
+		wire: w, raw: raw, name: w.Name, title: w.Title, hints: h, readOnly: readOnly, duplicated: duplicated, from: r,
+		wrapped: wrapsResult(w.OutputSchema), refused: r.policy.refusal(w.Name, readOnly, h.doubt),
+	}
 	var execution struct {
 		TaskSupport string `json:"taskSupport"`
 	}
 	if json.Unmarshal(w.Execution, &execution) == nil && execution.TaskSupport == "required" {
-		t.denied = "it answers only with MCP tasks, which are not supported"
+		t.refused = cmp.Or(t.refused, "it can only be called as an MCP task, which is not supported")
 	}
-	if s, ok := w.Title.(string); ok && s != "" {
-		title = s
-	}
-	description, _ := w.Description.(string)
 	t.schema = hashOf(w.InputSchema, w.OutputSchema)
-	t.declared = sync.OnceValue(func() *shape.Result { return schemas.ResultShape(w.OutputSchema) })
-	t.words = sync.OnceValue(func() map[string]bool { return wordsOf(raw) })
-	t.details = sync.OnceValue(func() *CatalogTool {
-		f, shown := p.fixed.in(w.InputSchema)
-		input, err := schemas.CompileInput(shown)
-		t.fixed = f
-		c := &CatalogTool{
-			Name: w.Name, Title: title, Description: description,
-			InputSchema: present(shown), OutputSchema: present(w.OutputSchema), Annotations: present(w.Annotations),
-			ReadOnly: readOnly, Denied: t.denied, Brief: schemas.BriefSignature(w.Name, shown),
-			Tool: stages.Tool{
-				Server: server, Name: w.Name, Annotated: h.annotated || readOnly, ReadOnly: readOnly,
-				Idempotent: h.idempotent, Signature: schemas.Signature(w.Name, shown), Input: input,
-			},
-		}
-		if err != nil {
-			c.Flaw = err.Error()
-		}
-		f.apply(c, w.InputSchema)
-		return c
+	t.declared = sync.OnceValue(func() *shape.Result {
+		steps := r.steps(context.Background())
+		defer r.allowance.Charge(steps)
+		return schemas.ResultShape(steps, w.OutputSchema)
 	})
+	t.words = sync.OnceValue(func() map[string]bool { return wordsOf(raw) })
+	t.headers = sync.OnceValue(t.headerArguments)
 	return t, nil
 }
 
-// spaceless is valid JSON as it looks in a file of ours: without white space, and with the escapes of encoding/json. A list
-// that was kept on disk and the one that the server sends then compare as equal, however the server writes its JSON.
-func spaceless(raw json.RawMessage) json.RawMessage {
+// details describes the tool, once. When ctx ends first, the description is incomplete, and the next call makes it
+// again.
+func (t *tool) details(ctx context.Context) *CatalogTool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.described != nil {
+		return t.described
+	}
+	steps := t.from.steps(ctx)
+	defer t.from.allowance.Charge(steps)
+	f, shown := t.from.policy.fixed.in(steps, t.wire.InputSchema)
+	said, err := schemas.Describe(steps, t.name, shown)
+	c := &CatalogTool{
+		Name: t.name, Title: t.title, Description: t.description(),
+		InputSchema: orNil(shown), OutputSchema: orNil(t.wire.OutputSchema), Annotations: orNil(t.wire.Annotations),
+		ReadOnly: t.readOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
+		Tool: stages.Tool{
+			Server: t.from.server, Name: t.name, Annotated: t.hints.annotated || t.readOnly, ReadOnly: t.readOnly,
+			Idempotent: t.hints.idempotent, Signature: said.Signature, Input: said.Input,
+		},
+	}
+	if err != nil {
+		c.Flaw = err.Error()
+		c.Tool.Input.Check = func(context.Context, json.RawMessage, bool) ([]string, string) {
+			return nil, "arguments not checked here: " + c.Flaw
+		}
+	} else {
+		c.Tool.Input.Check = t.from.cache.Check(shown)
+	}
+	f.apply(ctx, c, t.from.cache.Check(t.wire.InputSchema))
+	if ctx.Err() == nil {
+		t.described, t.fixed = c, f
+	}
+	return c
+}
+
+// fixedArguments returns the fixed arguments of every call. It fails only if ctx ends before the tool is described.
+func (t *tool) fixedArguments(ctx context.Context) (fixed, error) {
+	t.details(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.described == nil {
+		return fixed{}, context.Cause(ctx)
+	}
+	return t.fixed, nil
+}
+
+// description is the server's description of the tool, cut to its limit.
+func (t *tool) description() string {
+	text := t.wire.Description
+	if len(text) <= maxDescription {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxDescription], "") + fmt.Sprintf(" [cut: %d bytes in all]", len(text))
+}
+
+// compacted is valid JSON without white space and with the escapes of encoding/json, so that a saved list and the
+// server's own compare as equal, however the server writes its JSON.
+func compacted(raw json.RawMessage) json.RawMessage {
 	b, err := json.Marshal(raw)
 	if err != nil {
-		return raw // cut short, which a tool that has been read is not
+		return raw // not valid JSON: cannot be, since the tool was read
 	}
 	return b
 }
@@ -147,13 +205,13 @@ func spaceless(raw json.RawMessage) json.RawMessage {
 func hashOf(parts ...json.RawMessage) string {
 	h := sha256.New()
 	for _, part := range parts {
-		_, _ = h.Write(spaceless(part)) // never fails
+		_, _ = h.Write(compacted(part)) // never fails
 		_, _ = h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// maxWordsRead is how much of a tool's own words is read for its vocabulary, in bytes.
+// maxWordsRead is how much of a tool's JSON is read for its vocabulary, in bytes.
 const maxWordsRead = 64 << 10
 
 func wordsOf(raw json.RawMessage) map[string]bool {
@@ -164,12 +222,12 @@ func wordsOf(raw json.RawMessage) map[string]bool {
 	return words
 }
 
-// vocabulary tells the words that fields of the tool's results may be named with: common ones and its own.
+// vocabulary reports which words may be names of fields in the tool's results: common ones and those of the tool.
 func (t *tool) vocabulary(common func(word string) bool) func(word string) bool {
 	return func(word string) bool { return common(word) || t.words()[word] }
 }
 
-func present(raw json.RawMessage) json.RawMessage {
+func orNil(raw json.RawMessage) json.RawMessage {
 	if isNull(raw) {
 		return nil
 	}

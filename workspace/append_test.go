@@ -14,14 +14,15 @@ func TestAppendInPlace(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	for _, err := range []error{
 		os.WriteFile(filepath.Join(root, "log"), []byte("one\n"), 0o640),
-		os.WriteFile(outside, []byte("one\n"), 0o640),
+		os.WriteFile(filepath.Join(root, "open"), []byte("one"), 0o640),
+		os.WriteFile(outside, []byte("one"), 0o640),
 		os.Link(outside, filepath.Join(root, "linked")),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, inPlace := range map[string]bool{"log": true, "linked": false} {
+	for name, inPlace := range map[string]bool{"log": true, "open": true, "linked": false} {
 		path := filepath.Join(root, name)
 		before, err := os.Stat(path)
 		if err != nil {
@@ -38,7 +39,7 @@ func TestAppendInPlace(t *testing.T) {
 			t.Errorf("%s holds %q, %v", name, text, err)
 		}
 	}
-	if text, err := os.ReadFile(outside); err != nil || string(text) != "one\n" {
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "one" {
 		t.Errorf("the file outside holds %q, %v", text, err)
 	}
 }

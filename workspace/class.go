@@ -2,13 +2,14 @@ package workspace
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// byteSet is a set of bytes, as a bracket expression of a pattern describes it.
+// byteSet is the set of bytes that a bracket expression matches.
 type byteSet [256]bool
 
-// posix are the named classes of POSIX in the C locale, as ranges.
+// posix are the named classes of POSIX in the C locale, as pairs of the first and last byte of a range.
 var posix = map[string]string{
 	"alnum":  "09AZaz",
 	"alpha":  "AZaz",
@@ -24,16 +25,16 @@ var posix = map[string]string{
 	"xdigit": "09AFaf",
 }
 
-// parseClass parses what follows the "[" of a bracket expression and returns the bytes that it matches and how much
-// of s it takes, or -1 if it is malformed. It follows git's matcher, odd cases included: a "]" that comes first is
-// literal, a backslash quotes, a range that runs backwards is empty.
+// parseClass parses a bracket expression after its "[". It returns the bytes that it matches and its length in s, or -1 if
+// it is malformed. It follows git's matcher, odd cases included: a first "]" is literal, a backslash quotes, a backward
+// range is empty.
 func parseClass(s string) (set byteSet, n int) {
 	i := 0
 	negate := i < len(s) && (s[i] == '!' || s[i] == '^')
 	if negate {
 		i++
 	}
-	last := -1 // the byte before, where a range can begin
+	last := -1 // the previous byte if it can begin a range
 	for first := true; ; first = false {
 		if i >= len(s) {
 			return set, -1
@@ -41,7 +42,8 @@ func parseClass(s string) (set byteSet, n int) {
 		c := s[i]
 		switch {
 		case c == ']' && !first:
-			return set.finished(negate), i + 1
+			set.finish(negate)
+			return set, i + 1
 		case c == '\\':
 			if i++; i == len(s) {
 				return set, -1
@@ -62,13 +64,14 @@ func parseClass(s string) (set byteSet, n int) {
 			if !ok {
 				return set, -1
 			}
+			last = -1
 			if width == 0 { // not closed: a plain bracket
 				width, last = 1, '['
 				set['['] = true
-			} else {
-				last = -1
 			}
-			set.addAll(ranges)
+			for r := range slices.Chunk([]byte(ranges), 2) {
+				set.add(r[0], r[1])
+			}
 			i += width - 1
 		default:
 			last = int(c)
@@ -78,24 +81,7 @@ func parseClass(s string) (set byteSet, n int) {
 	}
 }
 
-// finished inverts the set if it is negated, and takes out what no class matches.
-func (s byteSet) finished(negate bool) byteSet {
-	if negate {
-		s.invert()
-	}
-	s['/'] = false
-	return s
-}
-
-// addAll adds ranges, written as pairs of their first and last byte.
-func (s *byteSet) addAll(ranges string) {
-	for r := 0; r < len(ranges); r += 2 {
-		s.add(ranges[r], ranges[r+1])
-	}
-}
-
-// namedClass reads a "[:name:]" at the beginning of s. A width of 0 means that it is none; false, that the name is
-// unknown.
+// namedClass reads a "[:name:]" at the beginning of s. The width is 0 if there is none; ok is false if the name is unknown.
 func namedClass(s string) (ranges string, width int, ok bool) {
 	end := strings.IndexByte(s[2:], ']')
 	if end < 0 {
@@ -109,15 +95,16 @@ func namedClass(s string) (ranges string, width int, ok bool) {
 	return ranges, len("[:") + end + len("]"), ok
 }
 
-func (s *byteSet) add(from, to byte) {
-	for c := int(from); c <= int(to); c++ {
-		s[c] = true
+// finish inverts a negated set, and removes "/", which no class matches.
+func (s *byteSet) finish(negate bool) {
+	for c := range s {
+		s[c] = s[c] != negate && c != '/'
 	}
 }
 
-func (s *byteSet) invert() {
-	for c := range s {
-		s[c] = !s[c]
+func (s *byteSet) add(from, to byte) {
+	for c := int(from); c <= int(to); c++ {
+		s[c] = true
 	}
 }
 

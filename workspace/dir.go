@@ -6,21 +6,23 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
-// maxPath is the longest path that is looked at, in bytes: PATH_MAX of Linux.
+// maxPath is the length of the longest accepted path in bytes: PATH_MAX of Linux.
 const maxPath = 4096
 
 // A Dir is an open workspace. Its methods may be called concurrently.
 //
-// Every path that a method takes is relative to the root, or absolute and inside of it; it is cleaned first, so that
-// "a/link/.." is "a" whatever the link points to. Errors are *Error.
+// Every path that a method takes is relative to the root, or absolute and inside it. The method cleans it first, so
+// "a/link/.." is "a" wherever the link points. Errors are *Error.
 type Dir struct {
 	root  *os.Root
-	names []string // the root's absolute names: as resolved, and as given where that differs
+	names []string // the root's absolute names: the resolved one and the given one
 
-	writing chan struct{} // holds what a writer of this process has put in, one at a time
+	writing chan struct{} // a semaphore of one for the writers of this process
+	drafted atomic.Int64  // bytes that the drafts of this process will add, mirrors included
 }
 
 // Open opens the directory at path as a workspace. Symbolic links in path are resolved now and never again. The
@@ -37,29 +39,25 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolving root %q: %w", path, err)
 	}
-	if info, err := os.Stat(real); err == nil && !info.IsDir() { // to open a pipe would wait for its writer
+	if info, err := os.Stat(real); err == nil && !info.IsDir() { // an open call on a pipe would wait for a writer
 		return nil, fmt.Errorf("opening root %q: it is not a directory", path)
 	}
 	root, err := os.OpenRoot(real)
 	if err != nil {
 		return nil, fmt.Errorf("opening root %q: %w", path, err)
 	}
-	names := []string{real}
-	if given != real {
-		names = append(names, given)
-	}
-	return &Dir{root: root, names: names, writing: make(chan struct{}, 1)}, nil
+	return &Dir{root: root, names: []string{real, given}, writing: make(chan struct{}, 1)}, nil
 }
 
 // Close closes the workspace. Files that were opened stay open. Closing twice is harmless. A Dir that is not closed is
 // closed when it is garbage.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Root returns the absolute name of the root, its symbolic links resolved.
+// Root returns the absolute name of the root without symbolic links.
 func (d *Dir) Root() string { return d.names[0] }
 
-// Rel returns path as clean, slash-separated and relative to the root; the root itself is ".". It looks at the text
-// of the path only: symbolic links are judged when the path is used.
+// Rel returns a path cleaned, slash-separated and relative to the root; the root itself is ".". It checks only the text of
+// the path: symbolic links are resolved when the path is used.
 func (d *Dir) Rel(path string) (string, error) {
 	switch {
 	case path == "":
@@ -81,7 +79,7 @@ func (d *Dir) Rel(path string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// inside returns what follows one of the root's names in the clean absolute path, or "" if none of them leads it.
+// inside returns the rest of a clean absolute path after one of the root's names, or "" if it begins with none.
 func (d *Dir) inside(path string) string {
 	for _, name := range d.names {
 		if path == name {
@@ -108,24 +106,24 @@ func (d *Dir) Open(path string) (*os.File, error) {
 	if err := regular(rel, info); err != nil {
 		return nil, err
 	}
-	// What is at rel may have changed since: O_NONBLOCK keeps a pipe from holding us, and the open file decides.
+	// The file at rel may be another by now: with O_NONBLOCK a pipe cannot block us, and the open file is checked.
 	f, err := d.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, classify(rel, err)
 	}
-	info, err = f.Stat()
-	if err == nil {
-		if err = regular(rel, info); err == nil {
-			return f, nil
-		}
-	} else {
+	if info, err = f.Stat(); err != nil {
 		err = classify(rel, err)
+	} else {
+		err = regular(rel, info)
 	}
-	f.Close()
-	return nil, err
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
-// regular returns nil if info describes a regular file, else an error that says what it is.
+// regular returns an error that names the type of a file that is not regular.
 func regular(rel string, info fs.FileInfo) error {
 	mode := info.Mode()
 	switch {

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -13,17 +12,19 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/flock"
 )
 
-// drafts is where files are written until they are complete.
+// drafts is the directory of incomplete files.
 const drafts = own + "/tmp"
 
-// A draft is a file that is not in its place yet. Its lock says that somebody writes it: one that a killed process has
-// left is removed by the next writer.
+// A draft is a file that is not in its place yet. Its writer holds its lock, so the next writer can remove the draft of a
+// killed process.
 type draft struct {
 	d       *Dir
 	name    string
 	file    *os.File
-	size    int64
+	size    int64 // of the data
 	renamed bool
+
+	separator string // before appended data: a newline, or nothing
 }
 
 func (d *Dir) newDraft() (*draft, error) {
@@ -44,7 +45,7 @@ func (d *Dir) newDraft() (*draft, error) {
 	return x, nil
 }
 
-// sweep removes drafts that nobody writes. What cannot be removed is left to the next writer.
+// sweep removes drafts without a writer. The next writer retries failures.
 func (d *Dir) sweep() {
 	list, err := fs.ReadDir(d.root.FS(), drafts)
 	if err != nil {
@@ -66,8 +67,8 @@ func (d *Dir) sweep() {
 	}
 }
 
-// fill writes all of in to the draft. Of data that is longer than max, little more than that is read.
-func (x *draft) fill(ctx context.Context, in io.Reader, max int64) error {
+// fill writes all of in to the draft, and calls charge before each piece. It reads little more than max bytes.
+func (x *draft) fill(ctx context.Context, in io.Reader, max int64, charge func(n int) error) error {
 	buf := make([]byte, 64<<10)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -78,11 +79,14 @@ func (x *draft) fill(ctx context.Context, in io.Reader, max int64) error {
 		if max > 0 && x.size > max {
 			return &inputError{ErrOversize}
 		}
+		if err := charge(n); err != nil {
+			return err
+		}
 		if _, err := x.file.Write(buf[:n]); err != nil {
 			return err
 		}
 		switch {
-		case errors.Is(rerr, io.EOF):
+		case rerr == io.EOF:
 			return nil
 		case rerr != nil:
 			return &inputError{rerr}
@@ -90,16 +94,22 @@ func (x *draft) fill(ctx context.Context, in io.Reader, max int64) error {
 	}
 }
 
-// copyTo writes what the draft holds to w.
+// copyTo writes the separator and the data to w.
 func (x *draft) copyTo(w io.Writer) error {
+	if _, err := io.WriteString(w, x.separator); err != nil {
+		return err
+	}
 	_, err := io.Copy(w, io.NewSectionReader(x.file, 0, x.size))
 	return err
 }
 
-// data returns what was saved, which stays the same when the file is replaced. A draft whose data was joined to other is
-// removed: it has no name any more.
+// copySize returns the number of bytes that copyTo writes.
+func (x *draft) copySize() int64 { return int64(len(x.separator)) + x.size }
+
+// data returns the saved data, which stays the same when the file is replaced. It unlinks a draft that was appended to a
+// file.
 func (x *draft) data() (io.ReadCloser, error) {
-	_ = flock.Unlock(x.file) // the file may be locked by whom it belongs to now
+	_ = flock.Unlock(x.file) // the file belongs to its users now, who may lock it
 	if !x.renamed {
 		_ = x.d.root.Remove(x.name) // else the next writer removes it
 	}

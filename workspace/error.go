@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Kind is a machine word for why the workspace refused or failed.
+// Kind is the machine-readable kind of an [Error].
 type Kind string
 
 // The kinds. They never change their meaning.
 const (
 	PathEscape      Kind = "PathEscape"      // the path leads out of the root
 	NotFound        Kind = "NotFound"        // nothing is there
-	AlreadyExists   Kind = "AlreadyExists"   // something is there that would have to be overwritten
+	AlreadyExists   Kind = "AlreadyExists"   // the operation would overwrite something
 	IoError         Kind = "IoError"         // the operating system failed
 	InvalidArgument Kind = "InvalidArgument" // the call makes no sense for this path
 )
@@ -44,7 +44,7 @@ func Errorf(kind Kind, hint, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: err.Error(), Hint: hint, Err: errors.Unwrap(err)}
 }
 
-// KindOf returns the kind of err, or IoError where err carries none.
+// KindOf returns the kind of err, or IoError if it has none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -52,40 +52,49 @@ func KindOf(err error) Kind {
 	return IoError
 }
 
-// escapes is what os.Root says of a path that leads out of it. The os package exports no value to compare with; the
-// tests of this package fail if the words change.
+// escapes is the error text of os.Root for a path that leads out of it. Package os exports no value to compare with; the
+// tests of this package fail if the text changes.
 const escapes = "path escapes from parent"
 
-// classify turns an error of os.Root for the path rel into an *Error that shows no path outside of the root.
+// causes are errors of the operating system, as they are explained for a path.
+var causes = []struct {
+	err  error
+	kind Kind
+	msg  string
+	hint string
+}{
+	{fs.ErrNotExist, NotFound, "%s does not exist", "list its directory to see what does"},
+	{fs.ErrExist, AlreadyExists, "%s exists", ""},
+	{syscall.ENOTDIR, NotFound, "a part of %s is not a directory", "list its directory to see what is there"},
+	{syscall.ELOOP, InvalidArgument, "%s goes through too many symbolic links", ""},
+	{syscall.ENAMETOOLONG, InvalidArgument, "%s has a name that is too long", ""},
+}
+
+// classify turns an error of os.Root for the path rel into an *Error that shows no path outside the root.
 func classify(rel string, err error) error {
-	cause := err
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		cause = p.Err
-	}
-	switch {
-	case cause.Error() == escapes:
+	cause := withoutPath(err)
+	if cause.Error() == escapes {
 		return &Error{
 			PathEscape, fmt.Sprintf("%s leads out of the root through a symbolic link", quote(rel)),
 			"only links that are relative and stay inside the root are followed", cause,
 		}
-	case errors.Is(cause, fs.ErrNotExist):
-		return &Error{NotFound, fmt.Sprintf("%s does not exist", quote(rel)), "list its directory to see what does", cause}
-	case errors.Is(cause, fs.ErrExist):
-		return &Error{AlreadyExists, fmt.Sprintf("%s exists", quote(rel)), "", cause}
-	case errors.Is(cause, syscall.ENOTDIR):
-		return &Error{
-			NotFound, fmt.Sprintf("a part of %s is not a directory", quote(rel)),
-			"list its directory to see what is there", cause,
+	}
+	for _, c := range causes {
+		if errors.Is(cause, c.err) {
+			return &Error{c.kind, fmt.Sprintf(c.msg, quote(rel)), c.hint, cause}
 		}
-	case errors.Is(cause, syscall.ELOOP):
-		return &Error{InvalidArgument, fmt.Sprintf("%s goes through too many symbolic links", quote(rel)), "", cause}
-	case errors.Is(cause, syscall.ENAMETOOLONG):
-		return &Error{InvalidArgument, fmt.Sprintf("%s has a name that is too long", quote(rel)), "", cause}
 	}
 	return &Error{IoError, fmt.Sprintf("%s: %v", quote(rel), cause), "", cause}
 }
 
-// quote shows a path in a message: quoted, and shortened in the middle where it is long.
+func withoutPath(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// quote quotes a path for a message, and shortens a long one in the middle.
 func quote(path string) string {
 	const longest = 200
 	if len(path) > longest {
@@ -94,5 +103,5 @@ func quote(path string) string {
 	return fmt.Sprintf("%q", path)
 }
 
-// ErrorKind returns the kind as a plain string, for those who report errors of several packages.
+// ErrorKind returns the kind as a string, for code that reports errors of several packages.
 func (e *Error) ErrorKind() string { return string(e.Kind) }

@@ -22,7 +22,7 @@ func TestSaveFull(t *testing.T) {
 	if _, err := save(t, d, "a", "as it was\n", workspace.SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	before := files(t, root)
+	before, count := files(t, root), countOf(t, root)
 	for _, size := range []int{2 << 20, 600 << 10} { // too large itself, and together with its mirror
 		for _, behind := range []bool{false, true} {
 			_, err := save(t, d, "a", strings.Repeat("x", size), workspace.SaveOptions{Append: behind})
@@ -31,6 +31,9 @@ func TestSaveFull(t *testing.T) {
 			}
 			if after := files(t, root); len(after) != len(before) || after["a"] != before["a"] || after[".mcsh/audit/a"] != before[".mcsh/audit/a"] {
 				t.Errorf("%d bytes, append %v: %d files, was %d", size, behind, len(after), len(before))
+			}
+			if got := countOf(t, root); got != count {
+				t.Errorf("%d bytes, append %v: %d bytes counted, want %d as before", size, behind, got, count)
 			}
 		}
 	}

@@ -1,12 +1,11 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,11 +13,12 @@ const (
 	ignoreFile     = ".gitignore"
 	maxIgnoreBytes = 1 << 20
 	maxPatterns    = 10_000
-	maxPattern     = 4096 // bytes
+	maxPattern     = 4096     // bytes
+	maxWildcards   = 32 << 10 // bytes of all patterns with wildcards: a compiled byte takes 200, and time for every name
 )
 
-// hidden are the names that listings leave out wherever they are: our own records, version control, and what builds
-// and package managers write.
+// hidden are the names that listings leave out everywhere: our own records, version control, and the output of builds and
+// package managers.
 var hidden = map[string]bool{
 	".filesystem":  true,
 	".mcsh":        true,
@@ -28,40 +28,32 @@ var hidden = map[string]bool{
 	"__pycache__":  true,
 }
 
-// rules decide what listings leave out.
-type rules struct{ ignore Ignore }
-
-func (r rules) skips(e Entry) bool {
-	return hidden[e.Name] || r.ignore.Match(e.Path, e.Type == Directory)
+// skips reports whether listings leave out an entry.
+func (i Ignore) skips(e Entry) bool {
+	return hidden[e.Name] || i.Match(e.Path, e.Type == Directory)
 }
 
-// rules reads the root's .gitignore anew, so that a listing always follows the file as it is. As git does, it takes
-// only a regular file for one.
-func (d *Dir) rules() (rules, error) {
-	info, err := d.root.Lstat(ignoreFile)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-		return rules{}, nil
-	}
-	if err != nil {
-		return rules{}, classify(ignoreFile, err)
+// ignored reads the root's .gitignore for each listing. Like git, it ignores one that is not a regular file.
+func (d *Dir) ignored() (Ignore, error) {
+	if info, err := d.root.Lstat(ignoreFile); err == nil && !info.Mode().IsRegular() {
+		return Ignore{}, nil
 	}
 	f, err := d.Open(ignoreFile)
-	if KindOf(err) == NotFound && err != nil {
-		return rules{}, nil
+	if err != nil && KindOf(err) == NotFound {
+		return Ignore{}, nil
 	}
 	if err != nil {
-		return rules{}, err
+		return Ignore{}, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes+1))
 	if err != nil {
-		return rules{}, classify(ignoreFile, err)
+		return Ignore{}, classify(ignoreFile, err)
 	}
 	if len(text) > maxIgnoreBytes {
-		return rules{}, Errorf(InvalidArgument, "shorten it", "the root's %s has more than %d bytes", ignoreFile, maxIgnoreBytes)
+		return Ignore{}, Errorf(InvalidArgument, "shorten it", "the root's %s has more than %d bytes", ignoreFile, maxIgnoreBytes)
 	}
-	ignore, err := ParseIgnore(string(text))
-	return rules{ignore}, err
+	return ParseIgnore(string(text))
 }
 
 // Ignore is a list of patterns in the syntax of .gitignore. The zero value matches nothing.
@@ -71,16 +63,17 @@ type Ignore struct{ patterns []pattern }
 type pattern struct {
 	negate  bool
 	dirOnly bool
-	base    bool   // matches the last element of a path, not all of it
+	base    bool   // matches the last element of a path, and otherwise all of it
 	literal string // the text to match, if it has no wildcards
-	suffix  string // what follows the star, if the pattern is "*" and text
+	suffix  string // the text after the star, if the pattern is "*" and text
 	re      *regexp.Regexp
 }
 
-// ParseIgnore reads patterns, one a line, as gitignore(5) describes them. Lines that can match nothing (an unclosed
-// "[", a backslash at the end) are accepted, as git does; the error, an *Error, is for too many or too long ones.
+// ParseIgnore reads patterns of gitignore(5), one a line. Like git, it accepts lines that can match nothing (an unclosed
+// "[", a backslash at the end). The error, an *Error, is for too many or too long patterns.
 func ParseIgnore(text string) (Ignore, error) {
 	var list Ignore
+	wildcards := 0
 	text = strings.TrimPrefix(text, "\ufeff")
 	for line := range strings.SplitSeq(text, "\n") {
 		if len(line) > maxPattern {
@@ -90,6 +83,12 @@ func ParseIgnore(text string) (Ignore, error) {
 		if !ok {
 			continue
 		}
+		if p.re != nil {
+			wildcards += len(line)
+		}
+		if wildcards > maxWildcards {
+			return Ignore{}, Errorf(InvalidArgument, "write names in full, or give fewer", "the ignore patterns with wildcards have more than %d bytes", maxWildcards)
+		}
 		if list.patterns = append(list.patterns, p); len(list.patterns) > maxPatterns {
 			return Ignore{}, Errorf(InvalidArgument, "give fewer", "there are more than %d ignore patterns", maxPatterns)
 		}
@@ -97,20 +96,16 @@ func ParseIgnore(text string) (Ignore, error) {
 	return list, nil
 }
 
-// Match reports whether the last pattern that matches path says to ignore it. The path is clean, slash-separated and
-// relative to the root. As its callers do not descend into what is ignored, parents of path are not looked at.
+// Match reports whether the last pattern that matches file ignores it. file is clean, slash-separated and relative to the
+// root. Match does not check its parents, since callers do not descend into ignored directories.
 func (i Ignore) Match(file string, dir bool) bool {
 	base := path.Base(file)
-	for n := len(i.patterns) - 1; n >= 0; n-- {
-		p := &i.patterns[n]
-		if p.dirOnly && !dir {
-			continue
-		}
+	for _, p := range slices.Backward(i.patterns) {
 		subject := file
 		if p.base {
 			subject = base
 		}
-		if p.matches(subject) {
+		if (dir || !p.dirOnly) && p.matches(subject) {
 			return !p.negate
 		}
 	}
@@ -157,7 +152,7 @@ func parsePattern(line string) (p pattern, ok bool) {
 	return p, true
 }
 
-// trimSpaces cuts spaces off the end, but not one that a backslash quotes.
+// trimSpaces removes trailing spaces, but not one after a backslash.
 func trimSpaces(line string) string {
 	end := 0
 	for i := 0; i < len(line); i++ {
@@ -172,16 +167,9 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// bytewise maps every byte of s to the character of the same number, because wildcards match bytes, as in git,
-// whatever the encoding of file names is.
+// bytewise maps every byte of s to the character of the same number, because wildcards match bytes, as in git, in any
+// encoding of file names.
 func bytewise(s string) string {
-	ascii := true
-	for i := range len(s) {
-		ascii = ascii && s[i] < 0x80
-	}
-	if ascii {
-		return s
-	}
 	var b strings.Builder
 	for i := range len(s) {
 		b.WriteRune(rune(s[i]))
@@ -189,8 +177,8 @@ func bytewise(s string) string {
 	return b.String()
 }
 
-// translate turns a pattern with wildcards into a regular expression, whose matching takes linear time. It returns
-// false for a pattern that can match nothing.
+// translate turns a pattern with wildcards into a regular expression, which matches in linear time. It returns false for a
+// pattern that can match nothing.
 func translate(glob string) (expr string, ok bool) {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
@@ -226,8 +214,8 @@ func translate(glob string) (expr string, ok bool) {
 	return b.String(), true
 }
 
-// writeStars writes the stars glob[i:n] and returns where the pattern goes on. Two or more that fill a whole path
-// element match any number of elements, all other stars match within one.
+// writeStars writes the stars glob[i:n] and returns the index of the rest. Two or more that fill a path element match any
+// number of elements, all other stars match within one.
 func writeStars(b *strings.Builder, glob string, i, n int) int {
 	whole := n-i >= 2 && (i == 0 || glob[i-1] == '/')
 	switch {

@@ -169,7 +169,7 @@ func checkIgnore(t *testing.T, repo string, names []string) []string {
 }
 
 func TestIgnoreLimits(t *testing.T) {
-	for _, text := range []string{strings.Repeat("a", 5000), strings.Repeat("a\n", 10_001)} {
+	for _, text := range []string{strings.Repeat("a", 5000), strings.Repeat("a\n", 10_001), strings.Repeat("*a*b\n", 9000)} {
 		if _, err := workspace.ParseIgnore(text); err == nil || workspace.KindOf(err) != workspace.InvalidArgument {
 			t.Errorf("ParseIgnore of %d bytes: error %v", len(text), err)
 		}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// MaxEntries is how many entries of one directory are read, and how many entries one Walk visits: more do not help a
-// reader, and a listing is held in memory to be sorted.
+// MaxEntries bounds the entries of one directory, and those that one Walk visits: more do not help a reader, and a listing
+// is sorted in memory.
 const MaxEntries = 100_000
 
-// Type says what an entry is.
+// Type is the type of an entry.
 type Type string
 
-// The types. A symbolic link is listed as what it is, not as what it points to.
+// The types. A symbolic link is a Link, wherever it points.
 const (
 	File      Type = "file"
 	Directory Type = "directory"
@@ -34,7 +34,7 @@ type Entry struct {
 	Type Type
 }
 
-// An Info is an entry with what the file system says about it.
+// An Info is an entry with its size and time.
 type Info struct {
 	Entry
 	Size     int64 // bytes; 0 unless a regular file
@@ -53,14 +53,14 @@ func typeOf(mode fs.FileMode) Type {
 	return Other
 }
 
-// ReadDir returns the entries of the directory at dir that are not ignored, sorted by name. A directory with more
-// than MaxEntries entries is InvalidArgument.
+// ReadDir returns the entries of the directory at dir that are not ignored, sorted by name. For a directory with more than
+// MaxEntries entries the error is InvalidArgument.
 func (d *Dir) ReadDir(ctx context.Context, dir string) ([]Info, error) {
 	rel, err := d.Rel(dir)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := d.rules()
+	ignored, err := d.ignored()
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,10 @@ func (d *Dir) ReadDir(ctx context.Context, dir string) ([]Info, error) {
 	defer sub.Close()
 	infos := make([]Info, 0, len(entries))
 	for _, e := range entries {
-		if err := ctx.Err(); err != nil { // before the rules, which may be ten thousand patterns
+		if err := ctx.Err(); err != nil { // the rules may be ten thousand patterns
 			return nil, err
 		}
-		if rules.skips(e) {
+		if ignored.skips(e) {
 			continue
 		}
 		info, err := sub.Lstat(e.Name)
@@ -146,19 +146,19 @@ func readEntries(ctx context.Context, sub *os.Root, rel string) ([]Entry, error)
 
 // WalkOptions narrow a walk. The zero value walks everything that is not ignored.
 type WalkOptions struct {
-	Exclude  Ignore // leaves out what it matches, too; paths are matched relative to the root
-	MaxDepth int    // how many levels below the start are visited; 0: all
+	Exclude  Ignore // leaves out more entries; paths are matched relative to the root
+	MaxDepth int    // levels to visit below the start; 0: all
 }
 
-// Why the contents of a directory were left out of a walk.
+// Reasons why a walk leaves out the contents of a directory.
 const (
 	UnreadDepth      = "max_depth"
 	UnreadPermission = "permission denied"
 )
 
-// A Visitor receives the entries of a walk: Enter for every entry, sorted by name, a directory before its contents, and
-// Leave for every directory after them. Unread says why its contents were not visited: UnreadDepth,
-// UnreadPermission, or "" if they were. An error of Enter ends the walk.
+// A Visitor receives the entries of a walk. Enter is called for every entry, sorted by name, and for a directory before
+// its contents; Leave is called for every directory after them. unread is the reason why the contents were not visited,
+// UnreadDepth or UnreadPermission, or "" if they were. An error of Enter ends the walk.
 type Visitor struct {
 	Enter func(Entry) error
 	Leave func(e Entry, unread string)
@@ -171,20 +171,20 @@ func (d *Dir) Walk(ctx context.Context, dir string, o WalkOptions, v Visitor) er
 	if err != nil {
 		return err
 	}
-	rules, err := d.rules()
+	ignored, err := d.ignored()
 	if err != nil {
 		return err
 	}
-	w := &walk{dir: d, rules: rules, o: o, v: v}
+	w := &walk{dir: d, ignored: ignored, o: o, v: v}
 	return w.visit(ctx, rel, 1)
 }
 
 type walk struct {
-	dir   *Dir
-	rules rules
-	o     WalkOptions
-	v     Visitor
-	seen  int
+	dir     *Dir
+	ignored Ignore
+	o       WalkOptions
+	v       Visitor
+	seen    int
 }
 
 func (w *walk) visit(ctx context.Context, rel string, depth int) error {
@@ -194,24 +194,23 @@ func (w *walk) visit(ctx context.Context, rel string, depth int) error {
 	}
 	sub.Close() // only one directory is open at a time, however deep the tree
 	for _, e := range entries {
-		if err := ctx.Err(); err != nil { // likewise
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if w.rules.skips(e) || w.o.Exclude.Match(e.Path, e.Type == Directory) {
+		if w.ignored.skips(e) || w.o.Exclude.Match(e.Path, e.Type == Directory) {
 			continue
 		}
 		if w.seen++; w.seen > MaxEntries {
 			return Errorf(InvalidArgument, "start at a smaller directory, exclude more or lower the depth",
-				"the walk meets more than %d entries", MaxEntries)
+				"the walk has more than %d entries", MaxEntries)
 		}
 		if err := w.v.Enter(e); err != nil {
 			return err
 		}
-		if e.Type != Directory {
-			continue
-		}
-		if err := w.descend(ctx, e, depth); err != nil {
-			return err
+		if e.Type == Directory {
+			if err := w.descend(ctx, e, depth); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -219,16 +218,12 @@ func (w *walk) visit(ctx context.Context, rel string, depth int) error {
 
 // descend visits the contents of the directory e, which is depth levels below the start.
 func (w *walk) descend(ctx context.Context, e Entry, depth int) error {
-	if w.o.MaxDepth > 0 && depth >= w.o.MaxDepth {
-		w.v.Leave(e, UnreadDepth)
-		return nil
-	}
 	unread := ""
-	err := w.visit(ctx, e.Path, depth+1)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
+	if w.o.MaxDepth > 0 && depth >= w.o.MaxDepth {
+		unread = UnreadDepth
+	} else if err := w.visit(ctx, e.Path, depth+1); errors.Is(err, fs.ErrPermission) {
 		unread = UnreadPermission
-	case err != nil && !errors.Is(err, fs.ErrNotExist): // removed since: nothing is in it
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed since: nothing is in it
 		return err
 	}
 	w.v.Leave(e, unread)

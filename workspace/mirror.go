@@ -11,25 +11,28 @@ import (
 	"time"
 )
 
-// mirrors is where the copies of everything that was saved are, under the names of the files. A name that is taken there,
-// by the mirrors of a directory that stood in its place once, or of a file where now a directory is, is looked for one
-// level down, in a directory that no caller can name.
+// mirrors is the directory of copies of all saved data, under the names of the files. If a former directory or file of
+// another type occupies a name there, the mirror is one level down, in a directory that no caller can name.
 const mirrors = own + "/audit"
 
-// A mirror is the open copy of everything that was saved at a path.
+// A mirror is the open copy of all data saved at a path.
 type mirror struct {
 	file *os.File
 	name string // in the root
 	size int64  // when it was opened
+	line bool   // the data follows the line that marks an overwrite
 }
 
-// openMirror opens the mirror of the file rel, for the holder of the lock. Its errors are complete.
+// openMirror opens the mirror of the file rel. The caller holds the lock. Its errors need no more explanation.
 func (d *Dir) openMirror(rel string) (*mirror, error) {
 	name, err := d.mirrorName(rel)
-	if err == nil {
-		err = d.root.MkdirAll(path.Dir(name), 0o700)
-	}
 	if err != nil {
+		return nil, mirrorError(rel, name, err)
+	}
+	if err := d.notGit(name); err != nil { // the mirror may have entries that the file's directory has lost
+		return nil, err
+	}
+	if err := d.root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return nil, mirrorError(rel, name, err)
 	}
 	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
@@ -41,11 +44,11 @@ func (d *Dir) openMirror(rel string) (*mirror, error) {
 		f.Close()
 		return nil, mirrorError(rel, name, err)
 	}
-	return &mirror{f, name, size}, nil
+	return &mirror{file: f, name: name, size: size}, nil
 }
 
-// mirrorName finds the name whose parents are directories, and which is none itself. Each level that is left behind
-// exists, so that the search ends.
+// mirrorName finds a name whose parents are directories, and which is not a directory itself. The search ends, since every
+// level that it passes exists.
 func (d *Dir) mirrorName(rel string) (string, error) {
 	for tree := mirrors; ; tree += "/" + own {
 		name := tree + "/" + rel
@@ -60,11 +63,10 @@ func (d *Dir) mirrorName(rel string) (string, error) {
 	}
 }
 
-// add writes the data of a draft behind what the mirror holds, and a line before it where it replaces something. What
-// fails is taken back.
-func (m *mirror) add(data *draft, line bool) error {
+// add appends the data of a draft to the mirror. It rolls back after an error.
+func (m *mirror) add(data *draft) error {
 	var err error
-	if line {
+	if m.line {
 		err = m.overwriteLine()
 	}
 	if err == nil {
@@ -79,34 +81,37 @@ func (m *mirror) add(data *draft, line bool) error {
 	return nil
 }
 
-// undo takes back what was added.
+// undo removes the added data.
 func (m *mirror) undo() error { return m.file.Truncate(m.size) }
 
-// overwriteLine writes the line, on a line of its own.
+// unchanged reports whether the mirror has its old size.
+func (m *mirror) unchanged() bool {
+	info, err := m.file.Stat()
+	return err == nil && info.Size() == m.size
+}
+
+// maxLine is the maximum length of the line of overwriteLine.
+const maxLine = 80
+
+// overwriteLine writes the line that marks an overwrite, after a newline if necessary.
 func (m *mirror) overwriteLine() error {
 	now := time.Now()
 	line := fmt.Sprintf("--- mcsh:overwrite ts=%s record_id=%d ---\n", now.UTC().Format(time.RFC3339), now.UnixNano())
-	if m.size > 0 {
-		last := make([]byte, 1)
-		if _, err := m.file.ReadAt(last, m.size-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			line = "\n" + line
-		}
+	ended, err := lineEnded(m.file)
+	if err != nil {
+		return err
 	}
-	_, err := io.WriteString(m.file, line)
+	if !ended {
+		line = "\n" + line
+	}
+	_, err = io.WriteString(m.file, line)
 	return err
 }
 
-// mirrorError says that nothing is saved without its mirror. A full disk is told as such.
+// mirrorError explains that nothing was saved because the mirror failed, and names a full disk.
 func mirrorError(rel, name string, err error) error {
-	var p *fs.PathError
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if isFull(err) {
 		return err
 	}
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return Errorf(IoError, "look at what is there", "%s was not saved: its mirror %s cannot be written: %w", quote(rel), quote(name), err)
+	return Errorf(IoError, "look at what is there", "%s was not saved: its mirror %s cannot be written: %w", quote(rel), quote(name), withoutPath(err))
 }

@@ -37,7 +37,7 @@ func save(t *testing.T, d *workspace.Dir, path, text string, o workspace.SaveOpt
 	return string(passed), nil
 }
 
-// files returns the regular files of a root with their contents, drafts and the lock among them.
+// files returns the regular files of a root with their contents, drafts among them, but not the lock and the count.
 func files(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -47,7 +47,7 @@ func files(t *testing.T, root string) map[string]string {
 		}
 		data, err := os.ReadFile(path)
 		rel, _ := filepath.Rel(root, path)
-		if rel != ".mcsh/lock" {
+		if rel != ".mcsh/lock" && rel != ".mcsh/written" {
 			found[rel] = string(data)
 		}
 		return err
@@ -82,6 +82,17 @@ func TestSave(t *testing.T) {
 		{"sub/dir/b.log", "x\n", true},
 		{"./sub/dir/../dir/b.log", "y\n", true},
 		{"empty", "", false},
+		{"lines", "hello", true},
+		{"lines", "hello", true},
+		{"lines", "", true},
+		{"lines", "hello\r\n", true},
+		{"lines", "\n", true},
+		{"lines", "hello", true},
+		{"empty later", "", true},
+		{"empty later", "hello", true},
+		{"mixed", "one", false},
+		{"mixed", "two", true},
+		{"mixed", "three", false},
 	} {
 		passed, err := save(t, d, s.path, s.text, workspace.SaveOptions{Append: s.behind})
 		if err != nil || passed != s.text {
@@ -96,6 +107,9 @@ func TestSave(t *testing.T) {
 		"a.txt": "three\n", "sub/dir/b.log": "x\ny\n", "empty": "",
 		".mcsh/audit/a.txt":         "one\n--- OVERWRITE ---\ntwo\n--- OVERWRITE ---\nthree\n",
 		".mcsh/audit/sub/dir/b.log": "x\ny\n", ".mcsh/audit/empty": "",
+		"lines": "hello\nhello\nhello\r\n\nhello", ".mcsh/audit/lines": "hello\nhello\nhello\r\n\nhello",
+		"empty later": "hello", ".mcsh/audit/empty later": "hello",
+		"mixed": "three", ".mcsh/audit/mixed": "one\ntwo\n--- OVERWRITE ---\nthree",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got)\n%s", diff)
@@ -142,6 +156,9 @@ func TestSaveRefuses(t *testing.T) {
 	broken := func() io.Reader {
 		return io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errors.New("the pipe broke")))
 	}
+	cut := func() io.Reader { // an error that is no end of the data, though it wraps one
+		return io.MultiReader(strings.NewReader("half"), iotest.ErrReader(fmt.Errorf("the server left: %w", io.EOF)))
+	}
 	tests := []struct {
 		path string
 		in   func() io.Reader
@@ -170,6 +187,7 @@ func TestSaveRefuses(t *testing.T) {
 		{"taken", five, 0, "its mirror"},
 		{"file", five, 4, "longer than allowed"},
 		{"file", broken, 0, "the pipe broke"},
+		{"file", cut, 0, "the server left: EOF"},
 	}
 	for _, test := range tests {
 		for _, behind := range []bool{false, true} {

@@ -1,3 +1,3 @@
-// Package oidc lets callers in by the tokens of an OpenID Connect issuer. It looks for the issuer until it is found, and
-// for its keys as they change, and knows nothing of the requests that tokens come in.
+// Package oidc verifies tokens of an OpenID Connect issuer. It retries until it reaches the issuer, and follows changes of
+// the issuer's keys. It knows nothing of the requests that carry tokens.
 package oidc

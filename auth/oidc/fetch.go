@@ -14,23 +14,25 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
 )
 
 const (
-	// maxAnswer bounds what an issuer says. Key sets of large ones are some ten kilobytes.
+	// maxAnswer bounds an answer of an issuer. Large key sets have some ten kilobytes.
 	maxAnswer = 1 << 20
-	// keyPause is how long no keys are fetched after they have been. Whoever sends tokens that are not known would have us
-	// ask the issuer as often; a key that is new waits no longer than that.
+	// keyPause is the shortest time between two fetches of keys: otherwise each token with an unknown key would cause a
+	// request to the issuer. Tokens with a new key may have to wait so long.
 	keyPause = 5 * time.Second
 )
 
-// errSoon is wrapped by the error of keys that were fetched a moment ago.
+// errSoon is wrapped by the error of a fetch before keyPause is over.
 var errSoon = errors.New("they were asked for a moment ago")
 
-// bounded cuts off answers that are too long.
+// bounded refuses the rest of an answer that is too long.
 type bounded struct{ base *http.Transport }
 
-// CloseIdleConnections is for that of [http.Client].
+// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
 func (b bounded) CloseIdleConnections() { b.base.CloseIdleConnections() }
 
 // RoundTrip implements [http.RoundTripper].
@@ -56,18 +58,18 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// paced fetches keys only once in a while, and remembers which there were.
+// paced limits the rate of key fetches, and remembers the ids of the keys.
 type paced struct {
 	base http.RoundTripper
 
 	mu   sync.Mutex
 	last time.Time       // guarded by mu
-	ids  map[string]bool // of the keys of the latest answer, guarded by mu
+	ids  map[string]bool // of the keys of the latest answer; the map does not change; guarded by mu
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Response == nil && !p.turn() { // it is where one begins, and none is led to
+	if r.Response == nil && !p.turn() { // redirects of a fetch are not counted
 		return nil, errSoon
 	}
 	w, err := p.base.RoundTrip(r)
@@ -84,7 +86,7 @@ func (p *paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w, nil
 }
 
-// note remembers the keys of an answer by their ids, which the library does not tell.
+// note remembers the ids of the keys in an answer, which the library does not expose.
 func (p *paced) note(answer []byte) {
 	var set struct {
 		Keys []struct {
@@ -92,7 +94,7 @@ func (p *paced) note(answer []byte) {
 		} `json:"keys"`
 	}
 	if json.Unmarshal(answer, &set) != nil {
-		return // the library says what is wrong
+		return // the library reports the error
 	}
 	ids := map[string]bool{}
 	for _, key := range set.Keys {
@@ -103,14 +105,14 @@ func (p *paced) note(answer []byte) {
 	p.ids = ids
 }
 
-// knows reports whether the issuer has told of a key.
-func (p *paced) knows(id string) bool {
+// latest returns the ids of the keys in the issuer's latest answer.
+func (p *paced) latest() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return id != "" && p.ids[id]
+	return p.ids
 }
 
-// turn reports whether it is time again.
+// turn reports whether a fetch is allowed now, and counts it.
 func (p *paced) turn() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,34 +123,26 @@ func (p *paced) turn() bool {
 	return false
 }
 
-// any reports whether the issuer has told of a key at all.
-func (p *paced) any() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.ids) > 0
-}
-
-// keys are those of an issuer.
+// keys are the keys of an issuer.
 type keys struct {
 	remote *oidc.RemoteKeySet
 	paced  *paced
 
 	mu  sync.Mutex
-	why string // there is none; empty: there are some. Guarded by mu
+	why string // the reason why there are no keys, or empty; guarded by mu
 }
 
-// verify checks a signature, for which the library fetches keys where it does not have the one of the token. It takes note
-// of whether there are any.
+// verify checks a signature and updates why. The library fetches keys if it lacks the token's key.
 func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	payload, err := k.remote.VerifySignature(ctx, token)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case ctx.Err() != nil || errors.Is(err, errSoon): // it is as it was
-	case unfetched(err) && k.why == "": // those that there are stay
+	case ctx.Err() != nil || errors.Is(err, errSoon): // nothing was learned
+	case unfetched(err) && k.why == "": // the old keys stay in use
 	case unfetched(err):
 		k.why = shortened(err.Error())
-	case k.paced.any():
+	case len(k.paced.latest()) > 0:
 		k.why = ""
 	default:
 		k.why = "it has told of none"
@@ -156,73 +150,80 @@ func (k *keys) verify(ctx context.Context, token string) ([]byte, error) {
 	return payload, err
 }
 
-// lacking says why there is no key, or nothing.
+// lacking returns the reason why there are no keys, or "".
 func (k *keys) lacking() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.why
 }
 
-// stranger is a token with a key that no issuer has.
-const stranger = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5vYm9keSdzIn0.e30.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+// unknownKey is a token signed with a key that no issuer has.
+const unknownKey = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5vYm9keSdzIn0.e30.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// renew fetches the keys again. The library does so for a token whose key it does not have; those that it has stay where
-// none can be fetched.
+// renew fetches the keys again: the library does so for a token with an unknown key. If the fetch fails, the old keys
+// stay in use.
 func (k *keys) renew(ctx context.Context) error {
-	if _, err := k.verify(ctx, stranger); unfetched(err) && !errors.Is(err, errSoon) {
+	if _, err := k.verify(ctx, unknownKey); unfetched(err) && !errors.Is(err, errSoon) {
 		return err
 	}
 	return nil
 }
 
-// unfetched reports whether an error of the library is that the keys could not be fetched, which it says in words alone.
+// unfetched reports whether the library could not fetch the keys. Only the text of its error tells.
 func unfetched(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "fetching keys ") }
 
-// An attempt is one check of a signature, with what came of it: the library's error does not say.
+// An attempt records the outcome of one signature check, which the library's error does not tell.
 type attempt struct {
 	*keys
 	tried   bool
-	payload []byte // of a token whose signature is right
-	never   bool   // no key that may come makes the signature right
+	names   exactjson.Names // the claims that matter
+	payload []byte          // of a token with a valid signature
+	never   bool            // no new key can make the signature valid
 	err     error
+	unclear error // the signature is valid, but the head or the claims are ambiguous
 }
 
-// VerifySignature implements [oidc.KeySet].
+// VerifySignature implements [oidc.KeySet]. It refuses ambiguous claims before the library reads them.
 func (a *attempt) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	a.tried = true
-	a.payload, a.err = a.verify(ctx, token)
-	if a.err == nil {
-		return a.payload, nil
+	if a.payload, a.err = a.verify(ctx, token); a.err != nil {
+		h := headOf(token)
+		known := h.ID != "" && a.paced.latest()[h.ID]
+		if known && errors.Is(a.err, errSoon) { // another request fetched the key after the library had missed it
+			a.payload, a.err = a.verify(ctx, token)
+		}
+		a.never = known || len(h.Critical) > 0 || h.Key != nil
 	}
-	h := headOf(token)
-	known := a.paced.knows(h.ID)
-	if known && a.soon() { // the keys may have come after the library had looked among those that it had
-		a.payload, a.err = a.verify(ctx, token)
+	if a.err != nil {
+		return nil, a.err
 	}
-	a.never = known || len(h.Critical) > 0 || h.Key != nil
-	return a.payload, a.err
+	if _, err := exactjson.Members(headText(token), headNames); err != nil {
+		a.unclear = fmt.Errorf("in its head %w", err)
+	} else if _, err := exactjson.Members(a.payload, a.names); err != nil {
+		a.unclear = fmt.Errorf("in its claims %w", err)
+	}
+	return a.payload, a.unclear
 }
 
-// A head is what a token says of its signature.
+// A head is the header of a token.
 type head struct {
 	ID       string          `json:"kid"`
 	Type     string          `json:"typ"`
-	Critical json.RawMessage `json:"crit"` // what has to be understood, and is not
-	Key      json.RawMessage `json:"jwk"`  // the key of whoever has signed, which proves nothing
+	Critical json.RawMessage `json:"crit"` // extensions that must be understood, and are not
+	Key      json.RawMessage `json:"jwk"`  // the signer's own key, which proves nothing
 }
 
 func headOf(token string) head {
 	var h head
-	text, _, _ := strings.Cut(token, ".")
-	data, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil {
-		err = json.Unmarshal(data, &h)
-	}
-	if err != nil {
+	if json.Unmarshal(headText(token), &h) != nil {
 		return head{}
 	}
 	return h
 }
 
-// soon reports whether the key of a token may be one that we are not to ask for yet.
-func (a *attempt) soon() bool { return errors.Is(a.err, errSoon) }
+// headText returns the header of a token as JSON, or nil.
+func headText(token string) []byte {
+	text, _, _ := strings.Cut(token, ".")
+	data, _ := base64.RawURLEncoding.DecodeString(text)
+	return data
+}

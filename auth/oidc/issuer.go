@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,51 +16,53 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
 	// answerTimeout bounds one answer of the issuer. Requests wait for its keys.
 	answerTimeout = 10 * time.Second
-	// firstPause and lastPause are the waits between two looks for an issuer that is not found.
+	// firstPause and lastPause bound the backoff between two attempts to reach the issuer.
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	// keyAge is how long a key is taken that the issuer has withdrawn, as after a theft, where nobody comes with a new one.
+	// keyAge bounds how long a withdrawn key is accepted, for example after a theft, if no token with a new key arrives.
 	keyAge = 10 * time.Minute
 )
 
-// Options say whose tokens are taken.
+// Options select the accepted tokens.
 type Options struct {
 	Issuer   string   // as tokens name it
-	Audience string   // what a token has to be meant for
-	Scopes   []string // what it has to be given for, all of them
-	Name     string   // the claim with what people call the caller; empty: the subject
+	Audience string   // that a token must name
+	Scopes   []string // that a token needs, all of them
+	Name     string   // the claim with the caller's name; empty: the subject
 
-	KeyAge time.Duration // how old its keys may be before they are fetched again; 0: 10 minutes
+	KeyAge time.Duration // between two fetches of the keys; 0: 10 minutes
 
-	Proxy func(*http.Request) (*url.URL, error) // the way to the issuer; nil: the direct one
+	Proxy func(*http.Request) (*url.URL, error) // to the issuer; nil: none
 
-	// Told is told of what people should know: that the issuer is not found, or its keys are not, and that it is. It may
-	// be nil.
+	// Told is called with messages for operators about the reachability of the issuer and its keys. It may be nil.
 	Told func(text string)
 }
 
-// An Issuer lets in whom it has given tokens. Its methods may be called concurrently.
+// An Issuer verifies the tokens of one OpenID Connect issuer. Its methods may be called concurrently.
 type Issuer struct {
 	o      Options
 	client *http.Client
 	config *oidc.Config
+	names  exactjson.Names // the claims that matter
 
 	mu   sync.Mutex
 	keys *keys  // nil: the issuer has not been found; guarded by mu
-	why  string // why it has not, guarded by mu
+	why  string // the reason why keys is nil; guarded by mu
 }
 
-// algorithms are those by which a token may be signed: with a private key, so that who checks cannot sign.
+// algorithms are the accepted signature algorithms, all with a private key: a verifier cannot sign.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
 }
 
-// New makes an issuer that has still to be found: see [Issuer.Follow].
+// New makes an issuer. [Issuer.Follow] reaches it.
 func New(o Options) (*Issuer, error) {
 	switch err := checkAddress(o.Issuer); {
 	case err != nil:
@@ -71,7 +74,10 @@ func New(o Options) (*Issuer, error) {
 		o.Told = func(string) {}
 	}
 	o.KeyAge = cmp.Or(o.KeyAge, keyAge)
-	i := &Issuer{o: o, why: notAsked}
+	i := &Issuer{o: o, why: notAsked, names: exactjson.Names{Known: claimNames, Unique: true}}
+	if o.Name != "" {
+		i.names.Known = append(slices.Clone(claimNames), o.Name)
+	}
 	i.client = &http.Client{
 		Timeout:   answerTimeout,
 		Transport: bounded{&http.Transport{Proxy: o.Proxy, TLSHandshakeTimeout: answerTimeout, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute}},
@@ -84,12 +90,12 @@ func New(o Options) (*Issuer, error) {
 	}
 	i.config = &oidc.Config{
 		ClientID: o.Audience, SupportedSigningAlgs: algorithms,
-		SkipExpiryCheck: true, // it takes the clock of the issuer to be ours, or five minutes from it: see times
+		SkipExpiryCheck: true, // the library tolerates no skew, or five minutes: see times
 	}
 	return i, nil
 }
 
-// checkAddress says what is wrong with an address of an issuer. Keys that come over an open network may be anybody's.
+// checkAddress returns an error for an invalid or insecure address: keys from an open network can be forged.
 func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -108,7 +114,7 @@ func checkAddress(text string) error {
 	return errors.New("does not begin with https://: what it says could be anybody's")
 }
 
-// withoutUser is an address without what may be a password.
+// withoutUser returns an address without user and password.
 func withoutUser(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
@@ -116,8 +122,7 @@ func withoutUser(address string) string {
 	return "that was given"
 }
 
-// Follow looks for the issuer and its keys until both are there, and then fetches the keys again once in a while, until
-// ctx is done.
+// Follow retries until it has the issuer and its keys, and then refreshes the keys regularly, until ctx is done.
 func (i *Issuer) Follow(ctx context.Context) {
 	defer i.client.CloseIdleConnections()
 	for pause := firstPause; ; {
@@ -127,13 +132,15 @@ func (i *Issuer) Follow(ctx context.Context) {
 		} else {
 			next, pause = pause, min(2*pause, lastPause)
 		}
-		if !wait(ctx, next) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(next):
 		}
 	}
 }
 
-// reach finds the issuer if it has not been found, fetches its keys, and reports whether anybody can come in by them.
+// reach finds the issuer if necessary, fetches its keys, and reports whether there are keys.
 func (i *Issuer) reach(ctx context.Context) bool {
 	set, _ := i.found()
 	if set == nil {
@@ -151,34 +158,24 @@ func (i *Issuer) reach(ctx context.Context) bool {
 		i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched, and nobody can come in by its tokens until they can: %s", i.o.Issuer, is))
 	case is == "" && was != "" && was != notAsked:
 		i.o.Told(fmt.Sprintf("the keys of the issuer %s have been fetched", i.o.Issuer))
-	case is == "" && err != nil: // those that there are stay
+	case is == "" && err != nil: // the old keys stay in use
 		i.tellUnfetched(err)
 	}
 	return is == ""
-}
-
-// wait waits, and reports whether ctx is still good.
-func wait(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }
 
 func (i *Issuer) tellUnfetched(err error) {
 	i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, shortened(err.Error())))
 }
 
-// Check asks the issuer once what it is, and for its keys.
+// Check tries once to reach the issuer and to fetch its keys.
 func (i *Issuer) Check(ctx context.Context) error {
 	defer i.client.CloseIdleConnections()
 	i.reach(ctx)
 	return i.Ready()
 }
 
-// find asks the issuer what it is.
+// find fetches the issuer's configuration.
 func (i *Issuer) find(ctx context.Context) bool {
 	ctx = oidc.ClientContext(ctx, i.client)
 	provider, err := oidc.NewProvider(ctx, i.o.Issuer)
@@ -213,10 +210,10 @@ func (i *Issuer) find(ctx context.Context) bool {
 	return err == nil
 }
 
-// notAsked is why there is no issuer, or why there are no keys, before anybody has asked.
+// notAsked is the reason why there is no issuer, or no key, before the first attempt.
 const notAsked = "it has not been asked yet"
 
-// keysAt are the keys at an address, which are fetched when they are needed.
+// keysAt returns the keys at an address, which are fetched when needed.
 func (i *Issuer) keysAt(address string) *keys {
 	client, p := *i.client, &paced{base: i.client.Transport}
 	client.Transport = p
@@ -228,25 +225,21 @@ func withoutQuery(address string) string {
 	return before
 }
 
-// found returns the keys of the issuer, or why there are none.
+// found returns the keys of the issuer, or the reason why there are none.
 func (i *Issuer) found() (*keys, string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.keys, i.why
 }
 
-// maxShown is how much of the words of others is shown.
+// maxShown is the number of bytes shown of an issuer's text.
 const maxShown = 300
 
 func shortened(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
-	}
-	return text
+	return texts.Cut(strings.Join(strings.Fields(text), " "), maxShown)
 }
 
-// Ready says why nobody can come in by a token of the issuer, or nothing.
+// Ready returns nil if tokens of the issuer can be verified, and otherwise why they cannot.
 func (i *Issuer) Ready() error {
 	set, why := i.found()
 	if set == nil {

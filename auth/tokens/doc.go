@@ -1,3 +1,3 @@
-// Package tokens keeps who may come in by a token in a file: a name and a hash per line. It follows the file while it is
-// served from, and knows nothing of HTTP.
+// Package tokens verifies tokens by a file with a name and a hash on each line. It follows changes of the file, and knows
+// nothing of HTTP.
 package tokens

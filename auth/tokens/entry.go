@@ -9,12 +9,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
-// Prefix begins the tokens that we make: those who look for secrets in sources find them by it.
+// Prefix begins every token, so that secret scanners find them in sources.
 const Prefix = "mcsh_"
 
 // MaxFile bounds a file of tokens, in bytes.
@@ -27,15 +28,15 @@ const (
 	idLength   = 8    // characters of a hash that tell entries apart, for people
 )
 
-// header begins a file of ours.
+// header begins a new file.
 const header = `# Who may call this gateway: NAME sha256:HASH [expires=2027-01-31T00:00:00Z]
 # mcsh token new NAME makes a token and adds its line; a line that goes ends the access of its caller at once.
 `
 
-// names are what a caller may be called.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+// names matches the valid names of callers.
+var names = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
-// An Entry is one line: a token, without itself.
+// An Entry is one line of the file: the name of a token, its hash and its end.
 type Entry struct {
 	Name    string
 	Expires time.Time // zero: never
@@ -43,10 +44,10 @@ type Entry struct {
 	hash [sha256.Size]byte
 }
 
-// New makes a token of a caller, and its entry. The token is nowhere else.
+// New makes a token of a caller, and its entry. The token is stored nowhere.
 func New(name string, expires time.Time) (string, Entry, error) {
-	if err := CheckName(name); err != nil {
-		return "", Entry{}, err
+	if !names().MatchString(name) {
+		return "", Entry{}, fmt.Errorf("%.70q is not a name for a caller: want up to 64 of A-Z a-z 0-9 . _ @ + - that begin with a letter or a digit", name)
 	}
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
@@ -54,21 +55,13 @@ func New(name string, expires time.Time) (string, Entry, error) {
 	return token, Entry{Name: name, Expires: expires.UTC().Truncate(time.Second), hash: sha256.Sum256([]byte(token))}, nil
 }
 
-// CheckName says what is wrong with the name of a caller.
-func CheckName(name string) error {
-	if !names.MatchString(name) {
-		return fmt.Errorf("%.70q is not a name for a caller: want up to 64 of A-Z a-z 0-9 . _ @ + - that begin with a letter or a digit", name)
-	}
-	return nil
-}
-
-// ID is what tells the entries of one name apart.
+// ID distinguishes the entries of one name.
 func (e Entry) ID() string { return hex.EncodeToString(e.hash[:])[:idLength] }
 
-// Ended reports whether the entry lets nobody in any more.
+// Ended reports whether the token has expired.
 func (e Entry) Ended(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
 
-// line is the entry as it stands in a file.
+// line writes the entry as a line of the file.
 func (e Entry) line() string {
 	text := e.Name + " " + algorithm + hex.EncodeToString(e.hash[:])
 	if !e.Expires.IsZero() {
@@ -77,7 +70,7 @@ func (e Entry) line() string {
 	return text + "\n"
 }
 
-// Parse reads a file. Its error names every line that is wrong, and quotes none: somebody may have put a token there.
+// Parse reads a file. Its error names every invalid line and quotes none, since a line may hold a token.
 func Parse(data []byte) ([]Entry, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("it is larger than %d bytes", MaxFile)
@@ -94,7 +87,7 @@ func Parse(data []byte) ([]Entry, error) {
 		}
 		e, err := parseEntry(fields)
 		if first := lineOf[e.hash]; err == nil && first > 0 {
-			err = fmt.Errorf("the token of line %d stands there again", first)
+			err = fmt.Errorf("this repeats the token of line %d", first)
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("line %d: %w", number, err))
@@ -118,7 +111,7 @@ func Parse(data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
-// fieldsOf are the words of a line without its comment.
+// fieldsOf returns the words of a line without its comment.
 func fieldsOf(line []byte) []string {
 	line, _, _ = bytes.Cut(line, []byte("#"))
 	return strings.Fields(string(line))
@@ -128,13 +121,13 @@ func parseEntry(fields []string) (e Entry, err error) {
 	const form = "want NAME sha256:HASH, as mcsh token new writes it"
 	for _, field := range fields {
 		if strings.HasPrefix(field, Prefix) {
-			return e, errors.New("there stands a token itself, which everybody who reads the file can use: take it out, and make another with mcsh token new")
+			return e, errors.New("this line contains a token instead of its hash, and everybody who reads the file can use it: remove it, and make another with mcsh token new")
 		}
 	}
 	if len(fields) < 2 || len(fields) > 3 {
 		return e, fmt.Errorf("it has %d words; %s", len(fields), form)
 	}
-	if e.Name = fields[0]; !names.MatchString(e.Name) {
+	if e.Name = fields[0]; !names().MatchString(e.Name) {
 		return e, errors.New("its first word is not a name for a caller: want up to 64 of A-Z a-z 0-9 . _ @ + -")
 	}
 	text, ok := strings.CutPrefix(fields[1], algorithm)

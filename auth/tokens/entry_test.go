@@ -27,8 +27,8 @@ func TestParse(t *testing.T) {
 		{"no hexadecimal hash", "alice " + anyHash[:70] + "x", "line 1: its second word"},
 		{"no time", "alice " + anyHash + " expires=soon", "line 1: its third word"},
 		{"another key", "alice " + anyHash + " until=2027-01-31T00:00:00Z", "line 1: its third word"},
-		{"twice the same", "alice " + anyHash + "\nbob " + anyHash, "line 2: the token of line 1 stands there again"},
-		{"a token", "alice mcsh_SECRET", "line 1: there stands a token itself"},
+		{"twice the same", "alice " + anyHash + "\nbob " + anyHash, "line 2: this repeats the token of line 1"},
+		{"a token", "alice mcsh_SECRET", "line 1: this line contains a token instead of its hash"},
 		{"two mistakes", "alice\n" + strings.Repeat("x y\n", 20), "and 11 lines more"},
 		{"too large", strings.Repeat("#\n", 1<<20), "larger than"},
 	} {

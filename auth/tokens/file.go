@@ -15,48 +15,48 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
-// pause is how often the file is read where nobody calls. Each call looks whether it is another file.
+// pause is the time between two readings of the file without calls. Each call checks whether the file has changed.
 const pause = time.Second
 
-// Rights of a file that others have.
+// Permissions of other users.
 const (
-	othersWrite = 0o022 // whoever may write the file may come in as anybody
-	othersRead  = 0o004 // hashes of random tokens tell nothing, names do
+	othersWrite = 0o022 // a writer of the file can become any caller
+	othersRead  = 0o004 // hashes of random tokens reveal nothing, but names do
 )
 
-// Options say what happens beside.
+// Options are the callbacks of a [File].
 type Options struct {
-	// Told is told of what people should know of the file: that it is wrong and the one before is in use, that it is right
-	// again, who may read it. It may be nil.
+	// Told is called with messages for operators: the file is invalid and the old one in use, it is valid again, or everybody
+	// can read it. It may be nil.
 	Told func(text string)
 
-	// Ended is called with the identities of callers of whom a token has gone or run out. It may be nil.
+	// Ended is called with the identity of each caller one of whose tokens was removed or has expired. It may be nil.
 	Ended func(id string)
 }
 
-// A File is one that is served from. Its methods may be called concurrently.
+// A File verifies tokens by a file. Its methods may be called concurrently.
 type File struct {
 	path string
 	o    Options
 
-	mu      sync.Mutex
-	begun   int           // readings that have begun, guarded by mu
-	last    reading       // the latest that was taken, guarded by mu
-	entries []Entry       // of the latest that was right, guarded by mu
-	seen    time.Time     // until when those that ran out are known, guarded by mu
-	ended   []string      // of whom nobody has been told, guarded by mu
-	wake    chan struct{} // there are some in ended
+	wake chan struct{} // Verify has read the file
+
+	mu      sync.Mutex // held also while the file is read
+	last    reading    // the latest one, guarded by mu
+	entries []Entry    // of the latest valid reading, guarded by mu
+
+	seen  time.Time      // the ends of tokens before are reported; guarded by mu
+	known map[Entry]bool // of the reading at the time seen and of all since, guarded by mu
 }
 
-// A reading is what was found in a file.
+// A reading is the result of one reading of the file.
 type reading struct {
-	number  int
-	info    fs.FileInfo // nil: there is none
+	info    fs.FileInfo // nil: there is no file
 	entries []Entry
 	err     error
 }
 
-// Open reads a file. Later ones that are wrong leave it in use; a first one must be right.
+// Open reads a file, which must be valid. A later invalid version leaves the last valid one in use.
 func Open(path string, o Options) (*File, error) {
 	if o.Told == nil {
 		o.Told = func(string) {}
@@ -64,27 +64,31 @@ func Open(path string, o Options) (*File, error) {
 	if o.Ended == nil {
 		o.Ended = func(string) {}
 	}
-	f := &File{path: path, o: o, seen: time.Now(), wake: make(chan struct{}, 1)}
+	f := &File{path: path, o: o, seen: time.Now(), known: map[Entry]bool{}, wake: make(chan struct{}, 1)}
 	if err := f.load(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// Len is how many tokens there are.
+// Len returns the number of tokens.
 func (f *File) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.entries)
 }
 
-// identity is who the tokens of a name belong to.
+// identity returns the identity of a name.
 func identity(name string) string { return "token " + name }
 
 // Verify implements [auth.Verifier].
 func (f *File) Verify(_ context.Context, token string) (auth.Identity, error) {
 	if f.changed() {
 		_ = f.load() // it has been told of
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
 	}
 	f.mu.Lock()
 	entries := f.entries
@@ -100,7 +104,7 @@ func (f *File) Verify(_ context.Context, token string) (auth.Identity, error) {
 	return auth.Identity{ID: identity(e.Name), Name: e.Name, Expires: e.Expires}, nil
 }
 
-// changed reports whether there is another file than the one that was read last.
+// changed reports whether the file has changed since the last reading.
 func (f *File) changed() bool {
 	info, err := os.Stat(f.path)
 	f.mu.Lock()
@@ -112,7 +116,7 @@ func (f *File) changed() bool {
 	return !os.SameFile(info, was) || !info.ModTime().Equal(was.ModTime()) || info.Size() != was.Size() || info.Mode() != was.Mode()
 }
 
-// Follow reads the file again and again, and says whose access has ended, until ctx is done.
+// Follow reads the file regularly and reports ended access, until ctx is done.
 func (f *File) Follow(ctx context.Context) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -130,14 +134,14 @@ func (f *File) Follow(ctx context.Context) {
 	}
 }
 
-// load reads the file and takes what it says, unless a reading that has begun later was taken.
+// load reads the file and uses it.
 func (f *File) load() error {
 	f.mu.Lock()
-	f.begun++
-	r := reading{number: f.begun}
-	f.mu.Unlock()
+	var r reading
 	r.read(f.path)
-	if told := f.take(r); told != "" {
+	told := f.take(r)
+	f.mu.Unlock()
+	if told != "" {
 		f.o.Told(told)
 	}
 	return r.err
@@ -145,7 +149,7 @@ func (f *File) load() error {
 
 // read reads a file.
 func (r *reading) read(path string) {
-	// It is read again and again: what is read once from a pipe is not there the next time.
+	// A pipe cannot be read again, so only a regular file will do.
 	file, info, err := namedfile.OpenRegular(path)
 	if err != nil {
 		r.err = err
@@ -167,26 +171,20 @@ func (r *reading) read(path string) {
 	}
 }
 
-// take makes a reading the one in use, if it is right, and returns what people should know of it.
+// take puts a valid reading into use, and returns a message for operators, or "". mu is held.
 func (f *File) take(r reading) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if r.number < f.last.number {
-		return ""
-	}
-	was := f.last
+	was, first := f.last, f.last.info == nil && f.last.err == nil
 	f.last = r
 	if r.err != nil {
-		if text := r.err.Error(); was.number > 0 && (was.err == nil || was.err.Error() != text) {
+		if text := r.err.Error(); !first && (was.err == nil || was.err.Error() != text) {
 			return fmt.Sprintf("the tokens that were read before are in use, because the file is wrong: %s", text)
 		}
 		return ""
 	}
-	now := time.Now()
-	if was.number > 0 {
-		f.end(gone(f.entries, r.entries, f.seen, now))
-	}
 	f.entries = r.entries
+	for _, e := range r.entries {
+		f.known[e] = true // so that its end is reported even if the next reading comes before the report
+	}
 	readable := r.info.Mode().Perm()&othersRead != 0
 	switch {
 	case readable && (was.info == nil || was.info.Mode().Perm()&othersRead == 0):
@@ -197,59 +195,32 @@ func (f *File) take(r reading) string {
 	return ""
 }
 
-// end takes note that the access of callers has ended. It is called with mu held.
-func (f *File) end(ids []string) {
-	if len(ids) == 0 {
-		return
-	}
-	f.ended = append(f.ended, ids...)
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
-
-// endings are those of whom nobody has been told, with those whose tokens have run out.
+// endings returns the identities with a token that was removed or has expired since the last call. A different expiration in
+// the future does not matter.
 func (f *File) endings(now time.Time) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	valid, known := map[Entry]bool{}, map[Entry]bool{}
 	for _, e := range f.entries {
-		if e.Ended(now) && !e.Ended(f.seen) {
-			f.ended = append(f.ended, identity(e.Name))
+		known[e] = true
+		if !e.Ended(now) {
+			e.Expires = time.Time{}
+			valid[e] = true
 		}
 	}
-	f.seen = now
-	ids := f.ended
-	f.ended = nil
+	var ids []string
+	for e := range f.known {
+		ended := e.Ended(f.seen)
+		if e.Expires = (time.Time{}); !ended && !valid[e] {
+			ids = append(ids, identity(e.Name))
+		}
+	}
+	f.known, f.seen = known, now
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// gone are the identities that have had a token which is not there any more, or runs out earlier. Of those that had run
-// out by seen they know.
-func gone(was, is []Entry, seen, now time.Time) []string {
-	still := map[Entry]bool{}
-	for _, e := range is {
-		still[e.kept(now)] = true
-	}
-	var ids []string
-	for _, e := range was {
-		if !e.Ended(seen) && !still[e.kept(now)] {
-			ids = append(ids, identity(e.Name))
-		}
-	}
-	return ids
-}
-
-// kept is an entry by which a token is the same one: another end that has not come makes none of it.
-func (e Entry) kept(now time.Time) Entry {
-	if !e.Ended(now) {
-		e.Expires = time.Time{}
-	}
-	return e
-}
-
-// Hint says what to do about a file that cannot be opened.
+// Hint proposes what to do about a file that cannot be used.
 func Hint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -257,5 +228,5 @@ func Hint(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return "let the user that the gateway runs as read it"
 	}
-	return "mend it; mcsh token new NAME --file FILE writes lines as they should be"
+	return "fix it; mcsh token new NAME --file FILE writes lines as they should be"
 }

@@ -104,6 +104,27 @@ func TestFollow(t *testing.T) {
 	})
 }
 
+// TestBriefly: a token that one reading brings and the next one has lost ends too, if no report came between them.
+func TestBriefly(t *testing.T) {
+	_, alice := made(t, "alice", time.Time{})
+	bobs, bob := made(t, "bob", time.Time{})
+	f := &followed{t: t, path: filepath.Join(t.TempDir(), "tokens")}
+	f.write(alice)
+	var err error
+	if f.File, err = Open(f.path, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	f.write(alice, bob)
+	f.says(bobs, "bob")
+	f.write(alice)
+	f.says(bobs, "")
+	for _, want := range [][]string{{"token bob"}, nil} {
+		if got := f.endings(time.Now()); !slices.Equal(got, want) {
+			t.Errorf("ended are %q, want %q", got, want)
+		}
+	}
+}
+
 // TestBroken: a file that is wrong, gone or writable for others leaves the one before in use, which is said once.
 func TestBroken(t *testing.T) {
 	for _, test := range []struct {

@@ -6,55 +6,52 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/markdown"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// A backend is one row of the table of where commands run.
+// A backend is a way to run commands.
 type backend struct {
 	name    string
-	summary string // for the help of --sandbox
+	summary string // in the help of --sandbox
 
-	// driver makes the driver. The error says why there is none on this machine.
+	// driver returns the driver, or the reason that this machine has none.
 	driver func(ctx context.Context, p *program, s sandboxSettings) (sandbox.Driver, error)
-
-	// absent reports whether an error says only that the machine has nothing of the kind, which is no news to anybody;
-	// nil: none does.
-	absent func(err error, s sandboxSettings) bool
 }
 
-// backends is the table. --sandbox auto tries the rows in this order.
+// backends lists the backends in the order in which --sandbox auto tries them.
 var backends = []backend{
-	{
-		name: "docker", summary: "containers without network, one for each caller",
-		driver: dockerDriver, absent: noEngine,
-	},
+	{name: "docker", summary: "containers without network, one for each caller", driver: dockerDriver},
 	{name: "local", summary: "worker processes on this machine, locked in by the kernel", driver: localDriver},
 }
 
-// What --sandbox takes besides the name of a backend.
+// Values of --sandbox besides the backends.
 const (
 	backendAuto = "auto"
 	backendOff  = "off"
 )
 
-// dockerDriver starts workers in containers.
 func dockerDriver(_ context.Context, _ *program, s sandboxSettings) (sandbox.Driver, error) {
-	o := s.engine()
-	o.Isolation, o.Warm = docker.Isolation(s.isolation), s.optionWarm()
-	o.Max, o.Workspace = max(s.max, 0), s.workspace
-	return docker.New(o), nil
+	return docker.New(s.engine()), nil
 }
 
-// noEngine reports whether there is no container engine at all, and nobody has said that there is one.
+// noEngine reports whether no container engine was found and the settings name none, which deserves no note.
 func noEngine(err error, s sandboxSettings) bool {
 	return s.host == "" && errors.Is(err, docker.ErrNoEngine)
 }
 
-// localDriver starts workers that are processes of this machine.
 func localDriver(_ context.Context, p *program, s sandboxSettings) (sandbox.Driver, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -63,106 +60,80 @@ func localDriver(_ context.Context, p *program, s sandboxSettings) (sandbox.Driv
 	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir(), Workspace: s.workspace}), nil
 }
 
-// An opening is what commands run in, and what came before it was found.
-type opening struct {
-	pool   *sandbox.Pool
-	passed []failedBackend
+// An activeBackend is a started backend, with notes why the backends before it are not used.
+type activeBackend struct {
+	pool  *sandbox.Pool
+	notes []string
 }
 
-// A failedBackend is a backend that could not be used.
-type failedBackend struct {
-	backend backend
-	err     error
-	news    bool // people want to hear of it where another backend works
+// passOver notes that a backend is not used because of err.
+func (o *activeBackend) passOver(b backend, err error) {
+	o.notes = append(o.notes, fmt.Sprintf("the %s backend is not used: %v", b.name, err))
 }
 
-// failed makes a failedBackend of the error of open.
-func (b backend) failed(err error, s sandboxSettings) failedBackend {
-	return failedBackend{b, err, b.absent == nil || !b.absent(err, s)}
-}
-
-// report is that of the pool. Its notes say why a backend that comes first is not used.
-func (o *opening) report() sandbox.Report {
+// report returns the report of the pool, with the notes.
+func (o *activeBackend) report() sandbox.Report {
 	r := o.pool.Report()
-	for _, f := range o.passed {
-		if f.news {
-			r.Notes = append(r.Notes, fmt.Sprintf("the %s backend is not used: %v", f.backend.name, f.err))
-		}
-	}
+	r.Notes = append(r.Notes, o.notes...)
 	return r
 }
 
-// An opener starts what commands run in. The error says why no command runs there.
-type opener func(ctx context.Context, p *program, s sandboxSettings, warm int) (*opening, error)
-
 var errSandboxOff = errors.New("the sandbox is off (--sandbox " + backendOff + ")")
 
-// findBackend returns what --sandbox names, out of the table.
-func findBackend(name string, table []backend) (opener, error) {
-	names := []string{backendAuto}
+// findBackends returns the rows of the table that a value of --sandbox allows.
+func findBackends(name string, table []backend) ([]backend, error) {
 	switch name {
 	case backendAuto:
-		return firstOf(table), nil
+		return table, nil
 	case backendOff:
-		return func(context.Context, *program, sandboxSettings, int) (*opening, error) { return nil, errSandboxOff }, nil
+		return nil, nil
 	}
-	for _, b := range table {
-		if b.name == name {
-			return firstOf([]backend{b}), nil
+	if at := slices.IndexFunc(table, func(b backend) bool { return b.name == name }); at >= 0 {
+		return table[at : at+1], nil
+	}
+	return nil, usageError("use one of: "+strings.Join(backendNames(table), ", "), "--sandbox %q: there is no such backend", name)
+}
+
+// backendNames returns the values of --sandbox.
+func backendNames(table []backend) []string {
+	return slices.Concat([]string{backendAuto}, convert(table, func(b backend) string { return b.name }), []string{backendOff})
+}
+
+// openFirst opens the first backend that passes its audit. Its error lists the failure of each.
+func openFirst(ctx context.Context, p *program, s sandboxSettings, table []backend) (*activeBackend, error) {
+	var active activeBackend
+	all := errSandboxOff
+	for i, b := range table {
+		var err error
+		if active.pool, err = b.open(ctx, p, s); err == nil {
+			return &active, nil
 		}
-		names = append(names, b.name)
-	}
-	return nil, usageError("use one of: "+strings.Join(append(names, backendOff), ", "), "--sandbox %q: there is no such backend", name)
-}
-
-// firstOf opens the first backend whose audit passes. The error tells of each why it did not.
-func firstOf(table []backend) opener {
-	return func(ctx context.Context, p *program, s sandboxSettings, warm int) (*opening, error) {
-		var found opening
-		var errs []string
-		for _, b := range table {
-			pool, err := b.open(ctx, p, s, warm)
-			if err == nil {
-				found.pool = pool
-				return &found, nil
-			}
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			found.passed = append(found.passed, b.failed(err, s))
-			errs = append(errs, err.Error())
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
-		return nil, &noBackend{strings.Join(errs, "; "), found.passed}
+		if !noEngine(err, s) {
+			active.passOver(b, err)
+		}
+		if i > 0 {
+			err = fmt.Errorf("%w; %w", all, err)
+		}
+		all = err
 	}
+	return nil, all
 }
 
-// noBackend is the error where no backend can be used.
-type noBackend struct {
-	text   string
-	passed []failedBackend
-}
-
-func (e *noBackend) Error() string { return e.text }
-
-func (e *noBackend) Unwrap() []error {
-	var errs []error
-	for _, f := range e.passed {
-		errs = append(errs, f.err)
-	}
-	return errs
-}
-
-// open starts the backend and audits it. A backend that lacks what the operator requires is refused.
-func (b backend) open(ctx context.Context, p *program, s sandboxSettings, warm int) (*sandbox.Pool, error) {
-	if warm < 0 {
-		s.warm = 0
-	}
+// open starts the backend and audits it. It refuses a backend that lacks a requirement of the operator.
+func (b backend) open(ctx context.Context, p *program, s sandboxSettings) (*sandbox.Pool, error) {
 	driver, err := b.driver(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
+	if s.warm <= 0 {
+		s.warm = -1 - s.warm // options have 0 for the backend's default, and -1 for none
+	}
 	pool, err := sandbox.New(ctx, sandbox.Options{
-		Driver: driver, Warm: s.optionWarm(), Max: max(s.max, 0), Lasting: s.isolation == isolations[0],
+		Driver: driver, Warm: s.warm, Max: max(s.max, 0), Lasting: s.isolation == isolations[0],
+		Check: s.checkCPU, CheckMemory: s.checkMemory,
 	})
 	if err != nil {
 		return nil, err
@@ -174,17 +145,351 @@ func (b backend) open(ctx context.Context, p *program, s sandboxSettings, warm i
 	return pool, nil
 }
 
-// Names of the sandbox worker: a binary of its own starts five times as fast.
+// The sandbox worker: its own binary starts five times as fast as this one.
 const (
 	workerBinary  = "mcsh-worker"
 	workerCommand = "worker"
 )
 
-// workerArgv is the worker's binary beside ours, or ourselves.
+// workerArgv returns the worker's binary beside this one, or this binary with the worker command.
 func workerArgv(self string) []string {
 	own := filepath.Join(filepath.Dir(self), workerBinary)
 	if info, err := os.Stat(own); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 		return []string{own}
 	}
 	return []string{self, workerCommand}
+}
+
+// sandboxSettings come from flags and the environment.
+type sandboxSettings struct {
+	backend   string   // a backend, backendAuto or backendOff
+	host      string   // of the container engine; empty: the default socket
+	certDir   string   // for an engine with TLS; only from the environment
+	image     string   // empty: the image of this release
+	isolation string   // of containers and workers
+	warm      int      // idle workers in reserve, or backendDefault; 0 for a single run
+	max       int      // workers in use, or backendDefault
+	require   []string // names of [sandbox.Requirements]
+	workspace string   // absolute, of --workspace, readable by commands; empty: none
+
+	checkCPU    time.Duration // limits of one check of a command; 0: the default
+	checkMemory int64
+}
+
+// backendDefault leaves a number to the backend.
+const backendDefault = -1
+
+// isolations are the scopes of a container and a worker: the runs of one caller, or a single run.
+var isolations = []string{"caller", "run"}
+
+// sandboxVariables are flags with their environment variables, of which the first that is set counts. The variables of the
+// engine are those of its other clients.
+var sandboxVariables = []struct {
+	flag      string
+	variables []string
+}{
+	{"sandbox", []string{"MCSH_SANDBOX"}},
+	{"sandbox-host", []string{"MCSH_SANDBOX_HOST", "DOCKER_HOST"}},
+	{"sandbox-image", []string{"MCSH_SANDBOX_IMAGE"}},
+	{"sandbox-isolation", []string{"MCSH_SANDBOX_ISOLATION"}},
+	{"sandbox-warm", []string{"MCSH_SANDBOX_WARM"}},
+	{"sandbox-max", []string{"MCSH_SANDBOX_MAX"}},
+	{"sandbox-require", []string{"MCSH_SANDBOX_REQUIRE"}},
+}
+
+// sandboxFlags adds the flags of the sandbox.
+func (p *program) sandboxFlags(s *sandboxSettings) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		s.add(cmd)
+		p.engineFlags(s)(cmd)
+	}
+}
+
+func (s *sandboxSettings) add(cmd *cobra.Command) {
+	help := convert(backends, func(b backend) string { return b.name + " (" + b.summary + "), " })
+	f := cmd.Flags()
+	f.StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+backendAuto+" (the first backend whose audit passes), "+
+		strings.Join(help, "")+backendOff+" (no commands)")
+	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, and a worker, serves: "+
+		"one caller's runs (an identity, or an address without authentication; this machine is one) or a single run: "+strings.Join(isolations, " or "))
+	f.IntVar(&s.warm, "sandbox-warm", backendDefault, "workers that wait for the next run (default: the backend's choice)")
+	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
+	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it
+	f.StringSliceVar(&s.require, "sandbox-require", nil,
+		"refuse a backend that lacks one of these, with commas between: "+strings.Join(sandbox.Requirements(), ", "))
+	completeFlag(cmd, "sandbox", backendNames(backends)...)
+	completeFlag(cmd, "sandbox-isolation", isolations...)
+	completeFlag(cmd, "sandbox-require", sandbox.Requirements()...)
+}
+
+// engineFlags adds the flags of the container engine, and reads all sandbox flags from the environment.
+func (p *program) engineFlags(s *sandboxSettings) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		s.warm, s.max = backendDefault, backendDefault
+		f := cmd.Flags()
+		f.StringVar(&s.host, "sandbox-host", "", "the container engine, such as unix:///var/run/docker.sock ($DOCKER_HOST)")
+		f.StringVar(&s.image, "sandbox-image", "", "the image of sandbox containers (default "+docker.DefaultImage(release())+")")
+		cmd.PreRunE = func(*cobra.Command, []string) error {
+			if p.env["DOCKER_TLS_VERIFY"] != "" {
+				s.certDir = p.env["DOCKER_CERT_PATH"]
+			}
+			return errors.Join(p.fromEnvironment(f), s.check())
+		}
+	}
+}
+
+// fromEnvironment sets the sandbox flags that are not given.
+func (p *program) fromEnvironment(f *pflag.FlagSet) error {
+	for _, row := range sandboxVariables {
+		at := slices.IndexFunc(row.variables, func(name string) bool { return p.env[name] != "" })
+		if at < 0 || f.Lookup(row.flag) == nil || f.Changed(row.flag) {
+			continue
+		}
+		if err := f.Set(row.flag, p.env[row.variables[at]]); err != nil {
+			return usageError("fix or unset the variable", "$%s stands for --%s: %w", row.variables[at], row.flag, err)
+		}
+	}
+	return nil
+}
+
+// check refuses invalid settings before a backend starts.
+func (s *sandboxSettings) check() error {
+	for _, name := range s.require {
+		if !sandbox.IsRequirement(name) {
+			return usageError("use some of: "+strings.Join(sandbox.Requirements(), ", "), "--sandbox-require %q: there is no such requirement", name)
+		}
+	}
+	if s.isolation != "" && !slices.Contains(isolations, s.isolation) {
+		return usageError("use one of: "+strings.Join(isolations, ", "), "--sandbox-isolation %q: there is no such isolation", s.isolation)
+	}
+	if s.max == 0 || s.max < backendDefault || s.warm < backendDefault {
+		return usageError("give a number of workers above zero; --sandbox-warm may be 0", "--sandbox-max or --sandbox-warm is too small")
+	}
+	if s.image == "" {
+		s.image = docker.DefaultImage(release())
+	}
+	return nil
+}
+
+// unreleased matches the version of a build between two releases.
+var unreleased = lazy.Regexp(`\+|[-.]\d{14}-[0-9a-f]{12}$`)
+
+// release returns the version in the image's name; all unreleased builds share one name.
+func release() string {
+	v := version()
+	if unreleased().MatchString(v) {
+		return ""
+	}
+	return v
+}
+
+// buildCommand returns the command that builds the image of the settings.
+func (s *sandboxSettings) buildCommand() string {
+	command := "mcsh sandbox build"
+	if s.host != "" {
+		command += " --sandbox-host " + s.host
+	}
+	if s.image != "" && s.image != docker.DefaultImage(release()) {
+		command += " --sandbox-image " + s.image
+	}
+	return command
+}
+
+// The pause before another attempt to start a failed backend doubles between these bounds.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// closeWait is how long Close waits for a backend that is starting and ignores its context. Its workers and containers
+// notice the end of the process.
+const closeWait = 5 * time.Second
+
+// A lazySandbox starts its backend for the first command: many pipelines have none, and the audit of a backend takes
+// longer than such a pipeline. After a failure and a pause the next command tries again.
+type lazySandbox struct {
+	start func() (*activeBackend, error)
+	ended <-chan struct{} // closed when no backend may start any more; nil: never
+	end   func()          // cancels a start in progress
+
+	mu       sync.Mutex    // guards the fields below
+	starting chan struct{} // closed when the start in progress has ended; nil: none
+	active   *activeBackend
+	err      error         // of the last start
+	pause    time.Duration // after the last failure
+	again    time.Time     // the earliest next start
+	closed   bool
+}
+
+var errSandboxClosed = errors.New("the sandbox is closed")
+
+// get returns the active backend, or the reason that there is none. A caller that gives up does not cancel the start:
+// others wait for it too.
+func (l *lazySandbox) get(ctx context.Context) (*activeBackend, error) {
+	for {
+		starting, active, err := l.settled()
+		if starting == nil {
+			return active, err
+		}
+		select {
+		case <-starting:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the sandbox is still starting: %w", context.Cause(ctx))
+		case <-l.ended:
+			return nil, errSandboxClosed
+		}
+	}
+}
+
+// getSoon waits at most startWait.
+func (l *lazySandbox) getSoon(ctx context.Context) (*activeBackend, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startWait, fmt.Errorf("it has taken more than %v; try again later", startWait))
+	defer cancel()
+	return l.get(ctx)
+}
+
+// settled returns the active backend, or the reason not to start one now. Otherwise the backend is starting, perhaps
+// since this call, and the channel is closed when that has ended.
+func (l *lazySandbox) settled() (starting <-chan struct{}, active *activeBackend, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, nil, errSandboxClosed
+	case l.active != nil, l.err != nil && time.Now().Before(l.again):
+		return nil, l.active, l.err
+	case l.starting == nil:
+		l.starting = make(chan struct{})
+		go l.attempt(l.starting)
+	}
+	return l.starting, nil, nil
+}
+
+// attempt starts the backend.
+func (l *lazySandbox) attempt(ended chan<- struct{}) {
+	defer close(ended)
+	active, err := l.start()
+	l.mu.Lock()
+	l.starting, l.active, l.err = nil, active, err
+	if err != nil {
+		l.pause = min(max(2*l.pause, firstPause), lastPause)
+		l.again = time.Now().Add(l.pause)
+	}
+	closed := l.closed
+	l.mu.Unlock()
+	if closed && active != nil {
+		_ = active.pool.Close() // no caller is left for the error
+	}
+}
+
+func (l *lazySandbox) Plan(caller string) stages.CommandPlan {
+	return &lazyPlan{sandbox: l, caller: caller}
+}
+
+// Markdown is a [fetch.Markdown]. Without a sandbox it converts in this process and refuses large pages.
+func (l *lazySandbox) Markdown(ctx context.Context, page, base string) (string, error) {
+	active, err := l.getSoon(ctx)
+	if err != nil {
+		return markdown.Bounded(ctx, page, base)
+	}
+	return active.pool.Markdown(ctx, page, base)
+}
+
+// Describe implements [gateway.Sandbox].
+func (l *lazySandbox) Describe() (sandbox.Report, error) {
+	active, err := l.getSoon(context.Background())
+	if err != nil {
+		return sandbox.Report{}, err
+	}
+	return active.report(), nil
+}
+
+// state returns the result of the last start, without waiting. Both are nil before it.
+func (l *lazySandbox) state() (*activeBackend, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.active, l.err
+}
+
+func noCommands(err error) error {
+	return stages.Errorf(stages.DisallowedCommand, "mcsh doctor tells the operator of this server more; tool and preview stages work without",
+		"no command can run here: %w", err)
+}
+
+// Close stops the backend.
+func (l *lazySandbox) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	active, starting := l.active, l.starting
+	l.mu.Unlock()
+	l.end()
+	if active != nil {
+		return active.pool.Close()
+	}
+	if starting == nil {
+		return nil
+	}
+	select {
+	case <-starting:
+		return nil
+	case <-time.After(closeWait):
+		return fmt.Errorf("closing the sandbox: its backend was starting, and has not stopped within %v", closeWait)
+	}
+}
+
+// sandboxLine describes the sandbox in one line.
+func sandboxLine(r sandbox.Report) string {
+	seccomp := "no"
+	if r.Seccomp {
+		seccomp = "yes"
+	}
+	return fmt.Sprintf("%s, profile %s, Landlock ABI %d, seccomp %s", r.Backend, r.Profile, r.Landlock, seccomp)
+}
+
+// A lazyPlan starts the backend at the first check of a command.
+type lazyPlan struct {
+	sandbox   *lazySandbox
+	caller    string
+	owner     string
+	workersOf string
+
+	mu   sync.Mutex
+	plan stages.CommandPlan // nil before the backend has started; guarded by mu
+}
+
+func (p *lazyPlan) For(owner, workersOf string) { p.owner, p.workersOf = owner, workersOf }
+
+func (p *lazyPlan) begin(active *activeBackend) stages.CommandPlan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plan == nil {
+		p.plan = active.pool.Plan(p.caller)
+		p.plan.(stages.OwnedPlan).For(p.owner, p.workersOf)
+	}
+	return p.plan
+}
+
+func (p *lazyPlan) Check(ctx context.Context, c stages.Command) (stages.Traits, error) {
+	active, err := p.sandbox.getSoon(ctx)
+	if err != nil {
+		return stages.Traits{}, noCommands(err)
+	}
+	return p.begin(active).Check(ctx, c)
+}
+
+func (p *lazyPlan) Open(ctx context.Context) (stages.Session, error) {
+	active, err := p.sandbox.get(ctx)
+	if err != nil {
+		return nil, noCommands(err)
+	}
+	return p.begin(active).Open(ctx)
+}
+
+func (p *lazyPlan) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plan == nil {
+		return nil
+	}
+	return p.plan.Close()
 }

@@ -34,9 +34,9 @@ func TestFindBackend(t *testing.T) {
 					return nil, errors.New(name + " is not here")
 				}})
 			}
-			open, err := findBackend(c.choice, table)
+			found, err := findBackends(c.choice, table)
 			if err == nil {
-				_, err = open(t.Context(), &program{}, sandboxSettings{}, oneRun)
+				_, err = openFirst(t.Context(), &program{}, sandboxSettings{}, found)
 			}
 			if diff := cmp.Diff(c.tried, tried); diff != "" {
 				t.Errorf("tried (-want +got):\n%s", diff)
@@ -50,7 +50,7 @@ func TestFindBackend(t *testing.T) {
 	}
 }
 
-// A machine without an engine is told nothing of one, unless somebody has named it.
+// A missing engine is not reported, unless the settings name one.
 func TestNoEngine(t *testing.T) {
 	none := &docker.Fault{Kind: docker.ErrNoEngine}
 	for _, test := range []struct {

@@ -1,27 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/gateway/stdio"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
-// addOptions adds a flag for each option of a built-in server. The function that it returns gives the options that
-// were set, as JSON.
+// addOptions adds a flag for each option of a built-in server. The returned function gives the options that were set, as
+// JSON.
 func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMessage {
 	values := map[string]any{}
 	for _, o := range options {
@@ -38,10 +39,15 @@ func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMes
 	}
 }
 
-// flagOf is the name of an option as a flag.
-func flagOf(o strictjson.Field) string { return strings.ReplaceAll(o.Name, "_", "-") }
+// optionFlags name the flags of options whose own name is another flag: --allow-host is a flag of the listener.
+var optionFlags = map[string]string{"allow_hosts": "reach-host"}
 
-// define adds the flag of an option and returns the pointer to its value, which is encoded as the option takes it.
+// flagOf returns the flag name of an option.
+func flagOf(o strictjson.Field) string {
+	return cmp.Or(optionFlags[o.Name], strings.ReplaceAll(o.Name, "_", "-"))
+}
+
+// define adds the flag of an option and returns the pointer to its value.
 func define(f *pflag.FlagSet, o strictjson.Field) any {
 	name := flagOf(o)
 	switch {
@@ -54,71 +60,82 @@ func define(f *pflag.FlagSet, o strictjson.Field) any {
 	case o.Type == reflect.TypeFor[[]string]():
 		return f.StringArray(name, nil, o.Usage+" (repeatable)")
 	}
-	value := new(jsonValue)
-	f.Var(value, name, o.Usage+" (JSON)")
-	return value
+	panic("mcsh: internal error: no flag for an option of type " + o.Type.String())
 }
 
-// A jsonValue is the value of a flag whose option has a type of its own.
-type jsonValue struct{ json.RawMessage }
-
-func (v *jsonValue) String() string { return string(v.RawMessage) }
-func (v *jsonValue) Type() string   { return "json" }
-
-// Set implements [pflag.Value].
-func (v *jsonValue) Set(text string) error {
-	if !json.Valid([]byte(text)) {
-		return errors.New("it is not valid JSON")
-	}
-	v.RawMessage = json.RawMessage(text)
-	return nil
-}
-
-// dialBuiltin makes a server and the way to it.
-func dialBuiltin(name string, options json.RawMessage) (func(context.Context) (mcp.Transport, error), error) {
-	b, err := servers.Find(name)
-	if err != nil {
-		return nil, err
-	}
-	server, err := b.Open(options)
-	if err != nil {
-		return nil, err
-	}
-	return upstream.InProcess(server), nil
-}
-
-// configBuiltins is the table as configurations use it.
-func configBuiltins() map[string]config.Builtin {
+// configBuiltins returns the built-in servers for configuration files.
+func configBuiltins(host servers.Host) map[string]config.Builtin {
 	table := map[string]config.Builtin{}
 	for _, b := range servers.Builtins() {
 		table[b.Name] = func(options json.RawMessage) (func(context.Context) (mcp.Transport, error), error) {
-			return dialBuiltin(b.Name, options)
+			server, err := b.Open(options, host)
+			if err != nil {
+				return nil, err
+			}
+			return upstream.InProcess(server), nil
 		}
 	}
 	return table
 }
 
-// A defaultServer is a built-in server that is there without a configuration.
+// A defaultServer is a built-in server that runs without a configuration.
 type defaultServer struct {
 	builtin string
 	options json.RawMessage
-	allow   []string // globs of its tools, all if empty
+	allow   []string // globs of its tools; empty: all
 }
 
-// defaultServers are the servers of a machine that nothing is configured on. They write nothing.
+// defaultServers returns the servers of a machine without a configuration. They write nothing.
 func defaultServers(s settings) []defaultServer {
 	return []defaultServer{
 		{"demo", nil, nil},
 		{"fetch", nil, []string{"fetch"}},
-		{"filesystem", optionsOf(map[string]any{"root": s.root}), []string{"read_*", "list_*", "directory_tree", "search_*"}},
+		{"filesystem", optionsOf(map[string]any{"root": s.root}), []string{"read_*", "list_*", "directory_tree"}},
 	}
 }
 
-// optionsOf writes options as JSON.
-func optionsOf(values map[string]any) json.RawMessage {
-	data, err := json.Marshal(values)
-	if err != nil { // the values are those of flags
-		panic(fmt.Sprintf("mcsh: internal error: encoding options %q: %v", slices.Sorted(maps.Keys(values)), err))
+// optionsOf encodes options as JSON.
+func optionsOf(values map[string]any) json.RawMessage { return json.RawMessage(texts.JSON(values)) }
+
+func (p *program) serverCommand() *cobra.Command {
+	cmd := group("server", "Serve a built-in MCP server", `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
+streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside.`, "mcsh server --help lists them", "which built-in server?")
+	for _, b := range servers.Builtins() {
+		cmd.AddCommand(p.builtinCommand(b))
 	}
-	return data
+	return cmd
+}
+
+// builtinCommand returns the command of a built-in server.
+func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
+	var l listenFlags
+	var e shutdownFlags
+	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
+	options := addOptions(cmd.Flags(), b.Options)
+	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error {
+		server, err := b.Open(options(), servers.Host{})
+		if err != nil {
+			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
+		}
+		if l.address == "" {
+			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
+			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: unwrap(p.stdout), Grace: end.begin, Finish: end.stop})
+		}
+		listeners, err := l.listen()
+		if err != nil {
+			return err
+		}
+		calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		server.AddReceivingMiddleware(gateway.EndWith(calls))
+		p.greet("mcsh server "+b.Name, endpointOf(listeners[0].Addr()))
+		end.stop = func(grace context.Context) error {
+			defer context.AfterFunc(grace, cancel)() // close sessions only after their calls
+			for session := range server.Sessions() {
+				session.Close()
+			}
+			return nil
+		}
+		return serveHTTP(ctx, listeners, newConnections(defaultConnections, defaultAddressConnections, nil), l.checkHosts(p, gateway.Handler(server)), end)
+	}), l.add, e.add)
 }

@@ -4,33 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/deploy"
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
-// commandJSON is a command as --json prints it.
 type commandJSON struct {
 	Name      string `json:"name"`
 	Summary   string `json:"summary"`
 	Notes     string `json:"notes,omitempty"`
 	Available bool   `json:"available"`
-	Reason    string `json:"reason,omitempty"` // why it is not available
+	Reason    string `json:"reason,omitempty"` // of an unavailable command
 	Package   string `json:"package,omitempty"`
 	Version   string `json:"version,omitempty"`
 }
 
-// sandboxJSON is a sandbox as --json prints it.
 type sandboxJSON struct {
 	Backend  string        `json:"backend"`
 	Profile  string        `json:"profile"`
 	Landlock int           `json:"landlock"`
 	Seccomp  bool          `json:"seccomp"`
-	Gaps     []string      `json:"gaps,omitempty"` // what this kernel leaves to fewer layers
+	Gaps     []string      `json:"gaps,omitempty"` // missing layers of isolation on this kernel
 	Notes    []string      `json:"notes,omitempty"`
 	Commands []commandJSON `json:"commands"`
 }
@@ -38,33 +41,40 @@ type sandboxJSON struct {
 func (p *program) commandsCommand() *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
-		Use:   "commands",
-		Short: "List the commands of pipelines, and where they run",
-		Args:  cobra.NoArgs,
-		RunE:  work(func(ctx context.Context, _ []string) error { return p.listCommands(ctx, s) }),
+		Use:   "commands [COMMAND]",
+		Short: "List the commands of pipelines and where they run, or show the page of one",
+		Args:  cobra.MaximumNArgs(1),
 	}
-	p.addSandbox(cmd, &s.sandbox)
-	p.addJSON(cmd, "print one JSON object")
-	return cmd
+	names := func(context.Context) []string {
+		return convert(programs.All(), func(row programs.Program) string { return row.Name + "\t" + row.Summary })
+	}
+	return command(cmd, func(ctx context.Context, args []string) error {
+		if len(args) == 0 {
+			return p.listCommands(ctx, s)
+		}
+		page, err := programs.PageOf(args[0]) // without a sandbox: pages are the same on every machine
+		if err != nil {
+			return err
+		}
+		return p.print(page, fmt.Sprint(page))
+	}, completing(false, names), p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {
-	open, err := findBackend(s.sandbox.backend, backends)
+	table, err := findBackends(s.sandbox.backend, backends)
 	if err != nil {
 		return err
 	}
-	opened, err := open(ctx, p, s.sandbox, oneRun)
+	s.sandbox.warm = 0
+	opened, err := openFirst(ctx, p, s.sandbox, table)
 	if err != nil {
 		return configError("mcsh doctor shows what is missing; tool and preview stages work without commands",
 			fmt.Errorf("no command can run here: %w", err))
 	}
 	defer func() { err = errors.Join(err, opened.pool.Close()) }()
-	list := describeSandbox(opened.report())
-	if p.json {
-		return writeJSON(p.stdout, list)
-	}
-	_, err = fmt.Fprint(p.stdout, list.text())
-	return err
+	report := opened.report()
+	list := describeSandbox(report)
+	return p.print(list, "backend "+sandboxLine(report)+"\n"+list.text())
 }
 
 func describeSandbox(r sandbox.Report) sandboxJSON {
@@ -82,9 +92,9 @@ func describeSandbox(r sandbox.Report) sandboxJSON {
 	return list
 }
 
+// text lists the notes and the commands.
 func (s sandboxJSON) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "backend %s, profile %s, Landlock ABI %d, seccomp %s\n", s.Backend, s.Profile, s.Landlock, yesNo(s.Seccomp))
 	for _, gap := range s.Gaps {
 		fmt.Fprintf(&b, "gap: %s\n", gap)
 	}
@@ -104,12 +114,117 @@ func (s sandboxJSON) text() string {
 		fmt.Fprintf(t, "%s\t%s\n", c.Name, says)
 	}
 	t.Flush()
+	b.WriteString("\nmcsh commands COMMAND shows its options, an example and what differs.\n")
 	return b.String()
 }
 
-func yesNo(v bool) string {
-	if v {
-		return "yes"
+func (p *program) sandboxBuildCommand() *cobra.Command {
+	var s sandboxSettings
+	var base, binaries string
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the image of sandbox containers",
+		Long: `Build the image of sandbox containers: the programs of commands, this mcsh and its mcsh-worker, on a base.
+An image is never built unasked. No checkout of the sources is needed.
+
+The base is any image of Debian or Ubuntu. The engine pulls one that it does not have; where no registry can be
+reached, deploy/base-image.sh of the sources makes one that needs no network.`,
+		Example: "  mcsh sandbox build\n  mcsh sandbox build --base mcsh-base",
+		Args:    cobra.NoArgs,
 	}
-	return "no"
+	cmd.Flags().StringVar(&base, "base", "", "the image to begin with (default: Debian from the public registry)")
+	cmd.Flags().StringVar(&binaries, "binaries", "", "directory with mcsh and mcsh-worker for Linux (default: that of this program)")
+	return command(cmd, func(ctx context.Context, _ []string) error {
+		files, err := imageFiles(binaries)
+		if err != nil {
+			return err
+		}
+		engine, err := s.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer engine.Close()
+		recipe := docker.Recipe{Tag: s.image, Base: base, Dockerfile: deploy.Dockerfile, Files: files}
+		if err := engine.Build(ctx, recipe, p.stderr); err != nil {
+			return configError("", err)
+		}
+		_, err = fmt.Fprintln(p.text, s.image)
+		return err
+	}, p.engineFlags(&s))
+}
+
+func (s sandboxSettings) engine() docker.Options {
+	return docker.Options{Host: s.host, CertDir: s.certDir, Image: s.image, Make: s.buildCommand(), Workspace: s.workspace}
+}
+
+// connect connects to the engine of the settings.
+func (s sandboxSettings) connect(ctx context.Context) (*docker.Engine, error) {
+	engine, err := docker.Connect(ctx, s.engine())
+	if err != nil {
+		return nil, configError("commands also run without an engine where the kernel allows it: mcsh doctor", err)
+	}
+	return engine, nil
+}
+
+// imageFiles returns the programs for an image by their names in the recipe.
+func imageFiles(dir string) (map[string]string, error) {
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, configError("name their directory: --binaries DIR", fmt.Errorf("finding mcsh and mcsh-worker: %w", err))
+		}
+		dir = filepath.Dir(self)
+	}
+	files := map[string]string{}
+	for _, name := range []string{"mcsh", workerBinary} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err != nil {
+			return nil, configError("install both, such as with go install ./cmd/..., or name the directory that has them: --binaries DIR",
+				fmt.Errorf("the image needs mcsh and %s of one directory: %w", workerBinary, err))
+		}
+		files["bin/"+name] = path
+	}
+	return files, nil
+}
+
+func (p *program) sandboxStatusCommand() *cobra.Command {
+	var s sandboxSettings
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the container engine, its image and the containers of mcsh",
+		Args:  cobra.NoArgs,
+	}
+	return command(cmd, func(ctx context.Context, _ []string) error {
+		engine, err := s.connect(ctx)
+		if err != nil {
+			return err
+		}
+		defer engine.Close()
+		e, err := engine.Status(ctx, s.image)
+		if err != nil {
+			return configError("", err)
+		}
+		return p.print(e, statusText(e, s.buildCommand()))
+	}, p.engineFlags(&s), p.jsonFlag("print one JSON object"))
+}
+
+func statusText(e docker.Status, build string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "engine\t%s\n", engineLine(e))
+	if e.ImageID == "" {
+		fmt.Fprintf(t, "image\t%s is missing; build it with: %s\n", e.Image, build)
+	} else {
+		fmt.Fprintf(t, "image\t%s (%s)\n", e.Image, e.ImageID)
+	}
+	if len(e.Containers) == 0 {
+		fmt.Fprint(t, "containers\tnone\n")
+	}
+	name := "containers"
+	for _, c := range e.Containers {
+		fmt.Fprintf(t, "%s\t%.12s %s %s, made %s by %s\n", name, c.ID, c.Role, c.State, c.Created.Format(time.RFC3339), c.Instance)
+		name = ""
+	}
+	t.Flush()
+	return b.String()
 }

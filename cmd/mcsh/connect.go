@@ -2,20 +2,21 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/auth/tokens"
-	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 )
 
@@ -35,17 +36,16 @@ const connectExample = `  mcsh connect cursor
   mcsh connect cursor --undo
   mcsh connect codex --undo --http http://127.0.0.1:8808/mcp`
 
-// gatewayName is what clients call the gateway where nobody says otherwise.
+// gatewayName is the default name of the gateway in clients.
 const gatewayName = "mcsh"
 
-// connectOptions are the flags of connect.
 type connectOptions struct {
 	print, undo, dryRun bool
 	project, replace    bool
 	name, file, http    string
-	token               string // the variable with the token for http
+	token               string // the variable that holds the token for http
 	configs             []string
-	serve               []string // what the gateway is started with besides
+	serve               []string // further flags of mcsh serve
 }
 
 func (p *program) connectCommand() *cobra.Command {
@@ -56,7 +56,7 @@ func (p *program) connectCommand() *cobra.Command {
 		Long:    connectLong,
 		Example: connectExample,
 	}
-	cmd.RunE = work(func(ctx context.Context, args []string) error {
+	run := func(ctx context.Context, args []string) error {
 		if n := cmd.ArgsLenAtDash(); n >= 0 {
 			args, o.serve = args[:n], args[n:]
 		}
@@ -67,7 +67,7 @@ func (p *program) connectCommand() *cobra.Command {
 			return p.connect(ctx, args[0], o)
 		}
 		return usageError("what the gateway is started with stands after --", "want one client, not %s", strings.Join(args, ", "))
-	})
+	}
 	f := cmd.Flags()
 	f.BoolVar(&o.print, "print", false, "write nothing and print what to add by hand")
 	f.BoolVar(&o.undo, "undo", false, "take the entry out again")
@@ -83,12 +83,9 @@ func (p *program) connectCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("print", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("project", "file")
 	cmd.MarkFlagsMutuallyExclusive("http", "config")
-	complete(cmd, false, clientNames)
-	p.addJSON(cmd, "print one JSON object, or without an argument one per client")
-	return cmd
+	return command(cmd, run, completing(false, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
 }
 
-// connectJSON is what connect --json prints.
 type connectJSON struct {
 	Client  string `json:"client"`
 	File    string `json:"file"`
@@ -99,7 +96,7 @@ type connectJSON struct {
 }
 
 func (p *program) connect(ctx context.Context, name string, o connectOptions) error {
-	client, err := findClient(name)
+	client, err := findClient(name, "%q is not a client", "mcsh connect lists the clients; mcsh connect CLIENT --file FILE writes another file")
 	if err != nil {
 		return err
 	}
@@ -118,46 +115,46 @@ func (p *program) connect(ctx context.Context, name string, o connectOptions) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, importWait)
 	defer cancel()
-	told := connectJSON{Client: client.Name, File: path}
+	result := connectJSON{Client: client.Name, File: path}
 	var after []byte
 	err = p.rewrite(ctx, path, o.dryRun, func(old []byte) ([]byte, error) {
-		edit, err := p.connectEdit(client, path, old, g, o)
+		edit, err := connectEdit(client, path, old, g, o)
 		if err != nil {
 			return nil, connectError(client, o, err)
 		}
-		after, told.Outcome = edit.Data, edit.Outcome
-		told.Diff = string(diff.Diff(path, client.Shown(path, old, o.name), path, client.Shown(path, edit.Data, o.name)))
+		after, result.Outcome = edit.Data, edit.Outcome
+		result.Diff = string(diff.Diff(path, client.Shown(path, old, o.name), path, client.Shown(path, edit.Data, o.name)))
 		if o.dryRun || bytes.Equal(old, edit.Data) {
 			return old, nil
 		}
-		told.Written = true
+		result.Written = true
 		if !o.undo {
-			told.Backup, err = clients.Keep(path, old, edit)
+			result.Backup, err = clients.SaveOriginal(path, old, edit)
 		}
 		return edit.Data, err
 	})
 	if err != nil {
 		return connectError(client, o, err)
 	}
-	if told.Written && o.undo {
-		clients.Forget(path, after)
+	if result.Written && o.undo {
+		clients.RemoveBackups(path, after)
 	}
-	return p.tellConnect(client, told, after, o)
+	return p.printConnect(client, result, after, o)
 }
 
-// connectEdit makes the change of the file.
-func (p *program) connectEdit(c clients.Client, path string, old []byte, g clients.Gateway, o connectOptions) (clients.Edit, error) {
+// connectEdit adds the entry to the file, or removes it.
+func connectEdit(c clients.Client, path string, old []byte, g clients.Gateway, o connectOptions) (clients.Edit, error) {
 	if !o.undo {
 		return c.Add(path, old, g, o.replace)
 	}
-	past, err := clients.PastOf(path)
+	past, err := clients.OriginalOf(path)
 	if err != nil {
 		return clients.Edit{}, err
 	}
 	return c.Remove(path, old, past, g)
 }
 
-// connectError adds what to do about an error.
+// connectError adds a hint to an error.
 func connectError(c clients.Client, o connectOptions, err error) error {
 	if classified(err) {
 		return err
@@ -178,26 +175,21 @@ func connectError(c clients.Client, o connectOptions, err error) error {
 	case errors.Is(err, os.ErrPermission):
 		return configError("make it writable, or "+byHand, err)
 	}
-	return configError("mend it first; "+byHand, err)
+	return configError("fix it first; "+byHand, err)
 }
 
-// findClient returns the client with that name.
-func findClient(name string) (clients.Client, error) {
-	var names []string
-	for _, c := range clients.All() {
-		if c.Name == name {
-			return c, nil
-		}
-		names = append(names, c.Name)
+// findClient returns the client with a name. Otherwise its error says what the name is not, with a hint if no client has a
+// similar one.
+func findClient(name, not, hint string) (clients.Client, error) {
+	all := clients.All()
+	if at := slices.IndexFunc(all, func(c clients.Client) bool { return c.Name == name }); at >= 0 {
+		return all[at], nil
 	}
-	hint := "mcsh connect lists the clients; mcsh connect CLIENT --file FILE writes another file"
-	if near := nearest.Name(name, names); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return clients.Client{}, usageError(hint, "%q is not a client", name)
+	names := convert(all, func(c clients.Client) string { return c.Name })
+	return clients.Client{}, usageError(didYouMean("did you mean %q?", name, names, hint), not, name)
 }
 
-// connectFile is the file that is changed.
+// connectFile returns the file to change.
 func (p *program) connectFile(c clients.Client, o connectOptions) (string, error) {
 	if o.file != "" {
 		return filepath.Abs(o.file)
@@ -213,67 +205,63 @@ func (p *program) connectFile(c clients.Client, o connectOptions) (string, error
 	return path, nil
 }
 
-// gatewayEntry is what the client is told.
+// gatewayEntry returns the entry for the client's file.
 func (p *program) gatewayEntry(c clients.Client, o connectOptions) (clients.Gateway, error) {
-	if o.http == "" && o.token != "" {
-		return clients.Gateway{}, usageError("leave it out, or give the address with --http", "--token-env: a gateway that the client starts asks nobody who they are")
-	}
-	if o.http == "" {
-		return p.startedEntry(o)
-	}
-	if err := checkTokenVariable(c, o.token); err != nil {
-		return clients.Gateway{}, err
+	if o.http == "" && o.token == "" {
+		return p.stdioEntry(o)
 	}
 	u, err := url.Parse(o.http)
-	switch {
-	case !c.SpeaksHTTP():
-		return clients.Gateway{}, usageError("leave --http out: it starts the gateway by itself", "%s only starts programs", c.Title)
-	case err != nil && !strings.Contains(o.http, "://"), err == nil && u.Scheme != "http" && u.Scheme != "https":
-		return clients.Gateway{}, usageError("did you mean http://"+o.http+"?", "--http %q: want an address with http:// or https://", o.http)
-	case err != nil || u.Host == "":
-		return clients.Gateway{}, usageError("such as http://127.0.0.1:8808/mcp", "--http %q is not an address", o.http)
-	case len(o.serve) > 0:
-		return clients.Gateway{}, usageError("give them to the gateway that runs there", "with --http there is nothing to start with flags")
-	case u.Path == "" || u.Path == "/":
+	if wrong := checkHTTP(c, o, u, err); wrong != nil {
+		return clients.Gateway{}, wrong
+	}
+	if u.Path == "" || u.Path == "/" {
 		u.Path = "/mcp"
 	}
 	return clients.Gateway{Name: o.name, URL: u.String(), Token: o.token}, nil
 }
 
-// variableName is what every client takes for the name of a variable.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+// variableName matches a variable name that every client accepts.
+var variableName = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// checkTokenVariable says what is wrong with the variable that is to hold a token. Somebody may give the token itself.
-func checkTokenVariable(c clients.Client, name string) error {
+// checkHTTP checks --http, of which u and err are what was parsed, and --token-env, whose value users confuse with the
+// token itself.
+func checkHTTP(c clients.Client, o connectOptions, u *url.URL, err error) error {
 	switch {
-	case name == "":
-		return nil
-	case !variableName.MatchString(name) || strings.HasPrefix(name, tokens.Prefix):
+	case o.http == "":
+		return usageError("leave it out, or give the address with --http", "--token-env: a gateway that the client starts takes no token")
+	case o.token != "" && (!variableName().MatchString(o.token) || strings.HasPrefix(o.token, tokens.Prefix)):
 		return usageError("such as --token-env MCSH_TOKEN, with the token in that variable",
 			"--token-env takes the name of a variable, not a token; if it was one, take it away with mcsh token rm: it may stand in the history of your shell")
-	case !c.NamesToken():
+	case o.token != "" && !c.NamesToken():
 		return usageError("leave --token-env out, and write the header into the entry by hand: Authorization: Bearer TOKEN",
 			"%s cannot take a token from a variable", c.Title)
+	case !c.SpeaksHTTP():
+		return usageError("leave --http out: it starts the gateway by itself", "%s only starts programs", c.Title)
+	case err != nil && !strings.Contains(o.http, "://"), err == nil && u.Scheme != "http" && u.Scheme != "https":
+		return usageError("did you mean http://"+o.http+"?", "--http %q: want an address with http:// or https://", o.http)
+	case err != nil || u.Host == "":
+		return usageError("such as http://127.0.0.1:8808/mcp", "--http %q is not an address", o.http)
+	case len(o.serve) > 0:
+		return usageError("give them to the gateway that runs there", "with --http there is nothing to start with flags")
 	}
 	return nil
 }
 
-// startedEntry is the gateway as a program that the client starts. Clients have a path and a directory of their own.
-func (p *program) startedEntry(o connectOptions) (clients.Gateway, error) {
+// stdioEntry returns the entry of a gateway that the client starts. Clients have their own PATH and working directory.
+func (p *program) stdioEntry(o connectOptions) (clients.Gateway, error) {
+	g := clients.Gateway{Name: o.name, Command: "mcsh", Args: []string{"serve"}}
 	serve := p.serveCommand()
-	if err := serve.ParseFlags(o.serve); err != nil {
-		return clients.Gateway{}, usageError("mcsh serve --help shows the flags", "after --: %w", err)
+	err := serve.ParseFlags(o.serve)
+	if err != nil {
+		return g, usageError("mcsh serve --help shows the flags", "after --: %w", err)
 	}
 	if rest := serve.Flags().Args(); len(rest) > 0 {
-		return clients.Gateway{}, usageError("mcsh serve --help shows what it takes", "after --: %q is not a flag of mcsh serve", rest[0])
+		return g, usageError("mcsh serve --help shows what it takes", "after --: %q is not a flag of mcsh serve", rest[0])
 	}
-	g := clients.Gateway{Name: o.name, Command: "mcsh", Args: []string{"serve"}}
-	if !o.project { // what belongs to a project is for other people and machines too
-		path, err := p.ownPath()
-		if err != nil {
-			return clients.Gateway{}, err
+	if !o.project { // project files are shared with other users and machines
+		if g.Command, err = p.executablePath(); err != nil {
+			return g, err
 		}
-		g.Command = path
 	}
 	configs := o.configs
 	if len(configs) == 0 {
@@ -281,14 +269,12 @@ func (p *program) startedEntry(o connectOptions) (clients.Gateway, error) {
 	}
 	for _, path := range configs {
 		if _, err := os.Stat(path); err != nil {
-			return clients.Gateway{}, configError("name a file that is there", err)
+			return g, configError("name a file that is there", err)
 		}
 		if !o.project || !filepath.IsLocal(path) {
-			absolute, err := filepath.Abs(path)
-			if err != nil {
-				return clients.Gateway{}, err
+			if path, err = filepath.Abs(path); err != nil {
+				return g, err
 			}
-			path = absolute
 		}
 		g.Args = append(g.Args, "--config", path)
 	}
@@ -296,14 +282,12 @@ func (p *program) startedEntry(o connectOptions) (clients.Gateway, error) {
 	return g, nil
 }
 
-// ownPath is where this program is: as it is found in PATH, which stays the same when a package manager renews it.
-func (p *program) ownPath() (string, error) {
+// executablePath returns the path of this program. It prefers the path in PATH, which survives an upgrade by a package
+// manager.
+func (p *program) executablePath() (string, error) {
 	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("finding this program: %w", err)
-	}
-	own, err := os.Stat(self)
-	if err != nil {
+	own, missing := os.Stat(self)
+	if err = cmp.Or(err, missing); err != nil {
 		return "", fmt.Errorf("finding this program: %w", err)
 	}
 	for _, dir := range filepath.SplitList(p.env["PATH"]) {
@@ -318,39 +302,41 @@ func (p *program) ownPath() (string, error) {
 	return self, nil
 }
 
-// printEntry prints what to add by hand.
+// printEntry prints the entry for a manual change.
 func (p *program) printEntry(c clients.Client, path string, g clients.Gateway, o connectOptions) error {
 	snippet, err := c.Snippet(path, g)
 	if err != nil {
 		return connectError(c, o, err)
 	}
-	if p.json {
-		return writeJSON(p.stdout, map[string]string{"client": c.Name, "file": path, "add": string(snippet)})
+	if !p.json {
+		fmt.Fprintf(p.stderr, "into %s:\n", path)
 	}
-	fmt.Fprintf(p.stderr, "into %s:\n", path)
-	_, err = p.stdout.Write(snippet)
-	return err
+	return p.print(map[string]string{"client": c.Name, "file": path, "add": string(snippet)}, string(snippet))
 }
 
-// tellConnect says what has been done, and what is left to do.
-func (p *program) tellConnect(c clients.Client, told connectJSON, data []byte, o connectOptions) error {
-	if p.json {
-		return writeJSON(p.stdout, told)
-	}
-	if _, err := fmt.Fprint(p.stdout, told.Diff); err != nil {
+// printConnect reports the change and what remains to do.
+func (p *program) printConnect(c clients.Client, result connectJSON, data []byte, o connectOptions) error {
+	if err := p.print(result, result.Diff); err != nil || p.json {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "%s: %s %s in %s\n", c.Title, o.name, told.Outcome, told.File)
+	fmt.Fprintf(p.stderr, "%s: %s %s in %s\n", c.Title, o.name, result.Outcome, result.File)
 	if o.undo {
-		return p.tellBackups(told)
+		past, err := clients.OriginalOf(result.File)
+		if err != nil || !result.Written {
+			return err
+		}
+		for _, backup := range past.Backups {
+			fmt.Fprintf(p.stderr, "the file as it was before: %s\n", backup.Path)
+		}
+		return nil
 	}
-	if told.Backup != "" {
-		fmt.Fprintf(p.stderr, "the file as it was: %s\n", told.Backup)
+	if result.Backup != "" {
+		fmt.Fprintf(p.stderr, "the file as it was: %s\n", result.Backup)
 	}
-	if told.Written {
+	if result.Written {
 		fmt.Fprintf(p.stderr, "to take it out again: mcsh connect %s --undo%s\n", c.Name, undoFlags(o))
 	}
-	others, ours := c.Others(told.File, data, o.name)
+	others, ours := c.Others(result.File, data, o.name)
 	if len(ours) > 0 {
 		fmt.Fprintf(p.stderr, "note: the gateway is there a second time, as %s: one is enough\n", strings.Join(ours, ", "))
 	}
@@ -358,38 +344,22 @@ func (p *program) tellConnect(c clients.Client, told connectJSON, data []byte, o
 		fmt.Fprintf(p.stderr, "note: %s has servers beside the gateway (%s): an agent calls those directly and carries what they return. "+
 			"mcsh import %s gives them to the gateway; then take them out there\n", c.Title, strings.Join(others, ", "), c.Name)
 	}
-	if c.Then != "" && told.Written {
+	if c.Then != "" && result.Written {
 		fmt.Fprintln(p.stderr, "next: "+c.Then)
 	}
 	return nil
 }
 
-// tellBackups says where the file is kept as it was, when the entry is out of it and it is another one still.
-func (p *program) tellBackups(told connectJSON) error {
-	past, err := clients.PastOf(told.File)
-	if err != nil || !told.Written {
-		return err
-	}
-	for _, backup := range past.Backups {
-		fmt.Fprintf(p.stderr, "the file as it was before: %s\n", backup.Path)
-	}
-	return nil
-}
-
-// undoFlags are the flags that name the same entry again.
+// undoFlags returns the flags with which --undo finds this entry.
 func undoFlags(o connectOptions) string {
 	flags := ""
 	if o.project {
 		flags += " --project"
 	}
-	if o.file != "" {
-		flags += " --file " + o.file
-	}
-	if o.name != gatewayName {
-		flags += " --name " + o.name
-	}
-	if o.http != "" {
-		flags += " --http " + o.http
+	for _, f := range []struct{ name, value, usual string }{{"file", o.file, ""}, {"name", o.name, gatewayName}, {"http", o.http, ""}} {
+		if f.value != f.usual {
+			flags += " --" + f.name + " " + f.value
+		}
 	}
 	return flags
 }

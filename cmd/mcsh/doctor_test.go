@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +11,11 @@ import (
 
 // What is missing is named with the one command that brings it all; only the want of a sandbox fails.
 func TestChecks(t *testing.T) {
-	broken := &diagnosis{why: errors.New("the kernel is old")}
+	broken := diagnosis{backends: backends}
+	after := func(run func(context.Context, *diagnosis), d diagnosis) []finding {
+		run(t.Context(), &d)
+		return d.findings
+	}
 	for _, test := range []struct {
 		name string
 		got  []finding
@@ -19,7 +23,7 @@ func TestChecks(t *testing.T) {
 	}{
 		{
 			"programs",
-			checkPrograms(t.Context(), &diagnosis{report: &sandbox.Report{Landlock: 5, Programs: []sandbox.Availability{
+			after(checkPrograms, diagnosis{report: &sandbox.Report{Landlock: 5, Programs: []sandbox.Availability{
 				{Name: "awk", Package: "gawk", Refusal: "this awk is another implementation (mawk 1.3.4)"},
 				{Name: "jq"},
 				{Name: "rev", Package: "bsdextrautils", Refusal: "rev is not installed"},
@@ -34,15 +38,15 @@ func TestChecks(t *testing.T) {
 		},
 		{
 			"no Landlock", // packages would not help
-			checkPrograms(t.Context(), &diagnosis{report: &sandbox.Report{Programs: []sandbox.Availability{
+			after(checkPrograms, diagnosis{report: &sandbox.Report{Programs: []sandbox.Availability{
 				{Name: "awk", Package: "gawk", Refusal: "it needs Landlock"},
 			}}}),
 			[]finding{{Status: statusOK, Text: "0 of 1 can be used"}, {Status: statusWarning, Text: "awk is not available: it needs Landlock"}},
 		},
-		{"no sandbox, its programs", checkPrograms(t.Context(), broken), nil},
+		{"no sandbox, its programs", after(checkPrograms, broken), nil},
 		{
-			"no sandbox", checkCommands(t.Context(), broken),
-			[]finding{{Status: statusFailed, Text: "no command can run here", Hint: "mend one of the backends above, or go without commands: --sandbox off"}},
+			"no sandbox", after(checkCommands, broken),
+			[]finding{{Status: statusFailed, Text: "no command can run here", Hint: "fix one of the backends above, or go without commands: --sandbox off"}},
 		},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {

@@ -27,7 +27,7 @@ func TestTopics(t *testing.T) {
 			}
 		}
 	}
-	want := append(constants(t, "../../stages/error.go", "Code"), constants(t, "failure.go", "exit")...)
+	want := append(constants(t, "../../stages/error.go", "Code"), constants(t, "output.go", "exit")...)
 	if !slices.Equal(got, want) {
 		t.Errorf("explained are\n%q\nwant\n%q", got, want)
 	}

@@ -100,7 +100,7 @@ func TestServeFollows(t *testing.T) {
 			t.Errorf("%s: %v", tool, err)
 			return ""
 		}
-		return result.Content[0].(*mcp.TextContent).Text
+		return result.Content[len(result.Content)-1].(*mcp.TextContent).Text
 	}
 	lists := func(want string) func() (string, bool) {
 		return func() (string, bool) {

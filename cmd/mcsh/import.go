@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,24 +18,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
-	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
-const importLong = `Take the servers of another MCP client, or of a file, into a configuration of mcsh. The client's own file stays
-as it is. Without an argument it lists the clients, and which of their files are there.
-
-Servers that are there already stay as they are; with --replace they become what the client has.`
-
-const importExample = `  mcsh import claude-code --dry-run
-  mcsh import cursor
-  mcsh import ~/other/mcp.json --to mcp.json`
-
-// importWait is how long an import waits for another one to the same place.
+// importWait is how long an import waits for another import to the same file.
 const importWait = 10 * time.Second
 
-// importOptions are the flags of import.
 type importOptions struct {
 	to      string
 	only    []string
@@ -45,30 +35,32 @@ type importOptions struct {
 func (p *program) importCommand() *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
-		Use:     "import [CLIENT | FILE]",
-		Short:   "Take servers from the configuration of another MCP client",
-		Long:    importLong,
-		Example: importExample,
-		Args:    cobra.MaximumNArgs(1),
-		RunE: work(func(ctx context.Context, args []string) error {
-			if len(args) == 0 {
-				return p.listClients()
-			}
-			return p.importServers(ctx, args[0], o)
-		}),
+		Use:   "import [CLIENT | FILE]",
+		Short: "Take servers from the configuration of another MCP client",
+		Long: `Take the servers of another MCP client, or of a file, into a configuration of mcsh. The client's own file stays
+as it is. Without an argument it lists the clients, and which of their files are there.
+
+Servers that are there already stay as they are; with --replace they become what the client has. A first configuration
+of the user gets the built-in servers too, which are otherwise there only without one.`,
+		Example: `  mcsh import claude-code --dry-run
+  mcsh import cursor
+  mcsh import ~/other/mcp.json --to mcp.json`,
+		Args: cobra.MaximumNArgs(1),
 	}
-	complete(cmd, false, clientNames)
-	orFiles(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "file to write to (default: the user's, which is read where no other is named)")
 	f.StringArrayVar(&o.only, "server", nil, "take only this server (repeatable)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and show what would change")
 	f.BoolVar(&o.replace, "replace", false, "let servers of the client replace those with the same name")
-	p.addJSON(cmd, "print one JSON object, or without an argument one per client")
-	return cmd
+	return command(cmd, func(ctx context.Context, args []string) error {
+		if len(args) == 0 {
+			return p.listClients()
+		}
+		return p.importServers(ctx, args[0], o)
+	}, completing(false, clientNames), orFiles, p.jsonFlag("print one JSON object, or without an argument one per client"))
 }
 
-// places are the directories that clients keep their files in.
+// places returns the directories in which clients keep their files.
 func (p *program) places() (clients.Places, error) {
 	project, err := os.Getwd()
 	if err != nil {
@@ -77,7 +69,7 @@ func (p *program) places() (clients.Places, error) {
 	return clients.Places{Home: p.env["HOME"], Config: p.userConfig(), Project: project}, nil
 }
 
-// userConfig is where programs keep the settings of a user, or nothing.
+// userConfig returns the directory for user settings, or "".
 func (p *program) userConfig() string {
 	home := p.env["HOME"]
 	switch {
@@ -91,7 +83,7 @@ func (p *program) userConfig() string {
 	return filepath.Join(home, ".config")
 }
 
-// userFile is the configuration of the user, or nothing where there is no place for one.
+// userFile returns the user's configuration file, or "" without a home directory.
 func (p *program) userFile() string {
 	if dir := p.userConfig(); dir != "" {
 		return filepath.Join(dir, "mcsh", "mcp.json")
@@ -99,15 +91,13 @@ func (p *program) userFile() string {
 	return ""
 }
 
-// clientJSON is a client as --json prints it.
 type clientJSON struct {
 	Name    string   `json:"name"`
 	Title   string   `json:"title"`
-	Files   []string `json:"files"`   // those that are there
-	Gateway bool     `json:"gateway"` // one of them has the gateway
+	Files   []string `json:"files"`   // existing ones
+	Gateway bool     `json:"gateway"` // one of the files has the gateway
 }
 
-// listClients prints the clients and their files.
 func (p *program) listClients() error {
 	places, err := p.places()
 	if err != nil {
@@ -115,142 +105,153 @@ func (p *program) listClients() error {
 	}
 	for _, c := range clients.All() {
 		there := clientJSON{Name: c.Name, Title: c.Title, Files: []string{}}
-		for _, path := range c.Files(places) {
-			if data, err := namedfile.Read(path, clients.MaxFile); err == nil && !slices.Contains(there.Files, path) {
-				_, ours := c.Others(path, data, gatewayName)
-				there.Files = append(there.Files, path)
-				there.Gateway = there.Gateway || len(ours) > 0 || c.Has(path, data, gatewayName)
-			}
+		for path, data := range clientFiles(c, places) {
+			_, gateway := gatewayIn(c, path, data)
+			there.Files = append(there.Files, path)
+			there.Gateway = there.Gateway || gateway
 		}
-		if p.json {
-			err = writeJSON(p.stdout, there)
-		} else {
-			line := cmp.Or(strings.Join(there.Files, ", "), "nothing here")
-			if there.Gateway {
-				line += " (has the gateway)"
-			}
-			_, err = fmt.Fprintf(p.stdout, "%-15s %-15s %s\n", c.Name, c.Title, line)
+		line := cmp.Or(strings.Join(there.Files, ", "), "nothing here")
+		if there.Gateway {
+			line += " (has the gateway)"
 		}
-		if err != nil {
-			return err
-		}
+		p.print(there, fmt.Sprintf("%-15s %-15s %s\n", c.Name, c.Title, line))
 	}
 	return nil
 }
 
-// importServers takes the servers of a client or a file.
+// clientFiles yields the files of a client that can be read.
+func clientFiles(c clients.Client, places clients.Places) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		seen := map[string]bool{}
+		for _, path := range c.Files(places) {
+			data, err := namedfile.Read(path, clients.MaxFile)
+			if err != nil || seen[path] { // files repeat if the project is the home directory
+				continue
+			}
+			if seen[path] = true; !yield(path, data) {
+				return
+			}
+		}
+	}
+}
+
+// gatewayIn reports whether a client's file has the gateway, and the servers beside it.
+func gatewayIn(c clients.Client, path string, data []byte) (others []string, gateway bool) {
+	others, ours := c.Others(path, data, gatewayName)
+	return others, len(ours) > 0 || c.Has(path, data, gatewayName)
+}
+
+// importServers imports the servers of a client or a file.
 func (p *program) importServers(ctx context.Context, from string, o importOptions) error {
 	places, err := p.places()
 	if err != nil {
 		return err
 	}
-	sources, err := importSources(from, places)
+	client, paths, err := importSources(from, places)
 	if err != nil {
 		return err
 	}
-	to := o.to
+	to := cmp.Or(o.to, p.userFile())
 	if to == "" {
-		if to = p.userFile(); to == "" {
-			return usageError("give --to FILE", "there is no place for a configuration: HOME is not set")
-		}
+		return usageError("give --to FILE", "there is no place for a configuration: HOME is not set")
 	}
-	var all clients.Reading
-	for _, s := range sources {
-		data, err := namedfile.ReadOnce(ctx, s.path, clients.MaxFile)
+	var all clients.Contents
+	for _, path := range paths {
+		data, err := namedfile.ReadOnce(ctx, path, clients.MaxFile)
 		if err != nil {
 			return configError("give a file that can be read", err)
 		}
-		r, err := s.client.Read(s.path, data, places)
-		if err != nil {
-			if len(sources) > 1 {
-				fmt.Fprintf(p.stderr, "note: %v\n", err)
-				continue
-			}
+		r, err := client.Read(path, data, places)
+		if err != nil && len(paths) == 1 {
 			return configError("give a file with MCP servers; mcsh import lists the clients", err)
+		}
+		if err != nil {
+			fmt.Fprintf(p.stderr, "note: %v\n", err)
+			continue
 		}
 		all.Inputs = append(all.Inputs, r.Inputs...)
 		for _, f := range r.Servers {
-			if !slices.ContainsFunc(all.Servers, func(other clients.Found) bool { return other.Name == f.Name }) {
+			if !hasServer(all.Servers, f.Name) {
 				all.Servers = append(all.Servers, f)
 			}
 		}
 	}
-	if all.Servers, err = chosen(all.Servers, o.only); err != nil {
+	if all.Servers, err = selected(all.Servers, o.only); err != nil {
 		return err
 	}
-	return p.mergeInto(ctx, to, all, o)
+	all.Servers = append(all.Servers, p.keptBuiltins(to, all.Servers)...)
+	if err := p.mergeInto(ctx, to, all, o); err != nil || p.json || client.Name != from {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "note: %s still has these servers in %s, and calls them beside the gateway: take them out there when the gateway works; "+
+		"mcsh connect %s writes it into that file\n", client.Title, strings.Join(paths, ", "), from)
+	return nil
 }
 
-// An importSource is a file of a client.
-type importSource struct {
-	client clients.Client
-	path   string
+func hasServer(list []clients.Entry, name string) bool {
+	return slices.ContainsFunc(list, func(f clients.Entry) bool { return f.Name == name })
 }
 
-// importSources finds the files that an argument means.
-func importSources(from string, places clients.Places) ([]importSource, error) {
-	var names []string
-	for _, c := range clients.All() {
-		names = append(names, c.Name)
-		if c.Name != from {
+// keptBuiltins returns the built-in servers to add to the user's first configuration, which replaces the defaults.
+func (p *program) keptBuiltins(to string, taken []clients.Entry) []clients.Entry {
+	if _, err := os.Stat(to); to != p.userFile() || err == nil || !slices.ContainsFunc(taken, func(f clients.Entry) bool { return f.Server != nil }) {
+		return nil
+	}
+	var list []clients.Entry
+	for _, d := range defaultServers(settings{}) {
+		if hasServer(taken, d.builtin) {
 			continue
 		}
-		var found []importSource
-		for _, path := range c.Files(places) {
-			if _, err := os.Stat(path); err == nil {
-				found = append(found, importSource{c, path})
-			}
+		server := &clients.Server{Builtin: d.builtin}
+		if len(d.allow) > 0 {
+			server.Tools = &clients.Tools{Allow: d.allow}
 		}
-		if len(found) == 0 {
-			return nil, configError("give the path of its file", fmt.Errorf("%s has no file here; looked for %s", c.Title, strings.Join(c.Files(places), ", ")))
-		}
-		return found, nil
+		list = append(list, clients.Entry{Name: d.builtin, Server: server})
 	}
-	if info, err := os.Stat(from); err == nil && !info.IsDir() { // a pipe does: it is read once
-		path, err := filepath.Abs(from)
-		return []importSource{{clients.Of(path, places), path}}, err
-	}
-	hint := "mcsh import lists the clients"
-	if near := nearest.Name(from, names); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return nil, usageError(hint, "%q is neither a client nor a file", from)
+	return list
 }
 
-// chosen are the servers that were asked for.
-func chosen(list []clients.Found, only []string) ([]clients.Found, error) {
-	if len(only) == 0 {
-		return list, nil
+// importSources returns the client and the files that an argument names: those of a client, or one path.
+func importSources(from string, places clients.Places) (c clients.Client, paths []string, err error) {
+	if c, err = findClient(from, "%q is neither a client nor a file", "mcsh import lists the clients"); err == nil {
+		files := c.Files(places)
+		found := slices.DeleteFunc(slices.Clone(files), func(path string) bool { _, err := os.Stat(path); return err != nil })
+		if len(found) == 0 {
+			err = configError("give the path of its file", fmt.Errorf("%s has no file here; looked for %s", c.Title, strings.Join(files, ", ")))
+		}
+		return c, found, err
 	}
-	var names []string
-	for _, f := range list {
-		names = append(names, f.Name)
+	if info, missing := os.Stat(from); missing != nil || info.IsDir() { // a pipe is fine: it is read once
+		return c, nil, err
 	}
+	path, err := filepath.Abs(from)
+	return clients.Of(path, places), []string{path}, err
+}
+
+// selected returns the servers of --server, or all.
+func selected(list []clients.Entry, only []string) ([]clients.Entry, error) {
 	for _, name := range only {
-		if !slices.Contains(names, name) {
+		if !hasServer(list, name) {
+			names := convert(list, func(f clients.Entry) string { return f.Name })
 			return nil, usageError("there are "+strings.Join(names, ", "), "there is no server %q to take", name)
 		}
 	}
-	return slices.DeleteFunc(list, func(f clients.Found) bool { return !slices.Contains(only, f.Name) }), nil
+	return slices.DeleteFunc(list, func(f clients.Entry) bool { return len(only) > 0 && !slices.Contains(only, f.Name) }), nil
 }
 
-// mergeInto writes the servers into a configuration, or shows what would be written.
-func (p *program) mergeInto(ctx context.Context, to string, from clients.Reading, o importOptions) error {
+// mergeInto writes the servers into a configuration; with --dry-run it only shows the change.
+func (p *program) mergeInto(ctx context.Context, to string, from clients.Contents, o importOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, importWait)
 	defer cancel()
 	var outcome map[string]string
-	var merged []byte
-	var difference []byte
+	var merged, difference []byte
 	merge := func(old []byte) ([]byte, error) {
 		var err error
 		merged, outcome, err = clients.Merge(old, from.Servers, from.Inputs, o.replace)
 		if err != nil {
-			return nil, configError("mend it first, or give another file with --to", fmt.Errorf("%s: %w", to, err))
+			return nil, configError("fix it first, or give another file with --to", fmt.Errorf("%s: %w", to, err))
 		}
 		difference = diff.Diff(to, clients.Redact(old), to, clients.Redact(merged))
-		if o.dryRun {
-			return old, nil
-		}
 		return merged, nil
 	}
 	if err := p.rewrite(ctx, to, o.dryRun, merge); err != nil {
@@ -260,38 +261,33 @@ func (p *program) mergeInto(ctx context.Context, to string, from clients.Reading
 		return err
 	}
 	if p.json {
-		return p.importJSON(to, string(difference), from.Servers, outcome)
+		list := convert(from.Servers, func(f clients.Entry) importedJSON {
+			one := importedJSON{Name: f.Name, Outcome: outcome[f.Name], LeftOut: f.LeftOut}
+			if f.Err != nil {
+				one.Error = f.Err.Error()
+			}
+			return one
+		})
+		return p.print(map[string]any{"file": to, "servers": list, "diff": string(difference)}, "")
 	}
+	outcomes := p.text
 	if o.dryRun {
-		if _, err := p.stdout.Write(difference); err != nil {
-			return err
-		}
+		outcomes = p.stderr
+		p.print(nil, string(difference))
 	}
-	return p.tellImport(p.importOut(o), to, merged, from.Servers, outcome)
+	p.reportImport(outcomes, to, merged, from.Servers, outcome)
+	return nil
 }
 
-// importedJSON is what has become of a server, as --json prints it.
+// importedJSON is the outcome for one server.
 type importedJSON struct {
 	Name    string   `json:"name"`
 	Outcome string   `json:"outcome,omitempty"`
-	Error   string   `json:"error,omitempty"` // why it was not taken
+	Error   string   `json:"error,omitempty"` // of a server that was not imported
 	LeftOut []string `json:"left_out,omitempty"`
 }
 
-// importJSON prints what has become of the servers.
-func (p *program) importJSON(to, difference string, servers []clients.Found, outcome map[string]string) error {
-	list := []importedJSON{}
-	for _, f := range servers {
-		one := importedJSON{Name: f.Name, Outcome: outcome[f.Name], LeftOut: f.LeftOut}
-		if f.Err != nil {
-			one.Error = f.Err.Error()
-		}
-		list = append(list, one)
-	}
-	return writeJSON(p.stdout, map[string]any{"file": to, "servers": list, "diff": difference})
-}
-
-// rewrite changes the file, or with a dry run only reads it.
+// rewrite changes the file; with a dry run it only reads it.
 func (p *program) rewrite(ctx context.Context, to string, dry bool, change func([]byte) ([]byte, error)) error {
 	if !dry {
 		return clients.Rewrite(ctx, to, change)
@@ -304,16 +300,8 @@ func (p *program) rewrite(ctx context.Context, to string, dry bool, change func(
 	return err
 }
 
-// importOut is where people read what became of each server: beside a diff, on standard error.
-func (p *program) importOut(o importOptions) io.Writer {
-	if o.dryRun {
-		return p.stderr
-	}
-	return p.stdout
-}
-
-// tellImport says what became of each server, and what is still to be done.
-func (p *program) tellImport(w io.Writer, to string, merged []byte, servers []clients.Found, outcome map[string]string) error {
+// reportImport prints the outcome for each server and what remains to do.
+func (p *program) reportImport(w io.Writer, to string, merged []byte, servers []clients.Entry, outcome map[string]string) {
 	for _, f := range servers {
 		line := fmt.Sprintf("%s: not taken: %v", f.Name, f.Err)
 		if f.Server != nil {
@@ -325,11 +313,9 @@ func (p *program) tellImport(w io.Writer, to string, merged []byte, servers []cl
 		if len(f.LeftOut) > 0 && f.Server != nil {
 			line += "; left out: " + strings.Join(f.LeftOut, ", ")
 		}
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, line) // the program reports a failed write in the end
 	}
-	file := &config.File{Path: to, Lookup: p.lookup, Builtins: configBuiltins(), ReadFile: func(path string) ([]byte, error) {
+	file := &config.File{Path: to, Lookup: p.lookup, Builtins: configBuiltins(settings{}.host), ReadFile: func(path string) ([]byte, error) {
 		if path == to {
 			return merged, nil
 		}
@@ -341,5 +327,4 @@ func (p *program) tellImport(w io.Writer, to string, merged []byte, servers []cl
 	if to != p.userFile() {
 		fmt.Fprintf(p.stderr, "note: mcsh serve --config %s uses them\n", to)
 	}
-	return nil
 }

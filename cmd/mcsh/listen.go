@@ -1,61 +1,81 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
-	// headerTimeout bounds how long a client may take to send the head of a request.
+	// headerTimeout bounds the time to send the header of a request.
 	headerTimeout = 10 * time.Second
-	// idleTimeout is how long a connection is kept for the next request. Clients drop theirs sooner (those of Go after 90 s),
-	// so that none sends one that comes too late.
+	// headerBytes bounds the header of a request; a session keeps its last one.
+	headerBytes = 32 << 10
+	// idleTimeout is how long an idle connection stays open. Clients close theirs sooner (Go after 90 s), so no request
+	// meets a closing connection.
 	idleTimeout = 3 * time.Minute
 )
 
-// allowHostVariable names hosts where there is no --allow-host, with commas between them.
+// allowHostVariable replaces --allow-host: hosts separated by commas.
 const allowHostVariable = "MCSH_ALLOW_HOST"
 
-// listenFlags say where a server listens.
+// listenFlags configure the listener of a server.
 type listenFlags struct {
 	address string
 	noAuth  bool
 	hosts   []string
+	proxies []string // networks
+	trusted gateway.Proxies
 	auth    authFlags
 
-	contained bool // address is that of this container, of which its runtime decides who reaches it
+	runtime   bool // a runtime such as ToolHive set the address and runs a proxy in front
+	contained bool // the address is local to this container, so the runtime decides who can reach it
 }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.address, "listen", "", "serve streamable HTTP on this address, such as 127.0.0.1:8808, instead of stdio")
 	cmd.Flags().StringArrayVar(&l.hosts, "allow-host", nil, "name under which clients may reach it, besides addresses and localhost: NAME, *.NAME or * for any (repeatable; $"+allowHostVariable+" with commas)")
-	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine although everybody who reaches the address may call every tool")
+	cmd.Flags().StringArrayVar(&l.proxies, "trusted-proxy", nil, "network or address of proxies that say in X-Forwarded-For or Forwarded whom a request comes from, such as 10.0.0.0/8 (repeatable)")
+	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine without authentication: everyone who reaches the address may call every tool")
 }
 
-// listen opens the listeners. An address that others can reach is refused where nobody would be asked who they are. What
-// is in a container is reached from inside of it too.
+func (l *listenFlags) readProxies() (err error) {
+	if l.trusted, err = gateway.ParseProxies(l.proxies); err != nil {
+		return usageError("give a network such as 10.0.0.0/8, or an address", "--trusted-proxy: %w", err)
+	}
+	return nil
+}
+
+// listen opens the listeners. It refuses an address that others can reach without authentication. In a container it also
+// listens on the loopback, for processes inside.
 func (l *listenFlags) listen() ([]net.Listener, error) {
 	host, _, err := net.SplitHostPort(l.address)
 	if err != nil {
 		return nil, usageError("give host and port, such as --listen 127.0.0.1:8808", "--listen %q: %w", l.address, err)
 	}
-	if !l.noAuth && !l.contained && !l.auth.asks() && !isLoopback(host) {
-		hint := "use 127.0.0.1, or say --no-auth if something in front asks who callers are"
+	if !l.noAuth && !l.contained && !l.auth.enabled() && !isLoopback(host) {
+		hint := "use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers"
 		if l.auth.flags != nil {
-			hint = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL; or use 127.0.0.1, or say --no-auth if something in front asks who callers are"
+			hint = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL; or use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers"
 		}
 		return nil, usageError(hint, "--listen %s: others can reach this address, and there is no authentication", l.address)
 	}
@@ -74,12 +94,9 @@ func (l *listenFlags) listen() ([]net.Listener, error) {
 func listenOn(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		owner := "another program"
-		if _, port, split := net.SplitHostPort(address); split == nil {
-			number, _ := strconv.Atoi(port) // a name is nobody's number
-			owner = cmp.Or(portOwner(number), owner)
-		}
-		err = fmt.Errorf("%s: the port is used by %s", address, owner)
+		_, port, _ := net.SplitHostPort(address) // it is valid, since it is in use
+		number, _ := strconv.Atoi(port)          // 0 for a name
+		err = fmt.Errorf("%s: the port is used by %s", address, cmp.Or(portOwner(number), "another program"))
 	}
 	if err != nil {
 		return nil, configError("choose another address, or port 0 for a free one", err)
@@ -87,19 +104,17 @@ func listenOn(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// within are names of the machine that containers know, and those of services of a cluster.
-var within = [...]string{"host.docker.internal", "gateway.docker.internal", "host.containers.internal", "*.svc", "*.svc.cluster.local"}
-
-// checked lets requests pass that come under a name of the listener.
-func (l *listenFlags) checked(p *program, h http.Handler) http.Handler {
+// checkHosts refuses requests for a host that is not the listener's.
+func (l *listenFlags) checkHosts(p *program, h http.Handler) http.Handler {
 	hosts := gateway.Hosts{Names: l.hosts}
 	if len(l.hosts) == 0 {
 		hosts.Names = strings.FieldsFunc(p.env[allowHostVariable], func(r rune) bool { return r == ',' || r == ' ' })
 	}
-	hosts.Names = append(slices.Clone(hosts.Names), l.auth.publicHost()...)
+	hosts.Names = append(slices.Clone(hosts.Names), l.auth.hosts...)
 	host, _, err := net.SplitHostPort(l.address)
 	if hosts.Short = err == nil && !isLoopback(host); hosts.Short {
-		hosts.Names = append(hosts.Names, within[:]...)
+		// The names of this machine for containers, and of services in a cluster.
+		hosts.Names = append(hosts.Names, "host.docker.internal", "gateway.docker.internal", "host.containers.internal", "*.svc", "*.svc.cluster.local")
 	}
 	return hosts.Check(h)
 }
@@ -117,37 +132,201 @@ const greeting = `%[1]s listens on %[2]s
   others        {"mcpServers": {"mcsh": {"url": %[2]q}}}
 `
 
-// greet says where a server listens and how to connect to it.
+// runtimeGreeting is for a gateway that a runtime started: clients do not connect to its own address.
+const runtimeGreeting = `%s listens on %s
+  ToolHive      that is for its proxy; clients connect to the URL that thv list shows
+`
+
+// greet prints the address and how to connect to it.
 func (p *program) greet(name, url string) {
-	fmt.Fprintf(p.stderr, greeting, name, url) // at once: others speak there too
+	fmt.Fprintf(p.stderr, greeting, name, url) // in one write: others write to stderr too
 }
 
-// answerTime is how long answers may take to reach their clients when all calls have ended.
+// answerTime is how long the last answers may take to reach their clients.
 const answerTime = time.Second
 
-// serveHTTP serves until ctx is done. Then no connection is accepted, e.finish gets time to end what runs, and what is
-// left is cut off.
-func serveHTTP(ctx context.Context, listeners []net.Listener, h http.Handler, e ending) error {
-	server := &http.Server{Handler: gateway.Patient(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
+// serveHTTP serves until ctx is done. Then it accepts no connections, calls e.stop with the grace, and closes the
+// remaining connections.
+func serveHTTP(ctx context.Context, listeners []net.Listener, c *connections, h http.Handler, e shutdown) error {
+	server := &http.Server{
+		Handler: gateway.WithDeadlines(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes, ConnState: c.follow,
+	}
 	served := make(chan error, len(listeners))
 	for _, l := range listeners {
 		go func() { served <- server.Serve(l) }()
 	}
 	var err error
 	select {
-	case err = <-served: // a listener broke
+	case err = <-served: // a listener failed
 	case <-ctx.Done():
 	}
 	waiting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	stopped := make(chan struct{})
-	go func() { server.Shutdown(waiting); close(stopped) }() // what it cannot end, Close does
+	go func() { server.Shutdown(waiting); close(stopped) }() // Close ends the rest
 	grace, cancel := e.begin()
 	defer cancel()
-	err = errors.Join(err, e.finish(grace))
+	err = errors.Join(err, e.stop(grace))
 	answers := time.AfterFunc(answerTime, giveUp)
 	<-stopped
 	answers.Stop()
 	server.Close()
 	return err
+}
+
+// Default limits of open connections.
+const (
+	defaultConnections        = 10_000
+	defaultAddressConnections = 512
+)
+
+// refuseWait bounds the write of a refusal, which fits into the buffer of a new connection.
+const refuseWait = 100 * time.Millisecond
+
+// connections bounds the open connections of a server, in all and per address. The bound per address does not apply to
+// this machine and to trusted proxies.
+type connections struct {
+	all, address int
+	proxies      gateway.Proxies
+
+	mu sync.Mutex
+	of map[net.Conn]string // the address of each open connection, guarded by mu
+	by map[string]int      // connections per address, guarded by mu
+}
+
+func newConnections(all, address int, proxies gateway.Proxies) *connections {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		all = min(all, int(min(files.Cur, 1<<30)/2)) // the other half is for servers, workers and kept outputs
+	}
+	return &connections{all: all, address: address, proxies: proxies, of: map[net.Conn]string{}, by: map[string]int{}}
+}
+
+// follow is an [http.Server.ConnState] hook.
+func (c *connections) follow(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if why := c.open(conn); why != "" {
+			refuse(conn, why)
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.close(conn)
+	}
+}
+
+// open counts a connection, or returns the reason to refuse it.
+func (c *connections) open(conn net.Conn) string {
+	at, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // the zero address, if it is none
+	peer := at.Addr().Unmap().WithZone("")
+	many := peer.IsLoopback() || slices.ContainsFunc(c.proxies, func(network netip.Prefix) bool { return network.Contains(peer) })
+	from := gateway.NetworkOf(peer)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case len(c.of) >= c.all:
+		return fmt.Sprintf("there are %d connections already (limit connections)", len(c.of))
+	case !many && c.by[from] >= c.address:
+		return fmt.Sprintf("your address has %d connections already (limit address-connections)", c.by[from])
+	}
+	c.of[conn] = from
+	c.by[from]++
+	return ""
+}
+
+// close stops counting a connection, if open counted it.
+func (c *connections) close(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	from, counted := c.of[conn]
+	if !counted {
+		return
+	}
+	delete(c.of, conn)
+	if c.by[from]--; c.by[from] == 0 {
+		delete(c.by, from)
+	}
+}
+
+// refuse answers a new connection before its first request and closes it.
+func refuse(conn net.Conn, why string) {
+	_ = conn.SetWriteDeadline(time.Now().Add(refuseWait)) // the write reports a failure
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s\n", len(why)+1, why)
+	_ = conn.Close()
+}
+
+// Variables by which runtimes of MCP servers, such as ToolHive, set the transport. Flags override them.
+const (
+	transportVariable = "MCP_TRANSPORT"
+	portVariable      = "MCP_PORT"
+	hostVariable      = "MCP_HOST"
+)
+
+// defaultPort serves a runtime that names no port.
+const defaultPort = "8808"
+
+// fromRuntime takes the address from the variables of a runtime if --listen is not given. In a container with its own
+// network it is the container's address, because the runtime decides who reaches that; elsewhere it is the loopback.
+func (l *listenFlags) fromRuntime(p *program) error {
+	if l.address != "" {
+		return nil
+	}
+	switch transport := p.env[transportVariable]; transport {
+	case "", "stdio":
+		return nil
+	case "streamable-http", "http":
+	default:
+		return configError("start it with streamable-http", fmt.Errorf("%s=%s: that is not served", transportVariable, texts.Fit(transport, 40)))
+	}
+	port := cmp.Or(p.env[portVariable], defaultPort)
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return configError("give a number below 65536", fmt.Errorf("%s=%s is not a port", portVariable, texts.Fit(port, 40)))
+	}
+	l.runtime = true
+	host := p.env[hostVariable]
+	own, inside := containerAddress()
+	switch ip, err := netip.ParseAddr(host); {
+	case inside && (host == "" || isLoopback(host) || err == nil && (ip.IsUnspecified() || ip == own)):
+		l.address, l.contained = net.JoinHostPort(own.String(), port), true
+	case host == "":
+		l.address = net.JoinHostPort("127.0.0.1", port)
+	default:
+		l.address = net.JoinHostPort(host, port)
+	}
+	return nil
+}
+
+// containerAddress returns the address of this container, if it has its own network.
+func containerAddress() (netip.Addr, bool) {
+	name, _ := os.Hostname()              // an unknown name stands in no hosts file
+	hosts, _ := os.ReadFile("/etc/hosts") // nothing, if it cannot be read
+	list, _ := net.InterfaceAddrs()
+	return addressInHosts(name, hosts, convert(list, func(a net.Addr) netip.Addr {
+		prefix, _ := netip.ParsePrefix(a.String()) // an invalid one is no address of a container
+		return prefix.Addr()
+	}))
+}
+
+// containerName matches the default host name of a docker or podman container with its own network.
+var containerName = lazy.Regexp(`^[0-9a-f]{12}$`)
+
+// podHosts begins the hosts file of a pod with its own network.
+var podHosts = []byte("# Kubernetes-managed hosts file.\n")
+
+// addressInHosts finds the address of a container in its hosts file. The address must belong to an interface.
+func addressInHosts(name string, hosts []byte, local []netip.Addr) (netip.Addr, bool) {
+	if !containerName().MatchString(name) && !bytes.HasPrefix(hosts, podHosts) {
+		return netip.Addr{}, false
+	}
+	for line := range strings.Lines(string(hosts)) {
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !slices.Contains(fields[1:], name) {
+			continue
+		}
+		ip, err := netip.ParseAddr(fields[0])
+		if err == nil && !ip.IsLoopback() && !ip.IsUnspecified() && slices.Contains(local, ip) {
+			return ip, true
+		}
+	}
+	return netip.Addr{}, false
 }

@@ -19,22 +19,29 @@ import (
 // connected is a connection to a gateway that listens, which ends with the test. It is called in a bubble of time.
 func connected(t *testing.T) net.Conn {
 	t.Helper()
+	ours, _ := served(t)
+	return ours
+}
+
+// served is a connection to a gateway that takes one from each address, and makes more.
+func served(t *testing.T) (ours net.Conn, dial func() net.Conn) {
+	t.Helper()
 	g := gateway.New(gateway.Options{})
 	listener := mcptest.NewPipes()
 	ctx, end := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	l := &listenFlags{address: "127.0.0.1:8808"}
 	go func() {
-		served <- serveHTTP(ctx, []net.Listener{listener}, l.checked(&program{}, g.Handler()), ending{finish: g.Close})
+		served <- serveHTTP(ctx, []net.Listener{listener}, newConnections(2, 1, nil), l.checkHosts(&program{}, g.Handler()), shutdown{forced: t.Context(), stop: g.Close})
 	}()
-	ours := listener.Dial(t)
+	ours = listener.Dial(t)
 	t.Cleanup(func() {
 		end()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
 	})
-	return ours
+	return ours, func() net.Conn { return listener.Dial(t) }
 }
 
 // A connection that has been idle for long is answered like a new one, also with a refusal.
@@ -60,7 +67,7 @@ func TestOldConnection(t *testing.T) {
 	})
 }
 
-// Whoever sends no whole request holds a connection for a while only, also one that is refused before its body is read.
+// A client that sends no complete request holds a connection only for a while, even if it is refused before its body is read.
 func TestHeldConnection(t *testing.T) {
 	const head = "POST /mcp HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 100000\r\n\r\n"
 	for _, test := range []struct {

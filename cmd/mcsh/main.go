@@ -1,50 +1,59 @@
-// Command mcsh is a gateway in front of MCP servers that runs whole pipelines of tool calls and commands and returns
-// only their end. This package is where everything is put together: it alone reads flags, environment variables and
-// configuration files, and hands each part its settings. It knows how to start the parts and how to talk to people,
-// and nothing of what the parts do.
+// Command mcsh is a gateway in front of MCP servers. It runs whole pipelines of tool calls and commands and returns only
+// their end. This package is the composition root: it alone reads flags, environment variables and configuration files,
+// and gives each part its settings. It starts the parts and talks to users, and has none of the logic of the parts.
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/stages"
 )
 
 func main() {
 	args := os.Args[1:]
 	if len(args) > 0 && args[0] == workerCommand {
-		os.Exit(workerMain(args[1:])) // before every command of a pipeline: no flags, no signals, nothing that takes time
+		os.Exit(workerMain(args[1:])) // a worker starts before each command: no flags, no signals, nothing slow
 	}
-	headroom := make([]byte, gcHeadroom)
-	code := run(context.Background(), args, os.Stdin, os.Stdout, os.Stderr, os.Environ())
-	runtime.KeepAlive(headroom)
-	os.Exit(code)
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
+	os.Exit(run(context.Background(), args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
 }
 
-// gcHeadroom counts as live memory for the garbage collector. Nobody uses it, so that it costs no memory itself, unless
-// the runtime has to clear it. The SDK allocates several hundred kilobytes for each message, and collecting them every
-// 4 MB, as a small heap makes the collector do, takes a third of the time of a call.
-const gcHeadroom = 16 << 20
-
-// A program is what the commands have of the process they run in.
+// A program is the process environment of a command.
 type program struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	env            map[string]string
-	json           bool // the command's --json: errors are JSON on stdout too
+	stdin  io.Reader
+	stdout io.Writer // data and JSON, unchanged
+	text   io.Writer // standard output for people
+	stderr io.Writer // for people
+	env    map[string]string
+	json   bool // the command's --json: errors are JSON on stdout too
 }
 
-// run is the whole program, but for the worker. It returns the exit status.
-func run(ctx context.Context, args []string, stdin io.Reader, out, stderr io.Writer, environ []string) int {
-	p := &program{stdin: stdin, stdout: out, stderr: stderr, env: map[string]string{}}
+// run is the program without the worker. It returns the exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	out := &output{w: stdout} // help and completions do not check their writes
+	p := &program{stdin: stdin, stdout: out, env: map[string]string{}}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		p.env[name] = value
 	}
+	p.text, p.stderr = plainWriter{out, hasColours(stdout, p.env)}, plainWriter{stderr, hasColours(stderr, p.env)}
 	if err := hide(); err != nil {
 		return p.report(err)
 	}
@@ -53,13 +62,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, out, stderr io.Wri
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	said := &stdout{w: out} // help and completions, whose writers do not look whether it went well
-	root.SetOut(said)
-	root.SetErr(stderr)
-	return p.report(said.result(root.ExecuteContext(ctx)))
+	root.SetErr(p.stderr)
+	return p.report(out.result(root.ExecuteContext(ctx)))
 }
 
-// endSignals are those that ask for the end. Who was started with nohup is not asked by the end of the terminal.
+// endSignals are the signals that end the program. nohup makes it ignore SIGHUP.
 func endSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -68,10 +75,9 @@ func endSignals() []os.Signal {
 	return signals
 }
 
-// untilSignal returns a context that the first of the [endSignals] ends, so that everything is closed in order. The
-// second one ends the process as if nobody had asked; not so SIGHUP, which a terminal that is closed sends, and its
-// shell once more. A closed pipe at the other end of stdout is an error of Write here and not the end of the process,
-// which would leave temporary files behind.
+// untilSignal returns a context that the first of the [endSignals] ends, so that everything closes in order. A second
+// signal kills the process, except SIGHUP, which a closing terminal and its shell both send. A closed standard output is
+// an error of Write instead of a signal, so that temporary files are removed.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	context.AfterFunc(ctx, stop)
@@ -83,18 +89,160 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); signal.Stop(unheard) }
 }
 
-// lookup gives the value of an environment variable.
 func (p *program) lookup(name string) (string, bool) {
 	value, ok := p.env[name]
 	return value, ok
 }
 
-// isTerminal reports whether a person sees what is written to w, or types what is read from it.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
+	if w, ok := stream.(io.Writer); ok {
+		stream = unwrap(w)
+	}
 	f, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return term.IsTerminal(int(f.Fd()))
+}
+
+// root returns the tree of commands.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mcsh",
+		Short: "Pipelines over MCP tools and commands",
+		Long: `mcsh is one MCP endpoint in front of many MCP servers. An agent sends a pipeline, an array of stages;
+mcsh calls the tools, filters, joins and counts, and returns only the end of the pipe.
+
+  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
+             {"type": "command", "command": "jq", "args": [".orders | length"]}]'
+
+Without a configuration there are the built-in servers demo, fetch and filesystem.
+Data goes to standard output, everything else to standard error.
+
+Exit status: 0 done, 1 wrong command line, 2 wrong configuration, 3 a server wants a sign-in, 4 a server cannot
+be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. mcsh explain says more of each.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          knownCommand,
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(
+		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
+		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
+		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",
+			"what about tokens? new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),
+		group("sandbox", "Build the image of sandbox containers, and show what the engine has", "", "mcsh sandbox status shows what there is",
+			"what about the sandbox? build or status", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
+	)
+	root.SetOut(p.stdout) // the completion command keeps it
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range append(root.Commands(), root) {
+		if cmd.HasSubCommands() {
+			cmd.Args = knownCommand
+		}
+		if !cmd.Runnable() {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), helpText(cmd)) })
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd))
+		return err
+	})
+	return root
+}
+
+// command gives a command its function and its flags. An error without an exit status gets exitFailed.
+func command(cmd *cobra.Command, run func(ctx context.Context, args []string) error, flags ...func(*cobra.Command)) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd.Context(), args)
+		if err == nil || classified(err) {
+			return err
+		}
+		return &failure{exitFailed, err, ""}
+	}
+	for _, add := range flags {
+		add(cmd)
+	}
+	return cmd
+}
+
+// group returns a command that only has others below it, and its error without one of them.
+func group(name, short, long, hint, question string, below ...*cobra.Command) *cobra.Command {
+	cmd := command(&cobra.Command{Use: name, Short: short, Long: long}, func(context.Context, []string) error {
+		return usageError(hint, "%s", question)
+	})
+	cmd.AddCommand(below...)
+	return cmd
+}
+
+func classified(err error) bool {
+	_, isFailure := errors.AsType[*failure](err)
+	_, isPlan := errors.AsType[planError](err)
+	_, isStage := errors.AsType[*stages.Error](err)
+	return isFailure || isPlan || isStage || errors.Is(err, context.Canceled)
+}
+
+// jsonFlag adds --json.
+func (p *program) jsonFlag(usage string) func(*cobra.Command) {
+	return func(cmd *cobra.Command) { cmd.Flags().BoolVar(&p.json, "json", false, usage) }
+}
+
+type versionJSON struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // the tree had uncommitted changes
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
+	return command(cmd, func(context.Context, []string) error {
+		v := buildInfo()
+		return p.print(v, fmt.Sprintf("mcsh %s (%s, %s)\n", v.Version, v.Go, v.Platform))
+	}, p.jsonFlag("print one JSON object"))
+}
+
+// version returns the version for clients and servers.
+func version() string { return buildInfo().Version }
+
+// buildInfo returns what the compiler recorded about this binary.
+func buildInfo() versionJSON {
+	v := versionJSON{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if m := info.Main.Version; m != "" && m != "(devel)" {
+		v.Version = m
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (p *program) schemaCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of a call of execute_pipeline",
+		Long:  "Print the JSON Schema of what execute_pipeline takes, with every field described.\nThe schema of one stage is at #/$defs/stage.",
+		Args:  cobra.NoArgs,
+	}
+	return command(cmd, func(context.Context, []string) error {
+		var out bytes.Buffer
+		if err := json.Indent(&out, schemas.ExecutePipeline(stages.Kinds(), schemas.Options{}), "", "  "); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(p.stdout, out.String())
+		return err
+	})
 }

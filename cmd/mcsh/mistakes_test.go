@@ -90,7 +90,7 @@ func demoOverHTTP(t *testing.T) string {
 	t.Helper()
 	for _, b := range servers.Builtins() {
 		if b.Name == "demo" {
-			server, err := b.Open(nil)
+			server, err := b.Open(nil, servers.Host{})
 			if err != nil {
 				t.Fatal(err)
 			}

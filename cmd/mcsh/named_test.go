@@ -49,7 +49,7 @@ func TestNamedFiles(t *testing.T) {
 		{"connect", []string{"connect", "cursor", "--file", "FILE"}, "", map[string]string{"pipe": "it is a pipe", "large": "longer than"}},
 		{"import", []string{"import", "FILE"}, "", map[string]string{"device": "it is a device", "large": "longer than"}},
 		{"import --to", []string{"import", "EMPTY", "--to", "FILE"}, "", map[string]string{"pipe": "it is a pipe", "large": "longer than"}},
-		{"-f", []string{"check", "-f", "FILE"}, "", map[string]string{"pipe": "", "device": "larger than 4.2 MB", "directory": "it is a directory", "large": "larger than 4.2 MB"}},
+		{"-f", []string{"check", "-f", "FILE"}, "", map[string]string{"pipe": "", "device": "larger than 4 MiB", "directory": "it is a directory", "large": "larger than 4 MiB"}},
 		{"--input", []string{"run", "[]", "--input", "FILE"}, "", map[string]string{"pipe": "", "directory": "it is a directory"}},
 		{"a certificate", append(serve, "--otel"), "OTEL_EXPORTER_OTLP_CERTIFICATE", map[string]string{"pipe": "it is a pipe", "device": "it is a device", "directory": "it is a directory", "large": "longer than"}},
 		{"a key", append(serve, "--otel"), "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", map[string]string{"pipe": "it is a pipe"}},
@@ -181,7 +181,7 @@ func TestTimeoutWhileReading(t *testing.T) {
 	}
 }
 
-// Who interrupts the reading of a pipeline from standard input, which cannot be closed, does not wait for its end.
+// An interrupt ends the reading of a pipeline from standard input, which cannot be closed.
 func TestReadingInterrupted(t *testing.T) {
 	for _, command := range []string{"run", "check"} {
 		stdin, typing := io.Pipe()
@@ -199,7 +199,7 @@ func TestReadingInterrupted(t *testing.T) {
 	}
 }
 
-// Who interrupts the waiting for a pipe is not told to mend a configuration.
+// An interrupt while a pipe is awaited is not reported as a mistake of the configuration.
 func TestPipeInterrupted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "config")
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
@@ -209,7 +209,7 @@ func TestPipeInterrupted(t *testing.T) {
 	interrupt()
 	var stdout, stderr heard
 	env := []string{"HOME=" + t.TempDir(), toolhiveVariable + "=" + toolhiveOff, "MCSH_SANDBOX=off"}
-	if status := run(ctx, []string{"run", "[]", "--config", name}, strings.NewReader(""), &stdout, &stderr, env); status != exitInterrupted || strings.Contains(stderr.String(), "mend") {
+	if status := run(ctx, []string{"run", "[]", "--config", name}, strings.NewReader(""), &stdout, &stderr, env); status != exitInterrupted || strings.Contains(stderr.String(), "fix") {
 		t.Errorf("status %d, want %d, got %s", status, exitInterrupted, stderr.String())
 	}
 }

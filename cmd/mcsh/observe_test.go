@@ -99,10 +99,10 @@ func TestReadyLife(t *testing.T) {
 		})
 		return url
 	}
-	seen, served := address("metrics are at"), address("listens on")
+	mon, served := address("metrics are at"), address("listens on")
 	says := func(status int, parts ...string) func() (string, bool) {
 		return func() (string, bool) {
-			code, text := ask(t, seen+"/readyz")
+			code, text := ask(t, mon+"/readyz")
 			ok := code == status && json.Valid([]byte(text)) && !strings.Contains(text, "CANARY")
 			for _, part := range parts {
 				ok = ok && strings.Contains(text, part)
@@ -112,7 +112,7 @@ func TestReadyLife(t *testing.T) {
 	}
 	eventually(t, "a server that is down", says(503, `"ready":false`, `{"name":"server far","ready":false,"state":"failed","why":"SERVER_UNAVAILABLE`,
 		`{"name":"server gone","ready":false,"state":"unknown","why":"no configuration names it`, `{"name":"sandbox","ready":true,"state":"none"}`))
-	for url, want := range map[string]int{seen + "/healthz": 200, served + "/healthz": 200, served + "/readyz": 503, served + "/metrics": 404, seen + "/metrics": 200, seen + "/mcp": 404} {
+	for url, want := range map[string]int{mon + "/healthz": 200, served + "/healthz": 200, served + "/readyz": 503, served + "/metrics": 404, mon + "/metrics": 200, mon + "/mcp": 404} {
 		if code, text := ask(t, url); code != want {
 			t.Errorf("%s: %d %s, want %d", url, code, text, want)
 		}
@@ -123,7 +123,7 @@ func TestReadyLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "readiness", says(200, `"ready":true`, `{"name":"gateway","ready":true,"state":"serving"}`))
-	if _, text := ask(t, seen+"/metrics"); !strings.Contains(text, `mcsh_server_up{server="far"} 1`) || !strings.Contains(text, "mcsh_build_info{") {
+	if _, text := ask(t, mon+"/metrics"); !strings.Contains(text, `mcsh_server_up{server="far"} 1`) || !strings.Contains(text, "mcsh_build_info{") {
 		t.Errorf("metrics: %s", text)
 	}
 
@@ -146,7 +146,7 @@ func TestReadyLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "stopping", says(503, `{"name":"gateway","ready":false,"state":"stopping"`))
-	if code, text := ask(t, seen+"/healthz"); code != 200 {
+	if code, text := ask(t, mon+"/healthz"); code != 200 {
 		t.Errorf("it is alive, and says %d %s", code, text)
 	}
 	close(f.release)
@@ -159,7 +159,7 @@ func TestReadyLife(t *testing.T) {
 	s.leftNothing(t)
 }
 
-// A gateway that nobody can come into is not ready, and says what is missing without saying where it looks for it.
+// A gateway whose callers cannot authenticate is not ready, and names what is missing but not its place.
 func TestReadyIssuer(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.SetDown(true)
@@ -176,7 +176,7 @@ func TestReadyIssuer(t *testing.T) {
 		want string
 		code int
 	}{
-		{nil, `{"name":"callers","ready":false,"state":"unknown","why":"the issuer of their tokens, or its keys, cannot be had`, 503},
+		{nil, `{"name":"callers","ready":false,"state":"unknown","why":"the issuer of their tokens or its keys are not available`, 503},
 		{[]string{"--tokens", file}, `{"name":"callers","ready":true,"state":"known"}`, 200},
 	} {
 		s := prepare(t, oneBinary(t), append([]string{
@@ -211,31 +211,39 @@ func TestReadyIssuer(t *testing.T) {
 	}
 }
 
-// Until a backend has been tried nobody knows what commands run in, and nobody waits to be told so.
-func TestSandboxStanding(t *testing.T) {
-	var s sandboxStanding
+// Before a backend has been tried its condition is unknown, and asking for it does not wait.
+func TestSandboxCondition(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
-	l := &lateSandbox{start: s.noting(func() (*opening, error) {
-		close(begun)
+	var active *activeBackend
+	fails := errSandboxOff
+	l := &lazySandbox{start: func() (*activeBackend, error) {
+		begun <- struct{}{}
 		<-release
-		return nil, errSandboxOff
-	})}
-	if c := s.condition(); c.Ready || c.State != "starting" {
+		return active, fails
+	}}
+	m := &monitor{parts: &dependencies{sandbox: l}}
+	if c := m.sandboxCondition(); c.Ready || c.State != "starting" {
 		t.Errorf("before: %+v", c)
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); l.Describe() }()
 	<-begun
-	if c := s.condition(); c.Ready || c.State != "starting" || s.workers() != (observe.Workers{}) {
+	if c := m.sandboxCondition(); c.Ready || c.State != "starting" || m.workers() != (observe.Workers{}) {
 		t.Errorf("meanwhile: %+v", c)
 	}
-	close(release)
+	release <- struct{}{}
 	<-done
-	if c := s.condition(); !c.Ready || c.State != "none" {
+	if c := m.sandboxCondition(); !c.Ready || c.State != "none" {
 		t.Errorf("after: %+v", c)
 	}
-	s.last.Store(&sandboxStart{open: &opening{pool: &sandbox.Pool{}}})
-	if c := s.condition(); !c.Ready {
+	l.again = time.Time{} // the pause is over
+	active, fails = &activeBackend{pool: &sandbox.Pool{}}, nil
+	done = make(chan struct{})
+	go func() { defer close(done); l.get(t.Context()) }()
+	<-begun
+	release <- struct{}{}
+	<-done
+	if c := m.sandboxCondition(); !c.Ready || c.State == "none" {
 		t.Errorf("with a backend: %+v", c)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
 )
 
@@ -217,9 +217,8 @@ func testFirstBackend(t *testing.T, binary string) {
 	}
 	noWorker := local.New(local.Options{Worker: []string{filepath.Join(t.TempDir(), "none")}})
 	works := local.New(local.Options{Worker: []string{binary, workerCommand}})
-	table := []backend{row(nil, errors.New("not here")), row(noWorker, nil), row(works, nil), row(nil, nil)}
-	table[0].absent = func(error, sandboxSettings) bool { return true }
-	open, err := firstOf(table)(t.Context(), &program{}, sandboxSettings{}, oneRun)
+	table := []backend{row(nil, &docker.Fault{Kind: docker.ErrNoEngine}), row(noWorker, nil), row(works, nil), row(nil, nil)}
+	open, err := openFirst(t.Context(), &program{}, sandboxSettings{}, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,6 +253,10 @@ func testServeHTTP(t *testing.T, binary string) {
 			_, url, ok := strings.Cut(strings.TrimSpace(first), " listens on ")
 			if err != nil || !ok {
 				t.Fatalf("got %q, %v", first, err)
+			}
+			second, err := words.ReadString('\n')
+			if err != nil || strings.Contains(second, "thv list") != (name == "a runtime") {
+				t.Errorf("got %q, %v", second, err)
 			}
 			go io.Copy(io.Discard, words)
 			for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -328,7 +331,7 @@ func callOverHTTP(t *testing.T, url, version string, gateway bool) {
 	if err != nil || result.IsError {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if text := result.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, `"id":"c-001"`) {
+	if text := result.Content[len(result.Content)-1].(*mcp.TextContent).Text; !strings.Contains(text, `"id":"c-001"`) {
 		t.Errorf("got %q", text)
 	}
 }

@@ -1,17 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// reportJSON is a report as --json prints it.
 type reportJSON struct {
 	Millis float64              `json:"ms"`
 	Stages []stages.StageReport `json:"stages"`
@@ -21,101 +31,73 @@ func jsonOf(r stages.Report) reportJSON {
 	return reportJSON{Millis: float64(r.Elapsed.Microseconds()) / 1000, Stages: r.Stages}
 }
 
-// writeReport writes the windows and the table of stages.
-func writeReport(w io.Writer, r stages.Report) {
-	writeWindows(w, r.Windows)
-	if len(r.Stages) == 0 {
-		return
-	}
-	io.WriteString(w, table(r))
-}
-
-func writeWindows(w io.Writer, windows []stages.Window) {
-	for _, window := range windows {
-		fmt.Fprintf(w, "Stage %s sees:\n%s\n", window.Place, strings.TrimRight(window.Text, "\n"))
-	}
-}
-
-// labelWidth is how much of a stage's label a line shows.
+// labelWidth bounds the label of a stage in a table.
 const labelWidth = 44
 
-// table writes a report as columns, words to the left and numbers to the right, and a last line that sums it up.
-func table(r stages.Report) string {
-	rows := append([]row{{place: "#", label: "stage"}}, rowsOf(r.Stages, 0)...)
+// tableOf formats a report as columns, text to the left and numbers to the right, and a summary.
+func tableOf(r stages.Report) string {
+	rows := append([]row{{"#", "stage", "items\tcalls\tin\tout\tbusy ms"}}, rowsOf(r.Stages, 0)...)
 	var places, labels int
 	for _, row := range rows {
 		places, labels = max(places, utf8.RuneCountInString(row.place)), max(labels, utf8.RuneCountInString(row.label))
 	}
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, len(gap), ' ', tabwriter.AlignRight)
-	for i, row := range rows {
-		// The words are one cell, padded here: tabwriter aligns all cells to the same side.
-		fmt.Fprintf(t, "%-*s%s%-*s\t", places, row.place, gap, labels, row.label)
-		if i == 0 {
-			fmt.Fprint(t, "items\tcalls\tin\tout\tms\t\n")
-			continue
-		}
-		s := row.stage
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.1f\t\n", count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), s.Millis)
+	for _, row := range rows {
+		// The text is one padded cell: tabwriter aligns all cells to the same side.
+		fmt.Fprintf(t, "%-*s%s%-*s\t%s\t\n", places, row.place, gap, labels, row.label, row.figures)
 	}
 	t.Flush()
-	text := strings.ReplaceAll("\n"+b.String(), "\n"+gap, "\n") // the first cells are equally wide: only their gap is left
-	return text[1:] + summary(r)
+	text := strings.ReplaceAll("\n"+b.String(), "\n"+gap, "\n") // remove the gap before the first column
+	return blanks().ReplaceAllString(text[1:], "\n") + summary(r)
 }
 
-// gap stands between columns.
+// blanks match spaces at the end of a line.
+var blanks = lazy.Regexp(` +\n`)
+
+// gap separates columns.
 const gap = "  "
 
-type row struct {
-	place, label string
-	stage        stages.StageReport
-}
+type row struct{ place, label, figures string } // figures have tabs between them
 
 // rowsOf flattens nested stages, indented.
 func rowsOf(list []stages.StageReport, depth int) []row {
 	var rows []row
 	for _, s := range list {
-		label := s.Label
+		label := s.Label.String()
 		if s.Branch != "" {
 			label = s.Branch + ": " + label
 		}
 		if s.Input != "" {
 			label = "@" + s.Input + ": " + label
 		}
-		label = strings.Repeat("  ", depth) + cut(label, labelWidth)
-		rows = append(rows, row{string(s.Place), label, s})
+		label = strings.Repeat("  ", depth) + texts.Fit(gateway.Plain(label, false), labelWidth)
+		figures := []string{count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), busy(s.Busy)}
+		rows = append(rows, row{string(s.Place), label, strings.Join(figures, "\t")})
 		rows = append(rows, rowsOf(s.Stages, depth+1)...)
 	}
 	return rows
 }
 
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n-1]) + "…"
-}
-
-// summary compares what came out with what the tools returned, which somebody without a pipeline would have read.
+// summary compares the output with the results of all tools, which an agent without a pipeline would read.
 func summary(r stages.Report) string {
 	text := fmt.Sprintf("%d %s, %d ms", len(r.Stages), plural(len(r.Stages), "stage"), r.Elapsed.Round(time.Millisecond).Milliseconds())
 	first, last := r.Stages[0], r.Stages[len(r.Stages)-1]
-	if seen := first.BytesIn + returned(r.Stages); seen > 0 {
+	switch seen := first.BytesIn + returned(r.Stages); {
+	case seen == 0:
+	case seen < last.BytesOut: // commands added data
+		text += fmt.Sprintf("; %s out", size(last.BytesOut))
+	default:
 		text += fmt.Sprintf("; %s out of %s seen", size(last.BytesOut), size(seen))
 	}
 	return text + "\n"
 }
 
-// returned sums what tool calls returned.
+// returned sums the bytes of tool results.
 func returned(list []stages.StageReport) int64 {
 	var n int64
 	for _, s := range list {
-		switch {
-		case len(s.Stages) > 0:
-			n += returned(s.Stages)
-		case s.Calls > 0:
-			n += s.BytesOut
-		}
+		n += s.Returned + returned(s.Stages)
 	}
 	return n
 }
@@ -127,7 +109,6 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-// count leaves a column empty where there is nothing to count.
 func count(n int64) string {
 	if n == 0 {
 		return ""
@@ -135,7 +116,14 @@ func count(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// size writes a number of bytes as people read it.
+func busy(millis float64) string {
+	if millis == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f", millis)
+}
+
+// size formats a number of bytes for a column.
 func size(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d B", n)
@@ -148,4 +136,244 @@ func size(n int64) string {
 		}
 	}
 	return fmt.Sprintf("%.1f PB", value/1000)
+}
+
+// The screen appears after screenAfter, and is redrawn every screenEvery with at most screenRows stages.
+const (
+	screenAfter = 300 * time.Millisecond
+	screenEvery = 200 * time.Millisecond
+	screenRows  = 12
+)
+
+// A screen shows the progress of a command in the last lines of a terminal: servers that start, and the stages of a run.
+// stop erases it.
+type screen struct {
+	w       io.Writer
+	size    func() (columns, rows int)
+	servers func() []upstream.ServerStatus // called from one goroutine
+
+	quit, ended chan struct{}
+	end         func() // closes quit; idempotent
+
+	mu     sync.Mutex
+	stages func() []stages.StageReport // of the run; nil: not started; guarded by mu
+}
+
+// show starts a screen for the servers of a pool; nil without a terminal. A write of the program to a terminal stops it.
+func (p *program) show(servers func() []upstream.ServerStatus) *screen {
+	w := unwrap(p.stderr)
+	if !isTerminal(w) || p.env["TERM"] == "dumb" {
+		return nil
+	}
+	s := newScreen(w, func() (int, int) { return p.terminalSize(w) }, servers)
+	go s.draw()
+	for _, out := range []*io.Writer{&p.stdout, &p.text, &p.stderr} {
+		if isTerminal(*out) {
+			*out = screenWriter{*out, s}
+		}
+	}
+	return s
+}
+
+func newScreen(w io.Writer, size func() (columns, rows int), servers func() []upstream.ServerStatus) *screen {
+	s := &screen{w: w, size: size, servers: servers, quit: make(chan struct{}), ended: make(chan struct{})}
+	s.end = sync.OnceFunc(func() { close(s.quit) })
+	return s
+}
+
+// terminalSize returns the size of the terminal, or a default.
+func (p *program) terminalSize(w io.Writer) (columns, rows int) {
+	if f, ok := w.(*os.File); ok {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
+			columns, rows = int(size.Col), int(size.Row)
+		}
+	}
+	fallback, _ := strconv.Atoi(p.env["COLUMNS"])
+	return cmp.Or(columns, fallback, 80), cmp.Or(rows, 24)
+}
+
+// follow shows the stages of a run.
+func (s *screen) follow(stages func() []stages.StageReport) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stages = stages
+}
+
+// stop erases the screen. It is idempotent, and works on nil.
+func (s *screen) stop() {
+	if s != nil {
+		s.end()
+		<-s.ended
+	}
+}
+
+// A screenWriter stops the screen before it writes.
+type screenWriter struct {
+	io.Writer
+	screen *screen
+}
+
+func (w screenWriter) Write(text []byte) (int, error) {
+	w.screen.stop()
+	return w.Writer.Write(text)
+}
+
+// draw redraws the lines until stop.
+func (s *screen) draw() {
+	defer close(s.ended)
+	begun := time.Now()
+	starting := map[string]time.Time{}
+	select {
+	case <-s.quit:
+		return
+	case <-time.After(screenAfter):
+	}
+	ticker := time.NewTicker(screenEvery)
+	defer ticker.Stop()
+	clear := "\r\x1b[J"
+	for {
+		lines := s.lines(begun, starting)
+		io.WriteString(s.w, clear+strings.Join(lines, "\n"))
+		clear = "\r\x1b[J"
+		if n := len(lines) - 1; n > 0 {
+			clear = fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
+		}
+		select {
+		case <-s.quit:
+			io.WriteString(s.w, clear)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// lines returns the lines to show. starting holds the time at which each server was first seen starting.
+func (s *screen) lines(begun time.Time, starting map[string]time.Time) []string {
+	s.mu.Lock()
+	report := s.stages
+	s.mu.Unlock()
+	now := time.Now()
+	lines := []string{"working for " + seconds(now.Sub(begun))}
+	if text := startingText(s.servers(), starting, now); text != "" {
+		lines[0] += ": " + text
+	}
+	columns, rows := s.size()
+	if report != nil { // a line above the top of the screen could not be erased
+		lines = append(lines, stageLines(report(), now.Sub(begun), columns-1, min(screenRows, rows-3))...)
+	}
+	for i, line := range lines {
+		lines[i] = fitting(gateway.Plain(line, false), columns-1)
+	}
+	return lines
+}
+
+// startingText names the starting servers and for how long they have been starting.
+func startingText(servers []upstream.ServerStatus, since map[string]time.Time, now time.Time) string {
+	var names []string
+	for _, server := range servers {
+		if server.Status != upstream.StatusStarting {
+			delete(since, server.Server)
+			continue
+		}
+		if since[server.Server].IsZero() {
+			since[server.Server] = now
+		}
+		names = append(names, server.Server)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return since[a].Compare(since[b]) }) // the slowest first
+	for i, name := range names {
+		names[i] = name + " " + seconds(now.Sub(since[name]))
+	}
+	return fmt.Sprintf("starting %d %s: %s", len(names), plural(len(names), "server"), strings.Join(names, ", "))
+}
+
+// stageLines returns a line for each stage: its work, rate, busy time and the message of its tool. It cuts labels before
+// figures, and counts the stages beyond most.
+func stageLines(list []stages.StageReport, elapsed time.Duration, columns, most int) []string {
+	if most < 1 {
+		return nil
+	}
+	more := 0
+	if len(list) > most+1 {
+		more, list = len(list)-most, list[:most]
+	}
+	label, figures := 0, 0 // the largest widths
+	for _, s := range list {
+		label = max(label, columnsOf(gateway.Plain(s.Label.String(), false)))
+		figures = max(figures, len(figuresOf(s, elapsed)))
+	}
+	label = max(1, min(label, labelWidth, columns-figures-len("100 ")-len("  ")))
+	var lines []string
+	for _, s := range list {
+		text := figuresOf(s, elapsed)
+		if s.Tool.Message != "" {
+			text += "  " + s.Tool.Message
+		}
+		lines = append(lines, fmt.Sprintf("%3s %s  %s", s.Place, padded(gateway.Plain(s.Label.String(), false), label), text))
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more stages", more))
+	}
+	return lines
+}
+
+// figuresOf returns the figures of a stage, in ASCII.
+func figuresOf(s stages.StageReport, elapsed time.Duration) string {
+	var cells []string
+	switch n := s.OK + s.Failed + s.Resumed; {
+	case s.Items > 0:
+		cells = append(cells, fmt.Sprintf("%d %s done", n, plural(int(n), "item")))
+		if rate := float64(n) / elapsed.Seconds(); rate >= 1 {
+			cells = append(cells, fmt.Sprintf("%.0f/s", rate))
+		}
+	case s.Calls > 0:
+		cells = append(cells, fmt.Sprintf("%d %s", s.Calls, plural(int(s.Calls), "call")))
+	}
+	cells = append(cells, size(s.BytesOut))
+	if s.Busy >= 100 {
+		cells = append(cells, fmt.Sprintf("%.1f s", s.Busy/1000))
+	}
+	if t := s.Tool; t.Done > 0 && t.Total >= t.Done {
+		cells = append(cells, fmt.Sprintf("%.6g of %.6g", t.Done, t.Total))
+	}
+	return strings.Join(cells, "  ")
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
+
+// fitting cuts a line to a number of columns.
+func fitting(line string, columns int) string {
+	for i, c := range line {
+		if columns -= runeColumns(c); columns < 0 {
+			return line[:i]
+		}
+	}
+	return line
+}
+
+// padded pads or cuts a text to a number of columns.
+func padded(text string, columns int) string {
+	if columnsOf(text) > columns {
+		text = fitting(text, columns-1) + "…"
+	}
+	return text + strings.Repeat(" ", columns-columnsOf(text))
+}
+
+func columnsOf(text string) (n int) {
+	for _, c := range text {
+		n += runeColumns(c)
+	}
+	return n
+}
+
+// runeColumns returns the width of a character: many East Asian ones take two columns.
+func runeColumns(c rune) int {
+	const wide, punctuation, endPunctuation = 0x1100, 0x2000, 0x206f
+	if c >= wide && (c < punctuation || c > endPunctuation) {
+		return 2
+	}
+	return 1
 }

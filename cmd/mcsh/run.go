@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -14,102 +16,103 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-const runLong = `Run a pipeline: a JSON array of stages, each one reading what the one before writes.
-
-The output goes to standard output as it comes. With -v, or on a terminal, a table of the stages follows on
-standard error; what preview stages see stands before it. The whole plan is checked before anything is called.
-
---json prints one object: {"output", "windows", "note", "dry_run", "report"}, or {"errors", "report"} when it failed.`
-
-const runExample = `  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
-             {"type": "command", "command": "jq", "args": ["-c", ".orders[] | {id, total}"]},
-             {"type": "command", "command": "head", "args": ["-n", "3"]}]'
-  mcsh run -f pipeline.json --config mcp.json
-  mcsh run -f pipeline.json --input orders.json`
-
-// jsonOutputMax is how much output --json holds in memory.
+// jsonOutputMax bounds the output that --json holds in memory.
 const jsonOutputMax = 64 << 20
 
-// runOptions are the flags of run.
 type runOptions struct {
 	settings
-	pipelineFlags
+	file    string // of the pipeline
 	input   string
 	timeout time.Duration
 	table   bool
 	dry     bool
+	fed     bool // for a check: the run will have an input
 }
 
 func (p *program) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:     "run [PIPELINE | -]",
-		Short:   "Run a pipeline",
-		Long:    runLong,
-		Example: runExample,
-		Args:    cobra.MaximumNArgs(1),
+		Use:   "run [PIPELINE | -]",
+		Short: "Run a pipeline",
+		Long: `Run a pipeline: a JSON array of stages, each one reading what the one before writes.
+
+The output goes to standard output as it comes. With -v, or on a terminal, a table of the stages follows on
+standard error; what preview stages see stands before it. The whole plan is checked before anything is called.
+
+--json prints one object: {"output", "windows", "note", "dry_run", "report"}, or {"errors", "report"} when it failed.`,
+		Example: `  mcsh run '[{"type": "tool", "server": "demo", "name": "list_orders"},
+             {"type": "command", "command": "jq", "args": ["-c", ".orders[] | {id, total}"]},
+             {"type": "command", "command": "head", "args": ["-n", "3"]}]'
+  mcsh run -f pipeline.json --config mcp.json
+  mcsh run -f pipeline.json --input orders.json`,
+		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		if o.timeout <= 0 && cmd.Flags().Changed("timeout") {
-			return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
-		}
-		return p.runPipeline(ctx, args, o)
-	})
-	o.addSources(cmd)
-	o.addState(cmd)
-	o.addWorkspace(cmd)
-	o.limits.add(cmd)
-	p.addSandbox(cmd, &o.sandbox)
-	o.pipelineFlags.add(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.input, "input", "", `file that the first stage reads, "-" for standard input`)
 	f.DurationVar(&o.timeout, "timeout", 0, "time for the whole run from its start, waiting for servers included, such as 90s, and for each command in it if that is more than 30s (default 5m)")
-	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is no terminal")
+	f.BoolVarP(&o.table, "verbose", "v", false, "print the table of stages also where standard error is not a terminal")
 	f.BoolVar(&o.table, "table", false, "the same as --verbose")
 	f.BoolVar(&o.dry, "dry-run", false, "call only what reads, and show the calls that would change something")
-	p.addJSON(cmd, "print one JSON object instead of the output")
-	return cmd
+	return command(cmd, func(ctx context.Context, args []string) error {
+		if o.timeout <= 0 && f.Changed("timeout") {
+			return usageError("give a duration such as 90s", "--timeout %s is not above zero", o.timeout)
+		}
+		return p.runPipeline(ctx, args, o)
+	}, o.addSources, o.addState, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile,
+		p.jsonFlag("print one JSON object instead of the output"))
 }
 
-// runPipeline compiles the pipeline, runs it and closes everything that was started.
+// runPipeline compiles and runs the pipeline, and closes everything that it started.
 func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) (err error) {
 	begun := time.Now()
+	if err := p.setMemory(&o.settings); err != nil {
+		return err
+	}
 	o.limits.Run = max(o.timeout, cmp.Or(o.limits.Run, defaultRun))
 	o.limits.Command = max(o.timeout, cmp.Or(o.limits.Command, defaultCommand))
 	within := gateway.CallTime{Timeout: cmp.Or(o.timeout, o.limits.Run), Begun: begun, Limits: o.limits.Limits}
-	ready, err := p.prepare(ctx, args, o, within)
-	defer func() { err = errors.Join(err, ready.close()) }()
+	text, in, parts, err := p.prepare(ctx, args, o, within)
+	if in != nil {
+		defer in.Close()
+	}
 	if err != nil {
 		return err
 	}
-	pipeline, err := compile(ctx, ready.text, ready.parts.deps(), ready.in != nil, within)
+	defer func() { err = errors.Join(err, parts.close()) }()
+	screen := p.show(parts.upstream.Statuses)
+	defer screen.stop()
+	pipeline, err := compile(ctx, text, parts.deps(), in != nil, within)
 	if err != nil {
 		return err
 	}
 	options := stages.RunOptions{Timeout: o.timeout, Spent: time.Since(begun), DryRun: o.dry}
-	if p.json {
-		return p.runToJSON(ctx, pipeline, ready.in, options)
+	if screen != nil {
+		options.Begun, options.Progress = screen.follow, func(stages.Progress) {} // a progress function makes tools report progress
 	}
-	err = p.runToStdout(ctx, pipeline, ready.in, options, o.table)
-	if r, ok := ready.parts.sandbox.used(); ok && (o.table || isTerminal(p.stderr)) {
-		fmt.Fprint(p.stderr, usedText(r))
+	if p.json {
+		return p.runToJSON(ctx, pipeline, in, options)
+	}
+	err = p.runToStdout(ctx, pipeline, in, options, o.table)
+	if active, _ := parts.sandbox.state(); active != nil && (o.table || isTerminal(p.stderr)) {
+		used := active.report()
+		fmt.Fprintf(p.stderr, "commands ran in %s\n", sandboxLine(used))
+		for _, note := range used.Notes {
+			if o.table {
+				fmt.Fprintf(p.stderr, "note: %s\n", note)
+			}
+		}
 	}
 	return err
 }
 
-// prepared is what a run needs before its plan can be checked.
-type prepared struct {
-	text  []byte
-	in    io.ReadCloser // nil: the run is given no input
-	parts *parts
-}
-
-// prepare reads the pipeline and the configuration, and opens the input, within the time of the run. What it returns is
-// to be closed, also with an error.
-func (p *program) prepare(ctx context.Context, args []string, o runOptions, within gateway.CallTime) (ready prepared, err error) {
+// prepare reads the pipeline and the configuration, and opens the input, within the time of the run. Without an input in is
+// nil; otherwise the caller must close it, also after an error.
+func (p *program) prepare(ctx context.Context, args []string, o runOptions, within gateway.CallTime) (text []byte, in io.ReadCloser, parts *dependencies, err error) {
 	bound, end := within.Bound(ctx)
 	defer end()
 	defer func() {
@@ -117,39 +120,26 @@ func (p *program) prepare(ctx context.Context, args []string, o runOptions, with
 			err = &runError{late, jsonOf(stages.Report{})}
 		}
 	}()
-	if ready.text, err = p.pipelineText(bound, args, o.file, o.input); err != nil {
-		return ready, err
+	if text, err = p.pipelineText(bound, args, o.file, o.input); err == nil {
+		in, err = p.openInput(bound, o.input)
 	}
-	if ready.in, err = p.openInput(bound, o.input); err != nil {
-		return ready, err
+	if err == nil {
+		o.sandbox.warm = 0
+		parts, err = p.open(ctx, bound, o.settings)
 	}
-	ready.parts, err = p.open(ctx, bound, o.settings, oneRun)
-	return ready, err
+	return text, in, parts, err
 }
 
-func (r prepared) close() (err error) {
-	if r.parts != nil {
-		err = r.parts.close()
-	}
-	if r.in != nil {
-		r.in.Close()
-	}
-	return err
-}
-
-// The times of a run and of a command in it without --timeout. A shorter --timeout leaves them as the limits of stages;
-// a longer one is for both, because a long stream keeps one command busy for as long as the run takes.
+// The default times of a run and of one command. A shorter --timeout keeps them as limits of stages; a longer one raises
+// both, because a stream keeps its commands busy for the whole run.
 const (
 	defaultRun     = 5 * time.Minute
 	defaultCommand = 30 * time.Second
 )
 
-// oneRun is how many sandbox workers wait where there is one run: none.
-const oneRun = -1
-
-// compile checks the pipeline and waits, for as long as the call's time allows, for the servers that it needs.
+// compile checks the pipeline and waits for the servers that it needs, within the time of the call.
 func compile(ctx context.Context, text []byte, d stages.Deps, fed bool, within gateway.CallTime) (*stages.Pipeline, error) {
-	d.Caller = runCaller
+	d.Caller = "run" // the only one
 	check := stages.Compile
 	if fed {
 		check = stages.CompileFed
@@ -159,14 +149,14 @@ func compile(ctx context.Context, text []byte, d stages.Deps, fed bool, within g
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case late != nil:
-		return nil, &runError{late, jsonOf(stages.Report{})} // it was the run's time, though nothing ran
+		return nil, &runError{late, jsonOf(stages.Report{})} // the time of the run is over, although nothing ran
 	case errs != nil:
 		return nil, planError(errs)
 	}
 	return pipeline, nil
 }
 
-// A runError is the failure of a run with what it did before.
+// A runError is the failure of a run, with its report.
 type runError struct {
 	err    error
 	report reportJSON
@@ -175,26 +165,24 @@ type runError struct {
 func (e *runError) Error() string { return e.err.Error() }
 func (e *runError) Unwrap() error { return e.err }
 
-// runCaller is on whose behalf mcsh run runs: there is only one.
-const runCaller = "run"
-
-// runToStdout streams the output and tells the rest on stderr.
+// runToStdout streams the output, and then prints the notes and the report on standard error.
 func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o stages.RunOptions, table bool) error {
-	progress := p.startProgress()
-	o.Progress = progress.update
-	out := &stdout{w: p.stdout}
+	out := &output{w: p.stdout}
 	report, err := pipeline.Run(ctx, in, out, o)
-	progress.stop()
 	if d := report.DryRun; d != nil && d.Place != "" {
-		_, werr := io.WriteString(out, gateway.Plain(gateway.DryRunText(report), true))
+		_, werr := io.WriteString(plainWriter{Writer: out}, gateway.DryRunText(report))
 		err = errors.Join(err, werr)
 	}
+	if isTerminal(p.stdout) && out.open { // end the last line
+		_, _ = out.Write([]byte{'\n'}) // Write keeps the error
+	}
 	err = out.result(err)
-	fmt.Fprint(p.stderr, gateway.NoteText(report))
-	if table || isTerminal(p.stderr) {
-		writeReport(p.stderr, report)
-	} else {
-		writeWindows(p.stderr, report.Windows)
+	fmt.Fprint(p.stderr, gateway.NoteText(report, 0)) // the output is there byte for byte
+	for _, window := range report.Windows {
+		io.WriteString(p.stderr, gateway.WindowText(window))
+	}
+	if len(report.Stages) > 0 && (table || isTerminal(p.stderr)) {
+		io.WriteString(p.stderr, tableOf(report))
 	}
 	if err != nil {
 		return &runError{err, jsonOf(report)}
@@ -202,31 +190,34 @@ func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in
 	return nil
 }
 
-// errEnough is what the engine sees when the reader at the other end of standard output has left: that is no failure,
-// and what a stage says of its own stays one.
-var errEnough = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
+// errReaderGone ends a run whose reader has closed standard output, which is not a failure.
+var errReaderGone = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
 
-// stdout is standard output for a run, or for help. It remembers a failure of its own.
-type stdout struct {
-	w   io.Writer
-	err error
+// output is standard output. It keeps the error of a failed write.
+type output struct {
+	w    io.Writer
+	err  error
+	open bool // the output does not end with a newline
 }
 
-func (s *stdout) Write(b []byte) (int, error) {
+func (s *output) Write(b []byte) (int, error) {
 	n, err := s.w.Write(b)
+	if n > 0 {
+		s.open = b[n-1] != '\n'
+	}
 	switch {
-	case errors.Is(err, syscall.EPIPE):
-		return n, errEnough
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, errReaderGone):
+		return n, errReaderGone
 	case err != nil:
 		s.err = err
 	}
 	return n, err
 }
 
-// result is what becomes of err, with which something has ended that writes here.
-func (s *stdout) result(err error) error {
+// result returns the outcome of a writer that ended with err.
+func (s *output) result(err error) error {
 	switch {
-	case errors.Is(err, errEnough):
+	case errors.Is(err, errReaderGone):
 		return nil
 	case s.err != nil && (err == nil || errors.Is(err, s.err)):
 		return &failure{exitFailed, fmt.Errorf("writing the output: %w", s.err), "free some space, or write elsewhere"}
@@ -234,38 +225,29 @@ func (s *stdout) result(err error) error {
 	return err
 }
 
-// resultJSON is what run --json prints.
 type resultJSON struct {
-	Output  string         `json:"output"`
-	Windows []windowJSON   `json:"windows,omitempty"`
-	Note    string         `json:"note,omitempty"`
-	DryRun  *stages.DryRun `json:"dry_run,omitempty"`
-	Report  reportJSON     `json:"report"`
+	Output  string          `json:"output"`
+	Windows []stages.Window `json:"windows,omitempty"`
+	Note    string          `json:"note,omitempty"`
+	DryRun  *stages.DryRun  `json:"dry_run,omitempty"`
+	Report  reportJSON      `json:"report"`
 }
 
-type windowJSON struct {
-	Stage stages.Place `json:"stage"`
-	Text  string       `json:"text"`
-}
-
-// runToJSON keeps the output and prints one object.
+// runToJSON collects the output and prints one object.
 func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o stages.RunOptions) error {
 	out := &bounded{max: jsonOutputMax}
 	report, err := pipeline.Run(ctx, in, out, o)
 	if out.full {
 		err = stages.Errorf(stages.LimitExceeded, "leave out --json to have the output as a stream, or end the pipeline with a stage that reduces it",
-			"the output is larger than --json holds: %s", size(jsonOutputMax))
+			"the output is larger than --json holds: %s", texts.Bytes(jsonOutputMax))
 	}
 	if err != nil {
 		return &runError{err, jsonOf(report)}
 	}
-	result := resultJSON{Output: strings.ToValidUTF8(out.buf.String(), "\uFFFD"), Report: jsonOf(report)}
-	result.Note, result.DryRun = strings.TrimSpace(gateway.NoteText(report)), report.DryRun
-	for _, w := range report.Windows {
-		result.Windows = append(result.Windows, windowJSON{w.Place, w.Text})
-	}
-	to := &stdout{w: p.stdout}
-	return to.result(writeJSON(to, result))
+	output, replaced := gateway.Valid(out.buf.Bytes())
+	result := resultJSON{Output: output, Windows: report.Windows, Report: jsonOf(report)}
+	result.Note, result.DryRun = strings.TrimSpace(gateway.NoteText(report, replaced)), report.DryRun
+	return writeJSON(p.stdout, result)
 }
 
 // bounded is a buffer that refuses more than max bytes.
@@ -275,59 +257,143 @@ type bounded struct {
 	full bool
 }
 
-var errFull = errors.New("the buffer is full")
-
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.buf.Len()+len(p) > b.max {
 		b.full = true
-		return 0, errFull
+		return 0, io.ErrShortBuffer
 	}
 	return b.buf.Write(p)
 }
 
-// checkCommand explains a pipeline, or everything that is wrong with it.
 func (p *program) checkCommand() *cobra.Command {
-	var s settings
-	var f pipelineFlags
-	var fed bool
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "check [PIPELINE | -]",
 		Short: "Check a pipeline and explain what it would do, calling nothing",
 		Long: "Check a pipeline: what each stage does, whether it only reads or may change something, and what it expects;\n" +
 			"or everything that is wrong with it. Nothing is called.",
 		Args: cobra.MaximumNArgs(1),
-		RunE: work(func(ctx context.Context, args []string) error { return p.check(ctx, args, s, f, fed) }),
 	}
-	s.addSources(cmd)
-	s.addWorkspace(cmd)
-	s.limits.add(cmd)
-	p.addSandbox(cmd, &s.sandbox)
-	f.add(cmd)
-	cmd.Flags().BoolVar(&fed, "fed", false, "the pipeline will be run with --input")
-	p.addJSON(cmd, `print {"stages"}, or {"errors"}`)
-	return cmd
+	cmd.Flags().BoolVar(&o.fed, "fed", false, "the pipeline will be run with --input")
+	return command(cmd, func(ctx context.Context, args []string) (err error) {
+		text, err := p.pipelineText(ctx, args, o.file, "")
+		if err != nil {
+			return err
+		}
+		o.sandbox.warm = 0
+		parts, err := p.open(ctx, ctx, o.settings)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, parts.close()) }()
+		deps := parts.deps()
+		deps.CheckOnly = true
+		within := gateway.CallTime{Timeout: cmp.Or(parts.limits.Run, defaultRun), Begun: time.Now(), Limits: deps.Limits}
+		defer p.show(parts.upstream.Statuses).stop()
+		pipeline, err := compile(ctx, text, deps, o.fed, within)
+		if err != nil {
+			return err
+		}
+		return p.print(pipeline.Plan(), gateway.PlanText(pipeline.Plan()))
+	}, o.addSources, o.addWorkspace, o.limits.add, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
 }
 
-func (p *program) check(ctx context.Context, args []string, s settings, f pipelineFlags, fed bool) (err error) {
-	text, err := p.pipelineText(ctx, args, f.file, "")
+// maxPipeline bounds the text of a pipeline. People and models write it; embedded data is a mistake.
+const maxPipeline = 4 << 20
+
+func (o *runOptions) addFile(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.file, "file", "f", "", `file with the pipeline, "-" for standard input`)
+}
+
+// pipelineText reads the pipeline from the argument, a file or standard input. input is the source of its data.
+func (p *program) pipelineText(ctx context.Context, args []string, file, input string) ([]byte, error) {
+	const hint = `give the pipeline as an argument, with -f FILE, or "-" for standard input`
+	switch {
+	case len(args) > 0 && file != "":
+		return nil, usageError(hint, "there are two pipelines: an argument and -f %s", file)
+	case len(args) == 0 && file == "":
+		return nil, usageError(hint, "there is no pipeline")
+	case len(args) > 0 && args[0] != "-":
+		if text := strings.TrimSpace(args[0]); text == "" || !strings.Contains(`["{`, text[:1]) {
+			if info, err := os.Stat(args[0]); err == nil && !info.IsDir() {
+				return nil, usageError(fmt.Sprintf("to run the pipeline in that file, write -f %s", args[0]), "%q is a file, not a pipeline", args[0])
+			}
+			return nil, usageError(hint, "%q is not a pipeline: that is a JSON array of stages", texts.Fit(args[0], 60))
+		}
+		return []byte(args[0]), nil
+	}
+	if file == "" {
+		file = "-"
+	}
+	if file == "-" && input == "-" {
+		return nil, usageError("put the pipeline into a file or an argument", "the pipeline and its input cannot both be standard input")
+	}
+	r, err := p.openInput(ctx, file)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	parts, err := p.open(ctx, ctx, s, oneRun)
+	defer r.Close()
+	text, err := readUntil(ctx, io.LimitReader(r, maxPipeline+1))
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("the pipeline is still being read from %s: %w", nameOf(file), ctx.Err())
+	case err != nil:
+		return nil, usageError(hint, "reading the pipeline: %w", err)
+	case len(text) > maxPipeline:
+		return nil, usageError("feed data with --input", "the pipeline in %s is larger than %s", file, texts.Bytes(maxPipeline))
+	}
+	return bytes.TrimPrefix(text, byteOrderMark), nil
+}
+
+// byteOrderMark is a prefix that some editors write.
+var byteOrderMark = []byte("\xEF\xBB\xBF")
+
+// readUntil reads r to its end while ctx lives. Standard input cannot be closed under a reader, so after ctx the reader
+// stays until the process ends.
+func readUntil(ctx context.Context, r io.Reader) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		data, err := io.ReadAll(r)
+		read <- result{data, err}
+	}()
+	select {
+	case got := <-read:
+		return got.data, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// nameOf names a file in messages.
+func nameOf(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
+}
+
+// openInput opens a file or standard input; an empty name opens nothing. It streams, so the file may be a device or a
+// pipe; opening a pipe waits for its writer while ctx lives.
+func (p *program) openInput(ctx context.Context, name string) (io.ReadCloser, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+		return io.NopCloser(p.stdin), nil
+	}
+	f, err := namedfile.Open(ctx, name)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%s is still being opened: %w", name, ctx.Err())
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("there is no file %s", name)
+	}
 	if err != nil {
-		return err
+		return nil, usageError(`give the path of a file, or "-" for standard input`, "%w", err)
 	}
-	defer func() { err = errors.Join(err, parts.close()) }()
-	deps := parts.deps()
-	deps.CheckOnly = true
-	within := gateway.CallTime{Timeout: cmp.Or(s.limits.Run, defaultRun), Begun: time.Now(), Limits: deps.Limits}
-	pipeline, err := compile(ctx, text, deps, fed, within)
-	if err != nil {
-		return err
-	}
-	if p.json {
-		return writeJSON(p.stdout, pipeline.Plan())
-	}
-	_, err = io.WriteString(p.stdout, gateway.PlanText(pipeline.Plan()))
-	return err
+	return f, nil
 }

@@ -20,7 +20,7 @@ func TestOwnAddress(t *testing.T) {
 		"pod":                         {"mcsh-0", "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n10.0.0.5\tmcsh-0\n", "10.0.0.5"},
 		"pod with the node's network": {"node-1", "# Kubernetes-managed hosts file (host network).\n10.0.0.5 node-1\n", ""},
 	} {
-		got, ok := ownAddress(test.host, []byte(test.hosts), local)
+		got, ok := addressInHosts(test.host, []byte(test.hosts), local)
 		if ok != (test.want != "") || ok && got.String() != test.want {
 			t.Errorf("%s: got %v, %v, want %q", name, got, ok, test.want)
 		}
@@ -29,7 +29,7 @@ func TestOwnAddress(t *testing.T) {
 
 // The variables of a runtime say where to listen where no flag does. Here is no container that could have an address.
 func TestFromRuntime(t *testing.T) {
-	if own, inside := machineAddress(); inside {
+	if own, inside := containerAddress(); inside {
 		t.Skipf("this is a container with the address %v", own)
 	}
 	for _, test := range []struct{ env, flag, want, wrong string }{

@@ -1,14 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
@@ -16,49 +23,41 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-const serveLong = `Serve the gateway: one MCP endpoint in front of all configured servers, with the tools execute_pipeline,
-list_all_tools, get_tool_details and list_available_shell_commands.
-
-On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, /healthz, /readyz
-and /metrics (docs/observability.md).
-Without flags it does what the variables of a runtime of MCP servers say: $MCP_TRANSPORT, $MCP_PORT, $MCP_HOST.`
-
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
 	var k keepFlags
 	var o observeFlags
-	var e endFlags
+	var e shutdownFlags
 	cmd := &cobra.Command{
-		Use:     "serve",
-		Short:   "Serve the gateway to MCP clients",
-		Long:    serveLong,
+		Use:   "serve",
+		Short: "Serve the gateway to MCP clients",
+		Long: `Serve the gateway: one MCP endpoint in front of all configured servers, with the tools execute_pipeline,
+list_all_tools, get_tool_details and list_available_shell_commands.
+
+On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, /healthz, /readyz
+and /metrics (docs/observability.md).
+Without flags it does what the variables of a runtime of MCP servers say: $MCP_TRANSPORT, $MCP_PORT, $MCP_HOST.`,
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
-	cmd.RunE = work(e.watched(p.stderr, func(ctx context.Context, end ending) error { return p.serve(ctx, s, l, k, o, end) }))
-	s.addSources(cmd)
-	s.addState(cmd)
-	s.addWorkspace(cmd)
-	s.limits.add(cmd)
-	p.addSandbox(cmd, &s.sandbox)
-	l.add(cmd)
-	l.auth.add(cmd)
-	k.add(cmd)
-	o.add(cmd)
-	e.add(cmd)
-	return cmd
+	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, k, o, end) }),
+		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
+		l.add, l.auth.add, k.add, o.flags(p.serverNames(&s)), e.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags, end ending) (err error) {
-	kept, err := k.open(p.scratchDir())
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags, end shutdown) (err error) {
+	if err := p.setMemory(&s); err != nil {
+		return err
+	}
+	kept, err := k.open(p.scratchDir(), s.shares.runs)
 	if err != nil {
 		return err
 	}
 	if kept != nil {
 		defer kept.Close()
 	}
-	if err := errors.Join(l.fromRuntime(p), l.auth.settle(p, &l)); err != nil {
+	if err := errors.Join(l.fromRuntime(p), l.auth.resolve(p, &l), l.readProxies()); err != nil {
 		return err
 	}
 	var listeners []net.Listener
@@ -74,32 +73,42 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFl
 		return err
 	}
 	s.instance = rand.Text()
-	s.told = func(c upstream.Change) { logChange(log, c) }
-	parts, err := p.open(ctx, ctx, s, 0)
+	s.changed = func(c upstream.Change) { logChange(log, c) }
+	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	secrets.pool.Store(parts.upstream)
-	seen, err := p.look(ctx, ob, l, parts, kept, log)
+	secrets.Store(parts.upstream)
+	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
 	if err != nil {
 		return err
 	}
-	defer func() { seen.end(ctx, log) }()
-	o := gateway.Options{
-		Upstream: parts.upstream, Kept: kept, Instance: s.instance, Sandbox: parts.sandbox, Version: version(), Log: log, Watch: seen.watch,
-		Limits: parts.limits.Limits, Runs: parts.limits.runs, CallerRuns: parts.limits.callerRuns, Grace: end.gatewayGrace(), NameOf: auth.NameOf,
-	}
-	if parts.files != nil {
-		o.Files = parts.files
-	}
+	defer mon.close(ctx, log)
+	o := parts.gatewayOptions(l.trusted)
+	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
 	g := gateway.New(o)
-	greet := func() error { return p.greetSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
-	end.finish = g.Close
+	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
+	end.stop = g.Close
 	if listeners == nil {
 		return p.serveOnStdio(ctx, g, greet, end)
 	}
-	return beside(ctx, greet, func(ctx context.Context) error { return p.serveGateway(ctx, listeners, l, g, seen, log, end) })
+	most := parts.limits.withDefaults()
+	return serveDuring(ctx, greet, func(ctx context.Context) error {
+		return p.serveGateway(ctx, listeners, l, newConnections(most.conns, most.addrConns, l.trusted), g, mon, log, end)
+	})
+}
+
+// gatewayOptions returns the gateway options of the parts.
+func (x *dependencies) gatewayOptions(proxies gateway.Proxies) gateway.Options {
+	o := x.limits.gateway
+	o.Upstream, o.Sandbox, o.Version = x.upstream, x.sandbox, version()
+	o.Limits, o.Memory = x.limits.Limits, x.shares.results
+	o.HTTP.Proxies, o.HTTP.Bodies, o.HTTP.SessionBytes = proxies, x.shares.bodies, x.shares.sessions
+	if x.files != nil {
+		o.Files = x.files
+	}
+	return o
 }
 
 func closeAll(listeners []net.Listener) {
@@ -108,37 +117,41 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// serveGateway serves the gateway over HTTP, to those who may call it.
-func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, g *gateway.Gateway, seen *lookout, log *zap.Logger, end ending) error {
+// serveGateway serves the gateway over HTTP.
+func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, c *connections, g *gateway.Gateway, mon *monitor, log *zap.Logger, end shutdown) error {
 	following, stop := context.WithCancel(ctx)
 	guard, wait, err := l.auth.guard(following, log, g.EndUser)
-	if err != nil {
-		stop()
-		return err
-	}
 	defer wait()
 	defer stop()
-	h := seen.routes(g.Handler())
+	if err != nil {
+		return err
+	}
+	h := mon.routes(g.Handler())
 	if guard != nil {
-		seen.callers.guard.Store(guard)
+		mon.guard.Store(guard)
 		h = guard.Protect(h)
 	}
-	p.greet("mcsh", endpointOf(listeners[0].Addr()))
-	if warning := l.auth.openly(listeners[0].Addr()); warning != "" && !l.contained {
+	if url := endpointOf(listeners[0].Addr()); l.runtime {
+		fmt.Fprintf(p.stderr, runtimeGreeting, "mcsh", url)
+	} else {
+		p.greet("mcsh", url)
+	}
+	if warning := l.auth.plaintextWarning(listeners[0].Addr()); warning != "" && !l.contained {
 		log.Warn(warning)
 	}
-	return serveHTTP(ctx, listeners, seen.metrics.HTTP(l.checked(p, h)), end)
+	return serveHTTP(ctx, listeners, c, mon.metrics.HTTP(l.checkHosts(p, h)), end)
 }
 
-// serveOnStdio serves the gateway to the one client at the other end of the pipes.
-func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet func() error, end ending) error {
+// serveOnStdio serves the gateway to one client on standard input and output.
+func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet func() error, end shutdown) error {
 	if err := greet(); err != nil {
 		return err
 	}
+	p.greetTerminal("mcsh connect writes the gateway into the configuration of a client; --listen serves HTTP")
 	err := stdio.Serve(ctx, stdio.Options{
-		Server: g.Server(), In: p.stdin, Out: p.stdout, Answerer: g, Grace: end.begin, Finish: end.finish,
+		Server: g.Server(), In: p.stdin, Out: unwrap(p.stdout), Direct: g.Direct, Grace: end.begin, Finish: end.stop,
 	})
-	if ctx.Err() != nil { // the grace of a signal is over
+	if ctx.Err() != nil { // a signal ended it, and the grace is over
 		return err
 	}
 	grace, cancel := end.begin()
@@ -146,35 +159,42 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 	return errors.Join(err, g.Close(grace))
 }
 
-// beside serves while something starts, which ends the serving if it fails: until then requests are answered that do
-// not need it, and others learn that it is on its way.
-func beside(ctx context.Context, start func() error, serve func(context.Context) error) error {
-	serving, stop := context.WithCancel(ctx)
-	defer stop()
-	failed := make(chan error, 1)
-	go func() {
-		err := start()
-		if err != nil && ctx.Err() == nil {
-			stop()
-		}
-		failed <- err
-	}()
-	err := serve(serving)
-	if started := <-failed; ctx.Err() == nil {
-		return errors.Join(started, err)
+// greetTerminal explains a server that waits on a terminal.
+func (p *program) greetTerminal(instead string) {
+	if isTerminal(p.stdin) {
+		fmt.Fprintf(p.stderr, "mcsh: this waits for the messages of an MCP client on standard input, a terminal now; Ctrl-D ends it\nhint: %s\n", instead)
 	}
-	return err
 }
 
-// greetSandbox starts the sandbox and says what commands run in. Without one the gateway serves the other stages, unless
-// a backend was asked for by name; it tries again when a command comes.
-func (p *program) greetSandbox(ctx context.Context, l *lateSandbox, backend string, log *zap.Logger) error {
-	r, err := l.describe(ctx)
+// serveDuring serves while start runs, and stops serving if start fails. Meanwhile it answers requests that do not need
+// the result.
+func serveDuring(ctx context.Context, start func() error, serve func(context.Context) error) error {
+	var startErr, serveErr error
+	both, serving := errgroup.WithContext(ctx)
+	both.Go(func() error {
+		if startErr = start(); ctx.Err() != nil {
+			startErr = nil // a signal is no failure
+		}
+		return startErr
+	})
+	both.Go(func() error {
+		serveErr = serve(serving)
+		return serveErr
+	})
+	_ = both.Wait()
+	return errors.Join(startErr, serveErr)
+}
+
+// startSandbox starts the sandbox and logs its report. If that fails, the gateway serves the other stages, unless the
+// operator named the backend; the next command tries again.
+func (p *program) startSandbox(ctx context.Context, l *lazySandbox, backend string, log *zap.Logger) error {
+	active, err := l.get(ctx)
 	switch {
 	case err == nil:
+		r := active.report()
 		log.Info("commands run in the sandbox: " + sandboxLine(r))
 		for _, note := range r.Notes {
-			log.Warn(note)
+			log.Info(note)
 		}
 	case backend != backendAuto && backend != backendOff:
 		return configError("mcsh doctor shows what is missing; --sandbox auto takes what there is", err)
@@ -184,7 +204,7 @@ func (p *program) greetSandbox(ctx context.Context, l *lateSandbox, backend stri
 	return nil
 }
 
-// logChange tells what has become of the servers when one of their sources changed.
+// logChange logs a change of the servers.
 func logChange(log *zap.Logger, c upstream.Change) {
 	if c.Err != nil {
 		log.Warn("the configuration has changed and is wrong; the one before is in use", zap.Error(c.Err))
@@ -192,4 +212,70 @@ func logChange(log *zap.Logger, c upstream.Change) {
 	if c.Err == nil || len(c.Added)+len(c.Removed)+len(c.Restarted) > 0 {
 		log.Info("the servers have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("restarted", c.Restarted))
 	}
+}
+
+// shutdownFlags configure the shutdown of a server.
+type shutdownFlags struct{ grace time.Duration }
+
+func (e *shutdownFlags) add(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&e.grace, "grace", gateway.DefaultGrace,
+		"how long what runs may go on after SIGTERM, SIGINT or SIGHUP, and after its client was lost; a second signal cancels at once")
+}
+
+// wrap returns a command function that runs serve with a shutdown. It writes to w what the first signal does.
+func (e *shutdownFlags) wrap(w io.Writer, serve func(context.Context, shutdown) error) func(context.Context, []string) error {
+	return func(ctx context.Context, _ []string) error {
+		if e.grace < 0 {
+			return usageError("--grace 0 cancels at once", "--grace %v is below zero", e.grace)
+		}
+		notice := fmt.Sprintf("ending: what runs may go on for %v, and a second signal cancels it", e.grace)
+		if e.grace == 0 {
+			notice = "ending: what runs is cancelled"
+		}
+		forced, stop := secondSignal(ctx, func() { fmt.Fprintln(w, notice) })
+		defer stop()
+		return serve(ctx, shutdown{grace: e.grace, forced: forced})
+	}
+}
+
+// secondSignal returns a context that ends with the second of the [endSignals]; the third ends the process. It calls
+// first after the first signal, because the kernel may merge or reorder pending signals. A SIGHUP after another signal
+// does not count: a closing terminal sends it twice.
+func secondSignal(ctx context.Context, first func()) (context.Context, context.CancelFunc) {
+	forced, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, endSignals()...)
+	go func() {
+		defer signal.Stop(signals)
+		for n := 0; n < 2; {
+			select {
+			case s := <-signals:
+				if n == 0 {
+					first()
+				}
+				if n == 0 || s != syscall.SIGHUP {
+					n++
+				}
+			case <-forced.Done():
+				return
+			}
+		}
+		cancel()
+	}()
+	return forced, cancel
+}
+
+// A shutdown describes how a server ends.
+type shutdown struct {
+	grace  time.Duration
+	forced context.Context // done when a second signal cuts the grace short
+
+	// stop stops the server: it accepts nothing new, and calls in flight may finish until ctx is done. nil only closes
+	// the session.
+	stop func(ctx context.Context) error
+}
+
+// begin starts the grace and returns its context.
+func (e shutdown) begin() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.forced, e.grace)
 }

@@ -1,10 +1,31 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/schemas"
+	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/config"
+	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/workspace"
 )
 
-// settings are what a command line says about the parts that it needs.
+// settings are the command line's settings for the parts.
 type settings struct {
 	configs   []string
 	noBuiltin bool
@@ -13,12 +34,307 @@ type settings struct {
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	state     string
-	keeps     bool // what is learned of servers is kept in state
+	keeps     bool // save tool lists and shapes in state
+	refresh   bool // ignore saved tool lists
 	sandbox   sandboxSettings
-	instance  string // the name of a gateway that serves
+	host      servers.Host // of built-in servers
+	instance  string       // identifies a gateway that serves
 
-	// told is set by commands that run for long: they follow the sources, and tell it of changes.
-	told func(upstream.Change)
+	// changed reports changes of the sources, which only long-running commands follow; nil: none.
+	changed func(upstream.Change)
 
-	limits limits // whoever types the command line is the operator
+	memory byteSize // for kept data; 0: by the size of the machine
+	shares shares   // of memory
+	limits limits   // the user of the command line is the operator
+}
+
+// configVariable replaces --config: files separated as in PATH.
+const configVariable = "MCSH_CONFIG"
+
+// builtinVariable with the value "off" replaces --no-builtin.
+const builtinVariable = "MCSH_BUILTIN"
+
+// sources lists the sources of servers; each returns those of the settings, or none. All are used together. Of two servers
+// with the same name that no configuration names, the one of the first source counts.
+var sources = []func(p *program, s settings) ([]upstream.Source, error){configSources, toolhiveSources, defaultSources}
+
+// openSources opens the rows of the table.
+func (p *program) openSources(s settings) ([]upstream.Source, error) {
+	value := cmp.Or(p.env[builtinVariable], "on")
+	if value != "on" && value != "off" {
+		return nil, configError("off leaves the built-in servers out; on, or nothing, keeps them", fmt.Errorf("%s=%s: want on or off", builtinVariable, texts.Fit(value, 40)))
+	}
+	s.noBuiltin = s.noBuiltin || value == "off"
+	var list []upstream.Source
+	for _, open := range sources {
+		more, err := open(p, s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+// addSources adds the flags of the sources.
+func (s *settings) addSources(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; default: $"+configVariable+", else the user's)")
+	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
+	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
+	s.toolhive.add(cmd)
+	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
+}
+
+// configFiles returns the configuration files: the named ones, or else the user's if it exists.
+func (p *program) configFiles(s settings) []string {
+	if len(s.configs) > 0 {
+		return s.configs
+	}
+	if named := slices.DeleteFunc(filepath.SplitList(p.env[configVariable]), func(path string) bool { return path == "" }); len(named) > 0 {
+		return named
+	}
+	if path := p.userFile(); path != "" && !s.noBuiltin && s.root == "" {
+		if _, err := os.Stat(path); err == nil {
+			return []string{path}
+		}
+	}
+	return nil
+}
+
+func configSources(p *program, s settings) ([]upstream.Source, error) {
+	return convert(p.configFiles(s), func(path string) upstream.Source {
+		return &config.File{Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Proxy: http.ProxyFromEnvironment}
+	}), nil
+}
+
+// defaultSources returns the servers of a machine without a configuration.
+func defaultSources(p *program, s settings) ([]upstream.Source, error) {
+	switch configured := len(p.configFiles(s)) > 0; {
+	case configured && s.root != "":
+		return nil, usageError(`write {"builtin": "filesystem", "root": "DIR"} into the configuration`,
+			"--root belongs to the built-in servers, which a configuration replaces")
+	case configured, s.noBuiltin:
+		return nil, nil
+	}
+	var list upstream.Static
+	for _, d := range defaultServers(s) {
+		dial, err := configBuiltins(s.host)[d.builtin](d.options)
+		if err != nil {
+			return nil, configError("fix the flag that says so, or name the servers you want in a configuration", err)
+		}
+		list = append(list, upstream.Server{Name: d.builtin, Dial: dial, Allow: d.allow, Found: true, InProcess: true})
+	}
+	return []upstream.Source{list}, nil
+}
+
+// stateVariable replaces --state.
+const stateVariable = "MCSH_STATE"
+
+// stateOff disables the state.
+const stateOff = "off"
+
+// addState adds --state, and enables the state.
+func (s *settings) addState(cmd *cobra.Command) {
+	s.keeps = true
+	cmd.Flags().StringVar(&s.state, "state", "", "directory where tool lists and the shapes of results are kept, or "+stateOff+
+		" (default: a directory of ours in $XDG_STATE_HOME or ~/.local/state; $"+stateVariable+")")
+}
+
+// openState opens the state directory. It fails if a named directory cannot be opened; without the default one it prints
+// a note.
+func (p *program) openState(s settings) (*state.Dir, error) {
+	path := cmp.Or(s.state, p.env[stateVariable])
+	named := path != ""
+	if home := p.stateHome(); !named && home != "" {
+		path = filepath.Join(home, "mcsh")
+	}
+	if !s.keeps || path == "" || path == stateOff {
+		return nil, nil
+	}
+	dir, err := state.Open(path)
+	switch {
+	case err == nil:
+		return dir, nil
+	case named:
+		return nil, configError("name a directory that can be written, or --state "+stateOff, err)
+	}
+	fmt.Fprintf(p.stderr, "mcsh: nothing is kept for the next start (--state %s if this is intended): %v\n", stateOff, err)
+	return nil, nil
+}
+
+// stateHome returns the directory in which programs of this user keep state, or "" without a home directory.
+func (p *program) stateHome() string {
+	if dir := p.env["XDG_STATE_HOME"]; filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := p.env["HOME"]; filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state")
+	}
+	return ""
+}
+
+// scratchDirs are the candidates for temporary files. A container with a read-only root often has only the last, which is
+// memory.
+var scratchDirs = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// scratchDir returns $TMPDIR, or the first writable candidate, or "".
+func (p *program) scratchDir() string {
+	if p.env["TMPDIR"] != "" {
+		return p.env["TMPDIR"]
+	}
+	for _, dir := range scratchDirs {
+		made, err := os.MkdirTemp(dir, "mcsh-try-")
+		if err == nil {
+			_ = os.Remove(made) // an empty directory
+			return dir
+		}
+	}
+	return ""
+}
+
+// startWait is how long a check waits for the sandbox.
+const startWait = 30 * time.Second
+
+// dependencies are the servers, commands and files of pipelines. Each starts on first use.
+type dependencies struct {
+	upstream *upstream.Pool
+	sandbox  *lazySandbox
+	files    *files
+	limits   limits
+	shares   shares
+}
+
+// open assembles the parts, which start nothing after ctx has ended. reading bounds the time to read the configuration.
+func (p *program) open(ctx, reading context.Context, s settings) (*dependencies, error) {
+	table, err := findBackends(s.sandbox.backend, backends)
+	if err != nil {
+		return nil, err
+	}
+	saved, err := openFiles(s)
+	if err != nil {
+		return nil, err
+	}
+	starting, end := context.WithCancel(ctx)
+	if saved != nil {
+		s.sandbox.workspace = saved.dir.Root()
+	}
+	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
+	commands := &lazySandbox{
+		ended: starting.Done(), end: end,
+		start: func() (*activeBackend, error) { return openFirst(starting, p, s.sandbox, table) },
+	}
+	s.host.Markdown = commands.Markdown
+	tools, err := p.openUpstream(reading, s)
+	if err != nil {
+		end()
+		return nil, errors.Join(err, saved.close())
+	}
+	s.limits.SpoolDir = p.scratchDir()
+	return &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands}, nil
+}
+
+// openUpstream reads the sources and returns the pool of their servers.
+func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool, error) {
+	list, err := p.openSources(s)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := p.openState(s)
+	if err != nil {
+		return nil, err
+	}
+	o := s.limits.upstream
+	o.State, o.Refresh, o.Sources, o.ClientVersion = dir, s.refresh, list, version()
+	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
+	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
+	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas.Adjust, s.limits.schemas)
+	o.Follow, o.OnChange = s.changed != nil, s.changed
+	pool := upstream.NewPool(o)
+	if err := pool.Load(ctx); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration
+			return nil, errors.Join(err, pool.Close())
+		}
+		return nil, errors.Join(configError("fix the configuration; nothing was started", err), pool.Close())
+	}
+	return pool, nil
+}
+
+// deps returns the dependencies of the engine.
+func (x *dependencies) deps() stages.Deps {
+	d := stages.Deps{Tools: x.upstream, Commands: x.sandbox, Shapes: schemas.NewShapes(stages.Kinds()), Limits: x.limits.Limits, Memory: x.shares.results}
+	if x.files != nil {
+		d.Files = x.files
+	}
+	return d
+}
+
+// close stops all servers and workers, and returns after their processes have ended.
+func (x *dependencies) close() error {
+	return errors.Join(x.upstream.Close(), x.sandbox.Close(), x.files.close())
+}
+
+// files saves data of stages in the directory of --workspace.
+type files struct{ dir *workspace.Dir }
+
+var _ stages.Files = files{}
+
+// openFiles opens the workspace; nil: the settings name none.
+func openFiles(s settings) (*files, error) {
+	if s.workspace == "" {
+		return nil, nil
+	}
+	if s.readOnly {
+		return nil, usageError("leave one of them out", "--workspace is where stages save files, and --read-only lets them save nothing")
+	}
+	dir, err := workspace.Open(s.workspace)
+	if err != nil {
+		return nil, configError("give --workspace a directory that exists", err)
+	}
+	return &files{dir}, nil
+}
+
+func (s *settings) addWorkspace(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.workspace, "workspace", "", "directory that tee stages save files in, and commands read files of (default: none)")
+	_ = cmd.MarkFlagDirname("workspace") // the flag exists
+}
+
+func (f files) FileName(path string) (string, error) {
+	name, err := f.dir.SaveName(path)
+	return name, fileError(err)
+}
+
+func (f files) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
+	saved, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max, Charge: file.Charge})
+	if errors.Is(err, workspace.ErrOversize) {
+		allowed := byteSize(file.Max)
+		return nil, stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true if so much is meant to be saved; nothing was`,
+			"the data for %q is more than %s", file.Path, allowed.String())
+	}
+	return saved, fileError(err)
+}
+
+// fileError converts an error of the workspace. Other errors come from the data.
+func fileError(err error) error {
+	e, ok := errors.AsType[*workspace.Error](err)
+	if !ok {
+		return err
+	}
+	code := stages.InvalidArguments
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		code = stages.LimitExceeded
+	case e.Kind == workspace.PathEscape:
+		code = stages.Denied
+	case e.Kind == workspace.IoError:
+		code = stages.Internal
+	}
+	return &stages.Error{Code: code, Msg: e.Msg, Hint: e.Hint, Err: err}
+}
+
+func (f *files) close() error {
+	if f == nil {
+		return nil
+	}
+	return f.dir.Close()
 }

@@ -66,7 +66,7 @@ func testStatuses(t *testing.T, binary string) {
 		}
 		t.Run(strconv.Itoa(c.want)+" "+c.args[0], func(t *testing.T) { t.Parallel(); c.check(t, binary) })
 	}
-	if want := constants(t, "failure.go", "exit"); !slices.Equal(reached, want) {
+	if want := constants(t, "output.go", "exit"); !slices.Equal(reached, want) {
 		t.Errorf("reached are %q, want %q", reached, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,19 +21,18 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/toolhive"
 )
 
-// What --toolhive takes besides an address.
+// Values of --toolhive besides an address.
 const (
 	toolhiveAuto = "auto"
 	toolhiveOff  = "off"
 )
 
-// Variables that stand for flags that are not given.
+// Variables for flags that are not given.
 const (
 	toolhiveVariable      = "MCSH_TOOLHIVE"
 	toolhiveGroupVariable = "MCSH_TOOLHIVE_GROUP"
 )
 
-// toolhiveFlags are what a command line says about ToolHive.
 type toolhiveFlags struct {
 	mode                  string
 	groups, names, labels []string
@@ -50,7 +50,7 @@ func (t *toolhiveFlags) add(cmd *cobra.Command) {
 	f.StringArrayVar(&t.apiHeaders, "toolhive-api-header", nil, "header for ToolHive's API, 'Header: value' (repeatable)")
 }
 
-// toolhiveSources looks for ToolHive, unless it is not wanted.
+// toolhiveSources returns the ToolHive source, unless it is off.
 func toolhiveSources(p *program, s settings) ([]upstream.Source, error) {
 	source, err := p.toolhive(s.toolhive, func(text string) { fmt.Fprintf(p.stderr, "mcsh: %s\n", text) })
 	if source == nil || err != nil {
@@ -59,63 +59,50 @@ func toolhiveSources(p *program, s settings) ([]upstream.Source, error) {
 	return []upstream.Source{source}, nil
 }
 
-// toolhive makes the source, or none.
-func (p *program) toolhive(t toolhiveFlags, told func(text string)) (*toolhive.Source, error) {
-	o := toolhive.Options{Proxy: http.ProxyFromEnvironment, Discovery: p.discoveryFile(), Container: inContainer(), Told: told}
-	from := "--toolhive"
-	mode := t.mode
-	if mode == "" {
-		mode, from = cmp.Or(p.env[toolhiveVariable], toolhiveAuto), toolhiveVariable
+// toolhive returns the source; nil: off.
+func (p *program) toolhive(t toolhiveFlags, log func(text string)) (*toolhive.Source, error) {
+	o := toolhive.Options{Proxy: http.ProxyFromEnvironment, Discovery: p.discoveryFile(), Container: inContainer(), Log: log}
+	o.URL, o.URLFrom = t.mode, "--toolhive"
+	if t.mode == "" {
+		o.URL, o.URLFrom = cmp.Or(p.env[toolhiveVariable], toolhiveAuto), toolhiveVariable
 	}
-	switch mode {
+	switch o.URL {
 	case toolhiveOff:
 		return nil, nil
 	case toolhiveAuto:
-		o.URL, o.URLFrom, o.Host = p.toolhiveFromEnvironment()
-	default:
-		o.URL, o.URLFrom = mode, from
+		o.URL, o.URLFrom = p.toolhiveFromEnvironment()
 	}
 	o.Filter = toolhive.Filter{Groups: t.groups, Names: t.names, Labels: t.labels}
 	if groups := p.env[toolhiveGroupVariable]; len(t.groups) == 0 && groups != "" {
 		o.Filter.Groups = strings.Split(groups, ",")
 	}
 	err := p.toolhiveHeaders(t, &o)
-	if err == nil {
-		var source *toolhive.Source
-		if source, err = toolhive.New(o); err == nil {
-			return source, nil
-		}
+	source, wrong := toolhive.New(o)
+	if err = cmp.Or(err, wrong); err != nil {
+		return nil, usageError("mcsh serve --help shows what the flags take; --toolhive off leaves ToolHive out", "%w", err)
 	}
-	return nil, usageError("mcsh serve --help shows what the flags take; --toolhive off leaves ToolHive out", "%w", err)
+	return source, nil
 }
 
-// toolhiveFromEnvironment is what the variables of ToolHive's own clients say: where its API is, which of them says
-// so, and at which host to guess.
-func (p *program) toolhiveFromEnvironment() (address, from, host string) {
-	if address := p.env["TOOLHIVE_API_URL"]; address != "" {
-		return address, "TOOLHIVE_API_URL", ""
-	}
+// toolhiveFromEnvironment returns the address that the variables of ToolHive's own clients give, and the variable.
+func (p *program) toolhiveFromEnvironment() (address, from string) {
 	host, port := p.env["TOOLHIVE_HOST"], p.env["TOOLHIVE_PORT"]
-	if port == "" {
-		return "", "", host
+	switch {
+	case p.env["TOOLHIVE_API_URL"] != "":
+		return p.env["TOOLHIVE_API_URL"], "TOOLHIVE_API_URL"
+	case port != "":
+		return "http://" + net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), "TOOLHIVE_PORT"
+	case host != "":
+		return "http://" + net.JoinHostPort(host, "8080"), "TOOLHIVE_HOST"
 	}
-	return "http://" + net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), "TOOLHIVE_PORT", ""
+	return "", ""
 }
 
-// discoveryFile is where a running ToolHive says where its API is.
+// discoveryFile returns the file in which a running ToolHive publishes the address of its API, or "".
 func (p *program) discoveryFile() string {
-	state := p.env["XDG_STATE_HOME"]
-	home := p.env["HOME"]
-	switch {
-	case filepath.IsAbs(state):
-	case runtime.GOOS == "windows":
-		state = p.env["LOCALAPPDATA"]
-	case home == "":
-		return ""
-	case runtime.GOOS == "darwin":
+	state := p.stateHome()
+	if home := p.env["HOME"]; runtime.GOOS == "darwin" && home != "" && !filepath.IsAbs(p.env["XDG_STATE_HOME"]) {
 		state = filepath.Join(home, "Library", "Application Support")
-	default:
-		state = filepath.Join(home, ".local", "state")
 	}
 	if state == "" {
 		return ""
@@ -123,17 +110,15 @@ func (p *program) discoveryFile() string {
 	return filepath.Join(state, "toolhive", "server", "server.json")
 }
 
-// inContainer reports whether docker or podman has started this process.
+// inContainer reports whether this process runs in a docker or podman container.
 func inContainer() bool {
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/.dockerenv", "/run/.containerenv"}, func(mark string) bool {
+		_, err := os.Stat(mark)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
-// toolhiveHeaders reads the flags for headers. Secrets come from the environment: ${NAME} in a value.
+// toolhiveHeaders parses the header flags. ${NAME} in a value is an environment variable, for secrets.
 func (p *program) toolhiveHeaders(t toolhiveFlags, o *toolhive.Options) (err error) {
 	o.APIHeaders = http.Header{}
 	for _, text := range t.apiHeaders {
@@ -155,27 +140,27 @@ func (p *program) toolhiveHeaders(t toolhiveFlags, o *toolhive.Options) (err err
 	return nil
 }
 
-// header reads one header. Its errors show no value.
+// header parses one header. Its errors show no value.
 func (p *program) header(into http.Header, text string) error {
 	name, value, ok := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
 	if !ok || !httpguts.ValidHeaderFieldName(name) {
 		return errors.New("want 'Header: value'")
 	}
-	var missing []string
+	missing := ""
 	value = os.Expand(strings.TrimSpace(value), func(variable string) string {
 		if variable == "$" {
 			return "$"
 		}
-		v, ok := p.lookup(variable)
+		v, ok := p.env[variable]
 		if !ok {
-			missing = append(missing, variable)
+			missing = cmp.Or(missing, variable)
 		}
 		return v
 	})
 	switch {
-	case len(missing) > 0:
-		return fmt.Errorf("header %s: the variable %s is not set", name, missing[0])
+	case missing != "":
+		return fmt.Errorf("header %s: the variable %s is not set", name, missing)
 	case !httpguts.ValidHeaderFieldValue(value):
 		return fmt.Errorf("header %s: its value cannot be sent", name)
 	}
@@ -183,29 +168,26 @@ func (p *program) header(into http.Header, text string) error {
 	return nil
 }
 
-// checkToolHive says whether there is a ToolHive, and what of it is used.
-func checkToolHive(ctx context.Context, d *diagnosis) []finding {
+// checkToolHive reports whether ToolHive was found, and how many of its workloads are used.
+func checkToolHive(ctx context.Context, d *diagnosis) {
 	source, err := d.program.toolhive(d.settings.toolhive, nil)
-	switch {
-	case err != nil:
-		return []finding{{Status: statusFailed, Text: err.Error()}}
-	case source == nil:
-		return []finding{{Status: statusNote, Text: "it is not looked for (--toolhive " + toolhiveOff + ")"}}
+	if err != nil {
+		d.add(statusFailed, "", "%v", err)
+		return
+	}
+	if source == nil {
+		d.add(statusNote, "", "it is not looked for (--toolhive "+toolhiveOff+")")
+		return
 	}
 	servers, err := source.Servers(ctx)
-	if err != nil {
-		return []finding{{Status: statusWarning, Text: err.Error()}}
-	}
-	s := source.State()
-	switch {
+	switch s := source.State(); {
+	case err != nil:
+		d.add(statusWarning, "", "%v", err)
 	case s.Absent:
-		return []finding{{
-			Status: statusNote, Text: "there is none here", Hint: "thv serve starts its API, or give the address: --toolhive URL",
-		}}
+		d.add(statusNote, "thv serve starts its API, or give the address: --toolhive URL", "there is none here")
 	case s.Err != nil:
-		return []finding{{Status: statusWarning, Text: s.Err.Error(), Hint: "docs/toolhive.md says where it is looked for"}}
+		d.add(statusWarning, "docs/toolhive.md says where it is looked for", "%v", s.Err)
+	default:
+		d.add(statusOK, "", "%s at %s (%s): %d workloads, %d of them picked", s.Version, s.Address, s.From, s.Listed, len(servers))
 	}
-	return []finding{{
-		Status: statusOK, Text: fmt.Sprintf("%s at %s (%s): %d workloads, %d of them are servers here", s.Version, s.Place, s.How, s.Listed, len(servers)),
-	}}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
 )
@@ -55,10 +57,13 @@ func TestToolHive(t *testing.T) {
 		{"a variable", "--toolhive-name=al*", "MCSH_TOOLHIVE=URL", 0, "alpha/hi", "other/", ""},
 		{"the variable of ToolHive", "--toolhive-label=team=blue", "TOOLHIVE_API_URL=URL", 0, "alpha/hi", "other/", ""},
 		{"the port of ToolHive", "--toolhive-label=!team --toolhive-group=!broken", "TOOLHIVE_PORT=PORT", 0, "other/hi", "alpha/", ""},
+		{"the host of ToolHive", "", "TOOLHIVE_HOST=127.0.0.9", 0, "fetch/", "alpha/", "ToolHive does not answer at http://127.0.0.9:8080 (TOOLHIVE_HOST)"},
 		{"the discovery file", "", "XDG_STATE_HOME=HOME/state MCSH_TOOLHIVE_GROUP=tools,rest", 0, "alpha/hi other/hi fetch/", "sick", ""},
 		{"a workload comes before a built-in server", "--toolhive=URL --toolhive-name=demo", "", 0, "demo/hi", "demo/list_orders", ""},
 		{"and after one that is configured", "--toolhive=URL --toolhive-group=tools --config=" + config, "", 0, "alpha/list_orders", "alpha/hi", ""},
 		{"one that ToolHive could not start", "--toolhive=URL --no-builtin", "", exitUnreachable, "alpha/hi", "sick", `"sick": ToolHive could not start it: no such image`},
+		{"a variable against built-in servers", "--toolhive=URL --toolhive-group=tools", "MCSH_BUILTIN=off", 0, "alpha/hi", "fetch/", ""},
+		{"a wrong value of it", "--toolhive=URL", "MCSH_BUILTIN=none", exitConfig, "", "/", "MCSH_BUILTIN=none: want on or off"},
 		{"off", "--toolhive=off", "MCSH_TOOLHIVE=URL", 0, "fetch/", "alpha/", ""},
 		{"nobody is there", "--toolhive=http://127.0.0.1:1", "", 0, "fetch/", "alpha/", "ToolHive does not answer at http://127.0.0.1:1 (--toolhive)"},
 		{"a wrong address", "--toolhive=ftp://x", "", exitUsage, "", "/", "does not begin with http://, https:// or unix://"},
@@ -126,7 +131,7 @@ func TestDoctorToolHive(t *testing.T) {
 		want      status
 		text      string
 	}{
-		{"--toolhive=" + api.URL, "", statusOK, "v0.44.0 at " + api.URL + " (--toolhive): 2 workloads, 1 of them are servers here"},
+		{"--toolhive=" + api.URL, "", statusOK, "v0.44.0 at " + api.URL + " (--toolhive): 2 workloads, 1 of them picked"},
 		{"", "TOOLHIVE_API_URL=" + api.URL, statusOK, "(TOOLHIVE_API_URL)"},
 		{"--toolhive=off", "", statusNote, "not looked for"},
 		{"--toolhive=http://127.0.0.1:1", "", statusWarning, "refused"},
@@ -147,6 +152,33 @@ func TestDoctorToolHive(t *testing.T) {
 		if i < 0 || said.Findings[i].Status != tt.want || !strings.Contains(said.Findings[i].Text, tt.text) {
 			t.Errorf("%s %s: %+v", tt.args, tt.env, said.Findings)
 		}
+	}
+}
+
+// TestDoctorGateway: a workload that is a gateway itself is the documented set-up, and nothing is wrong with it.
+func TestDoctorGateway(t *testing.T) {
+	other := gateway.New(gateway.Options{Upstream: mcptest.Pool(t, map[string]*mcptest.Upstream{}), Instance: "another"})
+	served := httptest.NewServer(other.Handler())
+	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
+	api := toolhivetest.New(t)
+	api.Set(toolhivetest.Running("mcsh", served.URL+"/mcp"), toolhivetest.Running("alpha", mcptest.New(mcptest.Tool{Name: "hi", Text: "alpha"}).HTTP(t, nil).URL+"/mcp"))
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), []string{"doctor", "--json", "--sandbox=off", "--toolhive", api.URL}, strings.NewReader(""), &stdout, &stderr, []string{"HOME=" + t.TempDir()})
+	var said doctorJSON
+	if err := json.Unmarshal(stdout.Bytes(), &said); err != nil || status != exitOK {
+		t.Fatalf("status %d, %v: %s%s", status, err, stdout.String(), stderr.String())
+	}
+	var about []string
+	for _, f := range said.Findings {
+		if f.Status == statusFailed || f.Check == "servers" && strings.Contains(f.Text, "mcsh:") {
+			about = append(about, string(f.Status)+" "+f.Text)
+		}
+		if strings.Contains(f.Text, "matches no tool") {
+			t.Errorf("the default configuration complains about itself: %s", f.Text)
+		}
+	}
+	if want := []string{"ok mcsh: a gateway such as this one; it is left out and not counted as a server"}; !slices.Equal(about, want) {
+		t.Errorf("got %q, want %q", about, want)
 	}
 }
 

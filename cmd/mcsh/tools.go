@@ -14,31 +14,36 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 func (p *program) toolsCommand() *cobra.Command {
+	list := p.toolsLsCommand()
 	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List, show, call and find the tools of the servers",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return usageError("mcsh tools ls lists the tools", "what about the tools? ls, show, call or search")
-		},
+		Long:  "List, show, call and find the tools of the servers. Without a command it lists them.",
+		RunE:  list.RunE,
 	}
-	cmd.AddCommand(p.toolsLsCommand(), p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand())
+	cmd.Flags().AddFlagSet(list.Flags())
+	cmd.AddCommand(list, p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand())
 	return cmd
 }
 
-// withTools runs f with the servers that the settings name, and closes them.
-func (p *program) withTools(ctx context.Context, s settings, f func(context.Context, *upstream.Pool) error) (err error) {
-	pool, err := p.openUpstream(ctx, s)
-	if err != nil {
-		return err
+// withTools is a command's function that calls f with the servers of the settings, and closes them.
+func (p *program) withTools(s *settings, f func(context.Context, *upstream.Pool, []string) error) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) (err error) {
+		pool, err := p.openUpstream(ctx, *s)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, pool.Close()) }()
+		defer p.show(pool.Statuses).stop()
+		return f(ctx, pool, args)
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	return f(ctx, pool)
 }
 
 func (p *program) toolsLsCommand() *cobra.Command {
@@ -46,17 +51,11 @@ func (p *program) toolsLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [SERVER...]",
 		Short: "List the tools, a line each; ! marks those that may change something",
-		RunE: work(func(ctx context.Context, args []string) error {
-			return p.withTools(ctx, s, func(ctx context.Context, pool *upstream.Pool) error { return p.listTools(ctx, pool, args) })
-		}),
 	}
-	s.addSources(cmd)
-	complete(cmd, true, p.serverNames(&s))
-	p.addJSON(cmd, "print one JSON object per tool, a line each")
-	return cmd
+	return command(cmd, p.withTools(&s, p.listTools), s.addSources, s.addState, s.addRefresh,
+		completing(true, p.serverNames(&s)), p.jsonFlag("print one JSON object per tool, a line each"))
 }
 
-// toolJSON is a tool as --json prints it.
 type toolJSON struct {
 	Server      string          `json:"server"`
 	Name        string          `json:"name"`
@@ -67,77 +66,53 @@ type toolJSON struct {
 	Signature   string          `json:"signature"`
 	Input       json.RawMessage `json:"input_schema,omitempty"`
 	Output      json.RawMessage `json:"output_schema,omitempty"`
+	Returns     string          `json:"returns,omitempty"` // the shape of its result
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 }
 
 func toolOf(server string, t upstream.CatalogTool) toolJSON {
-	return toolJSON{
-		server, t.Name, t.Title, t.Description, t.ReadOnly, t.Denied, t.Tool.Signature,
-		t.InputSchema, t.OutputSchema, t.Annotations,
+	one := toolJSON{
+		Server: server, Name: t.Name, Title: t.Title, Description: t.Description, ReadOnly: t.ReadOnly, Denied: t.Denied,
+		Signature: t.Tool.Signature, Input: t.InputSchema, Output: t.OutputSchema, Annotations: t.Annotations,
 	}
+	if t.Result.Known() {
+		one.Returns = t.Result.String()
+	}
+	return one
 }
 
-// listTools prints the tools of all servers that answer. That one does not is an error, after the others were printed.
+// listTools prints the tools of all servers with a known list. If a server does not answer, it returns an error after the
+// list.
 func (p *program) listTools(ctx context.Context, pool *upstream.Pool, names []string) error {
-	waiting, cancel := context.WithTimeout(ctx, startWait)
-	defer cancel()
-	var failed error
-	for _, l := range pool.Catalog(waiting, names...) {
+	listings := listings(ctx, pool, names...)
+	for _, l := range listings {
 		for _, t := range l.Tools {
-			if err := p.printTool(l.Server, t); err != nil {
-				return err
-			}
+			p.printTool(l.Server, t)
 		}
 		if l.Note != "" {
-			fmt.Fprintf(p.stderr, "note: %s: %s\n", l.Server, l.Note)
+			fmt.Fprintf(p.stderr, "note: %s\n", gateway.Plain(l.Server+": "+l.Note, false))
 		}
-		if l.Status == upstream.StatusReady {
-			continue
-		}
-		if failed != nil { // the last one is the command's error
-			fmt.Fprint(p.stderr, lines(failed.Error(), ""))
-		}
-		failed = listingError(l)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return failed
+	return p.failedListings(ctx, listings)
 }
 
-func (p *program) printTool(server string, t upstream.CatalogTool) error {
-	if p.json {
-		return writeJSON(p.stdout, toolOf(server, t))
-	}
+func (p *program) printTool(server string, t upstream.CatalogTool) {
 	signature := t.Tool.Signature
 	if !t.ReadOnly {
 		signature = strings.Replace(signature, "(", "!(", 1)
 	}
 	line := server + "/" + signature
-	if said := firstSentence(t.Description); said != "" {
-		line += " - " + said
+	if text := firstSentence(t.Description); text != "" {
+		line += " - " + text
 	}
-	_, err := fmt.Fprintln(p.stdout, line)
-	return err
+	p.print(toolOf(server, t), gateway.Plain(line, false)+"\n")
 }
 
-// listingError is why a server has no current list.
-func listingError(l upstream.Listing) error {
-	if l.Status == upstream.StatusStarting {
-		return &failure{exitUnreachable, fmt.Errorf("server %q has not answered for %s", l.Server, startWait), "see whether it starts by itself, and what it says"}
-	}
-	e, ok := errors.AsType[*stages.Error](l.Err)
-	if !ok {
-		return &failure{exitUnreachable, fmt.Errorf("server %q: %w", l.Server, l.Err), ""}
-	}
-	return e
-}
-
-// firstSentence is the beginning of a description on one line.
+// firstSentence returns the first sentence of a description on one line.
 func firstSentence(description string) string {
 	line := strings.Join(strings.Fields(description), " ")
 	line, _, _ = strings.Cut(line, ". ")
-	return cut(strings.TrimSuffix(line, "."), 100)
+	return texts.Fit(strings.TrimSuffix(line, "."), 100)
 }
 
 func (p *program) toolsShowCommand() *cobra.Command {
@@ -145,18 +120,13 @@ func (p *program) toolsShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show SERVER/TOOL",
 		Short: "Show a tool: what it does, its arguments, and a stage that calls it",
-		Args:  cobra.ExactArgs(1),
-		RunE: work(func(ctx context.Context, args []string) error {
-			return p.withTools(ctx, s, func(ctx context.Context, pool *upstream.Pool) error { return p.showTool(ctx, pool, args[0]) })
-		}),
+		Args:  withFirst(cobra.ExactArgs(1)),
 	}
-	s.addSources(cmd)
-	complete(cmd, false, p.toolNames(&s))
-	p.addJSON(cmd, "print one JSON object")
-	return cmd
+	return command(cmd, p.withTools(&s, p.showTool), s.addSources, s.addState,
+		completing(false, p.toolNames(&s)), p.jsonFlag("print one JSON object"))
 }
 
-// splitTool takes "server/tool" apart. A tool's name may hold a slash, a server's may not.
+// splitTool splits "server/tool". Only a tool's name may contain a slash.
 func splitTool(name string) (server, tool string, err error) {
 	server, tool, ok := strings.Cut(name, "/")
 	if !ok || server == "" || tool == "" {
@@ -165,12 +135,12 @@ func splitTool(name string) (server, tool string, err error) {
 	return server, tool, nil
 }
 
-func (p *program) showTool(ctx context.Context, pool *upstream.Pool, name string) error {
-	server, tool, err := splitTool(name)
+func (p *program) showTool(ctx context.Context, pool *upstream.Pool, args []string) error {
+	server, tool, err := splitTool(args[0])
 	if err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, startWait)
+	waiting, cancel := context.WithTimeout(ctx, defaultRun)
 	defer cancel()
 	if _, err := pool.Tool(waiting, server, tool); err != nil {
 		return err
@@ -178,44 +148,39 @@ func (p *program) showTool(ctx context.Context, pool *upstream.Pool, name string
 	list := pool.Catalog(waiting, server)[0].Tools
 	i := slices.IndexFunc(list, func(t upstream.CatalogTool) bool { return t.Name == tool })
 	if i < 0 {
-		return &failure{exitFailed, fmt.Errorf("%s has just disappeared from the list of its server", name), "try again"}
+		return &failure{exitFailed, fmt.Errorf("%s has just disappeared from the list of its server", args[0]), "try again"}
 	}
-	if p.json {
-		return writeJSON(p.stdout, toolOf(server, list[i]))
-	}
-	_, err = io.WriteString(p.stdout, details(server, list[i]))
-	return err
+	list[i].Flaw = list[i].Unchecked(waiting)
+	return p.print(toolOf(server, list[i]), details(server, list[i]))
 }
 
 func details(server string, t upstream.CatalogTool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/%s\n", server, t.Tool.Signature)
+	fmt.Fprintf(&b, "%s\n", gateway.Plain(server+"/"+t.Tool.Signature, false))
 	if t.Description != "" {
-		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(t.Description))
+		fmt.Fprintf(&b, "\n%s", gateway.Fenced(strings.TrimSpace(t.Description)))
 	}
 	effect := "may change something"
 	if t.ReadOnly {
 		effect = "only reads"
 	}
+	if t.Doubt != "" {
+		effect += " (" + gateway.Plain(t.Doubt, false) + ")"
+	}
 	fmt.Fprintf(&b, "\neffect: %s\n", effect)
 	if t.Flaw != "" {
-		fmt.Fprintf(&b, "its arguments are checked by the server only: %s\n", t.Flaw)
+		fmt.Fprintf(&b, "its arguments are checked by the server only: %s\n", gateway.Plain(t.Flaw, false))
 	}
-	writeSchema(&b, "input", t.InputSchema)
-	writeSchema(&b, "output", t.OutputSchema)
+	var schema bytes.Buffer
+	if len(t.InputSchema) > 0 && json.Indent(&schema, t.InputSchema, "", "  ") == nil {
+		fmt.Fprintf(&b, "input: %s\n", schema.String())
+	}
+	fmt.Fprintf(&b, "returns: %s\n", gateway.Returns(&t))
 	fmt.Fprintf(&b, "stage:  %s\n", exampleStage(server, t))
 	return b.String()
 }
 
-func writeSchema(b *strings.Builder, name string, schema json.RawMessage) {
-	var pretty bytes.Buffer
-	if len(schema) == 0 || json.Indent(&pretty, schema, "", "  ") != nil {
-		return
-	}
-	fmt.Fprintf(b, "%s: %s\n", name, pretty.String())
-}
-
-// stageJSON is a tool stage as a person would write it.
+// stageJSON is a tool stage.
 type stageJSON struct {
 	Type   string          `json:"type"`
 	Server string          `json:"server"`
@@ -223,7 +188,7 @@ type stageJSON struct {
 	Args   json.RawMessage `json:"args,omitempty"`
 }
 
-// exampleStage is a stage that calls the tool, its required arguments to be filled in.
+// exampleStage returns a stage that calls the tool, with placeholders for its required arguments.
 func exampleStage(server string, t upstream.CatalogTool) string {
 	stage := stageJSON{Type: "tool", Server: server, Name: t.Name}
 	if required := t.Tool.Input.Required; len(required) > 0 {
@@ -233,11 +198,7 @@ func exampleStage(server string, t upstream.CatalogTool) string {
 		}
 		stage.Args = optionsOf(args)
 	}
-	data, err := json.Marshal(stage)
-	if err != nil { // args is JSON
-		panic("mcsh: internal error: encoding a stage: " + err.Error())
-	}
-	return string(data)
+	return texts.JSON(stage)
 }
 
 func (p *program) toolsCallCommand() *cobra.Command {
@@ -246,39 +207,139 @@ func (p *program) toolsCallCommand() *cobra.Command {
 		Use:     "call SERVER/TOOL [ARGUMENTS | -]",
 		Short:   "Call a tool with a JSON object of arguments",
 		Example: `  mcsh tools call demo/get_customer '{"id": "c-001"}'`,
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    work(func(ctx context.Context, args []string) error { return p.callTool(ctx, args, o) }),
+		Args:    withFirst(cobra.RangeArgs(1, 2)),
 	}
-	o.addSources(cmd)
-	complete(cmd, false, p.toolNames(&o.settings))
-	cmd.Flags().DurationVar(&o.timeout, "timeout", time.Minute, "time for the call")
-	p.addJSON(cmd, `print {"output", "report"}, or {"errors"}`)
-	return cmd
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "time for everything, waiting for the server included (default: 1m for the call itself)")
+	// It runs a pipeline of one stage, so that arguments, results and errors are the same as in pipelines.
+	return command(cmd, func(ctx context.Context, args []string) error {
+		server, tool, err := splitTool(args[0])
+		if err != nil {
+			return err
+		}
+		stage := stageJSON{Type: "tool", Server: server, Name: tool}
+		if len(args) == 2 {
+			text := []byte(args[1])
+			if args[1] == "-" {
+				if text, err = io.ReadAll(io.LimitReader(p.stdin, maxPipeline)); err != nil {
+					return usageError("", "reading the arguments: %w", err)
+				}
+			}
+			if text = bytes.TrimSpace(text); !json.Valid(text) || text[0] != '{' {
+				return usageError(`write them like '{"id": 7}'`, "the arguments are not a JSON object: %s", texts.Fit(string(text), 60))
+			}
+			stage.Args = text
+		}
+		o.limits.Call = max(o.timeout, cmp.Or(o.limits.Call, time.Minute))
+		return p.runPipeline(ctx, []string{texts.JSON([]stageJSON{stage})}, o)
+	}, o.addSources, o.addState, completing(false, p.toolNames(&o.settings)), p.jsonFlag(`print {"output", "report"}, or {"errors"}`))
 }
 
-// callTool runs a pipeline of one stage: arguments, results and errors are the same everywhere.
-func (p *program) callTool(ctx context.Context, args []string, o runOptions) error {
-	server, tool, err := splitTool(args[0])
-	if err != nil {
-		return err
+func (p *program) toolsSearchCommand() *cobra.Command {
+	var s settings
+	var limit int
+	cmd := &cobra.Command{
+		Use:     "search WORDS...",
+		Short:   "Find tools by what they do, the best first",
+		Example: "  mcsh tools search open orders",
+		Args:    withFirst(cobra.ArbitraryArgs),
 	}
-	stage := stageJSON{Type: "tool", Server: server, Name: tool}
-	if len(args) == 2 {
-		text := []byte(args[1])
-		if args[1] == "-" {
-			if text, err = io.ReadAll(io.LimitReader(p.stdin, maxPipeline)); err != nil {
-				return usageError("", "reading the arguments: %w", err)
-			}
+	cmd.Flags().IntVar(&limit, "limit", 10, "how many to print at most")
+	// A search reports servers that do not answer, because they may have the tool.
+	search := p.withTools(&s, func(ctx context.Context, pool *upstream.Pool, args []string) error {
+		query := strings.Join(args, " ")
+		listings := listings(ctx, pool)
+		found := gateway.Search(listings, query)
+		for _, t := range found[:min(limit, len(found))] {
+			p.printTool(t.Server, *t.Tool)
 		}
-		if text = bytes.TrimSpace(text); !json.Valid(text) || text[0] != '{' {
-			return usageError(`write them like '{"id": 7}'`, "the arguments are not a JSON object: %s", cut(string(text), 60))
+		failed := p.failedListings(ctx, listings)
+		switch {
+		case failed != nil:
+			return failed
+		case len(found) == 0:
+			return &failure{exitFailed, fmt.Errorf("no tool fits %q", query), "mcsh tools ls lists all of them"}
+		case len(found) > limit:
+			fmt.Fprintf(p.stderr, "note: %d of %d tools that fit; --limit prints more\n", limit, len(found))
 		}
-		stage.Args = text
+		return nil
+	})
+	return command(cmd, func(ctx context.Context, args []string) error {
+		if limit < 1 {
+			return usageError("leave it out for the best ten", "--limit %d is not above zero", limit)
+		}
+		return search(ctx, args)
+	}, s.addSources, s.addState, s.addRefresh, p.jsonFlag("print one JSON object per tool, a line each"))
+}
+
+// staleAfter is the age at which a kept tool list is reported.
+const staleAfter = 10 * time.Minute
+
+func (s *settings) addRefresh(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.refresh, "refresh", false, "ask all servers, also those whose tools were kept by an earlier command")
+}
+
+// listings lists the servers, those with kept lists first. The startTimeout bounds each server, the time of a run bounds
+// them all.
+func listings(ctx context.Context, pool *upstream.Pool, names ...string) []upstream.Listing {
+	waiting, cancel := context.WithTimeout(ctx, defaultRun)
+	defer cancel()
+	return pool.CatalogSaved(waiting, names...)
+}
+
+// noteStale reports lists that may be out of date.
+func (p *program) noteStale(listings []upstream.Listing) {
+	oldest, n := time.Duration(0), 0
+	for _, l := range listings {
+		if age := time.Since(l.Fetched); l.Status == upstream.StatusSaved && age > staleAfter {
+			oldest = max(oldest, age)
+			n++
+		}
 	}
-	o.limits.Call = max(o.timeout, cmp.Or(o.limits.Call, time.Minute))
-	pipeline, err := json.Marshal([]stageJSON{stage})
-	if err != nil {
-		return fmt.Errorf("encoding the stage: %w", err)
+	if n > 0 {
+		fmt.Fprintf(p.stderr, "note: the tools of %d %s were read up to %s ago; --refresh asks again\n", n, plural(n, "server"), age(oldest))
 	}
-	return p.runPipeline(ctx, []string{string(pipeline)}, o)
+}
+
+// age formats a duration in its largest unit.
+func age(d time.Duration) string {
+	n, unit := int(d.Minutes()), "minute"
+	switch {
+	case d >= 48*time.Hour:
+		n, unit = int(d.Hours()/24), "day"
+	case d >= 2*time.Hour:
+		n, unit = int(d.Hours()), "hour"
+	}
+	return fmt.Sprintf("%d %s", n, plural(n, unit))
+}
+
+// failedListings prints why servers did not answer, even if their tools are known, and returns the last error for the exit
+// status. Before that it reports lists that may be out of date.
+func (p *program) failedListings(ctx context.Context, listings []upstream.Listing) error {
+	p.noteStale(listings)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var last error
+	for _, l := range listings {
+		err := listingError(l)
+		if last != nil && err != nil {
+			fmt.Fprint(p.stderr, errorText(last, ""))
+		}
+		last = cmp.Or(err, last)
+	}
+	return last
+}
+
+// listingError returns the reason that a server has no current list; nil: it has.
+func listingError(l upstream.Listing) error {
+	e, ok := errors.AsType[*stages.Error](l.Err)
+	switch {
+	case l.Status == upstream.StatusStarting:
+		return &failure{exitUnreachable, fmt.Errorf("server %q has not answered for %s", l.Server, defaultRun), "see whether it starts by itself, and what it says"}
+	case l.Status != upstream.StatusFailed:
+		return nil
+	case ok:
+		return e
+	}
+	return &failure{exitUnreachable, fmt.Errorf("server %q: %w", l.Server, l.Err), ""}
 }

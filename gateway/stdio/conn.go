@@ -1,89 +1,121 @@
 package stdio
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
 )
 
-// A transport makes sessions that work from a shell, where a few lines are piped in: the end of the input does not
-// cancel the calls before it, and a tools/call may come without a handshake.
-type transport struct {
-	inner  mcp.Transport
-	direct *direct
-	piped  *atomic.Bool // the calls were piped in
-	gone   func()       // cancels what is left when the client has gone
-}
-
-// Connect implements [mcp.Transport].
-func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
-	inner, err := t.inner.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Connection: inner, transport: t, asked: map[any]bool{}, changed: make(chan struct{}, 1), closed: make(chan struct{})}, nil
-}
-
+// A conn is the connection of the SDK's session with the client, and answers ordinary calls without the SDK. It suits a shell
+// that pipes in a few lines: the end of the input does not cancel the calls before it, and a tools/call may come without a
+// handshake.
 type conn struct {
-	mcp.Connection
-	*transport
+	in     *bufio.Reader
+	out    io.Writer
+	direct direct
+	life   context.Context
+	end    context.CancelCauseFunc // ends life, and so the calls
 
-	begun bool              // a first message has come; only Read uses it
-	ahead []jsonrpc.Message // to be read next; only Read uses it
+	session *mcp.ServerSession // set before the first message is read
+	opened  atomic.Bool        // the handshake is answered: calls need not go to the SDK
+	waiting backlog
 
-	changed chan struct{} // holds a value after asked has changed
-	closed  chan struct{}
-	once    sync.Once // closes closed
+	line   []byte // the buffer of lines
+	begun  bool   // the first message has come
+	piped  bool   // the client did not wait for the first answer
+	err    error  // after the last line
+	parsed chan parsed
+	closed chan struct{}
+	once   sync.Once // closes closed
 
-	mu    sync.Mutex
-	asked map[any]bool // ids of calls that are not answered; guarded by mu
+	greeted bool              // the SDK has a first message; only Read uses it
+	ahead   []jsonrpc.Message // to be read next; only Read uses it
+
+	writing sync.Mutex  // guards out
+	mute    atomic.Bool // drops all later writes
+
+	mu        sync.Mutex
+	lost      error         // of the write of an answer without the SDK; guarded by mu
+	asked     map[any][]int // bytes of the SDK's calls that have not ended, by id; guarded by mu
+	cancelled map[any]bool  // of asked, by the client; guarded by mu
 }
 
-// handshakeID is the id of the handshake that stands in for one that was left out.
+// parsed is a message for the SDK, or the reason why there are no more.
+type parsed struct {
+	message jsonrpc.Message
+	err     error
+}
+
+func newConn(life context.Context, end context.CancelCauseFunc, o Options) *conn {
+	return &conn{
+		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, direct: o.Direct, life: life, end: end,
+		parsed: make(chan parsed), closed: make(chan struct{}), asked: map[any][]int{}, cancelled: map[any]bool{},
+	}
+}
+
+// Connect implements [mcp.Transport]. It may be called once.
+func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements [mcp.Connection].
+func (c *conn) SessionID() string { return "" }
+
+// Close ends the session.
+func (c *conn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+// handshakeID is the id of a handshake that the client left out.
 const handshakeID = "mcsh-handshake"
 
-// Read returns the next message. The end of the input comes when all calls before it are answered.
+// Read returns the next message for the SDK. It returns io.EOF only after the answers to all calls.
 func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if len(c.ahead) > 0 {
 		m := c.ahead[0]
 		c.ahead = c.ahead[1:]
 		return m, nil
 	}
-	m, err := c.Connection.Read(ctx)
-	if errors.Is(err, io.EOF) {
-		c.wait(ctx)
+	var next parsed
+	select {
+	case next = <-c.parsed:
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	if err != nil {
-		return m, err
+	if next.err == io.EOF {
+		c.finish(ctx)
 	}
-	first := !c.begun
-	c.begun = true
-	req, ok := m.(*jsonrpc.Request)
+	first := !c.greeted
+	c.greeted = true
+	req, ok := next.message.(*jsonrpc.Request)
 	if !ok {
-		return m, nil
+		return next.message, next.err
 	}
 	c.note(req)
 	if first && req.Method == "tools/call" && !stateless(req) {
 		return c.shakeHands(req)
 	}
-	return m, nil
+	return req, nil
 }
 
-// stateless reports whether a request is of the protocol that has no handshake.
+// stateless reports whether a request is of the protocol without a handshake.
 func stateless(req *jsonrpc.Request) bool {
 	var params struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
-	return json.Unmarshal(req.Params, &params) == nil && params.Meta["io.modelcontextprotocol/protocolVersion"] != nil
+	return json.Unmarshal(req.Params, &params) == nil && params.Meta[mcp.MetaKeyProtocolVersion] != nil
 }
 
-// shakeHands returns the handshake that a one-shot call left out, and keeps the call for later.
+// shakeHands returns the handshake that a one-shot call left out, and queues the call.
 func (c *conn) shakeHands(call *jsonrpc.Request) (jsonrpc.Message, error) {
 	id, err := jsonrpc.MakeID(handshakeID)
 	if err != nil {
@@ -96,12 +128,14 @@ func (c *conn) shakeHands(call *jsonrpc.Request) (jsonrpc.Message, error) {
 	}, nil
 }
 
-// note keeps account of calls that want an answer. A call that the client has cancelled may not get one.
+// note records calls and their cancellations: a cancelled call gets no answer.
 func (c *conn) note(req *jsonrpc.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if req.ID.IsValid() {
-		c.asked[req.ID.Raw()] = true
+		id := req.ID.Raw()
+		c.asked[id] = append(c.asked[id], len(req.Params)) // calls with equal ids get an answer each
+		c.waiting.add(1, 0, len(req.Params))
 		return
 	}
 	var cancelled struct {
@@ -110,62 +144,83 @@ func (c *conn) note(req *jsonrpc.Request) {
 	if req.Method != "notifications/cancelled" || json.Unmarshal(req.Params, &cancelled) != nil {
 		return
 	}
-	if id, err := jsonrpc.MakeID(cancelled.ID); err == nil {
-		delete(c.asked, id.Raw())
+	if id, err := jsonrpc.MakeID(cancelled.ID); err == nil && len(c.asked[id.Raw()]) > 0 {
+		c.cancelled[id.Raw()] = true
 	}
 }
 
-// Write sends a message, but for the answer to a handshake that the client knows nothing of.
-func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
-	res, ok := m.(*jsonrpc.Response)
-	if !ok {
-		return c.Connection.Write(ctx, m)
-	}
-	if res.ID.Raw() == any(handshakeID) && res.Error == nil {
-		c.direct.open()
-		return nil
-	}
-	err := c.Connection.Write(ctx, m)
-	c.direct.open()
+// isCancelled reports whether the client has cancelled a call in flight.
+func (c *conn) isCancelled(id any) bool {
 	c.mu.Lock()
-	delete(c.asked, res.ID.Raw())
-	c.mu.Unlock()
-	select {
-	case c.changed <- struct{}{}:
-	default:
+	defer c.mu.Unlock()
+	return c.cancelled[id]
+}
+
+// forget removes a call.
+func (c *conn) forget(id any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sizes := c.asked[id]
+	if len(sizes) == 0 {
+		return
+	}
+	c.waiting.add(-1, 0, -sizes[0])
+	if c.asked[id] = sizes[1:]; len(sizes) == 1 {
+		delete(c.asked, id)
+		delete(c.cancelled, id)
+	}
+}
+
+// Write sends a message of the SDK. It drops the answers to a handshake that the client left out and to cancelled calls.
+func (c *conn) Write(ctx context.Context, m jsonrpc.Message) (err error) {
+	res, ok := m.(*jsonrpc.Response)
+	dropped := ok && (c.isCancelled(res.ID.Raw()) || res.ID.Raw() == any(handshakeID) && res.Error == nil)
+	if !dropped {
+		err = c.write(ctx, m)
+	}
+	if ok {
+		if c.session.InitializeParams() != nil {
+			c.opened.Store(true)
+		}
+		c.forget(res.ID.Raw())
 	}
 	return err
 }
 
-// wait returns when nothing is left to answer, or the time for it is over. Then the calls that are left are cancelled.
-func (c *conn) wait(ctx context.Context) {
+// write encodes and sends a message, unless its context is done.
+func (c *conn) write(ctx context.Context, m jsonrpc.Message) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return c.send(append(text, '\n'))
+}
+
+// send writes a whole message.
+func (c *conn) send(message []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.mute.Load() {
+		return nil
+	}
+	_, err := c.out.Write(message)
+	return err
+}
+
+// finish returns after all answers, or cancels the calls that take too long.
+func (c *conn) finish(ctx context.Context) {
 	limit := goneWait
-	if c.piped.Load() {
+	if c.piped {
 		limit = answerWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	defer c.gone()
-	for {
-		c.mu.Lock()
-		left := len(c.asked)
-		c.mu.Unlock()
-		if left == 0 {
-			c.direct.wait(ctx, c.closed)
-			return
-		}
-		select {
-		case <-c.changed:
-		case <-c.closed:
-			return
-		case <-ctx.Done():
-			return
-		}
+	c.waiting.wait(ctx, c.closed, (*backlog).isEmpty)
+	if !c.piped {
+		c.mute.Store(true)
 	}
-}
-
-// Close ends the session.
-func (c *conn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	return c.Connection.Close()
+	c.end(gateway.ErrGone)
 }

@@ -44,6 +44,7 @@ type conversation struct {
 	out    *bufio.Scanner
 	hear   *io.PipeReader
 	direct *counting // nil: everything goes to the SDK
+	shop   *mcptest.Upstream
 	served chan error
 	end    context.CancelFunc // as SIGTERM does
 }
@@ -55,16 +56,16 @@ func converse(t *testing.T, direct bool) *conversation {
 	})
 	in, feed := io.Pipe()
 	hear, out := io.Pipe()
-	c := &conversation{t: t, feed: feed, hear: hear, out: bufio.NewScanner(hear), served: make(chan error, 1)}
-	var answers Answerer
+	c := &conversation{t: t, shop: u, feed: feed, hear: hear, out: bufio.NewScanner(hear), served: make(chan error, 1)}
+	o := Options{Server: g.Server(), In: in, Out: out}
 	if direct {
 		c.direct = &counting{Gateway: g}
-		answers = c.direct
+		o.Direct = c.direct.Direct
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.end = cancel
 	go func() {
-		c.served <- Serve(ctx, Options{Server: g.Server(), In: in, Out: out, Answerer: answers})
+		c.served <- Serve(ctx, o)
 		out.Close()
 	}()
 	t.Cleanup(func() {
@@ -187,25 +188,38 @@ func TestStdioDirectOrder(t *testing.T) {
 	}
 }
 
-// A call beside the SDK is cancelled as others are, and by its own id only.
+// A call is cancelled by its own id only, beside the SDK and by it, and gets no answer.
 func TestStdioDirectCancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := converse(t, true)
-		c.shakeHands()
-		c.say(pipelineCall("3", "slow"), pipelineCall(`"3"`, "slow"))
-		synctest.Wait()
-		c.say(strings.Replace(cancel, "3", "4", 1), strings.Replace(cancel, "3", "[3]", 1), cancel)
-		if got := c.answer(); got["id"] != 3.0 || !strings.Contains(fmt.Sprint(got), "CANCELLED") {
-			t.Errorf("got %v", got)
-		}
-		c.say(pipelineCall("5", "quick"))
-		if got := c.answer(); got["id"] != 5.0 {
-			t.Errorf("the other call is cancelled too: %v", got)
-		}
-		if n := c.direct.calls.Load(); n != 3 {
-			t.Errorf("%d calls went beside the SDK", n)
-		}
-	})
+	for _, direct := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := converse(t, direct)
+			if direct {
+				c.shakeHands()
+			} else {
+				c.say(handshake)
+				c.answer()
+			}
+			c.say(pipelineCall("3", "slow"), pipelineCall(`"3"`, "slow"))
+			synctest.Wait()
+			running := c.shop.Running()
+			c.say(strings.Replace(cancel, "3", "4", 1), strings.Replace(cancel, "3", "[3]", 1), cancel)
+			synctest.Wait()
+			if n := c.shop.Running(); running != 2 || n != 1 {
+				t.Errorf("direct %t: %d calls run of %d, want 1 of 2", direct, n, running)
+			}
+			c.say(pipelineCall("5", "quick"))
+			if got := c.answer(); got["id"] != 5.0 {
+				t.Errorf("direct %t: the call that was cancelled is answered: %v", direct, got)
+			}
+			c.say(pipelineCall("3", "quick"))
+			if got := c.answer(); got["id"] != 3.0 || !strings.Contains(fmt.Sprint(got), "here") {
+				t.Errorf("direct %t: its id again: %v", direct, got)
+			}
+			if direct && c.direct.calls.Load() != 4 {
+				t.Errorf("%d calls went beside the SDK", c.direct.calls.Load())
+			}
+		})
+	}
 }
 
 // Progress comes before the answer.
@@ -233,9 +247,7 @@ func TestStdioDirectDuplicate(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 		c.say(cancel)
-		if got := c.answer(); got["id"] != 3.0 {
-			t.Errorf("got %v", got)
-		}
+		synctest.Wait()
 		c.say(pipelineCall("3", "quick"))
 		if got := c.answer(); got["id"] != 3.0 || !strings.Contains(fmt.Sprint(got), "here") {
 			t.Errorf("got %v", got)
@@ -243,16 +255,25 @@ func TestStdioDirectDuplicate(t *testing.T) {
 	})
 }
 
-// What was asked before the input ended is answered, within reason.
+// What was asked before the input ended is answered, within reason. A client that does not wait for the rest may have
+// closed its end by then, so nothing is written to it; one that piped its calls in reads on.
 func TestStdioDirectEnd(t *testing.T) {
-	for tool, want := range map[string]string{"quick": "here", "slow": "CANCELLED"} {
+	for _, tt := range []struct {
+		tool  string
+		piped bool
+		want  string
+	}{{"quick", false, "here"}, {"slow", false, ""}, {"quick", true, "here"}, {"slow", true, "CANCELLED"}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := converse(t, true)
+			if !tt.piped {
+				c.say(strings.Split(handshake, "\n")[0])
+				c.answer()
+			}
 			c.shakeHands()
-			c.say(pipelineCall("3", tool))
+			c.say(pipelineCall("3", tt.tool))
 			c.feed.Close()
-			if got := c.answer(); !strings.Contains(fmt.Sprint(got), want) {
-				t.Errorf("%s: got %v", tool, got)
+			if c.out.Scan() != (tt.want != "") || !strings.Contains(c.out.Text(), tt.want) {
+				t.Errorf("%+v: got %q", tt, c.out.Text())
 			}
 			if err := <-c.served; err != nil {
 				t.Error(err)
@@ -320,7 +341,7 @@ func TestStdioDirectWholeLines(t *testing.T) {
 		_, _ = input.WriteTo(feed)
 		feed.Close()
 	}()
-	if err := Serve(t.Context(), Options{Server: g.Server(), In: in, Out: out, Answerer: direct}); err != nil {
+	if err := Serve(t.Context(), Options{Server: g.Server(), In: in, Out: out, Direct: direct.Direct}); err != nil {
 		t.Error(err)
 	}
 	for _, got := range answers(t, out.b) {

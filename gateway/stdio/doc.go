@@ -1,3 +1,3 @@
-// Package stdio serves one client on standard input and output: lines come in, whole messages go out, and what was asked
-// before the input ended is answered. It knows messages and sessions, but neither pipelines nor servers behind a gateway.
+// Package stdio serves one client on standard input and output. It answers all requests that came before the end of the
+// input. It knows messages and sessions, but neither pipelines nor the servers behind a gateway.
 package stdio

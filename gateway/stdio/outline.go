@@ -8,25 +8,26 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
-	maxInput = 16 << 20 // one message of a client
-	maxDepth = 900      // of its nesting; 1000 are too many for the SDK, which ends the session over them
-	maxField = 1 << 10  // what is looked at of a member of a message; ids are shorter
+	maxInput = 16 << 20 // bytes of a message
+	maxDepth = 900      // of its nesting: at 1000 the SDK ends the session
+	maxField = 1 << 10  // bytes read of a member; ids are shorter
 )
 
-// An outline is what can be told of a message as its bytes pass by, in little memory whatever they are.
+// An outline collects the outer members of a message of any length, in bounded memory.
 type outline struct {
 	long            bool // longer than maxInput
 	depth, deepest  int
 	quoted, escaped bool
-	member          []byte            // of the member that passes by, what is not nested
-	members         map[string][]byte // the outer values of the members in outlined
-	twice           string            // one of them that is there twice
+	member          []byte            // the current member, without nested values
+	members         map[string][]byte // the values of the members in outlined
+	twice           string            // a repeated one
 }
 
-// outlined are the members that tell what a message is, as they are written.
+// outlined has the members that decide the kind of a message, as written.
 var outlined = map[string]bool{`"jsonrpc"`: true, `"id"`: true, `"method"`: true, `"result"`: true, `"error"`: true}
 
 // add takes the next bytes of the message.
@@ -76,7 +77,7 @@ func (o *outline) endMember() {
 	o.members[string(name)] = bytes.Clone(bytes.TrimSpace(value))
 }
 
-// id returns the id of a message if it has one that it can be answered with.
+// id returns the id for an answer, or nil.
 func (o *outline) id() json.RawMessage {
 	id := o.members[`"id"`]
 	if o.twice == `"id"` || len(id) == 0 || id[0] != '"' && id[0] != '-' && (id[0] < '0' || id[0] > '9') || !json.Valid(id) {
@@ -85,7 +86,7 @@ func (o *outline) id() json.RawMessage {
 	return id
 }
 
-// exactID reports whether the SDK answers with the id that the message has.
+// exactID reports whether the SDK answers with the same id.
 func (o *outline) exactID() bool {
 	value := o.members[`"id"`]
 	if len(value) == 0 || value[0] == '"' || string(value) == "null" {
@@ -94,42 +95,43 @@ func (o *outline) exactID() bool {
 	return o.id() != nil && !gateway.RoundsID(value)
 }
 
-// answers reports whether the message is an answer, which must not be answered: two sides could go on for ever.
+// answers reports whether the message is an answer. To answer it could start an endless exchange.
 func (o *outline) answers() bool {
 	return o.members[`"method"`] == nil && (o.members[`"result"`] != nil || o.members[`"error"`] != nil)
 }
 
-// opens reports whether the message is one by which clients make themselves known and wait for the answer.
+// opens reports whether the message is a handshake, whose answer a client waits for.
 func (o *outline) opens() bool {
 	method := string(o.members[`"method"`])
 	return method == `"initialize"` || method == `"server/discover"`
 }
 
-// fault returns what is wrong with the message in a line, or nil if the SDK can read it.
-func (o *outline) fault(line []byte) *jsonrpc.Error {
+// message returns the message in a line, or the error of one that the SDK cannot read.
+func (o *outline) message(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 	switch {
 	case o.long:
-		return invalid("the message is longer than %d MiB: send less, or let a stage of the pipeline fetch the data", maxInput>>20)
+		return nil, invalid("the message is longer than %s: send less, or let a stage of the pipeline fetch the data", texts.Bytes(maxInput))
 	case o.deepest > maxDepth:
-		return invalid("the message is nested deeper than %d levels: send flatter data, or send it as a string", maxDepth)
+		return nil, invalid("the message is nested deeper than %d levels: send flatter data, or send it as a string", maxDepth)
 	case !json.Valid(line):
 		err := json.Unmarshal(line, new(json.RawMessage))
-		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: fmt.Sprintf("parse error: the line is not JSON (%v): send one message per line", err)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: fmt.Sprintf("parse error: the line is not JSON (%v): send one message per line", err)}
 	case line[0] == '[':
-		return invalid("the message is an array: send the messages of a batch one by one, each on a line")
+		return nil, invalid("the message is an array: send the messages of a batch one by one, each on a line")
 	case line[0] != '{':
-		return invalid("the message is not an object: send a JSON-RPC 2.0 request or notification")
+		return nil, invalid("the message is not an object: send a JSON-RPC 2.0 request or notification")
 	case o.twice != "":
-		return invalid("the message has the member %s twice", o.twice)
+		return nil, invalid("the message has the member %s twice", o.twice)
 	case !o.exactID():
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: gateway.RoundedID}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: gateway.RoundedID}
 	case o.members[`"method"`] == nil && !o.answers():
-		return invalid("the message has no method")
+		return nil, invalid("the message has no method")
 	}
-	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return invalid("%v", err)
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return nil, invalid("%v", err)
 	}
-	return nil
+	return m, nil
 }
 
 func invalid(format string, args ...any) *jsonrpc.Error {

@@ -3,84 +3,62 @@ package stdio
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcsh-dev/mcsh/gateway"
 )
 
-// A messageReader reads lines, and gives on those that hold a message. The others, which would end the session and
-// every run in it, it answers with an error.
-type messageReader struct {
-	in     *bufio.Reader
-	out    io.Writer
-	direct *direct
-	begun  bool        // the first message has come
-	piped  atomic.Bool // whoever sent it did not wait for an answer
-	line   []byte      // the buffer of lines
-	ready  []byte      // what is to be read of line
-	err    error       // why nothing comes after ready
+// readAll reads messages until the end of the input. It runs beside the SDK, which takes its messages one by one.
+func (c *conn) readAll() {
+	for {
+		m, err := c.next()
+		select {
+		case c.parsed <- parsed{m, err}:
+		case <-c.closed:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
-// Read implements [io.Reader].
-func (r *messageReader) Read(p []byte) (int, error) {
-	for len(r.ready) == 0 {
-		if r.err != nil {
-			return 0, r.err
-		}
+// next returns the next message for the SDK. It starts ordinary calls itself, and answers a line that is no message with an
+// error, because the SDK would end the session with all its runs.
+func (c *conn) next() (jsonrpc.Message, error) {
+	for c.err == nil {
+		c.waiting.wait(c.life, nil, (*backlog).hasRoom)
 		var o outline
-		r.err = r.readLine(&o)
-		line := bytes.Trim(r.line, " \t\r\n")
+		c.err = c.readLine(&o)
+		line := bytes.Trim(c.line, " \t\r\n")
 		if len(line) == 0 && !o.long {
 			continue
 		}
-		if !r.begun {
-			r.begun = true
-			r.piped.Store(!o.opens() || r.in.Buffered() > 0)
+		if !c.begun {
+			c.begun = true
+			c.piped = !o.opens() || c.in.Buffered() > 0
 		}
-		if err := r.give(&o, line); err != nil {
-			return 0, err
+		if m, err := c.take(&o, line); m != nil || err != nil {
+			return m, err
 		}
 	}
-	n := copy(p, r.ready)
-	r.ready = r.ready[n:]
-	return n, nil
+	return nil, c.err
 }
 
-// give has a message answered, or gives it on.
-func (r *messageReader) give(o *outline, line []byte) error {
-	if r.direct != nil && !o.long {
-		taken, fault := r.direct.take(line)
-		if taken {
-			r.line = nil // it belongs to the call
-			return nil
-		}
-		if fault != nil { // an answer with the id of the other call would be taken for that one's
-			return r.tell(json.RawMessage("null"), fault)
-		}
-	}
-	if fault := o.fault(line); fault != nil {
-		return r.refuse(o, fault)
-	}
-	r.ready = append(line, '\n')
-	return nil
-}
-
-// readLine reads a line into r.line and o. Of a line that is too long only o is left.
-func (r *messageReader) readLine(o *outline) error {
-	if r.line = r.line[:0]; cap(r.line) > 1<<20 {
-		r.line = nil // such lines are rare
+// readLine reads a line into c.line and o. A line that is too long leaves only o.
+func (c *conn) readLine(o *outline) error {
+	if c.line = c.line[:0]; cap(c.line) > 1<<20 {
+		c.line = nil // such lines are rare
 	}
 	for {
-		part, err := r.in.ReadSlice('\n')
+		part, err := c.in.ReadSlice('\n')
 		o.add(part)
-		if o.long = o.long || len(r.line)+len(bytes.TrimRight(part, "\r\n")) > maxInput; o.long {
-			r.line = nil
+		if o.long = o.long || len(c.line)+len(bytes.TrimRight(part, "\r\n")) > maxInput; o.long {
+			c.line = nil
 		} else {
-			r.line = append(r.line, part...)
+			c.line = append(c.line, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
@@ -88,43 +66,59 @@ func (r *messageReader) readLine(o *outline) error {
 	}
 }
 
-// refuse answers a line that is not given on. The answer to a call of ours is not answered: the call gets the error.
-func (r *messageReader) refuse(o *outline, fault *jsonrpc.Error) error {
+// take returns the message in a line if it is for the SDK, else it answers the line and returns nil.
+func (c *conn) take(o *outline, line []byte) (jsonrpc.Message, error) {
+	// Calls before the handshake go to the SDK, so that none overtakes it.
+	if c.direct != nil && c.opened.Load() && !o.long {
+		call, fault := c.direct(c.life, c.session, line)
+		if call != nil {
+			c.line = nil // it belongs to the call
+			c.waiting.add(1, 1, len(line))
+			go c.answer(call, len(line))
+			return nil, nil
+		}
+		if fault != nil { // the client would take its id for the other call
+			return nil, c.send(gateway.ErrorAnswer(nil, fault))
+		}
+	}
+	m, fault := o.message(line)
+	if fault == nil {
+		return m, nil
+	}
+	return c.refuse(o, fault)
+}
+
+// answer runs an ordinary call.
+func (c *conn) answer(call *gateway.Call, bytes int) {
+	defer c.waiting.add(-1, -1, -bytes)
+	answer := call.Answer(c.send)
+	if answer == nil {
+		return
+	}
+	if err := c.send(answer); err != nil { // a lost answer ends the session, as in the SDK
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.lost == nil {
+			c.lost = err
+			go c.session.Close()
+		}
+	}
+}
+
+// refuse answers an invalid line with an error. If the line answers a call of ours, that call gets the error.
+func (c *conn) refuse(o *outline, fault *jsonrpc.Error) (jsonrpc.Message, error) {
 	id := o.id()
 	// "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid Request), it MUST be
 	// Null." What looks like an id in a text that is not JSON may be the id of another call.
-	if fault.Code == jsonrpc.CodeParseError || id == nil {
-		id = json.RawMessage("null")
+	if fault.Code == jsonrpc.CodeParseError {
+		id = nil
 	}
-	if !o.answers() || fault.Code == jsonrpc.CodeParseError {
-		return r.tell(id, fault)
+	answer := gateway.ErrorAnswer(id, fault)
+	switch {
+	case !o.answers() || fault.Code == jsonrpc.CodeParseError:
+		return nil, c.send(answer)
+	case id != nil:
+		return jsonrpc.DecodeMessage(answer)
 	}
-	if o.id() != nil {
-		answer, err := refusal(id, fault)
-		r.ready = answer
-		return err
-	}
-	return nil
-}
-
-// tell answers a message with an error.
-func (r *messageReader) tell(id json.RawMessage, fault *jsonrpc.Error) error {
-	answer, err := refusal(id, fault)
-	if err == nil {
-		_, err = r.out.Write(answer)
-	}
-	return err
-}
-
-// refusal is the message that answers one with an error.
-func refusal(id json.RawMessage, fault *jsonrpc.Error) ([]byte, error) {
-	answer, err := json.Marshal(struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   *jsonrpc.Error  `json:"error"`
-	}{"2.0", id, fault})
-	if err != nil {
-		return nil, fmt.Errorf("answering a message that is refused: %w", err)
-	}
-	return append(answer, '\n'), nil
+	return nil, nil
 }

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -65,8 +67,10 @@ func TestStdioEnd(t *testing.T) {
 				if got := out.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 					t.Errorf("got %q, want %q in it", got, tt.want)
 				}
-				if strings.Contains(out.String(), handshakeID) {
-					t.Errorf("the client gets an answer that it has not asked for: %s", &out)
+				for _, unwanted := range []string{handshakeID, `"id":3`} { // the second is cancelled, or without end
+					if strings.Contains(out.String(), unwanted) {
+						t.Errorf("the client gets an answer that it does not want: %s", &out)
+					}
 				}
 			})
 		})
@@ -247,13 +251,16 @@ func (w *bytewise) Write(p []byte) (int, error) {
 func TestStdioRefusedAnswer(t *testing.T) {
 	in := strings.NewReader(strings.Replace(nested(2000), "method", "result", 1) + "\n")
 	var out bytes.Buffer
-	got, err := io.ReadAll(&messageReader{in: bufio.NewReader(in), out: &out})
-	if err != nil || out.Len() > 0 {
-		t.Errorf("got %v and the answer %q to an answer", err, &out)
+	c := newConn(t.Context(), nil, Options{In: in, Out: &out})
+	m, err := c.next()
+	if out.Len() > 0 {
+		t.Errorf("got the answer %q to an answer", &out)
 	}
-	m, err := jsonrpc.DecodeMessage(got)
 	if res, ok := m.(*jsonrpc.Response); !ok || res.ID.Raw() != any(int64(7)) || res.Error == nil {
-		t.Errorf("got %s, %v, want an error for call 7", got, err)
+		t.Errorf("got %v, %v, want an error for call 7", m, err)
+	}
+	if m, err := c.next(); err != io.EOF {
+		t.Errorf("got %v, %v behind it", m, err)
 	}
 }
 
@@ -282,7 +289,7 @@ func FuzzStdio(f *testing.F) {
 	})
 }
 
-// Whatever comes, and in whatever pieces, what is given on is lines that the SDK can read, and all that is no answer is
+// Whatever comes, and in whatever pieces, what is given on is messages that the SDK can read, and all that is no answer is
 // either given on or answered.
 func FuzzStdioLines(f *testing.F) {
 	for _, tt := range refusals {
@@ -293,25 +300,32 @@ func FuzzStdioLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte, seed uint64) {
 		var out bytes.Buffer
 		in := &pieces{in: bytes.NewReader(input), random: rand.New(rand.NewPCG(seed, 0))}
-		passed, err := io.ReadAll(&messageReader{in: bufio.NewReaderSize(in, 16), out: &out})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range bytes.Lines(passed) {
-			if _, err := jsonrpc.DecodeMessage(line); err != nil || !json.Valid(line) {
-				t.Errorf("%q is given on: %v", line, err)
+		c := newConn(t.Context(), nil, Options{In: in, Out: &out})
+		c.in = bufio.NewReaderSize(in, 16)
+		passed := 0
+		for {
+			m, err := c.next()
+			if err == io.EOF {
+				break
 			}
+			if text, encodes := jsonrpc.EncodeMessage(m); err != nil || encodes != nil || !json.Valid(text) {
+				t.Fatalf("%q is given on: %v, %v", text, err, encodes)
+			}
+			passed++
 		}
 		var lines int
 		for line := range bytes.Lines(input) {
 			var m map[string]json.RawMessage
 			answer := json.Unmarshal(line, &m) == nil && m["method"] == nil && (m["result"] != nil || m["error"] != nil)
+			if m == nil { // a broken message that begins as an answer is not answered either
+				answer = bytes.Contains(line, []byte(`"result"`)) || bytes.Contains(line, []byte(`"error"`))
+			}
 			if len(bytes.Trim(line, " \t\r\n")) > 0 && !answer {
 				lines++
 			}
 		}
 		refused := len(answers(t, out.Bytes()))
-		if got := bytes.Count(passed, []byte("\n")) + refused; got < lines {
+		if got := passed + refused; got < lines {
 			t.Errorf("%d of %d lines are neither given on nor answered", lines-got, lines)
 		}
 	})
@@ -325,4 +339,49 @@ type pieces struct {
 
 func (p *pieces) Read(b []byte) (int, error) {
 	return p.in.Read(b[:min(len(b), 1+p.random.IntN(20))])
+}
+
+// unread is an output that nobody reads.
+type unread struct{ ctx context.Context }
+
+func (u unread) Write([]byte) (int, error) {
+	<-u.ctx.Done()
+	return 0, io.ErrClosedPipe
+}
+
+// TestStdioUnread: a client that takes no answer is not read without end.
+func TestStdioUnread(t *testing.T) {
+	for name, message := range map[string]string{
+		"pings":           `{"jsonrpc":"2.0","id":%d,"method":"ping"}`,
+		"pings of one id": `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"n":%d}}`,
+		"unknown methods": `{"jsonrpc":"2.0","id":"%d","method":"what/ever"}`,
+		"long calls":      `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 1<<20) + `"}}}`,
+		"what is no JSON": `{"id":%d`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, end := context.WithCancel(t.Context())
+			in, feed := io.Pipe()
+			served := make(chan error, 1)
+			go func() { served <- Serve(ctx, Options{Server: twoTools(), In: in, Out: unread{ctx}}) }()
+			var taken atomic.Int64
+			go func() {
+				for i := range 12_000 {
+					if _, err := fmt.Fprintf(feed, message+"\n", i); err != nil {
+						return
+					}
+					taken.Add(1)
+				}
+			}()
+			for before := int64(-1); taken.Load() != before; time.Sleep(time.Second) { // until nothing more is taken
+				before = taken.Load()
+			}
+			if n := taken.Load(); n > 10_000 || n*int64(len(message)) > 100<<20 {
+				t.Errorf("%d messages of %d bytes were taken", n, len(message))
+			}
+			end()
+			feed.Close()
+			<-served
+		})
+	}
 }

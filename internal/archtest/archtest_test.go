@@ -21,6 +21,7 @@ var rules = []struct {
 	{"documents", documents},
 	{"sizes", sizes},
 	{"absences", absences},
+	{"kinds", kinds},
 }
 
 // TestHouse applies the rules to the module.

@@ -1,4 +1,4 @@
-// Package archtest keeps the house in order: its tests check who imports whom, where heavy dependencies enter, what
-// nobody may do, how long files and functions are, and that everything is documented. It knows the source tree and
-// nothing of what the code does.
+// Package archtest checks the rules of the source tree: which package may import which, where heavy dependencies enter,
+// forbidden calls, the length of files and functions, and that everything is documented. It reads the source and runs
+// nothing.
 package archtest

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A page is what ARCHITECTURE.md says in a form that can be checked: the table of rooms and the arrows between them.
+// A page is what ARCHITECTURE.md says in a form that can be checked: the table of packages and the arrows between them.
 type page struct {
 	rooms  []string            // folders
 	arrows map[string][]string // who may import whom; "room/*" is every folder directly below a room
@@ -44,7 +44,7 @@ func readPage(root string) (*page, error) {
 			part = strings.TrimSpace(heading)
 		}
 		switch {
-		case part == "The rooms" && strings.HasPrefix(line, "| `"):
+		case part == "Packages" && strings.HasPrefix(line, "| `"):
 			p.addRooms(line)
 		case part == "Rules kept by tests" && strings.Contains(line, arrowSign):
 			for _, statement := range spaces.Split(strings.TrimSpace(line), -1) {
@@ -55,7 +55,7 @@ func readPage(root string) (*page, error) {
 	return p, nil
 }
 
-// addRooms takes a row of the table: rooms in the first column, folders below a single room in the second.
+// addRooms takes a row of the table: packages in the first column, folders below a single one in the second.
 func (p *page) addRooms(row string) {
 	columns := strings.Split(row, "|")
 	var rooms []string
@@ -119,7 +119,7 @@ func rooms(t *tree) []string {
 	found := slices.Clone(t.page.wrong)
 	for _, room := range t.page.rooms {
 		if !t.has(room) && !slices.Contains(t.top, room) { // a folder of documents has no package
-			found = append(found, fmt.Sprintf("%s has the room %s, which does not exist", pageName, room))
+			found = append(found, fmt.Sprintf("%s has the package %s, which does not exist", pageName, room))
 		}
 	}
 	for _, dir := range t.top {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -141,7 +142,10 @@ var forbidden = []struct {
 	{"fmt", "Print Printf Println", []string{"gateway"}, "return a value or an error instead"},
 }
 
-// absences checks what is nowhere: init functions, mutable package state, the environment, talk on stdout.
+// shell is the path of a shell in a literal. A shell that is named without its path is not found.
+var shell = regexp.MustCompile("^[\"`](/[a-z]+)+/(ba|da|k|z)?sh[\"`]$")
+
+// absences checks what is nowhere: init functions, mutable package state, the environment, talk on stdout, shells.
 func absences(t *tree) []string {
 	var found []string
 	for _, p := range t.packages {
@@ -152,12 +156,12 @@ func absences(t *tree) []string {
 					found = append(found, t.at(d.Pos())+": an init function; make a table or a constructor instead")
 				}
 			}
-			if t.isFree(p.dir) {
-				continue
-			}
 			ast.Inspect(f.ast, func(n ast.Node) bool {
-				if sel, ok := n.(*ast.SelectorExpr); ok {
+				if sel, ok := n.(*ast.SelectorExpr); ok && !t.isFree(p.dir) {
 					found = append(found, t.refused(p, sel)...)
+				}
+				if lit, ok := n.(*ast.BasicLit); ok && t.bound(p.dir) && shell.MatchString(lit.Value) {
+					found = append(found, fmt.Sprintf("%s: a shell %s; run the program itself", t.at(lit.Pos()), lit.Value))
 				}
 				return true
 			})

@@ -55,6 +55,7 @@ func (r Run) run(t testing.TB, env []string, args ...string) {
 	args = append([]string{filepath.Join(modules, suite, "dist", "index.js")}, args...)
 	args = append(args, "--requirements", r.Revision, "--output-dir", out)
 	if r.Baseline != "" {
+		checkBaseline(t, r.Baseline)
 		args = append(args, "--expected-failures", r.Baseline)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -77,6 +78,23 @@ func (r Run) run(t testing.TB, env []string, args ...string) {
 		}
 	}
 	t.Logf("%s: %d checks in %.1f s", r.Revision, len(results), time.Since(began).Seconds())
+}
+
+// entry is a line of a baseline.
+var entry = regexp.MustCompile(`(?m)^ *- (.*)$`)
+
+// checkBaseline wants single checks: a whole scenario hides those that fail later, too.
+func checkBaseline(t testing.TB, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range entry.FindAllStringSubmatch(string(text), -1) {
+		if !strings.Contains(found[1], ":") {
+			t.Errorf("%s: %s is a whole scenario: name its checks as scenario:check", file, found[1])
+		}
+	}
 }
 
 // A check is a line of the results of a scenario.

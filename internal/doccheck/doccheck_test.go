@@ -57,8 +57,10 @@ func TestDocuments(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := clone(root, dir); err != nil {
-				t.Fatal(err)
+			if !slices.Contains(transcripts, name) { // those begin in an empty directory
+				if err := clone(root, dir); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if *update && slices.Contains(transcripts, name) {
 				renew(t, filepath.Join(root, name), commands, dir, bin)

@@ -18,10 +18,11 @@ var volatile = []struct {
 	to    string
 }{
 	{regexp.MustCompile(`\b\d[\d.,]* ?(ms|µs)\b|\b\d+\.\d+ ?s\b`), "..."},
-	{regexp.MustCompile(`(?m) +ms$`), "...ms"},                                            // a column of numbers, and its heading
-	{regexp.MustCompile(`(?m)^(\d+(?:\.\d+)* .*?) +\d+\.\d$`), "$1..."},                   // its rows
-	{regexp.MustCompile(`(?m)^mcsh \S+ \(go.*\)$`), "mcsh ... (go..., ...)"},              // the version
-	{regexp.MustCompile(`(?m)^(commands ran in|\.\.\. Sandbox:|Sandbox:) .*$`), "$1 ..."}, // the backend
+	{regexp.MustCompile(`(?m) +(busy )?ms$`), "...ms"},                                             // a column of numbers, and its heading
+	{regexp.MustCompile(`(?m)^(\d+(?:\.\d+)* .*?) +\d+\.\d$`), "$1..."},                            // its rows
+	{regexp.MustCompile(`(?m)^mcsh \S+ \(go.*\)$`), "mcsh ... (go..., ...)"},                       // the version
+	{regexp.MustCompile(`(?m)^(\.\.\. Sandbox:|Sandbox:) .*$`), "$1 ..."},                          // the backend
+	{regexp.MustCompile(`(?m)^commands ran in .*\n(?:note: .*\n)*`), "commands ran in ...\n...\n"}, // and why it is not another one
 }
 
 // mask replaces what is volatile, and the directories of the test.

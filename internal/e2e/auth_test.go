@@ -106,7 +106,7 @@ func TestCallersApart(t *testing.T) {
 		t.Errorf("another caller gets %q", got)
 	}
 	until(t, "the log names the caller", func() bool { return strings.Contains(p.stderr.String(), `"caller": "bob"`) })
-	if log := p.stderr.String(); !strings.Contains(log, "a request was not let in") || strings.Contains(log, "mcsh_") {
+	if log := p.stderr.String(); !strings.Contains(log, "a request was refused") || strings.Contains(log, "mcsh_") {
 		t.Errorf("the log says %s", log)
 	}
 }

@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
@@ -20,6 +24,14 @@ var children = map[string]func(){
 	"issues": func() { issues().ServeStdio() },
 	"slow":   func() { slow().ServeStdio() },
 	"agent":  agent,
+
+	"patterns": func() { patterns().ServeStdio() },
+	"refs":     func() { refs().ServeStdio() },
+	"enums":    func() { enums().ServeStdio() },
+	"many":     func() { manyTools().ServeStdio() },
+	"boasting": boasting,
+	"flood":    flood,
+	"sessions": sessions,
 }
 
 // odd is a server whose tools answer with what a pipeline must survive.
@@ -86,4 +98,37 @@ func late(ctx context.Context, args json.RawMessage) (string, error) {
 	case <-time.After(10 * time.Minute):
 		return "", errors.New("nobody has ended the call")
 	}
+}
+
+// addressVariable tells a child where to listen.
+const addressVariable = "E2E_ADDRESS"
+
+// sessions serves over HTTP, and answers a session that it does not know with 404 and the id of the request.
+func sessions() {
+	server := mcptest.New(mcptest.Tool{Name: "echo", Text: "hello"})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server.MCP() }, nil)
+	var known sync.Map
+	var begins sync.RWMutex // a client has its session before the handler returns
+	err := http.ListenAndServe(os.Getenv(addressVariable), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("Mcp-Session-Id")
+		if id == "" {
+			begins.Lock()
+			defer begins.Unlock()
+			handler.ServeHTTP(w, r)
+			known.Store(w.Header().Get("Mcp-Session-Id"), true)
+			return
+		}
+		begins.RLock()
+		_, ok := known.Load(id)
+		begins.RUnlock()
+		if !ok {
+			var req struct{ ID json.RawMessage }
+			_ = json.NewDecoder(r.Body).Decode(&req) // a GET has none
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Session not found"},"id":%s}`, req.ID)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	fmt.Fprintln(os.Stderr, err)
 }

@@ -48,6 +48,8 @@ async function cancelled(client) {
 
 const pipelines = JSON.parse(await text(process.stdin));
 const client = new Client({name: 'e2e', version: '1'}, {versionNegotiation: {mode: era}});
+const errors = []; // such as an answer that nobody waits for
+client.onerror = e => errors.push(String(e));
 await client.connect(transport());
 const replies = [];
 let resource;
@@ -58,11 +60,13 @@ for (const pipeline of pipelines) {
   resource ??= await client.readResource({uri: `mcsh://runs/${result._meta['mcsh/report'].run}/output`});
 }
 const {tools} = await client.listTools();
+const outcome = await cancelled(client);
 console.log(JSON.stringify({
   version: client.getNegotiatedProtocolVersion?.() ?? '',
   tools: tools.map(t => t.name).sort(),
   replies,
   resource: resource.contents,
-  ...await cancelled(client),
+  ...outcome,
+  errors,
 }));
 await client.close();

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 var gatewayTools = []string{"execute_pipeline", "get_tool_details", "list_all_tools", "list_available_shell_commands"}
@@ -50,7 +52,7 @@ func checkReplies(t *testing.T, replies []clientReply) {
 		t.Fatalf("got %d replies", len(replies))
 	}
 	good, bad, image := replies[0], replies[1], replies[2]
-	if len(good.Content) != 1 || good.IsError || good.Content[0].Text != "[1,1,1,300]\n" {
+	if len(good.Content) != 2 || good.IsError || !strings.HasPrefix(good.Content[0].Text, "run r_") || good.Content[1].Text != "[1,1,1,300]\n" {
 		t.Errorf("got %+v", good)
 	}
 	if len(good.Progress) == 0 || !slices.IsSorted(good.Progress) || good.Progress[len(good.Progress)-1] > 4 {
@@ -59,7 +61,7 @@ func checkReplies(t *testing.T, replies []clientReply) {
 	if len(bad.Content) != 1 || !bad.IsError || !strings.HasPrefix(bad.Content[0].Text, "Stage 1 (tool demo/get_customer) failed: TOOL_ERROR\n") {
 		t.Errorf("got %+v", bad)
 	}
-	if len(image.Content) != 1 || image.Content[0].Type != "image" || image.Content[0].MIMEType != "image/png" || !strings.HasPrefix(image.Content[0].Data, "iVBOR") {
+	if len(image.Content) != 2 || image.Content[1].Type != "image" || image.Content[1].MIMEType != "image/png" || !strings.HasPrefix(image.Content[1].Data, "iVBOR") {
 		t.Errorf("got %+v", image)
 	}
 }
@@ -87,6 +89,43 @@ func TestNodeClients(t *testing.T) {
 			nodeDir(t, "@modelcontextprotocol/"+c.part)
 			p, url := serveHTTP(t, servers)
 			nodeClient(t, p, c.part, c.era, url, c.version)
+		})
+	}
+}
+
+// TestPythonClient: a client of the Python SDK that gives up calls hears nothing that it has to complain about.
+func TestPythonClient(t *testing.T) {
+	t.Parallel()
+	fetch := os.Getenv("MCSH_TEST_FETCH")
+	if fetch == "" {
+		parttest.Missing(t, "MCSH_TEST_FETCH does not name mcp-server-fetch, which comes with the SDK; .ci/run parts installs it")
+	}
+	servers := object{"demo": object{"builtin": "demo", "concurrency": 1}}
+	for name, target := range map[string]func(t *testing.T) (*process, string){
+		"stdio": func(t *testing.T) (*process, string) {
+			p := mcsh(t, servers, "serve")
+			return p, encode(t, append([]string{"env", "TMPDIR=" + p.tmp, "MCSH_SANDBOX=local"}, p.Args...)) // it passes few variables on
+		},
+		"HTTP": func(t *testing.T) (*process, string) { return serveHTTP(t, servers) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, address := target(t)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			python := exec.CommandContext(ctx, filepath.Join(filepath.Dir(fetch), "python"), "client.py", address)
+			python.Env = p.Env
+			var stderr bytes.Buffer
+			python.Stderr = &stderr
+			out, err := python.Output()
+			if want := "[{\"waited_ms\":1},\n{\"waited_ms\":2}]\n\n"; err != nil || string(out) != want {
+				t.Errorf("got %q, %v, want %q", out, err, want)
+			}
+			for _, complaint := range []string{"Traceback", "ERROR:", "WARNING:"} {
+				if strings.Contains(stderr.String(), complaint) {
+					t.Errorf("the client complains: %s", &stderr)
+				}
+			}
 		})
 	}
 }
@@ -144,6 +183,7 @@ func nodeClient(t *testing.T, p *process, part, era, target, version string) {
 		Resource []struct{ Text string }
 		Outcome  string
 		Next     clientReply
+		Errors   []string
 	}
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v in %s", err, out)
@@ -158,8 +198,13 @@ func nodeClient(t *testing.T, p *process, part, era, target, version string) {
 	if len(got.Resource) != 1 || got.Resource[0].Text != "[1,1,1,300]\n" {
 		t.Errorf("the output of the run as a resource: %+v", got.Resource)
 	}
-	if next := got.Next; !strings.Contains(got.Outcome, "enough") || next.IsError || len(next.Content) != 1 || !strings.Contains(next.Content[0].Text, "waited_ms") {
+	if next := got.Next; !strings.Contains(got.Outcome, "enough") || next.IsError || len(next.Content) != 2 || !strings.Contains(next.Content[1].Text, "waited_ms") {
 		t.Errorf("a call that is cancelled: %s; the next: %+v", got.Outcome, next)
+	}
+	for _, e := range got.Errors { // others come from a bridge that changes the order of messages
+		if strings.Contains(e, "response") {
+			t.Errorf("the client complains: %s", e)
+		}
 	}
 }
 

@@ -74,21 +74,21 @@ func TestOddResults(t *testing.T) {
 		want         string   // of the output
 		wrong        []string // or words of the error
 	}{
-		{name: "NUL", result: text(`"a\u0000b"`), want: "a\u0000b\n"},
+		{name: "NUL", result: text(`"a\u0000b"`), want: "a\u0000b"},
 		{name: "NUL to jq", result: text(`"a\u0000b"`), then: []object{command("jq", "-R", "-c", "explode")}, want: "[97,0,98]\n"},
-		{name: "half a pair", result: text(`"a\ud800b"`), want: "a\uFFFDb\n"},
-		{name: "bytes that are no UTF-8", result: text("\"a\xffb\""), want: "a\uFFFDb\n"},
-		{name: "a line separator", result: text(`"a\u2028b"`), want: "a\u2028b\n"},
+		{name: "half a pair", result: text(`"a\ud800b"`), want: "a\uFFFDb"},
+		{name: "bytes that are no UTF-8", result: text("\"a\xffb\""), want: "a\uFFFDb"},
+		{name: "a line separator", result: text(`"a\u2028b"`), want: "a\u2028b"},
 		{name: "empty text", result: text(`""`), want: ""},
 		{name: "no content", result: `{"content":[]}`, want: ""},
-		{name: "big numbers", result: `{"content":[],"structuredContent":{"id":123456789012345678901234567890,"x":1e400}}`, want: `{"id":123456789012345678901234567890,"x":1e400}` + "\n"},
+		{name: "big numbers", result: `{"content":[],"structuredContent":{"id":123456789012345678901234567890,"x":1e400}}`, want: `{"id":123456789012345678901234567890,"x":1e400}`},
 		{name: "deep structure", result: `{"content":[],"structuredContent":{"a":` + deep(500) + `}}`, then: []object{command("jq", "[.. | arrays] | length")}, want: "500\n"},
-		{name: "deep text", result: text(`"` + deep(5000) + `"`), then: []object{command("wc", "-c")}, want: "10001\n"},
+		{name: "deep text", result: text(`"` + deep(5000) + `"`), then: []object{command("wc", "-c")}, want: "10000\n"},
 		{name: "deeper than jq goes", result: text(`"` + deep(100_000) + `"`), then: []object{command("jq", "-c", ".")}, wrong: []string{"Stage 2 (command jq) failed", "more than 10000 arrays and objects inside of one another"}},
 		{name: "a key twice", result: `{"content":[],"structuredContent":{"a":1,"a":2}}`, then: []object{command("jq", "-c", ".")}, want: "{\"a\":2}\n"},
 		{name: "its own error", result: `{"isError":true,"content":[{"type":"text","text":"no such thing"}]}`, wrong: []string{"TOOL_ERROR", "no such thing"}},
 		{name: "an unknown block", result: `{"content":[{"type":"hologram","data":"x"}]}`, then: []object{command("jq", "-r", ".type")}, want: "hologram\n"},
-		{name: "content that is no array", result: `{"content":"x"}`, want: "x\n"},
+		{name: "content that is no array", result: `{"content":"x"}`, want: "x"},
 		{name: "no result", result: `[]`, wrong: []string{"Stage 1 (tool odd/raw) failed", "TOOL_ERROR"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -137,7 +137,9 @@ func TestIndentedItems(t *testing.T) {
 // TestBrokenServers has servers that cannot be talked to: the message says what they did and what to do.
 func TestBrokenServers(t *testing.T) {
 	t.Parallel()
-	shell := func(script string) object { return object{"command": "sh", "args": []string{"-c", script}} }
+	shell := func(script string) object {
+		return object{"command": "sh", "args": []string{"-c", script}, "startTimeout": "5s", "protocol": "2025-11-25"}
+	}
 	for _, test := range []struct {
 		name   string
 		server object
@@ -149,8 +151,8 @@ func TestBrokenServers(t *testing.T) {
 		{"no such command", object{"command": "npxx-of-nobody"}, []string{`"npxx-of-nobody" not found in PATH`, "mcp.json:1"}},
 		{"no permission", object{"command": "/etc/passwd"}, []string{"/etc/passwd", "is not executable"}},
 		{"garbage", shell("echo garbage; echo more >&2; exit 1"), []string{"exit status 1", "last on standard error: more"}},
-		{"garbage and silence", shell("while read -r l; do echo 'what?'; done"), []string{"still starting", `no MCP messages (ignored), the first: "what?"`}},
-		{"hangs", shell("echo waiting for the database >&2; while read -r l; do :; done"), []string{"still starting", "last on standard error: waiting for the database"}},
+		{"garbage and silence", shell("while read -r l; do echo 'what?'; done"), []string{"runs but does not answer", `not MCP messages (ignored), the first: "what?"`}},
+		{"hangs", shell("echo waiting for the database >&2; while read -r l; do :; done"), []string{"runs but does not answer", "set startTimeout for it (5s now)", "last on standard error: waiting for the database"}},
 		{"nobody listens", object{"url": "http://127.0.0.1:1/mcp"}, []string{"nothing listens on 127.0.0.1:1", "start the server"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -170,7 +172,7 @@ func TestBrokenServerStaysApart(t *testing.T) {
 	servers := object{"odd": child(t, "odd"), "hangs": object{"command": "sleep", "args": []string{"600"}}}
 	g := serveStdio(t, servers, versions[1], nil)
 	for i := range 3 {
-		if got, want := mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": i})), fmt.Sprintf("{\"item\":%d}\n", i); got != want {
+		if got, want := mustExecute(t, g.ClientSession, toolStage("odd", "get_item", object{"n": i})), fmt.Sprintf(`{"item":%d}`, i); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -160,6 +160,17 @@ func send(t *testing.T, session *mcp.ClientSession, plan hostile, mode string) *
 	return res
 }
 
+// lastWords returns the beginning of the crash of a process, or the end of what it has written.
+func (p *process) lastWords() string {
+	text := p.stderr.String()
+	for _, crash := range []string{"runtime: ", "fatal error: ", "panic: "} {
+		if i := strings.Index(text, "\n"+crash); i >= 0 {
+			return clip(text[i+1:])
+		}
+	}
+	return clip(text[max(0, len(text)-4000):])
+}
+
 // memory returns how many MiB the process itself took at most.
 func (p *process) memory(t *testing.T) int {
 	t.Helper()
@@ -170,7 +181,7 @@ func (p *process) memory(t *testing.T) int {
 	_, after, ok := strings.Cut(string(text), "VmHWM:")
 	var kb int
 	if _, err := fmt.Sscan(after, &kb); !ok || err != nil {
-		t.Fatalf("there is no VmHWM in %s", text)
+		t.Fatalf("it has ended: %s", p.lastWords())
 	}
 	return kb >> 10
 }

@@ -56,7 +56,7 @@ func TestInspector(t *testing.T) {
 				}
 			}
 			called := inspect(t, p, append(slices.Concat(args, call), "--protocol-era", "auto"))
-			if len(called.Content) != 1 || called.Content[0].Text != "200\n" {
+			if len(called.Content) != 2 || called.Content[1].Text != "200\n" {
 				t.Errorf("the call: %+v", called)
 			}
 			if name == "HTTP" { // over stdio the runs end with the client

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
 
 // soon is how long mcsh may take to end when it is told to.
@@ -245,4 +248,40 @@ func TestReaderStops(t *testing.T) {
 		t.Errorf("exit status %d: %s", got, p.stderr.String())
 	}
 	p.leftNothing(t)
+}
+
+// TestRestartedServer kills servers over HTTP under a live gateway and starts them again at the same address. Their
+// sessions are gone, which they say with the id of the request: one with 400, one with 404. The next call works.
+func TestRestartedServer(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, path string
+		command    func(t *testing.T, address string) *exec.Cmd
+	}{
+		{"npm everything", "/mcp", func(t *testing.T, address string) *exec.Cmd { return everythingAt(t, "streamableHttp", address) }},
+		{"404", "", func(t *testing.T, address string) *exec.Cmd {
+			c := mcptest.Child(t, "sessions")
+			cmd := exec.Command(c.Name)
+			cmd.Env = append(os.Environ(), addressVariable+"="+address)
+			for name, value := range c.Env {
+				cmd.Env = append(cmd.Env, name+"="+value)
+			}
+			return cmd
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			address := freeAddress(t)
+			_, gateway := serveHTTP(t, object{"s": object{"url": "http://" + address + test.path}})
+			session := connectHTTP(t, gateway, versions[0], nil)
+			for round := range 3 {
+				kill := listensAt(t, nil, test.command(t, address), address)
+				text, failed := execute(t, session, toolStage("s", "echo", object{"message": "hello"}))
+				if failed || !strings.Contains(text, "hello") {
+					t.Fatalf("round %d: got %s", round, text)
+				}
+				kill()
+			}
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,9 +27,9 @@ type gateway struct {
 }
 
 // serveStdio starts mcsh serve on standard input and output. The test's end closes it and checks that nothing is left.
-func serveStdio(t *testing.T, servers object, version string, o *mcp.ClientOptions) *gateway {
+func serveStdio(t *testing.T, servers object, version string, o *mcp.ClientOptions, args ...string) *gateway {
 	t.Helper()
-	p := mcsh(t, servers, "serve")
+	p := mcsh(t, servers, append([]string{"serve"}, args...)...)
 	in, err := p.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +113,10 @@ func execute(t *testing.T, session *mcp.ClientSession, pipeline ...object) (stri
 	return textOf(res), res.IsError
 }
 
+// runNote is a note that says no more than the names of the run and which tools were called.
+var runNote = regexp.MustCompile(`^([^\n;]*: \d+ calls?, ok; )*run r_[a-z2-7]{26} \(q_[a-z2-7]{12} in logs\)\n`)
+
+// textOf is the text of a reply, without a note that says no more than the usual.
 func textOf(res *mcp.CallToolResult) string {
 	var text strings.Builder
 	for _, c := range res.Content {
@@ -119,7 +124,7 @@ func textOf(res *mcp.CallToolResult) string {
 			text.WriteString(c.Text)
 		}
 	}
-	return text.String()
+	return runNote.ReplaceAllString(text.String(), "")
 }
 
 // mustExecute is the text of a pipeline that succeeds.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -20,34 +21,41 @@ const everything = "@modelcontextprotocol/server-everything"
 // everythingHTTP starts server-everything with one of its transports over HTTP and returns its address.
 func everythingHTTP(t *testing.T, transport string) string {
 	t.Helper()
-	return listens(t, nil, func(address string) *exec.Cmd {
-		_, port, _ := strings.Cut(address, ":")
-		cmd := exec.Command("node", nodeScript(t, everything), transport)
-		cmd.Env = append(os.Environ(), "PORT="+port)
-		return cmd
-	})
+	return listens(t, nil, func(address string) *exec.Cmd { return everythingAt(t, transport, address) })
+}
+
+func everythingAt(t *testing.T, transport, address string) *exec.Cmd {
+	t.Helper()
+	_, port, _ := strings.Cut(address, ":")
+	cmd := exec.Command("node", nodeScript(t, everything), transport)
+	cmd.Env = append(os.Environ(), "PORT="+port)
+	return cmd
 }
 
 // listens starts a server on a free port of the loopback interface, for as long as the test, and returns its address
 // when it answers there. It runs as somebody else where as says so.
 func listens(t *testing.T, as *syscall.Credential, command func(address string) *exec.Cmd) string {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	cmd := command(address)
+	address := freeAddress(t)
+	listensAt(t, as, command(address), address)
+	return "http://" + address
+}
+
+// listensAt starts a server for as long as the test, or until it is killed, and waits until it answers at an address.
+func listensAt(t *testing.T, as *syscall.Credential, cmd *exec.Cmd, address string) (kill func()) {
+	t.Helper()
 	said := &output{}
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill() // it has no other end
 		_ = cmd.Wait()
+	})
+	t.Cleanup(func() {
+		kill()
 		if t.Failed() {
 			t.Logf("%s said: %s", cmd.Args[0], said)
 		}
@@ -59,7 +67,7 @@ func listens(t *testing.T, as *syscall.Credential, command func(address string) 
 		}
 		return err == nil
 	})
-	return "http://" + address
+	return kill
 }
 
 // TestNodeServers runs pipelines over servers from npm, all of one configuration.
@@ -92,7 +100,7 @@ func TestNodeServers(t *testing.T) {
 			command("jq", "-c", "{a: ., b: 40}"),
 			toolStage("over HTTP", "get-sum", object{}),
 			toolStage("everything", "echo", object{}),
-		}, "Echo: The sum of 2 and 40 is 42.\n"},
+		}, "Echo: The sum of 2 and 40 is 42."},
 		{"a file, unwrapped", []object{toolStage("files", "read_text_file", object{"path": files + "/a.txt"})}, "one\ntwo\n"},
 		{"a number of many digits", []object{
 			toolStage("files", "read_text_file", object{"path": files + "/b.json"}),
@@ -107,11 +115,11 @@ func TestNodeServers(t *testing.T) {
 			command("sed", "s|.* |"+files+"/|"),
 			with(object{"type": "tool", "server": "files", "name": "read_text_file"}, "for_each", true),
 			command("jq", "-c", "[.[] | tostring | length]"),
-		}, "[7,27]\n"},
+		}, "[8,27]\n"},
 		{
 			"created entities",
 			[]object{toolStage("memory", "create_entities", object{"entities": entities})},
-			`{"entities":[{"name":"Ada","entityType":"person","observations":["wrote a program"]}]}` + "\n",
+			`{"entities":[{"name":"Ada","entityType":"person","observations":["wrote a program"]}]}`,
 		},
 		{"the whole graph", []object{
 			{"type": "tool", "server": "memory", "name": "read_graph"},
@@ -123,7 +131,7 @@ func TestNodeServers(t *testing.T) {
 		}, "[1,1]\n"},
 	}
 	for _, server := range []string{"everything", "over HTTP"} {
-		tests = append(tests, test{server + ": echo of odd text", []object{toolStage(server, "echo", object{"message": "a\u0000b \U0001F600"})}, "Echo: a\u0000b \U0001F600\n"},
+		tests = append(tests, test{server + ": echo of odd text", []object{toolStage(server, "echo", object{"message": "a\u0000b \U0001F600"})}, "Echo: a\u0000b \U0001F600"},
 			test{server + ": structured", []object{
 				toolStage(server, "get-structured-content", object{"location": "New York"}),
 				command("jq", "-c", "keys"),
@@ -173,7 +181,7 @@ func lastImage(t *testing.T, session *mcp.ClientSession, server string) {
 		}
 	}
 	want := []string{"Here's the image you requested:", "image/png PNG", "The image above is the MCP logo."}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got[1:]); diff != "" { // behind the note
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -185,7 +193,7 @@ func TestWrapper(t *testing.T) {
 		t.Parallel()
 		server := nodeServer(t, everything)
 		wrapped := wrap(append([]string{"node"}, server["args"].([]string)...), nil)
-		if got := must(t, object{"s": wrapped}, toolStage("s", "echo", object{"message": "hi"})); got != "Echo: hi\n" {
+		if got := must(t, object{"s": wrapped}, toolStage("s", "echo", object{"message": "hi"})); got != "Echo: hi" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -193,7 +201,7 @@ func TestWrapper(t *testing.T) {
 		t.Parallel()
 		server := child(t, "odd")
 		wrapped := wrap([]string{server["command"].(string)}, server["env"])
-		if got := must(t, object{"s": wrapped}, toolStage("s", "get_item", object{"n": 1})); got != "{\"item\":1}\n" {
+		if got := must(t, object{"s": wrapped}, toolStage("s", "get_item", object{"n": 1})); got != `{"item":1}` {
 			t.Errorf("got %q", got)
 		}
 	})

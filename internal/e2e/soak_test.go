@@ -22,7 +22,7 @@ import (
 )
 
 // soakTime is how long the gateway is kept busy.
-var soakTime = flag.Duration("soak", 15*time.Second, "how long TestSoak keeps the gateway busy")
+var soakTime = flag.Duration("soak", 6*time.Second, "how long TestSoak keeps the gateway busy")
 
 const (
 	soakRounds  = 6 // after each the gateway rests and is measured; the first third is its warming up

@@ -25,6 +25,7 @@ type Tool struct {
 	ReadOnly, Idempotent, Destructive bool // annotations; with none of them the tool is not annotated
 
 	Latency time.Duration // before it answers, unless the call is cancelled
+	Says    []string      // messages of progress before it answers, to a caller that asks for them
 
 	// Do returns a text. Its error becomes a result with isError. Numbers in args are [json.Number].
 	Do func(args map[string]any) (string, error)
@@ -186,6 +187,12 @@ func (u *Upstream) call(ctx context.Context, req *mcp.CallToolRequest, next mcp.
 		return next(ctx, "tools/call", req)
 	}
 	defer u.leave()
+	if token := req.Params.GetProgressToken(); token != nil {
+		for i, message := range t.Says {
+			p := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(i + 1), Total: float64(len(t.Says)), Message: message}
+			_ = req.Session.NotifyProgress(ctx, p) // there may be no way but that of the answer
+		}
+	}
 	if t.Latency > 0 {
 		timer := time.NewTimer(t.Latency)
 		defer timer.Stop()

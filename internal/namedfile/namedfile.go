@@ -1,6 +1,6 @@
-// Package namedfile reads files that somebody names: a pipe without a writer, a device without an end or a directory is
-// an error that says what it is, and not a program that waits for ever or takes all memory. It knows nothing of what the
-// files are for.
+// Package namedfile reads files that users name. A pipe without a writer, a device without an end or a directory is an
+// error that names it: the program neither waits forever nor takes all memory. The package knows nothing of the use of
+// files.
 package namedfile
 
 import (
@@ -12,16 +12,18 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// What a pipe may take that is read as a whole.
+// Timeouts of a pipe that is read as a whole.
 const (
-	writerWait = 10 * time.Second // until somebody writes to it: the shell's <(...) does before we run
+	writerWait = 10 * time.Second // until it has a writer: that of the shell's <(...) starts before us
 	pipeWait   = time.Minute      // until its end: a person may have to unlock a secret first
 )
 
-// Read reads a file that may have to be read again: a regular one, or what a link to one leads to, of at most limit
-// bytes, which are whole MiB.
+// Read reads a file that may have to be read again: a regular file, or a link to one, of at most limit bytes, which are
+// whole MiB.
 func Read(path string, limit int64) ([]byte, error) {
 	f, _, err := OpenRegular(path)
 	if err != nil {
@@ -31,7 +33,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(f, path, limit)
 }
 
-// ReadOnce reads a file that is read once: what [Read] reads, and pipes, such as those of the shell's <(...).
+// ReadOnce reads a file like [Read], or a pipe, such as that of the shell's <(...).
 func ReadOnce(ctx context.Context, path string, limit int64) ([]byte, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -62,8 +64,8 @@ func ReadOnce(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return nil, broken(path, fmt.Errorf("it is a pipe whose end has not come within %s", pipeWait))
 }
 
-// Open opens a file to be read as a stream, once and perhaps without an end: anything but a directory. A pipe waits for
-// its writer until ctx ends.
+// Open opens a file to read as a stream, once and perhaps without an end: anything but a directory. It waits for the
+// writer of a pipe until ctx is done.
 func Open(ctx context.Context, path string) (*os.File, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -72,7 +74,7 @@ func Open(ctx context.Context, path string) (*os.File, error) {
 	if info.IsDir() {
 		return nil, broken(path, errors.New("it is a directory"))
 	}
-	if ctx.Err() != nil { // an opening that has only just begun cannot be woken
+	if ctx.Err() != nil { // an open call that has only just begun cannot be woken
 		return nil, broken(path, context.Cause(ctx))
 	}
 	type result struct {
@@ -80,7 +82,7 @@ func Open(ctx context.Context, path string) (*os.File, error) {
 		err  error
 	}
 	opened := make(chan result)
-	go func() { // it ends when the file is open, whatever becomes of us
+	go func() { // it ends when the file is open, even after we have returned
 		f, err := os.Open(path)
 		select {
 		case opened <- result{f, err}:
@@ -94,7 +96,7 @@ func Open(ctx context.Context, path string) (*os.File, error) {
 	case <-ctx.Done():
 	}
 	if info.Mode()&fs.ModeNamedPipe != 0 {
-		// A writer, for a moment, is what the opening waits for.
+		// A writer, for a moment, ends the wait of the open call.
 		if w, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 			w.Close()
 		}
@@ -102,7 +104,7 @@ func Open(ctx context.Context, path string) (*os.File, error) {
 	return nil, broken(path, context.Cause(ctx))
 }
 
-// OpenRegular opens a regular file, or what a link to one leads to. Nothing else is opened: that alone can have effects.
+// OpenRegular opens a regular file, or a link to one. It does not open other files: the open itself can have effects.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	info, err := stat(path)
 	if err != nil {
@@ -111,7 +113,7 @@ func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() {
 		return nil, nil, broken(path, irregular(info.Mode()))
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have taken its place
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe may have replaced it
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +127,7 @@ func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// stat looks at a file before it is opened; what goes wrong then would go wrong with that.
+// stat describes a file before it is opened.
 func stat(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -140,14 +142,14 @@ func readAll(r io.Reader, path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case int64(len(data)) > limit:
-		return nil, broken(path, fmt.Errorf("it is longer than %d MiB", limit>>20))
+		return nil, broken(path, fmt.Errorf("it is longer than %s", texts.Bytes(limit)))
 	}
 	return data, nil
 }
 
 func broken(path string, err error) error { return &fs.PathError{Op: "reading", Path: path, Err: err} }
 
-// irregular says what a file is that is not a regular one.
+// irregular names the type of a file that is not regular.
 func irregular(mode fs.FileMode) error {
 	for _, kind := range []struct {
 		bit  fs.FileMode
@@ -157,5 +159,5 @@ func irregular(mode fs.FileMode) error {
 			return fmt.Errorf("it is %s and no regular file", kind.name)
 		}
 	}
-	return errors.New("it is no regular file")
+	return errors.New("it is not a regular file")
 }

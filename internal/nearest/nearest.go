@@ -1,5 +1,5 @@
-// Package nearest finds the known name that somebody most likely meant by a wrong one, for messages that say
-// "did you mean". It knows nothing of what the names stand for.
+// Package nearest finds the known name that a wrong name probably means, for messages with "did you mean". It knows
+// nothing of the meaning of names.
 package nearest
 
 import (
@@ -8,11 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord bounds the length of words that are compared, in bytes: nobody mistypes a name that long, and the
-// comparison takes quadratic time.
-const maxWord = 128
+// maxWord bounds the length of compared words in bytes: nobody mistypes such a long name, and the comparison takes
+// quadratic time. maxCells bounds that time over all known names in pairs of characters, to some ten milliseconds. Of the
+// names after that, only those that share parts with the word are found.
+const (
+	maxWord  = 128
+	maxCells = 4 << 20
+)
 
-// Name returns the known name closest to word, or "" if none is close enough to be meant.
+// Name returns the known name closest to word, or "" if none is close enough.
 func Name(word string, known []string) string {
 	if best := List(word, known, 1); len(best) > 0 {
 		return best[0]
@@ -20,8 +24,8 @@ func Name(word string, known []string) string {
 	return ""
 }
 
-// List returns up to n known names that may be meant by word, the closest first. Names equally close keep the order
-// in which they are known. A word that is known itself comes first.
+// List returns up to n known names that word may mean, the closest first. Equally close names keep their order. A word
+// that is known itself comes first.
 func List(word string, known []string, n int) []string {
 	if word == "" || len(word) > maxWord || n <= 0 {
 		return nil
@@ -32,10 +36,16 @@ func List(word string, known []string, n int) []string {
 	}
 	folded := fold(word)
 	var found []candidate
+	cells := maxCells
 	for _, name := range known {
 		if name == word {
 			found = append(found, candidate{name, -1})
-		} else if score, ok := compare(folded, fold(name)); ok {
+			continue
+		}
+		if len(name) > maxWord {
+			continue
+		}
+		if score, ok := compare(folded, fold(name), &cells); ok {
 			found = append(found, candidate{name, score})
 		}
 	}
@@ -50,13 +60,19 @@ func List(word string, known []string, n int) []string {
 
 // compare scores how far apart two folded words are, less being closer, and whether they are close at all: spelled
 // nearly alike (score up to 99), made of the same parts in another order (100), or one a part of the other (above).
-func compare(word, name string) (int, bool) {
+func compare(word, name string, cells *int) (int, bool) {
 	if name == "" || len(name) > maxWord {
 		return 0, false
 	}
-	longest := max(utf8.RuneCountInString(word), utf8.RuneCountInString(name))
-	if d := distance(word, name); d <= allowed(longest) {
-		return d, true
+	short, long := utf8.RuneCountInString(word), utf8.RuneCountInString(name)
+	if short > long {
+		short, long = long, short
+	}
+	if long-short <= allowed(long) && *cells >= short*long { // otherwise the distance is larger, or no time is left
+		*cells -= short * long
+		if d := distance(word, name); d <= allowed(long) {
+			return d, true
+		}
 	}
 	a, b := parts(word), parts(name)
 	if slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
@@ -71,7 +87,7 @@ func compare(word, name string) (int, bool) {
 	return 0, false
 }
 
-// allowed is how many slips of the finger a word of n characters may hold and still be recognised.
+// allowed returns the number of typing errors with which a word of n characters is still recognised.
 func allowed(n int) int {
 	if n <= 3 {
 		return n / 2
@@ -106,7 +122,7 @@ func parts(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == '_' })
 }
 
-// contains reports whether every part of some is one of all, where some has a part worth comparing.
+// contains reports whether every part of some is one of all, and some has a part worth comparing.
 func contains(all, some []string) bool {
 	for _, p := range some {
 		if len(p) < 3 || !slices.Contains(all, p) {

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -240,6 +241,22 @@ func SignHead(t testing.TB, algorithm jose.SignatureAlgorithm, secret any, claim
 	if err != nil {
 		t.Fatal(err)
 	}
+	return signText(t, algorithm, secret, payload, head)
+}
+
+// SignText makes a token with a key that is published, of claims that are written out, such as those with a name twice.
+func (i *Issuer) SignText(t testing.TB, id, claims string, head map[jose.HeaderKey]any) string {
+	t.Helper()
+	i.mu.Lock()
+	k := i.keys[id]
+	i.mu.Unlock()
+	all := map[jose.HeaderKey]any{"kid": id}
+	maps.Copy(all, head)
+	return signText(t, k.algorithm, k.private, []byte(claims), all)
+}
+
+func signText(t testing.TB, algorithm jose.SignatureAlgorithm, secret any, payload []byte, head map[jose.HeaderKey]any) string {
+	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: secret}, &jose.SignerOptions{ExtraHeaders: head})
 	if err != nil {
 		t.Fatal(err)

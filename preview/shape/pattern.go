@@ -16,6 +16,7 @@ const (
 	urlPart    = "<url>"
 	idPart     = "<id>"
 	anyPart    = "…"
+	pythonPart = "<python>" // a whole line: a list, tuple or dict as Python prints it
 )
 
 const (
@@ -23,13 +24,13 @@ const (
 	maxLine  = 600 // bytes of a line that are looked at
 )
 
-// levels are the words of logs; several of them in one place are alternatives.
-var levels = []string{
+// logWords are levels of logs and methods of HTTP; several of them in one place are alternatives.
+var logWords = []string{
 	"TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "FATAL", "CRITICAL", "PANIC",
 	"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS",
 }
 
-// classes say what a word of a line is.
+// classes are the classes of words, the first match wins.
 var classes = []struct {
 	part string
 	is   func() *regexp.Regexp
@@ -44,6 +45,9 @@ var classes = []struct {
 	{urlPart, lazy.Regexp(`^[a-z][a-z0-9+.-]*://`)},
 }
 
+// python matches the beginning of a line with a Python value that is not JSON.
+var python = lazy.Regexp(`^[\[({]*[({]'|^\['`)
+
 // label matches a word before a value.
 var label = lazy.Regexp(`^([A-Za-z][A-Za-z_ -]{0,39})([:=])`)
 
@@ -53,16 +57,16 @@ func Pattern(line string, known func(word string) bool) string {
 	if len(line) > maxLine {
 		line = line[:maxLine]
 	}
+	if python().MatchString(line) {
+		return pythonPart
+	}
 	var parts []string
 	add := func(part string) {
 		if part != anyPart || len(parts) == 0 || parts[len(parts)-1] != anyPart {
 			parts = append(parts, part)
 		}
 	}
-	rest := strings.TrimRight(line, " \t\r")
-	if trimmed := strings.TrimLeft(rest, " \t"); trimmed != rest {
-		rest = trimmed
-	}
+	rest := strings.TrimLeft(strings.TrimRight(line, " \t\r"), " \t")
 	for _, mark := range []string{"#", "##", "###", "####", "-", "*", ">", "|"} {
 		if after, ok := strings.CutPrefix(rest, mark+" "); ok {
 			add(mark)
@@ -88,12 +92,7 @@ func Pattern(line string, known func(word string) bool) string {
 
 // partOf classes one word, which may stand in brackets or be a label with its value.
 func partOf(word string, known func(string) bool) string {
-	open, closing := "", ""
-	for _, pair := range []string{"[]", "()"} {
-		if len(word) > 2 && word[0] == pair[0] && word[len(word)-1] == pair[1] {
-			open, closing, word = pair[:1], pair[1:], word[1:len(word)-1]
-		}
-	}
+	open, word, closing := brackets(word)
 	if m := label().FindStringSubmatch(word); m != nil && m[2] == "=" && Named(m[1], known) {
 		return open + m[0] + classOf(word[len(m[0]):]) + closing
 	}
@@ -107,7 +106,7 @@ func classOf(word string) string {
 			return c.part
 		}
 	}
-	if upper := strings.ToUpper(word); slices.Contains(levels, upper) {
+	if upper := strings.ToUpper(word); slices.Contains(logWords, upper) {
 		return upper
 	}
 	return anyPart
@@ -169,11 +168,16 @@ func brackets(part string) (open, inner, closing string) {
 
 func areLevels(text string) bool {
 	for word := range strings.SplitSeq(text, "|") {
-		if !slices.Contains(levels, word) {
+		if !slices.Contains(logWords, word) {
 			return false
 		}
 	}
 	return true
+}
+
+// isClass reports whether a text could have come from classOf.
+func isClass(text string) bool {
+	return slices.Contains([]string{timePart, numberPart, addrPart, urlPart, idPart, anyPart}, text) || areLevels(text)
 }
 
 // isPattern reports whether a text could have come from [Pattern]: every part is one that it writes.
@@ -182,9 +186,9 @@ func isPattern(line string, known func(string) bool) bool {
 		_, inner, _ := brackets(part)
 		name, value, isLabel := strings.Cut(inner, "=")
 		switch {
-		case slices.Contains([]string{timePart, numberPart, addrPart, urlPart, idPart, anyPart}, inner), areLevels(inner):
+		case isClass(inner), inner == pythonPart:
 		case i == 0 && strings.Trim(part, "#-*>|") == "":
-		case isLabel && Named(name, known) && (value == "" || slices.Contains([]string{timePart, numberPart, addrPart, urlPart, idPart, anyPart}, value) || areLevels(value)):
+		case isLabel && Named(name, known) && (value == "" || isClass(value)):
 		case Named(strings.TrimSuffix(part, ":"), known):
 		default:
 			return false

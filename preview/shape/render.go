@@ -23,7 +23,8 @@ func (s *Shape) Brief(n int) string {
 // detail is how much of a shape is written.
 type detail struct{ depth, fields int }
 
-// details are tried in order. A list of records is worth most where its records are seen, so depth goes last.
+// details are tried in order, from the largest. They cut the fields before the depth, since a list of records says most when
+// its records show.
 var details = []detail{
 	{MaxDepth + 1, MaxFields},
 	{4, MaxFields},

@@ -8,7 +8,7 @@ import (
 // MaxLines is how many patterns of lines a [Result] keeps.
 const MaxLines = 3
 
-// A Result is what is known of the results of one tool. The zero value says that nothing is known.
+// A Result describes the results of one tool. The zero value describes nothing.
 type Result struct {
 	Value *Shape   `json:"value,omitempty"` // of the JSON; nil: none was seen
 	Many  bool     `json:"many,omitempty"`  // some results were several JSON values, one after another
@@ -18,10 +18,10 @@ type Result struct {
 	Calls int      `json:"calls,omitempty"` // results that were looked at; 0: it comes from the tool's output schema
 }
 
-// Known reports whether a result says anything.
+// Known reports whether a result describes anything.
 func (r *Result) Known() bool { return r != nil && (r.Value != nil || r.Text || r.Empty) }
 
-// MergeResults returns what is known by both. Either may be nil; neither is changed.
+// MergeResults returns a description of the results of both. Either may be nil; neither is changed.
 func MergeResults(a, b *Result) *Result {
 	switch {
 	case a == nil:
@@ -39,7 +39,7 @@ func MergeResults(a, b *Result) *Result {
 	return out
 }
 
-// Same reports whether two results say the same, whatever number of calls taught it.
+// Same reports whether two results are equal but for the number of calls.
 func Same(a, b *Result) bool {
 	if a == nil || b == nil {
 		return a == b

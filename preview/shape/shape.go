@@ -1,12 +1,17 @@
-// Package shape describes what a tool returns without saying what it returned: paths, types, which fields may be missing
-// or null, and for text the pattern of its lines. It holds no value of any result. It is pure.
+// Package shape describes the form of a tool's results without their values: paths, types, fields that may be missing or
+// null, and for text the patterns of its lines. It is pure.
+//
+// # Decisions
+//
+//   - The name of a field goes to disk only if each of its words is common or occurs in the tool's own texts: keys of
+//     maps are values.
 package shape
 
 import (
 	"slices"
 )
 
-// Bounds of one shape. What lies beyond is not described; [Shape.Cut] says so.
+// Bounds of one shape. [Shape.Cut] marks a shape that exceeds them.
 const (
 	MaxDepth  = 10  // levels of containers
 	MaxNodes  = 400 // places
@@ -14,7 +19,7 @@ const (
 	MaxName   = 60  // bytes of a field's name
 )
 
-// Kinds is the set of types that were seen at a place.
+// Kinds is the set of types at a place.
 type Kinds uint16
 
 // The types, as jq has them; Int is a number without fraction and exponent. Unknown stands for any of them.
@@ -31,7 +36,7 @@ const (
 
 const allKinds = Unknown<<1 - 1
 
-// A Shape is what is known of the values at one place.
+// A Shape describes the values at one place.
 type Shape struct {
 	Kinds  Kinds   `json:"k"`
 	Items  *Shape  `json:"i,omitempty"` // the elements of arrays; nil: none was seen
@@ -103,8 +108,8 @@ func (s *Shape) fold() {
 	s.Fields = nil
 }
 
-// Bounded returns as much of a shape as the bounds allow, in a copy. It also mends what a file may hold that nobody here
-// has written: unknown kinds, fields without a shape, names that are too long.
+// Bounded returns a copy of a shape within the bounds. It also corrects a shape from an altered file: unknown kinds, fields
+// without a shape, names that are too long.
 func Bounded(s *Shape) *Shape {
 	left := MaxNodes
 	return bounded(s, MaxDepth, &left)
@@ -135,7 +140,7 @@ func bounded(s *Shape, depth int, left *int) *Shape {
 	return out
 }
 
-// Equal reports whether two shapes say the same.
+// Equal reports whether two shapes are equal.
 func Equal(a, b *Shape) bool {
 	if a == nil || b == nil {
 		return a == b

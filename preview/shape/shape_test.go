@@ -91,6 +91,10 @@ func TestPattern(t *testing.T) {
 		`| name | alice |`:                         `| …`,
 		`id: 0f8fad5b-d9cb-469f-a165-70867728950e`: `id: <id>`,
 		`https://example.com/secret done`:          `<url> …`,
+		`[{'id': 1, 'secret': None}]`:              `<python>`,
+		`['a', 'b']`:                               `<python>`,
+		`[('a', 1)]`:                               `<python>`,
+		`[INFO] it's`:                              `[INFO] …`,
 		`hunter2`:                                  `…`, `swordfish: 7`: `… <n>`, `count=7`: `count=<n>`, `<time> x`: `…`,
 	} {
 		if got := shape.Pattern(line, known); got != want {

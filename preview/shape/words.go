@@ -6,13 +6,12 @@ import (
 	"unicode"
 )
 
-// words.txt holds the words that names of fields are commonly made of, and that say nothing of anybody's data.
+// words.txt holds common words of field names, which reveal no data.
 //
 //go:embed words.txt
 var words string
 
-// Common returns a predicate that knows the words which names of fields are commonly made of, and no others. Words are
-// in lower case.
+// Common returns a predicate that reports whether a word in lower case is common in field names.
 func Common() func(word string) bool {
 	known := make(map[string]bool, 2048)
 	for word := range strings.FieldsSeq(words) {
@@ -50,7 +49,7 @@ func Words(text string) []string {
 	return all
 }
 
-// maxDigits is how many digits a name may have: more are a number that means something.
+// maxDigits is the number of digits that a name may have: a longer number is probably data.
 const maxDigits = 2
 
 // Named reports whether every word of a field's name is known. Anything in it that is neither a letter, a mark between

@@ -12,10 +12,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
-	"github.com/hashicorp/yamux"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
-	"github.com/mcsh-dev/mcsh/sandbox/mux"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -24,35 +22,28 @@ const (
 	startTimeout  = 60 * time.Second // from creation to the first word of a worker, on an engine that has much to do
 	createGrace   = 10 * time.Second // to create it still, when nobody wants it any more
 	removeTimeout = 30 * time.Second
-	closeGrace    = 5 * time.Second // for a worker to end; more than its host gives it
+	endTimeout    = 5 * time.Second // to tell it that a worker is to end
 )
 
-// A box is a running container and the connection to its host. Its fields below mu belong to the fleet.
+// A box is a running container and the connection to its host.
 type box struct {
-	id      string
-	engine  *Engine
-	session *yamux.Session
-	said    *sandbox.Said
-	frames  *frames
+	id     string
+	driver *Driver
+	engine *Engine
+	conn   net.Conn
+	frames *frames
+	said   *sandbox.StderrHead
+	in     *wire.ChunkReader
 
-	complaint chan string // why it should serve no more, for the fleet: the first counts
-	ended     chan struct{}
-	end       sync.Once
+	writing sync.Mutex
+	out     *wire.ChunkWriter // guarded by writing
 
-	// Guarded by the fleet's lock.
-	caller  string
-	bound   bool
-	retired bool
-	active  int       // runs in it
-	resting []*worker // that wait for runs of its caller, the one that has waited longest first
-	runs    int       // so far
-	left    time.Time // when the last run to end has left it
-	spare   *yamux.Stream
-	expiry  *time.Timer
+	once  sync.Once
+	ended chan struct{} // closed when the connection was
 }
 
-// launch starts a container, and returns it once a worker in it has shown what holds it.
-func (d *Driver) launch(ctx context.Context) (*box, error) {
+// launch starts a container, and returns a worker in it once another one there has shown what holds both.
+func (d *Driver) launch(ctx context.Context) (*worker, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	engine, err := d.ready(ctx)
@@ -64,15 +55,15 @@ func (d *Driver) launch(ctx context.Context) (*box, error) {
 	if err != nil {
 		return nil, d.startFault("creating a container", err)
 	}
-	b := &box{id: made.ID, engine: engine, said: &sandbox.Said{}, complaint: make(chan string, 1), ended: make(chan struct{})}
-	if err = b.connect(ctx, d.options.makeHint()); err == nil {
-		err = d.inspect(ctx, b)
-	}
-	if err != nil {
-		b.destroy()
+	b := &box{id: made.ID, driver: d, engine: engine, said: &sandbox.StderrHead{}, ended: make(chan struct{})}
+	if err := b.connect(ctx, d.options.makeHint()); err != nil {
+		b.end()
 		return nil, err
 	}
-	return b, nil
+	begun := make(chan struct{})
+	close(begun)
+	first := &worker{box: b, before: begun, read: make(chan struct{})}
+	return first.examine(ctx, func(rwc io.ReadWriteCloser) error { return d.inspect(ctx, rwc) })
 }
 
 // create creates a container. An engine goes on to make it when its client has left, and only a client that stays
@@ -128,12 +119,8 @@ func (b *box) connect(ctx context.Context, makeHint string) error {
 	if err != nil {
 		return fault("attaching to a container", err)
 	}
-	b.frames = newFrames(conn.Reader, b.said)
-	if b.session, err = mux.Gateway(&attached{b.frames, conn.Conn}); err != nil {
-		conn.Close()
-		return err
-	}
-	go b.listen()
+	b.conn, b.frames = conn.Conn, newFrames(conn.Reader, b.said)
+	b.in, b.out = wire.NewChunkReader(b.frames), wire.NewChunkWriter(b.conn)
 	if err := b.engine.api.ContainerStart(ctx, b.id, container.StartOptions{}); err != nil {
 		f := &Fault{Doing: "starting a container", Detail: err}
 		if cerrdefs.IsNotFound(err) || cerrdefs.IsInvalidArgument(err) {
@@ -144,33 +131,9 @@ func (b *box) connect(ctx context.Context, makeHint string) error {
 	return nil
 }
 
-// attached is the connection to a container's standard streams.
-type attached struct {
-	*frames
-	conn net.Conn
-}
-
-func (a *attached) Write(p []byte) (int, error) { return a.conn.Write(p) }
-func (a *attached) Close() error                { return a.conn.Close() }
-
-// listen waits for the one thing that a host says: why its container should serve no more.
-func (b *box) listen() {
-	stream, err := b.session.AcceptStream()
-	if err != nil {
-		return // the connection has ended, which lost tells
-	}
-	text, _ := io.ReadAll(io.LimitReader(stream, sandbox.SaidMax)) // what there is of it
-	b.complain(string(text))
-	_ = stream.Close()
-}
-
 // inspect has a worker show what holds it, and refuses a container that is not what it was told to be.
-func (d *Driver) inspect(ctx context.Context, b *box) error {
-	stream, err := b.session.OpenStream()
-	if err != nil {
-		return b.lost()
-	}
-	client, err := wire.Dial(ctx, &worker{Stream: stream, box: b})
+func (d *Driver) inspect(ctx context.Context, rwc io.ReadWriteCloser) error {
+	client, err := wire.Dial(ctx, rwc)
 	if err != nil {
 		return &Fault{Doing: "starting a worker in a container of the image " + d.options.Image, Detail: err, Hint: "the image may be of another release: " + d.options.makeHint()}
 	}
@@ -193,19 +156,20 @@ func (b *box) lost() error {
 	return errors.New("the container has ended")
 }
 
-// destroy ends the container with all that runs in it, and returns when it is gone. The engine removes a container of
-// ours by itself when its first process has ended, and may be faster.
-func (b *box) destroy() {
-	b.end.Do(func() {
-		defer close(b.ended)
-		if b.session != nil {
-			_ = b.session.Close() // it may have ended
+// end ends the container with all that runs in it, and has it removed. The engine removes a container of ours by itself when
+// its first process has ended, and may be faster.
+func (b *box) end() {
+	b.once.Do(func() {
+		close(b.ended)
+		if b.conn != nil {
+			_ = b.conn.Close() // it may have ended
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
-		defer cancel()
-		b.engine.remove(ctx, b.id)
+		b.driver.background(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+			defer cancel()
+			b.engine.remove(ctx, b.id)
+		})
 	})
-	<-b.ended
 }
 
 // remove removes a container and its volumes, and waits until it is gone. What fails is left to the next sweep.
@@ -218,13 +182,5 @@ func (e *Engine) remove(ctx context.Context, id string) {
 	select {
 	case <-gone:
 	case <-failed: // it is not there any more
-	}
-}
-
-// complain spoils the container.
-func (b *box) complain(text string) {
-	select {
-	case b.complaint <- text:
-	default: // it is spoiled
 	}
 }

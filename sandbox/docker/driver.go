@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -19,25 +18,36 @@ const backendName = "docker"
 type Driver struct {
 	options  Options
 	instance string // the label by which this driver's containers are known
-	fleet    *fleet
 
-	// Learned of the engine before it is set:
-	profile string // the filter of system calls; empty where the engine takes none
-	cpus    int
+	connecting chan struct{} // holds a value while somebody connects, for whom the next three are
+	engine     *Engine       // nil until it was needed
+	profile    string        // the filter of system calls; empty where the engine takes none
+	cpus       int           // of the engine's machine
 
-	connecting chan struct{} // holds a value while somebody connects
+	starting chan struct{}   // holds a value for each container that is being started
+	ctx      context.Context // ends with Close, and with it what is being started
+	cancel   context.CancelFunc
+	work     sync.WaitGroup // starts and ends of containers
 
-	mu     sync.Mutex
-	engine *Engine // nil until it was needed; guarded by mu
-	closed bool    // guarded by mu
+	mu      sync.Mutex
+	audited *worker // in the container of the audit, until somebody takes it; guarded by mu
+	closed  bool    // guarded by mu
 }
+
+// startsAtOnce is how many containers an engine is asked to start side by side: more only wait for each other.
+const startsAtOnce = 4
+
+var errClosed = errors.New("starting a worker: the driver is closed")
 
 var _ sandbox.Driver = (*Driver)(nil)
 
 // New returns a driver. It connects to the engine when it is first used.
 func New(o Options) *Driver {
-	d := &Driver{options: o.withDefaults(), instance: rand.Text(), connecting: make(chan struct{}, 1)}
-	d.fleet = newFleet(d.options, d.launch)
+	d := &Driver{
+		options: o.withDefaults(), instance: rand.Text(),
+		connecting: make(chan struct{}, 1), starting: make(chan struct{}, startsAtOnce),
+	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
@@ -49,8 +59,8 @@ func (d *Driver) ready(ctx context.Context) (*Engine, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-d.connecting }()
-	if e, err := d.connected(); e != nil || err != nil {
-		return e, err
+	if d.engine != nil {
+		return d.engine, nil
 	}
 	e, err := Connect(ctx, d.options)
 	if err != nil {
@@ -60,23 +70,8 @@ func (d *Driver) ready(ctx context.Context) (*Engine, error) {
 		_ = e.Close() // its error is the one to tell
 		return nil, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, errors.Join(errClosed, e.Close())
-	}
 	d.engine = e
 	return e, nil
-}
-
-// connected returns the engine if it was needed before.
-func (d *Driver) connected() (*Engine, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil, errClosed
-	}
-	return d.engine, nil
 }
 
 // learn asks the engine what containers can be given.
@@ -105,62 +100,96 @@ func (d *Driver) learn(ctx context.Context, e *Engine) error {
 // gapProfile is said where an engine's own filter of system calls has to do.
 const gapProfile = "the engine takes no filter of system calls of ours for the container: its own holds, which lets sockets of virtual machines pass; the jail of each command does not"
 
+// What this backend recommends to a pool.
+const (
+	warm    = 2  // containers that wait for anybody: a start takes as long as hundreds of runs
+	maxRuns = 64 // that may have a container at a time
+)
+
 // Probe implements [sandbox.Driver].
-func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
-	if _, err := d.ready(ctx); err != nil {
-		return sandbox.Report{}, err
-	}
-	b, err := d.fleet.start(ctx)
-	if err != nil {
-		return sandbox.Report{}, err
-	}
-	defer d.fleet.refill()
-	defer d.fleet.keep(b)
-	stream, err := b.session.OpenStream()
-	if err != nil {
-		return sandbox.Report{}, b.lost()
-	}
-	r, err := sandbox.Audit(ctx, backendName, &worker{Stream: stream, box: b})
+func (d *Driver) Probe(ctx context.Context) (r sandbox.Report, err error) {
+	w, err := d.start(ctx)
 	if err != nil {
 		return r, err
 	}
-	if err := d.options.refuse(r); err != nil {
+	w, err = w.examine(ctx, func(rwc io.ReadWriteCloser) (err error) {
+		r, err = sandbox.Audit(ctx, backendName, rwc)
+		return err
+	})
+	if err != nil {
 		return r, err
 	}
 	if d.profile == "" {
 		r.Gaps = append(r.Gaps, gapProfile)
 	}
-	r.PerCaller, r.Runs = true, d.options.Max
-	d.fleet.prepare(b)
+	r.Warm, r.Runs = warm, maxRuns
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.audited = w
 	return r, nil
 }
 
 // Open implements [sandbox.Driver].
-func (d *Driver) Open(ctx context.Context, caller string) (io.ReadWriteCloser, error) {
+func (d *Driver) Open(ctx context.Context) (sandbox.Worker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	b, err := d.fleet.take(ctx, caller)
-	if err != nil {
-		return nil, err
+	d.mu.Lock()
+	w := d.audited
+	d.audited = nil
+	d.mu.Unlock()
+	if w == nil {
+		var err error
+		if w, err = d.start(ctx); err != nil {
+			return nil, err
+		}
 	}
-	stream, err := d.fleet.open(b)
-	if err != nil {
-		d.fleet.retire(b)
-		d.fleet.done(b)
-		return nil, b.lost()
+	return w, nil
+}
+
+// start launches a container when it is its turn, and ends with the driver, which waits for it.
+func (d *Driver) start(ctx context.Context) (*worker, error) {
+	d.mu.Lock()
+	closed := d.closed
+	if !closed {
+		d.work.Add(1)
 	}
-	return &worker{Stream: stream, box: b, fleet: d.fleet}, nil
+	d.mu.Unlock()
+	if closed {
+		return nil, errClosed
+	}
+	defer d.work.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(d.ctx, func() { cancel(errClosed) })()
+	select {
+	case d.starting <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-d.starting }()
+	return d.launch(ctx)
+}
+
+// background does what Close waits for. What is left to be done then, Close does.
+func (d *Driver) background(work func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.work.Go(work)
+	}
 }
 
 // Close implements [sandbox.Driver].
 func (d *Driver) Close() error {
-	d.fleet.close()
 	d.mu.Lock()
-	e := d.engine
-	d.engine, d.closed = nil, true
+	again := d.closed
+	d.closed = true
 	d.mu.Unlock()
-	if e == nil {
+	d.cancel()
+	d.work.Wait() // and so nobody connects any more
+	e := d.engine
+	if e == nil || again {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
@@ -191,16 +220,12 @@ func sweep(ctx context.Context, e *Engine, all []Container, which func(Container
 
 // refuse is an error if a container is not what it was told to be.
 func (o Options) refuse(r sandbox.Report) error {
-	missing, onlyLimits := o.gaps(r)
-	if len(missing) == 0 || onlyLimits && o.AllowUnlimited {
+	missing := o.gaps(r)
+	if len(missing) == 0 {
 		return nil
 	}
-	f := &Fault{
-		Kind: ErrNotHeld, Doing: "auditing a container", Detail: fmt.Errorf("%s", strings.Join(missing, "; ")),
-		Hint: "use an engine that enforces what it is told",
+	return &Fault{
+		Kind: ErrNotHeld, Doing: "auditing a container", Detail: errors.New(strings.Join(missing, "; ")),
+		Hint: "use an engine that enforces what it is told; rootless engines need control groups of version 2 for limits",
 	}
-	if onlyLimits {
-		f.Hint = "rootless engines need control groups of version 2 for limits; use another engine, or allow containers without limits"
-	}
-	return f
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 )
 
@@ -18,10 +19,9 @@ import (
 func TestManyCallers(t *testing.T) {
 	for name, warm := range map[string]int{"ready": 1, "started": -1} {
 		t.Run(name, func(t *testing.T) {
-			o := options()
-			o.Max, o.Warm = 2, warm
-			p := newPool(t, o)
-			most := o.Max + max(warm, 0)
+			const runs = 2
+			p := newPoolOf(t, options(), sandbox.Options{Max: runs, Warm: warm, Lasting: true})
+			most := runs + max(warm, 0)
 			for _, caller := range []string{"a", "b", "c", "d", "e"} {
 				works(t, p, caller)
 			}
@@ -47,7 +47,6 @@ func TestLeftWhileCreated(t *testing.T) {
 	engine := engineProxy(t)
 	var leave atomic.Value // the function with which a caller leaves, once one is to
 	o := options()
-	o.Warm = -1
 	o.Host = serveEngine(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cancel, ok := leave.Load().(context.CancelFunc)
 		if !ok || !strings.HasSuffix(r.URL.Path, "/containers/create") {
@@ -60,7 +59,7 @@ func TestLeftWhileCreated(t *testing.T) {
 		w.WriteHeader(made.Code)
 		_, _ = made.Body.WriteTo(w)
 	}))
-	p := newPool(t, o)
+	p := newPoolOf(t, o, cold)
 	works(t, p, "a") // in the container of the audit
 	before := boxes(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,12 +88,12 @@ func TestEngineStuck(t *testing.T) {
 	}))
 	t.Cleanup(func() { close(free) })
 	o := options()
-	o.Warm, o.Host = -1, host
+	o.Host = host
 	d := docker.New(o)
 	if _, err := d.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first, err := d.Open(t.Context(), "a")
+	first, err := d.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +101,7 @@ func TestEngineStuck(t *testing.T) {
 	hold.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-stuck; cancel() }()
-	if _, err := d.Open(ctx, "b"); !errors.Is(err, context.Canceled) {
+	if _, err := d.Open(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that the caller has left", err)
 	}
 	if err := d.Close(); err != nil {
@@ -125,13 +124,13 @@ func TestConnectionStuck(t *testing.T) {
 	d := docker.New(o)
 	first := make(chan error, 1)
 	go func() {
-		_, err := d.Open(t.Context(), "a")
+		_, err := d.Open(t.Context())
 		first <- err
 	}()
 	<-stuck
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := d.Open(ctx, "b"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := d.Open(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want that the caller has left", err)
 	}
 	closed := make(chan error, 1)

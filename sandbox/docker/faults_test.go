@@ -17,6 +17,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -25,8 +26,17 @@ import (
 // newPool returns a pool over a driver, and checks when the test ends that nothing is left on the engine.
 func newPool(t testing.TB, o docker.Options) *sandbox.Pool {
 	t.Helper()
+	return newPoolOf(t, o, sandbox.Options{Lasting: true})
+}
+
+// cold is a pool that starts no container before there is a run for it.
+var cold = sandbox.Options{Warm: -1, Lasting: true}
+
+func newPoolOf(t testing.TB, o docker.Options, pooled sandbox.Options) *sandbox.Pool {
+	t.Helper()
 	needEngine(t)
-	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o), Lasting: o.Isolation != docker.PerRun})
+	pooled.Driver = docker.New(o)
+	p, err := sandbox.New(t.Context(), pooled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,63 +277,52 @@ func boxes(t testing.TB) map[string]bool {
 	return ids
 }
 
-// TestKeptForOneCaller: runs of one caller share a container, one after the other, until it has served enough; another
-// caller never gets it.
+// TestKeptForOneCaller: runs of one caller share a container, one after the other, also where the worker of one is ended;
+// another caller never gets it.
 func TestKeptForOneCaller(t *testing.T) {
-	o := options()
-	o.Runs, o.Warm = 3, -1
-	p := newPool(t, o)
-	of := func(caller string) string {
+	needLocalEngine(t)
+	p := newPoolOf(t, options(), cold)
+	of := func(caller string, timeout time.Duration) (id string, worker int) {
 		s := open(t, p, caller)
-		r := start(t, s, "sed", "-u", "p")
-		id, _ := boxOf(t, "sed")
-		r.in.Close()
-		if err := <-r.err; err != nil {
-			t.Error(err)
+		f, err := s.Prepare([]stages.Command{{Name: "sed", Args: []string{"-u", "p"}, Timeout: time.Minute}, {Name: "awk", Args: []string{`{print; for (;"x" == $0;);}`}, Timeout: timeout}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, w := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- f(t.Context(), r, io.Discard) }()
+		id, sed := boxOf(t, "sed")
+		worker = parentOf(t, sed)
+		if timeout < time.Minute {
+			_, _ = io.WriteString(w, "x\n")
+		}
+		w.Close()
+		if err := <-ended; (err == nil) != (timeout == time.Minute) {
+			t.Errorf("the run of %s ended with %v", caller, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		return id
+		return id, worker
 	}
-	a := of("a")
-	b := of("b")
-	if again := of("a"); again != a || b == a {
-		t.Errorf("got %s for a, %s for b, then %s for a", a, b, again)
+	a, first := of("a", time.Minute)
+	b, _ := of("b", time.Minute)
+	again, same := of("a", 100*time.Millisecond)
+	if again != a || b == a || same != first {
+		t.Errorf("got %s for a, %s for b, then %s for a; the workers of a are %d and %d", a, b, again, first, same)
 	}
-	of("a")
-	eventually(t, "the container is gone after 3 runs", func() bool { return !exists(t, a) })
-	if fresh := of("a"); fresh == a {
-		t.Error("a container served a fourth run")
+	again, other := of("a", time.Minute)
+	if again != a || other == first {
+		t.Errorf("after a timeout got %s, want %s; the workers of a were %d and are %d", again, a, first, other)
 	}
 	if !exists(t, b) {
 		t.Error("the container of b is gone")
 	}
 }
 
-// TestLife: a container is not kept longer than it may be.
-func TestLife(t *testing.T) {
-	o := options()
-	o.Life, o.Warm = time.Second, -1
-	p := newPool(t, o)
-	works(t, p, "a")
-	before := boxes(t)
-	eventually(t, "the container is gone when its time is up", func() bool {
-		for id := range before {
-			if exists(t, id) {
-				return false
-			}
-		}
-		return true
-	})
-	works(t, p, "a")
-}
-
 // TestPerRun: each run has a container of its own.
 func TestPerRun(t *testing.T) {
-	o := options()
-	o.Isolation, o.Warm = docker.PerRun, 1
-	p := newPool(t, o)
+	p := newPoolOf(t, options(), sandbox.Options{Warm: 1})
 	seen := map[string]bool{}
 	for range 3 {
 		s := open(t, p, "a")
@@ -345,8 +344,8 @@ func TestPerRun(t *testing.T) {
 // TestOutOfMemory is S03: what the kernel kills for want of memory is said to have used too much, and the next run works.
 func TestOutOfMemory(t *testing.T) {
 	o := options()
-	o.Memory, o.Warm = 64<<20, -1 // below what one command may take
-	p := newPool(t, o)
+	o.Memory = 64 << 20 // below what one command may take
+	p := newPoolOf(t, o, cold)
 	s := open(t, p, "a")
 	before := boxes(t)
 	err := filter(t, s, "awk", `BEGIN{for(;;) x = x "0123456789012345678901234567890123456789" x}`)(t.Context(), strings.NewReader(""), io.Discard)
@@ -388,7 +387,7 @@ func TestPauseBetweenRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits until several containers are given up")
 	}
-	p := newPool(t, options())
+	p := newPoolOf(t, options(), sandbox.Options{Warm: parttest.Times(1, 2), Lasting: true})
 	sitting := open(t, p, "a")
 	start(t, sitting, "sed", "-u", "p")
 	first, _ := boxOf(t, "sed")

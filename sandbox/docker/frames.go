@@ -30,7 +30,7 @@ var (
 // error goes to said. The stream ends well only between two frames.
 type frames struct {
 	r    *bufio.Reader
-	said *sandbox.Said
+	said *sandbox.StderrHead
 	left uint32 // of the payload that is being read
 	err  atomic.Pointer[error]
 }
@@ -38,7 +38,7 @@ type frames struct {
 // framesBuffer holds several of the frames that an engine sends.
 const framesBuffer = 128 << 10
 
-func newFrames(r io.Reader, s *sandbox.Said) *frames {
+func newFrames(r io.Reader, s *sandbox.StderrHead) *frames {
 	return &frames{r: bufio.NewReaderSize(r, framesBuffer), said: s}
 }
 

@@ -43,14 +43,14 @@ func TestFrames(t *testing.T) {
 		for name, r := range map[string]io.Reader{
 			"at once": bytes.NewReader(test.stream), "byte by byte": iotest.OneByteReader(bytes.NewReader(test.stream)),
 		} {
-			var s sandbox.Said
+			var s sandbox.StderrHead
 			out, err := io.ReadAll(newFrames(r, &s))
 			if string(out) != test.out || s.String() != test.said || !errors.Is(err, test.err) {
 				t.Errorf("%s %s: got %d bytes, %q, %v, want %d, %q, %v", test.name, name, len(out), s.String(), err, len(test.out), test.said, test.err)
 			}
 		}
 	}
-	var s sandbox.Said
+	var s sandbox.StderrHead
 	if _, err := io.ReadAll(newFrames(bytes.NewReader(frame(3, "no space")), &s)); err == nil || err.Error() != "the engine says: no space" {
 		t.Errorf("an engine's error: got %v", err)
 	}
@@ -66,7 +66,7 @@ func FuzzFrames(f *testing.F) {
 		if size < 1 || size > 1000 {
 			size = 7
 		}
-		var s sandbox.Said
+		var s sandbox.StderrHead
 		var got bytes.Buffer
 		_, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{newFrames(bytes.NewReader(stream), &s)}, make([]byte, size))
 		if err != nil {

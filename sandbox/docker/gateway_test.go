@@ -33,8 +33,8 @@ func TestGateway(t *testing.T) {
 		t.Skip("it is a part of TestGatewayKilled")
 	}
 	o := options()
-	o.Image, o.Warm = name, -1 // what was made and not started is left to the sweep of the next gateway
-	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o)})
+	o.Image = name
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o), Warm: -1}) // what was made and not started is left to the sweep of the next gateway
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +131,8 @@ func TestImageVanishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := options()
-	o.Image, o.Isolation, o.Warm = name, docker.PerRun, -1
-	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o)})
+	o.Image = name
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: docker.New(o), Warm: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,13 +14,11 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// TestCallersApart: two callers at the same time are in two containers; two runs of one caller that share a container
-// have workers, scratch directories and data of their own.
+// TestCallersApart: runs at the same time, of one caller or of several, are in containers of their own, with workers, scratch
+// directories and data of their own.
 func TestCallersApart(t *testing.T) {
 	needLocalEngine(t)
-	o := options()
-	o.Share, o.Warm = 2, -1
-	p := newPool(t, o)
+	p := newPoolOf(t, options(), cold)
 	a1, a2, b := open(t, p, "a"), open(t, p, "a"), open(t, p, "b")
 	runs := []*sorting{sort(t, a1, "one"), sort(t, a2, "two"), sort(t, b, "three")}
 	var found []sorter
@@ -34,8 +32,8 @@ func TestCallersApart(t *testing.T) {
 		workers[s.parent] = true
 		scratch[s.container+s.cwd] = true
 	}
-	if len(containers) != 2 || len(workers) != 3 || len(scratch) != 3 {
-		t.Errorf("got %d containers, %d workers, %d scratch directories; want 2, 3, 3: %+v", len(containers), len(workers), len(scratch), found)
+	if len(containers) != 3 || len(workers) != 3 || len(scratch) != 3 {
+		t.Errorf("got %d containers, %d workers, %d scratch directories; want 3 each: %+v", len(containers), len(workers), len(scratch), found)
 	}
 	for _, r := range runs {
 		r.in.Close()
@@ -48,7 +46,7 @@ func TestCallersApart(t *testing.T) {
 	}
 	// What the first run has left would show to the next one as its directory.
 	if dirs := scratchOf(t, found[0].pidInit); len(dirs) > 0 {
-		eventually(t, "the scratch directories of ended runs are gone", func() bool { return len(scratchOf(t, found[0].pidInit)) <= 3 })
+		eventually(t, "the scratch directories of ended runs are gone", func() bool { return len(scratchOf(t, found[0].pidInit)) <= 1 })
 	}
 }
 

@@ -1,8 +1,9 @@
 package docker
 
 import (
-	"regexp"
 	"strconv"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // fixedRunc are the first releases of runc, by minor version, in which a container cannot get out by racing the mounts
@@ -16,12 +17,12 @@ var fixedRunc = map[[2]int]release{
 // A release is the rest of a version: "1.4.0-rc.3" is {0, 3}, and 0 stands for no candidate.
 type release struct{ patch, candidate int }
 
-var runcVersion = regexp.MustCompile(`^runc (\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-rc\.?(\d{1,6}))?`)
+var runcVersion = lazy.Regexp(`^runc (\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-rc\.?(\d{1,6}))?`)
 
 // OldRunc reports whether a [Status.Runtime] is a runc with known ways out of a container. Distributions may have
 // mended theirs without another number. Other runtimes are not known to have them.
 func OldRunc(runtime string) bool {
-	m := runcVersion.FindStringSubmatch(runtime)
+	m := runcVersion().FindStringSubmatch(runtime)
 	if m == nil {
 		return false
 	}

@@ -19,6 +19,7 @@ const (
 	workDir     = "/workspace" // where a container has the workspace
 	scratchDir  = "/var/tmp"   // Debian's is open to everybody, and so is a volume that is made over it
 	maxPids     = 512
+	maxCPUs     = 2 // that a container may use, and never more than there are
 	maxFiles    = 1024
 	oomScore    = 500    // of a container's first process: the kernel takes it before other processes, and its commands before it
 	roleHost    = "host" // of the worker's binary
@@ -30,7 +31,7 @@ const (
 // take memory.
 func (o Options) spec(instance, profile string, cpus int) (*container.Config, *container.HostConfig) {
 	wait := stopSeconds
-	pids := int64(maxPids * o.Share)
+	pids := int64(maxPids)
 	security := []string{"no-new-privileges:true"}
 	limits := []*units.Ulimit{
 		{Name: "core"},
@@ -43,7 +44,7 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		health = &container.HealthConfig{Test: []string{"NONE"}} // Podman makes a timer of systemd also of none
 	} else {
 		// Podman asks for more by itself than a machine may allow. The limit is one for all containers of the user.
-		limits = append(limits, &units.Ulimit{Name: "nproc", Soft: maxPids * defaultMax, Hard: maxPids * defaultMax})
+		limits = append(limits, &units.Ulimit{Name: "nproc", Soft: maxPids * maxRuns, Hard: maxPids * maxRuns})
 	}
 	mounts := []mount.Mount{{Type: mount.TypeVolume, Target: scratchDir}}
 	args := slices.Concat(o.Worker[1:], []string{roleHost, scratchDir})
@@ -72,11 +73,10 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		OomScoreAdj:   oomScore,
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		LogConfig:     container.LogConfig{Type: "none"}, // with a log each byte is written to the disk as well
-		Runtime:       o.Runtime,
 		Mounts:        mounts,
 		Resources: container.Resources{
 			Memory: o.Memory, MemorySwap: o.Memory, // the sum with swap: none
-			NanoCPUs:  int64(min(o.CPUs, float64(max(cpus, 1))) * 1e9),
+			NanoCPUs:  int64(min(maxCPUs, max(cpus, 1))) * 1e9,
 			PidsLimit: &pids,
 			Ulimits:   limits,
 		},
@@ -84,23 +84,14 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 	return worker, host
 }
 
-// gaps names what a container lacks of what it was told to be, by what a worker in it has seen, and whether what lacks
-// is only limits of memory and processes.
-func (o Options) gaps(r sandbox.Report) (missing []string, onlyLimits bool) {
-	hard := r.Unheld()
+// gaps names what a container lacks of what it was told to be, by what a worker in it has seen.
+func (o Options) gaps(r sandbox.Report) []string {
+	missing := r.Unheld()
 	if r.UID != nobodyID {
-		hard = append(hard, "its processes run as another user than "+strings.Split(nobody, ":")[0])
+		missing = append(missing, "its processes run as another user than "+strings.Split(nobody, ":")[0])
 	}
-	limits := []string{}
-	hard = slices.DeleteFunc(hard, func(gap string) bool {
-		isLimit := gap == sandbox.GapMemory || gap == sandbox.GapProcesses
-		if isLimit {
-			limits = append(limits, gap)
-		}
-		return isLimit
-	})
 	if r.Memory > o.Memory {
-		limits = append(limits, "its limit of memory is higher than it was told")
+		missing = append(missing, "its limit of memory is higher than it was told")
 	}
-	return slices.Concat(hard, limits), len(hard) == 0
+	return missing
 }

@@ -3,12 +3,13 @@ package docker
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // A Status is what an engine says of itself, and of what is ours on it.
@@ -41,7 +42,7 @@ type Container struct {
 // runtimes are what starts the containers of an engine, and number a version among other words.
 var (
 	runtimes = []string{"runc", "crun"}
-	number   = regexp.MustCompile(`\d+\.\d\S*`)
+	number   = lazy.Regexp(`\d+\.\d\S*`)
 )
 
 // Status asks the engine.
@@ -60,7 +61,7 @@ func (e *Engine) Status(ctx context.Context, image string) (Status, error) {
 		}
 		for _, runtime := range runtimes {
 			if strings.Contains(name, runtime) {
-				s.Runtime = runtime + " " + number.FindString(c.Version)
+				s.Runtime = runtime + " " + number().FindString(c.Version)
 			}
 		}
 	}

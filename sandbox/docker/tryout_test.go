@@ -12,9 +12,7 @@ import (
 // in the same one.
 func TestTryoutsContainer(t *testing.T) {
 	needEngine(t)
-	o := options()
-	o.Warm = -1
-	p := newPool(t, o)
+	p := newPoolOf(t, options(), cold)
 	for i := range 3 { // what a program has said of its arguments is remembered
 		plan, errs := stages.Compile(t.Context(), fmt.Appendf(nil, `[{"type":"command","command":"sed","args":["s/a/%d/"]}]`, i), stages.Deps{Commands: p, Caller: "a", CheckOnly: true})
 		if errs != nil {

@@ -1,128 +1,113 @@
 package docker
 
 import (
+	"context"
 	"io"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/yamux"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
 )
 
-var _ sandbox.Resident = (*worker)(nil)
-
-// A worker is the stream to one worker of a container.
+// A worker is one of the workers that live in a container, one after another. The connection carries their streams in
+// chunks; the host at its other end starts a worker as soon as the one before has ended.
 type worker struct {
-	*yamux.Stream
-	box   *box
-	fleet *fleet // nil for one that serves no run
-	once  sync.Once
-
-	state state // guarded by the fleet's lock
+	box    *box
+	before <-chan struct{} // closed when all that the worker before has said was read
+	read   chan struct{}   // closed when all that this one has said was read
+	done   atomic.Bool     // it was closed or replaced
 }
 
-// A state is what a worker does for its caller.
-type state int
-
-const (
-	serving state = iota // a run, which its container counts
-	resting              // it waits for the next one, which is not counted
-	ended                // it is at its end, or is to end because its place was needed
-)
-
-// Read says of a stream that ended with its container that it did.
+// Read implements [io.Reader]. It says of a stream that ended with its container that it did.
 func (w *worker) Read(p []byte) (int, error) {
-	n, err := w.Stream.Read(p)
-	if err != nil && w.box.session.IsClosed() {
+	select {
+	case <-w.before:
+	case <-w.box.ended:
+		return 0, w.box.lost()
+	}
+	n, err := w.box.in.Read(p)
+	switch err {
+	case nil:
+	case io.EOF:
+		close(w.read)
+	default:
+		w.box.end()
 		err = w.box.lost()
 	}
 	return n, err
 }
 
-// Close ends the worker: the end of its input tells it to, and its host kills it if it does not. What it still says is
-// drained, so that it cannot wait for a reader. A container whose host does not see to that is spoiled.
+// Write implements [io.Writer].
+func (w *worker) Write(p []byte) (int, error) {
+	w.box.writing.Lock()
+	defer w.box.writing.Unlock()
+	if w.done.Load() {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := w.box.out.Write(p)
+	if err != nil {
+		w.box.end() // nobody knows what has come there
+	}
+	return n, err
+}
+
+// Close implements [sandbox.Worker]: the container ends.
 func (w *worker) Close() error {
-	w.once.Do(func() {
-		_ = w.Stream.Close() // the end of what is written; a connection that is lost has ended both ways
-		_ = w.Stream.SetReadDeadline(time.Now().Add(closeGrace))
-		_, err := io.Copy(io.Discard, onlyReader{w.Stream})
-		spoiled := err != nil && !w.box.session.IsClosed()
-		if spoiled {
-			w.box.complain("a worker does not end")
-		}
-		if w.fleet != nil {
-			w.fleet.leave(w, spoiled)
-		}
-	})
+	if w.done.CompareAndSwap(false, true) {
+		w.box.end()
+	}
 	return nil
 }
 
-type onlyReader struct{ io.Reader }
-
-// Rest implements [sandbox.Resident]. A container that has served enough serves no more, so neither does its worker.
-func (w *worker) Rest() bool {
-	f, b := w.fleet, w.box
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed || b.retired || b.runs >= f.options.Runs || b.session.IsClosed() {
-		return false
+// Replace implements [sandbox.Worker].
+func (w *worker) Replace() sandbox.Worker {
+	if next := w.replace(); next != nil {
+		return next
 	}
-	w.state = resting
-	b.resting = append(b.resting, w)
-	b.active--
-	b.left = time.Now()
-	return true
+	return nil
 }
 
-// Resume implements [sandbox.Resident].
-func (w *worker) Resume() bool {
-	f, b := w.fleet, w.box
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if w.state != resting || f.closed || !f.serves(b) {
-		return false
-	}
-	b.forget(w)
-	w.state = serving
-	f.begin(b)
-	return true
-}
-
-// leave takes note that a worker has ended. After a run another one waits in its place; one that has waited is not missed:
-// its caller did not come.
-func (f *fleet) leave(w *worker, spoiled bool) {
+func (w *worker) replace() *worker {
 	b := w.box
-	if spoiled {
-		f.retire(b) // at once: the next run is not to find it
+	if !w.done.CompareAndSwap(false, true) {
+		return nil
 	}
-	f.mu.Lock()
-	served := w.state == serving
-	if w.state == resting {
-		b.forget(w)
+	_ = b.conn.SetWriteDeadline(time.Now().Add(endTimeout)) // of a write that is under way, too; an error shows there
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if err := b.out.End(); err != nil {
+		b.end()
+		return nil
 	}
-	w.state = ended
-	f.mu.Unlock()
-	if served {
-		f.done(b)
-		f.prepare(b)
-	}
+	_ = b.conn.SetWriteDeadline(time.Time{}) // likewise
+	return &worker{box: b, before: w.read, read: make(chan struct{})}
 }
 
-// forget takes a worker from those that wait. The fleet's lock is held.
-func (b *box) forget(w *worker) {
-	if i := slices.Index(b.resting, w); i >= 0 {
-		b.resting = slices.Delete(b.resting, i, i+1)
+// examine has use talk to the worker, and returns one that takes its place. use closes what it gets.
+func (w *worker) examine(ctx context.Context, use func(io.ReadWriteCloser) error) (*worker, error) {
+	stop := context.AfterFunc(ctx, w.box.end) // use waits for the end of what the worker says
+	defer stop()
+	e := &examined{worker: w}
+	err := use(e)
+	if err == nil && e.next == nil {
+		err = w.box.lost()
 	}
+	if err != nil {
+		w.box.end()
+	}
+	return e.next, err
 }
 
-// clear ends the workers that wait in b where runs need their places, those that have waited longest first. The lock is held.
-func (f *fleet) clear(b *box) {
-	for len(b.resting) > 0 && b.active+len(b.resting) > f.options.Share {
-		w := b.resting[0]
-		b.resting = slices.Delete(b.resting, 0, 1)
-		w.state = ended
-		f.work.Go(func() { _ = w.Stream.Close() }) // the end of its input ends it, which its reader sees
+// An examined worker is replaced when it is closed.
+type examined struct {
+	*worker
+	next *worker
+}
+
+// Close replaces the worker.
+func (e *examined) Close() error {
+	if next := e.replace(); next != nil {
+		e.next = next
 	}
+	return nil
 }

@@ -62,6 +62,7 @@ type Command struct {
 	Env    []string // its environment, complete
 	Limits Limits
 	Files  []int // its descriptors from 0 on, which stay the caller's
+	Nice   int   // how much nicer it is than its starter, see nice(2)
 }
 
 // NewCell builds a jail. What it names is what is there now: a file that takes the place of another later is not meant.
@@ -100,7 +101,7 @@ func (c *Cell) Close() {
 }
 
 // Start starts the program: resource limits, no capabilities, no_new_privs, the Landlock domain, and the filter, whose
-// one exec it is. The process dies with the thread that has called Start, which therefore must not end.
+// one exec it is. The process dies with its starter.
 func (c *Cell) Start(cmd Command) (*Process, error) {
 	l := launch{
 		signal: unix.SIGKILL, parent: os.Getpid(), ruleset: c.ruleset, exe: int(c.exe.Fd()), own: c.own,
@@ -133,7 +134,7 @@ func NewOwn(abi int, run, read []string) (*Own, error) {
 	return o, err
 }
 
-// Start starts the program. It dies with the thread that has called Start.
+// Start starts the program. It dies with its starter.
 func (o *Own) Start(cmd Command) (*Process, error) {
 	path, err := syscall.BytePtrFromString(self)
 	if err != nil {
@@ -175,7 +176,9 @@ func (l *launch) start(dir string, cmd Command) (*Process, error) {
 	if len(l.filter) > 0 {
 		l.program = unix.SockFprog{Len: uint16(len(l.filter)), Filter: &l.filter[0]}
 	}
-	pid, err := l.run()
+	l.nice = niceness(cmd.Nice)
+	var pid int
+	onLastingThread(func() { pid, err = l.run() })
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type launch struct {
 	env     []*byte
 	empty   [1]byte // the path of what is executed by its descriptor
 
+	nice       int  // its nice value
 	noLandlock bool // it enters no domain; said of its own, so that a ruleset that is missing ends the launch
 
 	step  step // which has failed
@@ -137,6 +138,7 @@ func (l *launch) become() (step, syscall.Errno) {
 	if now, _, _ := syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); int(now) != l.parent {
 		return stepOrphan, syscall.ESRCH
 	}
+	_, _, _ = syscall.RawSyscall(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, uintptr(l.nice)) // without, it is as nice as its starter
 	if _, _, e := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
 		return stepPrivileges, e
 	}

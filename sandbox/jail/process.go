@@ -75,3 +75,13 @@ func reap(pid int) (State, error) {
 	s.MaxRSS = used.Maxrss << 10
 	return s, nil
 }
+
+// niceness returns the nice value of a process that is more nicer than this one.
+func niceness(more int) int {
+	const none, most = 20, 19 // none is what getpriority(2) returns for a nice value of 0; it counts down
+	now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		now = none
+	}
+	return min(none-now+more, most)
+}

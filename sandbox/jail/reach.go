@@ -46,8 +46,8 @@ type Reach struct {
 // It can run and read what r names, and its own file; in its scratch directory it can do everything. Of /proc it can
 // open files by name, to measure what it has started; what they tell of memory and environment of processes outside,
 // Landlock refuses. It has no capability and no network, can signal and look into nothing but what it has started, is
-// the first to be killed when memory runs out (see [AwaitOffer]), and gets SIGTERM when the thread ends that has
-// called Start: not SIGKILL, for what it keeps on disk is to go with it. Where abi is 0, there is no Landlock and it
+// the first to be killed when memory runs out (see [AwaitOffer]), and gets SIGTERM when its starter dies:
+// not SIGKILL, for what it keeps on disk is to go with it. Where abi is 0, there is no Landlock and it
 // has only the system call filter.
 func (r Reach) Start(path string, abi int, cmd Command) (*Process, error) {
 	l := launch{signal: unix.SIGTERM, parent: os.Getpid(), ruleset: -1, noLandlock: abi == 0, own: -1}

@@ -3,6 +3,7 @@
 package jail
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -19,7 +20,14 @@ const stack = 8 << 20
 type Limits struct {
 	CPU  time.Duration // processor time, rounded up to seconds; SIGXCPU then, SIGKILL a second later
 	Data uint64        // bytes of private writable memory
+	Soft uint64        // of Data, where less is enough for now: another call of Limit can raise it; 0: all of it
 	File uint64        // bytes of one file; used only where there is a scratch directory
+}
+
+// Hard returns the limits without the one that can be raised.
+func (l Limits) Hard() Limits {
+	l.Soft = 0
+	return l
 }
 
 // A limit is one of the kernel's, as it is to be set.
@@ -58,7 +66,7 @@ func (l Limits) plan(writes bool) ([]limit, error) {
 		list = append(list, limit{"cpu", unix.RLIMIT_CPU, unix.Rlimit{Cur: cpu, Max: cpu + 1}})
 	}
 	if l.Data > 0 {
-		list = append(list, limit{"data", unix.RLIMIT_DATA, unix.Rlimit{Cur: l.Data, Max: l.Data}})
+		list = append(list, limit{"data", unix.RLIMIT_DATA, unix.Rlimit{Cur: min(cmp.Or(l.Soft, l.Data), l.Data), Max: l.Data}})
 	}
 	for i := range list {
 		var now unix.Rlimit

@@ -23,7 +23,7 @@ import (
 // dial starts a worker of a driver and speaks to it directly: no grammar looks at what it is sent.
 func dial(t *testing.T, d sandbox.Driver) *wire.Client {
 	t.Helper()
-	rwc, err := d.Open(t.Context(), "")
+	rwc, err := d.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestSessionsApart(t *testing.T) {
 	if o, err := kept.Outcome(); err != nil || o.Failure != nil {
 		t.Fatalf("keeping: %+v, %v", o.Failure, err)
 	}
-	argv := []string{"sort", "-S1M", "-T{scratch}"}
+	argv := []string{"sort", "-S1M"}
 	id, err := a.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: sandbox.Disk, Commands: []wire.Command{{Name: "sort", Argv: argv, Timeout: time.Minute}}})
 	if err != nil {
 		t.Fatal(err)

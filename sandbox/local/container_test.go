@@ -26,13 +26,13 @@ ENTRYPOINT ["/test/local.test"]
 // inside are the tests that must hold in a container.
 const inside = "^(TestContract|TestEndings|TestWithoutLandlock)$"
 
-// TestInContainers runs the contract, its attacks among it, where a gateway often lives: in a container without
+// TestInContainers runs the contract again, its attacks among it, where a gateway often lives: in a container without
 // capabilities and without the socket of an engine, once as ToolHive starts it with docker and once as it does with
 // Kubernetes. The kernel's part of the jail must not need anything that such a container lacks. How much data there is, is
 // not its matter: what is large is small here.
 func TestInContainers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it runs the whole contract, twice")
+		t.Skip("it runs the contract twice")
 	}
 	image := testImage(t)
 	for _, test := range []struct {
@@ -46,7 +46,7 @@ func TestInContainers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			args := append([]string{"run", "--rm"}, test.flags...)
+			args := append([]string{"run", "--rm", "--env", parttest.NightVariable}, test.flags...)
 			args = append(args, image, "-test.short", "-test.v", "-test.run", inside, "-test.timeout", "9m")
 			out, err := exec.CommandContext(t.Context(), "docker", args...).CombinedOutput()
 			for line := range strings.Lines(string(out)) {

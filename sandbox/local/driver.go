@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 
@@ -17,7 +16,6 @@ import (
 // A Driver starts workers as child processes.
 type Driver struct {
 	options Options
-	starter *starter
 
 	looking  chan struct{}    // holds a value while somebody looks at what launcher is
 	launcher *worker.Launcher // nil until the first worker
@@ -29,7 +27,7 @@ type Driver struct {
 
 // New returns a driver.
 func New(o Options) *Driver {
-	return &Driver{options: o, starter: newStarter(), looking: make(chan struct{}, 1), workers: map[*process]bool{}}
+	return &Driver{options: o, looking: make(chan struct{}, 1), workers: map[*process]bool{}}
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
@@ -37,10 +35,13 @@ var _ sandbox.Driver = (*Driver)(nil)
 // Where memory is short fewer runs have a worker at a time, so that each has enough, but not fewer than these.
 const fewestRuns, mostRuns = 4, 16
 
+// mostWaiting is how many workers may wait for their callers: each takes memory of the machine's.
+const mostWaiting = 8
+
 // Probe implements [sandbox.Driver]. It also removes what gateways have left that were killed.
 func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	sweep(d.options.Scratch)
-	rwc, err := d.Open(ctx, "")
+	rwc, err := d.Open(ctx)
 	if err != nil {
 		return sandbox.Report{}, err
 	}
@@ -48,6 +49,7 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 	if err != nil {
 		return sandbox.Report{}, err
 	}
+	r.Waiting = mostWaiting
 	r.RunsMemory = memory() / 2 // the other half is the gateway's and its servers'
 	r.Runs = int(min(max(r.RunsMemory/sandbox.Memory, fewestRuns), mostRuns))
 	return r, nil
@@ -55,8 +57,8 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 
 var errClosed = errors.New("starting a worker: the driver is closed")
 
-// Open implements [sandbox.Driver]. Every worker is new and private, so that the caller makes no difference.
-func (d *Driver) Open(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
+// Open implements [sandbox.Driver]. Every worker is new and private.
+func (d *Driver) Open(ctx context.Context) (sandbox.Worker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func (d *Driver) Open(ctx context.Context, _ string) (io.ReadWriteCloser, error)
 		return nil, err
 	}
 	p := &process{scratch: scratch, exited: make(chan struct{}), gone: d.forget}
-	if err := p.start(d.starter, workers); err != nil {
+	if err := p.start(workers); err != nil {
 		scratch.release()
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
@@ -125,6 +127,5 @@ func (d *Driver) Close() error {
 		ending.Go(func() { _ = p.Close() })
 	}
 	ending.Wait()
-	d.starter.close()
 	return nil
 }

@@ -5,7 +5,6 @@ package local
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
 )
@@ -22,7 +21,7 @@ var errLinux = errors.New("the local sandbox needs Linux: run this there, or wit
 func (*Driver) Probe(context.Context) (sandbox.Report, error) { return sandbox.Report{}, errLinux }
 
 // Open returns an error.
-func (*Driver) Open(context.Context, string) (io.ReadWriteCloser, error) { return nil, errLinux }
+func (*Driver) Open(context.Context) (sandbox.Worker, error) { return nil, errLinux }
 
 // Close does nothing.
 func (*Driver) Close() error { return nil }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/local"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -24,6 +26,42 @@ func applets(t *testing.T) []int {
 		pids = append(pids, slices.Collect(maps.Keys(children(t, worker)))...)
 	}
 	return pids
+}
+
+// TestKeptAlone: where a run may have one process, the jq of a for_each is one for all items, and makes way for another program.
+func TestKeptAlone(t *testing.T) {
+	d := local.New(local.Options{Worker: []string{workerFile}, Scratch: t.TempDir()})
+	p, err := sandbox.New(t.Context(), sandbox.Options{Driver: d, Warm: -1, Budget: sandbox.Budget{Processes: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s, err := p.Open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	item := func(c stages.Command) []int {
+		t.Helper()
+		f, err := s.Prepare([]stages.Command{c}, nil)
+		if err == nil {
+			err = f(t.Context(), strings.NewReader("1"), io.Discard)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return applets(t)
+	}
+	jq := stages.Command{Name: "jq", Args: []string{"-c", ". + 1"}, Timeout: time.Minute, Each: true}
+	first := item(jq)
+	for range 10 {
+		if again := item(jq); len(first) != 1 || !slices.Equal(again, first) {
+			t.Fatalf("processes %v were followed by %v, want one for all", first, again)
+		}
+	}
+	if left := item(stages.Command{Name: "wc", Timeout: time.Minute}); len(left) > 0 {
+		t.Errorf("beside wc there were the processes %v", left)
+	}
 }
 
 // TestKept: a jq that runs once per item is one process for many of them, until it has taken much; another one takes

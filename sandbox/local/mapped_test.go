@@ -24,30 +24,25 @@ type mapJob struct {
 
 func (j *mapJob) Input() []byte               { return []byte(j.in) }
 func (j *mapJob) Write(p []byte) (int, error) { return j.out.Write(p) }
-func (j *mapJob) Forget()                     { j.out.Reset() }
 func (j *mapJob) End(err error)               { j.ends, j.err = j.ends+1, err }
 
-// spinning waits for an applet that uses the processor, and returns it.
-func spinning(t *testing.T) (pid int) {
+// spinning returns the applets that use the processor.
+func spinning(t *testing.T) (pids []int) {
 	t.Helper()
-	eventually(t, "one applet is busy", func() bool {
-		for _, p := range applets(t) {
-			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
-			fields := strings.Fields(string(stat)[max(0, strings.LastIndex(string(stat), ")")):])
-			if len(fields) < 13 {
-				continue
-			}
-			if ticks, _ := strconv.Atoi(fields[12]); ticks > 30 {
-				pid = p
-				return true
-			}
+	for _, p := range applets(t) {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
+		fields := strings.Fields(string(stat)[max(0, strings.LastIndex(string(stat), ")")):])
+		if len(fields) < 13 {
+			continue
 		}
-		return false
-	})
-	return pid
+		if ticks, _ := strconv.Atoi(fields[12]); ticks > 30 {
+			pids = append(pids, p)
+		}
+	}
+	return pids
 }
 
-// TestMappedKilled: when a process is killed that has many items under way, none of them is lost or answered twice; the
+// TestMappedKilled: when processes are killed that have many items under way, none of them is lost or answered twice; the
 // one that is alone when it is killed again has failed.
 func TestMappedKilled(t *testing.T) {
 	s, err := newPool(t, t.TempDir()).Open(t.Context(), "")
@@ -78,14 +73,18 @@ func TestMappedKilled(t *testing.T) {
 			jobs <- j
 		}
 	}()
-	for range 2 {
-		pid := spinning(t)
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-returned:
+			ended = true
+		case <-look.C:
+			for _, pid := range spinning(t) {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have just ended
+			}
 		}
-		eventually(t, "it is dead", func() bool { return gone(pid) })
 	}
-	<-returned
 	for i, j := range all {
 		switch {
 		case j.ends != 1:

@@ -9,16 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/worker"
 )
 
 const (
-	pipeSize  = 1 << 20 // of the pipes to a worker, where the system allows it: fewer wake-ups
 	exitGrace = time.Second
+	deadGrace = 3 * time.Second // for a worker that was killed: one that waits for a disk does not die
 )
 
 // A process is one worker.
@@ -27,38 +25,21 @@ type process struct {
 	in, out *os.File // the worker's standard input and output
 	err     *os.File // its standard error
 	scratch *claim
-	said    sandbox.Said
+	said    sandbox.StderrHead
 	exited  chan struct{} // closed when the worker is dead and its scratch directory removed
 	gone    func(*process)
 	once    sync.Once
 }
 
-// start starts the worker with three descriptors.
-func (p *process) start(s *starter, workers *worker.Launcher) (err error) {
-	var theirs [3]*os.File
-	defer func() {
-		for _, f := range theirs {
-			f.Close() // nil is an error that does no harm
-		}
-		if err != nil {
-			p.in.Close()
-			p.out.Close()
-			p.err.Close()
-		}
-	}()
-	if theirs[0], p.in, err = os.Pipe(); err != nil {
+// start starts the worker.
+func (p *process) start(workers *worker.Launcher) (err error) {
+	var said *os.File
+	if p.err, said, err = os.Pipe(); err != nil {
 		return err
 	}
-	if p.out, theirs[1], err = os.Pipe(); err != nil {
-		return err
-	}
-	if p.err, theirs[2], err = os.Pipe(); err != nil {
-		return err
-	}
-	widen(p.in)
-	widen(p.out)
-	files := [3]int{int(theirs[0].Fd()), int(theirs[1].Fd()), int(theirs[2].Fd())}
-	if p.worker, err = s.start(workers, p.scratch.dir, files); err != nil {
+	defer said.Close()
+	if p.worker, p.in, p.out, err = workers.Start(p.scratch.dir, said); err != nil {
+		p.err.Close()
 		return err
 	}
 	go p.wait()
@@ -73,14 +54,6 @@ func (p *process) wait() {
 	p.scratch.release()
 	p.gone(p)
 	close(p.exited)
-}
-
-func widen(f *os.File) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
 }
 
 // Read returns what the worker says. When it has exited with words on standard error, they are the error.
@@ -100,17 +73,25 @@ func (p *process) Read(b []byte) (int, error) {
 
 func (p *process) Write(b []byte) (int, error) { return p.in.Write(b) }
 
+// Replace implements [sandbox.Worker]: nothing is left of a worker that another one could be in.
+func (p *process) Replace() sandbox.Worker { return nil }
+
 // Close ends the worker: the end of its input tells it to, and it is killed if it does not. Its output is drained
-// meanwhile, so that it cannot wait for a reader.
+// meanwhile, so that it cannot wait for a reader. When Close returns the worker is dead, or is given up.
 func (p *process) Close() error {
 	p.once.Do(func() {
 		p.in.Close()
 		kill := time.AfterFunc(exitGrace, p.worker.Kill)
 		defer kill.Stop()
+		late := time.NewTimer(exitGrace + deadGrace)
+		defer late.Stop()
+		_ = p.out.SetReadDeadline(time.Now().Add(exitGrace + deadGrace)) // a pipe has deadlines
 		_, _ = io.Copy(io.Discard, p.out)
-		<-p.exited
+		select {
+		case <-p.exited:
+		case <-late.C:
+		}
 		p.out.Close()
 	})
-	<-p.exited
 	return nil
 }

@@ -25,7 +25,7 @@ const sweepDir = "MCSH_TEST_SWEEP"
 // gateway opens a worker and waits for its end.
 func gateway(dir string) {
 	d := local.New(local.Options{Worker: []string{os.Getenv(sweepDir + "_WORKER")}, Scratch: dir})
-	if _, err := d.Open(context.Background(), ""); err != nil {
+	if _, err := d.Open(context.Background()); err != nil {
 		fmt.Println(err)
 		return
 	}

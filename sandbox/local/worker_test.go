@@ -35,17 +35,14 @@ func TestWorkerLockedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer said.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	p, err := workers.Start(scratch, [3]int{int(null.Fd()), int(ours.Fd()), int(ours.Fd())})
+	p, stdin, stdout, err := workers.Start(scratch, ours)
 	ours.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := io.ReadAll(said)
+	stdin.Close()
+	defer stdout.Close()
+	out, err := io.ReadAll(io.MultiReader(stdout, said))
 	if err != nil {
 		t.Error(err)
 	}

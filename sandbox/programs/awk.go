@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -12,12 +13,12 @@ var awk = Program{
 	Example: []string{"-F", ",", "{sum += $2} END {print sum}"},
 	Notes:   "system(), pipes and redirections inside of the program are not available, /dev/stderr neither. For CSV use jq -R -s fromcsv.",
 	Bin:     "gawk", Package: "gawk", Mark: "GNU Awk", Locale: true,
+	check: checkAwk,
 	grammar: later(func() grammar {
 		return grammar{
 			inject: []string{"--sandbox"}, inOrder: true,
 			script: "source", tries: given, dry: "--pretty-print=-",
 			arrange: awkOperands,
-			stops:   func(p *parsed) bool { return exits().MatchString(awkSource(p)) },
 			varies:  always, // rand and systime
 			options: shared(
 				value('F', "field-separator", nil),
@@ -68,7 +69,19 @@ func awkSource(p *parsed) string {
 	return ""
 }
 
-// awkOperands checks the program and that nothing but assignments and "-" follows it.
+// checkAwk reads the program.
+func checkAwk(p *parsed) Verdict {
+	source := awkSource(p)
+	if loads().MatchString(source) {
+		return Verdict{Mistake: "@include and @load are not available: " + readsFile, Hint: "write the functions into the program itself"}
+	}
+	if wrong, what := awkMistake(source); wrong != nil {
+		return Verdict{Mistake: texts.Quote(what) + ": " + wrong.why, Hint: wrong.use}
+	}
+	return Verdict{StopsEarly: exits().MatchString(source)}
+}
+
+// awkOperands checks that there is a program and that nothing but assignments and "-" follows it.
 func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 	first := 0 // argument that is no script
 	if !p.has("source") {
@@ -81,19 +94,12 @@ func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 		}
 		first = rest[0].at + 1
 	}
-	if loads().MatchString(awkSource(p)) {
-		return refuse(-1, "write the functions into the program itself",
-			"%s: @include and @load are not available: %s", p.name, readsFile)
-	}
-	if wrong, what := awkMistake(awkSource(p)); wrong != nil {
-		return refuse(p.scriptAt(), wrong.use, "%s: %s: %s", p.name, quote(what), wrong.why)
-	}
 	for i, w := range p.words {
 		switch {
 		case w.opt != nil || w.at < first || w.value == "-" || assigns().MatchString(w.value):
 		case strings.HasPrefix(w.value, "-"):
 			return refuse(w.at, "put options before the program", "%s: %s stands after the program, where only NAME=VALUE may stand",
-				p.name, quote(w.value))
+				p.name, texts.Quote(w.value))
 		default:
 			if err := p.reads(i); err != nil {
 				return err

@@ -3,6 +3,8 @@ package programs
 import (
 	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // What an awk program cannot do, and what to do instead.
@@ -63,9 +65,13 @@ func around(source string, tokens []awkToken, from, end int) string {
 }
 
 // printed returns the index of the redirection of a print whose values begin at i, -1 if there is none. As in gawk a >
-// is one outside of parentheses only.
+// is one outside of parentheses only. It looks no further than the
+// next print, so that all calls together look at each token once.
 func printed(tokens []awkToken, i int) int {
 	for depth := 0; i < len(tokens); i++ {
+		if t := tokens[i].text; t == "print" || t == "printf" {
+			return -1
+		}
 		switch tokens[i].kind {
 		case "(":
 			depth++
@@ -115,9 +121,10 @@ func redirected(tokens []awkToken, i int) int {
 	return -1
 }
 
-// closed returns the index behind the bracket that closes the one at i.
+// closed returns the index behind the bracket that closes the one at i. It looks no further than the next getline, for
+// the same reason as printed.
 func closed(tokens []awkToken, i int, with string) int {
-	for open, depth := tokens[i].kind, 0; i < len(tokens); i++ {
+	for open, depth := tokens[i].kind, 0; i < len(tokens) && tokens[i].text != "getline"; i++ {
 		switch tokens[i].kind {
 		case open:
 			depth++
@@ -149,7 +156,7 @@ func unknownFunction(tokens []awkToken) (*problem, string) {
 		}
 		return &problem{
 			"there is no such function",
-			"define it, function " + shorten(t.text) + "(a) { return … }; gawk has split, substr, match, gsub, tolower, sprintf, strftime …",
+			"define it, function " + texts.Cut(t.text, maxShown) + "(a) { return … }; gawk has split, substr, match, gsub, tolower, sprintf, strftime …",
 		}, t.text + "()"
 	}
 	return nil, ""

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
-	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -21,7 +20,7 @@ func TestAwkScripts(t *testing.T) {
 		Want string // a part of the refusal; empty: the script is fine
 	}](t, "testdata/awk.json")
 	for _, test := range tests {
-		_, err := programs.Parse("awk", test.Args)
+		_, err := check("awk", test.Args)
 		var e *stages.Error
 		switch {
 		case test.Want == "" && err != nil:
@@ -73,7 +72,7 @@ func TestAwkAgrees(t *testing.T) {
 		if err != nil || !strings.Contains(string(listing), "Op_") {
 			t.Fatalf("gawk lists nothing of %q: %v\n%s", script, err, listing)
 		}
-		_, err = programs.Parse("awk", []string{script})
+		_, err = check("awk", []string{script})
 		refused := err != nil && !strings.Contains(err.Error(), "no such function") && !strings.Contains(err.Error(), "@include")
 		if refused != ofGawk.Match(listing) {
 			t.Errorf("%q: refused %v (%v), but gawk lists\n%s", script, refused, err, listing)
@@ -86,5 +85,5 @@ func FuzzAwkScript(f *testing.F) {
 	for _, seed := range []string{`{print $1 > "f"}`, `/[[:alpha:]/]/ {getline $(x[1])`, `BEGIN{"a\"" | getline`, "a &&\n/b/;x++ / 2 # > f"} {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, script string) { _, _ = programs.Parse("awk", []string{script}) })
+	f.Fuzz(func(t *testing.T, script string) { _, _ = check("awk", []string{script}) })
 }

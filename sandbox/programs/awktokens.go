@@ -38,6 +38,7 @@ type awkReader struct {
 	tokens []awkToken
 	parens []bool // those that are open; true: of the condition of a statement
 	ended  bool   // whether the last ) has ended such a condition
+	gets   bool   // whether the statement that is being read has a getline
 }
 
 // awkTokens splits a program into tokens. It is whole unless there is something in it that could be read in two ways, or
@@ -54,6 +55,12 @@ func awkTokens(text string) (tokens []awkToken, whole bool) {
 			return r.tokens, false
 		}
 		r.paren(kind)
+		switch token := text[r.at : r.at+n]; {
+		case token == "getline":
+			r.gets = true
+		case kind == ";" || kind == "{" || kind == "}" || kind == "\n":
+			r.gets = false
+		}
 		r.tokens = append(r.tokens, awkToken{kind, text[r.at : r.at+n], r.at})
 		r.at += n
 	}
@@ -133,17 +140,7 @@ func (r *awkReader) divides() (divides, known bool) {
 	default:
 		known = true
 	}
-	return divides, known && !r.gets()
-}
-
-// gets reports whether the statement that is being read has a getline.
-func (r *awkReader) gets() bool {
-	for i := len(r.tokens) - 1; i >= 0 && !slices.Contains([]string{";", "{", "}", "\n"}, r.tokens[i].kind); i-- {
-		if r.tokens[i].text == "getline" {
-			return true
-		}
-	}
-	return false
+	return divides, known && !r.gets
 }
 
 // paren keeps count of parentheses.

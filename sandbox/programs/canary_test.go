@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
@@ -91,10 +92,7 @@ func options(t *testing.T) map[string][]string {
 // lies beside it, nor writes one, nor runs the program there. The random argvs are the same in every run.
 func TestCanary(t *testing.T) {
 	const rounds = 10_000
-	runs := 150
-	if testing.Short() {
-		runs = 30
-	}
+	runs := parttest.Times(30, 150)
 	all := options(t)
 	for _, p := range programs.All() {
 		if p.Bin == "" || p.FilesOnly {
@@ -133,10 +131,10 @@ func TestCanary(t *testing.T) {
 					args = append(args, word)
 				}
 				inputs := []string{"x"} // as bait has it
-				inv, err := programs.Parse(p.Name, args, inputs...)
+				inv, err := check(p.Name, args, inputs...)
 				if err != nil {
 					inputs = nil
-					inv, err = programs.Parse(p.Name, args)
+					inv, err = check(p.Name, args)
 				}
 				if err != nil {
 					continue
@@ -156,7 +154,6 @@ func TestCanary(t *testing.T) {
 func (tr trap) spring(t *testing.T, args, argv []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	argv = withScratch(argv, t.TempDir())
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = tr.dir
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_CTYPE=C.UTF-8", "TZ=UTC", "TMPDIR=" + os.TempDir()}

@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,10 +38,8 @@ var width = number(0, maxWidth)
 
 func oneOf(words ...string) check {
 	return func(v string) *problem {
-		for _, w := range words {
-			if v == w {
-				return nil
-			}
+		if slices.Contains(words, v) {
+			return nil
 		}
 		return &problem{"it is not one of the words that are allowed", "use one of " + strings.Join(words, ", ")}
 	}

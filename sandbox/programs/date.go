@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -48,13 +49,13 @@ func dateFormat(p *parsed, _ *Invocation) *stages.Error {
 	for i, w := range p.operands() {
 		switch {
 		case !strings.HasPrefix(w.value, "+"):
-			return refuse(w.at, `to show another time use -d: "args": ["-d", `+jsonText(w.value)+`]`,
-				"%s: %s would set the clock; only one +FORMAT is allowed", p.name, quote(w.value))
+			return refuse(w.at, `to show another time use -d: "args": ["-d", `+texts.JSON(w.value)+`]`,
+				"%s: %s would set the clock; only one +FORMAT is allowed", p.name, texts.Quote(w.value))
 		case i > 0:
 			return refuse(w.at, "put everything into one format, such as \"+%F %T\"", "%s: more than one +FORMAT", p.name)
 		}
 		if bad := numberFormat(w.value); bad != nil {
-			return refuse(w.at, bad.use, "%s: %s: %s", p.name, quote(w.value), bad.why)
+			return refuse(w.at, bad.use, "%s: %s: %s", p.name, texts.Quote(w.value), bad.why)
 		}
 	}
 	return nil

@@ -5,11 +5,11 @@ import "github.com/mcsh-dev/mcsh/stages"
 var cut = Program{
 	Name: "cut", Summary: "print parts of every line",
 	Example: []string{"-d", ",", "-f", "1,3"},
-	Notes:   "The separator of -d is one byte, a tab by default; for more, use awk -F.",
+	Notes:   "The separator of -d is one byte, a tab by default; for more, use awk -F. -c counts bytes, as -b does: to cut characters beyond ASCII use jq -R -r '.[0:3]'.",
 	Bin:     "cut", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: cutOperands, tries: given, maps: cutMaps,
+			arrange: cutOperands, tries: given, maps: cutMaps, note: cutNote,
 			options: shared(
 				value('b', "bytes", ranges), value('c', "characters", ranges), value('f', "fields", ranges),
 				value('d', "delimiter", cutDelimiter), flag('s', "only-delimited"), flag('z', "zero-terminated"),
@@ -17,6 +17,14 @@ var cut = Program{
 			),
 		}
 	}),
+}
+
+// cutNote warns of -c, which counts bytes.
+func cutNote(p *parsed) string {
+	if !p.has("characters") {
+		return ""
+	}
+	return "note: cut -c counts bytes and splits characters that are not ASCII: use jq -R -r '.[0:3]' where the input has some"
 }
 
 func cutDelimiter(v string) *problem {

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -23,10 +24,10 @@ const maxFiles = 50
 func (p *parsed) reads(i int) *stages.Error {
 	w := p.words[i]
 	if !p.files || shellWords[w.value] != "" || isInputName(w.value) {
-		return noFile(p.name, w)
+		return p.noFile(w)
 	}
 	if wrong := filePath(w.value); wrong != nil {
-		return refuse(w.at, wrong.use, "%s: %s: %s", p.name, quote(w.value), wrong.why)
+		return refuse(w.at, wrong.use, "%s: %s: %s", p.name, texts.Quote(w.value), wrong.why)
 	}
 	if n := len(p.named()); n == maxFiles {
 		return refuse(w.at, "name fewer, or search a directory with rg", "%s: more than %d files are named", p.name, maxFiles)

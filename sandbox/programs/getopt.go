@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -25,10 +26,15 @@ type grammar struct {
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
 	arrange func(p *parsed, inv *Invocation) *stages.Error
 	stops   func(p *parsed) bool
-	gathers func(p *parsed) bool // see [stages.Habits]; nil: it does not
+	gathers func(p *parsed) bool   // see [stages.Traits]; nil: it does not
+	note    func(p *parsed) string // see [stages.Traits]; nil: there is none
 
-	maps func(p *parsed) bool  // whether it maps lines, see [stages.Habits]; nil: it may not
+	maps func(p *parsed) bool  // whether it maps lines, see [stages.Traits]; nil: it may not
 	part func(p *parsed) *Part // see [Invocation]; nil: it does something else
+
+	keeps  options              // those with which it keeps the kind of its input, see [stages.Traits]; nil: it does not
+	values func(p *parsed) bool // whether it writes JSON values, likewise; nil: it does not
+	ends   func(p *parsed) bool // whether its input is given the newline that it lacks at its end; nil: it is not
 
 	// varies says whether the output depends on more than arguments and input: the time, or chance. Nil: it does not.
 	varies func(p *parsed) bool
@@ -216,7 +222,7 @@ func (r *reader) find(at int, name string) (*option, *stages.Error) {
 		names = append(names, "--"+o.long)
 	}
 	return nil, refuse(at, "write the option in full: "+strings.Join(names, ", "),
-		"%s: --%s is ambiguous", r.name, shorten(name))
+		"%s: --%s is ambiguous", r.name, texts.Cut(name, maxShown))
 }
 
 // complete gives an option the values that follow it as words of their own, and adds it.
@@ -265,7 +271,7 @@ func (r *reader) add(w word) *stages.Error {
 	}
 	if o.check != nil && w.has {
 		if bad := o.check(w.value); bad != nil {
-			return refuse(w.at, bad.use, "%s: %s %s: %s", r.name, o, quote(w.value), bad.why)
+			return refuse(w.at, bad.use, "%s: %s %s: %s", r.name, o, texts.Quote(w.value), bad.why)
 		}
 	}
 	if o.fate == kept {

@@ -1,6 +1,10 @@
 package programs
 
-import "github.com/mcsh-dev/mcsh/stages"
+import (
+	"slices"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
 
 var grep = Program{
 	Name: "grep", Summary: "print the lines that match a pattern",
@@ -9,9 +13,12 @@ var grep = Program{
 	Bin:     "grep", Package: "grep", Mark: "GNU grep", Locale: true, SuccessCodes: []int{1},
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--color=never"}, number: "context", byLine: "--line-buffered", script: "regexp", tries: given, inputs: `["-F", "-f", "@%s"]`,
+			// Without --text grep takes input with a byte that is not UTF-8 for binary: it leaves lines out, and
+			// says so on standard error only.
+			inject: []string{"--color=never", "--text"}, number: "context", byLine: "--line-buffered", script: "regexp", tries: given, inputs: `["-F", "-f", "@%s"]`,
 			arrange: scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`),
-			stops:   func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
+			keeps:   keepsMatching, values: countsMatches,
+			stops: func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 			options: shared(
 				flag('E', "extended-regexp"), flag('F', "fixed-strings"), flag('G', "basic-regexp"), flag('P', "perl-regexp"),
 				value('e', "regexp", nil), flag('i', "ignore-case"), alias('y', "", "ignore-case"), flag(0, "no-ignore-case"),
@@ -23,8 +30,8 @@ var grep = Program{
 				value('A', "after-context", count), value('B', "before-context", count), value('C', "context", count),
 				value(0, "group-separator", nil), flag(0, "no-group-separator"),
 				flag('H', "with-filename"), flag('h', "no-filename"), value(0, "label", nil),
-				flag('T', "initial-tab"), flag('Z', "null"), flag('z', "null-data"), flag('U', "binary"), flag('a', "text"),
-				value(0, "binary-files", oneOf("text", "binary", "without-match")), flag(0, "line-buffered"),
+				flag('T', "initial-tab"), flag('Z', "null"), flag('z', "null-data"), flag('U', "binary"), skip('a', "text", nothing),
+				option{long: "binary-files", takes: one, check: oneOf("text", "binary", "without-match"), fate: ignored}, flag(0, "line-buffered"),
 				alias('V', "", "version"),
 				skip(0, "color", maybe), skip(0, "colour", maybe),
 				reads('f', "file", one, `give every pattern with -e, or use -E 'one|two'; for many, "inputs": {"words": [stages]} and -f @words`),
@@ -41,14 +48,17 @@ var grep = Program{
 var rg = Program{
 	Name: "rg", Summary: "print the lines that match a pattern, with Rust's regular expressions",
 	Example: []string{"-o", "-r", "$1", `"id": (\d+)`},
-	Notes:   "Searches its input, or files and directories of a workspace that are named; not what is hidden in them, without --hidden. No match is success with empty output.",
+	Notes:   "Searches its input, or files and directories of a workspace that are named; not what is hidden in them, without --hidden. No match is success with empty output. UTF-16 needs -E utf-16.",
 	Bin:     "rg", Package: "ripgrep", Mark: "ripgrep", Asks: true, Walks: true, SuccessCodes: []int{1},
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--no-config", "--no-ignore", "--color=never", "--threads=1"}, exact: true, equals: true, byLine: "--line-buffered",
+			// Data is bytes: with --text none is taken for a binary file, and without an encoding rg drops no byte
+			// order mark and decodes nothing that looks like UTF-16.
+			inject: []string{"--no-config", "--no-ignore", "--color=never", "--threads=1", "--text", "--encoding=none"}, exact: true, equals: true, byLine: "--line-buffered",
 			script: "regexp", tries: given,
 			arrange: searchStdin,
-			stops:   func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
+			keeps:   keepsMatching, values: countsMatches,
+			stops: func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 			options: shared(
 				value('e', "regexp", nil), flag('F', "fixed-strings"), flag(0, "no-fixed-strings"), flag('P', "pcre2"),
 				flag('i', "ignore-case"), flag('S', "smart-case"), flag('s', "case-sensitive"),
@@ -61,7 +71,7 @@ var rg = Program{
 				value(0, "context-separator", nil), flag(0, "no-context-separator"),
 				value('M', "max-columns", count), flag(0, "max-columns-preview"),
 				flag('U', "multiline"), flag(0, "multiline-dotall"), flag(0, "crlf"), flag(0, "null-data"), flag('0', "null"),
-				flag('a', "text"), flag(0, "json"), flag(0, "vimgrep"), flag(0, "stats"), flag(0, "no-unicode"),
+				skip('a', "text", nothing), flag(0, "json"), flag(0, "vimgrep"), flag(0, "stats"), flag(0, "no-unicode"),
 				flag('H', "with-filename"), flag('I', "no-filename"), flag(0, "heading"), flag(0, "no-heading"),
 				value('E', "encoding", like(`[A-Za-z0-9_:.-]{1,40}`, "give the name of an encoding, such as utf-16")),
 				flag(0, "line-buffered"), flag(0, "block-buffered"), alias('V', "", "version"),
@@ -89,6 +99,7 @@ func searchStdin(p *parsed, inv *Invocation) *stages.Error {
 	if err := scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`)(p, inv); err != nil {
 		return err
 	}
+	p.words = slices.DeleteFunc(p.words, func(w word) bool { return w.is("encoding") && w.value == "none" }) // it is injected
 	if p.named() == nil {
 		p.words = append(p.words, word{value: "-"})
 		return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -23,7 +24,13 @@ func (w word) source() string {
 		return w.value
 	case w.opt == nil || !w.opt.input:
 		return ""
-	case w.opt.takes == two:
+	}
+	return w.last()
+}
+
+// last returns the last value of an option.
+func (w word) last() string {
+	if w.opt.takes == two {
 		return w.second
 	}
 	return w.value
@@ -46,55 +53,60 @@ func (p *parsed) inputs(there []string) ([]string, *stages.Error) {
 }
 
 func unboundInput(program, name string, there []string, at int) *stages.Error {
-	hint := fmt.Sprintf(`add "inputs": {%q: [stages]} to the stage: they run once, on empty input, and %s reads their output as @%s`, shorten(name), program, shorten(name))
+	hint := fmt.Sprintf(`add "inputs": {%q: [stages]} to the stage: they run once, on empty input, and %s reads their output as @%s`, texts.Cut(name, maxShown), program, texts.Cut(name, maxShown))
 	if near := nearest.Name(name, there); near != "" {
 		hint = fmt.Sprintf("did you mean @%s? %s", near, hint)
 	}
-	return refuse(at, hint, "%s: there is no input @%s", program, shorten(name))
+	return refuse(at, hint, "%s: there is no input @%s", program, texts.Cut(name, maxShown))
 }
 
 // notRead refuses an input that no argument names: it would run for nothing.
 func notRead(p Program, input string) *stages.Error {
 	hint := "leave it out: " + useInputs
 	if p.grammar().inputs != "" {
-		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.grammar().inputs, shorten(input)))
+		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.grammar().inputs, texts.Cut(input, maxShown)))
 	}
-	err := stages.Errorf(stages.InvalidPipeline, hint, "%s does not read the input @%s", p.Name, shorten(input))
+	err := stages.Errorf(stages.InvalidPipeline, hint, "%s does not read the input @%s", p.Name, texts.Cut(input, maxShown))
 	err.Field = "inputs." + input
 	return err
 }
 
 // noInput refuses the name of an input where a program reads none.
 func noInput(name string, at int, arg string) *stages.Error {
-	return refuse(at, useInputs, "%s: the input %s cannot be read here", name, shorten(arg))
+	return refuse(at, useInputs, "%s: the input %s cannot be read here", name, texts.Cut(arg, maxShown))
 }
 
 // oneInput refuses the value of an option that reads an input where it is something else.
 func (o *option) oneInput(program string, w word) *stages.Error {
-	arg := w.value
-	if o.takes == two {
-		arg = w.second
-	}
+	arg := w.last()
 	if isInputName(arg) {
 		return nil
 	}
-	return refuse(w.at, o.use, "%s: %s %s is not available: there are no files, only named inputs such as @b", program, o, quote(arg))
+	return refuse(w.at, o.use, "%s: %s %s is not available: there are no files, only named inputs such as @b", program, o, texts.Quote(arg))
 }
 
-// dashesAndInputs is for programs to which every operand is an input: "-" is their own, the others have names.
-func dashesAndInputs(p *parsed, _ *Invocation) *stages.Error {
-	for i, w := range p.words {
-		switch {
-		case w.opt != nil || w.value == "-":
-		case isInputName(w.value):
-			p.words[i].input = true
-		default:
-			if err := p.reads(i); err != nil {
-				return err
+var (
+	// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
+	dashesOnly = dashes(false)
+	// dashesAndInputs is for programs to which every operand is an input: "-" is their own, the others have names.
+	dashesAndInputs = dashes(true)
+)
+
+func dashes(andInputs bool) arranger {
+	return func(p *parsed, _ *Invocation) *stages.Error {
+		for i, w := range p.words {
+			switch {
+			case w.opt != nil || w.value == "-":
+			case andInputs && isInputName(w.value):
+				p.words[i].input = true
+			default:
+				if err := p.reads(i); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // twoInputs is for programs that compare two inputs, one of which at most is the command's own.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -14,17 +15,35 @@ import (
 var jqProgram = Program{
 	Name: "jq", Summary: "query, reshape and build JSON",
 	Example: []string{"-c", "map({id, name: .user.name})"},
-	Notes: "It is gojq. Object keys come out sorted. Integers of any size are exact; other numbers keep their digits while they are only passed on. " +
-		"fromcsv and fromtsv read text with a header row: jq -R -s fromcsv gives one array of objects with string values. " +
-		"--slurpfile NAME @b and --rawfile NAME @b read a named input. There are no files, modules, environment, input_filename or $__loc__.",
-	Applet: runJQ, Ready: readyJQ,
+	Notes: "It is gojq. Object keys come out sorted, those of keys_unsorted and to_entries too. Integers of any size are exact; other numbers keep their " +
+		"digits while they are only passed on. Regular expressions are RE2's: no look-around, no back-references. There are no files, modules, " +
+		"environment, input_filename or $__loc__. fromcsv and fromtsv read text with a header row: jq -R -s fromcsv gives one array of objects with " +
+		"string values; frompy reads what Python prints: jq -R -s frompy. --slurpfile NAME @b and --rawfile NAME @b read a named input.",
+	Differs: jqDiffers,
+	Applet:  runJQ, Ready: readyJQ,
 	grammar: jqGrammar,
+}
+
+// jqDiffers says how this jq differs from the one in C, versions 1.6 to 1.8. testdata/jqdiffers.json has examples.
+var jqDiffers = []string{
+	"Object keys are always sorted: in the output, in keys_unsorted, to_entries, paths, tojson and .[].",
+	"Integers of any size are exact, in arithmetic and comparisons too. Other numbers keep their digits while they are only passed on.",
+	"Regular expressions are RE2's: no look-around, no back-references and no possessive operators; \\w, \\d, \\b and [[:alpha:]] know ASCII only (\\p{L} is any letter); $ is the very end of the text, (?m)$ also that of a line.",
+	"The flags of test, match, sub and others are g, i and m (a dot matches line ends); not x, s, n, l and p.",
+	"There are no $__loc__, input_filename, get_search_list and modules: a program has no file.",
+	"env and $ENV are empty.",
+	"A number in brackets takes a character out of a string: \"abc\"[0] is \"a\".",
+	"strptime reads the offset of %z and mktime counts it; a day that is not given is the first of its month.",
+	"gamma is the gamma function; its logarithm is lgamma.",
+	"fromjson reads no NaN.",
+	"A format such as @base64 stands before a key of an object only in parentheses: {(@base64 \"x\"): 1}.",
+	"Errors are worded differently: do not compare their texts in catch.",
 }
 
 var jqGrammar = later(func() grammar {
 	return grammar{
 		exact: true, inputs: `["--slurpfile", "%[1]s", "@%[1]s", "map(. + {other: $%[1]s[0]})"]`,
-		arrange: arrangeJQ,
+		arrange: arrangeJQ, values: jqWritesValues,
 		options: shared(
 			flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
 			flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
@@ -55,41 +74,17 @@ func mayBeFile(filter string) bool {
 // looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
 var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
 
-// arrangeJQ compiles the filter, so that its mistakes are found before anything runs, and writes the argv anew.
+// arrangeJQ writes the argv anew. The filter is not read here but in the jail, see [Program.Verdict].
 func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
-	if p.has("version") {
-		return nil
-	}
 	options, err := jqOptions(p)
 	if err != nil {
 		return err
 	}
-	filter, err := compileJQ(p, options)
-	if err != nil {
-		return err
-	}
 	inv.Argv = jqArgv(p, options)
-	inv.Habits.StopsEarly, inv.Habits.Replayable = filter.StopsEarly(), !filter.AsksTime()
-	return nil
-}
-
-func compileJQ(p *parsed, options jq.Options) (*jq.Filter, *stages.Error) {
-	filter, err := jq.Compile(options)
-	if err == nil {
-		return filter, nil
-	}
-	at := -1
 	if ops := p.operands(); len(ops) > 0 {
-		at = ops[0].at
-		if err := quotedScript(p, ops[0]); err != nil {
-			return nil, err
-		}
+		inv.ScriptAt = ops[0].at
 	}
-	refused := refuse(at, err.Hint, "jq: %s", err.Error())
-	if err.Fixed != "" && at >= 0 {
-		refused.Fix = fix(member{"args", []string{err.Fixed}})
-	}
-	return nil, refused
+	return nil
 }
 
 // jqOptions turns words into options. The first operand is the filter; the others are values for $ARGS.positional.
@@ -101,7 +96,10 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 		case w.opt == nil && !seen:
 			if mayBeFile(w.value) && looksLikeFile().MatchString(w.value) {
 				return o, refuse(w.at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
-					"jq: %s is the name of a file, and there are none", quote(w.value))
+					"jq: %s is the name of a file, and there are none", texts.Quote(w.value))
+			}
+			if err := quotedScript(p, w); err != nil {
+				return o, err
 			}
 			o.Filter, seen = w.value, true
 		case w.opt == nil && mode == "":
@@ -111,7 +109,7 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 		case w.opt == nil:
 			v := jq.Var{Text: w.value, JSON: mode == "jsonargs"}
 			if err := v.Check(); err != nil {
-				return o, refuse(w.at, "give a JSON value, or use --args for texts", "jq: --jsonargs %s: %s", quote(w.value), err)
+				return o, refuse(w.at, "give a JSON value, or use --args for texts", "jq: --jsonargs %s: %s", texts.Quote(w.value), err)
 			}
 			o.Positional = append(o.Positional, v)
 		case w.opt.long == "args" || w.opt.long == "jsonargs":
@@ -120,7 +118,7 @@ func jqOptions(p *parsed) (jq.Options, *stages.Error) {
 			v := jq.Var{Name: w.value, Text: w.second, JSON: w.opt.long == "argjson" || w.opt.long == "slurpfile", Input: w.opt.input}
 			if err := v.Check(); err != nil {
 				return o, refuse(w.at, "write --arg NAME TEXT, --argjson NAME JSON or --slurpfile NAME @INPUT; the filter reads it as $NAME",
-					"jq: --%s %s %s: %s", w.opt.long, quote(w.value), quote(w.second), err)
+					"jq: --%s %s %s: %s", w.opt.long, texts.Quote(w.value), texts.Quote(w.second), err)
 			}
 			o.Named = append(o.Named, v)
 		default:
@@ -168,7 +166,7 @@ func jqArgv(p *parsed, o jq.Options) []string {
 	argv = append(argv, "--", o.Filter)
 	for _, v := range o.Positional {
 		if mode == "--jsonargs" && !v.JSON {
-			v.Text = jsonText(v.Text)
+			v.Text = texts.JSON(v.Text)
 		}
 		argv = append(argv, v.Text)
 	}
@@ -177,34 +175,37 @@ func jqArgv(p *parsed, o jq.Options) []string {
 
 // runJQ is jq.
 func runJQ(ctx context.Context, args []string, files IO) int {
-	return readyJQ(args, files.Input)(ctx, files)
+	run, _ := readyJQ(args, files.Input)
+	return run(ctx, files)
 }
 
 // readyJQ compiles jq's filter and loads its named inputs. Like jq it exits with 2 for wrong arguments and 3 for a
 // filter that cannot be compiled.
-func readyJQ(args []string, input func(name string) (io.Reader, error)) Runner {
+func readyJQ(args []string, input func(name string) (io.Reader, error)) (Runner, Verdict) {
 	p, err := jqGrammar().read("jq", args)
 	if err != nil {
-		return failing(2, err.Msg)
+		return failing(2, err.Msg), verdictOf(err).bounded()
 	}
 	if p.has("version") {
 		return func(_ context.Context, files IO) int {
 			fmt.Fprintln(files.Out, "jq-1.7 (gojq 0.12.20)")
 			return 0
-		}
+		}, Verdict{}
 	}
 	options, err := jqOptions(p)
 	if err != nil {
-		return failing(2, err.Msg)
+		return failing(2, err.Msg), verdictOf(err).bounded()
 	}
 	filter, wrong := jq.Compile(options)
 	if wrong != nil {
-		return failing(3, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: "))
+		return failing(3, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: ")),
+			Verdict{Mistake: wrong.Error(), Hint: wrong.Hint}.bounded()
 	}
+	verdict := Verdict{StopsEarly: filter.StopsEarly(), Varies: filter.AsksTime()}
 	if err := filter.Load(IO{Input: input}.open); err != nil {
-		return failing(2, "jq: error: "+err.Error())
+		return failing(2, "jq: error: "+err.Error()), verdict
 	}
-	return func(ctx context.Context, files IO) int { return filter.Run(ctx, files.In, files.Out, files.Err) }
+	return func(ctx context.Context, files IO) int { return filter.Run(ctx, files.In, files.Out, files.Err) }, verdict
 }
 
 // failing is a program that cannot do more than say why.

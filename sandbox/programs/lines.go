@@ -1,6 +1,6 @@
 package programs
 
-import "github.com/mcsh-dev/mcsh/stages"
+import "slices"
 
 var head = Program{
 	Name: "head", Summary: "print the first lines (10) or bytes",
@@ -9,7 +9,7 @@ var head = Program{
 	grammar: later(func() grammar {
 		return grammar{
 			number: "lines", arrange: stdinOnly,
-			stops: headStops, part: headPart,
+			stops: headStops, part: headPart, keeps: keepsEnd,
 			options: shared(
 				value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 				flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),
@@ -20,12 +20,7 @@ var head = Program{
 
 // headStops: all but the last lines, -n -5, are known only at the end.
 func headStops(p *parsed) bool {
-	for _, v := range append(p.values("lines"), p.values("bytes")...) {
-		if v[0] == '-' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(append(p.values("lines"), p.values("bytes")...), func(v string) bool { return v[0] == '-' })
 }
 
 var tail = Program{
@@ -34,7 +29,7 @@ var tail = Program{
 	Bin:     "tail", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			number: "lines", plus: true, arrange: stdinOnly, part: tailPart,
+			number: "lines", plus: true, arrange: stdinOnly, part: tailPart, keeps: keepsEnd,
 			options: shared(
 				value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 				flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),
@@ -49,10 +44,10 @@ var tail = Program{
 
 var tac = Program{
 	Name: "tac", Summary: "print the lines in reverse order",
-	Bin: "tac", Package: "coreutils", Mark: coreutils, Scratch: true, TempEnv: true, Locale: true,
+	Bin: "tac", Package: "coreutils", Mark: coreutils, Scratch: true, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: stdinOnly, tries: givenAny("regex"), gathers: always,
+			arrange: stdinOnly, tries: givenAny("regex"), gathers: always, keeps: options{}, ends: plain,
 			options: shared(flag('b', "before"), flag('r', "regex"), value('s', "separator", nil)),
 		}
 	}),
@@ -94,6 +89,7 @@ var nl = Program{
 var fold = Program{
 	Name: "fold", Summary: "break long lines",
 	Example: []string{"-s", "-w", "100"},
+	Notes:   "Counts bytes, not characters.",
 	Bin:     "fold", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
@@ -109,23 +105,11 @@ var wc = Program{
 	Bin:     "wc", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			arrange: dashesOnly, gathers: always,
+			arrange: dashesOnly, gathers: always, values: countsOne, ends: countsLines,
 			options: shared(
 				flag('c', "bytes"), flag('m', "chars"), flag('l', "lines"), flag('L', "max-line-length"), flag('w', "words"),
 				deny(0, "files0-from", one, readsFile, useStdin),
 			),
 		}
 	}),
-}
-
-// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
-func dashesOnly(p *parsed, _ *Invocation) *stages.Error {
-	for i, w := range p.words {
-		if w.opt == nil && w.value != "-" {
-			if err := p.reads(i); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // FuzzMaps: a command that is said to map lines makes of two lines together what it makes of each.
@@ -27,8 +28,8 @@ func FuzzMaps(f *testing.F) {
 		if args != "" {
 			argv = strings.Split(args, "\x1f")
 		}
-		inv, err := programs.Parse(name, argv)
-		if err != nil || !inv.Habits.MapsLines {
+		inv, err := check(name, argv)
+		if err != nil || !inv.Traits.MapsLines {
 			return
 		}
 		one, other = strings.ReplaceAll(one, "\n", "")+"\n", strings.ReplaceAll(other, "\n", "")+"\n"
@@ -107,9 +108,9 @@ func TestMapsBehind(t *testing.T) {
 	for _, argv := range mapping {
 		t.Run(strings.ReplaceAll(strings.Join(argv, " "), "/", "_"), func(t *testing.T) {
 			t.Parallel()
-			inv, err := programs.Parse(argv[0], argv[1:])
-			if err != nil || !inv.Habits.MapsLines {
-				t.Fatalf("%q maps lines: %v, %v", argv, inv.Habits.MapsLines, err)
+			inv, err := check(argv[0], argv[1:])
+			if err != nil || !inv.Traits.MapsLines {
+				t.Fatalf("%q maps lines: %v, %v", argv, inv.Traits.MapsLines, err)
 			}
 			own := map[string]string{}
 			var whole, odd []string

@@ -8,69 +8,60 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// habits are commands that people expect from a shell, and what does their work here.
-var habits = map[string]string{
-	"cat":      "leave the stage out: the data is passed on by itself",
-	"less":     "leave the stage out: the data is passed on by itself",
-	"more":     "leave the stage out: the data is passed on by itself",
-	"echo":     "to begin with a text, use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-nr\",\"\\\"text\\\"\"]}",
-	"printf":   "to begin with a text, use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-nr\",\"\\\"text\\\"\"]}",
-	"seq":      "use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-n\",\"range(1;11)\"]}",
-	"xargs":    "set \"for_each\": true on the stage that is to run once for every item",
-	"parallel": "set \"for_each\": true, and \"concurrency\", on the stage that is to run once for every item",
-	"find":     "there are no files; call a server's tool that lists what you need",
-	"ls":       "there are no files; call a server's tool that lists what you need",
-	"fd":       "there are no files; call a server's tool that lists what you need",
-	"tee":      "use the stage {\"type\":\"tee\",\"path\":…}, where a workspace is set; to look at the data use {\"type\":\"preview\"}",
-	"sponge":   "leave the stage out: there are no files to overwrite",
-	"perl":     "use jq for JSON, awk or sed -E for lines, grep -P for Perl's regular expressions",
-	"python":   "use jq for JSON, awk for lines, bc for numbers",
-	"python3":  "use jq for JSON, awk for lines, bc for numbers",
-	"ruby":     "use jq for JSON, awk or sed -E for lines",
-	"node":     "use jq for JSON",
-	"php":      "use jq for JSON, awk or sed -E for lines",
-	"sh":       "no shell runs here: make every command a stage of its own",
-	"bash":     "no shell runs here: make every command a stage of its own",
-	"zsh":      "no shell runs here: make every command a stage of its own",
-	"curl":     "commands have no network; call a server's tool in a tool stage",
-	"wget":     "commands have no network; call a server's tool in a tool stage",
-	"timeout":  "set \"timeout\" on the stage",
-	"time":     "leave it out: the report has the time of every stage",
-	"sudo":     "leave it out",
-	"env":      "commands have no environment to speak of; give values with jq --arg or awk -v",
-	"export":   "commands have no environment to speak of; give values with jq --arg or awk -v",
-	"diff":     "use jq to compare JSON values, or sort and uniq -u to compare lines",
-	"md5sum":   "use sha256sum",
-	"sha1sum":  "use sha256sum",
-	"shasum":   "use sha256sum",
-	"expr":     "use bc, or jq -n '1 + 2'",
-	"dc":       "use bc",
-	"yq":       "use jq; there is no YAML reader",
-	"mlr":      "use jq -R -s fromcsv for CSV, jq for JSON",
-	"csvcut":   "use jq -R -s fromcsv, then jq 'map({name})'",
-	"xmllint":  "use grep -oP, or sed",
-	"od":       "use base64",
-	"xxd":      "use base64",
-	"hexdump":  "use base64",
-	"strings":  "use grep -aoE '[[:print:]]{4,}'",
-	"split":    "set \"for_each\": true on the stage that is to see one item at a time",
-	"csplit":   "set \"for_each\": true on the stage that is to see one item at a time",
-	"test":     "use jq: if … then error(\"why\") else . end",
-	"true":     "leave the stage out",
-	"rm":       "there are no files",
-	"cp":       "there are no files",
-	"mv":       "there are no files",
-	"mkdir":    "there are no files",
-	"touch":    "there are no files",
-	"watch":    "run the pipeline again",
-	"expand":   "use sed 's/\\t/    /g'",
-	"unexpand": "use sed 's/    /\\t/g'",
-	"look":     "use grep '^prefix'",
-	"fmt":      "use fold -s -w 80",
-	"pr":       "use column, or paste - -",
+// substitutes are commands that people expect from a shell, and what replaces them here.
+var substitutes = []struct{ of, use string }{
+	{"cat less more", "leave the stage out: the data is passed on by itself"},
+	{"echo printf", "to begin with a text, use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-nr\",\"\\\"text\\\"\"]}"},
+	{"seq", "use jq: {\"type\":\"command\",\"command\":\"jq\",\"args\":[\"-n\",\"range(1;11)\"]}"},
+	{"xargs", "set \"for_each\": true on the stage that is to run once for every item"},
+	{"parallel", "set \"for_each\": true, and \"concurrency\", on the stage that is to run once for every item"},
+	{"find ls fd", "there are no files; call a server's tool that lists what you need"},
+	{"tee", "use the stage {\"type\":\"tee\",\"path\":…}, where a workspace is set; to look at the data use {\"type\":\"preview\"}"},
+	{"sponge", "leave the stage out: there are no files to overwrite"},
+	{"perl", "use jq for JSON, awk or sed -E for lines, grep -P for Perl's regular expressions"},
+	{"python python3", "use jq for JSON, awk for lines, bc for numbers"},
+	{"ruby php", "use jq for JSON, awk or sed -E for lines"},
+	{"node", "use jq for JSON"},
+	{"sh bash zsh", "no shell runs here: make every command a stage of its own"},
+	{"curl wget", "commands have no network; call a server's tool in a tool stage"},
+	{"timeout", "set \"timeout\" on the stage"},
+	{"time", "leave it out: the report has the time of every stage"},
+	{"sudo", "leave it out"},
+	{"env export", "commands have no environment to speak of; give values with jq --arg or awk -v"},
+	{"diff", "use jq to compare JSON values, or sort and uniq -u to compare lines"},
+	{"md5sum sha1sum shasum", "use sha256sum"},
+	{"expr", "use bc, or jq -n '1 + 2'"},
+	{"dc", "use bc"},
+	{"yq", "use jq; there is no YAML reader"},
+	{"mlr", "use jq -R -s fromcsv for CSV, jq for JSON"},
+	{"csvcut", "use jq -R -s fromcsv, then jq 'map({name})'"},
+	{"xmllint", "use grep -oP, or sed"},
+	{"od xxd hexdump", "use base64"},
+	{"strings", "use grep -aoE '[[:print:]]{4,}'"},
+	{"split csplit", "set \"for_each\": true on the stage that is to see one item at a time"},
+	{"test", "use jq: if … then error(\"why\") else . end"},
+	{"true", "leave the stage out"},
+	{"rm cp mv mkdir touch", "there are no files"},
+	{"watch", "run the pipeline again"},
+	{"expand", "use sed 's/\\t/    /g'"},
+	{"unexpand", "use sed 's/    /\\t/g'"},
+	{"look", "use grep '^prefix'"},
+	{"fmt", "use fold -s -w 80"},
+	{"pr", "use column, or paste - -"},
+}
+
+// substitute returns what replaces a command, empty if that is not known.
+func substitute(name string) string {
+	for _, row := range substitutes {
+		if slices.Contains(strings.Fields(row.of), name) {
+			return row.use
+		}
+	}
+	return ""
 }
 
 // renamed are commands that are here under another name, with arguments to put first.
@@ -88,15 +79,19 @@ type stage struct {
 	Args    []string `json:"args,omitempty"`
 }
 
-// jsonText writes v as JSON the way people write it.
-func jsonText(v any) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return ""
+// member is one of the members of a stage's JSON.
+type member struct {
+	name  string
+	value any
+}
+
+// fix writes members of a stage that would be right.
+func fix(members ...member) json.RawMessage {
+	var parts []string
+	for _, m := range members {
+		parts = append(parts, texts.JSON(m.name)+":"+texts.JSON(m.value))
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
 }
 
 func disallowed(hint, format string, args ...any) *stages.Error {
@@ -116,22 +111,22 @@ func unknownCommand(name string, args []string) *stages.Error {
 	}
 	plain := strings.ToLower(path.Base(trimmed))
 	if offered(plain) {
-		err := disallowed("write "+jsonText(plain), "command %s is not written plainly: commands have no path and are lower case", quote(name))
+		err := disallowed("write "+texts.JSON(plain), "command %s is not written plainly: commands have no path and are lower case", texts.Quote(name))
 		err.Fix = fix(member{"command", plain})
 		return err
 	}
 	if to, ok := renamed[plain]; ok {
-		err := disallowed("use "+to[0], "command %s is available as %s", quote(name), to[0])
+		err := disallowed("use "+to[0], "command %s is available as %s", texts.Quote(name), to[0])
 		err.Fix = fix(member{"command", to[0]}, member{"args", append(slices.Clone(to[1:]), args...)})
 		return err
 	}
-	if use, ok := habits[plain]; ok {
-		return disallowed(use, "command %s is not available", quote(name))
+	if use := substitute(plain); use != "" {
+		return disallowed(use, "command %s is not available", texts.Quote(name))
 	}
 	if near := nearest.List(plain, names(), 3); len(near) > 0 {
-		return disallowed("did you mean "+strings.Join(near, " or ")+"?", "command %s is not available", quote(name))
+		return disallowed("did you mean "+strings.Join(near, " or ")+"?", "command %s is not available", texts.Quote(name))
 	}
-	return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(name))
+	return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", texts.Quote(name))
 }
 
 func names() []string {
@@ -170,27 +165,27 @@ func commandLine(line string, args []string) *stages.Error {
 	switch {
 	case rest != "":
 		return disallowed("no shell reads the command: make every command a stage of its own, and leave out files, redirections and variables",
-			"command %s contains %s, which only a shell understands", quote(line), quote(rest))
+			"command %s contains %s, which only a shell understands", texts.Quote(line), texts.Quote(rest))
 	case len(fixed) == 0:
-		return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", quote(line))
+		return disallowed("commands: "+strings.Join(names(), " "), "command %s is not available", texts.Quote(line))
 	}
 	for _, s := range fixed {
 		if !offered(s.Command) {
 			err := unknownCommand(s.Command, s.Args)
-			err.Msg += fmt.Sprintf(", and command %s would need a shell", quote(line))
+			err.Msg += fmt.Sprintf(", and command %s would need a shell", texts.Quote(line))
 			return err
 		}
 	}
 	if len(commands) > 1 {
 		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
-			"command %s is several commands", quote(line))
+			"command %s is several commands", texts.Quote(line))
 	}
 	return argumentsToo(line, fixed[0])
 }
 
 // argumentsToo refuses a command line that is one command, with the stage that it should be.
 func argumentsToo(line string, fixed stage) *stages.Error {
-	err := disallowed("give the arguments apart", "command %s holds its arguments too", quote(line))
+	err := disallowed("give the arguments apart", "command %s holds its arguments too", texts.Quote(line))
 	err.Fix = fix(member{"command", fixed.Command}, member{"args", fixed.Args})
 	return err
 }
@@ -200,7 +195,8 @@ const filterOptions = 8
 
 // filterLine takes "jq .orders | length" for what it is: the text behind jq is a filter without quotes, in which a bar,
 // parentheses and variables are jq's own. It returns nil where a shell would have made something else of the line, as
-// it does with redirections and with names of commands behind a bar, and where the text is no filter.
+// it does with redirections and with names of commands behind a bar. Whether the text is a filter is found out when it is
+// sent.
 func filterLine(line string, args []string, commands [][]string, rest string) *stages.Error {
 	name, text, _ := strings.Cut(line, " ")
 	if to, ok := renamed[name]; ok {
@@ -232,11 +228,7 @@ func filterLine(line string, args []string, commands [][]string, rest string) *s
 // filters reports whether args are right, and text is the filter among them and no option's value.
 func (p Program) filters(args []string, text string) bool {
 	parsed, err := p.grammar().read(p.Name, args)
-	if err != nil || len(parsed.operands()) == 0 || parsed.operands()[0].value != text {
-		return false
-	}
-	_, err = p.parse(args, Given{})
-	return err == nil
+	return err == nil && len(parsed.operands()) > 0 && parsed.operands()[0].value == text
 }
 
 // noCommand reports whether words begin with anything but the name of a command, of this place or another.
@@ -245,15 +237,13 @@ func noCommand(words []string) bool {
 		return true
 	}
 	name := strings.ToLower(path.Base(words[0]))
-	here := offered(name)
 	_, other := renamed[name]
-	_, habit := habits[name]
-	return !here && !other && !habit
+	return !offered(name) && !other && substitute(name) == ""
 }
 
 // shortJSON writes v as JSON unless that is too long for a hint.
 func shortJSON(v any) string {
-	if s := jsonText(v); len(s) <= 2000 {
+	if s := texts.JSON(v); len(s) <= 2000 {
 		return s
 	}
 	return "with the name in \"command\" and the rest in \"args\""

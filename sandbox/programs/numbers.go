@@ -2,6 +2,7 @@ package programs
 
 import (
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -11,7 +12,7 @@ var bc = Program{
 	Bin:     "bc", Package: "bc", Mark: "Free Software Foundation", Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"-q"}, arrange: bcOperands,
+			inject: []string{"-q"}, arrange: bcOperands, ends: always,
 			options: shared(
 				flag('l', "mathlib"), skip('q', "quiet", nothing), flag('s', "standard"), flag('w', "warn"), alias('v', "", "version"),
 				deny('i', "interactive", nothing, "there is nobody to talk to", useNothing),
@@ -25,7 +26,7 @@ func bcOperands(p *parsed, inv *Invocation) *stages.Error {
 	for _, w := range p.operands() {
 		if w.value != "-" && shellWords[w.value] == "" && !isInputName(w.value) {
 			return refuse(w.at, `put a stage before that writes the expression: {"type":"command","command":"jq","args":["-nr",`+
-				jsonText(jsonText(w.value))+`]}`, "%s: %s is read as the name of a file, and there are none", p.name, quote(w.value))
+				texts.JSON(texts.JSON(w.value))+`]}`, "%s: %s is read as the name of a file, and there are none", p.name, texts.Quote(w.value))
 		}
 	}
 	return stdinOnly(p, inv)

@@ -1,6 +1,11 @@
 package programs
 
-import "github.com/mcsh-dev/mcsh/stages"
+import (
+	"slices"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/stages"
+)
 
 // arranger is the type of a grammar's arrange.
 type arranger = func(p *parsed, inv *Invocation) *stages.Error
@@ -25,13 +30,7 @@ func stdinOnly(p *parsed, inv *Invocation) *stages.Error {
 func scriptFirst(option, what, example string) arranger {
 	return func(p *parsed, inv *Invocation) *stages.Error {
 		if !p.has(option) && !p.has("file") {
-			i := -1
-			for j, w := range p.words {
-				if w.opt == nil {
-					i = j
-					break
-				}
-			}
+			i := slices.IndexFunc(p.words, func(w word) bool { return w.opt == nil })
 			if i < 0 {
 				return refuse(-1, "for example "+example, "%s: the %s is missing", p.name, what)
 			}
@@ -47,6 +46,6 @@ func quotedScript(p *parsed, w word) *stages.Error {
 	if len(s) < 2 || s[0] != '\'' || s[len(s)-1] != '\'' {
 		return nil
 	}
-	return refuse(w.at, "write "+jsonText(s[1:len(s)-1]),
-		"%s: %s is quoted for a shell, but no shell reads it", p.name, quote(s))
+	return refuse(w.at, "write "+texts.JSON(s[1:len(s)-1]),
+		"%s: %s is quoted for a shell, but no shell reads it", p.name, texts.Quote(s))
 }

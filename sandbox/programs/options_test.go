@@ -106,7 +106,7 @@ func (r optionRow) original(t *testing.T, p programs.Program, args []string) str
 		argv = slices.Insert(argv, 1, "-S") // keys are always sorted here
 	}
 	dir := r.files(t)
-	return r.masked(tool(t, dir, r.In, withScratch(argv, dir)))
+	return r.masked(tool(t, dir, r.In, argv))
 }
 
 // canonical runs what a worker runs.
@@ -120,7 +120,7 @@ func (r optionRow) canonical(t *testing.T, p programs.Program, inv programs.Invo
 		return r.masked(out.String(), code)
 	}
 	dir := r.files(t)
-	return r.masked(tool(t, dir, r.In, withScratch(inv.Argv, dir)))
+	return r.masked(tool(t, dir, r.In, inv.Argv))
 }
 
 // optionRows are those of the file, and one for each option that prints a version.

@@ -12,10 +12,6 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// ScratchDir stands in an [Invocation]'s Argv for a private writable directory. Whoever runs the program replaces it,
-// wherever it occurs inside of an argument, by the directory's path.
-const ScratchDir = "{scratch}"
-
 // The bounds of what one command may be given.
 const (
 	maxArgs     = 256
@@ -28,13 +24,13 @@ type Program struct {
 	Summary string   // what it does, in a few words
 	Example []string // an argv after the name that is worth imitating
 	Notes   string   // what differs from what people expect; often empty
+	Differs []string // on the page of the program only: the rest of what differs, a sentence each
 
 	Bin     string // the executable behind it, such as "gawk"; empty for an applet
 	Package string // the Debian package that brings Bin
 	Mark    string // what the output of "Bin --version" holds when it is the implementation that the grammar describes
 
-	Scratch   bool // it needs a private writable directory, see ScratchDir and TempEnv
-	TempEnv   bool // it finds that directory only through the environment variable TMPDIR
+	Scratch   bool // it needs a private writable directory, which the environment variable TMPDIR names
 	Locale    bool // it needs locale data to count characters rather than bytes
 	Zoneinfo  bool // it needs the time zone data
 	Asks      bool // it sees whether it can read a file before it opens it
@@ -49,8 +45,11 @@ type Program struct {
 	Applet func(ctx context.Context, args []string, io IO) int
 
 	// Ready, where it is there, does once what Applet does for each input alike: it reads args and the named inputs,
-	// and returns the rest. What it could not do is said, with the exit code, by each call of that.
-	Ready func(args []string, input func(name string) (io.Reader, error)) Runner
+	// and returns the rest. What it could not do is said, with the exit code, by each call of that. The verdict is
+	// about the script in args alone.
+	Ready func(args []string, input func(name string) (io.Reader, error)) (Runner, Verdict)
+
+	check func(p *parsed) Verdict // reads the script, where Ready does not; see [Program.Verdict]
 
 	grammar func() *grammar // made when the first command is read: a worker reads none
 }
@@ -87,7 +86,7 @@ func (files IO) open(arg string) (io.Reader, error) {
 // An Invocation is a program with arguments that were accepted.
 type Invocation struct {
 	// Argv is canonical: the executable (or the applet's name), the options with their values attached, then "--"
-	// and the operands. It may hold ScratchDir.
+	// and the operands. The process gets it byte for byte.
 	Argv []string
 
 	// Timer is above zero for sleep: no process is needed, only a timer.
@@ -96,6 +95,9 @@ type Invocation struct {
 	// Part is there where no process is needed either: the program passes on a part of its standard input.
 	Part *Part
 
+	// EndLine says that the newline that its standard input lacks at the end is given to it.
+	EndLine bool
+
 	// Inputs are the names of the inputs that it reads besides its standard input, in the order of their first use.
 	// Argv holds each as a file "@NAME" of the working directory.
 	Inputs []string
@@ -103,15 +105,15 @@ type Invocation struct {
 	// Files are the names of the files of the workspace that it reads, relative to it. It runs in the workspace then.
 	Files []string
 
-	// Habits may be wrong on the side of no: they come from options and the words of a script.
-	Habits stages.Habits
+	// Traits are as far as the options tell. [Invocation.Judge] adds what the script tells.
+	Traits stages.Traits
 
 	byLine string // the option that asks for output line by line, if there is one
 	head   int    // where that option goes: after the name and what is injected
 
 	tries bool
-	bare  []string // Argv without files, for a tryout; nil if there are none
-	dry   string   // the option for a tryout
+	bare  []string // Argv without files, for a probe; nil if there are none
+	dry   string   // the option for a probe
 
 	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
 	ScriptAt int
@@ -166,7 +168,7 @@ func ParseGiven(name string, args []string, there Given) (Invocation, error) {
 	}
 	inv, err := p.parse(args, there)
 	if err != nil {
-		return Invocation{}, p.mended(args, there, err)
+		return Invocation{}, p.apart(args, there, err)
 	}
 	for _, input := range there.Inputs {
 		if !slices.Contains(inv.Inputs, input) {
@@ -217,9 +219,9 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 	}
 	parsed.files = there.Files
 	if parsed.has("version") {
-		return Invocation{Argv: []string{first, "--version"}, Habits: stages.Habits{Replayable: true}}, nil
+		return Invocation{Argv: []string{first, "--version"}, Traits: stages.Traits{Replayable: true}}, nil
 	}
-	inv := Invocation{Habits: stages.Habits{Replayable: true}, byLine: g.byLine, dry: g.dry, head: 1 + len(g.inject), ScriptAt: parsed.scriptAt()}
+	inv := Invocation{byLine: g.byLine, dry: g.dry, head: 1 + len(g.inject), ScriptAt: parsed.scriptAt()}
 	if g.arrange != nil {
 		if err := g.arrange(parsed, &inv); err != nil {
 			return Invocation{}, err
@@ -240,17 +242,28 @@ func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
 		without.dropFiles()
 		inv.bare = g.argv(first, &without)
 	}
-	if g.stops != nil {
-		inv.Habits.StopsEarly = g.stops(parsed)
-	}
+	inv.Traits = g.traits(parsed, inv)
 	if g.part != nil && inv.Inputs == nil && inv.Files == nil {
 		inv.Part = g.part(parsed)
 	}
-	inv.Habits.MapsLines = g.maps != nil && inv.Inputs == nil && inv.Files == nil && g.maps(parsed)
-	inv.Habits.Gathers = g.gathers != nil && g.gathers(parsed)
-	if inv.Files != nil || g.varies != nil && g.varies(parsed) { // the files may be others by then
-		inv.Habits.Replayable = false
-	}
+	inv.EndLine = inv.Files == nil && g.ends != nil && g.ends(parsed)
 	inv.tries = g.tries != nil && len(inv.Inputs) == 0 && g.tries(parsed)
 	return inv, nil
+}
+
+// traits are what the options tell of what the program does with its data.
+func (g *grammar) traits(p *parsed, inv Invocation) stages.Traits {
+	says := func(f func(*parsed) bool) bool { return f != nil && f(p) }
+	h := stages.Traits{
+		StopsEarly: says(g.stops),
+		Blocking:   says(g.gathers),
+		Replayable: inv.Files == nil && !says(g.varies), // the files may be others by then
+		MapsLines:  inv.Inputs == nil && inv.Files == nil && says(g.maps),
+		KeepsKind:  inv.Files == nil && g.keeps.only(p),
+		Values:     says(g.values),
+	}
+	if g.note != nil {
+		h.Note = g.note(p)
+	}
+	return h
 }

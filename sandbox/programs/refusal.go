@@ -2,13 +2,17 @@ package programs
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
+
+// maxShown is how many bytes of a text a refusal shows.
+const maxShown = 60
 
 // refuse makes a DISALLOWED_ARGUMENT error about the argument at index at, or about all of them if at is negative.
 func refuse(at int, hint, format string, args ...any) *stages.Error {
@@ -29,15 +33,37 @@ var shellWords = map[string]string{
 	"<": useStdin, "<<": useStdin, "<<<": useStdin,
 }
 
+var together = lazy.Regexp(`^(--?[A-Za-z][\w-]*)[ \t]+(\S(?s:.*))$`)
+
+// apart proposes the arguments that would be accepted where the one that was refused holds an option and what follows it:
+// "-r .name".
+func (p Program) apart(args []string, there Given, refused *stages.Error) *stages.Error {
+	for at, arg := range args {
+		m := together().FindStringSubmatch(arg)
+		if m == nil || refused.Field != fmt.Sprintf("args[%d]", at) {
+			continue
+		}
+		split := slices.Replace(slices.Clone(args), at, at+1, m[1], m[2])
+		if _, err := p.parse(split, there); err == nil {
+			refused.Hint, refused.Fix = "make every argument an element of its own", fix(member{"args", split})
+		}
+	}
+	return refused
+}
+
 // noFile refuses an operand that names a file.
-func noFile(name string, w word) *stages.Error {
+func (p *parsed) noFile(w word) *stages.Error {
+	name := p.name
+	if p.grammar.number == "lines" && count(w.value) == nil {
+		return refuse(w.at, "write -n "+w.value, "%s: %s is read as the name of a file, and there are none", name, texts.Quote(w.value))
+	}
 	if use, ok := shellWords[w.value]; ok {
-		return refuse(w.at, use, "%s: %s has no meaning here: no shell reads a command's arguments", name, quote(w.value))
+		return refuse(w.at, use, "%s: %s has no meaning here: no shell reads a command's arguments", name, texts.Quote(w.value))
 	}
 	if isInputName(w.value) {
 		return noInput(name, w.at, w.value)
 	}
-	return refuse(w.at, useStdin, "%s: file operands such as %s are not available: there are no files", name, quote(w.value))
+	return refuse(w.at, useStdin, "%s: file operands such as %s are not available: there are no files", name, texts.Quote(w.value))
 }
 
 // unknown refuses an option that is not in the grammar. letters is the cluster that it stands in.
@@ -48,7 +74,7 @@ func (r *reader) unknown(at int, opt, letters string) *stages.Error {
 	} else if near := r.grammar.nearest(strings.TrimPrefix(opt, "--")); near != "" && strings.HasPrefix(opt, "--") {
 		hint = "did you mean --" + near + "? " + hint
 	}
-	return refuse(at, hint, "%s: %s is not an option that is offered here", r.name, shorten(opt))
+	return refuse(at, hint, "%s: %s is not an option that is offered here", r.name, texts.Cut(opt, maxShown))
 }
 
 // offered lists the options of a grammar that have an effect.
@@ -72,18 +98,3 @@ func (g *grammar) nearest(name string) string {
 	}
 	return nearest.Name(name, names)
 }
-
-// shorten cuts s to a length that an error can carry.
-func shorten(s string) string {
-	const limit = 60
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
-
-func quote(s string) string { return strconv.Quote(shorten(s)) }

@@ -2,8 +2,6 @@ package programs_test
 
 import (
 	"testing"
-
-	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
 // TestReplayable: what depends on the time or on chance is known.
@@ -27,11 +25,11 @@ func TestReplayable(t *testing.T) {
 		{"sed", []string{"s/a/b/"}, true},
 		{"head", []string{"-n", "3"}, true},
 	} {
-		inv, err := programs.Parse(tt.name, tt.args)
+		inv, err := check(tt.name, tt.args)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := inv.Habits.Replayable; got != tt.want {
+		if got := inv.Traits.Replayable; got != tt.want {
 			t.Errorf("%s %q: %v, want %v", tt.name, tt.args, got, tt.want)
 		}
 	}

@@ -1,7 +1,7 @@
 package programs
 
 import (
-	"regexp"
+	"slices"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -12,9 +12,10 @@ var sed = Program{
 	Example: []string{"-E", `s/^([a-z]+): /\1 /`},
 	Notes:   "The commands e, r, R, w and W, and the flags e and w of s, are not available.",
 	Bin:     "sed", Package: "sed", Mark: "GNU sed", Locale: true,
+	check: checkSed,
 	grammar: later(func() grammar {
 		return grammar{
-			inject: []string{"--sandbox"}, byLine: "--unbuffered", script: "expression", tries: given, maps: sedMaps,
+			inject: []string{"--sandbox"}, byLine: "--unbuffered", script: "expression", tries: given,
 			arrange: func(p *parsed, inv *Invocation) *stages.Error {
 				if err := scriptFirst("expression", "script", `"args": ["s/old/new/g"]`)(p, inv); err != nil {
 					return err
@@ -28,7 +29,6 @@ var sed = Program{
 				}
 				return nil
 			},
-			stops: func(p *parsed) bool { return anyMatch(quits(), p.values("expression")) },
 			options: shared(
 				value('e', "expression", nil), flag('n', "quiet"), alias(0, "silent", "quiet"),
 				flag('E', "regexp-extended"), alias('r', "", "regexp-extended"),
@@ -44,14 +44,10 @@ var sed = Program{
 	}),
 }
 
+// checkSed reads the script as far as the engine needs to know it. Its mistakes are for sed to find.
+func checkSed(p *parsed) Verdict {
+	return Verdict{StopsEarly: slices.ContainsFunc(p.values("expression"), quits().MatchString), MapsLines: sedMaps(p)}
+}
+
 // quits finds the commands q and Q where a command may stand: at the beginning, after an address, a brace or a ";".
 var quits = lazy.Regexp(`(^|[0-9$/;{}\n!|I\s])[qQ]\s*[0-9]*\s*($|[;}\n#])`)
-
-func anyMatch(re *regexp.Regexp, texts []string) bool {
-	for _, text := range texts {
-		if re.MatchString(text) {
-			return true
-		}
-	}
-	return false
-}

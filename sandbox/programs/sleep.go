@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -45,11 +46,11 @@ func sleepTime(p *parsed) (time.Duration, *stages.Error) {
 	for _, w := range ops {
 		m := duration().FindStringSubmatch(w.value)
 		if m == nil {
-			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, quote(w.value))
+			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, texts.Quote(w.value))
 		}
 		n, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
-			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, quote(w.value))
+			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, texts.Quote(w.value))
 		}
 		total += n * float64(units[m[2]])
 	}

@@ -20,10 +20,10 @@ var sort = Program{
 	Bin:     "sort", Package: "coreutils", Mark: coreutils, Scratch: true, Locale: true, Asks: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inject:  []string{"--parallel=1", "--buffer-size=64M", "--temporary-directory=" + ScratchDir},
+			inject:  []string{"--parallel=1", "--buffer-size=64M"},
 			arrange: stdinOnly,
 			tries:   func(p *parsed) bool { return several(p) || p.has("key") },
-			varies:  sortsRandomly,
+			varies:  sortsRandomly, keeps: keepsSorted,
 			gathers: func(p *parsed) bool { return !p.has("merge") },
 			options: shared(
 				flag('b', "ignore-leading-blanks"), flag('d', "dictionary-order"), flag('f', "ignore-case"),
@@ -36,7 +36,7 @@ var sort = Program{
 				value(0, "sort", oneOf("general-numeric", "human-numeric", "month", "numeric", "random", "version")),
 				optional(0, "check", oneOf("diagnose-first", "quiet", "silent")),
 				skip('S', "buffer-size", one), skip(0, "parallel", one), skip(0, "batch-size", one),
-				option{short: 'T', long: "temporary-directory", takes: one, fate: ignored, check: ownScratch},
+				deny('T', "temporary-directory", one, "the sandbox gives sort a directory of its own", useNothing),
 				deny('o', "output", one, writesFile, useStdout),
 				deny(0, "compress-program", one, runsProgram, useNothing),
 				deny(0, "files0-from", one, readsFile, useStdin),
@@ -59,21 +59,13 @@ func sortSeparator(v string) *problem {
 	return oneByte(sortBytes)(v)
 }
 
-// ownScratch accepts the one temporary directory that a canonical argv names.
-func ownScratch(v string) *problem {
-	if v == ScratchDir {
-		return nil
-	}
-	return &problem{"the sandbox gives sort a directory of its own", useNothing}
-}
-
 var uniq = Program{
 	Name: "uniq", Summary: "leave out or count repeated neighbouring lines",
 	Example: []string{"-c"}, Notes: "Sort first: only neighbouring lines are compared.",
 	Bin: "uniq", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			number: "skip-fields", oneFile: true, arrange: stdinOnly, tries: several,
+			number: "skip-fields", oneFile: true, arrange: stdinOnly, tries: several, keeps: keepsDistinct,
 			options: shared(
 				flag('c', "count"), flag('d', "repeated"), flag('D', ""), flag('u', "unique"), flag('i', "ignore-case"),
 				value('f', "skip-fields", count), value('s', "skip-chars", count), value('w', "check-chars", count),
@@ -92,7 +84,7 @@ var shuf = Program{
 	grammar: later(func() grammar {
 		return grammar{
 			arrange: shufOperands, oneFile: true, tries: givenAny("input-range"),
-			varies: always, gathers: always,
+			varies: always, gathers: always, keeps: keepsShuffled,
 			options: shared(
 				flag('e', "echo"), flag('r', "repeat"), flag('z', "zero-terminated"), value('n', "head-count", count),
 				value('i', "input-range", like(`[0-9]{1,18}-[0-9]{1,18}`, "write a range such as 1-100")),

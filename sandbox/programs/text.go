@@ -1,26 +1,41 @@
 package programs
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
 var tr = Program{
 	Name: "tr", Summary: "replace, squeeze or delete characters",
 	Example: []string{"a-z", "A-Z"},
-	Notes:   "Works on bytes, not on characters: for letters beyond ASCII use sed y/…/…/.",
+	Notes:   "Works on bytes, not on characters: for letters beyond ASCII use sed y/…/…/ or jq.",
 	Bin:     "tr", Package: "coreutils", Mark: coreutils, Locale: true,
 	grammar: later(func() grammar {
 		return grammar{
-			inOrder: true, arrange: trSets, tries: given, maps: trMaps,
+			inOrder: true, arrange: trSets, tries: given, maps: trMaps, note: trNote,
 			options: shared(
 				flag('c', "complement"), alias('C', "", "complement"), flag('d', "delete"), flag('s', "squeeze-repeats"),
 				flag('t', "truncate-set1"),
 			),
 		}
 	}),
+}
+
+// trNote warns of sets in which one character is several bytes.
+func trNote(p *parsed) string {
+	for _, w := range p.operands() {
+		if i := strings.IndexFunc(w.value, func(c rune) bool { return c >= utf8.RuneSelf }); i >= 0 {
+			c, n := utf8.DecodeRuneInString(w.value[i:])
+			return fmt.Sprintf("note: tr works on bytes, and %q is %d of them: use sed y/…/…/ or jq gsub", c, n)
+		}
+	}
+	return ""
 }
 
 // repeats finds [x*N], which tr spells out in memory.
@@ -38,11 +53,11 @@ func trSets(p *parsed, _ *Invocation) *stages.Error {
 	}
 	for _, w := range ops {
 		if len(w.value) > maxSet {
-			return refuse(w.at, "at most 4096 bytes are allowed", "%s: the set %s is too long", p.name, quote(w.value))
+			return refuse(w.at, "at most 4096 bytes are allowed", "%s: the set %s is too long", p.name, texts.Quote(w.value))
 		}
 		for _, m := range repeats().FindAllStringSubmatch(w.value, -1) {
 			if n, err := strconv.ParseUint(m[1], 0, 63); err != nil || n > maxRepeat {
-				return refuse(w.at, "at most 65536 repetitions are allowed", "%s: the set %s repeats a character too often", p.name, quote(w.value))
+				return refuse(w.at, "at most 65536 repetitions are allowed", "%s: the set %s repeats a character too often", p.name, texts.Quote(w.value))
 			}
 		}
 	}

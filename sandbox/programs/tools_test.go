@@ -47,6 +47,12 @@ func inputDir(t *testing.T) string {
 // tool runs an executable without any sandbox in an empty directory and returns its output and exit code.
 func tool(t *testing.T, dir, stdin string, argv []string) (out string, code int) {
 	t.Helper()
+	return toolWith(t, dir, t.TempDir(), stdin, argv)
+}
+
+// toolWith is tool with tmp as its directory for temporary files.
+func toolWith(t *testing.T, dir, tmp, stdin string, argv []string) (out string, code int) {
+	t.Helper()
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		parttest.Missing(t, "%s is not installed", argv[0])
@@ -55,7 +61,7 @@ func tool(t *testing.T, dir, stdin string, argv []string) (out string, code int)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_CTYPE=C.UTF-8", "TZ=UTC", "TMPDIR=" + t.TempDir()}
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_CTYPE=C.UTF-8", "TZ=UTC", "TMPDIR=" + tmp}
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -68,15 +74,6 @@ func tool(t *testing.T, dir, stdin string, argv []string) (out string, code int)
 		t.Fatalf("%q does not end", argv)
 	}
 	return stdout.String() + stderr.String(), cmd.ProcessState.ExitCode()
-}
-
-// withScratch replaces the placeholder as whoever runs the program does.
-func withScratch(argv []string, dir string) []string {
-	argv = slices.Clone(argv)
-	for i := range argv {
-		argv[i] = strings.ReplaceAll(argv[i], programs.ScratchDir, dir)
-	}
-	return argv
 }
 
 // TestToolsAgree runs every accepted argv twice with the real tool, as it was given and in canonical form: the output
@@ -94,8 +91,8 @@ func TestToolsAgree(t *testing.T) {
 				stdin = s
 			}
 			dir := inputDir(t)
-			want, wantCode := tool(t, dir, stdin, withScratch(append([]string{p.Bin}, r.Args...), dir))
-			got, gotCode := tool(t, dir, stdin, withScratch(r.Argv, dir))
+			want, wantCode := tool(t, dir, stdin, append([]string{p.Bin}, r.Args...))
+			got, gotCode := tool(t, dir, stdin, r.Argv)
 			if got != want || gotCode != wantCode {
 				t.Errorf("%q -> %q (exit %d)\n%q -> %q (exit %d)", r.Args, want, wantCode, r.Argv, got, gotCode)
 			}
@@ -158,14 +155,14 @@ func TestExamples(t *testing.T) {
 				stdin = "a 1000\nb 2048\n"
 			}
 			dir := inputDir(t)
-			if out, code := tool(t, dir, stdin, withScratch(inv.Argv, dir)); code != 0 && !slices.Contains(p.SuccessCodes, code) {
+			if out, code := tool(t, dir, stdin, inv.Argv); code != 0 && !slices.Contains(p.SuccessCodes, code) {
 				t.Errorf("%q: exit %d: %s", inv.Argv, code, out)
 			}
 		})
 	}
 }
 
-// TestScratch: sort really uses the directory that it is given.
+// TestScratch: sort really uses the directory that TMPDIR names.
 func TestScratch(t *testing.T) {
 	inv, err := programs.Parse("sort", []string{"-n"})
 	if err != nil {
@@ -173,10 +170,58 @@ func TestScratch(t *testing.T) {
 	}
 	big := strings.Repeat("some line that has to be sorted\n", 4_000_000)
 	missing := filepath.Join(t.TempDir(), "missing")
-	if out, code := tool(t, t.TempDir(), big, withScratch(inv.Argv, missing)); code == 0 || !strings.Contains(out, missing) {
+	if out, code := toolWith(t, t.TempDir(), missing, big, inv.Argv); code == 0 || !strings.Contains(out, missing) {
 		t.Errorf("sort without its directory: exit %d, %.200q", code, out)
 	}
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("the directory was made")
+	}
+}
+
+// TestSearchBytes: grep and rg lose no line and change no byte of input that is not clean UTF-8.
+func TestSearchBytes(t *testing.T) {
+	const (
+		latin1 = "ERROR one\nERROR caf\xe9\nfine \xe9\nERROR two\n"
+		nul    = "ERROR one\nERROR a\x00b\nfine \x00\nERROR two\n"
+		mark   = "\uFEFFERROR one\nERROR two\n"
+		utf16  = "\xff\xfeE\x00\n\x00" // of which the line E begins with a byte order mark
+	)
+	tests := []struct {
+		args     []string
+		in, want string
+	}{
+		{[]string{"ERROR"}, latin1, "ERROR one\nERROR caf\xe9\nERROR two\n"},
+		{[]string{"-c", "ERROR"}, latin1, "3\n"},
+		{[]string{"-v", "ERROR"}, latin1, "fine \xe9\n"},
+		{[]string{"-o", "ERROR"}, latin1, "ERROR\nERROR\nERROR\n"},
+		{[]string{"ERROR"}, nul, "ERROR one\nERROR a\x00b\nERROR two\n"},
+		{[]string{"-c", "ERROR"}, nul, "3\n"},
+		{[]string{"-v", "ERROR"}, nul, "fine \x00\n"},
+		{[]string{"-o", "ERROR"}, nul, "ERROR\nERROR\nERROR\n"},
+		{[]string{"ERROR"}, mark, mark},
+		{[]string{"E"}, utf16, "\xff\xfeE\x00\n"},
+	}
+	for _, name := range []string{"grep", "rg"} {
+		for _, tt := range tests {
+			inv, err := check(name, tt.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, code := tool(t, t.TempDir(), tt.in, inv.Argv); got != tt.want || code != 0 {
+				t.Errorf("%s %q < %q: got %q, exit %d, want %q", name, tt.args, tt.in, got, code, tt.want)
+			}
+		}
+	}
+}
+
+// TestSearchBytesWithPCRE: rg -P reads UTF-8 only, which a hint says.
+func TestSearchBytesWithPCRE(t *testing.T) {
+	inv, err := check("rg", []string{"-P", "ERROR"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, code := tool(t, t.TempDir(), "ERROR caf\xe9\n", inv.Argv)
+	if hint := programs.Hint("rg", programs.Complaint{Message: said}); code != 2 || !strings.Contains(hint, "--no-unicode") {
+		t.Errorf("got %q, exit %d, hint %q", said, code, hint)
 	}
 }

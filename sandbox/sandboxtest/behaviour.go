@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -58,6 +59,21 @@ func testChains(t *testing.T, open func() sandbox.Driver) {
 		{name: "no match in the middle", chain: []stages.Command{command("grep", "zzz"), command("wc", "-l")}, in: "a\n", out: "0\n"},
 		{name: "sort on disk", chain: []stages.Command{command("sort", "-rn"), command("head", "-n", "2")}, in: "1\n3\n2\n", out: "3\n2\n"},
 		{name: "tac", chain: []stages.Command{command("tac")}, in: "1\n2\n3\n", out: "3\n2\n1\n"},
+		{name: "the last line counts", chain: []stages.Command{command("wc", "-l")}, in: "a\nb", out: "2\n"},
+		{name: "nothing is no line", chain: []stages.Command{command("wc", "-l")}, out: "0\n"},
+		{name: "the last line of a chain counts", chain: []stages.Command{command("tr", "a", "b"), command("wc", "-l")}, in: "a", out: "1\n"},
+		{name: "bytes are counted as they are", chain: []stages.Command{command("wc", "-c")}, in: "abc", out: "3\n"},
+		{name: "other counts are as they are", chain: []stages.Command{command("wc", "-l", "-c"), command("tr", "-s", " ")}, in: "abc", out: " 0 3\n"},
+		{name: "tac without a last newline", chain: []stages.Command{command("tac")}, in: "a\nb", out: "b\na\n"},
+		{name: "bc without a last newline", chain: []stages.Command{command("bc")}, in: "6*7", out: "42\n"},
+		{
+			name: "a checksum of three bytes", chain: []stages.Command{command("sha256sum")}, in: "abc",
+			out: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  -\n",
+		},
+		{name: "head adds no newline", chain: []stages.Command{command("head", "-n", "1")}, in: "abc", out: "abc"},
+		{name: "braces in a pattern", chain: []stages.Command{command("grep", "-c", "use {scratch} dir")}, in: "use {scratch} dir\nuse {scratch} dir\nuse  dir\n", out: "2\n"},
+		{name: "braces in a separator", chain: []stages.Command{command("tac", "-s", "{scratch}")}, in: "a{scratch}b{scratch}", out: "b{scratch}a{scratch}"},
+		{name: "braces in a script", chain: []stages.Command{command("awk", `{print "{scratch}"}`)}, in: "a\n", out: "{scratch}\n"},
 		{name: "locale", chain: []stages.Command{command("wc", "-m")}, in: "é\n", out: "2\n"},
 		{name: "time zone", chain: []stages.Command{command("date", "-d", `TZ="Europe/Berlin" 2024-07-01 12:00`, "+%H")}, out: "10\n"},
 		{name: "sleep says nothing", chain: []stages.Command{command("sleep", "0.01"), command("wc", "-c")}, in: "abc", out: "0\n"},
@@ -203,7 +219,7 @@ func testEarlyStop(t *testing.T, open func() sandbox.Driver) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for i := range test.chain {
-				test.chain[i].Hasty = i+1 < len(test.chain)
+				test.chain[i].LineBuffered = i+1 < len(test.chain)
 			}
 			if err := prepare(t, s, nil, test.chain...)(ctx, r, &out); err != nil {
 				t.Fatal(err)
@@ -224,7 +240,7 @@ func testWriterLosesReader(t *testing.T, open func() sandbox.Driver) {
 	} {
 		stops := prepare(t, s, nil, writer, command("head", "-n", "1"), command("wc", "-c"))
 		fails := prepare(t, s, nil, writer, command("sed", "3Q9"), command("wc", "-c"))
-		for range 60 {
+		for range parttest.Times(8, 60) {
 			var out bytes.Buffer
 			if err := stops(t.Context(), strings.NewReader(""), &out); err != nil || out.String() != "3\n" {
 				t.Fatalf("%s, then head: got %q, %v", writer.Name, out.String(), err)
@@ -330,13 +346,13 @@ func testCancel(t *testing.T, open func() sandbox.Driver) {
 			if test.name != "busy" {
 				time.AfterFunc(50*time.Millisecond, cancel)
 			}
-			var cancelledAt time.Time
-			context.AfterFunc(ctx, func() { cancelledAt = time.Now(); r.CloseWithError(ctx.Err()) })
+			cancelled := make(chan time.Time, 1)
+			context.AfterFunc(ctx, func() { cancelled <- time.Now(); r.CloseWithError(ctx.Err()) })
 			err := prepare(t, s, nil, test.chain...)(ctx, r, out)
 			if e := asError(t, err); e.Code != stages.Cancelled {
 				t.Errorf("got %s, want %s", e.Code, stages.Cancelled)
 			}
-			if d := time.Since(cancelledAt); d > time.Second {
+			if d := time.Since(<-cancelled); d > time.Second {
 				t.Errorf("it took %s to cancel, want less than a second", d)
 			}
 		})

@@ -21,12 +21,12 @@ type cutter struct {
 	last io.Closer
 }
 
-func (c *cutter) Open(ctx context.Context, caller string) (io.ReadWriteCloser, error) {
-	rwc, err := c.Driver.Open(ctx, caller)
+func (c *cutter) Open(ctx context.Context) (sandbox.Worker, error) {
+	worker, err := c.Driver.Open(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = rwc
-	return rwc, err
+	c.last = worker
+	return worker, err
 }
 
 func (c *cutter) cut() {

@@ -30,7 +30,6 @@ type mapJob struct {
 }
 
 func (j *mapJob) Input() []byte { return []byte(j.in) }
-func (j *mapJob) Forget()       { j.out.Reset() }
 
 func (j *mapJob) Write(p []byte) (int, error) {
 	if j.refuse != nil {
@@ -299,7 +298,7 @@ func stopMapped(t *testing.T, f stages.MapFilter) {
 // cancelMapped runs items of which those before one that does not end are answered while it runs, and cancels the rest.
 func cancelMapped(t *testing.T, f stages.MapFilter, quick []string) {
 	ctx, cancel := context.WithCancel(t.Context())
-	jobs := newJobs(slices.Concat(quick, []string{`"loop"`}, quick, quick)...) // more than are under way at a time
+	jobs := newJobs(slices.Concat(quick, []string{`"loop"`}, slices.Repeat(quick, 7))...) // more than are under way at a time
 	feed := make(chan stages.Job)
 	returned := make(chan struct{})
 	go func() {

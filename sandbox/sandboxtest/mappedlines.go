@@ -44,6 +44,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 	for _, argv := range mapsLines {
 		t.Run(strings.ReplaceAll(strings.Join(argv, " "), "/", "_"), func(t *testing.T) {
 			c := command(argv[0], argv[1:]...)
+			c.MapsLines = true // as its check finds
 			var want []result
 			for _, item := range items {
 				want = append(want, resultOf(t, s, item, c))
@@ -86,7 +87,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 // endlessLine has one line among many take more time than there is: it fails, and no other.
 func endlessLine(t *testing.T, open func() sandbox.Driver) {
 	c := command("sed", "-E", `s/^(.+)(.+)(.+)\3\2\1$/y/`)
-	c.Timeout = 2 * time.Second
+	c.Timeout, c.MapsLines = 2*time.Second, true
 	items := slices.Repeat([]string{"x y\n"}, 300)
 	const endless = 200
 	items[endless] = strings.Repeat("ab", 500) + "c\n"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -85,7 +86,7 @@ func testPartsFull(t *testing.T, open func() sandbox.Driver) {
 		} {
 			chain := append([]stages.Command{writer}, test.behind...)
 			f := prepare(t, s, nil, chain...)
-			for range 20 {
+			for range parttest.Times(4, 20) {
 				out, err := run(t.Context(), f, "1\n")
 				var e *stages.Error
 				if fails := errors.As(err, &e) && e.Code == stages.CommandFailed && e.Place == "1"; fails != test.fails || err != nil && !fails || out != test.out {

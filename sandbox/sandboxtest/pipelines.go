@@ -19,7 +19,7 @@ type tools map[string]func(ctx context.Context, args string, out io.Writer) erro
 
 func (f tools) Tool(_ context.Context, server, name string) (*stages.Tool, error) {
 	return &stages.Tool{Server: server, Name: name, Annotated: true, ReadOnly: true, Input: stages.Input{
-		Check: func(json.RawMessage, bool) []string { return nil },
+		Check: func(context.Context, json.RawMessage, bool) ([]string, string) { return nil, "" },
 	}}, nil
 }
 
@@ -115,7 +115,7 @@ func testLinesForReader(t *testing.T, open func() sandbox.Driver) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			var out bytes.Buffer
-			if _, err := plan.Run(ctx, nil, &out, stages.RunOptions{}); err != nil || out.String() != "2\n" {
+			if _, err := plan.Run(ctx, nil, &out, stages.RunOptions{}); err != nil || out.String() != "\"2\"\n" { // text is a string
 				t.Errorf("got %q, %v, want one line", out.String(), err)
 			}
 		})

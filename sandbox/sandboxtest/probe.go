@@ -18,7 +18,7 @@ func testProbe(t *testing.T, open func() sandbox.Driver) {
 	for name, works := range map[string]string{
 		ProbeName:              "",
 		ProbeName + "-applet":  "",
-		ProbeName + "-scratch": "open pwn\n", // in its own directory
+		ProbeName + "-scratch": "open pwn\nenvironment: TMPDIR\n", // both its own directory
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !r.can(name) {

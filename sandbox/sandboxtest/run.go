@@ -9,66 +9,95 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
+// A suite is a part of the contract.
+type suite struct {
+	name string
+	run  func(*testing.T, func() sandbox.Driver)
+}
+
+// ofBackend are the suites of what a backend, a container or its kernel can change.
+var ofBackend = []suite{
+	{"report", testReport},
+	{"chains", testChains},
+	{"usage", testUsage},
+	{"bulk", testBulk},
+	{"binary", testBinary},
+	{"concurrent", testConcurrent},
+	{"early stop", testEarlyStop},
+	{"early stop of the reader", testReaderStops},
+	{"slow reader", testSlowReader},
+	{"failing input", testFailingInput},
+	{"cancel", testCancel},
+	{"timeout", testTimeout},
+	{"waiting is not counted", testWaitingIsFree},
+	{"limits", testLimits},
+	{"budgets of a run", testBudgets},
+	{"plan", testPlan},
+	{"limits of a check", testCheckLimits},
+	{"inputs", testInputs},
+	{"inputs that end early", testInputCancel},
+	{"limit of inputs", testInputLimit},
+	{"inputs in the jail", testInputJail},
+	{"one process for many items", testKept},
+	{"flow of items in one process", testKeptFlow},
+	{"one process for many programs", testReused},
+	{"many items under way", testMapped},
+	{"runs of one caller", testLeases},
+	{"whose worker", testTenancy},
+	{"a failure beside a run", testFailureBeside},
+	{"lost worker", testLost},
+	{"not started", testNotStarted},
+	{"pool", testPool},
+	{"attacks without the guard", testAttacksOnJail},
+	{"files without the guard", testFilesOnJail},
+	{"probe", testProbe},
+}
+
+// ofWorker are the suites of what the worker alone decides.
+var ofWorker = []suite{
+	{"parts", testParts},
+	{"parts that are full", testPartsFull},
+	{"a writer that loses its reader", testWriterLosesReader},
+	{"flood of complaints", testComplaints},
+	{"pages", testPages},
+	{"scripts", testScripts},
+	{"scripts in pipelines", testScriptPipelines},
+	{"costly scripts", testCostlyScripts},
+	{"a plan with a costly script", testCostlyPlan},
+	{"inputs of jq", testInputsOfJQ},
+	{"errors of inputs", testInputErrors},
+	{"inputs in pipelines", testInputPipelines},
+	{"items that fail in one process", testKeptFaults},
+	{"programs that fail in one process", testReusedFaults},
+	{"items that fail among many", testMappedFaults},
+	{"ends of many items", testMappedEnds},
+	{"many lines in one process", testMappedLines},
+	{"lines for a reader that stops", testLinesForReader},
+	{"attacks", testAttacks},
+}
+
 // Run runs the contract. open returns a new driver, which is closed by who gets it.
 func Run(t *testing.T, open func() sandbox.Driver) {
-	for _, suite := range []struct {
-		name string
-		run  func(*testing.T, func() sandbox.Driver)
-	}{
-		{"report", testReport},
-		{"chains", testChains},
-		{"usage", testUsage},
-		{"bulk", testBulk},
-		{"binary", testBinary},
-		{"concurrent", testConcurrent},
-		{"early stop", testEarlyStop},
-		{"parts", testParts},
-		{"parts that are full", testPartsFull},
-		{"a writer that loses its reader", testWriterLosesReader},
-		{"early stop of the reader", testReaderStops},
-		{"slow reader", testSlowReader},
-		{"failing input", testFailingInput},
-		{"cancel", testCancel},
-		{"timeout", testTimeout},
-		{"waiting is not counted", testWaitingIsFree},
-		{"limits", testLimits},
-		{"flood of complaints", testComplaints},
-		{"budgets of a run", testBudgets},
-		{"plan", testPlan},
-		{"scripts", testScripts},
-		{"scripts in pipelines", testScriptPipelines},
-		{"inputs", testInputs},
-		{"inputs of jq", testInputsOfJQ},
-		{"errors of inputs", testInputErrors},
-		{"inputs that end early", testInputCancel},
-		{"limit of inputs", testInputLimit},
-		{"inputs in the jail", testInputJail},
-		{"inputs in pipelines", testInputPipelines},
-		{"one process for many items", testKept},
-		{"items that fail in one process", testKeptFaults},
-		{"flow of items in one process", testKeptFlow},
-		{"one process for many programs", testReused},
-		{"programs that fail in one process", testReusedFaults},
-		{"many items under way", testMapped},
-		{"items that fail among many", testMappedFaults},
-		{"ends of many items", testMappedEnds},
-		{"many lines in one process", testMappedLines},
-		{"runs of one caller", testTenants},
-		{"whose worker", testTenancy},
-		{"lines for a reader that stops", testLinesForReader},
-		{"lost worker", testLost},
-		{"not started", testNotStarted},
-		{"pool", testPool},
-		{"attacks", testAttacks},
-		{"attacks without the guard", testAttacksOnJail},
-		{"files without the guard", testFilesOnJail},
-		{"probe", testProbe},
-	} {
-		t.Run(suite.name, func(t *testing.T) { suite.run(t, open) })
+	runAll(t, open, ofBackend)
+	runAll(t, open, ofWorker)
+}
+
+// RunAgain runs the contract where another test runs all of it with the same worker: by day only what a backend can change.
+func RunAgain(t *testing.T, open func() sandbox.Driver) {
+	runAll(t, open, ofBackend)
+	if parttest.Night() {
+		runAll(t, open, ofWorker)
+	}
+}
+
+func runAll(t *testing.T, open func() sandbox.Driver, suites []suite) {
+	for _, s := range suites {
+		t.Run(s.name, func(t *testing.T) { s.run(t, open) })
 	}
 }
 
@@ -107,6 +136,14 @@ func openSession(t *testing.T, p *sandbox.Pool) stages.Session {
 // command is a command with a timeout that no test needs, unless it says so.
 func command(name string, args ...string) stages.Command {
 	return stages.Command{Name: name, Args: args, Timeout: 60 * time.Second}
+}
+
+// check checks a command as the only one of a plan, which does not run.
+func check(t *testing.T, p *sandbox.Pool, c stages.Command) (stages.Traits, error) {
+	t.Helper()
+	plan := p.Plan("somebody")
+	defer plan.Close()
+	return plan.Check(t.Context(), c)
 }
 
 func prepare(t *testing.T, s stages.Session, used func(int, stages.Usage), chain ...stages.Command) stages.Filter {

@@ -104,6 +104,8 @@ func RunWorkspace(t *testing.T, open func(dir string) sandbox.Driver) {
 	_ = group.Wait() // the functions return nil
 	t.Run("Huge", func(t *testing.T) { testHuge(t, dir, p, s) })
 	t.Run("Each", func(t *testing.T) { testEach(t, dir, s) })
+	t.Run("EachMixed", func(t *testing.T) { testEachMixed(t, s) })
+	t.Run("Braces", func(t *testing.T) { testBraces(t, dir, p, s) })
 	t.Run("Many", func(t *testing.T) { testMany(t, p, s) })
 }
 
@@ -159,6 +161,43 @@ func testEach(t *testing.T, dir string, s stages.Session) {
 	}
 }
 
+// testEachMixed runs a program on a file for each item, and the same program with the same arguments on its standard input:
+// which of the two reads the file does not change from one item to the next, nor afterwards.
+func testEachMixed(t *testing.T, s stages.Session) {
+	onFile, onInput := command("jq", "-c", ".", "x.json"), command("jq", "-c", ".")
+	for _, chain := range [][]stages.Command{{each(onFile), each(onInput)}, {each(onFile), onInput}} {
+		f := prepare(t, s, nil, chain...)
+		for i := range 10 {
+			if out, err := run(t.Context(), f, "item"); err != nil || out != workspaceFiles["x.json"] {
+				t.Errorf("item %d: %q, %v, want %q", i, out, err, workspaceFiles["x.json"])
+			}
+		}
+	}
+	for _, c := range []stages.Command{onInput, each(onInput)} {
+		if out, err := run(t.Context(), prepare(t, s, nil, c), "[2]"); err != nil || out != "[2]\n" {
+			t.Errorf("afterwards: %q, %v", out, err)
+		}
+	}
+}
+
+// testBraces names files as a placeholder of the gateway might be written: nothing in a name is replaced, so ls lists the
+// directory of that name and not the gateway's own.
+func testBraces(t *testing.T, dir string, p *sandbox.Pool, s stages.Session) {
+	name := filepath.Join(dir, ".mc{scratch}sh")
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(name, "{scratch}"), []byte("b\na\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []reading{
+		{Command: "ls", Args: []string{".mc{scratch}sh"}, Out: "{scratch}\n"},
+		{Command: "sort", Args: []string{".mc{scratch}sh/{scratch}"}, Out: "a\nb\n"},
+	} {
+		r.test(t, p, s)
+	}
+}
+
 // testMany names more files than a process can have open.
 func testMany(t *testing.T, p *sandbox.Pool, s stages.Session) {
 	fifty := slices.Repeat([]string{"x.json"}, 50)
@@ -167,7 +206,7 @@ func testMany(t *testing.T, p *sandbox.Pool, s stages.Session) {
 		out := strings.Repeat("{\"a\":1}\n", 50)
 		reading{Command: name, Args: slices.Concat(args, fifty), Out: out}.test(t, p, s)
 	}
-	_, err := p.CheckCommand(command("wc", slices.Repeat([]string{"a.txt"}, 51)...))
+	_, err := check(t, p, command("wc", slices.Repeat([]string{"a.txt"}, 51)...))
 	if err == nil || !strings.Contains(err.Error(), "more than 50 files") {
 		t.Errorf("more than fifty files: %v", err)
 	}
@@ -178,7 +217,7 @@ func (r reading) test(t *testing.T, p *sandbox.Pool, s stages.Session) {
 		return // this machine lacks it
 	}
 	c := command(r.Command, r.Args...)
-	if _, err := p.CheckCommand(c); err != nil {
+	if _, err := check(t, p, c); err != nil {
 		if e := asError(t, err); r.Refused == "" || !strings.Contains(e.Msg, r.Refused) {
 			t.Errorf("%s %q was refused: %v, want %q", r.Command, r.Args, err, r.Refused)
 		}

@@ -7,7 +7,12 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
+
+// Silence is how often a gateway pings its worker, and how long the worker may take to answer: what they are connected
+// by, or a container, can stand still without a sign.
+const Silence = time.Minute
 
 // A Client is the gateway's end of a connection.
 type Client struct {
@@ -32,6 +37,7 @@ func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.out.run(rwc))) })
 	select {
 	case <-c.ready:
+		c.ended.Go(c.watch)
 		return c, nil
 	case <-c.conn.done:
 	case <-ctx.Done():
@@ -39,6 +45,24 @@ func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
 	}
 	c.ended.Wait()
 	return nil, c.Err()
+}
+
+// watch gives up a worker that does not answer.
+func (c *Client) watch() {
+	ticker := time.NewTicker(Silence)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.conn.done:
+			return
+		case <-ticker.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), Silence)
+		if err := c.Ping(ctx); err != nil {
+			c.Fail(fmt.Errorf("it does not answer: %w", err))
+		}
+		cancel()
+	}
 }
 
 // lost wraps what ended a connection. A worker that ends its stream is as lost as any other.
@@ -110,10 +134,13 @@ func (c *Client) Run(chain uint32) (*Stream, error) {
 	return c.start(kindRun, binary.BigEndian.AppendUint32(nil, chain))
 }
 
-// Each starts a run of a prepared chain of one command on many items, see [AppendItem] and [Answers]: each of them is
-// answered in turn, until the input has ended or the run has. Else it is like Run.
-func (c *Client) Each(chain uint32) (*Stream, error) {
-	return c.start(kindEach, binary.BigEndian.AppendUint32(nil, chain))
+// Check starts a run of a chain whose commands are only checked. The chain need not be prepared. Else it is like Run.
+func (c *Client) Check(chain Chain) (*Stream, error) {
+	payload, err := encode(chain, MaxPrepare)
+	if err != nil {
+		return nil, err
+	}
+	return c.start(kindCheck, payload)
 }
 
 // Keep starts to send an input that commands of later runs read. The caller writes it to the stream and ends or cancels
@@ -145,13 +172,14 @@ func (c *Client) Ping(ctx context.Context) error {
 	c.nonce++
 	nonce := c.nonce
 	c.pings[nonce] = answered
+	err := c.conn.message(kindPing, 0, binary.BigEndian.AppendUint64(nil, nonce))
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.pings, nonce)
 	}()
-	if err := c.conn.message(kindPing, 0, binary.BigEndian.AppendUint64(nil, nonce)); err != nil {
+	if err != nil {
 		return err
 	}
 	select {

@@ -138,10 +138,12 @@ func (c *conn) forget(id uint32) {
 
 func (c *conn) data(id uint32, p []byte) error { return c.out.data(id, p) }
 
+// message sends any other frame and never waits: its caller may hold a lock. The end of a connection takes as long as that
+// of the worker.
 func (c *conn) message(k kind, id uint32, payload []byte) error {
 	err := c.out.message(k, id, payload)
 	if wrong := (*ProtocolError)(nil); errors.As(err, &wrong) {
-		c.fail(err)
+		go c.fail(err)
 	}
 	return err
 }

@@ -23,7 +23,7 @@
 //	                                          ping     8 bytes
 //	                                          keep     JSON of an input; its data follows
 //	                                          renew    forget everything
-//	                                          each     as run, for items
+//	                                          check    JSON of a chain, which is run once and not kept
 //
 // # Flow
 //
@@ -41,15 +41,19 @@
 // branches do that are fed from one input, so a limit that a pipeline can reach would be a deadlock: the engine keeps
 // what it runs side by side below Slots, and the gateway's queue in front of it is a safeguard only.
 //
+// # Checks
+//
+// A check frame starts a run as prepare and run do together, without an id for the chain: so a worker can check more
+// commands than it may have prepared chains. The commands of the chain have a [Check], which replaces the work of the
+// command by the check of its arguments, within tighter bounds. The data of a check of a script is its verdict.
+//
 // # Items
 //
-// A run that an each frame starts is of one command, on one item after another. The data that it gets are items: four
-// bytes of length and as many bytes, at most [MaxItem]. The data that it says are answers to the items in their order:
-// parts with a letter, four bytes of length and as many bytes, see [AppendOutput], [AppendDone] and [AppendFailed]. As
-// many items may be under way as the windows hold. The run may end before it has answered all: with a failure, which is
-// that of the first item that has no answer, or without, where that item is not the cause, or where it may be
-// another. Items without an answer are sent again in another run; one that was alone in the worker is the cause of what has
-// happened to it.
+// The input of a command with Batch are many items. A jailed program sees them as one input. An applet gets them one
+// after another as four bytes of length and as many bytes, at most [MaxItem]. It runs on each of them, and its output are
+// their answers in the same form and order, see [AppendAnswer]. It may end before it has run on all of them. It exits with
+// a status other than 0 if the first item without an answer has to run alone: its answer would be larger than MaxAnswer, or
+// its message speaks of a limit.
 //
 // # Inputs
 //
@@ -64,5 +68,12 @@
 // A renew frame while something runs ends the connection, and so does a worker that cannot clear itself. Ids go on.
 //
 // When the gateway's stream ends the worker kills everything and exits. When the worker's stream ends every run fails
-// with [ErrLost].
+// with [ErrLost]. The gateway pings the worker once in [Silence], and gives it up if it does not answer as long.
+//
+// # Chunks
+//
+// A container has one connection and one worker at a time. Between gateway and container the streams of its workers follow
+// each other in chunks: four bytes of length, big endian, and as many bytes, at most 64 KiB. An empty chunk ends a stream.
+// The gateway sends one when the worker is to end; the container answers with one when the worker is dead and nothing is
+// left of it, and the hello of the next worker follows. Chunks have no flow control of their own: what is in them has.
 package wire

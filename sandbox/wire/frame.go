@@ -20,9 +20,10 @@ const (
 	MaxPrepare  = MaxCommands*(MaxCommand+256) + 256 // bytes of a chain as JSON: any chain within the two fits
 
 	headerSize = 9
-	maxKeep    = 1 << 10 // bytes of an [Input] as JSON
+	maxHello   = 64 << 10 // bytes of a [Hello] as JSON: what it makes in memory is kept as long as its worker
+	maxKeep    = 1 << 10  // bytes of an [Input] as JSON
 	pingSize   = 8
-	version    = 6
+	version    = 9
 )
 
 type kind byte
@@ -41,7 +42,7 @@ const (
 	kindPong
 	kindKeep
 	kindRenew
-	kindEach
+	kindCheck
 )
 
 // A side is one end of the connection, as a set, because data and credit come from both.
@@ -58,7 +59,7 @@ var kinds = [...]struct {
 	from     side
 	min, max uint32
 }{
-	kindHello:   {"hello", worker, 2, MaxMessage},
+	kindHello:   {"hello", worker, 2, maxHello},
 	kindPrepare: {"prepare", gateway, 2, MaxPrepare},
 	kindRun:     {"run", gateway, 4, 4},
 	kindData:    {"data", gateway | worker, 1, MaxData},
@@ -71,7 +72,7 @@ var kinds = [...]struct {
 	kindPong:    {"pong", worker, pingSize, pingSize},
 	kindKeep:    {"keep", gateway, 2, maxKeep},
 	kindRenew:   {"renew", gateway, 0, 0},
-	kindEach:    {"each", gateway, 4, 4},
+	kindCheck:   {"check", gateway, 2, MaxPrepare},
 }
 
 type header struct {

@@ -68,13 +68,24 @@ type Command struct {
 	Argv    []string
 	Timer   time.Duration `json:",omitempty"` // above zero: wait as long and run nothing
 	Part    *Part         `json:",omitempty"` // where it is there: pass on that part of the input and run nothing
+	EndLine bool          `json:",omitempty"` // give its input the newline that it lacks at its end
 	Timeout time.Duration // of the time in which it has something to do
 	Each    bool          `json:",omitempty"` // it runs once per item: what it needs to start is worth keeping
+	Batch   time.Duration `json:",omitempty"` // above zero: its input is a batch of items, which may take as long in place of Timeout
 
 	Inputs []string `json:",omitempty"` // names of inputs beside standard input, kept before the run; files "@NAME" in the working directory
 	Set    uint32   `json:",omitempty"` // tells the inputs of different commands apart
 
 	Files []string `json:",omitempty"` // of the workspace, which is its working directory then; it may read these and no others
+
+	Check *Check `json:",omitempty"` // where it is there: the arguments are checked, and the command does not do its work
+}
+
+// A Check bounds the check of a command's arguments.
+type Check struct {
+	Script bool          // the worker's own reader of such scripts reads the script; otherwise Argv runs as it is
+	Memory int64         // bytes of private memory, besides what a reader of scripts has from its start
+	CPU    time.Duration // of the processor
 }
 
 // A Part is a stretch of a command's input that it passes on as it is.
@@ -93,7 +104,7 @@ type Input struct {
 
 // An Outcome tells how a run ended. Failure is nil when it was a success.
 type Outcome struct {
-	Usage   []Usage  // by command; empty when none was started
+	Usage   Usages   // by command; empty when none was started
 	Failure *Failure `json:",omitempty"`
 }
 
@@ -113,6 +124,23 @@ type Usage struct {
 	In, Out      int64
 	Elapsed, CPU time.Duration
 }
+
+// Usages are those of the commands of a chain.
+type Usages []Usage
+
+// maxUsages is more than those of a chain take as JSON.
+const maxUsages = MaxCommands * 256
+
+// UnmarshalJSON refuses what is longer: an empty value takes a tenth of what is made of it.
+func (u *Usages) UnmarshalJSON(text []byte) error {
+	if len(text) > maxUsages {
+		return protocolError("what commands have used takes %d bytes, more than %d", len(text), maxUsages)
+	}
+	return json.Unmarshal(text, (*[]Usage)(u))
+}
+
+// SampleSize is how many bytes of its input the failure of a command shows at most.
+const SampleSize = 4 << 10
 
 // A Failure is the first real cause why a run ended early.
 type Failure struct {
@@ -154,24 +182,6 @@ func (c Command) Size() int {
 		panic("wire: internal error: " + err.Error()) // strings and numbers always encode
 	}
 	return len(b)
-}
-
-// escaped is how many bytes a byte of a string takes at most as JSON, and overhead how many a command takes without its
-// strings.
-const (
-	escaped  = len(`\u0000`)
-	overhead = 1 << 10
-)
-
-// Fits says whether the command may be in a message, which costs nothing where it is as short as most are.
-func (c Command) Fits() bool {
-	most := overhead
-	for _, list := range [][]string{{c.Name}, c.Argv, c.Inputs, c.Files} {
-		for _, s := range list {
-			most += len(s)*escaped + len(`"",`)
-		}
-	}
-	return most <= MaxCommand || c.Size() <= MaxCommand
 }
 
 // encode writes a message. It fails if the message has more than limit bytes.

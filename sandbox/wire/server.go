@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -15,15 +16,12 @@ type Runner func(ctx context.Context, s *Stream, chain Chain) Outcome
 // A Keeper reads an input from s to its end and keeps it for the commands that name it. When ctx is done it returns soon.
 type Keeper func(ctx context.Context, s *Stream, in Input) Outcome
 
-// A Host is what a worker does for the gateway. Each runs a command on items; without it there are none, as there are no
-// inputs without Keep. Prepare, where it is there, is told of a chain that is going to be run, and does not wait. Renew
-// leaves nothing of what was run and kept, or fails; without it the worker serves one pipeline.
+// A Host is what a worker does for the gateway. There are no inputs without Keep. Renew leaves nothing of what was run and
+// kept, or fails; without it the worker serves one pipeline.
 type Host struct {
-	Prepare func(Chain)
-	Run     Runner
-	Each    Runner
-	Keep    Keeper
-	Renew   func() error
+	Run   Runner
+	Keep  Keeper
+	Renew func() error
 }
 
 // A server is the worker's end of a connection.
@@ -31,21 +29,15 @@ type server struct {
 	conn    *conn
 	host    Host
 	running sync.WaitGroup
-
-	mu      sync.Mutex
-	chains  map[uint32]Chain
-	cancels map[uint32]context.CancelCauseFunc
+	chains  map[uint32]Chain // for the loop that reads frames
 }
 
 // Serve says hello on rwc and runs what the gateway asks for, until its stream ends, which is no error. It returns
 // when all runs have ended.
 func Serve(ctx context.Context, rwc io.ReadWriteCloser, hello Hello, host Host) error {
-	s := &server{
-		conn: newConn(rwc, worker), host: host,
-		chains: map[uint32]Chain{}, cancels: map[uint32]context.CancelCauseFunc{},
-	}
+	s := &server{conn: newConn(rwc, worker), host: host, chains: map[uint32]Chain{}}
 	hello.Version = version
-	payload, err := encode(hello, MaxMessage)
+	payload, err := encode(hello, maxHello)
 	if err != nil {
 		return err
 	}
@@ -77,11 +69,11 @@ func (s *server) handle(ctx context.Context, h header, payload []byte) error {
 	case kindPrepare:
 		return s.prepare(h.id, payload)
 	case kindRun:
-		return s.run(ctx, h, payload, s.host.Run)
-	case kindEach:
-		return s.run(ctx, h, payload, s.host.Each)
+		return s.run(ctx, h, payload)
+	case kindCheck:
+		return s.check(ctx, h, payload)
 	case kindKeep:
-		return s.keep(ctx, h.id, payload)
+		return s.keep(ctx, h, payload)
 	case kindRenew:
 		return s.renew()
 	}
@@ -100,7 +92,8 @@ func (s *server) handle(ctx context.Context, h header, payload []byte) error {
 	case kindEnd:
 		return stream.end()
 	}
-	s.cancel(h.id)
+	stream.fail(ErrCancelled)
+	stream.cancel(ErrCancelled)
 	return nil
 }
 
@@ -109,8 +102,6 @@ func (s *server) prepare(id uint32, payload []byte) error {
 	if err := decode(kindPrepare, payload, &chain); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if _, again := s.chains[id]; again || len(s.chains) == MaxChains {
 		return protocolError("prepare frame %d: the id is in use, or %d are", id, MaxChains)
 	}
@@ -118,37 +109,38 @@ func (s *server) prepare(id uint32, payload []byte) error {
 		return protocolError("a chain of %d commands", len(chain.Commands))
 	}
 	s.chains[id] = chain
-	if s.host.Prepare != nil {
-		s.host.Prepare(chain)
-	}
 	return nil
 }
 
-func (s *server) run(ctx context.Context, h header, payload []byte, run Runner) error {
+func (s *server) run(ctx context.Context, h header, payload []byte) error {
 	chainID := binary.BigEndian.Uint32(payload)
-	s.mu.Lock()
 	chain, ok := s.chains[chainID]
-	s.mu.Unlock()
-	switch {
-	case !ok:
+	if !ok {
 		return protocolError("run of chain %d, which was not prepared", chainID)
-	case run == nil:
-		return protocolError("%s frame %d: this worker does not know how", kinds[h.kind].name, h.id)
 	}
-	return s.start(ctx, h.id, false, func(ctx context.Context, stream *Stream) Outcome { return run(ctx, stream, chain) })
+	return s.start(ctx, h, func(ctx context.Context, stream *Stream) Outcome { return s.host.Run(ctx, stream, chain) })
 }
 
-func (s *server) keep(ctx context.Context, id uint32, payload []byte) error {
+func (s *server) check(ctx context.Context, h header, payload []byte) error {
+	var chain Chain
+	if err := decode(kindCheck, payload, &chain); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(chain.Commands, func(c Command) bool { return c.Check == nil }); i >= 0 {
+		return protocolError("check frame %d: command %d has no check", h.id, i)
+	}
+	return s.start(ctx, h, func(ctx context.Context, stream *Stream) Outcome { return s.host.Run(ctx, stream, chain) })
+}
+
+func (s *server) keep(ctx context.Context, h header, payload []byte) error {
 	var in Input
 	if err := decode(kindKeep, payload, &in); err != nil {
 		return err
 	}
 	if s.host.Keep == nil {
-		return protocolError("keep frame %d: this worker keeps no inputs", id)
+		return protocolError("keep frame %d: this worker keeps no inputs", h.id)
 	}
-	return s.start(ctx, id, true, func(ctx context.Context, stream *Stream) Outcome {
-		return s.host.Keep(ctx, stream, in)
-	})
+	return s.start(ctx, h, func(ctx context.Context, stream *Stream) Outcome { return s.host.Keep(ctx, stream, in) })
 }
 
 // renew makes the worker as good as new.
@@ -156,47 +148,27 @@ func (s *server) renew() error {
 	if n := s.conn.under(); n > 0 || s.host.Renew == nil {
 		return protocolError("renew frame: %d runs are under way, or this worker serves no other pipeline", n)
 	}
-	s.mu.Lock()
 	clear(s.chains)
-	s.mu.Unlock()
 	return s.host.Renew()
 }
 
 // start opens a stream and has work serve it.
-func (s *server) start(ctx context.Context, id uint32, keep bool, work func(context.Context, *Stream) Outcome) error {
-	stream, err := s.conn.open(id, keep)
+func (s *server) start(ctx context.Context, h header, work func(context.Context, *Stream) Outcome) error {
+	stream, err := s.conn.open(h.id, h.kind == kindKeep)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	s.mu.Lock()
-	s.cancels[id] = cancel
-	s.mu.Unlock()
+	ctx, stream.cancel = context.WithCancelCause(ctx)
 	s.running.Go(func() {
 		outcome := work(ctx, stream)
-		cancel(nil)
-		s.finish(id, outcome)
+		stream.cancel(nil)
+		s.finish(h.id, outcome)
 	})
 	return nil
 }
 
-func (s *server) cancel(id uint32) {
-	s.mu.Lock()
-	cancel := s.cancels[id]
-	s.mu.Unlock()
-	if stream, _ := s.conn.find(id); stream != nil {
-		stream.fail(ErrCancelled)
-	}
-	if cancel != nil {
-		cancel(ErrCancelled)
-	}
-}
-
 // finish frees the slot before the outcome leaves: the gateway starts the next run when it has read it.
 func (s *server) finish(id uint32, o Outcome) {
-	s.mu.Lock()
-	delete(s.cancels, id)
-	s.mu.Unlock()
 	s.conn.forget(id)
 	payload, err := encode(o, MaxMessage)
 	if err != nil { // it is bounded far below MaxMessage

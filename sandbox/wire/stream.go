@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
 	"sync"
@@ -12,6 +13,8 @@ type Stream struct {
 	conn *conn
 	id   uint32
 	keep bool // it brings an input
+
+	cancel context.CancelCauseFunc // of what serves it, in the worker
 
 	mu       sync.Mutex
 	arrived  sync.Cond // data, the end, or err

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -325,7 +324,8 @@ func TestRenew(t *testing.T) {
 			if _, err := s.Outcome(); err != nil {
 				t.Fatal(err)
 			}
-			if err = errors.Join(c.Renew(), c.Ping(t.Context())); err != nil {
+			err = c.Renew()
+			if err = errors.Join(err, c.Ping(t.Context())); err != nil {
 				break
 			}
 		}
@@ -389,11 +389,13 @@ var fromWorker = map[string]struct {
 	"endless credit": {[][]byte{greeting, frame(credit, 1, []byte{0xff, 0xff, 0xff, 0xff})}, "credit of"},
 	"cut short":      {[][]byte{greeting, frame(data, 1, []byte("abc"))[:10]}, "unexpected EOF"},
 	"silence":        {[][]byte{greeting}, "exited"},
+	"large hello":    {[][]byte{frame(hello, 0, []byte(`{"Programs":[`+strings.Repeat("{},", 22_000)+`{}]}`))}, "hello frame of 66017 bytes"},
+	"many used":      {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 6_000)+`{}]}`))}, "what commands have used takes 18004 bytes"},
 	"used below 0":   {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[{"In":1,"Out":-1}]}`))}, "used -1"},
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 6}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 9}))
 
 func flood() [][]byte {
 	var all [][]byte
@@ -542,6 +544,43 @@ func TestStalledGateway(t *testing.T) {
 	}
 }
 
+// TestStalledWorker: where the worker does not read and takes long to end, who asks it for something is told at once.
+func TestStalledWorker(t *testing.T) {
+	r, w := io.Pipe()
+	stalled, _ := io.Pipe()
+	dying := make(chan struct{})
+	go func() { _, _ = w.Write(greeting) }()
+	c, err := wire.Dial(t.Context(), duplex{r, blocked{stalled}, func() { <-dying; w.Close(); stalled.Close() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer close(dying)
+	large := slices.Repeat([]wire.Command{{Argv: []string{strings.Repeat("x", 79<<10)}}}, wire.MaxCommands)
+	told := make(chan error, 1)
+	go func() {
+		for n := int64(0); ; n++ {
+			if _, err := c.Prepare(wire.Chain{Commands: large, Memory: n}); err != nil {
+				told <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-told:
+		if !strings.Contains(err.Error(), "does not read") {
+			t.Errorf("got %v, want that it does not read", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the worker's end")
+	}
+}
+
+// blocked is where nothing can be written before it is closed.
+type blocked struct{ r *io.PipeReader }
+
+func (b blocked) Write([]byte) (int, error) { return b.r.Read(make([]byte, 1)) }
+
 type endlessPings struct{ buf []byte }
 
 func (e *endlessPings) Read(p []byte) (int, error) {
@@ -578,24 +617,4 @@ func FuzzGatewayFrames(f *testing.F) {
 			t.Error("the connection hangs")
 		}
 	})
-}
-
-// TestFits: the short way and the long one agree, also about the largest command and what is escaped.
-func TestFits(t *testing.T) {
-	for _, text := range []string{"a", "\x00", `"`, "é", "\xff", "<", "\u2028"} {
-		for _, n := range []int{1, wire.MaxCommand / 8, wire.MaxCommand/6 - 300, wire.MaxCommand / 6, wire.MaxCommand / 2, wire.MaxCommand - 200, wire.MaxCommand} {
-			for _, c := range []wire.Command{
-				{Name: "x", Argv: []string{"x", strings.Repeat(text, n)}},
-				{Name: "x", Files: slices.Repeat([]string{text}, n/8)},
-				{
-					Name: "x", Argv: []string{"x"}, Inputs: []string{strings.Repeat(text, n)}, Timeout: math.MaxInt64, Set: math.MaxUint32, Each: true,
-					Timer: math.MaxInt64, Part: &wire.Part{Skip: math.MaxInt64, Take: math.MinInt64, Bytes: true, Zero: true},
-				},
-			} {
-				if fits, size := c.Fits(), c.Size(); fits != (size <= wire.MaxCommand) {
-					t.Errorf("%d times %q: Fits says %v of %d bytes", n, text, fits, size)
-				}
-			}
-		}
-	}
 }

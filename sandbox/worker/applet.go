@@ -4,7 +4,7 @@ package worker
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -13,99 +13,23 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
-// An appletSpec tells a process which linked-in program it is. It is the first thing that comes on its standard input,
-// behind its length: so a process can be started before anybody knows what for.
+// An appletSpec is what a worker sends an applet about the program that it is from now on: so a process can be started
+// before there is a program for it, and be one program after another.
 type appletSpec struct {
 	Name   string
 	Args   []string
 	Memory uint64   // bytes of memory that it may take
 	Inputs []string // names of the named inputs, which wait under the descriptors from firstInput on
 	Files  int      // how many files, under the descriptors behind those, it reads in place of its standard input
-	Keep   bool     // its inputs come one after another, as items in frames
-}
-
-// maxSpec bounds a spec: arguments have 64 KiB.
-const maxSpec = 1 << 20
-
-// encode returns what is to be written to the process. It is no JSON, since every applet would first have to learn how
-// that is read.
-func (s appletSpec) encode() ([]byte, error) {
-	keep := uint64(0)
-	if s.Keep {
-		keep = 1
-	}
-	text := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, s.Memory), keep), uint64(s.Files))
-	for _, list := range [][]string{{s.Name}, s.Args, s.Inputs} {
-		text = binary.AppendUvarint(text, uint64(len(list)))
-		for _, word := range list {
-			text = append(binary.AppendUvarint(text, uint64(len(word))), word...)
-		}
-	}
-	if len(text) > maxSpec {
-		return nil, fmt.Errorf("the arguments take %d bytes", len(text))
-	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...), nil
-}
-
-// readSpec reads no byte more than the spec has. io.EOF says that there was none.
-func readSpec(r io.Reader) (s appletSpec, err error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return s, err
-	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > maxSpec {
-		return s, fmt.Errorf("a spec of %d bytes: %w", n, errFrames)
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return s, fmt.Errorf("a spec that is cut short: %w", errFrames)
-	}
-	t := specText{text: text}
-	s.Memory, s.Keep = t.number(), t.number() == 1
-	files := t.number()
-	name := t.words()
-	s.Args, s.Inputs = t.words(), t.words()
-	if t.short || files > maxSpec || len(t.text) > 0 || len(name) != 1 {
-		return appletSpec{}, fmt.Errorf("a spec that is cut short: %w", errFrames)
-	}
-	s.Name, s.Files = name[0], int(files)
-	return s, nil
-}
-
-// A specText is what is left of a spec.
-type specText struct {
-	text  []byte
-	short bool // it ended too early
-}
-
-func (t *specText) number() uint64 {
-	v, n := binary.Uvarint(t.text)
-	if n <= 0 {
-		t.text, t.short = nil, true
-		return 0
-	}
-	t.text = t.text[n:]
-	return v
-}
-
-func (t *specText) words() []string {
-	var list []string
-	for n := t.number(); n > 0 && !t.short; n-- {
-		size := t.number()
-		if t.short = t.short || size > uint64(len(t.text)); t.short {
-			return nil
-		}
-		list = append(list, string(t.text[:size]))
-		t.text = t.text[size:]
-	}
-	return list
+	Items  bool     // its inputs are items, see forItems
+	Check  bool     // the first input is answered with the verdict on the script in Args
 }
 
 // How many processors one applet uses: one for itself and, when it has worked for a while, one for its garbage collector.
@@ -134,11 +58,8 @@ func (s appletSpec) inputs() func(name string) (io.Reader, error) {
 	}
 }
 
-// in returns what the program reads: its files, one after the other, or its standard input.
-func (s appletSpec) in() io.Reader {
-	if s.Files == 0 {
-		return os.Stdin
-	}
+// files returns what the program reads in place of its standard input: its files, one after the other.
+func (s appletSpec) files() io.Reader {
 	var all []io.Reader
 	for i := range s.Files {
 		all = append(all, os.NewFile(uintptr(firstInput+len(s.Inputs)+i), "file"))
@@ -146,8 +67,8 @@ func (s appletSpec) in() io.Reader {
 	return io.MultiReader(all...)
 }
 
-// appletMain is a jailed process that waits for its spec and then is the program that it names. Everything that comes
-// from outside is read in the jail. args is the process id of the worker.
+// appletMain is a jailed process that is one program after another, as its specs say. Everything that comes from outside
+// is read in the jail. args is the process id of the worker.
 func appletMain(args []string, o Options) int {
 	parent, err := strconv.Atoi(strings.Join(args, " "))
 	if err != nil {
@@ -156,33 +77,68 @@ func appletMain(args []string, o Options) int {
 	if err := jail.Confine(parent); err != nil {
 		return refuse(err)
 	}
-	spec, err := readSpec(os.Stdin)
-	switch {
-	case err == io.EOF:
-		return 0 // nobody has needed it
-	case err != nil:
+	// From the first program on: what comes before is waiting.
+	working := sync.OnceFunc(func() {
+		time.AfterFunc(whileOfOne, func() { runtime.GOMAXPROCS(appletThreads) })
+	})
+	err = serveInputs(func(s appletSpec) (programs.Runner, error) {
+		working()
+		debug.SetMemoryLimit(int64(s.Memory / 4 * 3)) // the collector works harder before RLIMIT_DATA kills
+		return o.ready(s)
+	}, os.Stdin, os.Stdout)
+	if err != nil {
 		return refuse(err)
 	}
-	p, ok := find(spec.Name, o.Extra)
-	if !ok || p.Applet == nil || spec.Keep && p.Ready == nil {
-		return refuse(errNoApplet)
-	}
-	time.AfterFunc(whileOfOne, func() { runtime.GOMAXPROCS(appletThreads) })
-	// The collector works harder before RLIMIT_DATA kills.
-	debug.SetMemoryLimit(int64(spec.Memory / 4 * 3))
-	if spec.Keep {
-		return attendMain(spec, o)
-	}
-	return p.Applet(context.Background(), spec.Args, programs.IO{
-		In: spec.in(), Out: os.Stdout, Err: os.Stderr, Input: spec.inputs(),
-	})
+	return 0
 }
 
-// ready returns the program of a spec that is to be kept.
+// ready returns the program of a spec.
 func (o Options) ready(s appletSpec) (programs.Runner, error) {
 	p, ok := find(s.Name, o.Extra)
-	if !ok || p.Ready == nil {
+	var run programs.Runner
+	var verdict programs.Verdict
+	switch {
+	case ok && p.Ready != nil:
+		run, verdict = p.Ready(s.Args, s.inputs())
+	case ok && s.Check && p.HasScript():
+		verdict = p.Verdict(s.Args)
+	case ok && p.Applet != nil && !s.Check:
+		run = func(ctx context.Context, files programs.IO) int { return p.Applet(ctx, s.Args, files) }
+	default:
 		return nil, errNoApplet
 	}
-	return p.Ready(s.Args, s.inputs()), nil
+	if s.Files > 0 {
+		run = withInput(run, s.files())
+	}
+	if s.Items {
+		run = forItems(run)
+	}
+	if s.Check {
+		run = afterVerdict(verdict, run)
+	}
+	return run, nil
+}
+
+// withInput returns a runner that reads in.
+func withInput(run programs.Runner, in io.Reader) programs.Runner {
+	return func(ctx context.Context, files programs.IO) int {
+		files.In = in
+		return run(ctx, files)
+	}
+}
+
+// afterVerdict returns a runner that answers its first input with a verdict and the others as run does: a program that
+// was compiled for the check is the one that runs.
+func afterVerdict(v programs.Verdict, run programs.Runner) programs.Runner {
+	checked := false
+	return func(ctx context.Context, files programs.IO) int {
+		if checked && run != nil {
+			return run(ctx, files)
+		}
+		checked = true
+		if err := json.NewEncoder(files.Out).Encode(v); err != nil {
+			return jailStatus
+		}
+		return 0
+	}
 }

@@ -43,7 +43,7 @@ func unread(f *os.File) int {
 		return 0
 	}
 	n := 0
-	// A pipe that has been closed holds nothing for anybody.
+	// A pipe that has been closed holds nothing for a reader.
 	_ = conn.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
 	return n
 }

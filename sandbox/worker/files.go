@@ -32,10 +32,10 @@ func (w *worker) look(t *tool, names []string) (_ *view, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	if w.survey.Workspace == "" {
+	if w.hostInfo.Workspace == "" {
 		return nil, errors.New("there is no workspace")
 	}
-	root, err := os.Open(w.survey.Workspace)
+	root, err := os.Open(w.hostInfo.Workspace)
 	if err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
@@ -113,7 +113,7 @@ func entries(dir *os.File) (names []string, err error) {
 	return names, nil
 }
 
-// open opens a regular file, or a directory where that may be one. It waits for nobody: O_NONBLOCK keeps a pipe from
+// open opens a regular file, or a directory where that may be one. It waits for no other process: O_NONBLOCK keeps a pipe from
 // holding it.
 func (v *view) open(name string, dirs bool) (_ *os.File, err error) {
 	fd, err := unix.Openat2(int(v.root.Fd()), name, &unix.OpenHow{
@@ -177,7 +177,7 @@ func (v *view) foreign(fd int) error {
 func where(fd int) (string, error) {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
-		return "", fmt.Errorf("cannot be told from the gateway's own: %w", err)
+		return "", fmt.Errorf("cannot be distinguished from the gateway's own: %w", err)
 	}
 	return name, nil
 }

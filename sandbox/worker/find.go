@@ -17,8 +17,8 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// toolsOf makes the tools that a survey has found.
-func toolsOf(s survey, extra []programs.Program) map[string]*tool {
+// toolsOf makes the tools that hostInfo lists.
+func toolsOf(s hostInfo, extra []programs.Program) map[string]*tool {
 	tools := map[string]*tool{}
 	for name, at := range s.Tools {
 		if p, ok := find(name, extra); ok {
@@ -46,9 +46,14 @@ type tool struct {
 	programs.Program
 	located
 
+	reader bool // it stands for the reader of the program's scripts, which is linked in
+
 	building sync.Mutex
 	shared   *jail.Cell // for all of its processes that have no files of their own; nil until the first
 }
+
+// linked reports whether the process is one of this binary.
+func (t *tool) linked() bool { return t.reader || t.Applet != nil }
 
 // cell returns the jail for a process of the tool with these files of its own. It is private if there are any.
 func (t *tool) cell(scratch, dir string, files []string, v *view) (_ *jail.Cell, private bool, err error) {
@@ -91,7 +96,7 @@ func (t *tool) reads() []string {
 }
 
 // reach is what a worker needs of the file system.
-func (s survey) reach(scratch string) jail.Reach {
+func (s hostInfo) reach(scratch string) jail.Reach {
 	r := jail.Reach{Read: slices.Concat(libraries, []string{localeDir, zoneinfoDir}, oomFiles), Scratch: scratch}
 	if s.Workspace != "" {
 		r.Read = append(r.Read, s.Workspace)
@@ -110,8 +115,8 @@ func (s survey) reach(scratch string) jail.Reach {
 }
 
 // own readies starts of applets, which open nothing once they are loaded. The Go runtime would read control groups as it
-// begins, whatever it is told, and needs not; that it cannot saves a tenth of its start.
-func (s survey) own() (*jail.Own, error) {
+// begins, whatever its environment says, and needs not; that it cannot saves a tenth of its start.
+func (s hostInfo) own() (*jail.Own, error) {
 	if s.Loader == "" {
 		return jail.NewOwn(s.Support.Landlock, nil, nil)
 	}
@@ -137,9 +142,9 @@ func loaderOf(file string) (string, error) {
 	return "", nil
 }
 
-// find returns a program of the table or of extra.
+// find returns a program of the table, one of the gateway's own or one of extra.
 func find(name string, extra []programs.Program) (programs.Program, bool) {
-	for _, p := range extra {
+	for _, p := range slices.Concat(programs.Internal(), extra) {
 		if p.Name == name {
 			return p, true
 		}
@@ -150,6 +155,9 @@ func find(name string, extra []programs.Program) (programs.Program, bool) {
 // locate finds the executables of all programs and says what can run under the profile.
 func locate(extra []programs.Program, s jail.Support) (map[string]located, []wire.Found) {
 	tools := map[string]located{}
+	for _, p := range programs.Internal() {
+		tools[p.Name] = located{}
+	}
 	var found []wire.Found
 	for _, p := range slices.Concat(programs.All(), extra) {
 		f := wire.Found{Name: p.Name}

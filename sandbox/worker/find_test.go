@@ -14,7 +14,7 @@ import (
 func TestPure(t *testing.T) {
 	tools, found := locate(nil, jail.Support{Seccomp: true})
 	for name := range tools {
-		if p, _ := programs.Find(name); p.Applet == nil {
+		if p, _ := find(name, nil); p.Applet == nil {
 			t.Errorf("%s runs without Landlock", name)
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"io"
 )
 
-// A kept applet and the worker speak in frames over the applet's standard input and output: a letter, four bytes of
-// length, and as many bytes. Items come one after another, each as data and an end; what the applet says of an item is
-// data, messages and its exit status, in that order of time. Between two items another program may come.
+// An applet and the worker speak in frames over the applet's standard input and output: a letter, four bytes of
+// length, and as many bytes. Inputs come one after another, each as data and an end; what the applet says of an input is
+// data, messages and its exit status, in that order of time. Between two inputs another program may come.
 const (
 	frameData    = 'd'
-	frameEnd     = 'e' // of an item
+	frameEnd     = 'e' // of an input
 	frameMessage = 'm' // for standard error
-	frameStatus  = 's' // four bytes; the last frame about an item
-	frameSpec    = 'p' // of a program in the place of the one before, for the items that follow; empty: of none
+	frameStatus  = 's' // four bytes; the last frame about an input
+	frameSpec    = 'p' // JSON of a program in the place of the one before, for the inputs that follow; empty: of none
 )
 
 const (
 	frameHeader = 5
-	frameMax    = pumpBuffer // bytes of payload
+	frameMax    = 1 << 20 // bytes of payload: of a spec, whose arguments have 64 KiB; data comes in smaller pieces
 	statusBytes = 4
 )
 
@@ -59,11 +59,8 @@ var errFrames = errors.New("not a frame")
 
 // next reads the header of a frame. io.EOF means that there is no more.
 func (f *frameReader) next() error {
-	head, err := f.r.Peek(frameHeader)
-	if err == io.EOF && len(head) > 0 {
-		return io.ErrUnexpectedEOF
-	}
-	if err != nil {
+	var head [frameHeader]byte
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
 		return err
 	}
 	n := binary.BigEndian.Uint32(head[1:])
@@ -71,8 +68,7 @@ func (f *frameReader) next() error {
 		return fmt.Errorf("a frame of %d bytes: %w", n, errFrames)
 	}
 	f.kind, f.left = head[0], int(n)
-	_, err = f.r.Discard(frameHeader)
-	return err
+	return nil
 }
 
 // Read reads payload of the present frame, and 0 bytes at its end.
@@ -82,10 +78,14 @@ func (f *frameReader) Read(p []byte) (int, error) {
 	}
 	n, err := f.r.Read(p[:min(len(p), f.left)])
 	f.left -= n
+	return n, noEOF(err)
+}
+
+func noEOF(err error) error {
 	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
+		return io.ErrUnexpectedEOF
 	}
-	return n, err
+	return err
 }
 
 // status reads the payload of a status frame.

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -23,15 +24,35 @@ func echo(some int64) programs.Runner {
 	}
 }
 
+// specOf is the frame of a spec.
+func specOf(t testing.TB, s appletSpec) []byte {
+	t.Helper()
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frame(t, frameSpec, text)
+}
+
+func frame(t testing.TB, kind byte, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := (&frameWriter{w: &b}).write(kind, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func echoes(some int64) func(appletSpec) (programs.Runner, error) {
 	return func(appletSpec) (programs.Runner, error) { return echo(some), nil }
 }
 
 func TestAttend(t *testing.T) {
 	large := strings.Repeat("0123456789", 3*frameMax/10)
-	for _, some := range []int64{0, 3, frameMax, 10 * frameMax} {
-		var in, out bytes.Buffer
-		w := frameWriter{w: &in}
+	for _, some := range []int64{0, 3, pumpBuffer, frameMax, 10 * frameMax} {
+		var out bytes.Buffer
+		in := bytes.NewBuffer(specOf(t, appletSpec{}))
+		w := frameWriter{w: in}
 		items := []string{"abc", "", large, "defg", large}
 		for _, item := range items {
 			if item != "" {
@@ -43,7 +64,7 @@ func TestAttend(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := attend(appletSpec{}, echoes(some), &in, &out); err != nil {
+		if err := serveInputs(echoes(some), in, &out); err != nil {
 			t.Fatalf("some %d: %v", some, err)
 		}
 		r := frameReader{r: bufio.NewReaderSize(&out, frameHeader+frameMax)}
@@ -88,7 +109,7 @@ func TestAttendBroken(t *testing.T) {
 		{"unknown", "x\x00\x00\x00\x00"},
 		{"end with a payload", "e\x00\x00\x00\x01a"},
 	} {
-		if err := attend(appletSpec{}, echoes(10), strings.NewReader(test.in), io.Discard); err == nil {
+		if err := serveInputs(echoes(10), io.MultiReader(bytes.NewReader(specOf(t, appletSpec{})), strings.NewReader(test.in)), io.Discard); err == nil {
 			t.Errorf("%s: no error", test.name)
 		}
 	}
@@ -100,8 +121,11 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte("m\x00\x00\x00\x01!s\x00\x00\x00\x04\xff\xff\xff\xff"))
 	f.Add([]byte("d\x7f\xff\xff\xff"))
 	f.Add([]byte("0\x00\x0000"))
+	f.Add(append(specOf(f, appletSpec{Name: "jq", Args: []string{"-c", "."}, Memory: 1 << 20, Items: true, Check: true}), "e\x00\x00\x00\x00"...))
+	f.Add(specOf(f, appletSpec{Inputs: []string{"users"}, Files: 1}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := attend(appletSpec{}, echoes(100), bytes.NewReader(data), io.Discard); err == nil && len(data) > 0 && data[len(data)-1] == 'd' {
+		in := io.MultiReader(bytes.NewReader(specOf(t, appletSpec{})), bytes.NewReader(data))
+		if err := serveInputs(echoes(100), in, io.Discard); err == nil && len(data) > 0 && data[len(data)-1] == 'd' {
 			t.Error("a frame without a length was taken")
 		}
 		r := frameReader{r: bufio.NewReaderSize(bytes.NewReader(data), frameHeader+frameMax)}

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -10,40 +11,40 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/yamux"
 	"golang.org/x/sys/unix"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
-	"github.com/mcsh-dev/mcsh/sandbox/mux"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// A host is the first process of a container. Each stream that the gateway opens is one worker to it, with a process
-// and a scratch directory of its own, which both end with the stream.
+// A host is the first process of a container. It runs one worker after another, each with a process and a scratch directory
+// of its own. The gateway's stream to a worker ends the worker, which the host kills by its own end if need be.
 type host struct {
 	workers *Launcher
 	scratch string // the directory of the workers' directories
-	nursery *nursery
-	session *yamux.Session
-
-	mu       sync.Mutex
-	number   int   // of workers so far
-	kills    int64 // of the kernel for want of memory, when the host began
-	reported bool
+	in      *wire.ChunkReader
+	out     *wire.ChunkWriter
+	kills   int64 // of the kernel for want of memory, when the host began
 }
 
 const (
 	workerGrace  = 2 * time.Second // between the end of a worker's input and its own
 	hostBuffer   = 128 << 10
-	scratchSpare = 16 << 20 // bytes that must be free on the scratch disk for another run
+	scratchSpare = 16 << 20 // bytes that must be free on the scratch disk for another worker
 	cleanTries   = 100      // of removing a scratch directory, tick apart
 )
 
+// silence is how long the gateway may say nothing, which pings: then it has vanished without a sign, on another machine or
+// behind an engine that was restarted.
+const silence = 3 * wire.Silence
+
+var errGatewayGone = errors.New("the gateway is gone")
+
 // hostMain is the first process of a container, with the directory of scratch directories in args[0]. It ends, and all
-// processes with it, when the gateway's stream does.
+// processes with it, when the gateway's stream does. The error is why the container serves no more.
 func hostMain(args []string, o Options) error {
 	if len(args) < 1 || len(args) > 2 || !filepath.IsAbs(args[0]) {
 		return fmt.Errorf("unknown arguments %q: a host is started by the gateway with the directory for scratch files, and that of the workspace if there is one", args)
@@ -51,99 +52,129 @@ func hostMain(args []string, o Options) error {
 	if err := jail.Hide(); err != nil {
 		return err
 	}
-	widen(os.Stdin) // what the engine's runtime has made is small, and whoever fills or empties it takes turns with this process
-	widen(os.Stdout)
-	session, err := mux.Host(stdio{os.Stdin, os.Stdout})
-	if err != nil {
-		return err
-	}
+	widen(os.Stdin, pipeSize) // what the engine's runtime has made is small, and the process that fills or empties it takes turns with this process
+	widen(os.Stdout, pipeSize)
 	own, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	s := makeSurvey(o)
+	s := lookAround(o)
 	if len(args) == 2 {
 		s.Workspace = args[1]
 	}
-	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), s)
+	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), s, 0, pipeSize)
 	if err != nil {
 		return err
 	}
+	gateway := &watched{os.Stdin, time.AfterFunc(silence, func() { os.Exit(1) })}
 	h := &host{
-		workers: workers, scratch: args[0],
-		nursery: newNursery(), session: session, kills: oomKills(),
+		workers: workers, scratch: args[0], kills: oomKills(),
+		in: wire.NewChunkReader(bufio.NewReaderSize(gateway, hostBuffer)), out: wire.NewChunkWriter(os.Stdout),
 	}
-	for {
-		stream, err := session.AcceptStream()
-		if err != nil {
-			h.nursery.killAll()
-			return nil // the gateway is gone, however it went
-		}
-		h.look()
-		go h.serve(stream)
+	for err == nil {
+		err = h.serve()
 	}
+	if err == errGatewayGone {
+		return nil
+	}
+	return err
+}
+
+// A watched reader puts its timer off whenever something comes.
+type watched struct {
+	r     io.Reader
+	timer *time.Timer
+}
+
+// Read implements [io.Reader].
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	w.timer.Reset(silence)
+	return n, err
 }
 
 // serve is the life of one worker.
-func (h *host) serve(stream *yamux.Stream) {
-	defer stream.Close()
-	dir, err := h.makeScratch()
+func (h *host) serve() error {
+	dir, err := os.MkdirTemp(h.scratch, "")
 	if err != nil {
-		h.complain(err.Error())
-		return
+		return fmt.Errorf("making a scratch directory: %w", err)
 	}
-	w, in, out, err := h.start(dir)
+	w, in, out, err := h.workers.Start(dir, os.Stderr)
 	if err != nil {
-		h.complain("starting a worker: " + err.Error())
-		_ = os.Remove(dir) // it is empty
-		return
+		return fmt.Errorf("starting a worker: %w", err)
 	}
-	asked := make(chan struct{}) // closed when the gateway wants the worker to end
+	asked := make(chan error, 1) // gets how the gateway's stream has ended, before the worker can see that
 	go func() {
-		_, err := io.CopyBuffer(onlyWriter{in}, onlyReader{stream}, make([]byte, hostBuffer))
-		if !errors.Is(err, syscall.EPIPE) { // it was not the worker that has ended
-			close(asked) // before the worker can see the end of its input
+		_, err := io.CopyBuffer(onlyWriter{in}, h.in, make([]byte, hostBuffer))
+		switch {
+		case err == nil:
+			asked <- nil
+		case !errors.Is(err, syscall.EPIPE): // it was not the worker that has ended
+			asked <- errGatewayGone
 		}
 		in.Close()
 	}()
 	said := make(chan struct{}) // closed when all that the worker said has been passed on
 	go func() {
 		defer close(said)
-		_, _ = io.CopyBuffer(onlyWriter{stream}, onlyReader{out}, make([]byte, hostBuffer)) // likewise
+		_, _ = io.CopyBuffer(h.out, onlyReader{out}, make([]byte, hostBuffer)) // a gateway that is gone shows in its own stream
 		out.Close()
 	}()
-	h.await(w, asked)
+	if err := await(w, asked); err != nil {
+		return err
+	}
+	if os.Getpid() == 1 {
+		_ = syscall.Kill(-1, syscall.SIGKILL) // what the worker has left; mostly there is nothing
+	}
 	<-said
-	h.clean(dir)
-	h.look()
+	if err := clean(dir); err != nil {
+		return err
+	}
+	if err := h.look(); err != nil {
+		return err
+	}
+	return h.out.End()
 }
 
-// The two keep io.Copy from the faster ways that files and streams offer: splice needs a socket or a pipe at both ends.
+// The two keep io.Copy from the faster ways that files offer: splice needs a socket or a pipe at both ends.
 type (
 	onlyReader struct{ io.Reader }
 	onlyWriter struct{ io.Writer }
 )
 
-// await returns when the worker is dead, and complains if it did not end as it should.
-func (h *host) await(w *child, asked <-chan struct{}) {
+// await returns when the worker is dead. The error is why it should be the last one.
+func await(w *jail.Process, asked <-chan error) error {
+	ended := make(chan syscall.WaitStatus, 1)
+	go func() { ended <- reap(w.Pid()) }()
 	select {
-	case <-w.done:
+	case status := <-ended:
 		select {
-		case <-asked:
+		case err := <-asked:
+			return err
 		default:
-			h.complain("a worker ended by itself: " + describeExit(w.status))
+			return fmt.Errorf("a worker ended by itself: %s", describeExit(status))
 		}
-		return
-	case <-asked:
+	case err := <-asked:
+		if err != nil {
+			return err
+		}
 	}
-	timer := time.NewTimer(workerGrace)
-	defer timer.Stop()
 	select {
-	case <-w.done:
-	case <-timer.C:
-		h.nursery.kill(w)
-		<-w.done
-		h.complain("a worker did not end and was killed")
+	case <-ended:
+		return nil
+	case <-time.After(workerGrace):
+		return errors.New("a worker did not end")
+	}
+}
+
+// reap waits for the end of a worker. It reaps what became a child of the container's first process meanwhile, too.
+func reap(worker int) syscall.WaitStatus {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if pid == worker || err == syscall.ECHILD {
+			return status
+		}
 	}
 }
 
@@ -154,85 +185,25 @@ func describeExit(s syscall.WaitStatus) string {
 	return "exit status " + strconv.Itoa(s.ExitStatus())
 }
 
-func (h *host) makeScratch() (string, error) {
-	h.mu.Lock()
-	h.number++
-	n := h.number
-	h.mu.Unlock()
-	dir := filepath.Join(h.scratch, strconv.Itoa(n))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making a scratch directory: %w", err)
-	}
-	return dir, nil
-}
-
-// start starts a worker, and returns the ends of its pipes.
-func (h *host) start(dir string) (w *child, in, out *os.File, err error) {
-	childIn, in, err := os.Pipe()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	defer childIn.Close()
-	out, childOut, err := os.Pipe()
-	if err != nil {
-		in.Close()
-		return nil, nil, nil, err
-	}
-	defer childOut.Close()
-	widen(in)
-	widen(out)
-	w, err = h.nursery.start(h.workers, dir, childIn, childOut)
-	if err != nil {
-		closeAll(in, out)
-		return nil, nil, nil, err
-	}
-	return w, in, out, nil
-}
-
-func widen(f *os.File) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = conn.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) })
-}
-
 // clean removes what a worker has left. Its commands, which die with it, may still be dying.
-func (h *host) clean(dir string) {
-	var err error
+func clean(dir string) (err error) {
 	for range cleanTries {
 		if err = os.RemoveAll(dir); err == nil {
-			return
+			return nil
 		}
 		time.Sleep(tick)
 	}
-	h.complain("removing a scratch directory: " + err.Error())
+	return fmt.Errorf("removing a scratch directory: %w", err)
 }
 
 // look finds out whether the container should go on.
-func (h *host) look() {
-	if n := oomKills(); n > h.kills {
-		h.complain("the kernel has killed a process because the container's memory was used up")
+func (h *host) look() error {
+	if oomKills() > h.kills {
+		return errors.New("the kernel has killed a process because the container's memory was used up")
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(h.scratch, &st); err == nil && st.Bavail*uint64(st.Bsize) < scratchSpare {
-		h.complain("the disk for scratch files is full")
+		return errors.New("the disk for scratch files is full")
 	}
-}
-
-// complain tells the gateway, once, why this container should serve no further run.
-func (h *host) complain(reason string) {
-	h.mu.Lock()
-	again := h.reported
-	h.reported = true
-	h.mu.Unlock()
-	if again {
-		return
-	}
-	stream, err := h.session.OpenStream()
-	if err != nil {
-		return // there is nobody to tell
-	}
-	_, _ = io.WriteString(stream, reason)
-	_ = stream.Close()
+	return nil
 }

@@ -37,11 +37,12 @@ var inputName = lazy.Regexp(`\A[A-Za-z_][A-Za-z0-9_]{0,63}\z`)
 // drop removes all inputs when nothing runs any more.
 func (n *inputs) drop() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, s := range n.sets {
+	sets := n.sets
+	n.sets, n.used = nil, 0
+	n.mu.Unlock()
+	for _, s := range sets {
 		_ = os.RemoveAll(s.dir) // what stays is removed with the directory that it is in
 	}
-	n.sets, n.used = nil, 0
 }
 
 // size returns the bytes of all inputs.
@@ -91,11 +92,14 @@ func (w *worker) store(s *wire.Stream, in wire.Input) (n int64, err error) {
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
 	w.inputs.mu.Lock()
 	defer w.inputs.mu.Unlock()
 	if err != nil {
 		w.inputs.used -= n
-		return n, errors.Join(err, os.Remove(f.Name()))
+		return n, err
 	}
 	set := w.inputs.sets[in.Set]
 	set.kept = append(set.kept, in.Name)
@@ -130,20 +134,35 @@ func (l *limited) Write(p []byte) (int, error) {
 
 // inputDir returns the directory of a set, which is made for the first of its inputs.
 func (w *worker) inputDir(set uint32) (string, error) {
-	w.inputs.mu.Lock()
-	defer w.inputs.mu.Unlock()
-	if s, ok := w.inputs.sets[set]; ok {
-		return s.dir, nil
+	if dir := w.inputs.dir(set, ""); dir != "" {
+		return dir, nil
 	}
-	dir, err := w.scratch.make()
+	made, err := w.scratch.make()
 	if err != nil {
 		return "", err
 	}
-	if w.inputs.sets == nil {
-		w.inputs.sets = map[uint32]*inputSet{}
+	dir := w.inputs.dir(set, made)
+	if dir != made { // another input of the set was faster
+		_ = os.Remove(made) // it is empty
 	}
-	w.inputs.sets[set] = &inputSet{dir: dir}
 	return dir, nil
+}
+
+// dir returns the directory of a set, which is made if there is none; that may be empty.
+func (n *inputs) dir(set uint32, made string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s, ok := n.sets[set]; ok {
+		return s.dir
+	}
+	if made == "" {
+		return ""
+	}
+	if n.sets == nil {
+		n.sets = map[uint32]*inputSet{}
+	}
+	n.sets[set] = &inputSet{dir: made}
+	return made
 }
 
 // inputsOf returns the directory that holds the inputs of a command. It fails if one of them is not there.

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -16,43 +17,49 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// A kept applet is one jailed process that runs a command for many items, one after another: it is started, its program
-// compiled and its named inputs read once. The input of a command that is not part of a for_each is one item. Nothing
-// of an item is left when the next one comes but what the Go runtime has not given back. It may get another program,
-// see reuse.go.
+// A kept applet is one jailed process that runs commands on inputs, one after another: it is started, its program compiled
+// and its named inputs read once. Nothing of an input is left when the next one comes but what the Go runtime has not given
+// back.
 type kept struct {
 	key     string      // of the command that it has; empty: none
 	limits  jail.Limits // of the process, for all that it does
-	bound   bool        // it has named inputs, and so no other program
-	items   bool        // a for_each may have more items for it
-	turns   int         // programs that it has had, and commands that are one item
-	alone   int64       // bytes of memory that it has, after the last item
+	bound   bool        // it has named inputs or files, and so no other program
+	turns   int         // programs that it has had, and commands that are one input
+	alone   int64       // bytes of memory that it has, after the last input
 	data    int64       // bytes that count for its limit, touched or not; likewise
-	born    int64       // the same before the first item
+	born    int64       // the same before its first program
 	task    *task       // its standard error is what the runtime says when it fails
 	in, out *os.File
 	kills   int64       // of the kernel for want of memory, when it was started
 	statm   *os.File    // what memory it has; nil where that cannot be seen
-	send    frameWriter // to in; for the pump that feeds the item
+	send    frameWriter // to in; for the pump that feeds the input
 	receive frameReader // of out; for the pump that takes what it says
-	lane    bool        // a lane uses it, which sends whole items, also before it is their turn
 
-	// Of the present item; for the pump that feeds it, and after the pump for who settles it.
-	whole bool // the item has been sent to its end
+	// Of the present input; for the pump that feeds it, and after the pump for the one that settles it.
+	whole bool // the input has been sent to its end
 	torn  bool // a frame was not sent to its end
 
 	mu    sync.Mutex
-	item  *process // nil between items
+	now   *process // that the applet runs; nil between inputs
 	exits chan<- *process
-	used  time.Duration // of the processor, at the end of the last item
+	used  time.Duration // of the processor, at the end of the last input
 }
 
-// settleTime is how long an applet may take to read what was sent of an item that it has done with.
+// settleTime is how long an applet may take to read what was sent of an input that it has done with.
 const settleTime = time.Second
 
-// keptShare is the part of an applet's limit of memory that it may have taken, at most, when it gets a next item: the
+// keptShare is the part of an applet's limit of memory that it may have taken, at most, when it gets a next input: the
 // heap of the ones before is used again, but not given back.
 const keptShare = 4
+
+// What an applet may have done, at most, when it gets another program. Its start takes several times what most of them
+// need, and nothing of it is left to report by then: each command that it had ended by itself, with an exit status.
+const (
+	maxTurns    = 50
+	reuseCPU    = time.Second
+	reuseShare  = 8        // of the limit of processor time
+	reuseMemory = 16 << 20 // bytes that it has; of those that count for its limit, freshData
+)
 
 // startData is more than what the Go runtime takes at its start, which counts for the limit: 64 MiB of heap and what it needs
 // to know of them. With cgo each thread adds a stack of 8 MiB: laterData is for those that come after the start, and less
@@ -65,34 +72,66 @@ const (
 // freshData is how much may count for the limit of an applet that has as much left as a new process.
 func (k *kept) freshData() int64 { return max(startData, k.born+laterData) }
 
-// keep starts an applet with the command that p was given, and returns it without an item.
-func keep(p *process) (*kept, error) {
-	kills, limits, bound := oomKills(), p.how.command.Limits, len(p.how.inputs) > 0
-	t, err := p.how.start()
-	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", p.tool.Name, err)
-	}
-	statm := openStatm(t.Pid())
-	_, born := usedBy(statm)
+// newKept makes an applet without a program of a process that has started.
+func newKept(t wired, bound bool, kills int64) *kept {
 	return &kept{
-		key: p.key, limits: limits, bound: bound, turns: 1, items: p.items, task: t.task, in: t.in, out: t.out, kills: kills, statm: statm, born: born,
-		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+frameMax)},
-	}, nil
+		bound: bound, task: t.task, in: t.in, out: t.out, kills: kills, statm: openStatm(t.Pid()),
+		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+pumpBuffer)},
+	}
 }
 
-// begin gives the applet an item: p is the command that runs on it. exits gets p when it has been served, or when the
+// reusable reports whether the applet, which is idle, may get another program.
+func (k *kept) reusable() bool {
+	return !k.bound && k.turns < maxTurns && k.used <= min(reuseCPU, k.limits.CPU/reuseShare) &&
+		k.alone <= reuseMemory && k.data <= k.freshData()
+}
+
+// learn limits an applet and gives it a program, in this order: what it is to do is not trusted. An error means that it is
+// of no use.
+func (k *kept) learn(key string, l jail.Limits, spec appletSpec) error {
+	if k.turns == 0 {
+		_, k.born = usedBy(k.statm)
+	}
+	k.key, k.limits = key, l.Hard()
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	if len(text) > frameMax {
+		return fmt.Errorf("the arguments take %d bytes", len(text))
+	}
+	if err := k.task.Limit(l); err != nil {
+		return err
+	}
+	return k.tell(text)
+}
+
+// forget takes its program from the applet, which from now on takes no input before it has another one.
+func (k *kept) forget() error {
+	k.key = ""
+	return k.tell(nil)
+}
+
+func (k *kept) tell(spec []byte) error {
+	// It may still read, and drop, what was left of the input before.
+	if err := k.in.SetWriteDeadline(time.Now().Add(settleTime)); err != nil {
+		return err
+	}
+	_, err := k.send.write(frameSpec, spec)
+	return err
+}
+
+// begin gives the applet an input: p is the command that runs on it. exits gets p when it has been served, or when the
 // applet has ended.
 func (k *kept) begin(p *process, exits chan<- *process) ends {
-	if !k.lane {
-		_ = k.in.SetWriteDeadline(time.Time{}) // a pipe has deadlines
-	}
+	_ = k.in.SetWriteDeadline(time.Time{}) // a pipe has deadlines
 	k.whole, k.torn = false, false
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.item, k.exits = p, exits
+	k.now, k.exits = p, exits
 	p.task, p.before, p.kills = k.task, k.used, k.kills
 	p.id.Store(int64(k.task.Pid()))
-	return ends{in: itemInput{k, p}, stdin: k.in, out: itemOutput{k, p}}
+	return ends{in: keptInput{k, p}, stdin: k.in, out: keptOutput{k, p}}
 }
 
 // reads reports whether the applet has its input open still, which the end of the process closes first.
@@ -113,7 +152,7 @@ func (k *kept) reads() bool {
 func (k *kept) serves(p *process) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.item == p
+	return k.now == p
 }
 
 // clock returns the processor time that the process has used since it was started.
@@ -132,54 +171,39 @@ func (k *kept) clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// spending returns the processor time that the present item has used so far, 0 if it is not that of p.
-func (k *kept) spending(p *process) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.item != p {
-		return 0
-	}
-	return k.clock() - p.before
-}
-
-// served takes note of the status of the present item.
+// served takes note of the status of the present input.
 func (k *kept) served(p *process, status int) {
-	if !k.lane {
-		// A feeder that still writes must not wait for ever for an applet that does not read on.
-		_ = k.in.SetWriteDeadline(time.Now().Add(settleTime))
-	}
-	now := k.used // what a lane's items have used that are answered together is that of the last of them: to ask costs a call
-	if !k.lane || k.receive.r.Buffered() == 0 {
-		now = k.clock()
-	}
+	// A feeder that still writes must not wait for ever for an applet that does not read on.
+	_ = k.in.SetWriteDeadline(time.Now().Add(settleTime))
+	used := k.clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.item != p {
+	if k.now != p {
 		return
 	}
-	p.served, p.status, p.spent = true, status, max(0, now-p.before)
-	k.item, k.used = nil, max(now, k.used)
+	p.served, p.status, p.spent = true, status, max(0, used-p.before)
+	k.now, k.used = nil, max(used, k.used)
 	k.exits <- p
 }
 
-// lost waits for the end of the process and reports the present item, unless that was done before.
+// lost waits for the end of the process and reports the present input, unless that was done before.
 func (k *kept) lost(p *process) {
 	<-k.task.done
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.item != p {
+	if k.now != p {
 		return
 	}
 	p.spent = max(0, k.clock()-p.before)
 	_, _ = p.stderr.Write([]byte(k.task.stderr.text())) // never fails
-	k.item = nil
+	k.now = nil
 	k.exits <- p
 }
 
-// hangUp ends the applet because nobody reads what it says of p.
+// hangUp ends the applet because what it says of p has no reader.
 func (k *kept) hangUp(p *process) {
 	k.mu.Lock()
-	working := k.item == p
+	working := k.now == p
 	if working {
 		p.unread = true
 	}
@@ -199,25 +223,30 @@ func (k *kept) end() {
 	closeAll(k.in, k.out, k.statm)
 }
 
-// settle completes what was sent of an item that was served, whose pumps have ended. It reports whether the applet can
-// take another one.
+// settle completes what was sent of an input that was served, whose pumps have ended. It reports whether the applet can
+// take another one, of c or of another command.
 func (k *kept) settle(c wire.Command, memory int64) bool {
 	if !k.whole && !k.torn {
 		_, err := k.send.write(frameEnd, nil) // the applet drops what it has not read
 		k.torn = err != nil
 	}
-	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next item must find as much of both as it may use.
+	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next input must find as much of both as it may use. With
+	// files it has no next input, since it reads those instead and its key does not name them.
 	k.alone, k.data = usedBy(k.statm)
-	return !k.torn && k.used <= c.Timeout && k.data <= max(memory/keptShare, k.freshData())
+	again := c.Each && len(c.Files) == 0 && k.used <= c.Timeout && k.data <= max(memory/keptShare, k.freshData())
+	if k.torn || !again && !k.reusable() {
+		return false
+	}
+	return c.Check == nil || k.task.Limit(k.limits) == nil // a check has lower ones
 }
 
-// An itemInput is where an item is written. Close ends it.
-type itemInput struct {
+// A keptInput is where an input is written. Close ends it.
+type keptInput struct {
 	k *kept
 	p *process
 }
 
-func (i itemInput) Write(b []byte) (int, error) {
+func (i keptInput) Write(b []byte) (int, error) {
 	if !i.k.serves(i.p) {
 		return 0, os.ErrClosed
 	}
@@ -226,9 +255,9 @@ func (i itemInput) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called by the feeder at the end of the item. From elsewhere it is called when the item is over, and does
+// Close is called by the feeder at the end of the input. From elsewhere it is called when the input is over, and does
 // nothing.
-func (i itemInput) Close() error {
+func (i keptInput) Close() error {
 	if !i.k.serves(i.p) || i.k.whole || i.k.torn {
 		return nil
 	}
@@ -237,13 +266,13 @@ func (i itemInput) Close() error {
 	return err
 }
 
-// An itemOutput is what the applet says of an item.
-type itemOutput struct {
+// A keptOutput is what the applet says of an item.
+type keptOutput struct {
 	k *kept
 	p *process
 }
 
-func (o itemOutput) Read(b []byte) (int, error) {
+func (o keptOutput) Read(b []byte) (int, error) {
 	for o.k.serves(o.p) {
 		n, err := o.read(b)
 		if n > 0 {
@@ -258,7 +287,7 @@ func (o itemOutput) Read(b []byte) (int, error) {
 }
 
 // read handles one frame, or the rest of one. It returns 0 bytes where that was not output.
-func (o itemOutput) read(b []byte) (int, error) {
+func (o keptOutput) read(b []byte) (int, error) {
 	f := &o.k.receive
 	if f.left == 0 {
 		if err := f.next(); err != nil {
@@ -282,16 +311,16 @@ func (o itemOutput) read(b []byte) (int, error) {
 	return 0, errFrames
 }
 
-func (o itemOutput) say(message []byte) {
+func (o keptOutput) say(message []byte) {
 	o.k.mu.Lock()
 	defer o.k.mu.Unlock()
-	if o.k.item == o.p {
+	if o.k.now == o.p {
 		_, _ = o.p.stderr.Write(message) // never fails
 	}
 }
 
-// Close says that nobody reads on. It may be called at any time.
-func (o itemOutput) Close() error {
+// Close says that the output has no reader any more. It may be called at any time.
+func (o keptOutput) Close() error {
 	o.k.hangUp(o.p)
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
@@ -31,7 +33,7 @@ type Options struct {
 const (
 	roleApplet = "applet"
 	roleHost   = "host" // given by the container's command
-	roleSurvey = "survey"
+	roleSurvey = "hostInfo"
 	roleServe  = "serve" // the worker
 )
 
@@ -46,7 +48,7 @@ const (
 )
 
 // roles is the table.
-var roles = map[string]func(args []string, o Options) error{roleSurvey: surveyMain, roleHost: hostMain, roleServe: serve}
+var roles = map[string]func(args []string, o Options) error{roleSurvey: hostInfoMain, roleHost: hostMain, roleServe: serve}
 
 // Main plays the role that the first of args, which are without the process's name, asks for and returns the exit
 // status.
@@ -68,7 +70,7 @@ func Main(args []string, o Options) int {
 }
 
 // serve is the worker, which its starter has locked in. args are the directory for scratch directories, and what a
-// survey has found.
+// hostInfo has found.
 func serve(args []string, o Options) error {
 	if len(args) != 2 {
 		return fmt.Errorf("unknown arguments %q: a worker is started by the gateway", args)
@@ -76,7 +78,7 @@ func serve(args []string, o Options) error {
 	if err := jail.Locked(); err != nil {
 		return err
 	}
-	s, err := readSurvey(args[1])
+	s, err := readHostInfo(args[1])
 	if err != nil {
 		return err
 	}
@@ -89,10 +91,15 @@ func serve(args []string, o Options) error {
 	}
 	lingerBriefly()
 	defer w.inputs.drop()
-	defer w.idle.drain()
-	defer w.applets.close()
-	return wire.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, w.hello(), wire.Host{
-		Prepare: w.prepare, Run: w.run, Each: w.each, Keep: w.keep, Renew: w.renew,
+	defer w.idle.close()
+	// A thread that waits in a read takes a processor with it until the runtime notices; one that polls does not.
+	for _, fd := range []int{0, 1} {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return os.NewSyscallError("fcntl", err)
+		}
+	}
+	return wire.Serve(context.Background(), stdio{os.NewFile(0, "input"), os.NewFile(1, "output")}, w.hello(), wire.Host{
+		Run: w.busy(w.run), Keep: w.keep, Renew: w.renew,
 	})
 }
 

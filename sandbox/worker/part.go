@@ -22,7 +22,7 @@ type part struct {
 	exit   func() // may be called more than once
 }
 
-// An applet that lasts is worth more than the moment in which it may end by itself, where nobody reads on what it writes:
+// An applet that lasts is worth more than the moment in which it may end by itself, where its output has no reader any more:
 // it would have to be killed.
 const (
 	lingering  = 5 * time.Millisecond
@@ -32,7 +32,7 @@ const (
 // linger returns how long command i waits for those before it when it has ended.
 func (r *run) linger(i int) time.Duration {
 	for _, before := range r.processes[:i] {
-		if before.key != "" {
+		if before.kept != nil {
 			return lingering
 		}
 	}

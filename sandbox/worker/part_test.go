@@ -78,7 +78,7 @@ func dialParts(t *testing.T) *wire.Client {
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
 	served := make(chan error, 1)
 	go func() {
-		served <- wire.Serve(context.Background(), theirs, wire.Hello{}, wire.Host{Prepare: func(wire.Chain) {}, Run: w.run})
+		served <- wire.Serve(context.Background(), theirs, wire.Hello{}, wire.Host{Run: w.run})
 	}()
 	c, err := wire.Dial(t.Context(), ours)
 	if err != nil {

@@ -7,24 +7,22 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
-	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// environment is all that a program sees, but for TMPDIR where its table entry asks for it.
+// environment is all that a program sees, but for TMPDIR where it has a scratch directory.
 var environment = []string{"LC_CTYPE=C.UTF-8", "PATH=/usr/bin", "TZ=UTC"}
 
 // appletEnvironment keeps the Go runtime from describing itself when memory runs out, and from reading control groups
 // to find out how many processors it may use. Applets do not see it.
 var appletEnvironment = append(slices.Clone(environment), "GOTRACEBACK=none", "GOMAXPROCS="+strconv.Itoa(firstThreads), ownProcessors)
 
-// ownProcessors keeps the Go runtime from looking for a number of processors that it is told: that takes a tenth of its
-// start.
+// ownProcessors keeps the Go runtime from looking for a number of processors that GOMAXPROCS gives it: that takes a tenth
+// of its start.
 const ownProcessors = "GODEBUG=containermaxprocs=0,updatemaxprocs=0"
 
 // cpuGrace is what the processor time of a command may exceed its timeout by: the clock ends it first, this is for a
@@ -35,102 +33,104 @@ const cpuGrace = time.Second
 type process struct {
 	index   int
 	tool    *tool // nil for what needs no process
-	how     recipe
 	task    *task // once it is started; nil for what needs no process
 	stderr  *stderr
 	scratch string
 	room    *room  // that scratch belongs to, if it outlives the process
 	inputs  string // the directory of its named inputs, empty if it has none
-	view    *view  // of the workspace; nil if it names no file
+	view    *view  // of the workspace, until it has started; nil if it names no file
 	started time.Time
 	kills   int64 // of the kernel for want of memory, at the start
 	limit   int64 // bytes of private memory
+	disk    int64 // bytes that it may have in scratch
 	elapsed time.Duration
 
-	// Of an applet that is kept.
-	key    string // what it can be used for; empty if it is not kept
-	items  bool   // a for_each may have more items for it
-	kept   *kept  // once it is there
-	served bool   // it has run to its end, with this status
+	taken     reading       // when it was last looked at; for the meter, by which it is guarded
+	condemned *wire.Failure // why it has to go; likewise
+
+	// Of an applet.
+	kept   *kept // once it is there
+	served bool  // it has run to its end, with this status
 	status int
 	before time.Duration // what the applet had used of the processor when it began
 	spent  time.Duration // what it has used since
-	unread bool          // nobody wanted to read on, and so the applet was killed
+	unread bool          // its output had no reader any more, and so the applet was killed
 
 	id     atomic.Int64 // once it runs; for the meter
 	peak   atomic.Int64 // bytes of memory that it was seen to have
 	cancel func()       // ends early what is no process
-	enough atomic.Bool  // a part that is complete: those before it work for nobody
+	enough atomic.Bool  // a part that is complete: those before it work in vain
 	killed bool         // by this worker
 	exited bool
 }
 
-// command finds out how p is started. It returns an error that says why it is not.
-func (w *worker) command(p *process, c wire.Command, chain wire.Chain) (err error) {
-	limits := limitsOf(c, chain, p.key != "")
-	if p.tool.Applet != nil {
-		return w.applet(p, c, limits)
-	}
-	p.how.command = jail.Command{Argv: inScratch(c.Argv, p.scratch), Env: environment, Limits: limits}
-	if p.tool.TempEnv {
-		p.how.command.Env = append(slices.Clone(environment), "TMPDIR="+p.scratch)
-	}
-	if p.room != nil {
-		p.how.cell = p.room.cell
-		return nil
-	}
-	dir := p.inputs
-	if p.view != nil {
-		dir = w.survey.Workspace
-		defer p.closeView()
-	}
-	p.how.cell, p.how.private, err = p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.view)
-	return err
-}
-
-// applet is command for a program that is linked in.
-func (w *worker) applet(p *process, c wire.Command, limits jail.Limits) error {
-	p.how = recipe{
-		applets: w.applets, command: jail.Command{Limits: limits},
-		spec: appletSpec{Name: p.tool.Name, Args: c.Argv[1:], Memory: limits.Data, Inputs: c.Inputs, Keep: p.key != ""},
-	}
-	for _, file := range inputFiles(p.inputs, c) {
-		// It can open no file: it gets those of its inputs as descriptors, from 3 on, in order.
-		f, err := os.Open(file)
-		if err != nil {
-			p.how.drop()
-			return fmt.Errorf("opening an input: %w", err)
+// limitsOf are those of the process of a command.
+func (p *process) limitsOf(c wire.Command, chain wire.Chain) jail.Limits {
+	l := jail.Limits{CPU: c.Timeout + cpuGrace, Data: uint64(chain.Memory), File: uint64(chain.Disk)}
+	switch {
+	case p.tool.linked():
+		if c.Check != nil {
+			l.Soft = uint64(startData + c.Check.Memory) // only soft: it may be the process that runs the command then
 		}
-		p.how.inputs = append(p.how.inputs, f)
+		if p.view == nil && (c.Each || len(c.Inputs) == 0) {
+			l.CPU += c.Timeout // for what was before; see settle
+		}
+	case c.Check != nil:
+		l.CPU, l.Data = c.Check.CPU, uint64(c.Check.Memory)
+	}
+	return l
+}
+
+// cpuLimit is how much processor time an applet may use for a command.
+func cpuLimit(c wire.Command) time.Duration {
+	if c.Check != nil {
+		return c.Check.CPU
+	}
+	return c.Timeout + cpuGrace
+}
+
+// command is what the jail needs to start a program.
+func (p *process) command(c wire.Command, chain wire.Chain) jail.Command {
+	command := jail.Command{Argv: c.Argv, Env: environment, Limits: p.limitsOf(c, chain)}
+	if p.tool.Scratch {
+		command.Env = append(slices.Clone(environment), "TMPDIR="+p.scratch)
+	}
+	return command
+}
+
+// spec is what an applet needs to be the program of p.
+func (p *process) spec(c wire.Command, chain wire.Chain) appletSpec {
+	s := appletSpec{
+		Name: p.tool.Name, Args: c.Argv[1:], Memory: uint64(chain.Memory), Inputs: c.Inputs, Items: c.Batch > 0, Check: c.Check != nil && c.Check.Script,
 	}
 	if p.view != nil {
-		p.how.spec.Files = len(p.view.files)
-		p.how.inputs, p.view.files = append(p.how.inputs, p.view.files...), nil
-		p.closeView()
+		s.Files = len(p.view.files)
 	}
-	return nil
+	return s
 }
 
-// again readies p, whose applet has served it, for the next item.
-func (p *process) again(started time.Time) {
-	p.started, p.served, p.status, p.spent = started, false, 0, 0
-	*p.stderr = stderr{}
-}
-
-// inScratch puts the directory where arguments ask for one.
-func inScratch(argv []string, dir string) []string {
-	out := slices.Clone(argv)
-	for i := range out {
-		out[i] = strings.ReplaceAll(out[i], programs.ScratchDir, dir)
+// start starts a program in its jail, and returns our ends of its pipes.
+func (w *worker) start(p *process, c wire.Command, chain wire.Chain, exits chan<- *process) (e ends, err error) {
+	w.meter.makeWay(chain.Worker)
+	var cell *jail.Cell
+	if p.room != nil {
+		cell = p.room.cell
+	} else {
+		dir := p.inputs
+		if p.view != nil {
+			dir = w.hostInfo.Workspace
+		}
+		var private bool
+		if cell, private, err = p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.view); err != nil {
+			return e, err
+		}
+		if private {
+			defer cell.Close()
+		}
 	}
-	return out
-}
-
-// start starts the command, and returns our ends of its pipes.
-func (p *process) start(exits chan<- *process) (e ends, err error) {
-	t, err := p.how.start()
+	t, err := connect(cell.Start, p.command(c, chain))
 	if err != nil {
-		return e, fmt.Errorf("starting %s: %w", p.tool.Name, err)
+		return e, err
 	}
 	p.task, p.stderr = t.task, t.stderr
 	p.id.Store(int64(t.Pid()))
@@ -139,6 +139,54 @@ func (p *process) start(exits chan<- *process) (e ends, err error) {
 		exits <- p
 	}()
 	return ends{in: t.in, stdin: t.in, out: t.out}, nil
+}
+
+// hire returns an applet that has the program of p and waits for an input: one that has it already, one that can get it,
+// or a new one.
+func (w *worker) hire(p *process, c wire.Command, chain wire.Chain) (k *kept, err error) {
+	key := keptKey(c, chain.Memory)
+	var files []*os.File
+	for _, file := range inputFiles(p.inputs, c) {
+		// It can open no file: it gets those of its inputs as descriptors, from 3 on, in order.
+		f, err := os.Open(file)
+		if err != nil {
+			closeAll(files...)
+			return nil, fmt.Errorf("opening an input: %w", err)
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	spec := p.spec(c, chain)
+	if spec.Files > 0 {
+		files = append(files, p.view.files...)
+	}
+	if c.Check == nil && spec.Files == 0 {
+		if k = w.idle.has(key); k != nil {
+			if !c.Each {
+				k.turns++
+			}
+			return k, nil
+		}
+	}
+	limits := p.limitsOf(c, chain)
+	for old := true; old; {
+		k = nil
+		if len(files) == 0 {
+			k = w.idle.free(limits.Hard())
+		}
+		if old = k != nil; !old {
+			w.meter.makeWay(chain.Worker)
+			if k, err = w.idle.start(files); err != nil {
+				return nil, err
+			}
+		}
+		if err = k.learn(key, limits, spec); err == nil {
+			k.turns++
+			return k, nil
+		}
+		w.idle.discard(k)
+	}
+	return nil, err
 }
 
 // kill ends the process. The jail lets it start no other, so that there is no group to kill, whose number might belong
@@ -171,7 +219,7 @@ func (p *process) sawMemory(bytes int64) {
 // cpu returns the processor time that an ended process has used.
 func (p *process) cpu() time.Duration {
 	switch {
-	case p.key != "":
+	case p.kept != nil:
 		return p.spent
 	case p.task == nil:
 		return 0

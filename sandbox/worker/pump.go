@@ -6,12 +6,11 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-const (
-	pumpBuffer = 64 << 10
-	sampleSize = 4 << 10
-)
+const pumpBuffer = 64 << 10
 
 // buffers are shared by all pumps of the worker.
 type buffers struct{ pool sync.Pool }
@@ -31,6 +30,8 @@ type pump struct {
 	dst   io.Writer
 	close [2]func() // end src and dst; each may be called more than once, and while the pump uses them
 
+	endLine bool // the command behind is given the newline that the data lacks at its end; it is not counted
+
 	taken   atomic.Int64  // bytes that the command before has written
 	given   atomic.Int64  // bytes that the command behind has been given
 	moves   atomic.Uint64 // odd while a write is under way
@@ -45,13 +46,22 @@ func (p *pump) run(b *buffers) {
 	defer close(p.done)
 	buf := b.get()
 	defer b.pool.Put(buf)
+	last := byte('\n')
 	for {
 		n, err := p.src.Read(*buf)
+		if n > 0 {
+			last = (*buf)[n-1]
+		}
 		if n > 0 && !p.move((*buf)[:n]) {
 			p.refused.Store(true)
 			break
 		}
 		if err != nil {
+			if p.endLine && err == io.EOF && last != '\n' {
+				p.moves.Add(1)
+				_, _ = p.dst.Write([]byte{'\n'}) // one that reads no more needs none
+				p.moves.Add(1)
+			}
 			p.ended.Store(err == io.EOF)
 			break
 		}
@@ -61,7 +71,7 @@ func (p *pump) run(b *buffers) {
 
 func (p *pump) move(data []byte) bool {
 	p.taken.Add(int64(len(data)))
-	if room := sampleSize - len(p.sample); room > 0 {
+	if room := wire.SampleSize - len(p.sample); room > 0 {
 		p.sample = append(p.sample, data[:min(room, len(data))]...)
 	}
 	p.moves.Add(1)

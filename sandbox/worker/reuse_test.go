@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
 // TestReusable: an applet that has done more than a little gets no other program.
@@ -53,8 +54,8 @@ func TestRenew(t *testing.T) {
 		defer w.Close()
 		all.idle = append(all.idle, &kept{key: "a program", turns: n, limits: jail.Limits{CPU: time.Minute}, in: w, send: frameWriter{w: w}})
 	}
-	if n := all.renew(maxSpares); n != 3 {
-		t.Errorf("%d are left, want 3", n)
+	if all.renew(); len(all.idle) != 3 {
+		t.Errorf("%d are left, want 3", len(all.idle))
 	}
 	for n, k := range all.idle {
 		if k.turns != n || k.key != "" {
@@ -76,23 +77,9 @@ func TestLearn(t *testing.T) {
 			return 0
 		}, nil
 	}
-	frame := func(kind byte, text []byte) []byte {
-		var b bytes.Buffer
-		if _, err := (&frameWriter{w: &b}).write(kind, text); err != nil {
-			t.Fatal(err)
-		}
-		return b.Bytes()
-	}
-	spec := func(s appletSpec) []byte {
-		text, err := s.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	first := appletSpec{Name: "say", Args: []string{"one"}, Keep: true}
-	two := spec(appletSpec{Name: "say", Args: []string{"two"}, Keep: true})
-	item := append(frame(frameData, []byte("x")), frame(frameEnd, nil)...)
+	first, two := appletSpec{Name: "say", Args: []string{"one"}}, appletSpec{Name: "say", Args: []string{"two"}}
+	item, none := append(frame(t, frameData, []byte("x")), frame(t, frameEnd, nil)...), frame(t, frameSpec, nil)
+	text := specOf(t, two)[frameHeader:]
 	for _, test := range []struct {
 		name string
 		in   [][]byte
@@ -100,27 +87,70 @@ func TestLearn(t *testing.T) {
 		want error // nil: the end of the input
 	}{
 		{"no other", [][]byte{item, item}, "[one](x)<nil> [one](x)<nil> ", nil},
-		{"another", [][]byte{item, frame(frameSpec, two), item}, "[one](x)<nil> [two](x)<nil> ", nil},
-		{"none between", [][]byte{frame(frameSpec, nil), frame(frameSpec, two), frame(frameSpec, two), item}, "[two](x)<nil> ", nil},
-		{"forgotten", [][]byte{item, frame(frameSpec, nil)}, "[one](x)<nil> ", nil},
-		{"an item after it was forgotten", [][]byte{frame(frameSpec, nil), item}, "", errFrames},
-		{"within an item", [][]byte{frame(frameData, []byte("x")), frame(frameSpec, two), item}, "[one](x)not a frame ", errFrames},
-		{"no program", [][]byte{frame(frameSpec, spec(appletSpec{Name: "other", Keep: true})), item}, "", errNoApplet},
-		{"cut", [][]byte{frame(frameSpec, two[:len(two)-1]), item}, "", errFrames},
-		{"a byte too many", [][]byte{frame(frameSpec, append(bytes.Clone(two), 0)), item}, "", errFrames},
-		{"garbage", [][]byte{frame(frameSpec, bytes.Repeat([]byte{0xff}, 100)), item}, "", errFrames},
-		{"not to be kept", [][]byte{frame(frameSpec, spec(appletSpec{Name: "say"})), item}, "", errFrames},
-		{"with inputs", [][]byte{frame(frameSpec, spec(appletSpec{Name: "say", Keep: true, Inputs: []string{"a"}})), item}, "", errFrames},
-		{"with files", [][]byte{frame(frameSpec, spec(appletSpec{Name: "say", Keep: true, Files: 1})), item}, "", errFrames},
+		{"another", [][]byte{item, specOf(t, two), item}, "[one](x)<nil> [two](x)<nil> ", nil},
+		{"none between", [][]byte{none, specOf(t, two), specOf(t, two), item}, "[two](x)<nil> ", nil},
+		{"forgotten", [][]byte{item, none}, "[one](x)<nil> ", nil},
+		{"an item after it was forgotten", [][]byte{none, item}, "", errFrames},
+		{"within an item", [][]byte{frame(t, frameData, []byte("x")), specOf(t, two), item}, "[one](x)not a frame ", errFrames},
+		{"no program", [][]byte{specOf(t, appletSpec{Name: "other"}), item}, "", errNoApplet},
+		{"cut", [][]byte{frame(t, frameSpec, text[:len(text)-1]), item}, "", errFrames},
+		{"a byte too many", [][]byte{frame(t, frameSpec, append(bytes.Clone(text), 0)), item}, "", errFrames},
+		{"garbage", [][]byte{frame(t, frameSpec, bytes.Repeat([]byte{0xff}, 100)), item}, "", errFrames},
+		{"with inputs", [][]byte{specOf(t, appletSpec{Name: "say", Inputs: []string{"a"}}), item}, "", errFrames},
+		{"with files", [][]byte{specOf(t, appletSpec{Name: "say", Files: 1}), item}, "", errFrames},
 	} {
 		var out bytes.Buffer
-		err := attend(first, ready, bytes.NewReader(bytes.Join(test.in, nil)), &out)
+		err := serveInputs(ready, io.MultiReader(bytes.NewReader(specOf(t, first)), bytes.NewReader(bytes.Join(test.in, nil))), &out)
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: got error %v, want %v", test.name, err, test.want)
 		}
 		if said := data(t, out.Bytes()); test.want == nil && said != test.out {
 			t.Errorf("%s: got %q, want %q", test.name, said, test.out)
 		}
+	}
+}
+
+// TestCheckThenRun: the first item of a program that is checked is answered with its verdict, and those that follow by the
+// program, which was compiled once.
+func TestCheckThenRun(t *testing.T) {
+	compiled := 0
+	o := Options{Extra: []programs.Program{{Name: "say", Ready: func(args []string, _ func(string) (io.Reader, error)) (programs.Runner, programs.Verdict) {
+		compiled++
+		return func(_ context.Context, files programs.IO) int {
+			fmt.Fprint(files.Out, "ran ", args)
+			return 0
+		}, programs.Verdict{StopsEarly: true}
+	}}}}
+	var out bytes.Buffer
+	in := bytes.NewBuffer(specOf(t, appletSpec{Name: "say", Args: []string{"x"}, Check: true}))
+	items := frameWriter{w: in}
+	for range 3 {
+		if _, err := items.write(frameEnd, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := serveInputs(o.ready, in, &out); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := data(t, out.Bytes()), "{\"StopsEarly\":true}\nran [x]ran [x]"; got != want || compiled != 1 {
+		t.Errorf("got %q and %d compilations, want %q and one", got, compiled, want)
+	}
+}
+
+// TestCheckWithoutScript: a linked program that has no script is tried out by running it, and has no verdict.
+func TestCheckWithoutScript(t *testing.T) {
+	program := programs.Program{Name: "say", Applet: func(context.Context, []string, programs.IO) int { return 3 }}
+	o := Options{Extra: []programs.Program{program}}
+	p := &process{tool: &tool{Program: program}}
+	run, err := o.ready(p.spec(wire.Command{Name: "say", Argv: []string{"say"}, Check: &wire.Check{}}, wire.Chain{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := run(t.Context(), programs.IO{Out: io.Discard}); status != 3 {
+		t.Errorf("a trial has status %d, want that of the program", status)
+	}
+	if _, err := o.ready(appletSpec{Name: "say", Check: true}); !errors.Is(err, errNoApplet) {
+		t.Errorf("a verdict on it: got %v, want %v", err, errNoApplet)
 	}
 }
 

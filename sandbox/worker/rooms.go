@@ -77,7 +77,7 @@ func (r *room) clear() error {
 			return err
 		}
 	}
-	return scratch(r.dir).empty(nil)
+	return scratch(r.dir).checkEmpty(nil)
 }
 
 // empty returns an error unless all of those that wait are empty and base has nothing else.
@@ -87,9 +87,9 @@ func (r *rooms) empty(base scratch) error {
 	known := map[string]bool{}
 	for _, spare := range r.spare {
 		known[filepath.Base(spare.dir)] = true
-		if err := scratch(spare.dir).empty(nil); err != nil {
+		if err := scratch(spare.dir).checkEmpty(nil); err != nil {
 			return fmt.Errorf("a directory of %s: %w", spare.tool.Name, err)
 		}
 	}
-	return base.empty(known)
+	return base.checkEmpty(known)
 }

@@ -3,7 +3,9 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -18,14 +20,14 @@ type run struct {
 	stream *wire.Stream
 	chain  wire.Chain
 
-	processes []*process
-	clocks    []*clock
-	pumps     []*pump // pumps[i] feeds command i; the last one feeds the stream
-	exits     chan *process
-	alive     int
-	kills     int64 // of the kernel for want of memory, at the start
-	failure   *wire.Failure
-	patience  int // ticks until those that may have failed first are killed too
+	processes  []*process
+	clocks     []*clock
+	pumps      []*pump // pumps[i] feeds command i; the last one feeds the stream
+	exits      chan *process
+	alive      int
+	kills      int64 // of the kernel for want of memory, at the start
+	failure    *wire.Failure
+	flushAfter int // ticks until those that may have failed first are killed too
 }
 
 // Ticks of waiting for the exit of commands that came before one that has failed: they may be the real cause. And
@@ -43,8 +45,8 @@ func (r *run) start() *wire.Failure {
 	for i, c := range r.chain.Commands {
 		p, err := r.worker.newProcess(i, r.chain)
 		r.processes = append(r.processes, p)
-		var e ends
 		failure := r.worker.meter.enter(p, r.chain.Worker)
+		var e ends
 		if failure == nil && err == nil {
 			e, err = r.launch(p, c)
 		}
@@ -53,20 +55,19 @@ func (r *run) start() *wire.Failure {
 		}
 		if failure != nil {
 			p.exited = true
-			p.how.drop()
 			r.worker.meter.leave(p)
 			stopSrc()
 			return failure
 		}
 		r.alive++
-		r.pump(src, e.in, stopSrc, closer(e.in))
+		r.pump(src, e.in, stopSrc, closer(e.in), c.EndLine)
 		r.clocks = append(r.clocks, &clock{in: r.pumps[i], stdin: e.stdin})
 		if i > 0 {
 			r.clocks[i-1].out = r.pumps[i]
 		}
 		src, stopSrc = e.out, closer(e.out)
 	}
-	r.pump(src, r.stream, stopSrc, func() {})
+	r.pump(src, r.stream, stopSrc, func() {}, false)
 	r.clocks[len(r.clocks)-1].out = r.pumps[len(r.pumps)-1]
 	return nil
 }
@@ -78,7 +79,7 @@ type ends struct {
 	out   io.ReadCloser
 }
 
-// launch starts one command between two pipes, or gives an applet that is kept its next item.
+// launch starts one command between two pipes, or gives an applet its next input.
 func (r *run) launch(p *process, c wire.Command) (e ends, err error) {
 	p.started = time.Now()
 	switch {
@@ -86,20 +87,26 @@ func (r *run) launch(p *process, c wire.Command) (e ends, err error) {
 		return p.pass(*c.Part, r.linger(p.index), r.exits), nil
 	case c.Timer > 0:
 		return p.sleep(c.Timer, r.exits)
-	case p.key == "":
-		p.kills = r.kills
-		return p.start(r.exits)
 	}
-	if p.kept == nil {
-		if p.kept, err = keep(p); err != nil {
-			return e, err
+	defer p.closeView()
+	if c, err = r.worker.furnish(p, c); err != nil {
+		return e, err
+	}
+	if p.tool.linked() {
+		if p.kept, err = r.worker.hire(p, c, r.chain); err == nil {
+			return p.kept.begin(p, r.exits), nil
+		}
+	} else {
+		p.kills = r.kills
+		if e, err = r.worker.start(p, c, r.chain, r.exits); err == nil {
+			return e, nil
 		}
 	}
-	return p.kept.begin(p, r.exits), nil
+	return e, fmt.Errorf("starting %s: %w", p.tool.Name, err)
 }
 
-func (r *run) pump(src io.Reader, dst io.Writer, closeSrc, closeDst func()) {
-	p := &pump{src: src, dst: dst, close: [2]func(){closeSrc, closeDst}, done: make(chan struct{})}
+func (r *run) pump(src io.Reader, dst io.Writer, closeSrc, closeDst func(), endLine bool) {
+	p := &pump{src: src, dst: dst, endLine: endLine, close: [2]func(){closeSrc, closeDst}, done: make(chan struct{})}
 	r.pumps = append(r.pumps, p)
 	go p.run(&r.worker.buffers)
 }
@@ -148,7 +155,7 @@ func (r *run) exited(p *process) {
 		}
 	}
 	if early && !p.killed {
-		// What comes before works for nobody now.
+		// What comes before works in vain now.
 		for _, before := range r.processes[:p.index] {
 			before.kill()
 		}
@@ -178,7 +185,7 @@ func (r *run) hearOut(i int) {
 // passes says whether command i is a part, which takes no time of its own.
 func (r *run) passes(i int) bool { return r.chain.Commands[i].Part != nil }
 
-// needed says whether anybody may still read what command i writes, or what is made of it. A part knows that before it
+// needed says whether something may still read what command i writes, or what is made of it. A part knows that before it
 // has exited: when a command fails that has already given it all it wants, that is not left to chance.
 func (r *run) needed(i int) bool {
 	return !slices.ContainsFunc(r.processes[i+1:], func(p *process) bool { return p.enough.Load() })
@@ -200,7 +207,7 @@ func (r *run) fail(f *wire.Failure) {
 		return
 	}
 	r.failure = f
-	r.patience = causeTicks
+	r.flushAfter = causeTicks
 	r.stream.Abort()
 	for i, p := range r.processes {
 		// A command before this one that has ended its output is exiting, and may have failed first.
@@ -220,7 +227,7 @@ func (r *run) killAll() {
 // tick enforces what only time can tell.
 func (r *run) tick(d time.Duration) {
 	if r.failure != nil {
-		if r.patience--; r.patience <= 0 {
+		if r.flushAfter--; r.flushAfter <= 0 {
 			r.killAll()
 		}
 		return
@@ -235,16 +242,17 @@ func (r *run) tick(d time.Duration) {
 		case !r.needed(i):
 			continue
 		}
+		c := r.chain.Commands[i]
 		r.clocks[i].advance(d)
-		if r.clocks[i].used > r.chain.Commands[i].Timeout {
+		if c.Check == nil && r.clocks[i].used > cmp.Or(c.Batch, c.Timeout) { // a check on a busy machine has its whole share of the processor
 			r.fail(&wire.Failure{Command: i, Reason: wire.Timeout})
 			return
 		}
-		if p.kept != nil && p.kept.clock()-p.before > r.chain.Commands[i].Timeout+cpuGrace {
-			r.fail(&wire.Failure{Command: i, Reason: wire.CPULimit}) // RLIMIT_CPU counts the items before it too
+		if p.kept != nil && p.kept.clock()-p.before > cpuLimit(c) {
+			r.fail(&wire.Failure{Command: i, Reason: wire.CPULimit}) // RLIMIT_CPU counts the inputs before it too
 			return
 		}
-		if f := r.worker.meter.check(p, r.chain); f != nil {
+		if f := r.worker.meter.check(p, r.chain.Worker); f != nil {
 			r.fail(f)
 			return
 		}
@@ -286,10 +294,11 @@ func (r *run) finish() wire.Outcome {
 	return o
 }
 
-// release keeps the applet of p for another item or command, or ends it.
+// release keeps the applet of p for another input or command, or ends it.
 func (r *run) release(p *process) {
 	dying := p.killed || p.unread // which it may have been too late for
-	if p.served && !dying && p.kept.settle(r.chain.Commands[p.index], r.chain.Memory) && (p.kept.items || p.kept.reusable()) {
+	c := r.chain.Commands[p.index]
+	if p.served && !dying && p.kept.settle(c, r.chain.Memory) {
 		r.worker.idle.put(p.kept)
 		return
 	}
@@ -298,8 +307,17 @@ func (r *run) release(p *process) {
 
 // describeLimit adds the limit that a command has reached by itself.
 func describeLimit(f *wire.Failure, chain wire.Chain) {
-	if !f.Worker {
-		f.Limit = map[wire.Reason]int64{wire.MemoryLimit: chain.Memory, wire.DiskLimit: chain.Disk}[f.Reason]
+	if f.Worker {
+		return
+	}
+	switch f.Reason {
+	case wire.MemoryLimit:
+		f.Limit = chain.Memory
+		if check := chain.Commands[f.Command].Check; check != nil {
+			f.Limit = check.Memory
+		}
+	case wire.DiskLimit:
+		f.Limit = chain.Disk
 	}
 }
 

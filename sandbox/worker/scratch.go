@@ -21,8 +21,8 @@ func (s scratch) make() (string, error) {
 	return dir, nil
 }
 
-// empty returns an error if anything is left that is not known.
-func (s scratch) empty(known map[string]bool) error {
+// checkEmpty returns an error if anything is left that is not known.
+func (s scratch) checkEmpty(known map[string]bool) error {
 	entries, err := os.ReadDir(string(s))
 	if err != nil {
 		return fmt.Errorf("looking into the scratch directory: %w", err)

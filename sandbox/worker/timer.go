@@ -2,16 +2,12 @@
 
 package worker
 
-import (
-	"time"
-
-	"golang.org/x/sys/unix"
-)
+import "time"
 
 // sleep makes p a command that reads nothing, writes nothing and ends after a while. As in a shell, the command before it
 // can fill the pipe meanwhile, and no more.
 func (p *process) sleep(d time.Duration, exits chan<- *process) (ends, error) {
-	in, out, err := pipes()
+	all, err := pipes(2, pipeSize)
 	if err != nil {
 		return ends{}, err
 	}
@@ -24,9 +20,8 @@ func (p *process) sleep(d time.Duration, exits chan<- *process) (ends, error) {
 		case <-t.C:
 		case <-cancelled:
 		}
-		unix.Close(in.theirs)
-		unix.Close(out.theirs)
+		all.closeTheirs()
 		exits <- p
 	}()
-	return ends{in: in.ours, stdin: in.ours, out: out.ours}, nil
+	return ends{in: all[0].ours, stdin: all[0].ours, out: all[1].ours}, nil
 }

@@ -32,15 +32,15 @@ var crashes = []syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT}
 // overtime are words with which the Go runtime of an applet says that it got SIGXCPU.
 var overtime = []string{"SIGXCPU: cpu time limit exceeded"}
 
-// full are words with which programs say that the scratch directory is.
-var full = []string{"No space left on device", "File too large", "Disk quota exceeded"}
+// diskFullMessages are words with which programs say that the scratch directory is.
+var diskFullMessages = []string{"No space left on device", "File too large", "Disk quota exceeded"}
 
 // readerless are words with which programs say that their reader has gone. gawk sends itself SIGPIPE then, which the jail
 // forbids as it does all such calls, and takes that for what has failed.
 var readerless = []string{"Broken pipe", `standard output" failed: Operation not permitted`, "standard output: Operation not permitted"}
 
 // limitSignals says what a signal means that this worker did not send. SIGKILL is not in it: it is the
-// kernel's, out of memory, if the control group counts one more, and may be anybody's otherwise.
+// kernel's, out of memory, if the control group counts one more, and may come from elsewhere otherwise.
 var limitSignals = map[syscall.Signal]wire.Reason{
 	syscall.SIGXCPU: wire.CPULimit,
 	syscall.SIGXFSZ: wire.DiskLimit,
@@ -61,8 +61,8 @@ func (p *process) judge(broken bool) *wire.Failure {
 	case p.task.err != nil:
 		f.Reason, f.Detail = wire.Refused, p.task.err.Error()
 		return f
-	case p.key != "" && p.task.state.Status == 0:
-		f.Reason, f.Detail = wire.Refused, "it ended before it had said how its item went"
+	case p.kept != nil && p.task.state.Status == 0:
+		f.Reason, f.Detail = wire.Refused, "it ended before it had said how its input went"
 		return f
 	}
 	status := p.task.state.Status
@@ -79,7 +79,7 @@ func (p *process) starved(text string, crashed bool) bool {
 	if holdsAny(text, exhausted) {
 		return true
 	}
-	if p.tool.Applet != nil {
+	if p.tool.linked() {
 		if ungiven().MatchString(text) || noThread().MatchString(text) {
 			return true
 		}
@@ -114,7 +114,7 @@ func (p *process) byStatus(f *wire.Failure, status int, broken bool) *wire.Failu
 		f.Reason = wire.MemoryLimit
 	case holdsAny(f.Stderr, overtime):
 		f.Reason = wire.CPULimit
-	case holdsAny(f.Stderr, full):
+	case holdsAny(f.Stderr, diskFullMessages):
 		f.Reason = wire.DiskLimit
 	}
 	return f

@@ -6,34 +6,40 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
+	"time"
 
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
 // A worker runs chains.
 type worker struct {
-	applets *applets
-	survey  survey
-	tools   map[string]*tool
-	scratch scratch
-	rooms   rooms
-	inputs  inputs
-	buffers buffers
-	meter   meter
-	idle    idlePool
+	hostInfo hostInfo
+	tools    map[string]*tool
+	scratch  scratch
+	rooms    rooms
+	inputs   inputs
+	buffers  buffers
+	meter    meter
+	idle     idlePool
+
+	processors int // that it may use; it uses one for short runs, which end sooner than others have woken up
 }
 
-func newWorker(o Options, dir scratch, s survey) *worker {
-	w := &worker{applets: newApplets(o.Prefix, s), scratch: dir, survey: s, tools: toolsOf(s, o.Extra)}
+func newWorker(o Options, dir scratch, s hostInfo) *worker {
+	w := &worker{scratch: dir, hostInfo: s, tools: toolsOf(s, o.Extra), processors: runtime.GOMAXPROCS(1)}
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
+	w.idle.start, w.idle.come.L = s.starter(o.Prefix), &w.idle.mu
+	time.AfterFunc(spareDelay, w.idle.spare) // most runs need one
 	return w
 }
 
 // hello says what this worker is. It claims what it has seen: see [jail.Locked].
 func (w *worker) hello() wire.Hello {
 	h := wire.Hello{
-		Profile: wire.Dynamic, Landlock: w.survey.Support.Landlock, Seccomp: w.survey.Support.Seccomp, NoNewPrivs: true,
-		UID: os.Getuid(), Around: w.survey.Around, Workspace: w.survey.Workspace != "", Programs: w.survey.Found,
+		Profile: wire.Dynamic, Landlock: w.hostInfo.Support.Landlock, Seccomp: w.hostInfo.Support.Seccomp, NoNewPrivs: true,
+		UID: os.Getuid(), Around: w.hostInfo.Around, Workspace: w.hostInfo.Workspace != "", Programs: w.hostInfo.Found,
 	}
 	if h.Landlock == 0 {
 		h.Profile = wire.Pure
@@ -41,15 +47,13 @@ func (w *worker) hello() wire.Hello {
 	return h
 }
 
-// prepare has applets wait for a chain.
-func (w *worker) prepare(chain wire.Chain) {
-	n := 0
-	for _, c := range chain.Commands {
-		if t := w.tools[c.Name]; t != nil && t.Applet != nil && len(c.Inputs) == 0 && len(c.Files) == 0 {
-			n++
-		}
+// busy gives a run all processors when it has lasted for a while, until the worker is renewed.
+func (w *worker) busy(run wire.Runner) wire.Runner {
+	return func(ctx context.Context, s *wire.Stream, chain wire.Chain) wire.Outcome {
+		late := time.AfterFunc(whileOfOne, func() { runtime.GOMAXPROCS(w.processors) })
+		defer late.Stop()
+		return run(ctx, s, chain)
 	}
-	w.applets.expect(n - w.idle.atHand())
 }
 
 // run is the [wire.Runner].
@@ -68,7 +72,7 @@ func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire
 // renew leaves nothing of what was run. Its caller sees to it that nothing runs. What cannot be removed is an error, and so
 // the end of this worker.
 func (w *worker) renew() error {
-	kept := w.idle.renew(maxSpares)
+	w.idle.renew()
 	w.inputs.drop()
 	if n := w.meter.count(); n > 0 {
 		return fmt.Errorf("%d commands of the run before still run", n)
@@ -76,7 +80,7 @@ func (w *worker) renew() error {
 	if err := w.rooms.empty(w.scratch); err != nil {
 		return err
 	}
-	w.applets.renew(kept)
+	runtime.GOMAXPROCS(1)
 	return nil
 }
 
@@ -91,29 +95,39 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	if !ok {
 		return p, fmt.Errorf("%q is not a program of this worker", c.Name)
 	}
-	p.tool, p.limit = t, chain.Memory
+	p.tool, p.limit, p.disk = t, chain.Memory, chain.Disk
 	if len(c.Argv) == 0 {
 		return p, fmt.Errorf("%s: the arguments lack the name", c.Name)
 	}
+	if c.Check != nil {
+		p.limit = c.Check.Memory
+		if c.Check.Script {
+			if !t.HasScript() {
+				return p, fmt.Errorf("%s has no script", c.Name)
+			}
+			p.tool = &tool{Program: programs.Program{Name: c.Name}, reader: true}
+		}
+	}
+	return p, nil
+}
+
+// furnish gives p the files that its command needs, and returns the command as p is to run it: the reader of its script,
+// an applet of this binary whatever the program is, needs none.
+func (w *worker) furnish(p *process, c wire.Command) (_ wire.Command, err error) {
+	if p.tool.reader {
+		c.Inputs, c.Files, c.Each = nil, nil, false
+		return c, nil
+	}
 	if p.inputs, err = w.inputsOf(c); err != nil {
-		return p, err
+		return c, err
 	}
-	if p.view, err = w.look(t, c.Files); err != nil {
-		return p, err
+	if p.view, err = w.look(p.tool, c.Files); err != nil {
+		return c, err
 	}
-	if t.Scratch {
-		if err := w.house(p); err != nil {
-			p.closeView()
-			return p, err
-		}
+	if p.tool.Scratch {
+		err = w.house(p)
 	}
-	if t.keeps(c) {
-		p.key, p.items = keptKey(c, chain.Memory), c.Each
-		if p.kept = w.old(p, c, chain); p.kept != nil {
-			return p, nil
-		}
-	}
-	return p, w.command(p, c, chain)
+	return c, err
 }
 
 // house gives a process a directory to write in. With named inputs or files its jail is like no other.

@@ -1,6 +1,6 @@
-// Package demo is an MCP server over a small shop that is made up, the same for everyone with the same seed: orders and
-// customers to query, pages to turn, tools that are slow or fail, a picture, and notes to write. It is for first steps
-// and for tests, and keeps everything in memory.
+// Package demo is an MCP server over a small invented shop, which depends only on the seed: orders and customers to
+// query, lists with pages, tools that are slow or fail, a picture, and notes to write. It is for first steps and tests,
+// and keeps everything in memory.
 package demo
 
 import (
@@ -46,7 +46,7 @@ func New(o Options) (*mcp.Server, error) {
 	return tool.Open(tool.Server{Name: "demo", Title: "A made-up shop", Instructions: instructions, Tools: tools})
 }
 
-// looking is what all tools do that do not write.
+// looking are the effects of the tools that do not write.
 var looking = tool.Effects{ReadOnly: true, Idempotent: true}
 
 // wait waits for d or for ctx.

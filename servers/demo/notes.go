@@ -20,7 +20,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// notes is the one thing that a caller can change.
+// notes are the only data that callers can change.
 type notes struct {
 	mu  sync.Mutex // guards all
 	all []note

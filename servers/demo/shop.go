@@ -49,7 +49,7 @@ var (
 	family   = []string{"Okafor", "Lindqvist", "Tanaka", "Moreau", "García"}
 )
 
-// shop is the data. Nothing changes it once it is made.
+// shop is the data, which never changes.
 type shop struct {
 	orders    []order
 	customers []customer
@@ -66,7 +66,7 @@ func newShop(r *rand.Rand) *shop {
 			Active: r.IntN(5) > 0,
 		}
 		if r.IntN(3) > 0 {
-			c.Phone = fmt.Sprintf("+1-202-555-%04d", 100+i) // 555-01xx is kept free for fiction
+			c.Phone = fmt.Sprintf("+1-202-555-%04d", 100+i) // 555-01xx is reserved for fiction
 		}
 		s.customers = append(s.customers, c)
 	}

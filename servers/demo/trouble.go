@@ -84,7 +84,7 @@ func (s *server) flaky() tool.Tool {
 	}
 }
 
-// draw returns a number from 0 up to, not including, 1: of the seed's, or the next of the server's own row.
+// draw returns a number in [0, 1): by the seed, or the next of the server's own sequence.
 func (s *server) draw(seed *int64) float64 {
 	if seed != nil {
 		return rand.New(rand.NewPCG(s.seed, uint64(*seed))).Float64()

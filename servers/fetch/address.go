@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// reserved are the networks that are not the public Internet, with what the registries of special-purpose addresses
-// call them. IPv6 outside of 2000::/3 is refused as a whole.
+// reserved are the networks that are not the public Internet, with their names in the registries of special-purpose
+// addresses. IPv6 outside of 2000::/3 is refused as a whole.
 var reserved = []struct {
 	prefix netip.Prefix
 	name   string
@@ -51,7 +51,7 @@ var reserved = []struct {
 
 var globalUnicast6 = netip.MustParsePrefix("2000::/3")
 
-// notPublic says which kind of special address addr is, or returns "" for a public one.
+// notPublic names the kind of a special address, or returns "" for a public one.
 func notPublic(addr netip.Addr) string {
 	if addr.Zone() != "" {
 		return "link-local"
@@ -73,8 +73,8 @@ type refused struct{ what string }
 
 func (r *refused) Error() string { return fmt.Sprintf("its address is a %s one", r.what) }
 
-// onlyPublic is a net.Dialer's Control. It sees the address that is about to be connected to, after all resolution, so
-// that a name cannot be good when it is checked and bad when it is used.
+// onlyPublic is a net.Dialer's Control. It checks the resolved address just before the connection, so a name cannot
+// resolve to another address after the check.
 func onlyPublic(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {

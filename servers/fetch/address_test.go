@@ -3,6 +3,8 @@ package fetch
 import (
 	"net/netip"
 	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/markdown"
 )
 
 func TestNotPublic(t *testing.T) {
@@ -130,8 +132,9 @@ func FuzzText(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	s := &server{markdown: markdown.Bounded}
 	f.Fuzz(func(t *testing.T, body []byte, contentType, as string) {
-		text, err := classify(body, contentType).text(as, base, &answer{})
+		text, err := s.text(t.Context(), classify(body, contentType), as, base, &answer{})
 		if err == nil && text != string([]rune(text)) {
 			t.Errorf("not valid UTF-8: %q", text)
 		}

@@ -16,7 +16,7 @@ const (
 	maxRedirects        = 10
 	maxResponseHeaders  = 256 << 10
 	dialTimeout         = 10 * time.Second
-	idleTimeout         = 15 * time.Second // there is no Close: connections must not stay for long
+	idleTimeout         = 15 * time.Second // short, since there is no Close
 	idleConnections     = 64
 	idleConnectionsHost = 8
 )
@@ -29,11 +29,10 @@ const (
 	badContent     = "BadContent"     // an answer that cannot be shown
 )
 
-// errTooSlow is the cause of a deadline that this server has set, and not its caller.
+// errTooSlow is the cause of this server's own deadline.
 var errTooSlow = errors.New("the time limit is reached")
 
-// newClient makes a client that uses no proxy and keeps no cookies, and connects only to public addresses but for the
-// allowed hosts.
+// newClient makes a client without proxy and cookies that connects only to public addresses and the allowed hosts.
 func newClient(o Options, allowed hosts) *http.Client {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := net.Dialer{Timeout: dialTimeout, Resolver: o.Resolver}
@@ -68,10 +67,10 @@ func redirect(req *http.Request, via []*http.Request) error {
 	if err := checkURL(req.URL); err != nil {
 		return fmt.Errorf("the server redirects to a place that is refused: %w", err)
 	}
-	req.Header.Del("Referer") // the URL before may hold what is meant for its own server only
+	req.Header.Del("Referer") // the previous URL may hold secrets of its own server
 	for _, v := range via {
 		if origin(v.URL) != origin(req.URL) {
-			// What the caller sent was for the first server, be it called Authorization or X-Api-Key.
+			// The caller's headers were meant for the first server and may hold secrets in any name.
 			req.Header = http.Header{"User-Agent": {userAgent}, "Accept": {accept}, "Content-Type": req.Header["Content-Type"]}
 			break
 		}
@@ -81,7 +80,7 @@ func redirect(req *http.Request, via []*http.Request) error {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + canonicalHost(u.Host) }
 
-// explain turns an error of the HTTP client or of reading a body into one that says what to do.
+// explain adds a kind and a hint to an error of the HTTP client or of reading a body.
 func (s *server) explain(ctx context.Context, err error) error {
 	if t, ok := errors.AsType[*tool.Error](err); ok {
 		return t

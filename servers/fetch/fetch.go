@@ -1,6 +1,6 @@
-// Package fetch is an MCP server that makes HTTP requests: pages as Markdown, JSON and other text as they are, images as
-// images. It reaches only public addresses unless told otherwise, and never more than a limited amount of data. It knows
-// nothing of pipelines.
+// Package fetch is an MCP server that makes HTTP requests. It returns pages as Markdown, JSON and other text unchanged,
+// and images as images. By default it reaches only public addresses, and it always limits the data. It knows nothing of
+// pipelines.
 package fetch
 
 import (
@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/markdown"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
@@ -23,11 +24,12 @@ type Options struct {
 	Timeout      time.Duration `json:"timeout" usage:"of a call, such as 10s; at most 10m (default 30s)"`
 
 	Resolver *net.Resolver `json:"-"` // nil: the system's
+	Markdown Markdown      `json:"-"` // nil: in this process, which refuses large pages
 }
 
 const (
 	defaultMaxBytes = 5 << 20
-	hardMaxBytes    = 64 << 20 // the gateway takes no larger result
+	hardMaxBytes    = 64 << 20 // the gateway accepts no larger result
 	defaultTimeout  = 30 * time.Second
 	longestTimeout  = 10 * time.Minute
 )
@@ -53,7 +55,10 @@ func New(o Options) (*mcp.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{maxBytes: o.MaxBytes, timeout: o.Timeout, http: newClient(o, allowed)}
+	s := &server{maxBytes: o.MaxBytes, timeout: o.Timeout, http: newClient(o, allowed), markdown: o.Markdown}
+	if s.markdown == nil {
+		s.markdown = markdown.Bounded
+	}
 	return tool.Open(tool.Server{
 		Name:         "fetch",
 		Title:        "HTTP requests",
@@ -66,6 +71,7 @@ type server struct {
 	maxBytes int64
 	timeout  time.Duration
 	http     *http.Client
+	markdown Markdown
 }
 
 // commonProperties are the arguments that both tools take.
@@ -132,7 +138,7 @@ func (s *server) do(ctx context.Context, a requestArgs) (*mcp.CallToolResult, er
 		return nil, s.explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	res, err := present(resp, a.As, limit)
+	res, err := s.present(resp, a.As, limit)
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}

@@ -10,15 +10,16 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
 const (
-	errorBytes = 64 << 10 // of an error's body are read
-	errorChars = 2000     // of it are shown
+	errorBytes = 64 << 10 // read of an error's body
+	errorChars = 2000     // shown of it
 )
 
-// answer is what a result says of the response in _meta, under "mcsh/http".
+// answer describes the response in the result's _meta, under "mcsh/http".
 type answer struct {
 	URL         string `json:"url"` // after redirects
 	Status      int    `json:"status"`
@@ -30,15 +31,15 @@ type answer struct {
 }
 
 // present turns a response into a result. A body of more than limit bytes is an error.
-func present(resp *http.Response, as string, limit int64) (*mcp.CallToolResult, error) {
+func (s *server) present(resp *http.Response, as string, limit int64) (*mcp.CallToolResult, error) {
 	about := answer{
 		URL:         resp.Request.URL.Redacted(),
 		Status:      resp.StatusCode,
-		ContentType: clip(resp.Header.Get("Content-Type"), 200),
-		RetryAfter:  clip(resp.Header.Get("Retry-After"), 60),
+		ContentType: texts.Cut(resp.Header.Get("Content-Type"), 200),
+		RetryAfter:  texts.Cut(resp.Header.Get("Retry-After"), 60),
 	}
 	if resp.StatusCode >= 400 {
-		return failed(resp, about), nil
+		return s.failed(resp, about), nil
 	}
 	if resp.Request.Method == http.MethodHead {
 		return headers(resp, about)
@@ -52,20 +53,20 @@ func present(resp *http.Response, as string, limit int64) (*mcp.CallToolResult, 
 	if doc.kind == kindImage {
 		return about.on(&mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{Data: body, MIMEType: doc.mime}}}), nil
 	}
-	text, err := doc.text(as, resp.Request.URL, &about)
+	text, err := s.text(resp.Request.Context(), doc, as, resp.Request.URL, &about)
 	if err != nil {
 		return nil, err
 	}
 	return about.on(tool.Text(text)), nil
 }
 
-// on adds the answer to a result.
+// on adds the answer to the result r.
 func (a answer) on(res *mcp.CallToolResult) *mcp.CallToolResult {
 	res.Meta = mcp.Meta{"mcsh/http": a}
 	return res
 }
 
-// read reads the body, of which the transport has undone the compression that it asked for.
+// read reads the body, which the transport has decompressed.
 func read(resp *http.Response, limit int64) ([]byte, error) {
 	if e := resp.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, &tool.Error{Kind: badContent, Msg: fmt.Sprintf("the server sent the content encoding %.40q without being asked to", e)}
@@ -91,23 +92,23 @@ func tooLarge(what string, limit int64) error {
 	return &tool.Error{Kind: tool.LimitExceeded, Msg: fmt.Sprintf("the body may have %d bytes and %s", limit, what), Hint: hint}
 }
 
-// failed is the result for a status of 400 and above: the status, the URL and the beginning of what the server says.
-func failed(resp *http.Response, about answer) *mcp.CallToolResult {
-	msg := fmt.Sprintf("%d %s from %s %s", about.Status, http.StatusText(about.Status), resp.Request.Method, clip(about.URL, 300))
+// failed is the result for a status of 400 and above: the status, the URL and the beginning of the body.
+func (s *server) failed(resp *http.Response, about answer) *mcp.CallToolResult {
+	msg := fmt.Sprintf("%d %s from %s %s", about.Status, http.StatusText(about.Status), resp.Request.Method, texts.Cut(about.URL, 300))
 	if about.RetryAfter != "" {
 		msg += fmt.Sprintf(" (retry-after: %s)", about.RetryAfter)
 	}
 	res := tool.Failure(&tool.Error{Kind: httpStatus, Msg: msg})
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytes)) // what is there helps, what is not is no second error
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytes)) // a broken body must not hide the status
 	about.Bytes = len(body)
-	if text := beginning(body, resp, &about); text != "" {
+	if text := s.beginning(body, resp, &about); text != "" {
 		res.Content[0] = &mcp.TextContent{Text: httpStatus + ": " + msg + "\n" + text}
 	}
 	return about.on(res)
 }
 
 // beginning returns the readable beginning of an error's body.
-func beginning(body []byte, resp *http.Response, about *answer) string {
+func (s *server) beginning(body []byte, resp *http.Response, about *answer) string {
 	if resp.Header.Get("Content-Encoding") != "" {
 		return ""
 	}
@@ -115,14 +116,14 @@ func beginning(body []byte, resp *http.Response, about *answer) string {
 	if doc.kind == kindImage || doc.kind == kindBinary {
 		return ""
 	}
-	text, err := doc.text("auto", resp.Request.URL, about)
+	text, err := s.text(resp.Request.Context(), doc, "auto", resp.Request.URL, about)
 	if err != nil {
-		text, _ = doc.text("raw", resp.Request.URL, about)
+		text, _ = s.text(resp.Request.Context(), doc, "raw", resp.Request.URL, about)
 	}
-	return clip(strings.TrimSpace(text), errorChars)
+	return texts.Cut(strings.TrimSpace(text), errorChars)
 }
 
-// headers is the result of a HEAD request.
+// headers returns the result of a HEAD request.
 func headers(resp *http.Response, about answer) (*mcp.CallToolResult, error) {
 	flat := map[string]string{}
 	for name, values := range resp.Header {
@@ -139,15 +140,7 @@ func headers(resp *http.Response, about answer) (*mcp.CallToolResult, error) {
 	return about.on(res), nil
 }
 
-// clip cuts s to n bytes, marks the cut, and makes it valid.
-func clip(s string, n int) string {
-	if len(s) > n {
-		s = s[:n] + "..."
-	}
-	return strings.ToValidUTF8(s, "")
-}
-
-// kind is how a body is shown.
+// kind selects the presentation of a body.
 type kind int
 
 const (
@@ -158,7 +151,7 @@ const (
 	kindBinary
 )
 
-// document is a body and what it is.
+// document is a body with its type.
 type document struct {
 	kind    kind
 	mime    string // without parameters
@@ -175,8 +168,7 @@ var textTypes = []string{
 	"application/graphql", "application/rtf", "application/x-sh", "image/svg+xml",
 }
 
-// classify decides how to show body by the type that the server declares, and by its first bytes where the server says
-// nothing definite.
+// classify selects the presentation of body by its declared type, or by its first bytes if the type is missing or vague.
 func classify(body []byte, contentType string) document {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -197,7 +189,7 @@ func classify(body []byte, contentType string) document {
 		d.kind = kindImage
 	case strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+xml") || slices.Contains(textTypes, media):
 		d.kind = kindText
-	case looksLikeText(body): // such as source code that is served as application/octet-stream
+	case looksLikeText(body): // such as source code served as application/octet-stream
 		d.kind = kindText
 	default:
 		d.kind = kindBinary

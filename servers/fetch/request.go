@@ -45,7 +45,7 @@ var (
 	forms    = []string{"auto", "raw", "markdown"}
 )
 
-// ownHeaders belong to the connection or to this server, with the reason that is given for refusing them.
+// ownHeaders are the headers that callers must not set, with the reasons.
 var ownHeaders = map[string]string{
 	"Accept-Encoding":     "compression is handled here",
 	"Connection":          "it belongs to the connection",
@@ -63,7 +63,7 @@ var ownHeaders = map[string]string{
 	"Upgrade":             "it belongs to the connection",
 }
 
-// check checks what is not checked while the request is built and returns the size limit of the body.
+// check checks the arguments that build does not check, and returns the size limit of the body.
 func (a *requestArgs) check(standard int64) (limit int64, err error) {
 	if !slices.Contains(methods, a.Method) {
 		return 0, invalid("", "method is %.40q, want one of %s", a.Method, strings.Join(methods, ", "))
@@ -159,20 +159,20 @@ func setHeaders(h http.Header, headers map[string]string) error {
 	return nil
 }
 
-// parseURL parses a URL that a caller gave.
+// parseURL parses a caller's URL.
 func parseURL(raw string) (*url.URL, error) {
 	if len(raw) > maxURL {
 		return nil, invalid("", "the URL has %d bytes, at most %d are possible", len(raw), maxURL)
 	}
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		// The error's own text repeats the URL, and a password that may be in it.
+		// The error's text repeats the URL, which may hold a password.
 		return nil, invalid(`give one such as "https://example.com/path?q=x"`, "the URL cannot be parsed")
 	}
 	return u, checkURL(u)
 }
 
-// checkURL is the rule for every URL that is requested, the caller's and those of redirects.
+// checkURL checks every requested URL, the caller's and those of redirects.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

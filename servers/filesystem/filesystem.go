@@ -1,5 +1,5 @@
-// Package filesystem is an MCP server over the files of one directory: it reads text files and lists directories. The
-// workspace package keeps callers inside of the directory; this package only turns what it says into results.
+// Package filesystem is an MCP server over the files of one directory: it reads text files and lists directories. Package
+// workspace confines callers to the directory; this package turns its answers into results.
 package filesystem
 
 import (
@@ -54,5 +54,5 @@ type server struct {
 	maxBytes int64
 }
 
-// reading is what all tools here do.
+// reading are the effects of all tools here.
 var reading = tool.Effects{ReadOnly: true, Idempotent: true}

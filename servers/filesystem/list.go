@@ -59,7 +59,7 @@ type listed struct {
 	Modified string         `json:"modified"`
 }
 
-// labels are the types as the text lines show them.
+// labels are the names of types in text lines.
 var labels = map[workspace.Type]string{
 	workspace.File:      "[FILE] ",
 	workspace.Directory: "[DIR] ",

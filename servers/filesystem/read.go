@@ -18,7 +18,7 @@ import (
 
 const (
 	blockBytes  = 64 << 10 // read at once
-	binaryBytes = 8 << 10  // looked at for a NUL, which text does not contain
+	binaryBytes = 8 << 10  // searched for a NUL, which text does not contain
 )
 
 const readInput = `{
@@ -137,7 +137,7 @@ func (s *server) head(src io.Reader, path string, n int) ([]byte, error) {
 	return text, nil
 }
 
-// tail reads the last n lines of f, from its end backwards, so that the time does not depend on the file's size.
+// tail reads the last n lines of f backwards from its end, so the time does not depend on the file's size.
 func (s *server) tail(ctx context.Context, f *os.File, path string, n int) ([]byte, error) {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *server) tooLarge(path, what string) error {
 	return workspace.Errorf(workspace.InvalidArgument, "read a part of it with head or tail", "at most %d bytes are read at once, %q %s", s.maxBytes, path, what)
 }
 
-// readError keeps errors that say what to do and gives others a kind.
+// readError keeps errors that have a kind and gives others one.
 func readError(path string, err error) error {
 	if _, ok := errors.AsType[*workspace.Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -197,7 +197,7 @@ func readError(path string, err error) error {
 	return workspace.Errorf(workspace.IoError, "", "reading %q: %w", path, cause)
 }
 
-// textResult is a result of text, made valid where it is not.
+// textResult returns text as a result and replaces invalid UTF-8.
 func textResult(text []byte) *mcp.CallToolResult {
 	valid, bad := tool.ValidText(text)
 	res := tool.Text(valid)
@@ -207,9 +207,9 @@ func textResult(text []byte) *mcp.CallToolResult {
 	return res
 }
 
-// contextReader ends reading when the context does.
+// contextReader fails when its context is done.
 type contextReader struct {
-	ctx context.Context // of the one call that the reader lives in
+	ctx context.Context // of the call that uses the reader
 	r   io.Reader
 }
 

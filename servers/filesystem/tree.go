@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// deepest is how deep a tree may be: two levels of JSON for each of directories, and JSON readers give up at
-	// nestings not much above.
+	// deepest is the largest depth of a tree. Each level of directories takes two levels of JSON, and JSON readers do not
+	// accept much more.
 	deepest = 200
 
 	maxExclude = 100
@@ -58,7 +58,7 @@ type treeArgs struct {
 	MaxDepth *int     `json:"max_depth"`
 }
 
-// node is one entry of the tree. Children is nil where there is nothing to show, and empty for an empty directory.
+// node is one entry of the tree. Children is nil if there is nothing to show, and empty for an empty directory.
 type node struct {
 	Name     string         `json:"name"`
 	Path     string         `json:"path"`

@@ -1,5 +1,5 @@
-// Package servertest calls the built-in servers in tests as any client would: over MCP, in memory, with every result
-// checked against the schema that its tool publishes.
+// Package servertest calls the built-in servers in tests like any client: over MCP, in memory. It checks every result
+// against the output schema of its tool.
 package servertest
 
 import (
@@ -21,7 +21,7 @@ type Client struct {
 	outputs map[string]*jsonschema.Resolved
 }
 
-// Connect connects to server and checks what it says of its tools.
+// Connect connects to server and checks the descriptions of its tools.
 func Connect(t testing.TB, server *mcp.Server, err error) *Client {
 	t.Helper()
 	if err != nil {
@@ -54,7 +54,7 @@ func Connect(t testing.TB, server *mcp.Server, err error) *Client {
 	return c
 }
 
-// check checks what a tool says of itself.
+// check checks the description of a tool.
 func (c *Client) check(t testing.TB, tool *mcp.Tool) {
 	t.Helper()
 	in := schema(t, tool.InputSchema)
@@ -98,7 +98,7 @@ func schema(t testing.TB, v any) *jsonschema.Schema {
 	return s
 }
 
-// A Result is what a test looks at: the text blocks joined, and the rest.
+// A Result is a call's result: the joined text blocks, and the rest.
 type Result struct {
 	Text  string
 	Error bool
@@ -148,7 +148,7 @@ func CheckGoroutines(t testing.TB) func() {
 				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 				return
 			}
-			time.Sleep(5 * time.Millisecond) // a condition is waited for; nothing tells when it holds
+			time.Sleep(5 * time.Millisecond) // polls, since no event announces the end of a goroutine
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package strictjson decodes one JSON object into a struct and refuses what the struct does not know: unknown,
-// repeated and differently capitalised names, values of the wrong type, and anything after the object. Its messages are
-// meant for the person or agent who wrote the object. It knows nothing of tools or configuration.
+// Package strictjson decodes one JSON object into a struct. It refuses unknown, repeated and differently capitalised
+// names, values of the wrong type, and anything after the object. Its messages are meant for the person or agent who
+// wrote the object. It knows nothing of tools or configuration.
 package strictjson
 
 import (
@@ -15,71 +15,75 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Decode decodes data into the struct that v points to. The struct's fields are matched by the names in their json
 // tags, exactly; fields without one are not settable. A member that is null counts as absent; empty data and null count
 // as {}. Integers may be written as 3.0 or 3e0. A time.Duration is a string such as "1.5s" or a number of seconds.
-// What names a member in messages, such as "argument" or "option".
-func Decode(what string, data []byte, v any) error {
-	fields := fieldsOf(v)
-	members, err := Members(what, data)
+// A required member must be present. In messages, what is the word for a member, such as "argument" or "option".
+func Decode(what string, data []byte, v any, required ...string) error {
+	members, err := members(what, data)
 	if err != nil {
 		return err
 	}
-	known := make([]string, 0, len(fields))
-	for _, f := range fields {
-		known = append(known, f.name)
-	}
-	for _, m := range members {
-		i := slices.Index(known, m.Name)
-		if i < 0 {
-			return fmt.Errorf("unknown %s %q%s", what, shorten(m.Name), suggest(m.Name, known))
+	for _, name := range required {
+		if !slices.ContainsFunc(members, func(m member) bool { return m.name == name && string(m.value) != "null" }) {
+			return fmt.Errorf("%s %q is missing", what, name)
 		}
-		if string(m.Value) == "null" {
+	}
+	names, values := fieldsOf(v)
+	for _, m := range members {
+		i := slices.Index(names, m.name)
+		if i < 0 {
+			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.name, maxShown), suggest(m.name, names))
+		}
+		if string(m.value) == "null" {
 			continue
 		}
-		if err := assign(fields[i].value, m.Value); err != nil {
-			return fmt.Errorf("%s %q: %w", what, m.Name, err)
+		if err := assign(values[i], m.value); err != nil {
+			return fmt.Errorf("%s %q: %w", what, m.name, err)
 		}
 	}
 	return nil
 }
 
-// A Member is one name and value of a JSON object.
-type Member struct {
-	Name  string
-	Value json.RawMessage
+// member is one name and value of a JSON object.
+type member struct {
+	name  string
+	value json.RawMessage
 }
 
-// Members returns the members of the object data in their order. A repeated name is an error.
-func Members(what string, data []byte) ([]Member, error) {
+// members returns the members of the object data in their order. A repeated name is an error.
+func members(what string, data []byte) ([]member, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "null" {
 		return nil, nil
 	}
 	if data[0] != '{' {
-		return nil, fmt.Errorf("want a JSON object of %ss, got %s", what, shorten(string(data)))
+		return nil, fmt.Errorf("want a JSON object of %ss, got %s", what, texts.Cut(string(data), maxShown))
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.Token(); err != nil {
 		return nil, fmt.Errorf("reading %ss: %w", what, err)
 	}
-	var list []Member
+	var list []member
 	seen := map[string]bool{}
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
 			return nil, fmt.Errorf("reading %ss: %w", what, early(err))
 		}
-		m := Member{Name: key.(string)} // inside an object every other token is a string
-		if err := dec.Decode(&m.Value); err != nil {
-			return nil, fmt.Errorf("reading %s %q: %w", what, shorten(m.Name), early(err))
+		m := member{name: key.(string)} // inside an object every other token is a string
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, fmt.Errorf("reading %s %q: %w", what, texts.Cut(m.name, maxShown), early(err))
 		}
-		if seen[m.Name] {
-			return nil, fmt.Errorf("%s %q is given twice", what, shorten(m.Name))
+		if seen[m.name] {
+			return nil, fmt.Errorf("%s %q is given twice", what, texts.Cut(m.name, maxShown))
 		}
-		seen[m.Name] = true
+		seen[m.name] = true
 		list = append(list, m)
 	}
 	if _, err := dec.Token(); err != nil {
@@ -91,25 +95,12 @@ func Members(what string, data []byte) ([]Member, error) {
 	return list, nil
 }
 
-// early gives the end of the input the meaning that it has inside an object.
+// early says that the data ends too early, since the object has begun.
 func early(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("unexpected end of JSON input")
 	}
 	return err
-}
-
-// Names returns the names that Decode accepts for the struct v or the struct that v points to, in their order.
-func Names(v any) []string {
-	if reflect.TypeOf(v).Kind() != reflect.Pointer {
-		p := reflect.New(reflect.TypeOf(v))
-		v = p.Interface()
-	}
-	var names []string
-	for _, f := range fieldsOf(v) {
-		names = append(names, f.name)
-	}
-	return names
 }
 
 // A Field is a member that Decode accepts for a struct.
@@ -119,35 +110,32 @@ type Field struct {
 	Type  reflect.Type
 }
 
-// Fields describes the members that Decode accepts for the struct that v points to, in their order.
-func Fields(v any) []Field {
+// Fields describes the members that Decode accepts for the struct S, in their order.
+func Fields[S any]() []Field {
 	var list []Field
-	for _, f := range fieldsOf(v) {
-		list = append(list, Field{f.name, f.usage, f.value.Type()})
-	}
-	return list
-}
-
-type field struct {
-	name, usage string
-	value       reflect.Value
-}
-
-func fieldsOf(v any) []field {
-	s := reflect.ValueOf(v)
-	if s.Kind() != reflect.Pointer || s.Elem().Kind() != reflect.Struct {
-		panic(fmt.Sprintf("strictjson: internal error: want a pointer to a struct, got %T", v))
-	}
-	s = s.Elem()
-	var list []field
-	for i := range s.NumField() {
-		tag := s.Type().Field(i).Tag
-		name, _, _ := strings.Cut(tag.Get("json"), ",")
-		if name != "" && name != "-" {
-			list = append(list, field{name, tag.Get("usage"), s.Field(i)})
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[S]()) {
+		if name := nameOf(f); name != "" {
+			list = append(list, Field{name, f.Tag.Get("usage"), f.Type})
 		}
 	}
 	return list
+}
+
+// fieldsOf returns the names and values of the fields that Decode accepts for the struct that v points to.
+func fieldsOf(v any) (names []string, values []reflect.Value) {
+	s := reflect.ValueOf(v).Elem()
+	for _, f := range reflect.VisibleFields(s.Type()) {
+		if name := nameOf(f); name != "" {
+			names, values = append(names, name), append(values, s.FieldByIndex(f.Index))
+		}
+	}
+	return names, values
+}
+
+// nameOf returns the name of a field in JSON, "" if the field is not settable.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return strings.TrimPrefix(name, "-")
 }
 
 // assign decodes raw, which is not null, into v.
@@ -160,7 +148,7 @@ func assign(v reflect.Value, raw json.RawMessage) error {
 		v.Set(p)
 		return nil
 	}
-	got := shorten(string(raw))
+	got := texts.Cut(string(raw), maxShown)
 	switch {
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		d, err := duration(raw)
@@ -184,12 +172,12 @@ func assign(v reflect.Value, raw json.RawMessage) error {
 	return nil
 }
 
-// integer reads a JSON number without a fraction, however it is written.
+// integer reads a whole JSON number in any notation.
 func integer(raw json.RawMessage) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true
 	}
-	const exact = 1 << 53 // beyond, a float64 no longer tells neighbours apart
+	const exact = 1 << 53 // a float64 cannot hold all larger integers
 	f, err := strconv.ParseFloat(string(raw), 64)
 	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) <= exact
 }
@@ -203,10 +191,10 @@ func duration(raw json.RawMessage) (time.Duration, error) {
 	} else if s, err := strconv.ParseFloat(string(raw), 64); err == nil && math.Abs(s) < math.MaxInt64/float64(time.Second) {
 		return time.Duration(s * float64(time.Second)), nil
 	}
-	return 0, fmt.Errorf(`want a duration such as "1.5s" or a number of seconds, got %s`, shorten(string(raw)))
+	return 0, fmt.Errorf(`want a duration such as "1.5s" or a number of seconds, got %s`, texts.Cut(string(raw), maxShown))
 }
 
-// describe names a Go type in the words of JSON.
+// describe names the JSON type of a Go type.
 func describe(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -223,11 +211,17 @@ func describe(t reflect.Type) string {
 	return "another type"
 }
 
-// shorten cuts a value for a message.
-func shorten(s string) string {
-	const longest = 60
-	if len(s) <= longest {
-		return s
+// maxShown is the number of bytes that a message shows of a value.
+const maxShown = 60
+
+// suggest ends the message about an unknown name: the nearest known one, or all of them.
+func suggest(name string, known []string) string {
+	if len(known) == 0 {
+		return "; there are none"
 	}
-	return strings.ToValidUTF8(s[:longest], "") + "..."
+	all := "; known: " + strings.Join(known, ", ")
+	if near := nearest.Name(name, known); near != "" {
+		return fmt.Sprintf(", did you mean %q%s", near, all)
+	}
+	return all
 }

@@ -74,8 +74,8 @@ func TestDecodeErrors(t *testing.T) {
 		{`[1]`, `want a JSON object of options, got [1]`},
 		{`"x"`, `want a JSON object of options, got "x"`},
 		{`{} {}`, `there is more after the object of options`},
-		{`{"path":"a"`, `reading options: unexpected EOF`},
-		{`{"path":`, `reading option "path": unexpected EOF`},
+		{`{"path":"a"`, `reading options: unexpected end of JSON input`},
+		{`{"path":`, `reading option "path": unexpected end of JSON input`},
 		{`{"path":}`, `reading option "path": invalid character '}' looking for beginning of value`},
 	} {
 		var v options
@@ -86,9 +86,13 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestFields(t *testing.T) {
 	want := []string{"path", "head", "max_bytes", "small", "rate", "on", "list", "headers", "wait"}
-	if diff := cmp.Diff(want, strictjson.Names(options{})); diff != "" {
+	var got []string
+	for _, f := range strictjson.Fields[options]() {
+		got = append(got, f.Name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -7,18 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Kinds of failure that any tool may meet. Servers add their own.
+// Kinds of failure of any tool. Servers add their own.
 const (
 	InvalidArgument = "InvalidArgument" // the arguments make no sense
-	LimitExceeded   = "LimitExceeded"   // more than the server gives
-	Timeout         = "Timeout"         // it took too long
-	Cancelled       = "Cancelled"       // the caller gave up
-	Internal        = "Internal"        // a mistake of the server's
+	LimitExceeded   = "LimitExceeded"   // more data than the server allows
+	Timeout         = "Timeout"         // the call took too long
+	Cancelled       = "Cancelled"       // the caller has cancelled the call
+	Internal        = "Internal"        // a bug of the server
 )
 
 // An Error is a failure that becomes a result with isError and the text "KIND: message; hint".
@@ -39,13 +38,13 @@ func (e *Error) Error() string {
 // ErrorKind returns the kind.
 func (e *Error) ErrorKind() string { return e.Kind }
 
-// kinded is an error that knows its kind, such as *Error and *workspace.Error.
+// kinded is an error with a kind, such as *Error and *workspace.Error.
 type kinded interface {
 	error
 	ErrorKind() string
 }
 
-// Failure is the result for an error: its kind, if it has an ErrorKind method, and its text.
+// Failure returns the result for an error: its kind, if it has an ErrorKind method, and its text.
 func Failure(err error) *mcp.CallToolResult {
 	kind := Internal
 	if k, ok := errors.AsType[kinded](err); ok {
@@ -60,12 +59,12 @@ func Failure(err error) *mcp.CallToolResult {
 	return res
 }
 
-// Text is a result of one text block.
+// Text returns a result with one text block.
 func Text(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// JSON is a structured result, with the same JSON as text for clients that read only that.
+// JSON returns a structured result, with the same JSON as text for clients that read only text.
 func JSON(v any) (*mcp.CallToolResult, error) {
 	data, err := Encode(v)
 	if err != nil {
@@ -76,7 +75,7 @@ func JSON(v any) (*mcp.CallToolResult, error) {
 	return res, nil
 }
 
-// Encode is json.Marshal that leaves "<", ">" and "&" as they are.
+// Encode is json.Marshal without escapes for "<", ">" and "&".
 func Encode(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -87,20 +86,8 @@ func Encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// ValidText replaces every byte that is not part of UTF-8 by U+FFFD and counts them.
+// ValidText replaces every byte of invalid UTF-8 by U+FFFD and counts them.
 func ValidText(text []byte) (string, int) {
-	if utf8.Valid(text) {
-		return string(text), 0
-	}
-	var b strings.Builder
-	bad := 0
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			bad++
-		}
-		b.WriteRune(r)
-		text = text[n:]
-	}
-	return b.String(), bad
+	valid := strings.Map(func(r rune) rune { return r }, string(text)) // a mapped text is valid
+	return valid, strings.Count(valid, "\ufffd") - bytes.Count(text, []byte("\ufffd"))
 }

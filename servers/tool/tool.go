@@ -1,6 +1,6 @@
-// Package tool is what the MCP servers of the binary are made of: a tool with its schemas, effects and a function, and
-// a server of such tools that checks arguments, bounds concurrency, survives a panic and reports failures as results
-// that an agent can read. It knows nothing of what the tools do.
+// Package tool builds the MCP servers of the binary. A tool has schemas, effects and a function; a server of tools checks
+// arguments, bounds concurrency, survives panics and reports failures as results that an agent can read. The package
+// knows nothing of particular tools.
 package tool
 
 import (
@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,8 +16,8 @@ import (
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 )
 
-// maxCalls is how many calls one server runs at once; further calls wait. It is the most that a for_each asks for, and
-// it bounds what results hold in memory.
+// maxCalls is the number of calls that one server runs at once; further calls wait. It equals the largest concurrency of
+// a for_each, and it bounds the memory of results.
 const maxCalls = 64
 
 // A Tool is one tool of a server.
@@ -39,21 +38,20 @@ type Effects struct {
 	OpenWorld   bool // reaches beyond this machine
 }
 
-// A Func runs a tool. The result must be new for every call. An error becomes a result that says so (see Error).
+// A Func runs a tool. Each call must return a new result. An error becomes a result too (see [Error]).
 type Func struct {
-	names []string // of the arguments
-	call  func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error)
+	args []strictjson.Field
+	call func(ctx context.Context, args json.RawMessage, required []string) (*mcp.CallToolResult, error)
 }
 
-// New makes a Func of a function that takes its arguments as a struct, whose json tags must name the properties of
-// the tool's input schema. That required arguments are present has been checked before.
+// New makes a Func from a function with a struct of arguments, whose json tags must name the properties of the tool's
+// input schema.
 func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func {
-	var zero A
 	return Func{
-		names: strictjson.Names(zero),
-		call: func(ctx context.Context, raw json.RawMessage) (*mcp.CallToolResult, error) {
+		args: strictjson.Fields[A](),
+		call: func(ctx context.Context, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
 			var args A
-			if err := strictjson.Decode("argument", raw, &args); err != nil {
+			if err := strictjson.Decode("argument", raw, &args, required...); err != nil {
 				return nil, &Error{Kind: InvalidArgument, Msg: err.Error()}
 			}
 			return call(ctx, args)
@@ -64,24 +62,24 @@ func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func
 // After returns a Func that runs first before every call of f, and f only if it succeeds.
 func (f Func) After(first func(context.Context) error) Func {
 	call := f.call
-	f.call = func(ctx context.Context, args json.RawMessage) (*mcp.CallToolResult, error) {
+	f.call = func(ctx context.Context, args json.RawMessage, required []string) (*mcp.CallToolResult, error) {
 		if err := first(ctx); err != nil {
 			return nil, err
 		}
-		return call(ctx, args)
+		return call(ctx, args, required)
 	}
 	return f
 }
 
 // A Server describes an MCP server.
 type Server struct {
-	Name         string // what it calls itself to clients
+	Name         string // in the initialize result
 	Title        string // a few words for people
-	Instructions string // for agents: what the tools are for, in a sentence or two
+	Instructions string // for agents: the purpose of the tools, in a sentence or two
 	Tools        []Tool
 }
 
-// Open makes the server. It fails only if a tool is not well described.
+// Open makes the server. It fails only if the description of a tool is invalid.
 func Open(s Server) (*mcp.Server, error) {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: s.Name, Title: s.Title, Version: version()},
@@ -101,7 +99,7 @@ func Open(s Server) (*mcp.Server, error) {
 	return server, nil
 }
 
-// describe returns the tool as clients see it.
+// describe returns the tool's description for clients.
 func describe(t Tool) *mcp.Tool {
 	d := &mcp.Tool{
 		Name:        t.Name,
@@ -122,7 +120,7 @@ func describe(t Tool) *mcp.Tool {
 	return d
 }
 
-// check compares a tool's input schema with the arguments that its function knows and returns the required ones.
+// check compares a tool's input schema with the arguments of its function and returns the required ones.
 func check(t Tool) (required []string, err error) {
 	var schema struct {
 		Type       string                     `json:"type"`
@@ -135,21 +133,20 @@ func check(t Tool) (required []string, err error) {
 	if schema.Type != "object" {
 		return nil, fmt.Errorf("the input schema is of type %q, want object", schema.Type)
 	}
-	for _, name := range t.Call.names {
-		if schema.Properties[name] == nil {
-			return nil, fmt.Errorf("argument %q is not in the input schema", name)
+	for _, arg := range t.Call.args {
+		if schema.Properties[arg.Name] == nil {
+			return nil, fmt.Errorf("argument %q is not in the input schema", arg.Name)
 		}
+		delete(schema.Properties, arg.Name)
 	}
 	for name := range schema.Properties {
-		if !slices.Contains(t.Call.names, name) {
-			return nil, fmt.Errorf("property %q of the input schema is not an argument", name)
-		}
+		return nil, fmt.Errorf("property %q of the input schema is not an argument", name)
 	}
 	return schema.Required, nil
 }
 
-// handler wraps a tool's function: slots bound the calls that run at once, required arguments are there, a panic ends
-// the call and not the process, and errors become results.
+// handler wraps a tool's function: it bounds concurrent calls by slots, recovers from panics, and turns errors into
+// results.
 func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, err error) {
 		select {
@@ -163,10 +160,7 @@ func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
 				res, err = Failure(&Error{Kind: Internal, Msg: fmt.Sprintf("the tool %s broke: %v", t.Name, p)}), nil
 			}
 		}()
-		if err := present(required, req.Params.Arguments); err != nil {
-			return Failure(err), nil
-		}
-		res, err = t.Call.call(ctx, req.Params.Arguments)
+		res, err = t.Call.call(ctx, req.Params.Arguments, required)
 		if err != nil {
 			return Failure(err), nil
 		}
@@ -174,22 +168,8 @@ func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
 	}
 }
 
-// present checks that args has all required members.
-func present(required []string, args json.RawMessage) error {
-	members, err := strictjson.Members("argument", args)
-	if err != nil {
-		return &Error{Kind: InvalidArgument, Msg: err.Error()}
-	}
-	for _, name := range required {
-		if !slices.ContainsFunc(members, func(m strictjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
-			return &Error{Kind: InvalidArgument, Msg: fmt.Sprintf("argument %q is missing", name)}
-		}
-	}
-	return nil
-}
-
-// onlyTools answers requests for what the server does not declare as the specification wants it, where the SDK would
-// send empty lists.
+// onlyTools refuses requests for capabilities that the server does not declare, as the specification demands. The SDK
+// would send empty lists.
 func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		for _, prefix := range []string{"prompts/", "resources/", "completion/"} {
@@ -201,7 +181,7 @@ func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// version is the version of this module as the build recorded it.
+// version returns the version of this module in the build information.
 func version() string {
 	const module = "github.com/mcsh-dev/mcsh"
 	info, ok := debug.ReadBuildInfo()

@@ -19,9 +19,9 @@ const (
 	madeSuffix   = ".made-by-mcsh"
 )
 
-// A Past is what is known of a file as it was before this gateway was written into it.
-type Past struct {
-	Made    bool     // there was no file: it may go with the entry
+// An Original is the state of a file before this gateway was written into it.
+type Original struct {
+	Made    bool     // there was no file: it may be removed with the entry
 	Backups []Backup // the newest first
 }
 
@@ -31,15 +31,15 @@ type Backup struct {
 	Data []byte
 }
 
-// PastOf reads what [Keep] has kept of a file.
-func PastOf(path string) (Past, error) {
-	var past Past
+// OriginalOf reads what [SaveOriginal] has saved for a file.
+func OriginalOf(path string) (Original, error) {
+	var original Original
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return past, nil
+		return original, nil
 	}
 	if err != nil {
-		return past, err
+		return original, err
 	}
 	var numbers []int
 	for _, entry := range entries {
@@ -47,44 +47,43 @@ func PastOf(path string) (Past, error) {
 		if n := backupNumber(rest); ok && n > 0 {
 			numbers = append(numbers, n)
 		}
-		past.Made = past.Made || ok && rest == madeSuffix
+		original.Made = original.Made || ok && rest == madeSuffix
 	}
 	slices.Sort(numbers)
 	for _, n := range slices.Backward(numbers) {
 		backup := Backup{Path: backupPath(path, n)}
 		if backup.Data, err = namedfile.Read(backup.Path, MaxFile); err != nil {
-			return Past{}, fmt.Errorf("reading a backup of %s: %w", path, err)
+			return Original{}, fmt.Errorf("reading a backup of %s: %w", path, err)
 		}
-		past.Backups = append(past.Backups, backup)
+		original.Backups = append(original.Backups, backup)
 	}
-	return past, nil
+	return original, nil
 }
 
-// Keep keeps what is needed to undo an edit, before it is written: the file as it was, if more than an entry of ours is
-// changed or nothing of it has been kept yet, or that there was none. It returns where the file is kept. No backup ever
-// takes the place of another.
-func Keep(path string, old []byte, edit Edit) (string, error) {
-	past, err := PastOf(path)
+// SaveOriginal saves what an undo needs, before an edit is written: a backup of the file, if the edit changes more than
+// an entry of ours or there is no backup yet, or a mark that there was no file. It returns the path of the backup. A
+// backup never replaces another one.
+func SaveOriginal(path string, old []byte, edit Edit) (string, error) {
+	original, err := OriginalOf(path)
 	if err != nil {
 		return "", err
 	}
 	if old == nil {
-		err := create(path+madeSuffix, path, nil)
-		if errors.Is(err, fs.ErrExist) {
-			err = nil
+		if err := create(path+madeSuffix, path, nil); !errors.Is(err, fs.ErrExist) {
+			return "", err
 		}
-		return "", err
+		return "", nil
 	}
-	if edit.Outcome == Added && past.Made { // another program has made this one
+	if edit.Outcome == Added && original.Made { // another program has made this one
 		if err := os.Remove(path + madeSuffix); err != nil {
 			return "", err
 		}
 	}
-	if !edit.Keep && (past.Made || len(past.Backups) > 0) {
+	if !edit.NeedsBackup && (original.Made || len(original.Backups) > 0) {
 		return "", nil
 	}
 	last := 0
-	for _, backup := range past.Backups {
+	for _, backup := range original.Backups {
 		if bytes.Equal(backup.Data, old) {
 			return backup.Path, nil
 		}
@@ -97,17 +96,17 @@ func Keep(path string, old []byte, edit Edit) (string, error) {
 	return name, nil
 }
 
-// Forget removes what was kept of a file that the gateway is no longer in: the mark of one that was made, and backups that
-// hold what is in the file again.
-func Forget(path string, data []byte) {
-	past, err := PastOf(path)
+// RemoveBackups removes what was saved for a file from which the gateway was removed: the mark, and backups that equal
+// the file.
+func RemoveBackups(path string, data []byte) {
+	original, err := OriginalOf(path)
 	if err != nil {
-		return // what is left does no harm
+		return // leftover backups do no harm
 	}
-	if past.Made {
+	if original.Made {
 		_ = os.Remove(path + madeSuffix)
 	}
-	for _, backup := range past.Backups {
+	for _, backup := range original.Backups {
 		if data != nil && bytes.Equal(backup.Data, data) {
 			_ = os.Remove(backup.Path)
 		}
@@ -121,20 +120,19 @@ func backupPath(path string, n int) string {
 	return path + backupSuffix + "-" + strconv.Itoa(n)
 }
 
-// backupNumber is that of a backup, of which the end of the name is given, or 0.
+// backupNumber is the number of a backup, given the end of its name, or 0.
 func backupNumber(rest string) int {
-	rest, ok := strings.CutPrefix(rest, backupSuffix)
-	if ok && rest == "" {
-		return 1
+	n, _ := strconv.Atoi(strings.TrimPrefix(rest, backupSuffix+"-"))
+	if rest == backupSuffix {
+		n = 1
 	}
-	n, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
-	if !ok || err != nil || n < 2 || rest != "-"+strconv.Itoa(n) {
+	if n < 1 || backupPath("", n) != rest {
 		return 0
 	}
 	return n
 }
 
-// create writes a file that is not there yet, for the owner of another alone.
+// create writes a new file that only the owner of another file may read.
 func create(path, beside string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -142,7 +140,7 @@ func create(path, beside string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err == nil {
-		err = asRoot(f, beside)
+		err = inheritOwner(f, beside)
 	}
 	if err == nil {
 		err = f.Sync()

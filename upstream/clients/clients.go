@@ -1,5 +1,5 @@
-// Package clients knows where other MCP clients keep their servers and in what form, and takes servers from there into
-// a configuration of ours.
+// Package clients knows where other MCP clients keep their servers and in what form. It imports servers from there into
+// a configuration of ours, and writes this gateway into their files.
 package clients
 
 import (
@@ -9,20 +9,22 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
-// MaxFile bounds a file of a client, in bytes: some keep what was said in it, too.
+// MaxFile bounds a file of a client, in bytes: some keep conversations in it.
 const MaxFile = 64 << 20
 
 // How a client writes variables into its strings.
 const (
-	literal = iota // it does not: a dollar sign is one
+	literal = iota // not at all: a dollar sign is just that
 	braces         // ${VAR}, as we do
 	dollars        // $VAR and ${VAR}
 )
@@ -60,13 +62,13 @@ func All() []Client {
 	}
 }
 
-// anyFile is how a file is read that no client is known to keep.
+// anyFile is how a file of an unknown client is read.
 func anyFile() Client {
 	keys := []string{"mcpServers", "servers", "context_servers", "mcp_servers", "amp.mcpServers", "mcp"}
 	return Client{Name: "file", Title: "a file", keys: keys, variant: braces}
 }
 
-// Places are the directories of a machine that the files of clients are below.
+// Places are the directories in which the files of clients are.
 type Places struct{ Home, Config, Project string }
 
 // Files are the paths of a client's files, whether they exist or not: those of the project first.
@@ -82,7 +84,7 @@ func (c Client) Files(p Places) []string {
 	return paths
 }
 
-// Of returns the client that keeps a file, as far as its path tells.
+// Of returns the client that owns a file, as far as its path says.
 func Of(path string, p Places) Client {
 	for _, c := range All() {
 		for i, known := range c.Files(p) {
@@ -95,32 +97,32 @@ func Of(path string, p Places) Client {
 	return anyFile()
 }
 
-// A Found is one server of a file, translated.
-type Found struct {
+// An Entry is one server of a file, translated.
+type Entry struct {
 	Name    string
 	Server  *Server  // nil where it cannot be taken
-	LeftOut []string // keys that mean nothing to us, or more than we do
+	LeftOut []string // keys without a meaning here
 	Err     error    // why it cannot be taken
 }
 
-// A Reading is what a file of a client holds.
-type Reading struct {
-	Servers []Found
+// Contents are the servers in a file of a client.
+type Contents struct {
+	Servers []Entry
 	Inputs  []map[string]any // as VS Code declares them
 }
 
-// Read takes a file of a client apart. Path tells its form and the project that it belongs to, if it belongs to one.
-func (c Client) Read(path string, data []byte, p Places) (Reading, error) {
+// Read reads a file of a client. The path says its form and the project that it belongs to, if any.
+func (c Client) Read(path string, data []byte, p Places) (Contents, error) {
 	root, err := decode(path, data)
 	if err != nil {
-		return Reading{}, fmt.Errorf("%s: %w", path, err)
+		return Contents{}, fmt.Errorf("%s: %w", path, err)
 	}
-	var r Reading
+	var r Contents
 	r.Inputs = objects(root["inputs"])
 	t := translator{variant: c.variant, workspace: p.Project, project: c.isProject(path, p)}
 	found := false
 	for _, key := range c.keys {
-		servers, ok := below(root, key, p.Project)
+		servers, ok := lookup(root, key, p.Project)
 		if !ok {
 			continue
 		}
@@ -128,42 +130,29 @@ func (c Client) Read(path string, data []byte, p Places) (Reading, error) {
 		t := t
 		t.project = t.project || strings.HasPrefix(key, "projects.")
 		for _, name := range sortedNames(servers) {
-			if name == "" || has(r.Servers, name) {
-				continue // of the two scopes of a file the first counts
+			first := !slices.ContainsFunc(r.Servers, func(f Entry) bool { return f.Name == name })
+			if name != "" && first { // of the two scopes of a file the first counts
+				f := t.server(servers[name])
+				f.Name = name
+				r.Servers = append(r.Servers, f)
 			}
-			f := t.server(servers[name])
-			f.Name = name
-			r.Servers = append(r.Servers, f)
 		}
 	}
 	if !found {
-		return r, fmt.Errorf("%s: there are no servers in it; they would stand under %s", path, strings.Join(c.keys, " or "))
+		return r, fmt.Errorf("%s: it has no servers; they belong under %s", path, strings.Join(c.keys, " or "))
 	}
-	accept(r.Servers)
+	rejectInvalid(r.Servers)
 	return r, nil
-}
-
-func has(list []Found, name string) bool {
-	for _, f := range list {
-		if f.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // isProject reports whether a file belongs to the project rather than to the user.
 func (c Client) isProject(path string, p Places) bool {
-	for i, known := range c.Files(p) {
-		if known == path {
-			return strings.HasPrefix(c.files[i], "./")
-		}
-	}
-	return false
+	i := slices.Index(c.Files(p), path)
+	return i >= 0 && strings.HasPrefix(c.files[i], "./")
 }
 
-// below follows a path with dots. {project} is the directory of the project.
-func below(root map[string]any, key, project string) (map[string]any, bool) {
+// lookup follows a path with dots. {project} is the directory of the project.
+func lookup(root map[string]any, key, project string) (map[string]any, bool) {
 	if servers, ok := root[key].(map[string]any); ok { // a name with a dot in it
 		return servers, true
 	}
@@ -181,7 +170,7 @@ func below(root map[string]any, key, project string) (map[string]any, bool) {
 	return at, true
 }
 
-// decode reads TOML by its name, and JSON with comments otherwise.
+// decode reads TOML if the file's name says so, and JSON with comments otherwise.
 func decode(path string, data []byte) (map[string]any, error) {
 	root := map[string]any{}
 	if filepath.Ext(path) == ".toml" {
@@ -192,16 +181,26 @@ func decode(path string, data []byte) (map[string]any, error) {
 		}
 		return root, err
 	}
-	plain, err := hujson.Standardize(bytes.TrimPrefix(bytes.Clone(data), []byte(byteOrderMark)))
+	tree, err := parse(bytes.TrimPrefix(data, []byte(byteOrderMark)))
 	if err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "hujson: "))
+		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(plain))
+	tree.Standardize()
+	dec := json.NewDecoder(bytes.NewReader(tree.Pack()))
 	dec.UseNumber()
 	if err := dec.Decode(&root); err != nil {
 		return nil, fmt.Errorf("want an object with servers: %w", err)
 	}
 	return root, nil
+}
+
+// parse reads JSON with comments. The tree shares no memory with the data.
+func parse(data []byte) (hujson.Value, error) {
+	tree, err := hujson.Parse(bytes.Clone(data))
+	if err != nil {
+		err = errors.New(strings.TrimPrefix(err.Error(), "hujson: "))
+	}
+	return tree, err
 }
 
 func objects(v any) []map[string]any {
@@ -215,27 +214,19 @@ func objects(v any) []map[string]any {
 	return out
 }
 
-// accept refuses servers that our configuration would refuse. What variables hold is not known here.
-func accept(list []Found) {
+// rejectInvalid refuses servers that our configuration would refuse. The values of variables are not known here.
+func rejectInvalid(list []Entry) {
 	for i := range list {
 		f := &list[i]
 		if f.Server == nil {
 			continue
 		}
-		data, err := json.Marshal(map[string]any{"mcpServers": map[string]any{f.Name: f.Server}})
-		if err == nil {
-			file := &config.File{
-				Path: "entry", Lookup: func(string) (string, bool) { return "http://any", true },
-				ReadFile: func(path string) ([]byte, error) {
-					if path == "entry" {
-						return data, nil
-					}
-					return nil, nil
-				},
-			}
-			_, err = file.Servers(context.Background())
+		files := map[string]string{"entry": texts.JSON(map[string]any{"mcpServers": map[string]any{f.Name: f.Server}})}
+		file := &config.File{
+			Path: "entry", Lookup: func(string) (string, bool) { return "http://any", true },
+			ReadFile: func(path string) ([]byte, error) { return []byte(files[path]), nil },
 		}
-		if err != nil {
+		if _, err := file.Servers(context.Background()); err != nil {
 			f.Server, f.Err = nil, errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "entry:1: "+f.Name), ".: "))
 		}
 	}

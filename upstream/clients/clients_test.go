@@ -49,7 +49,7 @@ func TestReadProject(t *testing.T) {
 // TestMergeKeeps: comments and what is not ours stay.
 func TestMergeKeeps(t *testing.T) {
 	old := "// mine\n{\n\t\"servers\": {\n\t\t// keep this\n\t\t\"a\": {\"command\": \"x\"}, // and this\n\t},\n\t\"other\": 1,\n}\n"
-	got, outcome, err := Merge([]byte(old), []Found{{Name: "b/~c", Server: &Server{Command: "y"}}, {Name: "a", Server: &Server{Command: "x"}}, {Name: "bad", Err: errors.New("x")}}, nil, false)
+	got, outcome, err := Merge([]byte(old), []Entry{{Name: "b/~c", Server: &Server{Command: "y"}}, {Name: "a", Server: &Server{Command: "x"}}, {Name: "bad", Err: errors.New("x")}}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestMergeKeeps(t *testing.T) {
 	if fmt.Sprint(outcome) != "map[a:already there b/~c:added]" {
 		t.Errorf("got %v", outcome)
 	}
-	if again, _, err := Merge(got, []Found{{Name: "b/~c", Server: &Server{Command: "y"}}}, nil, true); err != nil || !bytes.Equal(again, got) {
+	if again, _, err := Merge(got, []Entry{{Name: "b/~c", Server: &Server{Command: "y"}}}, nil, true); err != nil || !bytes.Equal(again, got) {
 		t.Errorf("the second time it has changed: %v\n%s", err, again)
 	}
 }
@@ -72,7 +72,7 @@ func TestRewrite(t *testing.T) {
 	target, link := filepath.Join(dir, "real", "mcp.json"), filepath.Join(dir, "mcp.json")
 	add := func(path, name string) error {
 		return Rewrite(t.Context(), path, func(old []byte) ([]byte, error) {
-			data, _, err := Merge(old, []Found{{Name: name, Server: &Server{Command: "x"}}}, nil, false)
+			data, _, err := Merge(old, []Entry{{Name: name, Server: &Server{Command: "x"}}}, nil, false)
 			return data, err
 		})
 	}

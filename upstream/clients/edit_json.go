@@ -2,35 +2,26 @@ package clients
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-const byteOrderMark = "\xef\xbb\xbf"
+const (
+	byteOrderMark = "\xef\xbb\xbf"
+	blanks        = " \t\r\n"
+)
 
-// An editor changes the text of a file and nothing but what it is told to: layout and comments are people's.
-type editor interface {
-	// put writes an entry. Of one that is there already it changes its own members, or without any of them all.
-	put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error)
-	// drop takes an entry out, and with empty also the object that is empty then. It gives the backup where nothing but
-	// the entry has been added to it.
-	drop(data, backup []byte, key, name string, empty bool) ([]byte, error)
-	// alike reports whether two files that have an entry of that name differ only in it.
-	alike(a, b []byte, key, name string) bool
-}
+// errNoObject is the error of a file that holds another value.
+var errNoObject = errors.New("want an object with servers")
 
-func (c Client) editor(path string) editor {
-	if filepath.Ext(path) == ".toml" {
-		return tomlEditor{}
-	}
-	return jsonEditor{}
-}
-
-// jsonEditor edits JSON, with comments and trailing commas where there are any.
+// jsonEditor edits JSON, with comments and trailing commas if there are any. It changes the syntax tree, which keeps every
+// byte of the rest.
 type jsonEditor struct{}
 
 func (jsonEditor) put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error) {
@@ -41,29 +32,27 @@ func (jsonEditor) put(old []byte, key, name string, entry []member, own []string
 	if err != nil {
 		return nil, err
 	}
-	if !there {
-		return d.insert(key, name, func(indent string) string { return d.object(entry, indent) })
+	if there {
+		err = d.update(key, name, entry, own)
+	} else {
+		err = d.insert(key, name, func(indent string) string { return d.object(entry, indent) })
 	}
-	if own == nil {
-		return d.overwrite(key, name, entry)
-	}
-	return d.update(key, name, entry, own)
+	return d.pack(), err
 }
 
-func (jsonEditor) alike(a, b []byte, key, name string) bool {
+func (jsonEditor) differOnlyIn(a, b []byte, key, name string) bool {
 	var rest [2][]byte
 	for i, text := range [][]byte{a, b} {
 		d, err := parseJSON(text)
 		if err != nil {
 			return false
 		}
-		servers, err := d.find(key)
-		at := servers.index(name)
-		if err != nil || at < 0 {
+		_, value, err := d.find(key, name)
+		if err != nil {
 			return false
 		}
-		value := servers.members[at].Value
-		rest[i] = d.splice(value.StartOffset, value.EndOffset, "\x00") // which no JSON holds
+		value.Value = hujson.Literal("\x00") // which no JSON contains
+		rest[i] = d.pack()
 	}
 	return bytes.Equal(rest[0], rest[1])
 }
@@ -73,96 +62,78 @@ func (jsonEditor) drop(data, backup []byte, key, name string, empty bool) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	servers, err := d.find(key)
+	servers, value, err := d.find(key, name)
 	if err != nil {
 		return nil, err
 	}
-	i := servers.index(name)
-	if i < 0 {
-		return nil, fmt.Errorf("%q is not there", name)
-	}
-	value := servers.members[i].Value
-	raw := string(d.text[value.StartOffset:value.EndOffset])
+	raw := string(d.source[value.StartOffset:value.EndOffset])
 	if before, err := parseJSON(backup); err == nil {
-		if again, err := before.insert(key, name, func(string) string { return raw }); err == nil && bytes.Equal(again, data) {
+		if before.insert(key, name, func(string) string { return raw }) == nil && bytes.Equal(before.pack(), data) {
 			return backup, nil
 		}
 	}
-	text := d.remove(servers, i)
-	if !empty {
-		return text, nil
+	servers.remove(name)
+	if empty && len(servers.Members) == 0 && isBlank(servers.AfterExtra) {
+		d.root.remove(key)
 	}
-	if d, err = parseJSON(text); err != nil {
-		return nil, err
-	}
-	if servers, err = d.find(key); err == nil && len(servers.members) == 0 && isBlank(servers.extra) {
-		root := d.root()
-		return d.remove(root, root.index(key)), nil
-	}
-	return text, nil
+	return d.pack(), nil
 }
 
-// A jsonText is the text of a JSON file, and what it says.
-type jsonText struct {
-	text    []byte
+// A document is the syntax tree of a JSON file, with its layout.
+type document struct {
+	source  []byte // as it was read, without the byte order mark
 	tree    hujson.Value
-	mark    int    // the length of the byte order mark, which offsets do not count
+	root    object // of the tree
+	mark    string // the byte order mark, if there is one
 	newline string // between lines; empty: everything is on one line
 	unit    string // of indentation
 }
 
-// An object is one of a file.
+// An object is an object in the tree of a file.
 type object struct {
-	members    []hujson.ObjectMember
-	extra      []byte // before the closing brace
-	start, end int    // of its text, with the braces
+	*hujson.Object
+	start int // where it begins in the source
 }
 
-func parseJSON(text []byte) (*jsonText, error) {
-	d := &jsonText{text: text, unit: "  "}
-	if bytes.HasPrefix(text, []byte(byteOrderMark)) {
-		d.mark = len(byteOrderMark)
+func parseJSON(text []byte) (*document, error) {
+	d := &document{unit: "  "}
+	if source, ok := bytes.CutPrefix(text, []byte(byteOrderMark)); ok {
+		text, d.mark = source, byteOrderMark
 	}
-	tree, err := hujson.Parse(text[d.mark:])
-	if err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "hujson: "))
+	d.source = text
+	var err error
+	if d.tree, err = parse(text); err != nil {
+		return nil, err
 	}
-	if _, ok := tree.Value.(*hujson.Object); !ok {
-		return nil, fmt.Errorf("want an object with servers")
+	var ok bool
+	if d.root, ok = objectOf(&d.tree); !ok {
+		return nil, errNoObject
 	}
-	d.tree = tree
-	d.text = text[d.mark:]
-	inside := d.text[tree.StartOffset:tree.EndOffset]
+	inside := text[d.tree.StartOffset:d.tree.EndOffset]
 	switch {
 	case bytes.Contains(inside, []byte("\r\n")):
 		d.newline = "\r\n"
-	case bytes.Contains(inside, []byte("\n")), len(d.root().members) == 0:
+	case bytes.Contains(inside, []byte("\n")), len(d.root.Members) == 0:
 		d.newline = "\n"
 	}
-	if root := d.root(); len(root.members) > 0 {
-		if _, indent, ok := lastLine(root.members[0].Name.BeforeExtra); ok && indent != "" {
+	if len(d.root.Members) > 0 {
+		if indent, ok := lastLine(d.root.Members[0].Name.BeforeExtra); ok && indent != "" {
 			d.unit = indent
 		}
 	}
 	return d, nil
 }
 
-func objectOf(v hujson.Value) (object, bool) {
+func (d *document) pack() []byte { return append([]byte(d.mark), d.tree.Pack()...) }
+
+func objectOf(v *hujson.Value) (object, bool) {
 	o, ok := v.Value.(*hujson.Object)
-	if !ok {
-		return object{}, false
-	}
-	return object{o.Members, o.AfterExtra, v.StartOffset, v.EndOffset}, true
+	return object{o, v.StartOffset}, ok
 }
 
-func (d *jsonText) root() object {
-	o, _ := objectOf(d.tree)
-	return o
-}
-
-// index finds a member, or gives -1. Of two with one name programs take the last.
+// index finds a member, or returns -1. Of two with one name programs take the last.
 func (o object) index(name string) int {
-	for i, m := range slices.Backward(o.members) {
+	for i, m := range slices.Backward(o.Members) {
 		if key, ok := m.Name.Value.(hujson.Literal); ok && key.String() == name {
 			return i
 		}
@@ -170,169 +141,157 @@ func (o object) index(name string) int {
 	return -1
 }
 
-// find returns the object with the servers.
-func (d *jsonText) find(key string) (object, error) {
-	root := d.root()
-	i := root.index(key)
+// servers returns the object with the servers.
+func (d *document) servers(key string) (object, error) {
+	i := d.root.index(key)
 	if i < 0 {
 		return object{}, fmt.Errorf("there is no %s", key)
 	}
-	o, ok := objectOf(root.members[i].Value)
+	o, ok := objectOf(&d.root.Members[i].Value)
 	if !ok {
 		return object{}, fmt.Errorf("%s is not an object", key)
 	}
 	return o, nil
 }
 
-// insert adds a server, and the object for servers where there is none.
-func (d *jsonText) insert(key, name string, entry func(indent string) string) ([]byte, error) {
-	if root := d.root(); root.index(key) < 0 {
-		return d.add(root, func(indent string) string {
-			if d.newline == "" {
-				return quote(key) + ": {" + quote(name) + ": " + entry("") + "}"
-			}
-			inner := indent + d.unit
-			return quote(key) + ": {" + d.newline + inner + quote(name) + ": " + entry(inner) + d.newline + indent + "}"
-		}), nil
-	}
-	servers, err := d.find(key)
+// find returns the object with the servers and the value of one of them.
+func (d *document) find(key, name string) (object, *hujson.Value, error) {
+	servers, err := d.servers(key)
 	if err != nil {
-		return nil, err
+		return servers, nil, err
 	}
-	return d.add(servers, func(indent string) string { return quote(name) + ": " + entry(indent) }), nil
+	i := servers.index(name)
+	if i < 0 {
+		return servers, nil, fmt.Errorf("%q is not there", name)
+	}
+	return servers, &servers.Members[i].Value, nil
 }
 
-// overwrite puts an entry in the place of another.
-func (d *jsonText) overwrite(key, name string, entry []member) ([]byte, error) {
-	servers, err := d.find(key)
-	if err != nil {
-		return nil, err
+// insert adds a server, and the object for servers if there is none.
+func (d *document) insert(key, name string, entry func(indent string) string) error {
+	if d.root.index(key) < 0 {
+		d.add(d.root, key, func(indent string) string {
+			return d.object([]member{{name, entry(indent + d.unit)}}, indent)
+		})
+		return nil
 	}
-	was := servers.members[servers.index(name)].Value
-	return d.splice(was.StartOffset, was.EndOffset, d.object(entry, d.indent(servers))), nil
+	servers, err := d.servers(key)
+	if err != nil {
+		return err
+	}
+	d.add(servers, name, entry)
+	return nil
 }
 
-// update changes the members of an entry that are ours.
-func (d *jsonText) update(key, name string, entry []member, own []string) ([]byte, error) {
-	for _, other := range own {
-		value := slices.IndexFunc(entry, func(m member) bool { return m.name == other })
-		servers, err := d.find(key)
-		if err != nil {
-			return nil, err
-		}
-		server := servers.members[servers.index(name)].Value
-		o, ok := objectOf(server)
-		if !ok {
-			return d.splice(server.StartOffset, server.EndOffset, d.object(entry, d.indent(servers))), nil
-		}
-		text := append([]byte(byteOrderMark)[:d.mark], d.text...)
-		switch i := o.index(other); {
+// update changes the members of an entry that are ours, or replaces the whole entry if own is nil.
+func (d *document) update(key, name string, entry []member, own []string) error {
+	servers, server, err := d.find(key, name)
+	if err != nil {
+		return err
+	}
+	o, ok := objectOf(server)
+	if !ok || own == nil {
+		server.Value = hujson.Literal(d.object(entry, d.indent(servers)))
+		return nil
+	}
+	for _, name := range own {
+		value := slices.IndexFunc(entry, func(m member) bool { return m.name == name })
+		switch i := o.index(name); {
 		case value < 0 && i < 0:
 		case value < 0:
-			text = d.remove(o, i)
+			o.remove(name)
 		case i < 0:
-			text = d.add(o, func(string) string { return quote(other) + ": " + entry[value].literal() })
+			d.add(o, name, func(string) string { return entry[value].value })
 		default:
-			was := o.members[i].Value
-			text = d.splice(was.StartOffset, was.EndOffset, entry[value].literal())
-		}
-		if d, err = parseJSON(text); err != nil {
-			return nil, err
+			o.Members[i].Value.Value = hujson.Literal(entry[value].value)
 		}
 	}
-	return append([]byte(byteOrderMark)[:d.mark], d.text...), nil
+	return nil
 }
 
-// object writes an entry as a member of an object with that indentation.
-func (d *jsonText) object(entry []member, indent string) string {
+// object writes members as the value of a member of an object with that indentation.
+func (d *document) object(members []member, indent string) string {
 	before, between, after := "", ", ", ""
 	if d.newline != "" {
 		before, after = d.newline+indent+d.unit, d.newline+indent
 		between = "," + before
 	}
-	lines := make([]string, len(entry))
-	for i, m := range entry {
-		lines[i] = quote(m.name) + ": " + m.literal()
+	lines := make([]string, len(members))
+	for i, m := range members {
+		lines[i] = texts.JSON(m.name) + ": " + m.value
 	}
 	return "{" + before + strings.Join(lines, between) + after + "}"
 }
 
-// add writes a member behind the last one of an object, after the comment that may stand beside that.
-func (d *jsonText) add(o object, member func(indent string) string) []byte {
+// add adds a member after the last one of an object, and after the comment beside that.
+func (d *document) add(o object, name string, value func(indent string) string) {
 	indent := d.indent(o)
 	before := ""
 	if d.newline != "" {
 		before = d.newline + indent
 	}
-	told := len(bytes.TrimRight(o.extra, " \t\r\n"))
-	at := o.end - 1 - len(o.extra) + told
-	if len(o.members) == 0 {
-		after := ""
-		if d.newline != "" && !bytes.ContainsAny(o.extra[told:], "\n") {
-			after = d.newline + d.lineIndent(o.start)
+	comment := bytes.TrimRight(o.AfterExtra, blanks)
+	o.AfterExtra = o.AfterExtra[len(comment):]
+	m := hujson.ObjectMember{
+		Name:  hujson.Value{Value: hujson.String(name)},
+		Value: hujson.Value{BeforeExtra: []byte(" "), Value: hujson.Literal(value(indent))},
+	}
+	if len(o.Members) == 0 {
+		if d.newline != "" && !bytes.Contains(o.AfterExtra, []byte("\n")) {
+			o.AfterExtra = slices.Concat([]byte(d.newline+d.lineIndent(o.start)), o.AfterExtra)
 		}
-		return d.splice(at, at, before+member(indent)+after)
-	}
-	last := o.members[len(o.members)-1].Value
-	if last.AfterExtra != nil { // there is a comma behind it
-		return d.splice(at, at, before+member(indent)+",")
-	}
-	if before == "" {
+	} else if o.Members[len(o.Members)-1].Value.AfterExtra != nil { // a comma follows it
+		m.Value.AfterExtra = hujson.Extra{}
+	} else if before == "" {
 		before = " "
 	}
-	comma := last.EndOffset
-	text := d.splice(at, at, before+member(indent))
-	return slices.Insert(text, d.mark+comma, ',')
+	m.Name.BeforeExtra = append(bytes.Clone(comment), before...)
+	o.Members = append(o.Members, m)
 }
 
-// remove takes a member out, with its line and one comma. Comments stay.
-func (d *jsonText) remove(o object, i int) []byte {
-	m := o.members[i]
-	told := bytes.TrimRight(m.Name.BeforeExtra, " \t\r\n")
-	start := m.Name.StartOffset - len(m.Name.BeforeExtra) + len(told)
-	last := i == len(o.members)-1
-	if len(o.members) == 1 && len(told) == 0 && isBlank(m.Value.AfterExtra) && isBlank(o.extra) {
-		return d.splice(o.start+1, o.end-1, "")
+// remove removes a member, with its line and one comma. Comments stay.
+func (o object) remove(name string) {
+	i := o.index(name)
+	m := o.Members[i]
+	o.Members = slices.Delete(o.Members, i, i+1)
+	comments := slices.Concat(bytes.TrimRight(m.Name.BeforeExtra, blanks), bytes.TrimRight(m.Value.AfterExtra, blanks))
+	if i < len(o.Members) {
+		next := &o.Members[i].Name
+		next.BeforeExtra = append(comments, next.BeforeExtra...)
+		return
 	}
-	if !last || m.Value.AfterExtra != nil {
-		comma := m.Value.EndOffset + len(m.Value.AfterExtra)
-		return d.splice(start, comma+1, strings.TrimRight(string(m.Value.AfterExtra), " \t\r\n"))
+	if i > 0 {
+		last := &o.Members[i-1].Value
+		if m.Value.AfterExtra == nil { // without a trailing comma
+			comments = slices.Concat(last.AfterExtra, comments)
+			last.AfterExtra = nil
+		} else if last.AfterExtra == nil {
+			last.AfterExtra = hujson.Extra{}
+		}
+	} else if len(comments) == 0 && isBlank(o.AfterExtra) {
+		o.AfterExtra = nil
 	}
-	text := d.splice(start, m.Value.EndOffset, "")
-	if i == 0 {
-		return text
-	}
-	before := o.members[i-1].Value
-	comma := d.mark + before.EndOffset + len(before.AfterExtra)
-	return slices.Delete(text, comma, comma+1)
+	o.AfterExtra = append(comments, o.AfterExtra...)
 }
 
-// splice replaces a part of the text.
-func (d *jsonText) splice(start, end int, with string) []byte {
-	return slices.Concat([]byte(byteOrderMark)[:d.mark], d.text[:start], []byte(with), d.text[end:])
-}
-
-// indent is that of the members of an object.
-func (d *jsonText) indent(o object) string {
-	if n := len(o.members); n > 0 {
-		if _, indent, ok := lastLine(o.members[n-1].Name.BeforeExtra); ok {
+// indent is the indentation of the members of an object.
+func (d *document) indent(o object) string {
+	if n := len(o.Members); n > 0 {
+		if indent, ok := lastLine(o.Members[n-1].Name.BeforeExtra); ok {
 			return indent
 		}
 	}
 	return d.lineIndent(o.start) + d.unit
 }
 
-// lineIndent is the indentation of the line that an offset is in.
-func (d *jsonText) lineIndent(at int) string {
-	line := d.text[bytes.LastIndexByte(d.text[:at], '\n')+1:]
+// lineIndent is the indentation of the line of the source that an offset is in.
+func (d *document) lineIndent(at int) string {
+	line := d.source[bytes.LastIndexByte(d.source[:at], '\n')+1:]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// lastLine splits at the last line break.
-func lastLine(extra []byte) (before, line string, ok bool) {
+// lastLine returns what follows the last line break, if there is one.
+func lastLine(extra []byte) (line string, ok bool) {
 	i := bytes.LastIndexByte(extra, '\n')
-	if i < 0 {
-		return "", "", false
-	}
-	return string(extra[:i]), string(extra[i+1:]), true
+	return string(extra[i+1:]), i >= 0
 }

@@ -3,9 +3,10 @@ package clients
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // tomlEditor edits TOML: an entry is a table of its own, at the end of the file.
@@ -14,7 +15,7 @@ type tomlEditor struct{}
 func (t tomlEditor) put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error) {
 	block := "[" + key + "." + name + "]\n" // such a name needs no quotes
 	for _, m := range entry {
-		block += m.name + " = " + m.literal() + "\n"
+		block += m.name + " = " + m.value + "\n"
 	}
 	if !there {
 		return t.add(old, block), nil
@@ -24,7 +25,7 @@ func (t tomlEditor) put(old []byte, key, name string, entry []member, own []stri
 		name, _, _ := bytes.Cut(line, []byte("="))
 		name = bytes.TrimSpace(name)
 		if own != nil && len(name) > 0 && name[0] != '[' && !slices.Contains(own, string(name)) {
-			return nil, fmt.Errorf("%w: the entry holds more than was written there, such as %s", ErrForm, name)
+			return nil, fmt.Errorf("%w: the entry has other members than were written there, such as %s", ErrForm, name)
 		}
 	}
 	return slices.Concat(old[:start], []byte(block), old[end:]), nil
@@ -61,22 +62,22 @@ func (t tomlEditor) drop(data, backup []byte, key, name string, _ bool) ([]byte,
 	return slices.Concat(before, data[end:]), nil
 }
 
-func (t tomlEditor) alike(a, b []byte, key, name string) bool {
+func (t tomlEditor) differOnlyIn(a, b []byte, key, name string) bool {
 	startA, endA := t.block(a, key, name)
 	startB, endB := t.block(b, key, name)
 	return endA > 0 && endB > 0 && bytes.Equal(a[:startA], b[:startB]) && bytes.Equal(a[endA:], b[endB:])
 }
 
-// header is a line that begins a table.
-var header = regexp.MustCompile(`^\s*\[+([^\]]*)\]`)
+// header matches a line that begins a table.
+var header = lazy.Regexp(`^\s*\[+([^\]]*)\]`)
 
-// block is the part of a file with the table of an entry and those below it, without the comments that stand before the
-// next table. It is empty where none is found. A line that only looks like a header, within a text of many lines, is
-// noticed by whoever compares what the file says before and after.
+// block is the part of a file with the table of an entry and those below it, without the comments before the next table.
+// It is empty if none is found. A line in a multi-line text may look like a header: the comparison of the file before
+// and after the edit finds that.
 func (tomlEditor) block(data []byte, key, name string) (start, end int) {
 	offset, inside := 0, false
 	for line := range bytes.Lines(data) {
-		if m := header.FindSubmatch(line); m != nil {
+		if m := header().FindSubmatch(line); m != nil {
 			path := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "").Replace(string(m[1]))
 			ours := path == key+"."+name || strings.HasPrefix(path, key+"."+name+".")
 			if ours && !inside && end == 0 {

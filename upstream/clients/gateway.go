@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // A Gateway is this gateway as an entry of a client: a program that the client starts, or an address.
@@ -21,8 +24,8 @@ type Gateway struct {
 	Token   string // the variable of the client's environment that holds the token for URL; empty: none is sent
 }
 
-// names are what every client takes as the name of a server.
-var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// names matches the names that every client accepts for a server.
+var names = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 
 // A form is how a client writes an entry.
 type form struct {
@@ -36,62 +39,60 @@ type form struct {
 }
 
 // A member is one member of an object whose order counts.
-type member struct {
-	name  string
-	value any // a string, strings or headers
-}
+type member struct{ name, value string } // the value as JSON, which a string or an array of strings is in TOML too
 
-// headers are a member with one header.
-type headers struct{ name, value string }
-
-// headersMember is what all clients call it.
+// headersMember is the name of the member with headers in all clients.
 const headersMember = "headers"
 
 // entry is the gateway as the client writes it.
 func (f form) entry(g Gateway) []member {
 	var list []member
-	add := func(name string, value any) { list = append(list, member{name, value}) }
+	add := func(name, literal string) { list = append(list, member{name, literal}) }
 	kind := f.stdio
 	if g.URL != "" {
 		kind = f.http
 	}
 	if kind != "" {
-		add("type", kind)
+		add("type", texts.JSON(kind))
 	}
 	switch {
 	case g.URL != "":
-		add(f.url, g.URL)
-		f.addToken(g, add)
+		add(f.url, texts.JSON(g.URL))
 	case f.list:
-		add("command", append([]string{g.Command}, g.Args...))
+		add("command", array(slices.Concat([]string{g.Command}, g.Args)))
 	default:
-		add("command", g.Command)
-		add("args", g.Args)
+		add("command", texts.JSON(g.Command))
+		add("args", array(g.Args))
+	}
+	switch {
+	case g.URL == "" || g.Token == "":
+	case f.token != "":
+		add(f.token, texts.JSON(g.Token))
+	default:
+		add(headersMember, `{"Authorization": `+texts.JSON("Bearer "+fmt.Sprintf(f.env, g.Token))+"}")
 	}
 	if f.tools {
-		add("tools", []string{"*"})
+		add("tools", array([]string{"*"}))
 	}
 	return list
 }
 
-// addToken says where the client finds the token.
-func (f form) addToken(g Gateway, add func(name string, value any)) {
-	switch {
-	case g.Token == "":
-	case f.token != "":
-		add(f.token, g.Token)
-	default:
-		add(headersMember, headers{"Authorization", "Bearer " + fmt.Sprintf(f.env, g.Token)})
+// array writes strings as JSON, with a space between them.
+func array(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = texts.JSON(word)
 	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// own are the names of the members that an entry of ours may have; those that people add to it stay.
+// own are the names of the members that we write into an entry; members that people add to it stay.
 func (f form) own(g Gateway) []string {
 	list := []string{"type", "command", "args"}
 	switch {
 	case f.token != "":
 		list = append(list, f.token)
-	case g.Token != "": // else they are what people have added
+	case g.Token != "": // else people have added them
 		list = append(list, headersMember)
 	}
 	if f.url != "" {
@@ -106,56 +107,72 @@ func (f form) own(g Gateway) []string {
 // SpeaksHTTP reports whether the client can be given an address.
 func (c Client) SpeaksHTTP() bool { return c.form.url != "" }
 
-// NamesToken reports whether the client can be told of a variable that holds a token.
+// NamesToken reports whether the client's file can name a variable that holds a token.
 func (c Client) NamesToken() bool { return c.form.env != "" || c.form.token != "" }
 
-// Target is the file that a new server goes into: of the user's the first that is there, else the first.
+// Target is the file that a new server goes into: the first existing one of the user's or the project's, else the first.
 func (c Client) Target(p Places, project bool) (string, error) {
-	var first string
 	of := c
 	of.files = slices.DeleteFunc(slices.Clone(c.files), func(name string) bool { return strings.HasPrefix(name, "./") != project })
-	for _, path := range of.Files(p) {
+	paths := of.Files(p)
+	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
-		if first == "" {
-			first = path
-		}
 	}
 	switch {
-	case first != "":
-		return first, nil
+	case len(paths) > 0:
+		return paths[0], nil
 	case project:
 		return "", fmt.Errorf("%s has no file for one project", c.Title)
 	}
-	return "", fmt.Errorf("there is no place for the file of %s: HOME is not set", c.Title)
+	return "", fmt.Errorf("the place of the file of %s is not known: HOME is not set", c.Title)
 }
 
-// Snippet is what to write into a file by hand.
+// Snippet is the text to write into a file by hand.
 func (c Client) Snippet(path string, g Gateway) ([]byte, error) {
 	data, err := c.Add(path, nil, g, false)
 	return data.Data, err
 }
 
-// An Edit is what becomes of a file.
+// An editor changes the text of a file and keeps its other content, layout and comments.
+type editor interface {
+	// put writes an entry. If there is one already, it changes the members named by own, or the whole entry if own is
+	// nil.
+	put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error)
+	// drop removes an entry, and the object that is then empty if empty is set. It returns the backup if the entry is
+	// the only addition to it.
+	drop(data, backup []byte, key, name string, empty bool) ([]byte, error)
+	// differOnlyIn reports whether two files differ only in the entry of that name, which both have.
+	differOnlyIn(a, b []byte, key, name string) bool
+}
+
+func (c Client) editor(path string) editor {
+	if filepath.Ext(path) == ".toml" {
+		return tomlEditor{}
+	}
+	return jsonEditor{}
+}
+
+// An Edit is the result of changing a file.
 type Edit struct {
-	Outcome string
-	Data    []byte // nil: the file is to be removed, because it was made for the entry and nothing else is in it
-	Keep    bool   // the file as it was is to be kept beside it: more than an entry of ours is changed
+	Outcome     string
+	Data        []byte // nil: remove the file, which was made for the entry and holds nothing else
+	NeedsBackup bool   // more than an entry of ours is changed
 }
 
 // ErrTaken is wrapped by the error of a name that another server has.
 var ErrTaken = errors.New("the name is taken")
 
-// ErrForm is wrapped by the error of a file that cannot be changed without losing something in it.
-var ErrForm = errors.New("that would lose something")
+// ErrForm is wrapped by the error of a file that cannot be changed without loss.
+var ErrForm = errors.New("that would lose data")
 
-// Add writes the gateway into a file of the client, which may be empty. Whatever else is in the file stays as it is, byte
-// for byte. An entry of another server with the name of the gateway is replaced only if that is asked for, and then as a whole:
-// what it says of variables, headers and rights is not for the gateway.
+// Add writes the gateway into a file of the client, which may be empty. Everything else in the file stays as it is, byte
+// for byte. An entry of another server with the gateway's name is replaced only on request, and then as a whole: its
+// variables, headers and rights are not for the gateway.
 func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, error) {
 	switch {
-	case !names.MatchString(g.Name):
+	case !names().MatchString(g.Name):
 		return Edit{}, fmt.Errorf("%q cannot be the name of a server: want up to 64 of A-Z, a-z, 0-9, _ and -", g.Name)
 	case g.URL != "" && !c.SpeaksHTTP():
 		return Edit{}, fmt.Errorf("%s only starts programs; it cannot be given an address", c.Title)
@@ -186,9 +203,9 @@ func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, err
 		return Edit{}, err
 	}
 	if there {
-		return Edit{Outcome: Replaced, Data: data, Keep: !ours || len(after) > len(plain(want))}, nil
+		return Edit{Outcome: Replaced, Data: data, NeedsBackup: !ours || len(after) > len(plain(want))}, nil
 	}
-	return Edit{Outcome: Added, Data: data, Keep: true}, nil
+	return Edit{Outcome: Added, Data: data, NeedsBackup: true}, nil
 }
 
 // find looks for an entry in a file.
@@ -198,7 +215,7 @@ func (c Client) find(path string, data []byte, name string) (entry any, there bo
 	return entry, there, err
 }
 
-// servers are those in a file, if there is a place for them.
+// servers returns the servers in a file, and whether it has an object for them.
 func (c Client) servers(path string, data []byte) (servers map[string]any, there bool, err error) {
 	if isBlank(data) {
 		return nil, false, nil
@@ -214,29 +231,24 @@ func (c Client) servers(path string, data []byte) (servers map[string]any, there
 	return nil, true, fmt.Errorf("%s: %s is not an object with servers", path, c.keys[0])
 }
 
-// same reports whether an entry says what ours says. People may have added to it.
+// same reports whether an entry has our values. People may have added others to it.
 func (c Client) same(was any, want []member, g Gateway) bool {
 	entry, ok := was.(map[string]any)
-	if !ok {
-		return false
-	}
 	wanted := plain(want)
-	for _, name := range c.form.own(g) {
-		if !reflect.DeepEqual(entry[name], wanted[name]) {
-			return false
-		}
-	}
-	return true
+	differs := func(name string) bool { return !reflect.DeepEqual(entry[name], wanted[name]) }
+	return ok && !slices.ContainsFunc(c.form.own(g), differs)
 }
 
 // ours reports whether an entry starts this gateway or reaches the one that g does. Any other address is another server's.
 func (c Client) ours(was any, g Gateway) bool {
-	if found := (translator{variant: c.variant}).server(was); errors.Is(found.Err, errOurs) {
-		return true
-	}
 	entry, _ := was.(map[string]any)
-	url, isURL := entry[c.form.url].(string)
-	return isURL && g.URL != "" && url == g.URL && entry["command"] == nil
+	reaches := g.URL != "" && entry[c.form.url] == g.URL && entry["command"] == nil
+	return reaches || c.starts(was)
+}
+
+// starts reports whether an entry starts this gateway.
+func (c Client) starts(entry any) bool {
+	return errors.Is((translator{variant: c.variant}).server(entry).Err, errOurs)
 }
 
 // merged is an entry with our members and those that others have added.
@@ -249,35 +261,22 @@ func (c Client) merged(was any, want []member, g Gateway) map[string]any {
 	for _, name := range c.form.own(g) {
 		delete(old, name)
 	}
-	for name, value := range entry {
-		old[name] = value
-	}
+	maps.Copy(old, entry)
 	return old
 }
 
-// plain is an entry as it is decoded.
+// plain is an entry in its decoded form.
 func plain(list []member) map[string]any {
 	entry := map[string]any{}
 	for _, m := range list {
-		if h, ok := m.value.(headers); ok {
-			entry[m.name] = map[string]any{h.name: h.value}
-			continue
-		}
-		words, isList := m.value.([]string)
-		if !isList {
-			entry[m.name] = m.value
-			continue
-		}
-		decoded := make([]any, len(words))
-		for i, word := range words {
-			decoded[i] = word
-		}
-		entry[m.name] = decoded
+		var value any
+		_ = json.Unmarshal([]byte(m.value), &value) // it was encoded here
+		entry[m.name] = value
 	}
 	return entry
 }
 
-// check compares what a file says before and after: nothing may differ but what change does.
+// check compares the content of a file before and after: only the change may differ.
 func (c Client) check(path string, old, data []byte, name string, change func(servers map[string]any)) error {
 	before, after := map[string]any{}, map[string]any{}
 	var err error
@@ -300,12 +299,12 @@ func (c Client) check(path string, old, data []byte, name string, change func(se
 		delete(before, c.keys[0])
 	}
 	if !reflect.DeepEqual(before, after) {
-		return fmt.Errorf("%s: %w: %q is written there in a form that only people can change", path, ErrForm, name)
+		return fmt.Errorf("%s: %w: %q has a form there that only a person can change", path, ErrForm, name)
 	}
 	return nil
 }
 
-// isEmpty reports whether a file says nothing at all.
+// isEmpty reports whether a file has no content.
 func (c Client) isEmpty(path string, data []byte) bool {
 	text := strings.Join(strings.Fields(string(data)), "")
 	return text == "" || text == "{}" && filepath.Ext(path) != ".toml"
@@ -321,8 +320,8 @@ func (c Client) Has(path string, data []byte, name string) bool {
 	return there && err == nil
 }
 
-// Others are the names of the servers that a client has in a file beside the gateway, and of entries of the gateway
-// with another name than that.
+// Others are the names of the other servers that a client has in a file, and of entries of the gateway with another
+// name.
 func (c Client) Others(path string, data []byte, name string) (others, ours []string) {
 	servers, _, err := c.servers(path, data)
 	if err != nil {
@@ -331,38 +330,11 @@ func (c Client) Others(path string, data []byte, name string) (others, ours []st
 	for _, other := range sortedNames(servers) {
 		switch {
 		case other == name:
-		case errors.Is((translator{variant: c.variant}).server(servers[other]).Err, errOurs):
+		case c.starts(servers[other]):
 			ours = append(ours, other)
 		default:
 			others = append(others, other)
 		}
 	}
 	return others, ours
-}
-
-// quote writes a string as JSON does, which TOML reads too.
-func quote(text string) string {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(text); err != nil { // a string can always be encoded
-		panic("clients: internal error: " + err.Error())
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// literal writes the value of a member.
-func (m member) literal() string {
-	if h, ok := m.value.(headers); ok {
-		return "{" + quote(h.name) + ": " + quote(h.value) + "}"
-	}
-	words, isList := m.value.([]string)
-	if !isList {
-		return quote(m.value.(string))
-	}
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = quote(word)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
 }

@@ -92,12 +92,12 @@ func addRemove(t *testing.T, c Client, path string, old []byte, g Gateway) {
 	if err != nil || !there || !c.same(entry, c.form.entry(g), g) {
 		t.Errorf("got %v, %v, %v", entry, there, err)
 	}
-	past := pastOf(old)
-	out, err := c.Remove(path, added.Data, past, g)
+	original := pastOf(old)
+	out, err := c.Remove(path, added.Data, original, g)
 	if err != nil || out.Outcome != Removed || !bytes.Equal(out.Data, old) {
 		t.Errorf("%s, %v: got\n%q\nwant\n%q\nafter\n%q", out.Outcome, err, out.Data, old, added.Data)
 	}
-	if none, err := c.Remove(path, old, Past{}, g); err != nil || none.Outcome != Missing || !bytes.Equal(none.Data, old) {
+	if none, err := c.Remove(path, old, Original{}, g); err != nil || none.Outcome != Missing || !bytes.Equal(none.Data, old) {
 		t.Errorf("twice: %s, %v", none.Outcome, err)
 	}
 	// The other way to reach the gateway takes its place, and leaves in the same way.
@@ -106,21 +106,21 @@ func addRemove(t *testing.T, c Client, path string, old []byte, g Gateway) {
 		other = started
 	}
 	changed, err := c.Add(path, added.Data, other, g.URL != "") // an address of which nothing is known is another server's
-	if err != nil || changed.Outcome != Replaced || changed.Keep != (g.URL != "") {
-		t.Fatalf("%s, %v, %v", changed.Outcome, changed.Keep, err)
+	if err != nil || changed.Outcome != Replaced || changed.NeedsBackup != (g.URL != "") {
+		t.Fatalf("%s, %v, %v", changed.Outcome, changed.NeedsBackup, err)
 	}
-	out, err = c.Remove(path, changed.Data, past, other)
+	out, err = c.Remove(path, changed.Data, original, other)
 	if err != nil || !sameSaying(t, path, out.Data, old) {
 		t.Errorf("%s, %v: got\n%q\nwant\n%q", out.Outcome, err, out.Data, old)
 	}
 }
 
-func pastOf(backups ...[]byte) Past {
-	var past Past
+func pastOf(backups ...[]byte) Original {
+	var original Original
 	for _, data := range backups {
-		past.Backups = append(past.Backups, Backup{Data: data})
+		original.Backups = append(original.Backups, Backup{Data: data})
 	}
-	return past
+	return original
 }
 
 func sameSaying(t *testing.T, path string, a, b []byte) bool {
@@ -155,7 +155,7 @@ func TestAddLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := string(added.Data) + "\n[mcp_servers.mcsh.env]\nA = \"1\"\n\n# of b\n[mcp_servers.b]\ncommand = \"y\"\n"
-	out, err := codex.Remove("config.toml", []byte(later), Past{}, started)
+	out, err := codex.Remove("config.toml", []byte(later), Original{}, started)
 	if want := "\n# of b\n[mcp_servers.b]\ncommand = \"y\"\n"; err != nil || string(out.Data) != want {
 		t.Errorf("%v: got %q, want %q", err, out.Data, want)
 	}
@@ -194,10 +194,10 @@ func TestForms(t *testing.T) {
 			if err != nil || !strings.Contains(got, want[i]) {
 				t.Errorf("%s: %v: got %s, want %s", name, err, got, want[i])
 			}
-			if gone, err := c.Remove(path, edit.Data, Past{Made: true}, g); err != nil || gone.Data != nil {
+			if gone, err := c.Remove(path, edit.Data, Original{Made: true}, g); err != nil || gone.Data != nil {
 				t.Errorf("%s: of a file that was made %q is left, %v", name, gone.Data, err)
 			}
-			if left, err := c.Remove(path, edit.Data, Past{}, g); err != nil || left.Data == nil || c.Has(path, left.Data, "mcsh") {
+			if left, err := c.Remove(path, edit.Data, Original{}, g); err != nil || left.Data == nil || c.Has(path, left.Data, "mcsh") {
 				t.Errorf("%s: of a file of which nothing is known %q is left, %v", name, left.Data, err)
 			}
 		}
@@ -240,13 +240,13 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	other := []byte(`{"mcpServers": {"mcsh": {"command": "npx"}}}`)
-	if edit, err := client(t, "cursor").Remove("f.json", other, Past{}, started); !errors.Is(err, ErrTaken) {
+	if edit, err := client(t, "cursor").Remove("f.json", other, Original{}, started); !errors.Is(err, ErrTaken) {
 		t.Errorf("a server of another was taken out: %s, %v", edit.Data, err)
 	}
 	for _, address := range []string{`{"url": "https://other/mcp"}`, `{"url": "https://other/mcp", "headers": {"Authorization": "x"}}`} {
 		file := []byte(`{"mcpServers": {"sentry": ` + address + `}}`)
 		for _, g := range []Gateway{{Name: "sentry"}, {Name: "sentry", URL: reached.URL}} {
-			if edit, err := client(t, "cursor").Remove("f.json", file, Past{}, g); !errors.Is(err, ErrTaken) {
+			if edit, err := client(t, "cursor").Remove("f.json", file, Original{}, g); !errors.Is(err, ErrTaken) {
 				t.Errorf("a server of another was taken out: %s, %v", edit.Data, err)
 			}
 		}
@@ -298,7 +298,7 @@ func FuzzGateway(f *testing.F) {
 		if err != nil || out.Outcome != Removed || !bytes.Equal(out.Data, old) {
 			t.Errorf("%v: got %q, want %q", err, out.Data, old)
 		}
-		if _, err := c.Remove(path, added.Data, Past{}, started); err != nil {
+		if _, err := c.Remove(path, added.Data, Original{}, started); err != nil {
 			t.Errorf("without a backup: %v", err)
 		}
 	})

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// What has become of a server that was to be taken.
+// Outcomes of adding a server.
 const (
 	Added    = "added"
 	Replaced = "replaced"
@@ -18,18 +21,18 @@ const (
 	Kept     = "differs from the one that is there, which was kept"
 )
 
-// Merge adds servers to a configuration of ours, which may be empty, and returns it with what has become of each: those
-// that are there already stay as they are, unless replace is set. Comments stay; the layout is ours.
-func Merge(config []byte, servers []Found, inputs []map[string]any, replace bool) ([]byte, map[string]string, error) {
+// Merge adds servers to a configuration of ours, which may be empty, and returns it with the outcome for each: existing
+// ones stay as they are, unless replace is set. Comments stay; the layout is ours.
+func Merge(config []byte, servers []Entry, inputs []map[string]any, replace bool) ([]byte, map[string]string, error) {
 	if len(bytes.TrimSpace(config)) == 0 {
 		config = []byte("{\n\"mcpServers\": {}\n}\n")
 	}
-	root, err := hujson.Parse(config)
+	root, err := parse(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "hujson: "))
+		return nil, nil, err
 	}
 	if _, ok := root.Value.(*hujson.Object); !ok {
-		return nil, nil, fmt.Errorf("want an object with servers")
+		return nil, nil, errNoObject
 	}
 	patch, outcome := additions(root, servers, replace)
 	if len(patch) == 0 {
@@ -47,8 +50,8 @@ func Merge(config []byte, servers []Found, inputs []map[string]any, replace bool
 	return root.Pack(), outcome, nil
 }
 
-// additions are the steps that add servers, and what becomes of each.
-func additions(root hujson.Value, servers []Found, replace bool) ([]operation, map[string]string) {
+// additions are the operations that add servers, and the outcome for each.
+func additions(root hujson.Value, servers []Entry, replace bool) ([]operation, map[string]string) {
 	key := "/mcpServers"
 	if root.Find(key) == nil && root.Find("/servers") != nil {
 		key = "/servers"
@@ -81,7 +84,7 @@ func additions(root hujson.Value, servers []Found, replace bool) ([]operation, m
 	return patch, outcome
 }
 
-// operation is one step of RFC 6902.
+// operation is one step of a JSON Patch (RFC 6902).
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -89,7 +92,7 @@ type operation struct {
 }
 
 // missingInputs adds the declarations of the inputs that servers use.
-func missingInputs(root hujson.Value, servers []Found, inputs []map[string]any) []operation {
+func missingInputs(root hujson.Value, servers []Entry, inputs []map[string]any) []operation {
 	var patch []operation
 	there := root.Find("/inputs") != nil
 	for _, in := range inputs {
@@ -106,24 +109,14 @@ func missingInputs(root hujson.Value, servers []Found, inputs []map[string]any) 
 	return patch
 }
 
-func uses(servers []Found, variable string) bool {
-	for _, f := range servers {
-		data, _ := json.Marshal(f.Server) // strings and maps of them can always be encoded
-		if bytes.Contains(data, []byte(variable)) {
-			return true
-		}
-	}
-	return false
+func uses(servers []Entry, variable string) bool {
+	return slices.ContainsFunc(servers, func(f Entry) bool { return strings.Contains(texts.JSON(f.Server), variable) })
 }
 
-// equal reports whether an entry says what a server says.
+// equal reports whether an entry and a server are the same.
 func equal(was hujson.Value, s *Server) bool {
 	was = was.Clone()
 	was.Standardize()
-	data, err := json.Marshal(s)
-	if err != nil {
-		return false
-	}
 	var a, b any
-	return json.Unmarshal(was.Pack(), &a) == nil && json.Unmarshal(data, &b) == nil && reflect.DeepEqual(a, b)
+	return json.Unmarshal(was.Pack(), &a) == nil && json.Unmarshal([]byte(texts.JSON(s)), &b) == nil && reflect.DeepEqual(a, b)
 }

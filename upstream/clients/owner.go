@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// ErrOwner is wrapped by the error of a file that would not be its owner's any more.
-var ErrOwner = errors.New("the file belongs to another user or group, and would not any more")
+// ErrOwner is wrapped by the error of a file whose owner would change.
+var ErrOwner = errors.New("the file belongs to another user or group, and would change its owner")
 
-// asRoot gives a new file to whom the file beside it belongs, or the directory where there is none: with sudo it would
-// be root's, and its user could not read it.
-func asRoot(f *os.File, beside string) error {
+// inheritOwner gives a new file the owner of the file beside it, or else of the directory: with sudo it would belong to
+// root, and its user could not read it.
+func inheritOwner(f *os.File, beside string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -25,11 +25,11 @@ func asRoot(f *os.File, beside string) error {
 	if err != nil {
 		return err
 	}
-	return give(f, info)
+	return setOwner(f, info)
 }
 
-// give makes a file belong to whom another one belongs.
-func give(f *os.File, like fs.FileInfo) error {
+// setOwner gives a file the owner of another one.
+func setOwner(f *os.File, like fs.FileInfo) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -45,34 +45,31 @@ func give(f *os.File, like fs.FileInfo) error {
 	return nil
 }
 
-// makeDir makes a directory and those above it, which belong to whom the one belongs that they are made in.
+// makeDir makes a directory and missing ones above it, with the owner of the directory in which they are made.
 func makeDir(dir string) error {
-	var made []string
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
-			break
-		}
-		made = append(made, at)
+	if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {
+		return nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	for i := len(made) - 1; i >= 0 && os.Geteuid() == 0; i-- {
-		if err := giveDir(made[i]); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(dir, 0o700); err != nil { // another process may make it, too
+		return err
 	}
-	return nil
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return setDirOwner(dir)
 }
 
-func giveDir(dir string) error {
+func setDirOwner(dir string) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	info, err := os.Stat(filepath.Dir(dir))
 	if err == nil {
-		err = give(f, info)
+		err = setOwner(f, info)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -22,8 +22,8 @@ func TestReplace(t *testing.T) {
 		c, old := client(t, test.client), []byte(test.old)
 		for _, g := range []Gateway{started, reached} {
 			edit, err := c.Add(test.path, old, g, true)
-			if err != nil || edit.Outcome != Replaced || !edit.Keep {
-				t.Fatalf("%s: %s, %v, %v", old, edit.Outcome, edit.Keep, err)
+			if err != nil || edit.Outcome != Replaced || !edit.NeedsBackup {
+				t.Fatalf("%s: %s, %v, %v", old, edit.Outcome, edit.NeedsBackup, err)
 			}
 			for _, theirs := range []string{"TOKEN", "disabled", "npx", "https://other"} {
 				if bytes.Contains(edit.Data, []byte(theirs)) {
@@ -54,17 +54,17 @@ func TestKeep(t *testing.T) {
 		if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		backup, err := Keep(path, []byte(old), edit)
+		backup, err := SaveOriginal(path, []byte(old), edit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return strings.TrimPrefix(backup, path)
 	}
-	if backup, err := Keep(path, nil, Edit{Outcome: Added, Keep: true}); err != nil || backup != "" {
+	if backup, err := SaveOriginal(path, nil, Edit{Outcome: Added, NeedsBackup: true}); err != nil || backup != "" {
 		t.Fatalf("of no file: %q, %v", backup, err)
 	}
-	if past, err := PastOf(path); err != nil || !past.Made || len(past.Backups) > 0 {
-		t.Errorf("of no file: %+v, %v", past, err)
+	if original, err := OriginalOf(path); err != nil || !original.Made || len(original.Backups) > 0 {
+		t.Errorf("of no file: %+v, %v", original, err)
 	}
 	for _, step := range []struct {
 		old  string
@@ -72,11 +72,11 @@ func TestKeep(t *testing.T) {
 		want string
 	}{
 		{"made", Edit{Outcome: Replaced}, ""},
-		{"theirs", Edit{Outcome: Added, Keep: true}, ".before-mcsh"},
+		{"theirs", Edit{Outcome: Added, NeedsBackup: true}, ".before-mcsh"},
 		{"ours", Edit{Outcome: Replaced}, ""},
-		{"another", Edit{Outcome: Replaced, Keep: true}, ".before-mcsh-2"},
-		{"theirs", Edit{Outcome: Added, Keep: true}, ".before-mcsh"},
-		{"third", Edit{Outcome: Replaced, Keep: true}, ".before-mcsh-3"},
+		{"another", Edit{Outcome: Replaced, NeedsBackup: true}, ".before-mcsh-2"},
+		{"theirs", Edit{Outcome: Added, NeedsBackup: true}, ".before-mcsh"},
+		{"third", Edit{Outcome: Replaced, NeedsBackup: true}, ".before-mcsh-3"},
 	} {
 		if got := keep(step.old, step.edit); got != step.want {
 			t.Errorf("of %q: %q, want %q", step.old, got, step.want)
@@ -87,17 +87,17 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	past, err := PastOf(path)
+	original, err := OriginalOf(path)
 	var held []string
-	for _, backup := range past.Backups {
+	for _, backup := range original.Backups {
 		held = append(held, string(backup.Data))
 	}
-	if got := strings.Join(held, " "); err != nil || past.Made || got != "third another theirs" {
-		t.Errorf("%v: got %s, made %v", err, got, past.Made)
+	if got := strings.Join(held, " "); err != nil || original.Made || got != "third another theirs" {
+		t.Errorf("%v: got %s, made %v", err, got, original.Made)
 	}
-	Forget(path, []byte("another"))
-	if past, err = PastOf(path); err != nil || len(past.Backups) != 2 {
-		t.Errorf("%v: %+v", err, past.Backups)
+	RemoveBackups(path, []byte("another"))
+	if original, err = OriginalOf(path); err != nil || len(original.Backups) != 2 {
+		t.Errorf("%v: %+v", err, original.Backups)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestRewriteOwner(t *testing.T) {
 	}
 	for _, path := range []string{old, made} {
 		err := Rewrite(t.Context(), path, func(data []byte) ([]byte, error) {
-			_, err := Keep(path, data, Edit{Outcome: Added, Keep: true})
+			_, err := SaveOriginal(path, data, Edit{Outcome: Added, NeedsBackup: true})
 			return []byte("new"), err
 		})
 		if err != nil {

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // A Server is an entry of our configuration.
 type Server struct {
+	Builtin  string            `json:"builtin,omitempty"` // the name of one of ours
 	Type     string            `json:"type,omitempty"`
 	Command  string            `json:"command,omitempty"`
 	Args     []string          `json:"args,omitempty"`
@@ -32,41 +34,44 @@ type Tools struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// Summary says how a server is reached, and shows nothing that may be secret.
+// Summary says how a server is reached, without anything that may be secret.
 func (s *Server) Summary() string {
 	words := []string{"http"}
-	if s.Command != "" {
+	switch {
+	case s.Builtin != "":
+		words = []string{"built in"}
+	case s.Command != "":
 		words = []string{filepath.Base(s.Command)}
 	}
-	for _, part := range []struct {
-		n          int
-		one, other string
-	}{{len(s.Env), "variable", "variables"}, {len(s.Headers), "header", "headers"}} {
-		switch part.n {
-		case 0:
-		case 1:
-			words = append(words, "1 "+part.one)
-		default:
-			words = append(words, strconv.Itoa(part.n)+" "+part.other)
-		}
-	}
+	words = append(words, counted(len(s.Env), "variable")...)
+	words = append(words, counted(len(s.Headers), "header")...)
 	if s.Disabled {
 		words = append(words, "disabled")
 	}
 	return strings.Join(words, ", ")
 }
 
-// translator makes entries of ours out of those of one file.
+func counted(n int, thing string) []string {
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return []string{"1 " + thing}
+	}
+	return []string{strconv.Itoa(n) + " " + thing + "s"}
+}
+
+// translator translates the entries of one file into ours.
 type translator struct {
 	variant   int
 	workspace string
 	project   bool // the file belongs to the project: its programs run there
 }
 
-// setter takes the value of a member; the error says what was expected, and never shows a value.
+// setter sets a field from the value of a member; the error names the expected type, and never shows the value.
 type setter func(t translator, s *Server, v any) error
 
-// members are the keys that clients have, by what they mean.
+// members are the keys of clients, with their meaning.
 var members = map[string]setter{
 	"type": setType, "transport": setType, "transportType": setType,
 	"command": setCommand, "cmd": setCommand, "args": setArgs,
@@ -74,75 +79,80 @@ var members = map[string]setter{
 	"envFile": setEnvFile, "cwd": text(func(s *Server) *string { return &s.Dir }),
 	"url": setURL, "httpUrl": setURL, "serverUrl": setURL, "uri": setURL,
 	"headers": setHeaders, "http_headers": setHeaders, "env_http_headers": setHeaderNames, "bearer_token_env_var": setBearer,
-	"disabled": func(_ translator, s *Server, v any) error { return flag(&s.Disabled, v, false) },
-	"enabled":  func(_ translator, s *Server, v any) error { return flag(&s.Disabled, v, true) },
-	"tools":    setTools, "includeTools": setTools, "enabled_tools": setTools,
+	"disabled": disableIf(true), "enabled": disableIf(false),
+	"tools": setTools, "includeTools": setTools, "enabled_tools": setTools,
 	"excludeTools": setDenied, "disabledTools": setDenied, "disabled_tools": setDenied,
 	"sandboxEnabled": refuseSandbox, "timeout": setTimeout, "tool_timeout_sec": setTimeout,
 }
 
-// quiet are notes that clients make for themselves: nobody misses them.
-var quiet = []string{"name", "title", "description", "icon", "version", "gallery", "source", "note", "metadata", "startup_timeout_sec", "startup_timeout_ms"}
+// ignoredKeys are notes of clients for themselves.
+var ignoredKeys = []string{"name", "title", "description", "icon", "version", "gallery", "source", "note", "metadata", "startup_timeout_sec", "startup_timeout_ms"}
 
 // server translates one entry.
-func (t translator) server(v any) Found {
-	entry, ok := v.(map[string]any)
-	if !ok {
-		return Found{Err: errors.New("want an object")}
-	}
-	var f Found
+func (t translator) server(v any) Entry {
+	entry, err := as[map[string]any](v, "an object")
 	s := &Server{}
-	for _, key := range sortedNames(entry) {
-		set, known := members[key]
-		switch {
-		case known:
-			if err := set(t, s, entry[key]); err != nil {
-				return Found{Err: fmt.Errorf("%s: %w", key, err)}
-			}
-		case !slices.Contains(quiet, key):
-			f.LeftOut = append(f.LeftOut, key)
-		}
+	if err == nil {
+		err = t.each(s, entry, members)
 	}
 	switch {
+	case err != nil:
+		return Entry{Err: err}
 	case s.Command == "" && s.URL == "":
-		return Found{Err: errors.New("it says neither command nor url")}
+		return Entry{Err: errors.New("it has neither command nor url")}
 	case s.Command != "" && s.URL != "":
-		return Found{Err: errors.New("it says command and url")}
+		return Entry{Err: errors.New("it has both command and url")}
 	case isOurs(s):
-		return Found{Err: errOurs}
+		return Entry{Err: errOurs}
 	}
 	if s.Command != "" && s.Dir == "" && t.project {
 		s.Dir = t.workspace
 	}
-	if s.Type == "stdio" || s.Type == "local" || s.Type != "" && s.Type != "sse" {
+	if s.Type != "sse" {
 		s.Type = "" // the rest says it
 	}
-	f.Server = s
-	return f
+	leftOut := slices.DeleteFunc(sortedNames(entry), func(key string) bool {
+		return members[key] != nil || slices.Contains(ignoredKeys, key)
+	})
+	return Entry{Server: s, LeftOut: leftOut}
 }
 
-// errOurs is why an entry that starts this gateway is not taken into its own configuration.
+// each sets what the members of an object say, in the order of their names.
+func (t translator) each(s *Server, object map[string]any, setters map[string]setter) error {
+	for _, key := range sortedNames(object) {
+		if set := setters[key]; set != nil {
+			if err := set(t, s, object[key]); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// errOurs is the error of an entry that starts this gateway.
 var errOurs = errors.New("it is this gateway itself")
 
 func isOurs(s *Server) bool {
 	return strings.TrimSuffix(filepath.Base(s.Command), ".exe") == "mcsh" && slices.Contains(s.Args, "serve")
 }
 
-func setType(_ translator, s *Server, v any) error {
-	kind, ok := v.(string)
+// as returns a value as one of a type, which the error names as want.
+func as[T any](v any, want string) (T, error) {
+	value, ok := v.(T)
 	if !ok {
-		return errors.New("want a string")
+		return value, errors.New("want " + want)
 	}
-	s.Type = kind
-	return nil
+	return value, nil
 }
 
-// setCommand takes a program, a program with its arguments, or an object of both.
+func setType(_ translator, s *Server, v any) (err error) {
+	s.Type, err = as[string](v, "a string")
+	return err
+}
+
+// setCommand accepts a program, a program with its arguments, or an object of both.
 func setCommand(t translator, s *Server, v any) error {
 	switch v := v.(type) {
-	case string:
-		s.Command = t.adapt(v)
-		return nil
 	case []any:
 		words, err := t.strings(v)
 		if err != nil || len(words) == 0 {
@@ -151,69 +161,49 @@ func setCommand(t translator, s *Server, v any) error {
 		s.Command, s.Args = words[0], append(words[1:], s.Args...)
 		return nil
 	case map[string]any:
-		for _, key := range sortedNames(v) {
-			set := map[string]setter{"path": setCommand, "command": setCommand, "args": setArgs, "env": setEnv}[key]
-			if set == nil {
-				continue
-			}
-			if err := set(t, s, v[key]); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
-		}
-		return nil
+		return t.each(s, v, map[string]setter{"path": setCommand, "command": setCommand, "args": setArgs, "env": setEnv})
 	}
-	return errors.New("want a string")
+	return text(func(s *Server) *string { return &s.Command })(t, s, v)
 }
 
-func setArgs(t translator, s *Server, v any) error {
-	words, err := t.strings(v)
-	s.Args = append(s.Args, words...)
-	return err
-}
+func setArgs(t translator, s *Server, v any) error { return t.append(&s.Args, v) }
 
 func setEnv(t translator, s *Server, v any) error { return t.into(&s.Env, v) }
 
 func setHeaders(t translator, s *Server, v any) error { return t.into(&s.Headers, v) }
 
-// setEnvNames takes names of variables that are handed on.
+// setEnvNames accepts names of variables that are passed on.
 func setEnvNames(_ translator, s *Server, v any) error {
-	names, ok := v.([]any)
-	if !ok {
-		return errors.New("want an array of names")
-	}
-	for _, name := range names {
-		n, ok := name.(string)
-		if !ok {
-			return errors.New("want an array of names")
+	const want = "an array of names"
+	list, err := as[[]any](v, want)
+	for _, v := range list {
+		name, err := as[string](v, want)
+		if err != nil {
+			return err
 		}
-		put(&s.Env, n, "${"+n+"}")
+		put(&s.Env, name, "${"+name+"}")
 	}
-	return nil
+	return err
 }
 
-// setHeaderNames takes headers whose values are in variables.
+// setHeaderNames accepts headers with the names of variables that hold their values.
 func setHeaderNames(_ translator, s *Server, v any) error {
-	names, ok := v.(map[string]any)
-	if !ok {
-		return errors.New("want an object of names of variables")
-	}
-	for header, name := range names {
-		n, ok := name.(string)
-		if !ok {
-			return errors.New("want an object of names of variables")
+	const want = "an object of names of variables"
+	headers, err := as[map[string]any](v, want)
+	for header, v := range headers {
+		name, err := as[string](v, want)
+		if err != nil {
+			return err
 		}
-		put(&s.Headers, header, "${"+n+"}")
+		put(&s.Headers, header, "${"+name+"}")
 	}
-	return nil
+	return err
 }
 
 func setBearer(_ translator, s *Server, v any) error {
-	name, ok := v.(string)
-	if !ok {
-		return errors.New("want the name of a variable")
-	}
+	name, err := as[string](v, "the name of a variable")
 	put(&s.Headers, "Authorization", "Bearer ${"+name+"}")
-	return nil
+	return err
 }
 
 func put(m *map[string]string, name, value string) {
@@ -224,13 +214,11 @@ func put(m *map[string]string, name, value string) {
 }
 
 func setEnvFile(t translator, s *Server, v any) error {
-	if err := text(func(s *Server) *string { return &s.EnvFile })(t, s, v); err != nil {
-		return err
-	}
+	err := text(func(s *Server) *string { return &s.EnvFile })(t, s, v)
 	if !filepath.IsAbs(s.EnvFile) && !strings.HasPrefix(s.EnvFile, "${") {
 		s.EnvFile = filepath.Join(t.workspace, s.EnvFile)
 	}
-	return nil
+	return err
 }
 
 func setURL(t translator, s *Server, v any) error {
@@ -240,56 +228,52 @@ func setURL(t translator, s *Server, v any) error {
 	return text(func(s *Server) *string { return &s.URL })(t, s, v)
 }
 
-func flag(to *bool, v any, inverted bool) error {
-	b, ok := v.(bool)
-	if !ok {
-		return errors.New("want true or false")
+// disableIf disables a server whose member has that value.
+func disableIf(value bool) setter {
+	return func(_ translator, s *Server, v any) error {
+		is, err := as[bool](v, "true or false")
+		s.Disabled = s.Disabled || is == value
+		return err
 	}
-	*to = *to || b != inverted
+}
+
+// setTools accepts a list of allowed tools, or our own object.
+func setTools(t translator, s *Server, v any) error {
+	tools := s.tools()
+	o, ok := v.(map[string]any)
+	if !ok {
+		return t.append(&tools.Allow, v)
+	}
+	for _, key := range sortedNames(o) {
+		to := map[string]*[]string{"allow": &tools.Allow, "deny": &tools.Deny}[key]
+		if to == nil {
+			return fmt.Errorf("want allow and deny, not %q", key)
+		}
+		if err := t.append(to, o[key]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-func setTools(t translator, s *Server, v any) error {
+func setDenied(t translator, s *Server, v any) error { return t.append(&s.tools().Deny, v) }
+
+func (s *Server) tools() *Tools {
 	if s.Tools == nil {
 		s.Tools = &Tools{}
 	}
-	if o, ok := v.(map[string]any); ok {
-		for _, key := range sortedNames(o) {
-			to := map[string]*[]string{"allow": &s.Tools.Allow, "deny": &s.Tools.Deny}[key]
-			if to == nil {
-				return fmt.Errorf("want allow and deny, not %q", key)
-			}
-			words, err := t.strings(o[key])
-			if err != nil {
-				return err
-			}
-			*to = append(*to, words...)
-		}
-		return nil
-	}
-	words, err := t.strings(v)
-	s.Tools.Allow = append(s.Tools.Allow, words...)
-	return err
+	return s.Tools
 }
 
-func setDenied(t translator, s *Server, v any) error {
-	if s.Tools == nil {
-		s.Tools = &Tools{}
-	}
-	words, err := t.strings(v)
-	s.Tools.Deny = append(s.Tools.Deny, words...)
-	return err
-}
-
-// refuseSandbox refuses what would run with more rights here than there.
+// refuseSandbox refuses a server that would have more rights here than there.
 func refuseSandbox(_ translator, _ *Server, v any) error {
-	if on, ok := v.(bool); ok && !on {
+	if v == false {
 		return nil
 	}
 	return errors.New("it would run here without the sandbox")
 }
 
-// setTimeout takes seconds, or milliseconds from 1000 on, as our own files do.
+// setTimeout accepts seconds, or milliseconds from 1000 on, like our own files.
 func setTimeout(_ translator, s *Server, v any) error {
 	if words, ok := v.(string); ok {
 		s.Timeout = words
@@ -309,37 +293,36 @@ func setTimeout(_ translator, s *Server, v any) error {
 
 func text(to func(*Server) *string) setter {
 	return func(t translator, s *Server, v any) error {
-		words, ok := v.(string)
-		if !ok {
-			return errors.New("want a string")
-		}
+		words, err := as[string](v, "a string")
 		*to(s) = t.adapt(words)
-		return nil
+		return err
 	}
+}
+
+// append adds an array of strings to a list.
+func (t translator) append(to *[]string, v any) error {
+	words, err := t.strings(v)
+	*to = append(*to, words...)
+	return err
 }
 
 func (t translator) strings(v any) ([]string, error) {
-	list, ok := v.([]any)
-	if !ok {
-		return nil, errors.New("want an array of strings")
-	}
+	const want = "an array of strings"
+	list, err := as[[]any](v, want)
 	var words []string
-	for _, one := range list {
-		word, ok := one.(string)
-		if !ok {
-			return nil, errors.New("want an array of strings")
+	for _, v := range list {
+		word, err := as[string](v, want)
+		if err != nil {
+			return nil, err
 		}
 		words = append(words, t.adapt(word))
 	}
-	return words, nil
+	return words, err
 }
 
-// into adds an object of strings. Numbers and booleans are taken as they are written.
+// into adds an object of strings. Numbers and booleans become strings.
 func (t translator) into(to *map[string]string, v any) error {
-	o, ok := v.(map[string]any)
-	if !ok {
-		return errors.New("want an object of strings")
-	}
+	o, err := as[map[string]any](v, "an object of strings")
 	for name, value := range o {
 		switch value := value.(type) {
 		case string:
@@ -350,20 +333,20 @@ func (t translator) into(to *map[string]string, v any) error {
 			put(to, name, fmt.Sprint(value))
 		}
 	}
-	return nil
+	return err
 }
 
-// bare is a variable as shells write it.
-var bare = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+// bare matches a variable as shells write it.
+var bare = lazy.Regexp(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// adapt writes a string so that it means to us what it means to the client.
+// adapt writes a string so that it means here what it means to the client.
 func (t translator) adapt(text string) string {
 	if t.variant == literal {
 		return strings.NewReplacer("$$", "$$$$", "${", "$${").Replace(text)
 	}
 	text = strings.ReplaceAll(text, "$$", "$$$$")
 	if t.variant == dollars {
-		text = bare.ReplaceAllString(text, "$${$1}")
+		text = bare().ReplaceAllString(text, "$${$1}")
 	}
 	text = strings.ReplaceAll(text, "${workspaceFolder}", t.workspace)
 	return strings.ReplaceAll(text, "${workspaceFolderBasename}", filepath.Base(t.workspace))

@@ -14,14 +14,14 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
-// ErrChanged is wrapped by the error of a file that another program has written while it was being changed.
-var ErrChanged = errors.New("another program has changed the file meanwhile, and it was left as it is")
+// ErrChanged is wrapped by the error of a file that another program has changed during the edit.
+var ErrChanged = errors.New("another program has changed the file in the meantime; it was left as it is")
 
-// Rewrite changes a file as a whole: change gets what is in it, or nil where there is none, and returns what it is to
-// hold, or nil where there is to be none. Readers see the one or the other. Two processes that rewrite files of one
-// directory wait for each other, and the second waits no longer than ctx. A link stays one, and what it leads to is
-// changed. A new file is the user's own: it may hold secrets. Another keeps its owner and its mode. One that nobody may
-// write stays as it is, and so does one that another program changes meanwhile.
+// Rewrite replaces the content of a file: change gets the old content, nil if there is no file, and returns the new one,
+// nil to remove the file. Readers see the old or the new content. Two processes that rewrite files of one directory wait
+// for each other, the second no longer than ctx. A link stays, and its target is changed. A new file is private to the
+// user, because it may hold secrets; an existing one keeps its owner and mode. A file that is read-only, or that another
+// program changes meanwhile, stays as it is.
 func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, error)) error {
 	path, err := follow(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func Rewrite(ctx context.Context, path string, change func(old []byte) ([]byte, 
 	return os.Remove(path)
 }
 
-// follow is the file that a path leads to, over links.
+// follow resolves the links of a path.
 func follow(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
@@ -82,14 +82,14 @@ func replace(path string, old, data []byte) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil:
-		if err = give(f.File, info); err != nil {
+		if err = setOwner(f.File, info); err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		err = asRoot(f.File, path)
+		err = inheritOwner(f.File, path)
 	}
 	if err == nil {
-		err = f.Sync() // what follows takes no time then
+		err = f.Sync() // so that the check and the rename are quick
 	}
 	if err == nil {
 		err = unchanged(path, old)
@@ -100,7 +100,7 @@ func replace(path string, old, data []byte) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// unchanged looks whether a file still holds what was read: clients write theirs without asking for a lock.
+// unchanged checks that a file still holds what was read: clients write theirs without a lock.
 func unchanged(path string, old []byte) error {
 	now, err := namedfile.Read(path, MaxFile)
 	gone := errors.Is(err, fs.ErrNotExist)
@@ -113,7 +113,7 @@ func unchanged(path string, old []byte) error {
 	return nil
 }
 
-// lock takes the lock of a directory, which leaves no file behind and ends with the process.
+// lock locks a directory, without a lock file; the lock ends with the process.
 func lock(ctx context.Context, dir string) (unlock func(), err error) {
 	handle, err := os.Open(dir)
 	if err != nil {

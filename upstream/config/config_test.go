@@ -128,6 +128,12 @@ func show(e *entry) string {
 	if e.Timeout > 0 {
 		fmt.Fprintf(&b, " timeout %v", e.Timeout)
 	}
+	if e.StartTimeout > 0 {
+		fmt.Fprintf(&b, " start timeout %v", e.StartTimeout)
+	}
+	if e.Protocol != upstream.AnyProtocol {
+		fmt.Fprintf(&b, " protocol %d", e.Protocol)
+	}
 	if e.Concurrency > 0 {
 		fmt.Fprintf(&b, " concurrency %d", e.Concurrency)
 	}
@@ -171,7 +177,7 @@ func TestReplace(t *testing.T) {
 		"${input:other}":       "error ${input:other} asks a person, and nobody is there; set the variable MCSH_INPUT_OTHER",
 		strings.Repeat("${NONE:-", 20) + strings.Repeat("}", 20): "error variables are nested more than 10 deep",
 	} {
-		e := &entry{reader: &reader{file: testFile(archive), read: reads{}}}
+		e := &entry{reader: &reader{file: testFile(archive), read: checksums{}}}
 		got, err := e.replace(in, 0)
 		if err != nil {
 			got = "error " + err.Error()
@@ -210,6 +216,7 @@ func TestVersion(t *testing.T) {
 		"", `, "args": ["a"]`, `, "args": ["b"]`, `, "env": {"A": "1"}`, `, "env": {"A": "2"}`, `, "cwd": "/"`, `, "timeout": 1`,
 		`, "concurrency": 1`, `, "readOnly": ["a"]`, `, "tools": {"allow": ["a"]}`, `, "tools": {"deny": ["a"]}`,
 		`, "with": {"a": 1}`, `, "with": {"a": 2}`, `, "probe": true`,
+		`, "startTimeout": 1`, `, "protocol": "2025-11-25"`, `, "protocol": "2026-07-28"`,
 	} {
 		v := versionOf(member)
 		if other, twice := seen[v]; twice {

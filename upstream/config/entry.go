@@ -21,8 +21,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// A spec is everything that an entry says of its server, with variables replaced. Two specs that are equal as JSON are
-// the same server.
+// A spec is everything that an entry says about its server, with variables replaced. Two specs that are equal as JSON
+// are the same server.
 type spec struct {
 	Kind, Command, Dir, URL, Builtin string
 
@@ -32,13 +32,17 @@ type spec struct {
 	Options     map[string]json.RawMessage // a builtin's own
 	Timeout     time.Duration
 	Concurrency int
+
+	StartTimeout time.Duration
+	Protocol     upstream.Protocol
+
 	ReadOnly    []string
 	Allow, Deny []string
 	With        map[string]json.RawMessage
 	Probe       bool
 	TLS         upstream.TLS
 	OAuth       *upstream.OAuth
-	Files       [][sha256.Size]byte // what the files of TLS hold
+	Files       [][sha256.Size]byte // checksums of the files of TLS
 }
 
 // entry is one server as it is written.
@@ -47,10 +51,10 @@ type entry struct {
 	reader *reader
 	name   string
 	offset int // of its name
-	errs   int // how many mistakes there were before it
+	errs   int // the number of mistakes before it
 
 	fileEnv map[string]string // of envFile
-	set     map[string]int    // the members that are set, and where
+	set     map[string]int    // the members that are set, with their offsets
 	unknown []hujson.ObjectMember
 	secrets secrets
 	dial    func(context.Context) (mcp.Transport, error) // of a builtin
@@ -68,13 +72,13 @@ func (r *reader) server(name string, m hujson.ObjectMember) {
 		return
 	}
 	if isDisabled(object) {
-		return // it may well hold variables that are not set
+		return // its variables may be unset
 	}
 	for _, field := range object.Members {
 		e.field(field)
 	}
-	e.leftovers()
-	e.settle()
+	e.unknownKeys()
+	e.validate()
 	if len(r.errs) == e.errs {
 		r.entries = append(r.entries, e)
 		return
@@ -99,7 +103,7 @@ func isDisabled(object *hujson.Object) bool {
 func (e *entry) field(m hujson.ObjectMember) {
 	key := nameOf(m)
 	if _, twice := e.set[key]; twice {
-		e.fail(m.Name.StartOffset, key, "is there twice")
+		e.fail(m.Name.StartOffset, key, "is set twice")
 		return
 	}
 	e.set[key] = m.Name.StartOffset
@@ -129,29 +133,25 @@ func (e *entry) fail(offset int, key, format string, args ...any) {
 	e.reader.fail(offset, where, format, args...)
 }
 
-// leftovers are members that no server has in common: a builtin's options, or mistakes.
-func (e *entry) leftovers() {
+// unknownKeys handles members that are not common to all servers: a builtin's options, or mistakes.
+func (e *entry) unknownKeys() {
 	for _, m := range e.unknown {
 		key := nameOf(m)
 		if e.Builtin != "" {
 			e.Options[key] = e.expand(m.Value, key)
-			continue
-		}
-		if near := nearest.Name(key, offered()); near != "" {
-			e.fail(m.Name.StartOffset, "", "unknown key %q; did you mean %q?", key, near)
 		} else {
-			e.fail(m.Name.StartOffset, "", "unknown key %q; there are %s", key, strings.Join(offered(), ", "))
+			e.fail(m.Name.StartOffset, "", "%v", unknownKey(key, offered()))
 		}
 	}
 }
 
-// settle checks what the members say together.
-func (e *entry) settle() {
+// validate checks the members together.
+func (e *entry) validate() {
 	switch ways := e.ways(); {
 	case strings.TrimSpace(e.name) == "":
 		e.fail(e.offset, "", "a server needs a name")
 	case strings.ContainsRune(e.name, '/'):
-		e.fail(e.offset, "", "the name of a server holds no slash, so that SERVER/TOOL can be told apart")
+		e.fail(e.offset, "", "the name of a server has no slash, because SERVER/TOOL names a tool")
 	case len(ways) == 0 && len(e.reader.errs) == e.errs:
 		e.fail(e.offset, "", "say how to reach it: command, url or builtin")
 	case len(ways) > 1:
@@ -165,18 +165,14 @@ func (e *entry) settle() {
 			e.fail(e.set["builtin"], "builtin", "%v", err)
 		}
 	}
-	for name, value := range e.fileEnv {
-		if _, own := e.Env[name]; !own {
-			if e.Env == nil {
-				e.Env = map[string]string{}
-			}
-			e.Env[name] = value
-		}
+	if len(e.fileEnv) > 0 {
+		maps.Copy(e.fileEnv, e.Env)
+		e.Env = e.fileEnv
 	}
 	e.secrets.ofSpec(&e.spec)
 }
 
-// ways lists how the entry says that the server is reached.
+// ways lists the members that say how the server is reached.
 func (e *entry) ways() []string {
 	var ways []string
 	for _, w := range []struct{ name, value string }{{"command", e.Command}, {"url", e.URL}, {"builtin", e.Builtin}} {
@@ -187,7 +183,7 @@ func (e *entry) ways() []string {
 	return ways
 }
 
-// conflicts reports members that do not fit the way the server is reached.
+// conflicts reports members that do not fit the way in which the server is reached.
 func (e *entry) conflicts(way string) {
 	for _, key := range slices.Sorted(maps.Keys(e.set)) {
 		if f := fields[key]; f.way != "" && f.way != way {
@@ -195,19 +191,14 @@ func (e *entry) conflicts(way string) {
 		}
 	}
 	if want := kinds[e.Kind]; e.Kind != "" && want != way {
-		key := e.kindKey()
+		key := "type"
+		for _, other := range []string{"transportType", "transport"} {
+			if _, ok := e.set[other]; ok {
+				key = other
+			}
+		}
 		e.fail(e.set[key], key, "%q belongs to a server with %s, and this one has %s", e.Kind, want, way)
 	}
-}
-
-// kindKey is the member that says the type.
-func (e *entry) kindKey() string {
-	for _, key := range []string{"transport", "transportType"} {
-		if _, ok := e.set[key]; ok {
-			return key
-		}
-	}
-	return "type"
 }
 
 // upstream makes the server that the entry describes.
@@ -217,15 +208,14 @@ func (e *entry) upstream() upstream.Server {
 		Name: e.name, Timeout: e.Timeout, Concurrency: e.Concurrency,
 		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, With: e.With,
 		Where: e.reader.where(e.offset), Secrets: e.secrets.words(), Version: e.spec.version(),
-		Probe: e.Probe, Identity: e.spec.identity(),
+		Probe: e.Probe, Identity: e.spec.identity(), StartTimeout: e.StartTimeout, Protocol: e.Protocol,
 	}
 	switch {
 	case e.Builtin != "":
-		s.Dial = e.dial
+		s.Dial, s.InProcess = e.dial, true
 	case e.Command != "":
 		s.Dial = upstream.Stdio(upstream.Command{
-			Name: e.Command, Args: e.Args, Dir: e.Dir, Env: e.Env, Lookup: file.Lookup,
-			MaxMessage: file.MaxMessage, Where: s.Where,
+			Name: e.Command, Args: e.Args, Dir: e.Dir, Env: e.Env, Lookup: file.Lookup, Where: s.Where,
 		})
 	default:
 		s.Dial = upstream.HTTP(e.endpoint())
@@ -238,15 +228,13 @@ func (e *entry) endpoint() upstream.Endpoint {
 	for name, value := range e.Headers {
 		headers.Set(name, value)
 	}
-	file := e.reader.file
 	return upstream.Endpoint{
-		URL: e.URL, Headers: headers, Proxy: file.Proxy, LegacySSE: e.Kind == "sse", Either: e.Kind == "",
-		TLS: e.TLS, OAuth: e.OAuth,
-		MaxMessage: file.MaxMessage, Where: e.reader.where(e.offset),
+		URL: e.URL, Headers: headers, Proxy: e.reader.file.Proxy, LegacySSE: e.Kind == "sse", Either: e.Kind == "",
+		TLS: e.TLS, OAuth: e.OAuth, Where: e.reader.where(e.offset),
 	}
 }
 
-// version is a word that differs where anything differs. It is a hash because a spec holds secrets.
+// version is a text that changes when anything changes. It is a hash because a spec holds secrets.
 func (s *spec) version() string {
 	data, err := json.Marshal(s)
 	if err != nil { // strings, numbers and JSON that was read
@@ -256,7 +244,7 @@ func (s *spec) version() string {
 	return hex.EncodeToString(hash[:])
 }
 
-// identity is a word for what is reached, whatever the settings of calls and the credentials are.
+// identity is a text for the server that is reached, whatever the settings of calls and the credentials are.
 func (s *spec) identity() string {
 	reached := spec{Kind: s.Kind, Command: s.Command, Dir: s.Dir, URL: s.URL, Builtin: s.Builtin, Args: s.Args, Options: s.Options}
 	return reached.version()
@@ -279,8 +267,8 @@ func (e *entry) dialBuiltin() (func(context.Context) (mcp.Transport, error), err
 	return dial(options)
 }
 
-// beside makes a path that is relative to the directory of the configuration.
-func (f *File) beside(path string) string {
+// resolvePath makes a path relative to the directory of the configuration.
+func (f *File) resolvePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}

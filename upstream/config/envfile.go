@@ -2,16 +2,17 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
-// variable is the name of an environment variable.
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+// variable matches the name of an environment variable.
+var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// parseEnv reads a file of variables: NAME=value lines, with "export " before them or not, values in single quotes as
-// they are, in double quotes with \n, \t, \r, \" and \\, or bare up to a comment. Nothing in them is replaced. A mistake is
-// told with its line and never shows a value.
+// parseEnv reads a file of variables: NAME=value lines, with or without "export " before them, values in single quotes
+// as they are, in double quotes with \n, \t, \r, \" and \\, or bare up to a comment. Nothing in them is replaced. An
+// error names the line and never shows a value.
 func parseEnv(path string, data []byte) (map[string]string, error) {
 	env := map[string]string{}
 	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
@@ -22,7 +23,7 @@ func parseEnv(path string, data []byte) (map[string]string, error) {
 		}
 		at := i + 1
 		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
-		if name = strings.TrimSpace(name); !ok || !variable.MatchString(name) {
+		if name = strings.TrimSpace(name); !ok || !variable().MatchString(name) {
 			return nil, fmt.Errorf("%s:%d: want a line NAME=value", path, at)
 		}
 		value = strings.TrimSpace(value)

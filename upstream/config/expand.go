@@ -10,13 +10,14 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // maxNesting bounds defaults within defaults.
 const maxNesting = 10
 
-// expand returns a value as plain JSON with the variables in its strings replaced. A variable that cannot be is a
-// mistake at its own line.
+// expand returns a value as plain JSON with the variables in its strings replaced. A variable that cannot be replaced is
+// a mistake on its own line.
 func (e *entry) expand(v hujson.Value, key string) json.RawMessage {
 	v = v.Clone()
 	e.expandStrings(&v, key)
@@ -65,7 +66,7 @@ func (e *entry) replace(s string, depth int) (string, error) {
 		case strings.HasPrefix(rest, "{"):
 			n := closing(rest)
 			if n < 0 {
-				return "", fmt.Errorf("${%s has no closing brace", cut(rest[1:]))
+				return "", fmt.Errorf("${%s has no closing brace", texts.Cut(rest[1:], maxShown))
 			}
 			value, err := e.variable(rest[1:n], depth)
 			if err != nil {
@@ -80,8 +81,8 @@ func (e *entry) replace(s string, depth int) (string, error) {
 	}
 }
 
-// closing is the index of the brace that closes the one at the beginning of s, or -1. Braces within count only where
-// they belong to a variable.
+// closing is the index of the brace that closes the one at the beginning of s, or -1. Nested braces count only if they
+// belong to a variable.
 func closing(s string) int {
 	open := 0
 	for i := range len(s) {
@@ -97,35 +98,26 @@ func closing(s string) int {
 	return -1
 }
 
-// A scheme is a kind of variable that is told by a word and a colon.
-type scheme struct {
-	prefix string
-	value  func(e *entry, operand string, depth int) (string, error)
-}
-
-func schemes() []scheme {
-	return []scheme{
-		{"file:", (*entry).fileVariable},
-		{"input:", (*entry).inputVariable},
-		{"env:", (*entry).envVariable},
-	}
-}
-
-// variable gives the value of what stands between the braces.
+// variable returns the value of the variable between the braces.
 func (e *entry) variable(inner string, depth int) (string, error) {
-	for _, s := range schemes() {
-		if operand, ok := strings.CutPrefix(inner, s.prefix); ok {
-			return s.value(e, operand, depth)
-		}
+	scheme, operand, colon := strings.Cut(inner, ":")
+	switch {
+	case !colon:
+	case scheme == "file":
+		return e.fileVariable(operand, depth)
+	case scheme == "input":
+		return e.inputVariable(operand)
+	case scheme == "env":
+		return e.envVariable(operand, depth)
 	}
-	if value, ok, err := e.reader.file.place(inner); ok {
+	if value, ok, err := e.reader.file.placeVariable(inner); ok {
 		return value, err
 	}
 	return e.envVariable(inner, depth)
 }
 
-// place gives the variables that name a place on this machine. They are no secrets.
-func (f *File) place(name string) (value string, ok bool, err error) {
+// placeVariable returns the variables that name a place on this machine. They are not secrets.
+func (f *File) placeVariable(name string) (value string, ok bool, err error) {
 	switch name {
 	case "workspaceFolder":
 		value, err = f.workspace()
@@ -133,11 +125,8 @@ func (f *File) place(name string) (value string, ok bool, err error) {
 		value, err = f.workspace()
 		value = filepath.Base(value)
 	case "userHome":
-		if f.Lookup != nil {
-			value, ok = f.Lookup("HOME")
-		}
-		if !ok {
-			return "", true, fmt.Errorf("${userHome} is the variable HOME, which is not set")
+		if value, ok = f.lookup("HOME"); !ok {
+			err = fmt.Errorf("${userHome} is the variable HOME, which is not set")
 		}
 	case "pathSeparator", "/":
 		value = string(filepath.Separator)
@@ -147,7 +136,8 @@ func (f *File) place(name string) (value string, ok bool, err error) {
 	return value, true, err
 }
 
-// workspace is the project that a file belongs to: its directory, or the one above where clients keep theirs below.
+// workspace is the project that a file belongs to: its directory, or the one above if clients keep the file in their
+// own.
 func (f *File) workspace() (string, error) {
 	dir, err := filepath.Abs(filepath.Dir(f.Path))
 	if err == nil && slices.Contains([]string{".vscode", ".cursor", ".gemini"}, filepath.Base(dir)) {
@@ -156,17 +146,17 @@ func (f *File) workspace() (string, error) {
 	return dir, err
 }
 
-// envVariable gives VAR, VAR:-default and VAR:?message.
+// envVariable returns VAR, VAR:-default and VAR:?message.
 func (e *entry) envVariable(operand string, depth int) (string, error) {
 	name, fallback, hasDefault := strings.Cut(operand, ":-")
 	message, mustBe := "", false
 	if !hasDefault {
 		name, message, mustBe = strings.Cut(operand, ":?")
 	}
-	if !variable.MatchString(name) || strings.ContainsAny(name, ".-") {
-		return "", fmt.Errorf("${%s} is not understood; want ${VAR}, ${VAR:-default}, ${VAR:?message}, ${env:VAR}, ${file:PATH} or ${input:ID}; a dollar sign itself is $$", cut(operand))
+	if !variable().MatchString(name) || strings.ContainsAny(name, ".-") {
+		return "", fmt.Errorf("${%s} is not understood; want ${VAR}, ${VAR:-default}, ${VAR:?message}, ${env:VAR}, ${file:PATH} or ${input:ID}; a dollar sign itself is $$", texts.Cut(operand, maxShown))
 	}
-	value, ok := e.lookup(name)
+	value, ok := e.reader.file.lookup(name)
 	switch {
 	case hasDefault && value == "":
 		return e.replace(fallback, depth+1)
@@ -182,14 +172,14 @@ func (e *entry) envVariable(operand string, depth int) (string, error) {
 	return value, nil
 }
 
-func (e *entry) lookup(name string) (string, bool) {
-	if e.reader.file.Lookup == nil {
+func (f *File) lookup(name string) (string, bool) {
+	if f.Lookup == nil {
 		return "", false
 	}
-	return e.reader.file.Lookup(name)
+	return f.Lookup(name)
 }
 
-// fileVariable gives the text of a file without the line breaks at its end, as containers are given secrets.
+// fileVariable returns the text of a file without the line breaks at its end, as containers get secrets.
 func (e *entry) fileVariable(operand string, depth int) (string, error) {
 	path, err := e.replace(operand, depth+1)
 	if err != nil {
@@ -198,13 +188,13 @@ func (e *entry) fileVariable(operand string, depth int) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("${file:} names no file")
 	}
-	data, err := e.reader.readFile(e.reader.file.beside(path))
+	data, err := e.reader.readFile(e.reader.file.resolvePath(path))
 	if err != nil {
-		return "", fmt.Errorf("${file:%s}: %w", cut(operand), err)
+		return "", fmt.Errorf("${file:%s}: %w", texts.Cut(operand, maxShown), err)
 	}
 	text := strings.TrimRight(string(data), "\r\n")
 	if strings.ContainsRune(text, 0) {
-		return "", fmt.Errorf("${file:%s}: the file is not text", cut(operand))
+		return "", fmt.Errorf("${file:%s}: the file is not text", texts.Cut(operand, maxShown))
 	}
 	e.secrets.add(text)
 	return text, nil
@@ -217,7 +207,7 @@ type input struct {
 	Default     *string `json:"default"`
 }
 
-// inputPrefix begins the variables that give inputs.
+// inputPrefix begins the variables in which inputs are given.
 const inputPrefix = "MCSH_INPUT_"
 
 // readInputs reads the inputs that the file declares.
@@ -229,10 +219,10 @@ func (r *reader) readInputs(m hujson.ObjectMember) {
 	}
 }
 
-// inputVariable gives an input: nobody can be asked here, so a variable of the environment has it.
-func (e *entry) inputVariable(id string, _ int) (string, error) {
+// inputVariable returns an input from a variable of the environment, because nobody can be asked here.
+func (e *entry) inputVariable(id string) (string, error) {
 	name := inputPrefix + asVariable(id)
-	if value, ok := e.lookup(name); ok {
+	if value, ok := e.reader.file.lookup(name); ok {
 		e.secrets.add(value)
 		return value, nil
 	}
@@ -245,7 +235,7 @@ func (e *entry) inputVariable(id string, _ int) (string, error) {
 		if near := nearest.Name(id, ids); near != "" {
 			return "", fmt.Errorf("there is no input %q; did you mean ${input:%s}?", id, near)
 		}
-		return "", fmt.Errorf("${input:%s} asks a person, and nobody is there; set the variable %s", cut(id), name)
+		return "", fmt.Errorf("${input:%s} asks a person, and nobody is there; set the variable %s", texts.Cut(id, maxShown), name)
 	}
 	in := e.reader.inputs[i]
 	if in.Default != nil {
@@ -253,12 +243,12 @@ func (e *entry) inputVariable(id string, _ int) (string, error) {
 	}
 	about := ""
 	if in.Description != "" {
-		about = " (" + cut(in.Description) + ")"
+		about = " (" + texts.Cut(in.Description, maxShown) + ")"
 	}
 	return "", fmt.Errorf("${input:%s}%s asks a person, and nobody is there; set the variable %s", id, about, name)
 }
 
-// asVariable writes a word as the name of a variable.
+// asVariable makes a word the name of a variable.
 func asVariable(word string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

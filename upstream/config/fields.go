@@ -12,22 +12,26 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// A field is a member that a server's entry may have. A field without read is taken note of and otherwise ignored.
+// maxShown is how many bytes of a value a message shows.
+const maxShown = 60
+
+// A field is a member that a server's entry may have. A field without read is accepted and ignored.
 type field struct {
 	way    string // command or url, if it belongs to one of them
 	read   func(e *entry, value json.RawMessage) error
 	refuse string // why it is not accepted
-	hidden bool   // not offered when another key is wrong
+	hidden bool   // not suggested for a wrong key
 }
 
-// fields are all members that are known: ours, and those that clients write into their files.
+// fields are all known members: ours, and those that clients write into their files.
 var fields = map[string]field{
 	"type":    {read: (*entry).readKind},
-	"command": {way: "command", read: into(func(e *entry) *string { return &e.Command })},
-	"args":    {way: "command", read: into(func(e *entry) *[]string { return &e.Args })},
+	"command": {way: "command", read: into("a string", func(e *entry) *string { return &e.Command })},
+	"args":    {way: "command", read: into("an array of strings", func(e *entry) *[]string { return &e.Args })},
 	"env":     {way: "command", read: (*entry).readEnv},
 	"envFile": {way: "command", read: (*entry).readEnvFile},
 	"cwd":     {way: "command", read: (*entry).readDir},
@@ -41,15 +45,18 @@ var fields = map[string]field{
 	"tls":   {way: "url", read: (*entry).readTLS},
 	"oauth": {way: "url", read: (*entry).readOAuth},
 
-	"builtin":     {read: into(func(e *entry) *string { return &e.Builtin })},
-	"disabled":    {read: into(func(*entry) *bool { return new(bool) })},
-	"enabled":     {read: into(func(*entry) *bool { return new(bool) }), hidden: true},
-	"timeout":     {read: (*entry).readTimeout},
+	"builtin":     {read: into("a string", func(e *entry) *string { return &e.Builtin })},
+	"disabled":    {read: into("true or false", func(*entry) *bool { return new(bool) })},
+	"enabled":     {read: into("true or false", func(*entry) *bool { return new(bool) }), hidden: true},
+	"timeout":     {read: duration(func(e *entry) *time.Duration { return &e.Timeout })},
 	"concurrency": {read: (*entry).readConcurrency},
 	"readOnly":    {read: globs(func(e *entry) *[]string { return &e.ReadOnly })},
 	"tools":       {read: (*entry).readTools},
-	"with":        {read: (*entry).readWith},
-	"probe":       {read: into(func(e *entry) *bool { return &e.Probe })},
+	"with":        {read: into("an object of arguments", func(e *entry) *map[string]json.RawMessage { return &e.With })},
+	"probe":       {read: into("true or false", func(e *entry) *bool { return &e.Probe })},
+
+	"startTimeout": {read: duration(func(e *entry) *time.Duration { return &e.StartTimeout })},
+	"protocol":     {read: (*entry).readProtocol},
 
 	"transport":     {read: (*entry).readKind, hidden: true},                                   // FastMCP
 	"transportType": {read: (*entry).readKind, hidden: true},                                   // Cline
@@ -57,13 +64,13 @@ var fields = map[string]field{
 	"excludeTools":  {read: globs(func(e *entry) *[]string { return &e.Deny }), hidden: true},  // Gemini
 	"disabledTools": {read: globs(func(e *entry) *[]string { return &e.Deny }), hidden: true},  // Kiro, Windsurf
 
-	// What clients note for themselves.
+	// Notes of clients for themselves.
 	"name": {hidden: true}, "title": {hidden: true}, "description": {hidden: true}, "icon": {hidden: true},
 	"version": {hidden: true}, "gallery": {hidden: true}, "trust": {hidden: true}, "autoApprove": {hidden: true},
 	"alwaysAllow": {hidden: true}, "dev": {hidden: true}, "metadata": {hidden: true}, "watchPaths": {hidden: true},
 	"note": {hidden: true}, "source": {hidden: true},
 
-	// What would be a lie to ignore.
+	// Members that change what the server does, so that they cannot be ignored.
 	"auth":             {refuse: "is not supported; set headers or oauth", hidden: true},
 	"authProviderType": {refuse: "is not supported; set headers or oauth", hidden: true},
 	"headersHelper":    {refuse: "is not supported: no program is run for headers; set headers, with ${VAR} or ${file:PATH} for what changes", hidden: true},
@@ -71,7 +78,7 @@ var fields = map[string]field{
 	"sandboxEnabled":   {refuse: "is not supported: the server would run without a sandbox", hidden: true},
 }
 
-// offered are the members that messages offer.
+// offered are the members that messages suggest.
 func offered() []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -88,34 +95,28 @@ var kinds = map[string]string{
 	"http": "url", "streamable-http": "url", "streamableHttp": "url", "streamable_http": "url", "remote": "url", "sse": "url",
 }
 
+// decode decodes a value, and says what it should be. Numbers in it stay exact.
+func decode[T any](value json.RawMessage, want string) (v T, err error) {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil || isNull(value) {
+		return v, fmt.Errorf("want %s, got %s", want, kindOf(value))
+	}
+	return v, nil
+}
+
 // into decodes a value into a field of the entry.
-func into[T any](target func(e *entry) *T) func(*entry, json.RawMessage) error {
+func into[T any](want string, target func(e *entry) *T) func(*entry, json.RawMessage) error {
 	return func(e *entry, value json.RawMessage) error {
-		var v T
-		if err := json.Unmarshal(value, &v); err != nil || isNull(value) {
-			return fmt.Errorf("want %s, got %s", wantOf(v), kindOf(value))
+		v, err := decode[T](value, want)
+		if err == nil {
+			*target(e) = v
 		}
-		*target(e) = v
-		return nil
+		return err
 	}
 }
 
-// wantOf says in words what a value should be.
-func wantOf(v any) string {
-	switch v.(type) {
-	case string:
-		return "a string"
-	case bool:
-		return "true or false"
-	case []string:
-		return "an array of strings"
-	case map[string]string:
-		return "an object of strings"
-	}
-	return "another type"
-}
-
-// kindOf says what a value is, without showing it: it may hold a secret.
+// kindOf is the type of a value in words. It does not show the value, which may be a secret.
 func kindOf(value json.RawMessage) string {
 	switch value[0] {
 	case '"':
@@ -133,7 +134,7 @@ func kindOf(value json.RawMessage) string {
 }
 
 func (e *entry) readKind(value json.RawMessage) error {
-	if err := into(func(e *entry) *string { return &e.Kind })(e, value); err != nil {
+	if err := into("a string", func(e *entry) *string { return &e.Kind })(e, value); err != nil {
 		return err
 	}
 	if kinds[e.Kind] == "" {
@@ -148,19 +149,17 @@ func (e *entry) readURL(value json.RawMessage) error {
 	if e.URL != "" {
 		return fmt.Errorf("there is an address already")
 	}
-	if err := into(func(e *entry) *string { return &e.URL })(e, value); err != nil {
+	if err := into("a string", func(e *entry) *string { return &e.URL })(e, value); err != nil {
 		return err
 	}
 	return upstream.Endpoint{URL: e.URL}.Check()
 }
 
-// readEnv takes numbers and booleans too, as other clients do.
+// readEnv accepts numbers and booleans too, as other clients do.
 func (e *entry) readEnv(value json.RawMessage) error {
-	var members map[string]any
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	if err := dec.Decode(&members); err != nil || isNull(value) {
-		return fmt.Errorf("want an object of strings, got %s", kindOf(value))
+	members, err := decode[map[string]any](value, "an object of strings")
+	if err != nil {
+		return err
 	}
 	e.Env = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -177,9 +176,9 @@ func (e *entry) readEnv(value json.RawMessage) error {
 	return nil
 }
 
-// readDir takes a directory, relative to the project that the file belongs to.
+// readDir reads a directory, relative to the project that the file belongs to.
 func (e *entry) readDir(value json.RawMessage) error {
-	if err := into(func(e *entry) *string { return &e.Dir })(e, value); err != nil || filepath.IsAbs(e.Dir) || e.Dir == "" {
+	if err := into("a string", func(e *entry) *string { return &e.Dir })(e, value); err != nil || filepath.IsAbs(e.Dir) || e.Dir == "" {
 		return err
 	}
 	workspace, err := e.reader.file.workspace()
@@ -187,13 +186,16 @@ func (e *entry) readDir(value json.RawMessage) error {
 	return err
 }
 
-// readEnvFile reads the file of variables that is named, relative to the configuration. Those of env win.
+// readEnvFile reads the file of variables, whose path is relative to the configuration. The variables of env win.
 func (e *entry) readEnvFile(value json.RawMessage) error {
-	var path string
-	if err := json.Unmarshal(value, &path); err != nil || path == "" {
+	path, err := decode[string](value, "the path of a file")
+	if err != nil {
+		return err
+	}
+	if path == "" {
 		return fmt.Errorf("want the path of a file, got %s", kindOf(value))
 	}
-	path = e.reader.file.beside(path)
+	path = e.reader.file.resolvePath(path)
 	data, err := e.reader.readFile(path)
 	if err != nil {
 		return err
@@ -202,9 +204,9 @@ func (e *entry) readEnvFile(value json.RawMessage) error {
 	return err
 }
 
-// readHeaders takes an object of strings that can be sent.
+// readHeaders reads an object of headers that can be sent.
 func (e *entry) readHeaders(value json.RawMessage) error {
-	if err := into(func(e *entry) *map[string]string { return &e.Headers })(e, value); err != nil {
+	if err := into("an object of strings", func(e *entry) *map[string]string { return &e.Headers })(e, value); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
@@ -212,123 +214,121 @@ func (e *entry) readHeaders(value json.RawMessage) error {
 		case !httpguts.ValidHeaderFieldName(name):
 			return fmt.Errorf("%q cannot be the name of a header", name)
 		case !httpguts.ValidHeaderFieldValue(e.Headers[name]):
-			return fmt.Errorf("%s: the value has characters that no header may hold, such as a line break", name)
+			return fmt.Errorf("%s: the value has characters that are not allowed in a header, such as a line break", name)
 		}
 	}
 	return nil
+}
+
+// patterns reads patterns of tool names.
+func patterns(value json.RawMessage) ([]string, error) {
+	list, err := decode[[]string](value, "an array of patterns")
+	if slices.Contains(list, "") {
+		return nil, fmt.Errorf("an empty pattern matches no tool")
+	}
+	return list, err
 }
 
 // globs adds patterns of tool names to a list.
 func globs(target func(e *entry) *[]string) func(*entry, json.RawMessage) error {
 	return func(e *entry, value json.RawMessage) error {
-		var list []string
-		if err := json.Unmarshal(value, &list); err != nil || isNull(value) {
-			return fmt.Errorf("want an array of patterns, got %s", kindOf(value))
+		list, err := patterns(value)
+		if err == nil {
+			*target(e) = append(*target(e), list...)
 		}
-		if slices.Contains(list, "") {
-			return fmt.Errorf("an empty pattern matches no tool")
+		return err
+	}
+}
+
+// maxSeconds is where numbers count as milliseconds: no client writes a timeout below a second, and none that counts in
+// seconds writes one above a quarter of an hour.
+const maxSeconds = 1000
+
+// duration reads seconds, a duration such as "90s", or milliseconds as other clients write them.
+func duration(target func(e *entry) *time.Duration) func(*entry, json.RawMessage) error {
+	return func(e *entry, value json.RawMessage) error {
+		var number float64
+		var text string
+		var d time.Duration
+		switch {
+		case json.Unmarshal(value, &number) == nil && !isNull(value):
+			unit := time.Second
+			if number >= maxSeconds {
+				unit = time.Millisecond
+			}
+			d = time.Duration(number * float64(unit))
+		case json.Unmarshal(value, &text) == nil && !isNull(value):
+			var err error
+			if d, err = time.ParseDuration(text); err != nil {
+				return fmt.Errorf(`%q is not a duration; want one such as "90s", or a number of seconds`, texts.Cut(text, maxShown))
+			}
+		default:
+			return fmt.Errorf(`want a duration such as "90s", or a number of seconds`)
 		}
-		*target(e) = append(*target(e), list...)
+		if d <= 0 || d > 24*time.Hour {
+			return fmt.Errorf("want more than 0 and at most 24h, got %s", texts.Cut(string(value), maxShown))
+		}
+		*target(e) = d
 		return nil
 	}
 }
 
-// readWith takes the arguments that every call gets.
-func (e *entry) readWith(value json.RawMessage) error {
-	if err := json.Unmarshal(value, &e.With); err != nil || isNull(value) {
-		return fmt.Errorf("want an object of arguments, got %s", kindOf(value))
-	}
-	return nil
+// protocols are the words for an era of the protocol: the newest version of each.
+var protocols = map[string]upstream.Protocol{
+	"auto": upstream.AnyProtocol, "2025-11-25": upstream.OnlyOlder, "2026-07-28": upstream.NewerFirst,
 }
 
-// maxSeconds is where numbers begin that are milliseconds: no client writes a timeout of less than a second, and none
-// that counts in seconds one of more than a quarter of an hour.
-const maxSeconds = 1000
-
-// readTimeout takes seconds, as everything here does, a duration such as "90s", or milliseconds as other clients write
-// them.
-func (e *entry) readTimeout(value json.RawMessage) error {
-	var number float64
-	var text string
-	switch {
-	case json.Unmarshal(value, &number) == nil && !isNull(value):
-		unit := time.Second
-		if number >= maxSeconds {
-			unit = time.Millisecond
+func (e *entry) readProtocol(value json.RawMessage) error {
+	var word string
+	if err := json.Unmarshal(value, &word); err == nil {
+		if p, ok := protocols[word]; ok {
+			e.Protocol = p
+			return nil
 		}
-		e.Timeout = time.Duration(number * float64(unit))
-	case json.Unmarshal(value, &text) == nil && !isNull(value):
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf(`%q is no duration; want one such as "90s", or a number of seconds`, cut(text))
-		}
-		e.Timeout = d
-	default:
-		return fmt.Errorf(`want a duration such as "90s", or a number of seconds`)
 	}
-	if e.Timeout <= 0 || e.Timeout > 24*time.Hour {
-		return fmt.Errorf("want more than 0 and at most 24h, got %s", cut(string(value)))
-	}
-	return nil
+	return fmt.Errorf(`want "auto", "2025-11-25" or "2026-07-28", got %s`, texts.Cut(string(value), maxShown))
 }
 
 func (e *entry) readConcurrency(value json.RawMessage) error {
 	if err := json.Unmarshal(value, &e.Concurrency); err != nil || e.Concurrency < 1 || e.Concurrency > 1024 {
-		return fmt.Errorf("want a whole number from 1 to 1024, got %s", cut(string(value)))
+		return fmt.Errorf("want a whole number from 1 to 1024, got %s", texts.Cut(string(value), maxShown))
 	}
 	return nil
 }
 
-// readTools takes {"allow": [globs], "deny": [globs]}, or an array of what is allowed, as the Copilot CLI writes it. A
-// list that allows nothing is taken for a mistake: it would be all or nothing, and nobody could tell which.
+// readTools reads {"allow": [globs], "deny": [globs]}, or an array of allowed tools, as the Copilot CLI writes it. A
+// list that allows nothing is a mistake: it might mean all or nothing.
 func (e *entry) readTools(value json.RawMessage) error {
-	allow := globs(func(e *entry) *[]string { return &e.Allow })
+	var t struct{ Allow, Deny json.RawMessage }
+	where := ""
 	if value[0] == '[' {
-		if err := allow(e, value); err != nil {
-			return err
+		t.Allow = value
+	} else {
+		where = "allow: "
+		dec := json.NewDecoder(bytes.NewReader(value))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&t); err != nil || isNull(value) {
+			return fmt.Errorf(`want {"allow": [patterns], "deny": [patterns]}, got %s`, kindOf(value))
 		}
-		return allowsNothing(value)
-	}
-	var t struct {
-		Allow json.RawMessage `json:"allow"`
-		Deny  json.RawMessage `json:"deny"`
-	}
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&t); err != nil || isNull(value) {
-		return fmt.Errorf(`want {"allow": [patterns], "deny": [patterns]}, got %s`, kindOf(value))
 	}
 	if t.Allow != nil {
-		if err := allow(e, t.Allow); err != nil {
-			return fmt.Errorf("allow: %w", err)
+		list, err := patterns(t.Allow)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s%w", where, err)
+		case len(list) == 0:
+			return fmt.Errorf(`allows no tool at all; write "disabled": true for that, or leave it out to allow all`)
 		}
-		if err := allowsNothing(t.Allow); err != nil {
-			return err
-		}
+		e.Allow = append(e.Allow, list...)
 	}
 	if t.Deny != nil {
-		if err := globs(func(e *entry) *[]string { return &e.Deny })(e, t.Deny); err != nil {
+		list, err := patterns(t.Deny)
+		if err != nil {
 			return fmt.Errorf("deny: %w", err)
 		}
-	}
-	return nil
-}
-
-func allowsNothing(list json.RawMessage) error {
-	if string(bytes.Join(bytes.Fields(list), nil)) == "[]" {
-		return fmt.Errorf(`allows no tool at all; write "disabled": true for that, or leave it out to allow all`)
+		e.Deny = append(e.Deny, list...)
 	}
 	return nil
 }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
-
-// cut shortens what a message shows of a value.
-func cut(text string) string {
-	const most = 60
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
-}

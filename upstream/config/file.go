@@ -1,5 +1,10 @@
-// Package config reads the files in which people keep the MCP servers they use: in the forms of the clients that wrote
-// them, with variables replaced, every mistake at its place, and watched for changes.
+// Package config reads the files in which people keep the MCP servers they use: in the forms of all common clients, with
+// variables replaced, each mistake reported with its line, and watched for changes.
+//
+// # Decisions
+//
+//   - Directories are watched, and content decides: editors, Kubernetes and checkouts each replace files in their own
+//     way. A file is read when it has stayed the same for 200 ms.
 package config
 
 import (
@@ -24,38 +29,37 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// MaxFile bounds a configuration, and a file that one names, in bytes.
+// MaxFile bounds a configuration, and a file that it names, in bytes.
 const MaxFile = 4 << 20
 
-// A Builtin makes the dial function of a server inside this program. The options are the members of its
-// configuration that are not common to all servers, as a JSON object; the error names the wrong one.
+// A Builtin makes the dial function of a server inside this program. The options are the members of its configuration
+// that are not common to all servers, as a JSON object; the error names the wrong one.
 type Builtin func(options json.RawMessage) (func(context.Context) (mcp.Transport, error), error)
 
-// A File is an [upstream.Source] of servers from a configuration file as MCP clients have them: JSON with comments, the
+// A File is an [upstream.Source] of servers from a configuration file as MCP clients write it: JSON with comments, the
 // servers under "mcpServers" or "servers". It is an [upstream.Watcher] of that file and of those that it names.
 type File struct {
-	Path string // as the operator gave it; messages show it so
+	Path string // as the operator gave it, for messages
 
 	// Lookup gives the values of environment variables that the file names. Nil: none is set.
 	Lookup func(name string) (string, bool)
 
-	// ReadFile reads the file, and those that envFile and ${file:PATH} name. Nil reads regular files of at most 4 MiB, and
-	// the file itself from a pipe, too, which is read once.
+	// ReadFile reads the file, and those that envFile and ${file:PATH} name. Nil reads regular files of at most 4 MiB;
+	// the file itself may also be a pipe, which is read once.
 	ReadFile func(path string) ([]byte, error)
 
-	Builtins   map[string]Builtin // what "builtin" may name
-	Proxy      func(*http.Request) (*url.URL, error)
-	MaxMessage int // bytes of one message from a server, 0: 64 MiB
+	Builtins map[string]Builtin // what "builtin" may name
+	Proxy    func(*http.Request) (*url.URL, error)
 
 	mu   sync.Mutex // guards what follows
-	read reads      // of the last time
-	pipe []byte     // what came through the pipe that the file is, nil: nothing yet, or it is none
+	read checksums  // of the files that were read last
+	pipe []byte     // the content of the file, if it is a pipe that was read
 }
 
 var _ upstream.Watcher = (*File)(nil)
 
-// Servers reads the file. All that is wrong in it comes in one error, a line each: file:line: key: message. The
-// servers without mistakes are returned all the same.
+// Servers reads the file. All mistakes come in one error, a line each: file:line: key: message. Servers without mistakes
+// are returned too.
 func (f *File) Servers(ctx context.Context) ([]upstream.Server, error) {
 	r := f.parse(ctx)
 	var servers []upstream.Server
@@ -70,8 +74,8 @@ func (f *File) Servers(ctx context.Context) ([]upstream.Server, error) {
 
 // parse reads the file into entries and mistakes.
 func (f *File) parse(ctx context.Context) *reader {
-	r := &reader{file: f, read: reads{}, seen: map[string]int{}}
-	data, err := r.note(f.Path, f.itself(ctx))
+	r := &reader{ctx: ctx, file: f, read: checksums{}, seen: map[string]int{}}
+	data, err := r.readFile(f.Path)
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("reading the configuration: %w", err))
 		return r
@@ -86,85 +90,61 @@ func (f *File) parse(ctx context.Context) *reader {
 	return r
 }
 
-// syntaxError puts the place where it stands in all other mistakes.
+// syntaxError writes the place of a mistake like all other errors. It drops the invalid value that the parser quotes: it may
+// be a secret, of any length.
 func syntaxError(path string, err error) error {
 	var line, column int
 	text := strings.TrimPrefix(err.Error(), "hujson: ")
 	if n, _ := fmt.Sscanf(text, "line %d, column %d: ", &line, &column); n == 2 {
 		_, text, _ = strings.Cut(text, ": ")
+		if strings.HasPrefix(text, "invalid literal") {
+			text = "invalid value, such as a string that contains a line break"
+		}
 		return fmt.Errorf("%s:%d:%d: %s", path, line, column, text)
 	}
 	return fmt.Errorf("%s: %s", path, text)
 }
 
-// reads are the files that were read, with what was in them; the sum of one that could not be read is that of its error.
-type reads map[string][sha256.Size]byte
+// checksums are those of the files that were read; for one that could not be read, that of its error.
+type checksums map[string][sha256.Size]byte
+
+func checksum(data []byte, err error) [sha256.Size]byte {
+	if err != nil {
+		data = []byte("error: " + err.Error())
+	}
+	return sha256.Sum256(data)
+}
 
 // reader reads one file.
 type reader struct {
+	ctx     context.Context
 	file    *File
 	data    []byte
 	inputs  []input
 	entries []*entry
 	errs    []error
-	read    reads
+	read    checksums
 	seen    map[string]int // servers, and the offsets of their names
 }
 
-// readFile reads a file and takes note of it.
+// readFile reads a file and records its checksum.
 func (r *reader) readFile(path string) ([]byte, error) {
-	return r.note(path, r.file.content(path))
+	data, err := r.file.content(r.ctx, path)
+	r.read[path] = checksum(data, err)
+	return data, err
 }
 
-func (r *reader) note(path string, c content) ([]byte, error) {
-	r.read[path] = sum(c)
-	return c.data, c.err
-}
-
-// content is what is in a file, or why it cannot be read.
-type content struct {
-	data []byte
-	err  error
-}
-
-func sum(c content) [sha256.Size]byte {
-	if c.err != nil {
-		return sha256.Sum256([]byte("error: " + c.err.Error()))
-	}
-	return sha256.Sum256(c.data)
-}
-
-// itself reads the file. One that is a pipe is read once, and not beyond ctx: what came through it is gone from there.
-func (f *File) itself(ctx context.Context) content {
-	info, err := os.Stat(f.Path)
-	if f.ReadFile != nil || err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-		return f.content(f.Path)
-	}
-	f.mu.Lock()
-	data := f.pipe
-	f.mu.Unlock()
-	if data == nil {
-		if data, err = namedfile.ReadOnce(ctx, f.Path, MaxFile); err == nil {
-			f.mu.Lock()
-			f.pipe = data
-			f.mu.Unlock()
-		}
-	}
-	return said(f.Path, data, err)
-}
-
-// content reads a file that is no pipe.
-func (f *File) content(path string) content {
+// content reads a file. Its errors are for people.
+func (f *File) content(ctx context.Context, path string) ([]byte, error) {
 	read := f.ReadFile
-	if read == nil {
+	switch info, err := os.Stat(path); {
+	case read != nil:
+	case path == f.Path && err == nil && info.Mode()&fs.ModeNamedPipe != 0:
+		read = func(string) ([]byte, error) { return f.piped(ctx) }
+	default:
 		read = func(path string) ([]byte, error) { return namedfile.Read(path, MaxFile) }
 	}
 	data, err := read(path)
-	return said(path, data, err)
-}
-
-// said is what was read of a file, in words for a person where that failed.
-func said(path string, data []byte, err error) content {
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -174,7 +154,23 @@ func said(path string, data []byte, err error) content {
 	case err != nil:
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return content{bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), err}
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), err
+}
+
+// piped reads a pipe once, and no longer than ctx lives: its content cannot be read again.
+func (f *File) piped(ctx context.Context) (data []byte, err error) {
+	f.mu.Lock()
+	data = f.pipe
+	f.mu.Unlock()
+	if data == nil {
+		data, err = namedfile.ReadOnce(ctx, f.Path, MaxFile)
+	}
+	if err == nil {
+		f.mu.Lock()
+		f.pipe = data
+		f.mu.Unlock()
+	}
+	return data, err
 }
 
 // where is a place in the file.
@@ -194,7 +190,7 @@ func (r *reader) fail(offset int, key, format string, args ...any) {
 // serverKeys are the members of a file that hold servers.
 var serverKeys = []string{"mcpServers", "servers"}
 
-// root reads the whole file. Clients keep other settings beside the servers, which are none of our business.
+// root reads the whole file. Clients keep other settings beside the servers; those are ignored.
 func (r *reader) root(root hujson.Value) {
 	object, ok := root.Value.(*hujson.Object)
 	if !ok {
@@ -243,7 +239,7 @@ func (r *reader) list(m hujson.ObjectMember) {
 	for _, s := range object.Members {
 		name := nameOf(s)
 		if first, twice := r.seen[name]; twice {
-			r.fail(s.Name.StartOffset, name, "the server is there twice, first at %s; rename one of the two", r.where(first))
+			r.fail(s.Name.StartOffset, name, "the server is defined twice, first at %s; rename one of them", r.where(first))
 			continue
 		}
 		r.seen[name] = s.Name.StartOffset

@@ -3,32 +3,33 @@ package config
 import (
 	"encoding/json"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
-// Hidden stands in messages for what was cut out of them.
+// Hidden replaces secrets in messages.
 const Hidden = "***"
 
-// Shorter words are not hidden: they would be found in half of all messages.
+// Shorter words are not hidden: half of all messages contain them.
 const (
-	leastSecret = 4  // of what is certainly meant to be secret
-	leastValue  = 8  // of a variable of the environment whose name does not tell, and of parts of a header
-	leastLine   = 16 // of one line of many
+	leastSecret = 4  // of a value that is certainly a secret
+	leastValue  = 8  // of a variable whose name does not say so, and of parts of a header
+	leastLine   = 16 // of one line of a longer value
 )
 
-// telling matches names of settings that hold secrets.
-var telling = regexp.MustCompile(`(?i)key|token|secret|passw|pwd|\bpass\b|_pass$|^pass$|auth|cred|bearer|cookie|session|dsn|connection.?string|private|signature`)
+// secretName matches names of settings that hold secrets.
+var secretName = lazy.Regexp(`(?i)key|token|secret|passw|pwd|\bpass\b|_pass$|^pass$|auth|cred|bearer|cookie|session|dsn|connection.?string|private|signature`)
 
-// IsTelling reports whether a name, of a variable, a header, a flag or a parameter, says that its value is a secret.
-func IsTelling(name string) bool { return telling.MatchString(name) }
+// IsSecretName reports whether the name of a variable, a header, a flag or a parameter says that its value is a secret.
+func IsSecretName(name string) bool { return secretName().MatchString(name) }
 
-// public are the variables that say who and where the user is. Their values stand in every path.
+// public are the variables that say who and where the user is. Every path contains their values.
 var public = []string{"HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "PWD", "TMPDIR", "HOSTNAME"}
 
-// ordinary matches values that tell nothing, whatever their name.
-var ordinary = regexp.MustCompile(`(?i)^(\d{1,5}|true|false|null|none|auto|info|debug|error|warn|warning|http|https|stdio|json|text|localhost|127\.0\.0\.1|development|production|bearer|basic|application/json|text/event-stream)$`)
+// ordinary matches values that are never secret, whatever their name.
+var ordinary = lazy.Regexp(`(?i)^(\d{1,5}|true|false|null|none|auto|info|debug|error|warn|warning|http|https|stdio|json|text|localhost|127\.0\.0\.1|development|production|bearer|basic|application/json|text/event-stream)$`)
 
 // SecretsIn returns the words of arguments, or of addresses among them, that no message may show.
 func SecretsIn(args ...string) []string {
@@ -45,7 +46,7 @@ func (s *secrets) add(words ...string) { s.atLeast(leastSecret, words...) }
 
 func (s *secrets) atLeast(least int, words ...string) {
 	for _, word := range words {
-		if word = strings.TrimSpace(word); len(word) < least || ordinary.MatchString(word) || slices.Contains(*s, word) {
+		if word = strings.TrimSpace(word); len(word) < least || ordinary().MatchString(word) || slices.Contains(*s, word) {
 			continue
 		}
 		*s = append(*s, word)
@@ -55,14 +56,14 @@ func (s *secrets) atLeast(least int, words ...string) {
 	}
 }
 
-// ofVariable adds what came out of the environment.
+// ofVariable adds a value from the environment.
 func (s *secrets) ofVariable(name, value string) {
 	if !slices.Contains(public, name) {
 		s.add(value)
 	}
 }
 
-// ofSpec adds what the members of an entry hold.
+// ofSpec adds the secrets in the members of an entry.
 func (s *secrets) ofSpec(p *spec) {
 	for _, value := range p.Headers {
 		s.add(value)
@@ -70,7 +71,7 @@ func (s *secrets) ofSpec(p *spec) {
 	}
 	for name, value := range p.Env {
 		switch {
-		case IsTelling(name):
+		case IsSecretName(name):
 			s.add(value)
 		case !slices.Contains(public, name):
 			s.atLeast(leastValue, value)
@@ -79,31 +80,27 @@ func (s *secrets) ofSpec(p *spec) {
 	}
 	s.ofArguments(p.Args)
 	s.ofAddress(p.URL)
-	for name, value := range p.With {
-		var text string
-		if IsTelling(name) && json.Unmarshal(value, &text) == nil {
-			s.add(text)
-		}
-	}
-	for name, value := range p.Options {
-		var text string
-		if IsTelling(name) && json.Unmarshal(value, &text) == nil {
-			s.add(text)
+	for _, members := range []map[string]json.RawMessage{p.With, p.Options} {
+		for name, value := range members {
+			var text string
+			if IsSecretName(name) && json.Unmarshal(value, &text) == nil {
+				s.add(text)
+			}
 		}
 	}
 }
 
-// ofArguments adds the values of telling flags: --token X, --token=X, and NAME=X after -e or by itself.
+// ofArguments adds the values of flags for secrets: --token X, --token=X, and NAME=X after -e or by itself.
 func (s *secrets) ofArguments(args []string) {
 	for i, arg := range args {
 		name, value, assigned := strings.Cut(arg, "=")
 		switch {
-		case assigned && IsTelling(name):
+		case assigned && IsSecretName(name):
 			s.add(value)
-		case strings.HasPrefix(arg, "-") && !assigned && IsTelling(arg) && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
+		case strings.HasPrefix(arg, "-") && !assigned && IsSecretName(arg) && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-"):
 			s.add(args[i+1])
 		}
-		if name, value, ok := strings.Cut(arg, ":"); ok && IsTelling(name) && !strings.HasPrefix(value, "//") {
+		if name, value, ok := strings.Cut(arg, ":"); ok && IsSecretName(name) && !strings.HasPrefix(value, "//") {
 			s.add(value) // a header, as mcp-remote takes it
 			s.atLeast(leastValue, strings.Fields(value)...)
 		}
@@ -111,13 +108,13 @@ func (s *secrets) ofArguments(args []string) {
 	}
 }
 
-// isToken matches the part of a path that is no name: many servers are given their token there.
-var isToken = regexp.MustCompile(`^[\w=.~%+-]*\d[\w=.~%+-]*$`)
+// isToken matches a part of a path that may be a token: many servers get theirs there.
+var isToken = lazy.Regexp(`^[\w=.~%+-]*\d[\w=.~%+-]*$`)
 
-// leastToken is how long such a part is at least.
+// leastToken is the least length of such a part.
 const leastToken = 16
 
-// ofAddress adds the user, the query, and what may be a token in the path of an address.
+// ofAddress adds the user, the query, and possible tokens in the path of an address.
 func (s *secrets) ofAddress(text string) {
 	if !strings.Contains(text, "://") {
 		return
@@ -134,13 +131,13 @@ func (s *secrets) ofAddress(text string) {
 		}
 	}
 	for _, part := range strings.Split(u.Path, "/") {
-		if isToken.MatchString(part) {
+		if isToken().MatchString(part) {
 			s.atLeast(leastToken, part)
 		}
 	}
 	for name, values := range u.Query() {
 		least := leastValue
-		if IsTelling(name) {
+		if IsSecretName(name) {
 			least = leastSecret
 		}
 		s.atLeast(least, values...)
@@ -162,7 +159,7 @@ func (s secrets) words() []string {
 	return all
 }
 
-// hide cuts the secrets out of a text.
+// hide removes the secrets from a text.
 func (s secrets) hide(text string) string {
 	var pairs []string
 	for _, word := range s.words() {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,18 +10,11 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// tlsMembers are those of "tls". The files count for whether the server has changed.
-type tlsMembers struct {
-	CA       string `json:"ca"`
-	Cert     string `json:"cert"`
-	Key      string `json:"key"`
-	Insecure bool   `json:"insecure"`
-}
-
-// readTLS takes whom to trust and as whom to appear. Paths are relative to the configuration.
+// readTLS reads which certificates to trust and which to present. Paths are relative to the configuration. A change of
+// the files changes the server.
 func (e *entry) readTLS(value json.RawMessage) error {
-	var m tlsMembers
-	if err := strict(value, &m, "ca", "cert", "key", "insecure"); err != nil {
+	m, err := decodeStrict[upstream.TLS](value, "ca", "cert", "key", "insecure")
+	if err != nil {
 		return err
 	}
 	if (m.Cert == "") != (m.Key == "") {
@@ -32,29 +24,21 @@ func (e *entry) readTLS(value json.RawMessage) error {
 		if *path == "" {
 			continue
 		}
-		*path = e.reader.file.beside(*path)
+		*path = e.reader.file.resolvePath(*path)
 		data, err := e.reader.readFile(*path)
 		if err != nil {
 			return err
 		}
-		e.Files = append(e.Files, sum(content{data: data}))
+		e.Files = append(e.Files, checksum(data, nil))
 	}
-	e.TLS = upstream.TLS{CA: m.CA, Cert: m.Cert, Key: m.Key, Insecure: m.Insecure}
+	e.TLS = m
 	return nil
 }
 
-// oauthMembers are those of "oauth".
-type oauthMembers struct {
-	Issuer       string `json:"issuer"`
-	Token        string `json:"token"`
-	ClientID     string `json:"clientId"`
-	ClientSecret string `json:"clientSecret"`
-}
-
-// readOAuth takes how to sign in as a program.
+// readOAuth reads how to sign in as a program.
 func (e *entry) readOAuth(value json.RawMessage) error {
-	var m oauthMembers
-	if err := strict(value, &m, "issuer", "token", "clientId", "clientSecret"); err != nil {
+	m, err := decodeStrict[upstream.OAuth](value, "issuer", "token", "clientId", "clientSecret")
+	if err != nil {
 		return err
 	}
 	e.secrets.add(m.ClientSecret)
@@ -69,27 +53,30 @@ func (e *entry) readOAuth(value json.RawMessage) error {
 			return fmt.Errorf("issuer or token: %w", err)
 		}
 	}
-	e.OAuth = &upstream.OAuth{Issuer: m.Issuer, Token: m.Token, ClientID: m.ClientID, ClientSecret: m.ClientSecret}
+	e.OAuth = &m
 	return nil
 }
 
-// strict decodes an object that may have these members and no others.
-func strict(value json.RawMessage, into any, known ...string) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(value, &all); err != nil || isNull(value) {
-		return fmt.Errorf("want an object with %s, got %s", strings.Join(known, ", "), kindOf(value))
+// decodeStrict decodes an object that may have only the known members, which have the names of the fields of T.
+func decodeStrict[T any](value json.RawMessage, known ...string) (v T, err error) {
+	all, err := decode[map[string]json.RawMessage](value, "an object with "+strings.Join(known, ", "))
+	if err != nil {
+		return v, err
 	}
 	for key := range all {
-		if slices.Contains(known, key) {
-			continue
+		if !slices.Contains(known, key) {
+			return v, unknownKey(key, known)
 		}
-		if near := nearest.Name(key, known); near != "" {
-			return fmt.Errorf("unknown key %q; did you mean %q?", key, near)
-		}
-		return fmt.Errorf("unknown key %q; there are %s", key, strings.Join(known, ", "))
 	}
-	if err := json.NewDecoder(bytes.NewReader(value)).Decode(into); err != nil {
-		return fmt.Errorf("a member of it has the wrong type")
+	if err := json.Unmarshal(value, &v); err != nil {
+		return v, fmt.Errorf("a member of it has the wrong type")
 	}
-	return nil
+	return v, nil
+}
+
+func unknownKey(key string, known []string) error {
+	if near := nearest.Name(key, known); near != "" {
+		return fmt.Errorf("unknown key %q; did you mean %q?", key, near)
+	}
+	return fmt.Errorf("unknown key %q; there are %s", key, strings.Join(known, ", "))
 }

@@ -2,11 +2,9 @@ package config
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,18 +12,18 @@ import (
 )
 
 const (
-	quiet     = 200 * time.Millisecond // without a change, so that a file is read when it has been written
-	pollEvery = 5 * time.Second        // file systems of networks and of some containers tell of nothing
+	stableFor = 200 * time.Millisecond // without a change, so that no file is read half written
+	pollEvery = 5 * time.Second        // network file systems and some containers report no changes
 	maxLinks  = 40
 )
 
-// Watch implements [upstream.Watcher]. What is watched are directories: editors and Kubernetes put another file, or
-// another link, in the place of the old one. What counts is whether any of the files has become another one.
+// Watch implements [upstream.Watcher]. It watches directories: editors and Kubernetes replace the file, or a link to it.
+// Only a changed content counts.
 func (f *File) Watch(ctx context.Context, changed func()) error {
 	var events chan fsnotify.Event
 	var failures chan error
 	watcher, err := fsnotify.NewWatcher()
-	if err == nil { // where there is no more room for one, looking from time to time is enough
+	if err == nil { // without a watcher, polling is enough
 		defer watcher.Close()
 		events, failures = watcher.Events, watcher.Errors
 	}
@@ -34,9 +32,9 @@ func (f *File) Watch(ctx context.Context, changed func()) error {
 	for {
 		names := f.watched()
 		if watcher != nil {
-			follow(watcher, names)
+			watchDirs(watcher, names)
 		}
-		if f.stale(ctx) && f.settled(ctx) {
+		if f.stale(ctx) {
 			changed()
 			continue
 		}
@@ -46,8 +44,8 @@ func (f *File) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// wait returns when it is time to look: after an event that is about the names, after a failure, which means that events
-// may be lost, and from time to time. It reports whether ctx still lives.
+// wait returns when the files may have changed: after an event about the names, after a failure, which means that events
+// may be lost, and at every poll. It reports whether ctx still lives.
 func wait(ctx context.Context, names map[string]bool, poll <-chan time.Time, events <-chan fsnotify.Event, failures <-chan error) bool {
 	for {
 		select {
@@ -65,116 +63,87 @@ func wait(ctx context.Context, names map[string]bool, poll <-chan time.Time, eve
 	}
 }
 
-// settled waits until the files stay as they are for a while, and reports whether they are then still not those that
-// were read.
-func (f *File) settled(ctx context.Context) bool {
-	for before := f.stamps(); ; {
-		timer := time.NewTimer(quiet)
+// stale reports whether the files differ from what was read, once they have stayed as they are for a while.
+func (f *File) stale(ctx context.Context) bool {
+	read := f.lastRead()
+	for before := f.now(ctx, read); !maps.Equal(before, read); {
 		select {
-		case <-timer.C:
+		case <-time.After(stableFor):
 		case <-ctx.Done():
-			timer.Stop()
 			return false
 		}
-		now := f.stamps()
+		now := f.now(ctx, read)
 		if maps.Equal(now, before) {
-			return f.stale(ctx)
+			return true
 		}
 		before = now
 	}
+	return false
 }
 
-// stamps are the times at which the files were written last, and their lengths.
-func (f *File) stamps() map[string]string {
+// lastRead returns the checksums of the files that were read last; the map never changes.
+func (f *File) lastRead() checksums {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	stamps := map[string]string{}
-	for path := range f.read {
-		if info, err := os.Stat(path); err == nil {
-			stamps[path] = fmt.Sprint(info.ModTime().UnixNano(), info.Size())
-		}
-	}
-	return stamps
+	return f.read
 }
 
-// stale reports whether a file is not what it was when it was read.
-func (f *File) stale(ctx context.Context) bool {
-	now := f.now(ctx)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !maps.Equal(now, f.read)
-}
-
-// now is what the files that were read are now.
-func (f *File) now(ctx context.Context) reads {
-	f.mu.Lock()
-	paths := slices.Collect(maps.Keys(f.read))
-	f.mu.Unlock()
-	now := reads{}
-	for _, path := range paths {
-		if path == f.Path {
-			now[path] = sum(f.itself(ctx))
-		} else {
-			now[path] = sum(f.content(path))
-		}
+// now returns the checksums of files as they are now.
+func (f *File) now(ctx context.Context, read checksums) checksums {
+	now := checksums{}
+	for path := range read {
+		now[path] = checksum(f.content(ctx, path))
 	}
 	return now
 }
 
 // watched are the names whose change may change what is read: the files, and the links on the way to them.
 func (f *File) watched() map[string]bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	names := map[string]bool{}
-	for path := range f.read {
+	for path := range f.lastRead() {
 		if whole, err := filepath.Abs(path); err == nil {
-			chain(whole, names)
+			addLinks(whole, names)
 		}
 	}
 	return names
 }
 
-// chain adds a file and the links on the way to it, each under the name that it has in a directory without links.
-func chain(path string, names map[string]bool) {
-	for range maxLinks {
-		dir := string(filepath.Separator)
-		parts := strings.Split(strings.Trim(path, string(filepath.Separator)), string(filepath.Separator))
-		linked := false
-		for i, part := range parts {
-			name := filepath.Join(dir, part)
-			target, err := os.Readlink(name)
-			if err != nil {
-				dir = name
-				continue
-			}
-			names[name] = true
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(dir, target)
-			}
-			path = filepath.Join(append([]string{target}, parts[i+1:]...)...)
-			linked = true
-			break
+// addLinks adds a file and the links on the way to it, each with its path free of links.
+func addLinks(path string, names map[string]bool) {
+	at, rest := "/", strings.Split(path, "/")
+	for links := 0; len(rest) > 0 && links < maxLinks; {
+		name := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		target, err := os.Readlink(name)
+		if err != nil {
+			at = name
+			continue
 		}
-		if !linked {
-			names[path] = true
-			names[filepath.Dir(path)] = true
-			return
+		links++
+		names[name] = true
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(at, target)
 		}
+		at, rest = "/", append(strings.Split(target, "/"), rest...)
+	}
+	if len(rest) == 0 {
+		names[at] = true
+		names[filepath.Dir(at)] = true
 	}
 }
 
-// follow makes a watcher watch the directories of names, and no others.
-func follow(w *fsnotify.Watcher, names map[string]bool) {
+// watchDirs makes a watcher watch the directories of names, and no others.
+func watchDirs(w *fsnotify.Watcher, names map[string]bool) {
 	dirs := map[string]bool{}
 	for name := range names {
 		dirs[filepath.Dir(name)] = true
 	}
 	for _, dir := range w.WatchList() {
 		if !dirs[dir] {
-			_ = w.Remove(dir) // it may have gone by itself
+			_ = w.Remove(dir) // it may be gone
 		}
 	}
 	for dir := range dirs {
-		_ = w.Add(dir) // one that cannot be watched is looked at from time to time
+		_ = w.Add(dir) // one that cannot be watched is polled
 	}
 }

@@ -19,16 +19,16 @@ import (
 // signInWait bounds one request of a sign-in.
 const signInWait = 30 * time.Second
 
-// OAuth signs in as a program, with the grant of client credentials. Where and with which scopes to sign in the server
-// says, but the secret goes to the host of Issuer or of Token and to no other, whatever the server says.
+// OAuth signs in as a program, with the grant of client credentials. The server says where and with which scopes to sign
+// in, but the secret goes only to the host of Issuer or of Token.
 type OAuth struct {
 	Issuer       string // address of the authorization server
-	Token        string // address at which it gives tokens, where that is at another host; empty: at Issuer's
+	Token        string // address of its tokens, if that is on another host; empty: on Issuer's
 	ClientID     string
 	ClientSecret string
 }
 
-// signer makes a signer of the settings, which may be nil. The server itself is asked through own, everybody else
+// signer makes a signer of the settings, which may be nil. Requests to the server itself go through own, all others
 // through others.
 func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer, error) {
 	if o == nil {
@@ -43,7 +43,7 @@ func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer,
 		if err != nil {
 			return nil, fmt.Errorf("the address of the authorization server: %w", err)
 		}
-		allowed[place(u)] = true
+		allowed[origin(u)] = true
 	}
 	if o.Issuer == "" || o.ClientID == "" || o.ClientSecret == "" {
 		return nil, errors.New("it needs issuer, clientId and clientSecret")
@@ -54,7 +54,7 @@ func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer,
 			ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: o.ClientSecret},
 		},
 		HTTPClient: &http.Client{
-			Transport:     &errand{own: own, others: others, secretTo: allowed, readFrom: place(target)},
+			Transport:     &signInTripper{own: own, others: others, secretTo: allowed, readFrom: origin(target)},
 			Timeout:       signInWait,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -65,33 +65,41 @@ func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer,
 	return &signer{handler: handler}, nil
 }
 
-// An errand carries the requests of a sign-in, to the hosts that they are for.
-type errand struct {
+// maxSignIn bounds one answer of a sign-in, in bytes.
+const maxSignIn = 1 << 20
+
+// A signInTripper sends the requests of a sign-in, only to the hosts that they are for.
+type signInTripper struct {
 	own, others http.RoundTripper
 	secretTo    map[string]bool // schemes and hosts that may get the secret
-	readFrom    string          // the server's own, which says where to sign in
+	readFrom    string          // the server's own, for the metadata that says where to sign in
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (e *errand) RoundTrip(req *http.Request) (*http.Response, error) {
-	to := place(req.URL)
+func (e *signInTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	to := origin(req.URL)
+	by := e.others
 	switch {
 	case to == e.readFrom && (e.secretTo[to] || req.Method == http.MethodGet):
-		return e.own.RoundTrip(req)
-	case e.secretTo[to]:
-		return e.others.RoundTrip(req)
+		by = e.own
+	case !e.secretTo[to]:
+		return nil, fmt.Errorf("the server names %s for signing in, which is not the configured authorization server", to)
 	}
-	return nil, fmt.Errorf("the server names %s for signing in, which is not the configured authorization server", to)
+	resp, err := by.RoundTrip(req)
+	if err == nil {
+		resp.Body = &cappedBody{ReadCloser: resp.Body, left: maxSignIn, limit: maxSignIn}
+	}
+	return resp, err
 }
 
-// A signer adds tokens to requests, and signs in when they are refused: one at a time, however many are refused.
+// A signer adds tokens to requests, and signs in when they are refused: one sign-in at a time, however many are refused.
 type signer struct {
 	handler auth.OAuthHandler
 
 	mu sync.Mutex // held while signing in: all requests wait for that
 }
 
-// sign adds the token that there is, if there is one, and returns it.
+// sign adds the current token, if there is one, and returns it.
 func (s *signer) sign(ctx context.Context, h http.Header) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +110,7 @@ func (s *signer) sign(ctx context.Context, h http.Header) (string, error) {
 	return token, err
 }
 
-// token returns the token that there is, or nothing. s.mu is held: handlers do not guard it.
+// token returns the current token, or nothing. s.mu is held: handlers do not guard it.
 func (s *signer) token(ctx context.Context) (string, error) {
 	source, err := s.handler.TokenSource(ctx)
 	if err != nil || source == nil {
@@ -119,7 +127,7 @@ func (s *signer) token(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// renew signs in, unless somebody else has since the request was made with a token that was refused.
+// renew signs in, unless another request has done so since the token was refused.
 func (s *signer) renew(ctx context.Context, refused string, req *http.Request, resp *http.Response) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,7 @@ func TestElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := http.Client{Transport: Endpoint{}.carrier(config)}
+		client := http.Client{Transport: Endpoint{}.baseTransport(config)}
 		answer, err := client.Get(web.URL)
 		if err == nil {
 			answer.Body.Close()
@@ -61,13 +61,13 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestErrand: which requests of a sign-in go to whom, and by which way.
-func TestErrand(t *testing.T) {
+// TestSignInHosts: which requests of a sign-in go to whom, and by which way.
+func TestSignInHosts(t *testing.T) {
 	var way string
 	by := func(name string) http.RoundTripper {
 		return roundTrip(func(*http.Request) (*http.Response, error) { way = name; return new(http.Response), nil })
 	}
-	e := errand{
+	e := signInTripper{
 		own: by("own"), others: by("others"),
 		secretTo: map[string]bool{"https://issuer.example": true}, readFrom: "https://mcp.example",
 	}

@@ -16,36 +16,39 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// idlePerHost is how many connections are kept; with the default of 2, calls at the same time cost a third more.
+// idlePerHost is how many connections are kept open; with the default of 2, parallel calls cost a third more.
 const idlePerHost = 64
+
+// maxHead bounds the header of an answer, in bytes.
+const maxHead = 256 << 10
 
 // An Endpoint is an MCP server that is reached over HTTP.
 type Endpoint struct {
 	URL     string      // with http:// or https://
 	Headers http.Header // sent with every request to the URL's host, and to no other
 
-	// Proxy picks the proxy for a request; nil: none is used. See [http.ProxyFromEnvironment].
+	// Proxy picks the proxy for a request; nil: none. See [http.ProxyFromEnvironment].
 	Proxy func(*http.Request) (*url.URL, error)
 
 	TLS   TLS
 	OAuth *OAuth // nil: no sign-in
 
-	// LegacySSE takes the transport of 2024-11-05 with its two addresses, instead of streamable HTTP. Either takes
-	// streamable HTTP first, and the older one where the server does not know it.
+	// LegacySSE uses the transport of 2024-11-05 with its two addresses, instead of streamable HTTP. Either tries
+	// streamable HTTP first, and the older transport if the server does not know it.
 	LegacySSE, Either bool
 
-	MaxMessage int // bytes of one message, 0: 64 MiB; a longer one fails its call with LIMIT_EXCEEDED
+	MaxMessage int // bytes of one message, 0: what the limit of a result says; a longer one fails its call with LIMIT_EXCEEDED
 
 	Where string // where it is configured, such as "mcp.json:7", for messages
 }
 
-// Check says what is wrong with the address. It shows no secrets that the address may hold.
+// Check says what is wrong with the address. It shows no secrets in it.
 func (e Endpoint) Check() error {
 	_, err := parse(e.URL)
 	return err
 }
 
-// parse checks an address. Its error shows no secrets that the address may hold.
+// parse checks an address. Its error shows no secrets in it.
 func parse(raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
 		return nil, fmt.Errorf("url needs http:// or https:// before the host")
@@ -79,10 +82,10 @@ func Dial(e Endpoint) func(context.Context) (mcp.Transport, error) {
 type dialer struct {
 	endpoint Endpoint
 
-	mu     sync.Mutex   // guards what follows
-	client *http.Client // nil before the first success
-	trip   *trip
-	legacy bool // the server is one of the older transport
+	mu      sync.Mutex   // guards what follows
+	client  *http.Client // nil before the first success
+	tripper *roundTripper
+	legacy  bool // the server has only the older transport
 }
 
 func (d *dialer) dial(context.Context) (mcp.Transport, error) {
@@ -96,10 +99,10 @@ func (d *dialer) dial(context.Context) (mcp.Transport, error) {
 	if d.endpoint.LegacySSE || d.legacy {
 		return d.newSSE(), nil
 	}
-	t := newTransport(d.endpoint, d.client, d.trip)
+	t := newTransport(d.endpoint, d.client, d.tripper)
 	if d.endpoint.Either {
 		t.fallback = d.newSSE
-		t.legacy = func() {
+		t.onFallback = func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.legacy = true
@@ -108,7 +111,7 @@ func (d *dialer) dial(context.Context) (mcp.Transport, error) {
 	return t, nil
 }
 
-// open makes the client. What it reads from files is read once it is needed, and again after an error.
+// open makes the client. The files of TLS are read when they are first needed, and again after an error.
 func (d *dialer) open() error {
 	e := d.endpoint
 	target, err := parse(e.URL)
@@ -116,63 +119,34 @@ func (d *dialer) open() error {
 		return &rpc.DialError{Hint: "give the server's address as url" + at(e.Where), Err: err}
 	}
 	own, err := e.TLS.config()
+	var others *tls.Config
+	if err == nil {
+		others, err = e.TLS.elsewhere()
+	}
 	if err != nil {
 		return &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
 	}
-	others, err := e.TLS.elsewhere()
-	if err != nil {
-		return &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
-	}
-	base := e.carrier(own)
-	trip := newTrip(base, target, e.Headers, int64(limitOf(e)))
-	if trip.auth, err = e.OAuth.signer(base, e.carrier(others), target); err != nil {
+	base := e.baseTransport(own)
+	tripper := newRoundTripper(base, target, e.Headers, int64(e.MaxMessage))
+	if tripper.auth, err = e.OAuth.signer(base, e.baseTransport(others), target); err != nil {
 		return &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
 	}
-	d.trip, d.client = trip, &http.Client{Transport: trip, CheckRedirect: trip.redirect}
+	d.tripper, d.client = tripper, &http.Client{Transport: tripper, CheckRedirect: tripper.redirect}
 	return nil
 }
 
-// carrier makes what carries requests.
-func (e Endpoint) carrier(config *tls.Config) *http.Transport {
+// baseTransport makes the transport that sends requests.
+func (e Endpoint) baseTransport(config *tls.Config) *http.Transport {
 	return &http.Transport{
-		Proxy:                 e.Proxy,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSClientConfig:       config,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		MaxIdleConnsPerHost:   idlePerHost,
-		IdleConnTimeout:       90 * time.Second,
-		ForceAttemptHTTP2:     true,
+		Proxy:                  e.Proxy,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        90 * time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxResponseHeaderBytes: maxHead,
 		// No ResponseHeaderTimeout: the header may come with the result, when the tool is done.
 	}
-}
-
-func limitOf(e Endpoint) int {
-	if e.MaxMessage > 0 {
-		return e.MaxMessage
-	}
-	return rpc.DefaultMax
-}
-
-// Adopt makes a transport of one of the SDK's, with its address, client and settings.
-func Adopt(t *mcp.StreamableClientTransport) (mcp.Transport, error) {
-	target, err := parse(t.Endpoint)
-	if err != nil {
-		return nil, &rpc.DialError{Hint: "give the server's address as Endpoint", Err: err}
-	}
-	client := http.Client{}
-	if t.HTTPClient != nil {
-		client = *t.HTTPClient
-	}
-	base := client.Transport
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	trip := newTrip(base, target, nil, rpc.DefaultMax)
-	trip.shared = true
-	if t.OAuthHandler != nil {
-		trip.auth = &signer{handler: t.OAuthHandler}
-	}
-	client.Transport, client.CheckRedirect = trip, trip.redirect
-	return newTransport(Endpoint{URL: t.Endpoint}, &client, trip), nil
 }

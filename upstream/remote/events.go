@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -20,101 +22,140 @@ type event struct {
 
 // events reads a stream of server-sent events.
 type events struct {
-	in    *bufio.Reader
-	max   int64         // bytes of one event
-	retry time.Duration // how long the server wants us to wait before the stream is taken up again; 0: it has not said
+	in      *bufio.Reader // of maxField bytes
+	max     int64         // bytes of one event
+	done    <-chan struct{}
+	lease   *memory.Lease // of the last event; nil: not counted
+	counted int64         // bytes taken from lease
+	prefix  int           // bytes before the value in the current line
+	bare    int           // lines in a row without event or data
+	limiter rpc.Limiter   // of such lines
+	skips   rpc.Limiter   // of bytes of events that are too long
+	retry   time.Duration // the wait before a resume that the server asks for; 0: none
 }
 
-func newEvents(r io.Reader, limit int64) *events {
-	return &events{in: bufio.NewReader(r), max: limit} // most are short; a longer line grows it
+// newEvents reads r until done, which ends all waits: what is in the buffer then is read at once, and r ends by itself.
+func newEvents(r io.Reader, limit int64, done <-chan struct{}) *events {
+	return &events{
+		in: bufio.NewReaderSize(r, maxField), max: limit, done: done,
+		limiter: rpc.UnaskedLimiter(),
+		skips:   rpc.SkipLimiter(),
+	}
 }
 
-// next returns the next event that has data or an id. The error of one that is too long is an *Overlong of rpc, after
-// which the stream goes on.
+const (
+	maxField   = 16 << 10              // bytes of a line without data; the id, one of these, goes back in a header
+	bareLines  = 32                    // such as comments, between events; a stream with more is read slowly
+	leastRetry = 20 * time.Millisecond // the shortest wait before a stream is resumed
+	edge       = 4 << 10               // bytes kept of each end of an event that is too long
+)
+
+// next returns the next event that has data or an id, and frees the memory of the last one. For one that is too long it
+// returns an *Overlong of rpc, after which the stream goes on.
 func (s *events) next() (e event, err error) {
-	var raw []byte
-	for {
-		line, err := s.line(&raw, e.data)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return event{}, err
+	_ = s.lease.Grow(-s.counted)
+	data := rpc.NewBuffer(s.lease)
+	defer func() { s.counted = data.Counted(); data.Close() }()
+	for lines := 0; ; {
+		if s.bare++; s.bare > bareLines {
+			s.limiter.Wait(1, s.done)
 		}
+		s.prefix = 0
+		line, err := s.part(&data)
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(field) {
-		case "data":
-			if e.data == nil {
-				e.data = value
-				if value == nil { // a field without a colon has a value that is empty
-					e.data = []byte{}
-				}
-			} else {
-				e.data = append(append(e.data, '\n'), value...)
+		switch {
+		case err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull):
+		case string(field) == "data":
+			if len(value) > 0 {
+				s.bare = 0
 			}
-		case "event":
-			e.name = string(value)
-		case "id":
-			e.id = string(value)
-		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				s.retry = max(time.Duration(ms)*time.Millisecond, leastRetry)
+			s.prefix = len(line) - len(value)
+			if lines++; lines > 1 {
+				value = slices.Concat([]byte("\n"), value)
 			}
+			err = s.add(&data, value, err)
+		case errors.Is(err, bufio.ErrBufferFull):
+			err = s.skipField(line, err)
+		default:
+			s.set(&e, string(field), string(value))
 		}
-		if len(line) == 0 {
-			if len(e.data) > 0 || e.id != "" {
-				return e, nil
-			}
-			e = event{} // one without data is none, whatever its name is
+		switch {
+		case err != nil && err != io.EOF:
+			return event{}, err
+		case len(line) == 0 && (data.Len() > 0 || e.id != ""):
+			e.data, err = data.Bytes()
+			return e, err
+		case len(line) == 0: // an event without data does not count
+			e, lines = event{}, 0
 		}
-		if err != nil {
+		if err == io.EOF {
+			if e.data, err = data.Bytes(); err != nil {
+				return event{}, err
+			}
 			if _, whole := rpc.Scan(e.data); whole { // the end of the stream ends the event
 				return e, nil
 			}
-			return event{}, err
+			return event{}, io.EOF
 		}
 	}
 }
 
-// line reads one line, without its end. raw is a buffer to be used again where no data was kept in it.
-func (s *events) line(raw *[]byte, data []byte) ([]byte, error) {
-	buf := (*raw)[:0]
-	if data != nil {
-		buf = nil
+// set sets a field of an event that is not its data.
+func (s *events) set(e *event, field, value string) {
+	switch field {
+	case "event":
+		e.name = value
+	case "id":
+		e.id = value
+	case "retry":
+		if ms, err := strconv.ParseUint(value, 10, 31); err == nil {
+			s.retry = max(time.Duration(ms)*time.Millisecond, leastRetry)
+		}
 	}
+}
+
+// part reads a line, without its end, or as much of it as fits in the buffer: then the error is [bufio.ErrBufferFull].
+// data is the event so far.
+func (s *events) part(data *rpc.Buffer) ([]byte, error) {
+	part, err := s.in.ReadSlice('\n')
+	if int64(data.Len()+s.prefix+len(part)) > s.max {
+		return part, s.skip(data, part, err)
+	}
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		part = bytes.TrimRight(part, "\r\n")
+	}
+	return part, err
+}
+
+// add adds the value of a line to the data of an event, and what is still to be read of it.
+func (s *events) add(data *rpc.Buffer, value []byte, err error) error {
 	for {
-		part, err := s.in.ReadSlice('\n')
-		if int64(len(data)+len(buf)+len(part)) > s.max {
-			return nil, s.skip(data, buf, part, err)
+		if _, full := data.Write(value); full != nil {
+			return full
 		}
-		if len(buf) > 0 && cap(buf)-len(buf) < len(part) { // double: append would copy a large event five times over
-			buf = append(make([]byte, 0, max(2*cap(buf), len(buf)+len(part))), buf...)
-		}
-		buf = append(buf, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			*raw = buf
-			return bytes.TrimRight(buf, "\r\n"), err
+			return err
 		}
-		if s.in.Size() < bigBuffer {
-			s.in = bufio.NewReaderSize(s.in, bigBuffer)
-		}
+		value, err = s.part(data)
 	}
 }
 
-// leastRetry is how long a stream rests at least, however little the server asks for.
-const leastRetry = 20 * time.Millisecond
+// skipField reads the rest of a line.
+func (s *events) skipField(part []byte, err error) error {
+	for errors.Is(err, bufio.ErrBufferFull) {
+		s.skips.Wait(float64(len(part)), s.done)
+		part, err = s.in.ReadSlice('\n')
+	}
+	return err
+}
 
-// bigBuffer is what is read at once of a long line.
-const bigBuffer = 64 << 10
-
-// edge is how much is kept of each end of an event that is too long.
-const edge = 4 << 10
-
-// skip reads the rest of an event that is too long. What has come of it are the data of its lines and the beginning of
-// another line.
-func (s *events) skip(data, buf, part []byte, err error) error {
-	o := &rpc.Overlong{Size: int64(len(data) + len(buf) + len(part))}
-	line := append(buf[:min(len(buf), edge):min(len(buf), edge)], part[:min(len(part), edge)]...)
-	o.Head = append(data[:min(len(data), edge):min(len(data), edge)], bytes.TrimPrefix(line, []byte("data:"))...)
+// skip reads the rest of an event that is too long, of which data and a part of another line have arrived.
+func (s *events) skip(data *rpc.Buffer, part []byte, err error) error {
+	o := &rpc.Overlong{Size: int64(data.Len() + s.prefix + len(part)), Max: s.max}
+	o.Head = slices.Concat(data.Head(edge), bytes.TrimPrefix(part[:min(len(part), edge)], []byte("data:")))
 	o.Head = o.Head[:min(len(o.Head), edge)]
+	data.Close() // the rest may take long, or have no end: until then the file would take space on the disk
 	blank := false
 	for {
 		o.Tail = append(o.Tail, bytes.TrimRight(part, "\r\n")...)
@@ -126,6 +167,7 @@ func (s *events) skip(data, buf, part []byte, err error) error {
 			return fmt.Errorf("%w: %w", rpc.ErrTooLarge, err)
 		}
 		blank = err == nil
+		s.skips.Wait(float64(len(part)), s.done)
 		part, err = s.in.ReadSlice('\n')
 		o.Size += int64(len(part))
 	}

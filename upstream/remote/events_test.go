@@ -10,13 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // read reads a stream to its end. An event that is too long is there as its size.
 func read(t *testing.T, in io.Reader, limit int64) (got []string) {
 	t.Helper()
-	s := newEvents(in, limit)
+	s := newEvents(in, limit, nil)
 	for {
 		e, err := s.next()
 		var long *rpc.Overlong
@@ -65,6 +66,37 @@ func TestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, read(t, strings.NewReader(tt.in), 64)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEventsMemory: the lines of an event count as they come, and only those of the last event.
+func TestEventsMemory(t *testing.T) {
+	line := "data: " + strings.Repeat("x", 1<<10) + "\n"
+	event := strings.Repeat(line, 1<<10) + "\n"
+	for name, tt := range map[string]struct {
+		in    string
+		lease int64
+		want  int // events
+	}{
+		"many lines that do not fit": {event, 512 << 10, 0},
+		"many events, one at a time": {strings.Repeat(event, 8), 8 << 20, 8},
+		"many long lines":            {strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n\n", 8), 8 << 20, 8},
+		"one long line":              {"data: " + strings.Repeat("x", 1<<20) + "\n\n", 512 << 10, 0},
+		"events without data":        {strings.Repeat("data:\n\n", 1<<16) + event, 8 << 20, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEvents(strings.NewReader(tt.in), 4<<20, nil)
+			s.lease = memory.New(tt.lease).Share("results", tt.lease).Lease()
+			s.limiter = rpc.Limiter{PerSecond: 1e9, Burst: 1e9} // this is not about time
+			got := 0
+			_, err := s.next()
+			for ; err == nil; _, err = s.next() {
+				got++
+			}
+			if _, full := errors.AsType[*memory.Full](err); got != tt.want || full != (tt.want == 0) {
+				t.Errorf("%d events, then %v; want %d", got, err, tt.want)
 			}
 		})
 	}
@@ -121,4 +153,16 @@ func FuzzEvents(f *testing.F) {
 			t.Errorf("the last event is not among %q", got)
 		}
 	})
+}
+
+// TestLongFields: of a line that is no data little is read; an id that long would come back to the server in a header.
+func TestLongFields(t *testing.T) {
+	for _, field := range []string{"id: ", "event: ", ":", "retry: 1", "what: "} {
+		long := field + strings.Repeat("x", 20<<10) + "\n"
+		for _, in := range []string{long + "data: a\n\n", "data: a\n" + long + "\n"} {
+			if diff := cmp.Diff([]string{"||a"}, read(t, strings.NewReader(in), 1<<20)); diff != "" {
+				t.Errorf("%s: -want +got:\n%.300s", field, diff)
+			}
+		}
+	}
 }

@@ -12,28 +12,27 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// An SSETransport is the transport of 2024-11-05: one stream with all that the server says, and an address, which the
-// stream names, for what it is told.
+// An SSETransport is the transport of 2024-11-05: one stream with all messages of the server, and an address for ours,
+// which the stream names.
 type SSETransport struct {
 	rpc.Transport
-	origin
+	endpointInfo
 }
 
-// newSSE makes a transport; open has been called.
+// newSSE makes a transport. The dialer is open.
 func (d *dialer) newSSE() mcp.Transport {
-	w := &sse{client: d.client, trip: d.trip, address: d.endpoint.URL}
-	return &SSETransport{rpc.Transport{Open: w.open}, origin{d.trip, d.endpoint.Where}}
+	w := &sse{client: d.client, tripper: d.tripper, address: d.endpoint.URL}
+	return &SSETransport{rpc.Transport{Open: w.open, Kind: rpc.Traits{OlderOnly: true}}, endpointInfo{d.tripper, d.endpoint.Where}}
 }
 
-// Plain reports that only the older protocol has this transport.
-func (t *SSETransport) Plain() bool { return true }
-
-// Explain puts a failure into words. What refuses to open a stream is often a server of the newer transport.
+// Explain explains a failure. A server that refuses to open a stream often has the newer transport.
 func (t *SSETransport) Explain(err error) (msg, hint string) {
-	msg, hint = t.origin.Explain(err)
+	msg, hint = t.endpointInfo.Explain(err)
 	var status *statusError
 	if errors.As(err, &status) && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
 		hint = `check the path of url, or leave out "type": "sse" if this is a server of streamable HTTP` + at(t.where)
@@ -41,26 +40,26 @@ func (t *SSETransport) Explain(err error) (msg, hint string) {
 	return msg, hint
 }
 
-// HangUp ends the session by force.
-func (t *SSETransport) HangUp() {
-	t.Transport.HangUp()
-	t.hangUp()
+// Abort ends the session by force.
+func (t *SSETransport) Abort() {
+	t.Transport.Abort()
+	t.abort()
 }
 
-// sse is the wire of that transport.
+// sse is the wire of an SSETransport.
 type sse struct {
 	client  *http.Client
-	trip    *trip
+	tripper *roundTripper
 	address string
 
 	life   context.Context // of the stream
 	cancel context.CancelFunc
 	body   io.ReadCloser
 	events *events
-	post   string // where messages go to
+	post   string // the address for messages
 }
 
-// open opens the stream: within ctx, but for as long as the session.
+// open opens the stream: within ctx, but for as long as the session lives.
 func (w *sse) open(ctx context.Context) (rpc.Wire, error) {
 	own, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), rawKey{}, true))
 	stop := context.AfterFunc(ctx, cancel)
@@ -79,7 +78,11 @@ func (w *sse) open(ctx context.Context) (rpc.Wire, error) {
 	return w, nil
 }
 
-// begin reads where messages go to.
+// LimitMessages bounds one message to max bytes, unless the endpoint did. The stream counts no memory. It is called
+// before Connect.
+func (t *SSETransport) LimitMessages(_ *memory.Share, max int) { t.tripper.max.Store(int64(max)) }
+
+// begin reads the address for messages.
 func (w *sse) begin(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address, nil)
 	if err != nil {
@@ -92,26 +95,26 @@ func (w *sse) begin(ctx context.Context) error {
 	}
 	w.body = resp.Body
 	if media := mediaOf(resp); media != "text/event-stream" {
-		return fmt.Errorf("%w: it is of type %q, not a stream of events", rpc.ErrBroken, rpc.Shorten(media, 80))
+		return fmt.Errorf("%w: it is of type %q, not a stream of events", rpc.ErrBroken, texts.Cut(media, 80))
 	}
-	w.events = newEvents(resp.Body, w.trip.max)
+	w.events = newEvents(resp.Body, w.tripper.messageMax(), w.life.Done())
 	first, err := w.events.next()
 	if err != nil || first.name != "endpoint" {
 		return fmt.Errorf("%w: the stream does not begin with an address", errors.Join(rpc.ErrBroken, err))
 	}
-	to, err := w.trip.target.Parse(strings.TrimSpace(string(first.data)))
-	if err != nil || place(to) != place(w.trip.target) {
-		return &redirectError{where(to)}
+	to, err := w.tripper.target.Parse(strings.TrimSpace(string(first.data)))
+	if err != nil || origin(to) != origin(w.tripper.target) {
+		return &redirectError{originOrNone(to)}
 	}
 	w.post = to.String()
 	return nil
 }
 
-func where(u *url.URL) string {
+func originOrNone(u *url.URL) string {
 	if u == nil {
 		return "no address"
 	}
-	return place(u)
+	return origin(u)
 }
 
 // Next implements [rpc.Wire].
@@ -124,6 +127,7 @@ func (w *sse) Next() ([]byte, error) {
 		if len(ev.data) > 0 && (ev.name == "" || ev.name == "message") {
 			return ev.data, nil
 		}
+		w.events.limiter.Wait(1, w.life.Done())
 	}
 }
 
@@ -143,7 +147,7 @@ func (w *sse) Send(ctx context.Context, msg []byte) error {
 		return resp.Body.Close()
 	}
 	var status *statusError
-	if errors.As(err, &status) && status.status/100 == 4 || unreached(err) {
+	if errors.As(err, &status) && status.status/100 == 4 || notReached(err) {
 		return fmt.Errorf("%w: %w", rpc.ErrNotSent, err) // the answer would come on the stream: nobody has begun one
 	}
 	return err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -16,36 +15,38 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
 	statelessVersion = "2026-07-28" // from here on there are no sessions, and closing a stream cancels its request
 
-	drainWait  = 250 * time.Millisecond // for a stream whose answer was read to end, so that its connection is used again
-	lingerWait = 5 * time.Millisecond   // of that, before the next request is made
-	lingers    = 3                      // streams in a row that end later are of a server that does not end them
-	sideWait   = 2 * time.Second        // for what is told the server beside
-	maxResumes = 5                      // of one answer whose stream broke
-	resumeWait = 500 * time.Millisecond
+	drainWait     = 250 * time.Millisecond // for a stream to end after its answer, so that its connection is reused
+	drainGrace    = 5 * time.Millisecond   // of that, before the next request is made
+	maxSlowDrains = 3                      // after so many in a row, a server counts as one that does not end streams
+	notifyWait    = 2 * time.Second        // for a notification
+	maxResumes    = 5                      // of one answer
+	resumeWait    = 500 * time.Millisecond
 )
 
-// A call is one request of our own under way.
+// A call is one request of our own.
 type call struct {
 	t    *Transport
 	r    *rpc.Request
 	id   int64
-	sent atomic.Bool // something of it may have arrived
+	sent atomic.Bool // a part of it may have arrived
+
+	accepted bool // the server has begun to answer it
 }
 
 // Request makes a request and returns its undecoded result.
 func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	c := &call{t: t, r: r, id: t.next.Add(1)}
-	t.drained(ctx)
-	if !r.Leave() {
-		<-ctx.Done() // it was its end that kept the request from leaving
+	t.awaitDrain(ctx)
+	if !r.MaySend() {
+		<-ctx.Done() // BeforeSend refuses only when ctx ends
 		return nil, &rpc.Failure{Err: ctx.Err()}
 	}
 	own, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), rawKey{}, true))
@@ -56,7 +57,7 @@ func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessag
 		return nil, c.failed(ctx, err)
 	}
 	result, ended, err := c.read(own, resp)
-	stop() // a caller who has the answer ends ctx, which would close the connection of a stream that still ends
+	stop() // the caller cancels ctx after the answer, which would close a connection whose stream is still ending
 	if err == nil && !ended {
 		t.drain(resp.Body, cancel)
 		return result, nil
@@ -69,7 +70,7 @@ func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessag
 	return result, nil
 }
 
-// drain reads what is behind an answer, which is next to nothing, and closes the stream.
+// drain reads the rest of a stream after its answer, which is almost nothing, and closes it.
 func (t *Transport) drain(body io.ReadCloser, cancel context.CancelFunc) {
 	begun := time.Now()
 	stop := time.AfterFunc(drainWait, cancel)
@@ -77,8 +78,8 @@ func (t *Transport) drain(body io.ReadCloser, cancel context.CancelFunc) {
 	t.draining.Store(&done)
 	go func() {
 		_, _ = io.Copy(io.Discard, io.LimitReader(body, maxRPCError))
-		if t.late.Add(1); time.Since(begun) < lingerWait {
-			t.late.Store(0)
+		if t.slowDrains.Add(1); time.Since(begun) < drainGrace {
+			t.slowDrains.Store(0)
 		}
 		stop.Stop()
 		_ = body.Close()
@@ -87,23 +88,16 @@ func (t *Transport) drain(body io.ReadCloser, cancel context.CancelFunc) {
 	}()
 }
 
-// drained waits a moment for the stream of the last answer, so that the next request finds its connection free. Most
-// servers end it at once, but behind the answer: whoever waited for that as well would have the answer late.
-func (t *Transport) drained(ctx context.Context) {
+// awaitDrain waits a moment for the stream of the last answer, so that the next request finds its connection free. Most
+// servers end it at once, but after the answer: a caller that waited for that as well would get its answer late.
+func (t *Transport) awaitDrain(ctx context.Context) {
 	done := t.draining.Load()
-	if done == nil || t.late.Load() >= lingers {
+	if done == nil || t.slowDrains.Load() >= maxSlowDrains {
 		return
 	}
 	select {
 	case <-*done:
-		return
-	default:
-	}
-	timer := time.NewTimer(lingerWait)
-	defer timer.Stop()
-	select {
-	case <-*done:
-	case <-timer.C:
+	case <-time.After(drainGrace):
 	case <-ctx.Done():
 	}
 }
@@ -150,86 +144,14 @@ func (t *Transport) newRequest(ctx context.Context, method string, body []byte, 
 	return req, nil
 }
 
-// failed says what became of a request without a result.
-func (c *call) failed(ctx context.Context, err error) *rpc.Failure {
-	f := &rpc.Failure{Err: err, Sent: c.sent.Load()}
-	var status *statusError
-	switch {
-	case ctx.Err() != nil:
-		f.Err = ctx.Err()
-		if f.Sent && c.r.Version < statelessVersion {
-			c.t.tell(rpc.Cancelled(c.id), c.r.Version)
-		}
-	case errors.As(err, &status):
-		c.refused(ctx, f, status)
-	case unreached(err):
-		f.Sent = false
-		f.Lost = isDial(err)
-	default:
-		f.Trouble = !errors.Is(err, rpc.ErrTooLarge) && !errors.Is(err, rpc.ErrBroken) && !isAnswer(err)
-	}
-	return f
+// notify sends a message that needs no answer, in the background.
+func (t *Transport) notify(msg []byte, version string) {
+	t.notifying.Go(func() { t.post(msg, version) })
 }
 
-// unreached reports whether a request was not sent to the server at all. One that was answered with a redirect was: 303
-// means that it is done, and where to see it.
-func unreached(err error) bool {
-	var signIn *signInError
-	return errors.As(err, &signIn) || isDial(err)
-}
-
-// isAnswer reports whether the server has answered with an error of its own.
-func isAnswer(err error) bool {
-	var wire *jsonrpc.Error
-	return errors.As(err, &wire)
-}
-
-// isDial reports whether there was no connection to send a request on.
-func isDial(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial"
-}
-
-// refused judges an answer other than 2xx. 400 and 404 are what servers say to a session that they do not know, and what
-// tools say for reasons of their own: whether the session is gone, the server is asked.
-func (c *call) refused(ctx context.Context, f *rpc.Failure, status *statusError) {
-	f.RetryAfter = status.wait
-	f.Trouble = status.status >= 500 && status.rpc == nil
-	if f.Sent = !status.unseen(); !f.Sent {
-		return
-	}
-	missing := status.status == http.StatusNotFound || status.status == http.StatusBadRequest
-	if missing && !status.answers(c.id) && c.t.conn.SessionID() != "" && c.r.Version < statelessVersion && c.t.gone(ctx, c.r.Version) {
-		f.Sent, f.Lost = false, true
-		return
-	}
-	status.known = status.status/100 == 4 && status.status != http.StatusForbidden
-	if status.rpc != nil && status.known {
-		f.Err = status.rpc
-	}
-}
-
-// gone reports whether the server does not know the session any more: it refuses a ping, too.
-func (t *Transport) gone(ctx context.Context, version string) bool {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, rawKey{}, true), sideWait)
-	defer cancel()
-	c := &call{t: t, r: &rpc.Request{Method: "ping", Version: version}, id: t.next.Add(1)}
-	resp, err := c.post(ctx)
-	if err == nil {
-		_ = resp.Body.Close()
-	}
-	var status *statusError
-	return errors.As(err, &status) && (status.status == http.StatusNotFound || status.status == http.StatusBadRequest) && !status.answers(c.id)
-}
-
-// tell sends what needs no answer, behind the caller's return.
-func (t *Transport) tell(msg []byte, version string) {
-	t.side.Go(func() { t.post(msg, version) })
-}
-
-// post sends what needs no answer.
+// post sends a message that needs no answer.
 func (t *Transport) post(msg []byte, version string) {
-	ctx, cancel := context.WithTimeout(context.WithValue(t.life, rawKey{}, true), sideWait)
+	ctx, cancel := context.WithTimeout(context.WithValue(t.life, rawKey{}, true), notifyWait)
 	defer cancel()
 	req, err := t.newRequest(ctx, http.MethodPost, msg, version)
 	if err != nil {
@@ -241,16 +163,17 @@ func (t *Transport) post(msg []byte, version string) {
 	}
 }
 
-// read takes the answer out of a response. ended says that the response has been read to its end.
+// read reads the answer from a response. ended says that the response has been read to its end.
 func (c *call) read(ctx context.Context, resp *http.Response) (result json.RawMessage, ended bool, err error) {
 	c.sent.Store(true)
+	c.accepted = true
 	switch media := mediaOf(resp); media {
 	case "application/json":
-		raw, err := readAll(resp, c.t.trip.max)
+		raw, err := readAll(resp, c.t.tripper.messageMax(), c.r.Lease)
 		if err != nil {
 			return nil, true, err
 		}
-		result, err = c.only(raw)
+		result, err = c.findAnswer(raw)
 		return result, true, err
 	case "text/event-stream":
 		result, err = c.stream(ctx, resp)
@@ -259,74 +182,75 @@ func (c *call) read(ctx context.Context, resp *http.Response) (result json.RawMe
 		if media == "" {
 			return nil, true, fmt.Errorf("%w: it is empty, or of no type (status %d)", rpc.ErrBroken, resp.StatusCode)
 		}
-		return nil, true, fmt.Errorf("%w: it is of type %q (status %d)", rpc.ErrBroken, rpc.Shorten(media, 80), resp.StatusCode)
+		return nil, true, fmt.Errorf("%w: it is of type %q (status %d)", rpc.ErrBroken, texts.Cut(media, 80), resp.StatusCode)
 	}
 }
 
-// readAll reads an answer of at most limit bytes, into one buffer where its length is known.
-func readAll(resp *http.Response, limit int64) ([]byte, error) {
+// readAll reads an answer of at most limit bytes.
+func readAll(resp *http.Response, limit int64, lease *memory.Lease) ([]byte, error) {
 	if resp.ContentLength > limit {
-		return nil, fmt.Errorf("%w (%d bytes)", rpc.ErrTooLarge, resp.ContentLength)
+		return nil, &rpc.TooLarge{Size: resp.ContentLength, Max: limit}
 	}
-	buf := make([]byte, 0, max(resp.ContentLength, 511)+1)
-	for {
-		n, err := resp.Body.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		switch {
-		case int64(len(buf)) > limit:
-			return nil, fmt.Errorf("%w (%d bytes)", rpc.ErrTooLarge, limit)
-		case err == io.EOF:
-			return buf, nil
-		case err != nil:
-			return nil, err
-		case len(buf) == cap(buf):
-			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
-		}
+	length := limit
+	if resp.ContentLength >= 0 {
+		length = resp.ContentLength
 	}
+	all := rpc.NewBuffer(lease)
+	defer all.Close()
+	if _, err := io.Copy(&all, io.LimitReader(resp.Body, length+1)); err != nil {
+		return nil, err
+	}
+	if int64(all.Len()) > limit {
+		return nil, &rpc.TooLarge{Max: limit}
+	}
+	return all.Bytes()
 }
 
-// only finds the answer in a message, or in a list of them.
-func (c *call) only(raw []byte) (json.RawMessage, error) {
+// findAnswer finds the answer in a message, or in a list of messages.
+func (c *call) findAnswer(raw []byte) (json.RawMessage, error) {
 	e, ok := rpc.Scan(raw)
-	if ok && e.IsAnswer() && c.mine(e.ID) {
+	if ok && e.IsAnswer() && c.isFor(e.ID) {
 		return e.Answer()
 	}
 	rpc.Elements(raw, func(one []byte) {
-		if found, ok := rpc.Scan(one); ok && found.IsAnswer() && c.mine(found.ID) {
+		if found, ok := rpc.Scan(one); ok && found.IsAnswer() && c.isFor(found.ID) {
 			e = found
 		}
 	})
-	if e.Answers() && (c.mine(e.ID) || string(e.ID) == "null") {
+	if e.Answers() && (c.isFor(e.ID) || string(e.ID) == "null") {
 		return e.Answer()
 	}
 	return nil, fmt.Errorf("%w: %.100q…", rpc.ErrBroken, raw)
 }
 
-// mine compares an id with the request's. Some servers give numbers back as text.
-func (c *call) mine(id json.RawMessage) bool {
+// isFor compares an id with the request's. Some servers return numbers as strings.
+func (c *call) isFor(id json.RawMessage) bool {
 	return strings.Trim(string(id), `"`) == strconv.FormatInt(c.id, 10)
 }
 
-// A mark is where a stream is taken up again, and when.
-type mark struct {
+// A resumePoint is where a stream is resumed, and when.
+type resumePoint struct {
 	last  string        // id of the last event
-	retry time.Duration // as the server wants it; 0: it has not said
+	retry time.Duration // that the server asks for; 0: none
 }
 
-// stream reads events up to the answer. A stream that ends before it is taken up again where the server can do that: some
-// end them on purpose, so that no connection is held while a tool runs, and each part brings an event.
+// stream reads events up to the answer. A stream that ends early is resumed if the server supports that: some end
+// streams on purpose, so that no connection is held while a tool runs, and each part brings an event.
 func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage, error) {
-	var at mark
+	var at resumePoint
 	for resumes := 0; ; resumes++ {
 		before := at.last
-		result, found, err := c.events(resp.Body, &at)
+		result, found, err := c.events(ctx, resp.Body, &at)
 		if at.last != before {
 			resumes = 0
 		}
 		if found || at.last == "" || ctx.Err() != nil || c.r.Version >= statelessVersion || resumes == maxResumes {
 			return result, err
 		}
-		pause(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
+		select {
+		case <-time.After(cmp.Or(at.retry, resumeWait<<resumes/2)):
+		case <-ctx.Done():
+		}
 		req, rerr := c.t.newRequest(ctx, http.MethodGet, nil, c.r.Version)
 		if rerr != nil {
 			return nil, rerr
@@ -341,19 +265,11 @@ func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // events reads one stream. found says that it held the answer, or something that cannot be one.
-func (c *call) events(body io.Reader, at *mark) (result json.RawMessage, found bool, err error) {
-	stream := newEvents(body, c.t.trip.max)
-	pace := rpc.Pace{PerSecond: unaskedRate, Burst: unaskedBurst}
+func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (result json.RawMessage, found bool, err error) {
+	stream := newEvents(body, c.t.tripper.messageMax(), ctx.Done())
+	stream.lease = c.r.Lease
+	limiter := rpc.UnaskedLimiter()
 	for {
 		ev, err := stream.next()
 		at.retry = cmp.Or(stream.retry, at.retry)
@@ -373,33 +289,31 @@ func (c *call) events(body io.Reader, at *mark) (result json.RawMessage, found b
 			at.last = ev.id
 		}
 		if len(ev.data) == 0 || ev.name != "" && ev.name != "message" {
+			limiter.Wait(1, ctx.Done())
 			continue
 		}
 		e, ok := rpc.Scan(ev.data)
-		if ok && e.IsAnswer() && (c.mine(e.ID) || string(e.ID) == "null") {
+		if ok && e.IsAnswer() && (c.isFor(e.ID) || string(e.ID) == "null") {
 			result, err := e.Answer()
 			return result, true, err
 		}
 		if !ok {
 			return nil, true, fmt.Errorf("%w: %.100q…", rpc.ErrBroken, ev.data)
 		}
-		c.t.hear(e, c.r.Version)
-		pace.Wait(1, nil)
+		if string(e.Method) == `"notifications/progress"` {
+			c.r.ReportProgress(e.Params)
+		}
+		c.t.handleUnasked(e, c.r.Version)
+		limiter.Wait(rpc.MessageCost(len(ev.data)), ctx.Done())
 	}
 }
 
-// How fast a server may send what nobody asked for within one answer, before it is read slowly.
-const (
-	unaskedRate  = 1000
-	unaskedBurst = 5000
-)
-
-// hear takes what a server says beside an answer: word of a change, or a request of its own.
-func (t *Transport) hear(e rpc.Envelope, version string) {
+// handleUnasked handles messages of the server that answer no request.
+func (t *Transport) handleUnasked(e rpc.Envelope, version string) {
 	switch {
 	case e.Method == nil:
 	case e.ID != nil:
-		t.replies.Give(e, func(msg []byte) { t.post(msg, version) })
+		t.replies.Send(e, func(msg []byte) { t.post(msg, version) })
 	case string(e.Method) == `"notifications/tools/list_changed"` && t.changed != nil:
 		t.changed()
 	}

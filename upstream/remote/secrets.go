@@ -3,29 +3,29 @@ package remote
 import (
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// Shorter words of an address or a header are not hidden: they would be found in half of all messages.
+// Shorter words of an address or a header are not hidden: half of all messages contain them.
 const (
 	minSecret  = 4 // of the query, the user and a header
-	minSegment = 8 // of the path: most have a name there, such as mcp, and some a token
+	minSegment = 8 // of the path: most are names such as mcp, and some are tokens
 )
 
-// anyAddress is an address within a text.
-var anyAddress = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>\\]+`)
+// anyAddress matches an address within a text.
+var anyAddress = lazy.Regexp(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>\\]+`)
 
-// A scrubber cuts out of texts what may be secret of one endpoint: all of its address but scheme and host, and what
-// its headers say. Many servers are given their token in the path or the query, and some repeat it in their errors.
-type scrubber struct {
+// An addressHider hides what may be secret of one endpoint: all of its address but scheme and host, and the values of
+// its headers. Many servers get their token in the path or the query, and some repeat it in their errors.
+type addressHider struct {
 	host  string
-	words *strings.Replacer
+	words *rpc.Hider
 }
 
-func newScrubber(target *url.URL, headers http.Header) *scrubber {
+func newAddressHider(target *url.URL, headers http.Header) *addressHider {
 	var s secretWords
 	s.add(minSegment, target.Path, target.EscapedPath())
 	s.add(minSegment, strings.Split(target.Path, "/")...)
@@ -46,7 +46,7 @@ func newScrubber(target *url.URL, headers http.Header) *scrubber {
 			s.add(minSegment, strings.Fields(value)...) // the token after Bearer
 		}
 	}
-	return &scrubber{host: target.Host, words: rpc.Hiding(s)}
+	return &addressHider{host: target.Host, words: rpc.NewHider(s)}
 }
 
 type secretWords []string
@@ -59,20 +59,24 @@ func (s *secretWords) add(least int, words ...string) {
 	}
 }
 
-// scrub returns a text without secrets. Addresses of other hosts stay: a server may name a page to sign in at.
-func (s *scrubber) scrub(text string) string {
-	return s.words.Replace(anyAddress.ReplaceAllStringFunc(text, func(found string) string {
+// hide returns a text without secrets. Addresses of other hosts stay: a server may name a page to sign in at.
+func (s *addressHider) hide(text string) string {
+	return rpc.Bounded(text, s.bounded)
+}
+
+func (s *addressHider) bounded(text string) string {
+	return s.words.Hide(anyAddress().ReplaceAllStringFunc(text, func(found string) string {
 		address := strings.TrimRight(found, ":;,.)]")
 		u, err := url.Parse(address)
 		switch {
 		case err != nil:
 			return rpc.Hidden
 		case u.Host == s.host || u.User != nil:
-			return place(u) + found[len(address):]
+			return origin(u) + found[len(address):]
 		}
 		return found
 	}))
 }
 
-// place is as much of an address as messages show.
-func place(u *url.URL) string { return u.Scheme + "://" + u.Host }
+// origin is the part of an address that messages show.
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -9,11 +9,11 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
 )
 
-// TLS says whom to trust and as whom to appear. The zero value trusts whom the system trusts.
+// TLS says which certificates are trusted and which one we present. The zero value trusts those of the system.
 type TLS struct {
 	CA        string // path of certificates that are trusted instead of the system's, in PEM
 	Cert, Key string // paths of our own certificate and its key, in PEM; read again for every connection
-	Insecure  bool   // trust anybody: what is sent and received may be read and changed on the way
+	Insecure  bool   // trust any certificate: others can read and change what is sent
 }
 
 func (t TLS) config() (*tls.Config, error) {
@@ -40,7 +40,7 @@ func (t TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// MaxPEM bounds a file of certificates or of a key, in bytes: the certificates of all the world's authorities take 250 KB.
+// MaxPEM bounds a file of certificates or of a key, in bytes: those of all public authorities take 250 KB.
 const MaxPEM = 4 << 20
 
 // pair reads our own certificate and its key.
@@ -56,9 +56,8 @@ func (t TLS) pair() (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// elsewhere returns the settings for hosts other than the server that t is for: an authorization server, which gets a
-// secret. It is never trusted unseen, and our own certificate is not shown to it. Its certificate may be one of the
-// system's or one of CA.
+// elsewhere returns the settings for hosts other than the server, such as an authorization server, which gets a secret:
+// its certificate is always checked, against the system's and CA, and ours is not presented.
 func (t TLS) elsewhere() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA == "" {

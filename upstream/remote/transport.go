@@ -10,54 +10,53 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// A Transport is a session over streamable HTTP. It hands out the SDK's connection as it is (wrapped, the SDK would not
-// recognise it) and makes requests of our own beside it.
+// A Transport is a session over streamable HTTP. Connect returns the SDK's own connection (the SDK would not recognise a
+// wrapped one), and Request makes requests of our own beside it.
 type Transport struct {
-	origin
+	endpointInfo
 	sdk    *mcp.StreamableClientTransport
 	client *http.Client
 
-	changed  func()
-	fallback func() mcp.Transport // nil: there is no other transport to try
-	legacy   func()               // told that the other one works
+	changed    func()
+	fallback   func() mcp.Transport // nil: there is no other transport
+	onFallback func()               // called when the fallback works
 
-	found    atomic.Pointer[string]        // the address at which Seek has found a server
-	refusal  atomic.Pointer[error]         // the first that says that the server wants a sign-in
-	draining atomic.Pointer[chan struct{}] // closed when the stream of the last answer has ended
-	late     atomic.Int32                  // streams in a row that did not end soon
+	found      atomic.Pointer[string]        // the address that FindEndpoint has found
+	refusal    atomic.Pointer[error]         // the first that demands a sign-in
+	draining   atomic.Pointer[chan struct{}] // closed when the stream of the last answer has ended
+	slowDrains atomic.Int32                  // streams in a row that did not end soon
 
-	conn    mcp.Connection // set by Connect
-	next    atomic.Int64
-	side    sync.WaitGroup // notifications on their way
-	replies rpc.Replies
-	life    context.Context
-	end     context.CancelFunc
+	conn      mcp.Connection // set by Connect
+	next      atomic.Int64
+	notifying sync.WaitGroup // notifications being sent
+	replies   rpc.Replies
+	life      context.Context
+	end       context.CancelFunc
 }
 
-// origin is what all transports to an endpoint know.
-type origin struct {
-	trip  *trip
-	where string
+// endpointInfo is common to all transports to an endpoint.
+type endpointInfo struct {
+	tripper *roundTripper
+	where   string
 }
 
-// Scrub cuts out of a text what may be secret of the endpoint.
-func (o *origin) Scrub(text string) string { return o.trip.secrets.scrub(text) }
+// Hide removes the secrets of the endpoint from a text.
+func (o *endpointInfo) Hide(text string) string { return o.tripper.secrets.hide(text) }
 
-// hangUp closes the connections that are idle, if they are ours, and those that become so within a moment.
-func (o *origin) hangUp() {
-	if base, ok := o.trip.base.(interface{ CloseIdleConnections() }); ok && !o.trip.shared {
-		base.CloseIdleConnections()
-		time.AfterFunc(2*drainWait, base.CloseIdleConnections)
-	}
+// abort closes idle connections, and those that become idle within a moment.
+func (o *endpointInfo) abort() {
+	o.tripper.base.CloseIdleConnections()
+	time.AfterFunc(2*drainWait, o.tripper.base.CloseIdleConnections)
 }
 
-func newTransport(e Endpoint, client *http.Client, trip *trip) *Transport {
-	t := &Transport{origin: origin{trip, e.Where}, client: client}
+func newTransport(e Endpoint, client *http.Client, tripper *roundTripper) *Transport {
+	t := &Transport{endpointInfo: endpointInfo{tripper, e.Where}, client: client}
 	listening := *client
-	listening.Transport = &listener{next: client.Transport, t: t}
+	listening.Transport = &refusalRecorder{next: client.Transport, t: t}
 	t.sdk = &mcp.StreamableClientTransport{
 		Endpoint: e.URL, HTTPClient: &listening, DisableStandaloneSSE: true, MaxEventSize: -1,
 	}
@@ -66,24 +65,28 @@ func newTransport(e Endpoint, client *http.Client, trip *trip) *Transport {
 	return t
 }
 
-// listener carries the SDK's requests and remembers that one of them was not let in: the SDK goes on with another
-// handshake, whose failure may say less.
-type listener struct {
+// LimitMessages bounds one message to max bytes, unless the endpoint did. Requests count their own memory. It is called
+// before Connect.
+func (t *Transport) LimitMessages(_ *memory.Share, max int) { t.tripper.max.Store(int64(max)) }
+
+// refusalRecorder sends the SDK's requests and remembers a demand to sign in: the SDK goes on with another handshake,
+// whose failure may say less.
+type refusalRecorder struct {
 	next http.RoundTripper
 	t    *Transport
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (l *listener) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *refusalRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(req)
-	var refusal interface{ NoSignIn() bool }
-	if errors.As(err, &refusal) && refusal.NoSignIn() {
+	var refusal interface{ NeedsSignIn() bool }
+	if errors.As(err, &refusal) && refusal.NeedsSignIn() {
 		l.t.refusal.CompareAndSwap(nil, &err)
 	}
 	return resp, err
 }
 
-// Refusal is the error of a server that wants to know who is calling, if this one has said so.
+// Refusal is the error of a server that demands a sign-in, or nil.
 func (t *Transport) Refusal() error {
 	if refusal := t.refusal.Load(); refusal != nil {
 		return *refusal
@@ -98,26 +101,26 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return c, err
 }
 
-// Notify has changed called when an answer brings word that the tool list has changed.
+// Notify sets a function that is called when an answer brings news of a changed tool list.
 func (t *Transport) Notify(changed func()) { t.changed = changed }
 
-// Silent reports that the server cannot speak unasked, so that a tool list is refreshed by time.
-func (t *Transport) Silent() bool { return true }
+// Traits says that there is no standing stream.
+func (t *Transport) Traits() rpc.Traits { return rpc.Traits{NoListener: true} }
 
-// HangUp ends the session by force.
-func (t *Transport) HangUp() {
+// Abort ends the session by force.
+func (t *Transport) Abort() {
 	t.end()
 	if t.conn != nil {
 		_ = t.conn.Close()
 	}
-	t.hangUp()
+	t.abort()
 }
 
-// Settle waits, at most for a moment, until the server has been told of all requests that were given up.
-func (t *Transport) Settle() { t.side.Wait() }
+// FlushCancelled waits, for a moment at most, until the server has been notified of all cancelled requests.
+func (t *Transport) FlushCancelled() { t.notifying.Wait() }
 
-// Fallback returns another transport to try where the handshake failed in a way that says that the server does not
-// know this one, and what to call when that one works.
+// Fallback returns another transport to try, if the handshake failed as with a server that does not know this one, and a
+// function to call when the other one works.
 func (t *Transport) Fallback(err error) (other mcp.Transport, works func()) {
 	var status *statusError
 	if t.fallback == nil || !errors.As(err, &status) {
@@ -127,7 +130,7 @@ func (t *Transport) Fallback(err error) (other mcp.Transport, works func()) {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired, s == http.StatusTooManyRequests:
 		return nil, nil
 	case s/100 == 4:
-		return t.fallback(), t.legacy
+		return t.fallback(), t.onFallback
 	}
 	return nil, nil
 }

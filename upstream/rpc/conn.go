@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,44 +14,65 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
-// How fast a server may send what nobody asked for, in messages of at most 4 KiB, before it is read slowly.
-const (
-	unaskedRate  = 1000
-	unaskedBurst = 5000
-	unaskedSize  = 4 << 10
-)
+// MaxHandshake bounds an answer to a request of the SDK's, in bytes. The SDK decodes all of it, which takes many times
+// the memory, and keeps it as long as the session.
+const MaxHandshake = 1 << 20
 
-// tellWait is how long telling the server something may take, such as that a request was given up: it may not read at
-// all.
-const tellWait = time.Second
+// notifyWait is how long sending a notification may take: a server may not read at all.
+const notifyWait = time.Second
 
-// A Wire carries messages, both ways.
+// A Wire carries messages in both directions.
 type Wire interface {
-	// Next returns the next message, or what was sent in its place. The bytes are the caller's. An *[Overlong] is not
-	// the end of the wire; any other error is.
+	// Next returns the next message, or whatever was sent instead. The caller owns the bytes. After an *[Overlong] the
+	// wire goes on; any other error is its end.
 	Next() ([]byte, error)
 
-	// Send sends one message, in whose spare capacity it may write. The error wraps [ErrNotSent] if the other side
-	// cannot have understood any of it.
+	// Send sends one message; it may write to its spare capacity. The error wraps [ErrNotSent] if the other side cannot
+	// have understood any of it.
 	Send(ctx context.Context, msg []byte) error
 
-	// Close ends the wire and wakes a Next that waits. It may be called more than once.
+	// Close ends the wire and wakes a waiting Next. It may be called more than once.
 	Close() error
 }
 
 // A Transport is a wire that the SDK's session and requests of our own share.
 type Transport struct {
-	Open func(ctx context.Context) (Wire, error)
-	Junk func(line []byte) // told of what is no message; may be nil
+	Open   func(ctx context.Context) (Wire, error)
+	OnJunk func(line []byte) // called with lines that are not messages; may be nil
+	Kind   Traits
 
 	changed func()
+	share   *memory.Share
+	max     int   // bytes of one message
 	conn    *Conn // set by Connect
 }
 
-// Notify has changed called when the server says that its tool list has changed. It is called before Connect.
+// Traits are what a session with a server needs to know about its transport.
+type Traits struct {
+	Program    bool // it starts a program on this machine
+	OlderOnly  bool // it is used with the older protocol only
+	NoListener bool // there is no standing stream: notifications come only with answers, so the tool list is refreshed by time
+}
+
+// Traits returns Kind.
+func (t *Transport) Traits() Traits { return t.Kind }
+
+// Notify sets a function that is called when the server reports a change of its tool list. It is called before Connect.
 func (t *Transport) Notify(changed func()) { t.changed = changed }
+
+// LimitMessages counts messages in share and bounds each to max bytes, if the wire supports that. It is called before
+// Connect.
+func (t *Transport) LimitMessages(share *memory.Share, max int) { t.share, t.max = share, max }
+
+// A countingWire counts its messages.
+type countingWire interface {
+	LimitMessages(share *memory.Share, max int)
+	Lease() *memory.Lease
+}
 
 // Connect implements [mcp.Transport].
 func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -59,9 +80,14 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	counting, _ := wire.(countingWire)
+	if counting != nil {
+		counting.LimitMessages(t.share, t.max)
+	}
 	t.conn = &Conn{
-		wire: wire, junk: t.Junk, changed: t.changed, pace: Pace{PerSecond: unaskedRate, Burst: unaskedBurst},
-		next: FirstID, waiting: map[int64]chan answer{}, done: make(chan struct{}),
+		counting: counting,
+		wire:     wire, onJunk: t.OnJunk, changed: t.changed, limiter: UnaskedLimiter(),
+		next: FirstID, pending: map[int64]pendingRequest{}, done: make(chan struct{}),
 	}
 	return t.conn, nil
 }
@@ -71,22 +97,28 @@ func (t *Transport) Request(ctx context.Context, r *Request) (json.RawMessage, *
 	return t.conn.request(ctx, r)
 }
 
-// HangUp ends the connection by force, if there is one.
-func (t *Transport) HangUp() {
+// Abort ends the connection by force, if there is one.
+func (t *Transport) Abort() {
 	if t.conn != nil {
 		_ = t.conn.Close()
 	}
 }
 
-// Settle waits, at most for a moment, until the server has been told of all requests that were given up.
-func (t *Transport) Settle() {
+// FlushCancelled waits, for a moment at most, until the server has been notified of all cancelled requests.
+func (t *Transport) FlushCancelled() {
 	if t.conn != nil {
 		t.conn.cancels.Wait()
 	}
 }
 
-// An answer is what came for a request.
-type answer struct {
+// A pendingRequest is a request that waits for its response.
+type pendingRequest struct {
+	result  chan response
+	request *Request
+}
+
+// A response is the result of a request.
+type response struct {
 	result json.RawMessage
 	err    error
 	lost   bool
@@ -94,20 +126,21 @@ type answer struct {
 
 // A Conn is a connection with requests of our own beside those of the SDK, which reads it.
 type Conn struct {
-	wire    Wire
-	junk    func([]byte)
-	changed func()
-	pace    Pace
+	wire     Wire
+	counting countingWire // wire, if it counts its messages
+	onJunk   func([]byte)
+	changed  func()
+	limiter  Limiter
 
 	replies Replies
-	cancels sync.WaitGroup // notifications on their way
+	cancels sync.WaitGroup // notifications being sent
 	done    chan struct{}  // closed by Close
 	once    sync.Once
 
 	mu      sync.Mutex // guards what follows
 	next    int64
-	waiting map[int64]chan answer
-	ended   error // why no answer will come any more
+	pending map[int64]pendingRequest
+	ended   error // why no more responses will come
 }
 
 var _ mcp.Connection = (*Conn)(nil)
@@ -115,24 +148,24 @@ var _ mcp.Connection = (*Conn)(nil)
 // SessionID is empty: a wire is one session.
 func (c *Conn) SessionID() string { return "" }
 
-// Close ends the connection. Requests that wait fail.
+// Close ends the connection. Pending requests fail.
 func (c *Conn) Close() error {
 	c.once.Do(func() { close(c.done) })
 	err := c.wire.Close()
-	c.end(io.ErrClosedPipe)
+	c.end(ErrClosed)
 	return err
 }
 
-// end fails all that waits.
+// end fails all pending requests.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended == nil {
 		c.ended = err
 	}
-	for id, w := range c.waiting {
-		delete(c.waiting, id)
-		w <- answer{err: c.ended, lost: true}
+	for id, w := range c.pending {
+		delete(c.pending, id)
+		w.result <- response{err: c.ended, lost: true}
 	}
 }
 
@@ -142,97 +175,103 @@ func (c *Conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("%w: encoding a message: %w", ErrNotSent, err)
 	}
-	return c.wire.Send(ctx, b)
+	return c.send(ctx, b)
 }
 
-// Read returns the next message for the SDK, and on the way to it takes what is not. The context is not looked at: the
-// SDK never ends it, and Close wakes the read.
+func (c *Conn) send(ctx context.Context, msg []byte) error {
+	return NormalizeClosed(c.wire.Send(ctx, msg))
+}
+
+// Read returns the next message for the SDK, and handles all others before it. It ignores the context: the SDK never
+// cancels it, and Close wakes the read.
 func (c *Conn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
+		c.limiter.Wait(0, c.done) // for what was read before
 		line, err := c.wire.Next()
 		var long *Overlong
 		switch {
 		case errors.As(err, &long):
-			if err = c.tooLong(long); err == nil {
+			if err = c.failOverlong(long); err == nil {
 				continue
 			}
 			fallthrough
 		case err != nil:
+			err = NormalizeClosed(err)
 			c.end(err)
 			return nil, err
 		}
-		if msg := c.take(line); msg != nil {
+		if msg := c.handle(line); msg != nil {
 			return msg, nil
 		}
 	}
 }
 
-// tooLong fails the request that a message over the limit answers. If it cannot be told which that is, it is the only
-// one that waits, or the session is over.
-func (c *Conn) tooLong(o *Overlong) error {
+// failOverlong fails the request that a message over the limit answers. If its id is not found, it is the only pending
+// request, or the session is over.
+func (c *Conn) failOverlong(o *Overlong) error {
 	if e, _ := Scan(o.Head); e.Method != nil {
-		return nil // nobody waits for it
+		return nil // it answers no request
 	}
 	if id, ok := EdgeID(o.Head, o.Tail); ok {
 		n, err := strconv.ParseInt(id, 10, 64)
 		if err == nil && n >= FirstID {
-			c.deliver(n, answer{err: o})
+			c.deliver(n, response{err: o})
 			return nil
 		}
 	}
-	if !c.deliverOnly(answer{err: o}) {
-		return fmt.Errorf("reading a message of %d bytes: %w", o.Size, ErrTooLarge)
+	if !c.deliverOnly(response{err: o}) {
+		return o
 	}
 	return nil
 }
 
-// deliverOnly gives an answer to the only request that waits, and reports whether there is just one.
-func (c *Conn) deliverOnly(a answer) bool {
+// deliverOnly gives a response to the only pending request, and reports whether there is exactly one.
+func (c *Conn) deliverOnly(a response) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.waiting) != 1 {
-		return false
-	}
-	for id, w := range c.waiting {
-		delete(c.waiting, id)
-		w <- a
-	}
-	return true
+	ids := slices.Collect(maps.Keys(c.pending))
+	c.mu.Unlock()
+	return len(ids) == 1 && c.deliver(ids[0], a)
 }
 
-// deliver gives an answer to the request that it is for, and reports whether there is one.
-func (c *Conn) deliver(id int64, a answer) bool {
+// deliver gives a response to its request, and reports whether that is pending.
+func (c *Conn) deliver(id int64, a response) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.waiting[id]
-	if w != nil {
-		delete(c.waiting, id)
-		w <- a
+	w, ok := c.pending[id]
+	if ok {
+		delete(c.pending, id)
+		if c.counting != nil && w.request.Lease != nil {
+			w.request.Lease.Adopt(c.counting.Lease())
+		}
+		w.result <- a
 	}
-	return w != nil
+	return ok
 }
 
-// take handles a line that is not the SDK's, or returns its message.
-func (c *Conn) take(line []byte) jsonrpc.Message {
+// handle handles a line that is not for the SDK, or returns its message.
+func (c *Conn) handle(line []byte) jsonrpc.Message {
 	e, ok := Scan(line)
 	if !ok {
-		return c.salvage(line)
+		return c.recoverMessage(line)
 	}
 	id, known := e.number()
 	ours := e.IsAnswer() && known && id >= FirstID
 	if ours {
 		result, err := e.Answer()
-		if c.deliver(id, answer{result: result, err: err}) {
+		if c.deliver(id, response{result: result, err: err}) {
 			return nil
 		}
 	}
-	c.pace.Wait(1+float64(len(line)/unaskedSize), c.done)
+	c.limiter.take(MessageCost(len(line)))
 	switch {
 	case ours:
-		return nil // nobody waits for it any more
-	case e.Method != nil: // the SDK keeps what it is told and asked in a queue without end
-		c.heard(e)
+		return nil // its request was cancelled
+	case e.Method != nil: // the SDK would queue these without bound
+		c.handleUnasked(e)
 		return nil
+	}
+	if known && e.IsAnswer() && len(line) > MaxHandshake {
+		return broken(id, fmt.Errorf("%w: it has %d bytes, of at most %d", ErrBroken, len(line), MaxHandshake))
 	}
 	msg, err := jsonrpc.DecodeMessage(line)
 	if known && e.IsAnswer() && bytes.Contains(line, []byte(`"jsonrpc"`)) {
@@ -241,14 +280,14 @@ func (c *Conn) take(line []byte) jsonrpc.Message {
 		}
 	}
 	if err != nil {
-		c.note(line)
+		c.reportJunk(line)
 		return nil
 	}
 	return msg
 }
 
-// broken is the answer to a request of the SDK's that the server has answered with what is no answer: nothing else will
-// come for it.
+// broken is the response to a request of the SDK's that the server has answered with an invalid message: no other answer
+// will come.
 func broken(id int64, why error) jsonrpc.Message {
 	key, err := jsonrpc.MakeID(float64(id))
 	if err != nil { // cannot be: it is a number
@@ -257,23 +296,25 @@ func broken(id int64, why error) jsonrpc.Message {
 	return &jsonrpc.Response{ID: key, Error: why}
 }
 
-// heard takes what the server tells or asks by itself.
-func (c *Conn) heard(e Envelope) {
+// handleUnasked handles requests and notifications of the server.
+func (c *Conn) handleUnasked(e Envelope) {
 	switch {
 	case e.ID != nil:
-		c.replies.Give(e, c.tell)
+		c.replies.Send(e, c.notify)
 	case string(e.Method) == `"notifications/tools/list_changed"` && c.changed != nil:
 		c.changed()
+	case string(e.Method) == `"notifications/progress"`:
+		c.routeProgress(e.Params)
 	}
 }
 
 // starts are how messages begin.
 var starts = [][]byte{[]byte(`{"jsonrpc"`), []byte(`{"result"`), []byte(`{"id"`)}
 
-// salvage makes the best of a line that is no message: a server that died within one, or whose writes are mixed up, has
-// left half of an answer, and maybe a whole one behind it.
-func (c *Conn) salvage(line []byte) jsonrpc.Message {
-	broken := answer{err: fmt.Errorf("%w: %.100q…", ErrBroken, line)}
+// recoverMessage handles a line that is not a message. A server that died while writing, or that mixes up its writes, has
+// left a part of an answer, and maybe a complete one behind it.
+func (c *Conn) recoverMessage(line []byte) jsonrpc.Message {
+	broken := response{err: fmt.Errorf("%w: %.100q…", ErrBroken, line)}
 	begun := slices.ContainsFunc(starts, func(start []byte) bool { return bytes.HasPrefix(line, start) })
 	id, known := "", false
 	if begun {
@@ -285,30 +326,29 @@ func (c *Conn) salvage(line []byte) jsonrpc.Message {
 	for _, start := range starts {
 		if i := bytes.LastIndex(line, start); i > 0 {
 			if e, ok := Scan(line[i:]); ok && e.Answers() {
-				c.note(line[:i])
-				return c.take(line[i:])
+				c.reportJunk(line[:i])
+				return c.handle(line[i:])
 			}
 		}
 	}
 	if begun && !known {
 		c.deliverOnly(broken)
 	}
-	c.note(line)
+	c.reportJunk(line)
 	return nil
 }
 
-// note tells of a line that is no message. Servers print banners and logs where only messages belong; their clients
-// ignore that, and so do we.
-func (c *Conn) note(line []byte) {
-	c.pace.Wait(1+float64(len(line)/unaskedSize), c.done)
-	if c.junk != nil {
-		c.junk(line)
+// reportJunk reports a line that is not a message. Servers print banners and logs between messages; clients ignore that.
+func (c *Conn) reportJunk(line []byte) {
+	c.limiter.take(MessageCost(len(line)))
+	if c.onJunk != nil {
+		c.onJunk(line)
 	}
 }
 
-// request makes a request and waits for its answer.
+// request makes a request and waits for its response.
 func (c *Conn) request(ctx context.Context, r *Request) (json.RawMessage, *Failure) {
-	w := make(chan answer, 1)
+	w := make(chan response, 1)
 	c.mu.Lock()
 	if c.ended != nil {
 		defer c.mu.Unlock()
@@ -316,16 +356,16 @@ func (c *Conn) request(ctx context.Context, r *Request) (json.RawMessage, *Failu
 	}
 	id := c.next
 	c.next++
-	c.waiting[id] = w
+	c.pending[id] = pendingRequest{w, r}
 	c.mu.Unlock()
-	if !r.Leave() {
-		c.forget(id)
-		<-ctx.Done() // it was its end that kept the request from leaving
+	if !r.MaySend() {
+		c.abandon(id)
+		<-ctx.Done() // BeforeSend refuses only when ctx ends
 		return nil, &Failure{Err: ctx.Err()}
 	}
-	if err := c.wire.Send(ctx, r.Message(id)); err != nil {
-		c.forget(id)
-		f := &Failure{Err: err, Sent: !errors.Is(err, ErrNotSent), Lost: ctx.Err() == nil || c.over()}
+	if err := c.send(ctx, r.Message(id)); err != nil {
+		c.abandon(id)
+		f := &Failure{Err: err, Sent: !errors.Is(err, ErrNotSent), Lost: ctx.Err() == nil || c.isClosed()}
 		if f.Sent && !f.Lost {
 			c.cancel(id)
 		}
@@ -338,15 +378,15 @@ func (c *Conn) request(ctx context.Context, r *Request) (json.RawMessage, *Failu
 		}
 		return a.result, nil
 	case <-ctx.Done():
-		if c.forget(id) {
+		if c.abandon(id) {
 			c.cancel(id)
 		}
 		return nil, &Failure{Err: ctx.Err(), Sent: true}
 	}
 }
 
-// over reports whether no answer will come any more.
-func (c *Conn) over() bool {
+// isClosed reports whether no more responses will come.
+func (c *Conn) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -357,23 +397,23 @@ func (c *Conn) over() bool {
 	}
 }
 
-// forget waits for an answer no more, and reports whether it had not come.
-func (c *Conn) forget(id int64) bool {
+// abandon removes a pending request, and reports whether it was still pending.
+func (c *Conn) abandon(id int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, waiting := c.waiting[id]
-	delete(c.waiting, id)
-	return waiting
+	_, pending := c.pending[id]
+	delete(c.pending, id)
+	return pending
 }
 
-// cancel tells the server that nobody waits for an answer, behind the caller's return.
+// cancel notifies the server that a request is cancelled, in the background.
 func (c *Conn) cancel(id int64) {
-	c.cancels.Go(func() { c.tell(Cancelled(id)) })
+	c.cancels.Go(func() { c.notify(Cancelled(id)) })
 }
 
-// tell sends what needs no answer. A server that cannot be told will find out.
-func (c *Conn) tell(msg []byte) {
-	ctx, stop := context.WithTimeout(context.Background(), tellWait)
+// notify sends a message that needs no answer. Errors are ignored.
+func (c *Conn) notify(msg []byte) {
+	ctx, stop := context.WithTimeout(context.Background(), notifyWait)
 	defer stop()
-	_ = c.wire.Send(ctx, msg)
+	_ = c.send(ctx, msg)
 }

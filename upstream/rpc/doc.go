@@ -1,4 +1,8 @@
-// Package rpc makes JSON-RPC requests beside a session of the MCP SDK, and takes their results undecoded. The SDK does
-// the handshake and answers what servers ask; tools/call and tools/list go around it, because it decodes results into
-// Go values, which rounds integers above 2^53, loses the order of keys and costs many times the time and memory.
+// Package rpc makes JSON-RPC requests beside a session of the MCP SDK, and returns their results undecoded. The SDK does
+// the handshake and answers requests of servers; tools/call and tools/list bypass it, because it decodes results into Go
+// values, which rounds integers above 2^53, loses the order of keys and costs many times the time and memory.
+//
+// # Decisions
+//
+//   - Requests have ids of their own, so it is known whether one was sent, and a call costs a fraction of the SDK's.
 package rpc

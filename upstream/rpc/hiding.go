@@ -1,74 +1,134 @@
 package rpc
 
 import (
+	"cmp"
 	"encoding/base64"
-	"encoding/json"
-	"net/url"
-	"regexp"
+	"encoding/hex"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Hidden stands in a message for what was cut out of it.
+// Hidden replaces secrets in messages.
 const Hidden = "***"
 
-// Hiding makes a replacer that hides words, in every form in which they come back, the longest first, so that none is
-// cut in two.
-func Hiding(words []string) *strings.Replacer {
+const (
+	// MaxHidden bounds the text that is searched for secrets, in bytes. The rest is cut: messages are much shorter.
+	MaxHidden = 1 << 20
+	// hiddenMargin is cut from the end of a text that was cut there, maybe within a secret.
+	hiddenMargin = 64 << 10
+
+	layers        = 4 // of escapes that are decoded, such as a repr within JSON
+	minEncoded    = 8 // characters of base64 and hex: shorter ones appear by chance
+	minCaseFolded = 8 // bytes of a word that is also found with line breaks in it, or in other letter case
+)
+
+// A Hider hides secret words in every form in which servers and libraries repeat them: with percent signs and escapes of
+// JSON, Go, Python, JavaScript and C, also nested, broken over lines, as hex, and as base64 alone or as a part of
+// something longer such as user:password. Time is linear in the text, memory in the words. Its methods may be called
+// concurrently.
+type Hider struct{ words *wordSet }
+
+// NewHider makes a Hider.
+func NewHider(words []string) *Hider {
 	var all []string
 	for _, word := range words {
-		all = append(append(all, word), forms(word)...)
+		all = append(all, forms(word)...)
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(all))
-	for _, word := range all {
-		pairs = append(pairs, word, Hidden)
-	}
-	return strings.NewReplacer(pairs...)
+	return &Hider{newWordSet(all)}
 }
 
-// forms are how a word looks within an address, a string of JSON, quotes of Go, or base64: alone, and as a part of something longer
-// such as user:password.
+// Hide hides the words in a text. A text longer than [MaxHidden] is cut.
+func (h *Hider) Hide(text string) string { return Bounded(text, h.hide) }
+
+// Bounded applies hide to at most [MaxHidden] bytes of a text.
+func Bounded(text string, hide func(string) string) string {
+	if len(text) <= MaxHidden {
+		return hide(text)
+	}
+	text = hide(text[:MaxHidden])
+	return texts.Cut(text, len(text)-hiddenMargin)
+}
+
+func (h *Hider) hide(text string) string {
+	found, _ := h.find(text)
+	if len(found) == 0 {
+		return text
+	}
+	var b strings.Builder
+	at := 0
+	for _, f := range found {
+		b.WriteString(text[at:f.from] + Hidden)
+		at = f.to
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// find returns the parts of a text that are words in some form, in order and without overlaps, and the number of steps.
+// It searches the text as it is, and after the decoding of each layer of escapes.
+func (h *Hider) find(text string) (found []span, steps int) {
+	stream, last := charsOf(text), &decoder{decoded: true}
+	for range 1 + layers {
+		more, taken := h.words.find(stream)
+		found, steps = append(found, more...), steps+taken
+		if !last.decoded { // the next layer is the same
+			break
+		}
+		last = &decoder{}
+		stream = last.decode(stream)
+	}
+	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var all []span
+	for _, p := range found {
+		all = joined(all, p)
+	}
+	return all, steps
+}
+
+// forms are the forms of a word that are searched: decoded up to each layer, with + for spaces, in other letter case, as
+// hex and as base64.
 func forms(word string) (list []string) {
 	add := func(form string) {
-		if form != word && !slices.Contains(list, form) {
+		if form != "" && !slices.Contains(list, form) {
 			list = append(list, form)
 		}
 	}
-	for _, form := range []string{url.QueryEscape(word), url.PathEscape(word)} {
-		add(form)
-		add(escapes.ReplaceAllStringFunc(form, strings.ToLower))
+	add(word)
+	if len(word) >= minCaseFolded {
+		add(strings.ToUpper(word))
+		add(strings.ToLower(word))
 	}
-	if text, err := json.Marshal(word); err == nil { // with < as \u003c
-		add(string(text[1 : len(text)-1]))
+	add(strings.ReplaceAll(word, " ", "+"))
+	if code := hex.EncodeToString([]byte(word)); len(code) >= minEncoded {
+		add(code)
+		add(strings.ToUpper(code))
 	}
-	add(jsonEscapes.Replace(word))
-	quoted := strconv.Quote(word)
-	add(quoted[1 : len(quoted)-1])
 	for _, code := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
-			inner, end := within64(code, word, before)
-			if len(inner) >= least64 {
+			if inner, end := base64Core(code, word, before); len(inner) >= minEncoded {
 				add(end)
 				add(inner)
+			}
+		}
+	}
+	for _, form := range slices.Clone(list) {
+		for range layers {
+			if form = decoded(form); len(strings.TrimSpace(form)) >= min(len(word), minDecoded) {
+				add(form)
 			}
 		}
 	}
 	return list
 }
 
-var (
-	escapes     = regexp.MustCompile(`%[0-9A-F]{2}`)
-	jsonEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "/", `\/`)
-)
+// minDecoded is the least length of a decoded word, in bytes, unless the word itself is shorter.
+const minDecoded = 4
 
-// least64 is how much of base64 is hidden: less would be found in texts that have nothing to do with it.
-const least64 = 8
-
-// within64 is the part of a base64 text that is made of nothing but a word, which stands in it behind so many bytes and
-// a multiple of 3: where more follows, and where the text ends with the word.
-func within64(code *base64.Encoding, word string, before int) (inner, end string) {
+// base64Core is the part of a base64 text that depends only on a word, which begins after a multiple of 3 bytes and as
+// many as before: inner if more text follows, end if the text ends with the word.
+func base64Core(code *base64.Encoding, word string, before int) (inner, end string) {
 	text := code.EncodeToString([]byte(strings.Repeat("\x00", before) + word))
 	first := (before*8 + 5) / 6
 	last := max(first, (before+len(word))*8/6)

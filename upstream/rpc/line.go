@@ -3,22 +3,25 @@ package rpc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
 const (
-	// DefaultMax bounds one message from a server, the limit of one tool result.
+	// DefaultMax bounds one message of a server if no other limit is set.
 	DefaultMax = 64 << 20
 
-	// lineBuffer is what one read from a pipe may return: the capacity of a pipe on Linux.
+	// lineBuffer is the capacity of a pipe on Linux, which one read may return.
 	lineBuffer = 64 << 10
 
-	// edgeLength is how much is kept of each end of a message that is too long, to find out whose answer it was.
+	// edgeLength is how much is kept of each end of a message that is too long, to find its id.
 	edgeLength = 4 << 10
 )
 
@@ -26,22 +29,35 @@ const (
 type Overlong struct {
 	Head, Tail []byte
 	Size       int64
+	Max        int64 // the limit of one message
+	Why        error // a [*memory.Full]; nil: that limit
 }
 
-func (o *Overlong) Error() string { return fmt.Sprintf("%v (%d bytes)", ErrTooLarge, o.Size) }
-func (o *Overlong) Unwrap() error { return ErrTooLarge }
+func (o *Overlong) Error() string {
+	return o.Unwrap().Error()
+}
 
-// A Line is a wire of newline-delimited messages. Unlike the SDK's own it has no fixed cap on a message, survives
-// messages over its limit, and honours the context when the other side does not read.
+// Unwrap returns the reason.
+func (o *Overlong) Unwrap() error {
+	if o.Why != nil {
+		return o.Why
+	}
+	return &TooLarge{Size: o.Size, Max: o.Max}
+}
+
+// A Line is a wire of newline-delimited messages. Unlike the SDK's, it has no fixed bound of a message, survives
+// messages over its limit, and honours the context if the other side does not read.
 type Line struct {
-	in    *bufio.Reader
-	out   io.Writer
-	max   int             // bytes of one message
-	ended <-chan struct{} // closed when nobody is there to read any more; may be nil
-	close func() error    // ends both directions and frees what is behind them
-	pace  Pace            // of bytes that are skipped
+	in      *bufio.Reader
+	out     io.Writer
+	max     int             // bytes of one message; 0: not set yet
+	ended   <-chan struct{} // closed when the other side no longer reads; may be nil
+	close   func() error    // ends both directions and frees their resources
+	limiter Limiter         // of bytes that are skipped
+	share   *memory.Share   // that messages are counted in
+	lease   *memory.Lease   // of share, for the last message
 
-	writing chan struct{} // a lock that can be given up when a context ends
+	writing chan struct{} // a lock whose wait a context can end
 	once    sync.Once
 	done    chan struct{}
 	err     error // of close, once done is closed
@@ -49,23 +65,29 @@ type Line struct {
 
 // LineOptions are the choices for a [Line]. The zero value works.
 type LineOptions struct {
-	Max   int             // bytes of one message; 0: [DefaultMax]
-	Ended <-chan struct{} // closed when the other side is gone, whatever its pipes still take; nil: not known
-	Close func() error    // ends both directions and frees what is behind them
+	Max   int             // bytes of one message; 0: set by LimitMessages, or [DefaultMax]
+	Ended <-chan struct{} // closed when the other side is gone, even if its pipes are open; nil: not known
+	Close func() error    // ends both directions and frees their resources
 }
 
 // NewLine makes a wire of two streams.
 func NewLine(in io.Reader, out io.Writer, o LineOptions) *Line {
-	if o.Max <= 0 {
-		o.Max = DefaultMax
-	}
 	return &Line{
 		in: bufio.NewReaderSize(in, lineBuffer), out: out, max: o.Max, ended: o.Ended, close: o.Close,
-		pace: Pace{PerSecond: 64 << 20, Burst: 256 << 20}, writing: make(chan struct{}, 1), done: make(chan struct{}),
+		limiter: SkipLimiter(), writing: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
 
-// Close ends the connection and wakes a Next that waits.
+// LimitMessages counts messages in share, and bounds one to max bytes unless the options did; 0: [DefaultMax]. It is
+// called before the first Next.
+func (l *Line) LimitMessages(share *memory.Share, max int) {
+	l.share, l.max = share, cmp.Or(l.max, max)
+}
+
+// Lease is the memory of the last message. The next Next frees it.
+func (l *Line) Lease() *memory.Lease { return l.lease }
+
+// Close ends the connection and wakes a waiting Next.
 func (l *Line) Close() error {
 	l.once.Do(func() {
 		close(l.done)
@@ -76,49 +98,90 @@ func (l *Line) Close() error {
 	return l.err
 }
 
-// Next returns the next line that is not blank, without its end. A last line without a newline comes too.
+// Next returns the next line that is not blank, without its end. A last line without a newline counts. A server that
+// sends many blank lines is read slowly.
 func (l *Line) Next() ([]byte, error) {
 	for {
-		line, err := l.readLine()
-		line = bytes.TrimSpace(line)
+		whole, err := l.readLine()
+		line := bytes.TrimSpace(whole)
 		if len(line) > 0 || err != nil {
 			if len(line) > 0 && err == io.EOF {
 				err = nil // comes again with the next read
 			}
 			return line, err
 		}
+		l.limiter.Wait(float64(lineBuffer+len(whole)), l.done)
 	}
 }
 
-// readLine reads to the next newline. The bytes are the caller's to keep.
+// How long a message of more than 1 MiB may take, since it counts as memory until it is complete.
+const (
+	stallTime   = 30 * time.Second // without a byte
+	messageTime = 5 * time.Minute  // in all
+)
+
+// stallGuard returns a function that ends the connection unless it is called again in time, and one that stops that.
+func (l *Line) stallGuard() (alive, stop func()) {
+	begun := time.Now()
+	timer := time.AfterFunc(stallTime, func() { _ = l.Close() })
+	return func() {
+		if time.Since(begun) < messageTime {
+			timer.Reset(stallTime)
+		}
+	}, func() { timer.Stop() }
+}
+
+// readLine reads to the next newline. The caller owns the bytes. A server that stalls within a long message loses the
+// connection, and so does one whose message is lost with its temporary file.
 func (l *Line) readLine() ([]byte, error) {
-	var line []byte
+	l.lease.Close()
+	l.lease = l.share.Lease()
+	line := NewBuffer(l.lease)
+	defer line.Close()
+	alive, stop := (func())(nil), func() {}
+	defer func() { stop() }()
 	for {
 		part, err := l.in.ReadSlice('\n')
-		if len(line)+len(part) > l.max {
-			return nil, l.skipLine(line, part, err)
+		switch {
+		case alive != nil:
+			alive()
+		case line.Len() > fileFrom:
+			alive, stop = l.stallGuard()
 		}
-		line = grow(line, len(part))
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
+		if line.Len()+len(part) > cmp.Or(l.max, DefaultMax) {
+			stop()
+			return nil, l.skipLine(&line, part, err, nil)
 		}
+		if _, failed := line.Write(part); failed != nil {
+			stop()
+			if _, full := errors.AsType[*memory.Full](failed); full {
+				return nil, l.skipLine(&line, part, err, failed)
+			}
+			l.lease.Close()
+			return nil, failed
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil && err != io.EOF {
+			l.lease.Close()
+			return nil, err
+		}
+		whole, lost := line.Bytes()
+		if lost != nil {
+			l.lease.Close()
+			return nil, lost
+		}
+		return whole, err
 	}
 }
 
-// grow makes room for n more bytes. It doubles, where append would copy a large message five times over.
-func grow(b []byte, n int) []byte {
-	if len(b) == 0 || cap(b)-len(b) >= n {
-		return b
-	}
-	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
-}
-
-// skipLine reads the rest of a line that is too long, keeping its ends. The result is an *Overlong, unless reading
-// failed.
-func (l *Line) skipLine(line, part []byte, err error) error {
-	o := &Overlong{Size: int64(len(line) + len(part))}
-	o.Head = append(o.Head, line[:min(len(line), edgeLength)]...)
+// skipLine reads the rest of a line that is too long, keeping its ends. It returns an *Overlong, unless reading fails.
+func (l *Line) skipLine(line *Buffer, part []byte, err, why error) error {
+	o := &Overlong{Size: int64(line.Len() + len(part)), Max: int64(cmp.Or(l.max, DefaultMax)), Why: why}
+	o.Head = append(o.Head, line.Head(edgeLength)...)
+	line.Close()
+	l.lease.Close() // a line without an end must not hold memory
 	o.Head = append(o.Head, part[:min(len(part), edgeLength-len(o.Head))]...)
 	for {
 		o.Tail = append(o.Tail, part...)
@@ -129,26 +192,26 @@ func (l *Line) skipLine(line, part []byte, err error) error {
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
-		l.pace.Wait(float64(len(part)), l.done)
+		l.limiter.Wait(float64(len(part)), l.done)
 		part, err = l.in.ReadSlice('\n')
 		o.Size += int64(len(part))
 	}
 }
 
-// Send sends a message. When ctx ends while the other side does not read, it returns at once; a message of which a
-// part was sent then ends the connection, because what follows could not be told apart from it.
+// Send sends a message. When ctx ends while the other side does not read, it returns at once; if a part of the message
+// was sent, it also ends the connection, because the next message could not be separated from it.
 func (l *Line) Send(ctx context.Context, msg []byte) error {
 	select {
 	case l.writing <- struct{}{}:
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrNotSent, ctx.Err())
 	case <-l.done:
-		return fmt.Errorf("%w: %w", ErrNotSent, io.ErrClosedPipe)
+		return fmt.Errorf("%w: %w", ErrNotSent, ErrClosed)
 	}
 	defer func() { <-l.writing }()
 	select {
-	case <-l.ended: // threads that still end may hold the pipe open: a write could succeed
-		return fmt.Errorf("%w: %w", ErrNotSent, io.ErrClosedPipe)
+	case <-l.ended: // ending threads may hold the pipe open, so that a write succeeds
+		return fmt.Errorf("%w: %w", ErrNotSent, ErrClosed)
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrNotSent, ctx.Err())
 	default:
@@ -159,7 +222,7 @@ func (l *Line) Send(ctx context.Context, msg []byte) error {
 	switch {
 	case err == nil:
 		return nil
-	case n <= len(msg): // without its end it is no message
+	case n <= len(msg): // without its end it is not a message
 		err = fmt.Errorf("%w: %w", ErrNotSent, err)
 	}
 	if n > 0 {
@@ -171,8 +234,8 @@ func (l *Line) Send(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// oneLine returns msg without ends of lines, which JSON has between its tokens only: arguments come as they were found,
-// often indented. A carriage return ends a line for some readers too.
+// oneLine returns msg without line ends, which in JSON appear only between tokens: agents often indent arguments. Some
+// readers take a carriage return for a line end too.
 func oneLine(msg []byte) []byte {
 	if bytes.IndexByte(msg, '\n') < 0 && bytes.IndexByte(msg, '\r') < 0 {
 		return msg
@@ -186,7 +249,7 @@ func oneLine(msg []byte) []byte {
 	return line
 }
 
-// writeUntil makes a blocked write return when ctx ends. The function returned undoes that.
+// writeUntil makes a blocked write return when ctx ends. The returned function undoes that.
 func (l *Line) writeUntil(ctx context.Context) func() {
 	d, ok := l.out.(interface{ SetWriteDeadline(time.Time) error })
 	if !ok || ctx.Done() == nil {

@@ -6,22 +6,21 @@ import (
 )
 
 const (
-	maxReplies = 16  // on their way to one server
-	maxAsked   = 256 // bytes of an id that is repeated
+	maxReplies   = 16  // being sent to one server
+	maxRequestID = 256 // bytes of an id
 )
 
-// Replies answers what a server asks of us: that we are there, and that we do nothing else for it. Answers leave behind
-// the reading of what the server says. A server that does not take them gets no more of them, so that it cannot pile
-// them up here.
-type Replies struct{ underway atomic.Int32 }
+// Replies answers requests of a server: ping, and an error for everything else. Replies are sent in the background. A
+// server that does not read them gets no more, so that they cannot pile up here.
+type Replies struct{ inFlight atomic.Int32 }
 
-// Give answers a request, on a goroutine of its own.
-func (r *Replies) Give(request Envelope, send func(msg []byte)) {
-	if len(request.ID) > maxAsked {
+// Send answers a request, in a goroutine of its own.
+func (r *Replies) Send(request Envelope, send func(msg []byte)) {
+	if len(request.ID) > maxRequestID {
 		return
 	}
-	if r.underway.Add(1) > maxReplies {
-		r.underway.Add(-1)
+	if r.inFlight.Add(1) > maxReplies {
+		r.inFlight.Add(-1)
 		return
 	}
 	answer := `"error":{"code":-32601,"message":"this client does not do that"}`
@@ -30,7 +29,7 @@ func (r *Replies) Give(request Envelope, send func(msg []byte)) {
 	}
 	msg := strings.Join([]string{`{"jsonrpc":"2.0","id":`, string(request.ID), `,`, answer, `}`}, "")
 	go func() {
-		defer r.underway.Add(-1)
+		defer r.inFlight.Add(-1)
 		send([]byte(msg))
 	}()
 }

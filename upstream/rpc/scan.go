@@ -1,22 +1,24 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // An Envelope holds the members of a JSON-RPC message undecoded. They share memory with the message.
 type Envelope struct {
-	ID, Method, Result, Err json.RawMessage
+	ID, Method, Params, Result, Err json.RawMessage
 }
 
-// Scan finds the top-level members of a JSON-RPC object in one pass. It does not look into their values, so a
-// value may still be invalid JSON; whoever decodes it finds out.
+// Scan finds the top-level members of a JSON-RPC object in one pass. It does not check their values, which may still be
+// invalid JSON.
 func Scan(b []byte) (e Envelope, ok bool) {
 	ok = Members(b, func(name, value []byte) {
 		switch string(name) {
@@ -24,6 +26,8 @@ func Scan(b []byte) (e Envelope, ok bool) {
 			e.ID = value
 		case "method":
 			e.Method = value
+		case "params":
+			e.Params = value
 		case "result":
 			e.Result = value
 		case "error":
@@ -33,59 +37,48 @@ func Scan(b []byte) (e Envelope, ok bool) {
 	return e, ok
 }
 
-// Members finds the members of a JSON object in one pass, and reports whether it came to the object's end. Names are
-// as they are written, without quotes; names and values share memory with b. What a value holds is not looked into, so
-// it may still be invalid JSON.
-func Members(b []byte, found func(name, value []byte)) bool {
+// Members finds the members of a JSON object in one pass, and reports whether it reached the object's end. Names are as
+// written, without quotes; names and values share memory with b. Values are not checked and may still be invalid JSON.
+func Members(b []byte, found func(name, value []byte)) bool { return walk(b, '{', '}', found) }
+
+// Elements finds the elements of a JSON array in one pass, like Members.
+func Elements(b []byte, found func(value []byte)) bool {
+	return walk(b, '[', ']', func(_, value []byte) { found(value) })
+}
+
+func walk(b []byte, begin, end byte, found func(name, value []byte)) bool {
 	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '{' {
+	if i >= len(b) || b[i] != begin {
 		return false
 	}
-	for i = skipSpace(b, i+1); i < len(b) && b[i] != '}'; {
-		key := i
-		if i = skipValue(b, i); i < 0 || b[key] != '"' {
-			return false
+	for i = skipSpace(b, i+1); i < len(b) && b[i] != end; {
+		var name []byte
+		if begin == '{' {
+			key := i
+			if i = skipValue(b, i); i < 0 || b[key] != '"' {
+				return false
+			}
+			name = b[key+1 : i-1]
+			if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+				return false
+			}
+			i = skipSpace(b, i+1)
 		}
-		name := b[key+1 : i-1]
-		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
-			return false
-		}
-		value := skipSpace(b, i+1)
+		value := i
 		if i = skipValue(b, value); i <= value {
 			return false
 		}
 		found(name, b[value:i:i])
 		if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
 			i = skipSpace(b, i+1)
-		} else if i >= len(b) || b[i] != '}' {
+		} else if i >= len(b) || b[i] != end {
 			return false
 		}
 	}
 	return i < len(b) && skipSpace(b, i+1) == len(b)
 }
 
-// Elements finds the elements of a JSON array in one pass, as Members does with an object.
-func Elements(b []byte, found func(value []byte)) bool {
-	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '[' {
-		return false
-	}
-	for i = skipSpace(b, i+1); i < len(b) && b[i] != ']'; {
-		start := i
-		if i = skipValue(b, i); i <= start {
-			return false
-		}
-		found(b[start:i:i])
-		if i = skipSpace(b, i); i < len(b) && b[i] == ',' {
-			i = skipSpace(b, i+1)
-		} else if i >= len(b) || b[i] != ']' {
-			return false
-		}
-	}
-	return i < len(b) && skipSpace(b, i+1) == len(b)
-}
-
-// IsAnswer reports whether the message answers a request, be it with nothing: no other answer will come.
+// IsAnswer reports whether the message answers a request, even without a result: no other answer will come.
 func (e *Envelope) IsAnswer() bool {
 	return e.Answers() || e.ID != nil && e.Method == nil && string(e.ID) != "null"
 }
@@ -101,13 +94,19 @@ func (e *Envelope) number() (int64, bool) {
 	return n, err == nil
 }
 
-// Answer returns the result of a message that is an answer, or the error in it.
+// maxError bounds the error in an answer, in bytes: it is copied and searched several times.
+const maxError = 1 << 20
+
+// Answer returns the result of an answer, or the error in it.
 func (e *Envelope) Answer() (json.RawMessage, error) {
 	if e.Err == nil || string(e.Err) == "null" {
 		if e.Result == nil {
 			return nil, fmt.Errorf("%w: it has neither a result nor an error", ErrBroken)
 		}
 		return e.Result, nil
+	}
+	if len(e.Err) > maxError {
+		return nil, fmt.Errorf("%w: its error has %d bytes, of at most %d", ErrBroken, len(e.Err), maxError)
 	}
 	wire := new(jsonrpc.Error)
 	if err := json.Unmarshal(e.Err, wire); err != nil {
@@ -116,7 +115,7 @@ func (e *Envelope) Answer() (json.RawMessage, error) {
 	return nil, wire
 }
 
-// flaw says what is wrong with an answer, which the SDK has failed to decode or has not.
+// flaw says what is wrong with an answer, which the SDK may have failed to decode.
 func (e *Envelope) flaw(undecoded error) error {
 	result, err := e.Answer()
 	switch {
@@ -130,16 +129,16 @@ func (e *Envelope) flaw(undecoded error) error {
 	return nil
 }
 
-// lastID matches an id among the last members of a message. The single closing brace at the very end belongs to the
-// message itself, and within a string the quotes would be escaped: in valid JSON the match cannot be inside of a value.
-var lastID = regexp.MustCompile(`"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+// lastID matches an id among the last members of a message. The single closing brace at the end belongs to the message,
+// and within a string the quotes would be escaped: in valid JSON the match cannot be inside a value.
+var lastID = lazy.Regexp(`"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 
-// EdgeID finds the id of a message of which only the first and the last bytes are at hand.
+// EdgeID finds the id of a message of which only the first and the last bytes are known.
 func EdgeID(head, tail []byte) (id string, ok bool) {
-	if e, _ := Scan(head); e.ID != nil { // incomplete, but members before the long one were read
+	if e, _ := Scan(head); e.ID != nil { // the members before the long one were read
 		return string(e.ID), true
 	}
-	if m := lastID.FindSubmatch(tail); m != nil {
+	if m := lastID().FindSubmatch(tail); m != nil {
 		return string(m[1]), true
 	}
 	return "", false
@@ -150,6 +149,23 @@ func skipSpace(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// skipString returns the index after the string that starts at i, or -1 if it does not end.
+func skipString(b []byte, i int) int {
+	for begin := i + 1; ; {
+		n := bytes.IndexByte(b[begin:], '"')
+		if n < 0 {
+			return -1
+		}
+		quote, slashes := begin+n, 0
+		for slashes < n && b[quote-1-slashes] == '\\' {
+			slashes++
+		}
+		if begin = quote + 1; slashes%2 == 0 {
+			return begin
+		}
+	}
 }
 
 // skipValue returns the index after the JSON value that starts at i, or -1 if it does not end.
@@ -169,7 +185,7 @@ func skipValue(b []byte, i int) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // the value was a scalar, and this closes what it is in
+				return i // the value was a scalar
 			}
 			if depth--; depth == 0 {
 				return i + 1

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,31 @@ func TestEdgeID(t *testing.T) {
 		id, ok := EdgeID([]byte(c.head), []byte(c.tail))
 		if got := strings.Trim(id, `"`); ok != (c.want != "") || ok && got != c.want {
 			t.Errorf("%s … %s: got %s %v, want %q", c.head, c.tail, got, ok, c.want)
+		}
+	}
+}
+
+// TestWords: an error is looked for in an error a few times only, since its text is read again each time.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"error":"a"}`:                         "a",
+		`{"error":{"message":"a","code":"E1"}}`: "a (E1)",
+		strings.Repeat(`{"error":`, 4) + `{"error":"a"}` + strings.Repeat("}", 4): "a",
+		strings.Repeat(`{"error":`, 5) + `{"error":"a"}` + strings.Repeat("}", 5): "",
+		`[1]`: "",
+	} {
+		if got := ErrorText([]byte(text)); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestLongError: an error of a megabyte is none that a server may answer with.
+func TestLongError(t *testing.T) {
+	for size, broken := range map[int]bool{1000: false, 1 << 20: true} {
+		e, ok := Scan([]byte(`{"id":1,"error":{"code":1,"message":"` + strings.Repeat("x", size) + `"}}`))
+		if _, err := e.Answer(); !ok || errors.Is(err, ErrBroken) != broken {
+			t.Errorf("%d bytes: %.100v", size, err)
 		}
 	}
 }

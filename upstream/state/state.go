@@ -1,6 +1,6 @@
-// Package state keeps on disk what gateways know of servers, so that the next one need not ask: the tool lists that
-// servers published, and the shapes of results. It never holds a value of a result, nor a name of a field that might be
-// one. Several gateways may use one directory at the same time. A file that cannot be read is as good as none.
+// Package state keeps on disk what gateways know about servers, so that the next process need not ask: tool lists, and
+// the shapes of results. It never keeps a value of a result, nor a field name that might be one. Several gateways may
+// use one directory at the same time. A file that cannot be read counts as missing.
 package state
 
 import (
@@ -12,31 +12,44 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/preview/shape"
 )
 
 const (
-	version = 1
-
 	maxTools  = 24 << 20 // bytes of a file of tools
 	maxShapes = 16 << 20 // bytes of a file of shapes
 
-	kept     = 90 * 24 * time.Hour // how long a file is kept that nobody writes
-	leftover = time.Hour           // the age of a temporary file that nobody will finish
+	maxFiles = 1000      // of all servers together
+	maxBytes = 256 << 20 // of all files together
+
+	kept     = 90 * 24 * time.Hour // without a write, before a file is removed
+	leftover = time.Hour           // the age at which a temporary file is removed
+
+	entriesAtOnce = 256 // that are read from the directory
 )
 
-// A Dir is a directory of state. Its methods may be called concurrently.
-type Dir struct{ root *os.Root }
+// A Dir is a directory of state. Its methods may be called concurrently. If it holds too many files or bytes, the ones
+// written longest ago are removed.
+type Dir struct {
+	root     *os.Root
+	sweeping sync.Mutex // held while files are removed
+}
 
 // A Key names a server over restarts.
 type Key struct {
 	Server   string // its name
-	Identity string // what is reached by that name; empty where that is not known
+	Identity string // of the server behind the name; empty if not known
 }
 
-// Open makes the directory, where it is not there, readable for its owner only, and removes what has not been used for
+// Open makes the directory if it is missing, readable for its owner only, and removes files that have not been used for
 // long.
 func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -53,35 +66,73 @@ func Open(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Close gives the directory up.
+// Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// sweep removes files of ours that are too old.
+// sweep removes our files that are too old, and the oldest if there are too many.
 func (d *Dir) sweep(now time.Time) error {
-	entries, err := fs.ReadDir(d.root.FS(), ".")
+	d.sweeping.Lock()
+	defer d.sweeping.Unlock()
+	files, err := d.files()
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(e.Name(), "tools-") && !strings.HasPrefix(e.Name(), "shapes-") {
-			continue // somebody else's, or gone by now
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	count, size := 0, int64(0)
+	for _, f := range files {
+		age := now.Sub(f.ModTime())
+		count, size = count+1, size+f.Size()
+		if age <= kept && count <= maxFiles && size <= maxBytes && (age <= leftover || !strings.HasSuffix(f.Name(), ".tmp")) {
+			continue
 		}
-		age := now.Sub(info.ModTime())
-		if age > kept || strings.HasSuffix(e.Name(), ".tmp") && age > leftover {
-			if err := d.root.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		count, size = count-1, size-f.Size()
+		if err := d.root.Remove(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
 }
 
-// envelope is what every file holds.
+// files lists our files in the directory.
+func (d *Dir) files() (files []fs.FileInfo, err error) {
+	dir, err := d.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	for {
+		entries, err := dir.ReadDir(entriesAtOnce)
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), "tools-") && !strings.HasPrefix(e.Name(), "shapes-") {
+				continue // not ours
+			}
+			if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // it may be gone by now
+				files = append(files, info)
+			}
+		}
+		if err == io.EOF {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// envelope is the content of every file.
 type envelope struct {
-	Version int             `json:"version"`
-	Key     string          `json:"key"` // against files that were copied or renamed
-	Data    json.RawMessage `json:"data"`
+	Version int    `json:"version"`
+	Key     string `json:"key"` // against files that were copied or renamed
+	Data    any    `json:"data"`
+}
+
+// versionOf is the version of a kind of files. Files of other versions are not read: shapes of version 1 took text for
+// values.
+func versionOf(kind string) int {
+	if kind == "shapes" {
+		return 2
+	}
+	return 1
 }
 
 func (k Key) hash() string {
@@ -89,9 +140,9 @@ func (k Key) hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// read fills into from a file, and reports whether it could.
+// read decodes a file, and reports whether it could.
 func (d *Dir) read(kind string, k Key, limit int64, into any) bool {
-	f, err := d.root.Open(kind + "-" + k.hash() + ".json")
+	f, err := d.root.OpenFile(kind+"-"+k.hash()+".json", os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
 	if err != nil {
 		return false
 	}
@@ -100,17 +151,13 @@ func (d *Dir) read(kind string, k Key, limit int64, into any) bool {
 		return false
 	}
 	b, err := io.ReadAll(io.LimitReader(f, limit))
-	var e envelope
-	return err == nil && json.Unmarshal(b, &e) == nil && e.Version == version && e.Key == k.hash() && json.Unmarshal(e.Data, into) == nil
+	e := envelope{Data: into} // which is decoded into, because it is a pointer
+	return err == nil && json.Unmarshal(b, &e) == nil && e.Version == versionOf(kind) && e.Key == k.hash()
 }
 
-// write replaces a file: whoever reads meanwhile sees the old one or the new one.
-func (d *Dir) write(kind string, k Key, limit int64, data any) (err error) {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		return fmt.Errorf("writing state: %w", err)
-	}
-	b, err := json.Marshal(envelope{version, k.hash(), raw})
+// write replaces a file: a reader sees the old one or the new one.
+func (d *Dir) write(kind string, k Key, limit int64, data any) error {
+	b, err := json.Marshal(envelope{versionOf(kind), k.hash(), data})
 	if err != nil {
 		return fmt.Errorf("writing state: %w", err)
 	}
@@ -128,7 +175,73 @@ func (d *Dir) write(kind string, k Key, limit int64, data any) (err error) {
 		err = d.root.Rename(temporary, name)
 	}
 	if err != nil {
-		return fmt.Errorf("writing state: %w", errors.Join(err, d.root.Remove(temporary)))
+		err = errors.Join(err, d.root.Remove(temporary))
+	} else {
+		err = d.sweep(time.Now())
+	}
+	if err != nil {
+		return fmt.Errorf("writing state: %w", err)
 	}
 	return nil
+}
+
+// Tools is the tool list of a server as it was last fetched.
+type Tools struct {
+	Fetched time.Time         `json:"fetched"`
+	List    []json.RawMessage `json:"list"`
+	Cut     string            `json:"cut,omitempty"` // why the list is incomplete, or empty
+}
+
+// Tools reads a tool list, and reports whether there is one.
+func (d *Dir) Tools(k Key) (Tools, bool) {
+	var t Tools
+	if !d.read("tools", k, maxTools, &t) {
+		return Tools{}, false
+	}
+	return t, true
+}
+
+// SaveTools replaces a tool list.
+func (d *Dir) SaveTools(k Key, t Tools) error { return d.write("tools", k, maxTools, t) }
+
+// Shapes are the shapes of the results of a server's tools, by the tool's name.
+type Shapes map[string]ToolShape
+
+// ToolShape is the shape of a tool's results, and the schema that the tool had when it was learned.
+type ToolShape struct {
+	Schema string        `json:"schema"` // a hash
+	Result *shape.Result `json:"result"`
+}
+
+// Shapes reads the shapes of a server's tools. It may be empty.
+func (d *Dir) Shapes(k Key) Shapes {
+	s := Shapes{}
+	if !d.read("shapes", k, maxShapes, &s) {
+		return Shapes{}
+	}
+	maps.DeleteFunc(s, func(_ string, l ToolShape) bool { return !l.Result.Known() })
+	return s
+}
+
+// SaveShapes merges the shapes that a gateway has learned with those that others have written meanwhile; for a tool with
+// another schema there, the given shape counts. keep reports whether a tool that others wrote still exists; known
+// reports which words may be names of fields (see [shape.Result.Writable]).
+func (d *Dir) SaveShapes(k Key, s Shapes, keep func(tool, schema string) bool, known func(tool string) func(word string) bool) error {
+	all := Shapes{}
+	for name, l := range d.Shapes(k) {
+		if _, ours := s[name]; !ours && keep(name, l.Schema) {
+			all[name] = ToolShape{l.Schema, l.Result.Writable(known(name))}
+		} else if ours && l.Schema == s[name].Schema {
+			all[name] = l
+		}
+	}
+	for name, l := range s {
+		result := l.Result
+		if other, ok := all[name]; ok {
+			result = shape.MergeResults(other.Result, result)
+			result.Calls = max(other.Result.Calls, l.Result.Calls)
+		}
+		all[name] = ToolShape{l.Schema, result.Writable(known(name))}
+	}
+	return d.write("shapes", k, maxShapes, all)
 }

@@ -2,12 +2,15 @@ package state_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,8 +39,8 @@ func files(t *testing.T, dir string) []string {
 	return names
 }
 
-func learned(schema, field string) state.Learned {
-	return state.Learned{Schema: schema, Result: &shape.Result{Calls: 1, Value: &shape.Shape{Kinds: shape.Object, Fields: []shape.Field{
+func toolShape(schema, field string) state.ToolShape {
+	return state.ToolShape{Schema: schema, Result: &shape.Result{Calls: 1, Value: &shape.Shape{Kinds: shape.Object, Fields: []shape.Field{
 		{Name: field, Shape: &shape.Shape{Kinds: shape.Int}},
 	}}}}
 }
@@ -81,7 +84,7 @@ func TestDamage(t *testing.T) {
 	d := open(t, dir)
 	save := func() {
 		t.Helper()
-		if err := d.SaveShapes(key, state.Shapes{"a": learned("1", "id")}, all, common); err != nil {
+		if err := d.SaveShapes(key, state.Shapes{"a": toolShape("1", "id")}, all, common); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +95,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, bad := range map[string]string{
-		"empty": "", "half": string(good[:len(good)/2]), "null": "null", "other version": strings.Replace(string(good), `"version":1`, `"version":9`, 1),
+		"empty": "", "half": string(good[:len(good)/2]), "null": "null", "other version": strings.Replace(string(good), `"version":2`, `"version":1`, 1),
 		"other key": strings.Replace(string(good), `"key":"`, `"key":"x`, 1), "wrong type": `{"version":1,"key":[]}`,
 		"null shapes": strings.Replace(string(good), `"result":{`, `"result":null,"x":{`, 1), "binary": "\x00\xff",
 		"deep": `{"version":1,"data":` + strings.Repeat(`{"i":`, 20_000) + `1` + strings.Repeat("}", 20_000) + `}`,
@@ -118,11 +121,11 @@ func TestSaveShapes(t *testing.T) {
 		keep func(tool, schema string) bool
 		want string
 	}{
-		{state.Shapes{"a": learned("1", "id"), "b": learned("1", "name")}, all, "a{id: int} b{name: int}"},
-		{state.Shapes{"a": learned("1", "name")}, all, "a{id?: int, name?: int} b{name: int}"},
-		{state.Shapes{"a": learned("2", "url")}, all, "a{url: int} b{name: int}"},
-		{state.Shapes{"a": learned("2", "alice")}, all, "a{url?: int, <key>: int} b{name: int}"},
-		{state.Shapes{"c": learned("1", "id")}, func(tool, _ string) bool { return tool != "b" }, "a{url?: int, <key>: int} c{id: int}"},
+		{state.Shapes{"a": toolShape("1", "id"), "b": toolShape("1", "name")}, all, "a{id: int} b{name: int}"},
+		{state.Shapes{"a": toolShape("1", "name")}, all, "a{id?: int, name?: int} b{name: int}"},
+		{state.Shapes{"a": toolShape("2", "url")}, all, "a{url: int} b{name: int}"},
+		{state.Shapes{"a": toolShape("2", "alice")}, all, "a{url?: int, <key>: int} b{name: int}"},
+		{state.Shapes{"c": toolShape("1", "id")}, func(tool, _ string) bool { return tool != "b" }, "a{url?: int, <key>: int} c{id: int}"},
 	}
 	for i, s := range steps {
 		if err := d.SaveShapes(key, s.save, s.keep, common); err != nil {
@@ -164,6 +167,58 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestEvict: of too many files, or too many bytes, those go that were written longest ago; a file that is far too large
+// for one, or no file, is as good as none.
+func TestEvict(t *testing.T) {
+	for name, test := range map[string]struct {
+		files int
+		size  int64
+		left  int
+	}{
+		"files": {1500, 10, 1000},
+		"bytes": {30, 20 << 20, 13},
+	} {
+		dir := t.TempDir()
+		d := open(t, dir)
+		for i := range test.files {
+			path := filepath.Join(dir, fmt.Sprintf("tools-%04d.json", i))
+			at := time.Now().Add(time.Duration(i-test.files) * time.Minute)
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, test.size), os.Chtimes(path, at, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.SaveTools(key, state.Tools{}); err != nil {
+			t.Fatal(err)
+		}
+		left := files(t, dir)
+		if _, ok := d.Tools(key); !ok || len(left) != test.left {
+			t.Errorf("%s: %d are left, want %d; the new one is there: %v", name, len(left), test.left, ok)
+		}
+		if newest := fmt.Sprintf("tools-%04d.json", test.files-1); !slices.Contains(left, filepath.Join(dir, newest)) {
+			t.Errorf("%s: the newest of the others is gone", name)
+		}
+	}
+	dir := t.TempDir()
+	d := open(t, dir)
+	if err := d.SaveTools(key, state.Tools{}); err != nil {
+		t.Fatal(err)
+	}
+	path := files(t, dir)[0]
+	if err := os.Truncate(path, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := open(t, dir).Tools(key); ok {
+		t.Error("a file of 1 GiB was read")
+	}
+	_ = os.Remove(path) // it may be gone: it was too large
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := open(t, dir).Tools(key); ok {
+		t.Error("a pipe was read")
+	}
+}
+
 // TestManyGateways: several write and read at once, and what is read is whole.
 func TestManyGateways(t *testing.T) {
 	dir := t.TempDir()
@@ -172,7 +227,7 @@ func TestManyGateways(t *testing.T) {
 		d := open(t, dir)
 		wg.Go(func() {
 			for i := range 40 {
-				if err := d.SaveShapes(key, state.Shapes{fmt.Sprint("t", g): learned("1", "id")}, all, common); err != nil {
+				if err := d.SaveShapes(key, state.Shapes{fmt.Sprint("t", g): toolShape("1", "id")}, all, common); err != nil {
 					t.Error(err)
 				}
 				if got := d.Shapes(key); len(got) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// inherited are the variables that a program gets without being named in its configuration. All others stay here:
-// an environment often holds secrets, and some servers print theirs.
+// inherited are the variables that a program gets without being named in its configuration. Others are not passed on: an
+// environment often holds secrets, and some servers print theirs.
 var inherited = []string{"PATH", "HOME", "LANG", "TERM", "USER", "SHELL", "LOGNAME"}
 
 // A Command is a local program that speaks MCP on its standard streams.
@@ -24,23 +24,12 @@ type Command struct {
 
 	Env map[string]string // variables of its own
 
-	// Lookup gives the values of PATH, HOME, LANG, TERM, USER, SHELL and LOGNAME, which every program gets. Other
-	// variables are not asked for. A nil Lookup gives none.
+	// Lookup returns the values of PATH, HOME, LANG, TERM, USER, SHELL and LOGNAME, which every program gets. It is not
+	// called for other variables. A nil Lookup returns none.
 	Lookup func(name string) (string, bool)
 
-	MaxMessage int    // bytes of one message, 0: 64 MiB; a longer one fails its call with LIMIT_EXCEEDED
+	MaxMessage int    // bytes of one message, 0: what the limit of a result says; a longer one fails its call with LIMIT_EXCEEDED
 	Where      string // where it is configured, such as "mcp.json:7", for messages
-}
-
-func (c *Command) lookup(name string) string {
-	if v, ok := c.Env[name]; ok {
-		return v
-	}
-	if c.Lookup == nil || !slices.Contains(inherited, name) {
-		return ""
-	}
-	v, _ := c.Lookup(name)
-	return v
 }
 
 // environ is the whole environment of the program.
@@ -77,13 +66,18 @@ func (c *Command) find() (string, error) {
 		}
 		if err != nil {
 			return "", &rpc.DialError{
-				Hint: c.apart("give the path of a program that exists and may be run" + c.at()),
+				Hint: c.argsHint("give the path of a program that exists and may be run" + c.at()),
 				Err:  fmt.Errorf("command %q: %w", c.Name, bare(err)),
 			}
 		}
 		return path, nil
 	}
-	dirs := filepath.SplitList(c.lookup("PATH"))
+	var dirs []string
+	for _, variable := range c.environ() {
+		if path, ok := strings.CutPrefix(variable, "PATH="); ok {
+			dirs = filepath.SplitList(path)
+		}
+	}
 	for _, dir := range dirs {
 		path := filepath.Join(dir, c.Name)
 		if filepath.IsAbs(path) && executable(path) == nil {
@@ -94,31 +88,30 @@ func (c *Command) find() (string, error) {
 	if name := nearest.Name(c.Name, programs(dirs)); name != "" {
 		hint = fmt.Sprintf("did you mean %q? Else %s", name, hint)
 	}
-	return "", &rpc.DialError{Hint: c.apart(hint), Err: fmt.Errorf("command %q not found in PATH (%s)", c.Name, strings.Join(dirs, ":"))}
+	return "", &rpc.DialError{Hint: c.argsHint(hint), Err: fmt.Errorf("command %q not found in PATH (%s)", c.Name, strings.Join(dirs, ":"))}
 }
 
-// apart is the hint for a command that holds its arguments too, or the one that is given.
-func (c *Command) apart(hint string) string {
+// argsHint returns the hint for a command that includes its arguments, or the given one.
+func (c *Command) argsHint(hint string) string {
 	if words := strings.Fields(c.Name); len(words) > 1 {
-		return fmt.Sprintf(`"command" takes the program alone, %q; its arguments stand in "args"`, words[0]) + c.at()
+		return fmt.Sprintf(`"command" is the program alone, %q; its arguments belong in "args"`, words[0]) + c.at()
 	}
 	return hint
 }
 
-// directory says whether the program can be started in its directory. The kernel's own word for that sounds as if the
-// program were missing.
+// directory checks the working directory. The kernel's error would sound as if the program were missing.
 func (c *Command) directory() error {
 	if c.Dir == "" {
 		return nil
 	}
 	info, err := os.Stat(c.Dir)
 	if err == nil && !info.IsDir() {
-		err = errors.New("is no directory")
+		err = errors.New("is not a directory")
 	}
 	if err == nil {
 		return nil
 	}
-	return &rpc.DialError{Hint: "make that directory, or mend cwd" + c.at(), Err: fmt.Errorf("cwd %q: %w", c.Dir, bare(err))}
+	return &rpc.DialError{Hint: "create that directory, or fix cwd" + c.at(), Err: fmt.Errorf("cwd %q: %w", c.Dir, bare(err))}
 }
 
 func (c *Command) at() string {
@@ -141,7 +134,7 @@ func executable(path string) error {
 	return nil
 }
 
-// bare strips the operation and the path, which the message has already.
+// bare removes the operation and the path from an error: the message has them already.
 func bare(err error) error {
 	var pathErr *os.PathError
 	if errors.As(err, &pathErr) {
@@ -150,7 +143,7 @@ func bare(err error) error {
 	return err
 }
 
-// programs lists what is in the directories of PATH, as far as they can be read.
+// programs lists the files in the directories of PATH, as far as they can be read.
 func programs(dirs []string) []string {
 	var names []string
 	for _, dir := range dirs {

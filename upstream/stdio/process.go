@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,29 +15,30 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// How long a program may take to end after each step of asking: most end within 200 ms of their input's end.
+// How long a program may take to end after each step: most end within 200 ms after their input.
 const (
 	graceInput = 1 * time.Second // after its input has ended
 	graceTerm  = 2 * time.Second // after SIGTERM
 )
 
-// Dial reaches a program that is started for each session, in a process group of its own. At the end of the session its
-// input is closed; what then still runs gets SIGTERM and soon SIGKILL, children included.
+// Dial starts a program for each session, in a process group of its own. At the end of the session its input is closed;
+// if it still runs, it gets SIGTERM and soon SIGKILL, with its children.
 func Dial(c Command) func(context.Context) (mcp.Transport, error) {
 	return func(context.Context) (mcp.Transport, error) {
 		path, err := c.find()
 		if err != nil {
 			return nil, err
 		}
-		p := &process{command: c, path: path, stderr: ring{pace: rpc.Pace{PerSecond: 4 << 20, Burst: 4 << 20}}}
-		return &Transport{rpc.Transport{Open: p.start, Junk: p.noteJunk}, p}, nil
+		p := &process{command: c, path: path, stderr: ring{limiter: rpc.Limiter{PerSecond: 4 << 20, Burst: 4 << 20}}}
+		return &Transport{rpc.Transport{Open: p.start, OnJunk: p.noteJunk, Kind: rpc.Traits{Program: true}}, p}, nil
 	}
 }
 
-// A Transport is a program with a wire to it. It can tell about itself.
+// A Transport is a program with a wire to it. It can explain failures.
 type Transport struct {
 	rpc.Transport
 	*process
@@ -50,13 +52,13 @@ type process struct {
 	cmd     *exec.Cmd
 	stdin   *os.File
 	started time.Time
-	exited  chan struct{} // closed when the program itself has ended; the group may outlive it
+	exited  chan struct{} // closed when the program has ended; the group may live longer
 	reaped  chan struct{} // closed when the group is gone
 
 	mu        sync.Mutex // guards what follows
-	asked     bool       // it still ran when it was asked to end
-	signalled bool       // it ran on without input until it was made to
-	gone      bool       // the group's number may no longer be used
+	asked     bool       // it was still running when its input was closed
+	signalled bool       // it was sent a signal
+	gone      bool       // the group's id may belong to another group
 	status    string     // how it ended, once exited is closed
 	lived     time.Duration
 	stderr    ring
@@ -97,12 +99,31 @@ func (p *process) start(context.Context) (rpc.Wire, error) {
 	}), nil
 }
 
-// runs reports whether the program runs, or did so until its end was our doing. That of one whose output has ended is
-// ours if a signal was needed: it may have been about to end by itself.
+// run starts the program, waits for its end, and then ends its group. It locks its thread, because on Linux the death
+// signal is sent when the thread that started the program ends (go.dev/issue/27505).
+func (p *process) run(started chan<- error) {
+	defer close(p.reaped)
+	defer close(p.exited)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	awaitEnd(p.cmd)
+	p.abandon()                                           // from here on its id may be reused
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // processes that it left
+	_ = p.cmd.Wait()                                      // waits for standard error too
+	p.noteExit(p.cmd.ProcessState.String())
+}
+
+// runs reports whether the program runs, or ran until we ended it. If its output has ended, we ended it only if it
+// needed a signal: it may have been about to end by itself.
 func (p *process) runs(err error) bool {
-	patience := 100 * time.Millisecond // a broken pipe is often seen before the exit
+	patience := 100 * time.Millisecond // a broken pipe often comes before the exit
 	if errors.Is(err, io.EOF) {
-		patience = time.Second // who closes its output is about to end, hardly ever anything else
+		patience = time.Second // a program that closes its output is usually about to end
 	}
 	if !p.wait(patience) {
 		return true
@@ -112,7 +133,7 @@ func (p *process) runs(err error) bool {
 	return p.signalled || p.asked && errors.Is(err, context.DeadlineExceeded)
 }
 
-// end stops the program and everything it started, and returns when they are gone.
+// end stops the program and all processes that it started, and returns when they are gone.
 func (p *process) end(stdout io.Closer) error {
 	select {
 	case <-p.exited:
@@ -123,9 +144,9 @@ func (p *process) end(stdout io.Closer) error {
 	}
 	_ = p.stdin.Close() // the program may have closed its side
 	if !p.wait(graceInput) {
-		p.signal(terminate)
+		p.signal(syscall.SIGTERM)
 		if !p.wait(graceTerm) {
-			p.signal(kill)
+			p.signal(syscall.SIGKILL)
 		}
 	}
 	<-p.reaped
@@ -133,12 +154,10 @@ func (p *process) end(stdout io.Closer) error {
 }
 
 func (p *process) wait(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-p.exited:
 		return true
-	case <-timer.C:
+	case <-time.After(d):
 		return false
 	}
 }
@@ -171,37 +190,43 @@ func (p *process) noteJunk(line []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.junkLines++; p.junkLines == 1 {
-		p.firstJunk = rpc.Shorten(strings.TrimSpace(string(line)), 120)
+		p.firstJunk = texts.Cut(strings.TrimSpace(string(line)), 120)
 	}
 }
 
-// Tail returns the last lines that the program wrote to its standard error.
-func (p *process) Tail() string { return p.stderr.tail() }
+// StderrTail returns the last lines of the program's standard error.
+func (p *process) StderrTail() string { return p.stderr.tail() }
 
-// Note tells of something odd that does no harm.
+// Note reports something odd but harmless.
 func (p *process) Note() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.junkLines == 0 {
 		return ""
 	}
-	return fmt.Sprintf("wrote %d lines to standard output that are no MCP messages (ignored), the first: %q",
+	return fmt.Sprintf("wrote %d lines to standard output that are not MCP messages (ignored), the first: %q",
 		p.junkLines, p.firstJunk)
 }
 
-// Explain puts the end of a session into words: what became of the program says more than the broken pipe.
+// Explain explains the end of a session: the state of the program says more than a broken pipe.
 func (p *process) Explain(err error) (msg, hint string) {
 	if p.exited == nil {
 		return "", ""
 	}
 	if errors.Is(err, rpc.ErrBroken) {
-		return fmt.Sprintf("command %q answers, but not with MCP: %s", p.command.Name, rpc.Shorten(strings.TrimPrefix(err.Error(), `calling "initialize": `), 300)),
+		return fmt.Sprintf("command %q answers, but not with MCP: %s", p.command.Name, texts.Cut(strings.TrimPrefix(err.Error(), `calling "initialize": `), 300)),
 			"see its documentation: it may want other arguments to be an MCP server" + p.command.at()
 	}
-	hint = "see what it says on standard error, and check its command, args and env" + p.command.at()
+	hint = "see its standard error, and check its command, args and env" + p.command.at()
+	if p.StderrTail() == "" {
+		hint = "run it in a terminal to see what it does, and check its command, args and env" + p.command.at()
+	}
 	switch running := p.runs(err); {
 	case running && errors.Is(err, context.DeadlineExceeded):
 		msg = fmt.Sprintf("command %q runs but does not answer", p.command.Name)
+		if note := p.Note(); note != "" {
+			msg += "; it " + note
+		}
 		return msg + p.lastWords("; nothing on standard error"), hint
 	case running && errors.Is(err, io.EOF):
 		msg = fmt.Sprintf("command %q has closed its standard output", p.command.Name)
@@ -210,7 +235,7 @@ func (p *process) Explain(err error) (msg, hint string) {
 		return "", ""
 	}
 	p.mu.Lock()
-	if p.status == "" { // it has never run; the error says why
+	if p.status == "" { // it never ran; the error says why
 		p.mu.Unlock()
 		return "", ""
 	}
@@ -223,11 +248,8 @@ func (p *process) Explain(err error) (msg, hint string) {
 }
 
 func (p *process) lastWords(none string) string {
-	if t := p.Tail(); t != "" {
+	if t := p.StderrTail(); t != "" {
 		return "; last on standard error: " + t
 	}
 	return none
 }
-
-// CanRest reports that the program may be ended while nobody needs it.
-func (p *process) CanRest() bool { return true }

@@ -1,11 +1,11 @@
 package stdio
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -17,30 +17,21 @@ const (
 
 // A ring keeps the last bytes written to it.
 type ring struct {
-	pace rpc.Pace
+	limiter rpc.Limiter
 
-	mu   sync.Mutex
-	buf  []byte // guarded by mu
-	next int    // where the next byte goes once buf is full; guarded by mu
+	mu  sync.Mutex
+	buf []byte // of at most twice ringSize, so that few writes move it; guarded by mu
 }
 
 // Write never fails.
 func (r *ring) Write(p []byte) (int, error) {
 	n := len(p)
-	r.pace.Wait(float64(n), nil) // whoever writes too fast waits
+	r.limiter.Wait(float64(n), nil) // a program that writes too fast waits
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(p) >= ringSize {
-		r.buf, r.next = append(r.buf[:0], p[len(p)-ringSize:]...), 0
-		return n, nil
-	}
-	if room := ringSize - len(r.buf); room > 0 {
-		k := min(room, len(p))
-		r.buf, p = append(r.buf, p[:k]...), p[k:]
-	}
-	for len(p) > 0 {
-		k := copy(r.buf[r.next:], p)
-		r.next, p = (r.next+k)%ringSize, p[k:]
+	r.buf = append(r.buf, p[max(0, n-ringSize):]...)
+	if len(r.buf) > 2*ringSize {
+		r.buf = append(r.buf[:0], r.buf[len(r.buf)-ringSize:]...)
 	}
 	return n, nil
 }
@@ -48,15 +39,15 @@ func (r *ring) Write(p []byte) (int, error) {
 func (r *ring) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return string(r.buf[r.next:]) + string(r.buf[:r.next])
+	return string(r.buf[max(0, len(r.buf)-ringSize):])
 }
 
-// escapes matches what terminals do not print: colours, cursor moves, titles.
-var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
+// escapes matches terminal escapes: colours, cursor moves, titles.
+var escapes = lazy.Regexp(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])`)
 
 // tail returns the last lines, without terminal escapes and blank lines.
 func (r *ring) tail() string {
-	text := strings.ToValidUTF8(escapes.ReplaceAllString(r.String(), ""), "\uFFFD")
+	text := strings.ToValidUTF8(escapes().ReplaceAllString(r.String(), ""), "\uFFFD")
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimRight(line, " \r\n\t"); line != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestRing(t *testing.T) {
-	r := ring{pace: rpc.Pace{PerSecond: 1 << 30, Burst: 1 << 30}}
+	r := ring{limiter: rpc.Limiter{PerSecond: 1 << 30, Burst: 1 << 30}}
 	for i := range 20_000 {
 		fmt.Fprintf(&r, "\x1b[31mline %d\x1b[0m\r\n\n", i)
 	}

@@ -3,6 +3,7 @@ package toolhive
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -16,11 +17,10 @@ type Filter struct {
 
 // check refuses globs that cannot be read.
 func (f Filter) check() error {
-	for _, list := range [][]string{f.Groups, f.Names, f.Labels} {
-		for _, pattern := range list {
-			if _, err := path.Match(strings.TrimPrefix(pattern, "!"), ""); err != nil || strings.TrimPrefix(pattern, "!") == "" {
-				return fmt.Errorf("%q is not a glob such as git* or !test-*", pattern)
-			}
+	for _, pattern := range slices.Concat(f.Groups, f.Names, f.Labels) {
+		glob := strings.TrimPrefix(pattern, "!")
+		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+			return fmt.Errorf("%q is not a glob such as git* or !test-*", pattern)
 		}
 	}
 	return nil
@@ -37,23 +37,21 @@ func (f Filter) match(w Workload) bool {
 		})
 }
 
-// picks applies a list of globs to what is asks about.
+// picks applies a list of globs; is reports whether one matches.
 func picks(list []string, is func(glob string) bool) bool {
-	picked, any := false, false
+	wanted, picked := false, false
 	for _, pattern := range list {
 		glob, not := strings.CutPrefix(pattern, "!")
-		switch {
-		case not && is(glob):
+		if not && is(glob) {
 			return false
-		case !not:
-			any = true
-			picked = picked || is(glob)
 		}
+		wanted = wanted || !not
+		picked = picked || !not && is(glob)
 	}
-	return picked || !any
+	return picked || !wanted
 }
 
-// matches compares a text with a glob that was checked. What is opaque has no separators: / is a character.
+// matches compares a text with a glob that was checked. Names are opaque, so / is a character like others.
 func matches(glob, text string) bool {
 	ok, err := path.Match(strings.ReplaceAll(glob, "/", "\x00"), strings.ReplaceAll(text, "/", "\x00"))
 	return err == nil && ok

@@ -10,27 +10,27 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
 )
 
-// closedPort is a port that nothing listens on.
-func closedPort(t *testing.T) int {
+// nobody is a host where nothing listens.
+func nobody(t *testing.T) []string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return []string{l.Addr().String()}
 }
+
+// host is where an API listens.
+func host(a *toolhivetest.API) []string { return []string{strings.TrimPrefix(a.URL, "http://")} }
 
 func write(t *testing.T, text string, mode os.FileMode) string {
 	t.Helper()
@@ -45,21 +45,21 @@ func write(t *testing.T, text string, mode os.FileMode) string {
 }
 
 // impostor is an HTTP server with something to say to /health and /api/v1beta/version.
-func impostor(t *testing.T, health http.HandlerFunc) int {
+func impostor(t *testing.T, health http.HandlerFunc) []string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", health)
 	mux.HandleFunc("/api/v1beta/version", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"version":"v9"}`)) })
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
-	return s.Listener.Addr().(*net.TCPAddr).Port
+	return []string{s.Listener.Addr().String()}
 }
 
 // TestFind looks for ToolHive where it is, and where something else is. Want is where it is found and who said so, or
 // a part of the error.
 func TestFind(t *testing.T) {
 	api, socket := someone(t), toolhivetest.NewSocket(t)
-	none := closedPort(t)
+	none := nobody(t)
 	discovery := api.Discovery(t)
 	link := filepath.Join(t.TempDir(), "link.json")
 	if err := os.Symlink(discovery, link); err != nil {
@@ -79,39 +79,37 @@ func TestFind(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"a person says where", Options{URL: api.URL, URLFrom: "--toolhive", usualPort: none}, api.URL + " by --toolhive"},
+		{"a person says where", Options{URL: api.URL, URLFrom: "--toolhive", hosts: none}, api.URL + " by --toolhive"},
 		{"a person names a socket", Options{URL: socket.URL, URLFrom: "TOOLHIVE_API_URL"}, socket.URL + " by TOOLHIVE_API_URL"},
-		{"a person is wrong: nothing else is tried", Options{URL: fmt.Sprintf("http://127.0.0.1:%d", none), Discovery: discovery}, "refused"},
-		{"the file", Options{Discovery: discovery, usualPort: none}, api.URL + " by the discovery file " + discovery},
-		{"the file before a guess", Options{Discovery: socket.Discovery(t), usualPort: api.Port()}, socket.URL},
-		{"a file of the past", Options{Discovery: file(fmt.Sprintf("http://127.0.0.1:%d", none), "1"), usualPort: api.Port()}, api.URL + " by a guess"},
-		{"the file of another start", Options{Discovery: file(api.URL, "1"), usualPort: none}, "its nonce is not that of the discovery file"},
-		{"a file without a nonce", Options{Discovery: file(api.URL, ""), usualPort: none}, "it has no nonce"},
-		{"a file that names a host", Options{Discovery: file(strings.Replace(api.URL, "127.0.0.1", "localhost", 1), "1"), usualPort: none}, "not http at a loopback address"},
-		{"a file that names another machine", Options{Discovery: file("http://192.0.2.1:8080", "1"), usualPort: none}, "not http at a loopback address"},
-		{"a file that names a pipe", Options{Discovery: file("npipe://thv", "1"), usualPort: none}, "named pipes"},
-		{"a link", Options{Discovery: link, usualPort: none}, "not a regular file"},
-		{"a file that others write", Options{Discovery: write(t, "{}", 0o622), usualPort: none}, "others may write it"},
-		{"a file that is too long", Options{Discovery: write(t, strings.Repeat(" ", maxDiscovery+1), 0o600), usualPort: none}, "longer than"},
-		{"no JSON", Options{Discovery: write(t, "x", 0o600), usualPort: none}, "it cannot be read"},
-		{"a guess", Options{usualPort: api.Port()}, api.URL + " by a guess"},
-		{"a guess at a host", Options{Host: "localhost", usualPort: api.Port()}, fmt.Sprintf("http://localhost:%d by a guess", api.Port())},
-		{"something else answers", Options{usualPort: impostor(t, http.NotFound)}, "it answers /health with 404"},
-		{"something else is healthy", Options{usualPort: impostor(t, ok(""))}, "it shows no nonce"},
-		{"something with a long nonce", Options{usualPort: impostor(t, ok(strings.Repeat("x", maxNonce+1)))}, "it shows no nonce"},
-		{"no containers", Options{usualPort: impostor(t, func(w http.ResponseWriter, _ *http.Request) {
+		{"a person is wrong: nothing else is tried", Options{URL: "http://" + none[0], Discovery: discovery}, "refused"},
+		{"the file", Options{Discovery: discovery, hosts: none}, api.URL + " by the discovery file " + discovery},
+		{"the file before a guess", Options{Discovery: socket.Discovery(t), hosts: host(api)}, socket.URL},
+		{"a file of the past", Options{Discovery: file("http://"+none[0], "1"), hosts: host(api)}, api.URL + " by a guess"},
+		{"the file of another start", Options{Discovery: file(api.URL, "1"), hosts: none}, "its nonce is not that of the discovery file"},
+		{"a file without a nonce", Options{Discovery: file(api.URL, ""), hosts: none}, "it has no nonce"},
+		{"a file that names a host", Options{Discovery: file(strings.Replace(api.URL, "127.0.0.1", "localhost", 1), "1"), hosts: none}, "not http at a loopback address"},
+		{"a file that names another machine", Options{Discovery: file("http://192.0.2.1:8080", "1"), hosts: none}, "not http at a loopback address"},
+		{"a file that names a pipe", Options{Discovery: file("npipe://thv", "1"), hosts: none}, "named pipes"},
+		{"a link", Options{Discovery: link, hosts: none}, "it is a symbolic link"},
+		{"a directory", Options{Discovery: t.TempDir(), hosts: none}, "it is not a regular file"},
+		{"a file that others write", Options{Discovery: write(t, "{}", 0o622), hosts: none}, "others may write it"},
+		{"a file that is too long", Options{Discovery: write(t, strings.Repeat(" ", maxDiscovery+1), 0o600), hosts: none}, "longer than"},
+		{"no JSON", Options{Discovery: write(t, "x", 0o600), hosts: none}, "it cannot be read"},
+		{"a guess", Options{hosts: host(api)}, api.URL + " by a guess"},
+		{"the second guess", Options{hosts: append(nobody(t), host(api)...)}, api.URL + " by a guess"},
+		{"something else answers", Options{hosts: impostor(t, http.NotFound)}, "it answers /health with 404"},
+		{"something else is healthy", Options{hosts: impostor(t, ok(""))}, "it shows no nonce"},
+		{"something with an endless proof", Options{hosts: impostor(t, ok(strings.Repeat("x", maxProof)))}, "has not proved to be ToolHive"},
+		{"no containers", Options{hosts: impostor(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set(nonceHeader, "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})}, "its container runtime is down"},
-		{"a container", Options{Container: true, usualPort: none, scanPorts: ports{api.Port(), api.Port()}}, api.URL + " by a guess"},
-		{"nothing in a container", Options{Container: true, usualPort: none, scanPorts: ports{none, none}}, "nothing answers"},
-		{"outside nothing is scanned", Options{usualPort: none, scanPorts: ports{api.Port(), api.Port()}}, "refused"},
 	}
 	for _, tt := range tests {
 		s := newSource(t, tt.o)
 		_ = names(t, s)
 		state := s.State()
-		got := state.Place + " by " + state.How
+		got := state.Address + " by " + state.From
 		if state.Err != nil {
 			got = state.Err.Error()
 		}
@@ -121,59 +119,42 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestScanRefusesToChoose has two ToolHives among the ports that are scanned.
-func TestScanRefusesToChoose(t *testing.T) {
-	a, b := someone(t), someone(t)
-	o := Options{Container: true, usualPort: closedPort(t), scanPorts: ports{min(a.Port(), b.Port()), max(a.Port(), b.Port())}}
-	if o.scanPorts.last-o.scanPorts.first > 2000 {
-		t.Skip("the two ports are too far apart to be scanned")
-	}
-	if s := newSource(t, o); len(names(t, s)) != 1 || s.State().Err != nil { // one ToolHive on two ports shows one nonce
-		t.Errorf("the same nonce: %v", s.State().Err)
-	}
-	b.SetNonce("another")
-	s := newSource(t, o)
-	if got := names(t, s); len(got) > 0 || !strings.Contains(fmt.Sprint(s.State().Err), "several ToolHives answer") {
-		t.Errorf("got %q, %v", got, s.State().Err)
-	}
-}
-
-// TestTold is what a person hears at a start.
-func TestTold(t *testing.T) {
-	none := closedPort(t)
+// TestLog is what a person reads at a start.
+func TestLog(t *testing.T) {
+	none := nobody(t)
 	tests := []struct {
 		name   string
 		o      Options
 		absent bool
 		want   string // a part of it, or nothing
 	}{
-		{"no ToolHive is no news", Options{usualPort: none, Discovery: "/nowhere/server.json"}, true, ""},
-		{"in a container neither, for who does not stay", Options{Container: true, usualPort: none, scanPorts: ports{none, none}}, true, ""},
-		{"what a person said", Options{URL: fmt.Sprintf("http://127.0.0.1:%d", none), URLFrom: "--toolhive"}, false, "does not answer at http://127.0.0.1"},
-		{"something else at a guess is no news", Options{usualPort: impostor(t, http.NotFound)}, true, ""},
-		{"what the file says", Options{Discovery: write(t, "{}", 0o600), usualPort: none}, false, "does not begin with http://"},
+		{"no ToolHive is no news", Options{hosts: none, Discovery: "/nowhere/server.json"}, true, ""},
+		{"in a container neither, for who does not stay", Options{Container: true, hosts: none}, true, ""},
+		{"what a person said", Options{URL: "http://" + none[0], URLFrom: "--toolhive"}, false, "does not answer at http://127.0.0.1"},
+		{"something else at a guess is no news", Options{hosts: impostor(t, http.NotFound)}, true, ""},
+		{"what the file says", Options{Discovery: write(t, "{}", 0o600), hosts: none}, false, "does not begin with http://"},
 	}
 	for _, tt := range tests {
 		var h heard
-		tt.o.Told = h.hear
+		tt.o.Log = h.hear
 		s := newSource(t, tt.o)
 		_ = names(t, s)
 		got := strings.Join(h.all(), "\n")
 		if !strings.Contains(got, tt.want) || tt.want == "" && got != "" || s.State().Absent != tt.absent {
-			t.Errorf("%s: told %q, absent %t", tt.name, got, s.State().Absent)
+			t.Errorf("%s: logged %q, absent %t", tt.name, got, s.State().Absent)
 		}
 	}
 }
 
 // TestAdvice: a gateway in a container that finds nothing says once what to do.
 func TestAdvice(t *testing.T) {
-	none := closedPort(t)
+	none := nobody(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var h heard
 	s := newSource(t, Options{
-		Container: true, usualPort: none, scanPorts: ports{none, none}, Interval: time.Millisecond,
-		Told: func(text string) {
+		Container: true, hosts: none, Interval: time.Millisecond,
+		Log: func(text string) {
 			h.hear(text)
 			time.AfterFunc(50*time.Millisecond, cancel) // time for a second one, which must not come
 		},
@@ -182,8 +163,51 @@ func TestAdvice(t *testing.T) {
 	if err := s.Watch(ctx, func() { t.Error("nothing has changed") }); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.all(); len(got) != 1 || !strings.Contains(got[0], "TOOLHIVE_API_URL") || !strings.Contains(got[0], "thv serve") || !strings.Contains(got[0], "unix://") {
-		t.Errorf("told %q", got)
+	if got := h.all(); len(got) != 1 || !strings.Contains(got[0], "TOOLHIVE_API_URL") || !strings.Contains(got[0], "thv serve") {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// TestContainerLoss: in a container, too, a ToolHive that was known is missed, and its return is reported.
+func TestContainerLoss(t *testing.T) {
+	none := nobody(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a := someone(t)
+	file := a.Discovery(t)
+	logged := make(chan string, 100)
+	s := newSource(t, Options{
+		Container: true, Discovery: file, hosts: none, Interval: time.Millisecond,
+		Log: func(text string) { logged <- text },
+	})
+	_ = names(t, s)
+	watched := make(chan error, 1)
+	go func() { watched <- s.Watch(ctx, func() {}) }()
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { move(file, file+".gone"); a.Fail(http.StatusInternalServerError) }, "ToolHive no longer answers at "},
+		{func() { a.Fail(0); move(file+".gone", file) }, "ToolHive answers at "},
+	} {
+		step.do()
+		select {
+		case got := <-logged:
+			if !strings.HasPrefix(got, step.want) {
+				t.Errorf("logged %q, want %q", got, step.want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("not logged: %s", step.want)
+		}
+	}
+	cancel()
+	if err := <-watched; err != nil || len(logged) > 0 {
+		t.Errorf("%v, and %d more", err, len(logged))
 	}
 }
 
@@ -196,7 +220,7 @@ func TestToken(t *testing.T) {
 		want string // the error, or empty
 	}{
 		{"a person says where", func(a *toolhivetest.API) Options { return Options{URL: a.URL} }, ""},
-		{"the nonce was known", func(a *toolhivetest.API) Options { return Options{Discovery: a.Discovery(t), usualPort: 1} }, ""},
+		{"the nonce was known", func(a *toolhivetest.API) Options { return Options{Discovery: a.Discovery(t), hosts: nobody(t)} }, ""},
 		{"a wrong token", func(a *toolhivetest.API) Options {
 			return Options{URL: a.URL, APIHeaders: http.Header{"Authorization": {"Bearer wrong"}}}
 		}, "give it the right token"},
@@ -221,47 +245,43 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestAccept: whom a connection is believed.
+// TestAccept: which connections are trusted, and which may carry secrets.
 func TestAccept(t *testing.T) {
-	guessed, known := place{how: "a guess"}, place{how: "the file", nonce: "n"}
+	if !ownersKnown {
+		t.Skip("owners can be told on Linux only")
+	}
+	guessed, inside, known := address{from: "a guess"}, address{from: "a guess", anyOwner: true}, address{from: "the file", nonce: "n"}
+	ours, others := os.Geteuid(), os.Geteuid()+1
 	tests := []struct {
-		name   string
-		place  place
-		any    bool
-		first  owner // of an earlier connection
-		nonce  string
-		who    owner
-		want   string // of the error
-		secret bool   // may be shown then
+		name    string
+		address address
+		nonce   string
+		uid     int // -1: not known
+		want    string
+		certain bool
 	}{
-		{"ours", guessed, false, 0, "n", ownerOurs, "", true},
-		{"another user's", guessed, false, 0, "n", ownerOther, "another user", false},
-		{"another user's, from a container", guessed, true, 0, "n", ownerOther, "", false},
-		{"not to be seen from a container", guessed, true, 0, "n", ownerUnknown, "", false},
-		{"the nonce was known", known, false, 0, "n", ownerUnknown, "", true},
-		{"another nonce than was known", known, false, 0, "m", ownerOurs, "its nonce is not that of the file", true},
-		{"ours, and then another's", guessed, true, ownerOurs, "n", ownerOther, "has become another user's", true},
-		{"another nonce than before", guessed, true, ownerOurs, "m", ownerOurs, "its nonce is not that", true},
+		{"ours", guessed, "n", ours, "", true},
+		{"root's", guessed, "n", 0, "", true},
+		{"another user's", guessed, "n", others, "another user", true},
+		{"an owner that is not seen", guessed, "n", -1, "owner cannot be seen", true},
+		{"another user's, from a container", inside, "n", others, "", false},
+		{"an owner that is not seen from a container", inside, "n", -1, "", false},
+		{"the nonce was known", known, "n", -1, "", true},
+		{"another nonce than was known", known, "m", ours, "its nonce is not that of the file", true},
 	}
 	for _, tt := range tests {
-		a := newAPI(tt.place, trust{anyOwner: tt.any}, nil, nil)
-		if tt.first != 0 {
-			if err := a.accept("n", tt.first); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := a.accept(tt.nonce, tt.who)
+		err := tt.address.accept(tt.nonce, tt.uid, tt.uid >= 0)
 		if (err == nil) != (tt.want == "") || err != nil && (!errors.Is(err, errNotToolHive) || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: got %v", tt.name, err)
 		}
-		if a.shows() != tt.secret {
-			t.Errorf("%s: shows secrets: %t", tt.name, a.shows())
+		if tt.address.certain() != tt.certain {
+			t.Errorf("%s: certain: %t", tt.name, !tt.certain)
 		}
 	}
 }
 
 func TestOwnerOfConnection(t *testing.T) {
-	if runtime.GOOS != "linux" {
+	if !ownersKnown {
 		t.Skip("owners can be told on Linux only")
 	}
 	for _, address := range []string{"127.0.0.1:0", "[::]:0"} {
@@ -278,8 +298,8 @@ func TestOwnerOfConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := ownerOf(conn); got != ownerOurs {
-			t.Errorf("%s: got %d", address, got)
+		if uid, ok := ownerOf(conn); !ok || !isOurs(uid) {
+			t.Errorf("%s: got %d, %t", address, uid, ok)
 		}
 		_, _, _ = conn.Close(), far.Close(), l.Close()
 	}
@@ -324,21 +344,70 @@ func FuzzSocketOwner(f *testing.F) {
 	})
 }
 
-// TestHosts: where a guess looks.
-func TestHosts(t *testing.T) {
+// TestGuesses: from a container, the names of the machine are tried too.
+func TestGuesses(t *testing.T) {
 	for _, tt := range []struct {
 		o    Options
-		want []string
+		want string
 	}{
-		{Options{}, []string{"127.0.0.1"}},
-		{Options{Host: "host.docker.internal", Container: true}, []string{"host.docker.internal"}},
+		{Options{}, "http://127.0.0.1:8080"},
+		{Options{Container: true}, "http://127.0.0.1:8080 http://host.docker.internal:8080 http://host.containers.internal:8080"},
 	} {
-		if diff := cmp.Diff(tt.want, tt.o.hosts(t.Context())); diff != "" {
-			t.Error(diff)
+		var got []string
+		for _, a := range tt.o.addresses() {
+			got = append(got, a.String())
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("container %t: %q", tt.o.Container, got)
 		}
 	}
-	inside := (&Options{Container: true}).hosts(t.Context())
-	if !slices.Contains(inside, "127.0.0.1") {
-		t.Errorf("in a container: %q", inside)
+}
+
+// heard is what a source has logged.
+type heard struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (h *heard) hear(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.text = append(h.text, text)
+}
+
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string{}, h.text...)
+}
+
+func newSource(t *testing.T, o Options) *Source {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(s.disconnect)
+	return s
+}
+
+// names looks at the servers of a source.
+func names(t *testing.T, s *Source) []string {
+	t.Helper()
+	servers, err := s.Servers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []string{}
+	for _, server := range servers {
+		list = append(list, server.Name)
+	}
+	return list
+}
+
+// someone is an API with one workload.
+func someone(t *testing.T) *toolhivetest.API {
+	a := toolhivetest.New(t)
+	a.Set(toolhivetest.Running("alpha", "http://127.0.0.1:1/mcp"))
+	return a
 }

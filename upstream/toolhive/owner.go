@@ -2,20 +2,42 @@ package toolhive
 
 import (
 	"encoding/hex"
+	"net"
 	"net/netip"
+	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// An owner is who has the other end of a connection within this machine.
-type owner int
+// ownersKnown says that this system shows the owner of a connection.
+const ownersKnown = runtime.GOOS == "linux"
 
-const (
-	ownerUnknown owner = iota // it cannot be seen from here
-	ownerOurs                 // the user that we run as, or root
-	ownerOther
-)
+// isOurs reports whether a user is the one that we run as, or root.
+func isOurs(uid int) bool { return uid == 0 || uid == os.Geteuid() }
+
+// ownerOf finds the user who has the other end of a connection within this machine. The other side must have answered
+// on it: until then the socket counts as root's.
+func ownerOf(conn net.Conn) (uid int, ok bool) {
+	near, far := addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr())
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		table, _ := os.ReadFile(name) // without IPv6 there is no such file
+		if uid, ok := socketOwner(string(table), far, near); ok {
+			return uid, true
+		}
+	}
+	return 0, false
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	ap := tcp.AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}
 
 // socketOwner finds, in a table of sockets as Linux shows it (proc_pid_net(5)), the user whose socket has the local
 // address and is connected to the remote one.

@@ -103,10 +103,10 @@ func TestRealToolHive(t *testing.T) {
 	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}, Follow: true})
 	w := &world{t: t, source: source, pool: pool}
 	w.untilServers("")
-	if s := source.State(); s.Err != nil || s.Version == "" || !strings.Contains(s.How, "discovery file") {
+	if s := source.State(); s.Err != nil || s.Version == "" || !strings.Contains(s.From, "discovery file") {
 		t.Fatalf("state %+v", s)
 	}
-	t.Logf("ToolHive %s at %s", source.State().Version, source.State().Place)
+	t.Logf("ToolHive %s at %s", source.State().Version, source.State().Address)
 
 	server := mcptest.New(mcptest.Tool{Name: "hi", Text: "through ToolHive"}).HTTP(t, nil)
 	v.run("run", server.URL+"/mcp", "--name", group, "--transport", "streamable-http", "--group", group)

@@ -3,10 +3,12 @@ package toolhive
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,38 +18,34 @@ import (
 // Options say where ToolHive is and which of its workloads become servers. The zero value looks on this machine and
 // takes all.
 type Options struct {
-	// URL is where the API is: http://, https:// or unix:// with the path of a socket. It is believed, and nothing else
-	// is tried. Empty: it is looked for.
+	// URL is where the API is: http://, https:// or unix:// with the path of a socket. It is trusted, and nothing else
+	// is tried. Empty: the API is looked for.
 	URL     string
-	URLFrom string // who says so, for messages, such as "--toolhive"
+	URLFrom string // where the URL is given, for messages, such as "--toolhive"
 
 	Discovery string // the path of ToolHive's discovery file; empty: it is not read
-	Host      string // the host where the API is guessed to be, instead of those that are usual
 
-	// Container says that this is the inside of a container: the API is guessed at more hosts and ports, and may
-	// belong to a user that is not ours.
+	// Container says that this is the inside of a container: the API is looked for at the machine's names too, and may
+	// belong to another user.
 	Container bool
 
-	Proxy func(*http.Request) (*url.URL, error) // to what is not on this machine; nil: none
+	Proxy func(*http.Request) (*url.URL, error) // for what is not on this machine; nil: none
 
-	APIHeaders http.Header // sent to the API, once it is certain who has it
+	APIHeaders http.Header // sent to the API, once its owner is certain
 	Headers    []Headers   // sent to workloads
 	Filter     Filter      // which workloads become servers
 
-	Interval time.Duration // between two looks at the list: 5 s
-	Wait     time.Duration // how long the first list may keep a start waiting: 3 s
+	Interval time.Duration // between two requests for the list: 5 s
+	Wait     time.Duration // how long the first list may delay a start: 3 s
 
-	MaxMessage int // bytes of one message of a server, 0: 64 MiB
+	// Log is called when ToolHive does not answer, when it answers again, and when something is wrong with its list,
+	// from one goroutine at a time. May be nil.
+	Log func(text string)
 
-	// Told is called when ToolHive is found, lost and found again, and when something is wrong with its list. It is
-	// called from one goroutine at a time. Nil: nobody is told.
-	Told func(text string)
-
-	usualPort int   // instead of the usual one, for tests
-	scanPorts ports // instead of the usual ones, for tests
+	hosts []string // instead of the guesses, for tests
 }
 
-// Headers are sent with every request to some workloads. Where several are for one, the later count.
+// Headers are sent with every request to some workloads. Of several for one workload the later ones count.
 type Headers struct {
 	Workload string // a glob of names
 	Header   http.Header
@@ -58,35 +56,37 @@ const (
 	defaultInterval = 5 * time.Second
 	defaultWait     = 3 * time.Second
 	maxInterval     = time.Minute
-	secondLook      = time.Second // after something has vanished
 )
 
 // A Source gives the servers that ToolHive runs. See [New].
 type Source struct {
 	o Options
 
-	mu    sync.Mutex // guards what follows; not held while asking
-	api   *api       // nil while ToolHive is not found
-	state State
-	list  watchlist
-	flaws []string // of the last list
-
 	// Used by Servers and Watch, of which the second calls the first.
-	looked  bool // at least once
-	watched bool // somebody waits for a ToolHive that comes later
-	advised bool // what to do was told
+	api     *api    // nil while ToolHive is not found
+	list    []entry // sorted by name
+	flaws   string  // of the last list
+	looked  bool    // at least once
+	watched bool    // a ToolHive that comes later is still found
+	missed  bool    // it was logged that ToolHive does not answer
+
+	mu    sync.Mutex // guards what follows
+	state State
 }
 
 var _ upstream.Watcher = (*Source)(nil)
 
-// New makes a source. Nothing is looked for before it is asked. The error is a mistake in the options.
+// New makes a source. It looks for nothing yet. The error is a mistake in the options.
 func New(o Options) (*Source, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	o.Wait = cmp.Or(o.Wait, defaultWait)
 	if o.URL != "" {
-		if err := ParseURL(o.URL); err != nil {
+		if _, err := parseAddress(o.URL); err != nil {
 			return nil, fmt.Errorf("ToolHive (%s): %w", cmp.Or(o.URLFrom, "the settings"), err)
 		}
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
 	}
 	if err := o.Filter.check(); err != nil {
 		return nil, fmt.Errorf("picking workloads of ToolHive: %w", err)
@@ -101,123 +101,167 @@ func New(o Options) (*Source, error) {
 
 // A State is what is known of ToolHive.
 type State struct {
-	Place   string // where its API is, empty if it was not found
-	How     string // who said so
+	Address string // of its API, empty if it was not found
+	From    string // where the address is given
 	Version string
-	Listed  int // workloads, those that do not run too
-	Picked  int // of them, what the filter leaves and nobody has stopped
+	Listed  int // workloads, also those that do not run
+	Picked  int // of them, those that the filter picks and nobody has stopped
 	Err     error
 	Absent  bool // nothing answered anywhere: there is no ToolHive
 }
 
-// State returns what the last look has found.
+// State returns the result of the last request.
 func (s *Source) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Servers returns the servers of the last look at ToolHive, sorted by name. The first call looks, for a short time:
-// what comes later is for Watch. It has no error: where there is no ToolHive there are no servers.
+func (s *Source) update(do func(*State)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(&s.state)
+}
+
+// Servers returns the servers of the last list, sorted by name. The first call asks for the list, and waits a short
+// time; Watch finds a ToolHive that is slower. There is no error: without ToolHive there are no servers.
 func (s *Source) Servers(ctx context.Context) ([]upstream.Server, error) {
 	if !s.looked {
 		ctx, cancel := context.WithTimeout(ctx, s.o.Wait)
 		defer cancel()
-		_, _ = s.look(ctx) // what it finds and what is wrong is in the state, and told
+		_, _ = s.look(ctx) // the error is in the state, and logged
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var servers []upstream.Server
-	for _, w := range s.list.now {
-		servers = append(servers, s.o.server(w, s.list.from))
+	for _, e := range s.list {
+		servers = append(servers, e.Server)
 	}
 	return servers, nil
 }
 
-// look asks for the list, and for ToolHive first if it is not known where it is. It reports whether servers have
-// changed, and how soon to look again if that is sooner than usual.
-func (s *Source) look(ctx context.Context) (changed bool, soon time.Duration) {
-	s.looked = true
-	a, list, flaws, err := s.workloads(ctx)
-	if err != nil {
-		s.lost(err)
-		return false, 0
-	}
-	s.found(len(list), flaws)
-	picked := slices.DeleteFunc(list, func(w Workload) bool {
-		return !s.o.Filter.match(w) || w.TransportType == inspector || standingOf(w).part == absent
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.state.Picked = len(picked)
-	changed, doubt := s.list.take(picked, teller{a.place.host(), a.shows()})
-	if doubt {
-		soon = min(secondLook, s.o.Interval)
-	}
-	return changed, soon
-}
-
-// workloads asks for the list. Where an API that was there does not answer as before, it is looked for once more: it
-// may have been started again elsewhere.
-func (s *Source) workloads(ctx context.Context) (*api, []Workload, []string, error) {
-	for {
-		a, fresh, err := s.connected(ctx)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		list, flaws, err := a.workloads(ctx)
-		if err == nil {
-			return a, list, flaws, nil
-		}
-		s.disconnect()
-		if fresh || ctx.Err() != nil {
-			return nil, nil, nil, err
-		}
-	}
-}
-
-// connected returns the API, which is looked for if it is not known. Then it is fresh.
-func (s *Source) connected(ctx context.Context) (a *api, fresh bool, err error) {
-	s.mu.Lock()
-	a = s.api
-	s.mu.Unlock()
-	if a != nil {
-		return a, false, nil
-	}
-	a, version, err := s.o.find(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.api = a
-	s.state.Place, s.state.How, s.state.Version = a.place.String(), a.place.how, version
-	return a, true, nil
-}
-
-// Watch looks at the list again and again, and calls changed when servers have come, gone or changed. Where ToolHive
-// does not answer, it waits longer each time, and looks for it anew; the servers stay what they were, because their
+// Watch asks for the list at every interval, and calls changed when servers have come, gone or changed. While ToolHive
+// does not answer, it waits longer each time and looks for it anew; the servers stay what they were, because their
 // proxies need no API.
 func (s *Source) Watch(ctx context.Context, changed func()) error {
-	failures := 0
 	s.watched = true
 	defer s.disconnect()
-	for wait := s.o.Interval; ; {
-		if !pause(ctx, spread(wait)) {
+	wait := s.o.Interval
+	for {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
 			return nil
 		}
-		news, soon := s.look(ctx)
+		news, err := s.look(ctx)
 		if ctx.Err() != nil {
 			return nil
+		}
+		wait = min(2*wait, maxInterval)
+		if err == nil {
+			wait = s.o.Interval
 		}
 		if news {
 			changed()
 		}
-		if s.State().Err != nil {
-			failures++
-		} else {
-			failures = 0
+	}
+}
+
+// look asks for the list and reports whether servers have changed.
+func (s *Source) look(ctx context.Context) (changed bool, err error) {
+	s.looked = true
+	list, flaws, err := s.workloads(ctx)
+	if err != nil {
+		s.logLoss(err)
+		return false, err
+	}
+	var next []entry
+	for _, w := range list {
+		if s.o.Filter.match(w) && !statusOf(w).absent {
+			next = append(next, s.o.entry(w, s.api.address))
 		}
-		wait = cmp.Or(soon, min(max(maxInterval, s.o.Interval), s.o.Interval<<min(failures, 10)))
+	}
+	s.update(func(now *State) {
+		now.Listed, now.Picked, now.Err, now.Absent = len(list), len(next), nil, false
+	})
+	if s.missed {
+		s.missed = false
+		s.o.Log("ToolHive answers at " + s.api.address.String())
+	}
+	old := s.flaws
+	if s.flaws = strings.Join(flaws, "; "); s.flaws != old && s.flaws != "" {
+		s.o.Log("workloads of ToolHive that cannot be read are left out: " + s.flaws)
+	}
+	return s.take(next), nil
+}
+
+// workloads asks for the list. If an API that was found fails, it is looked for again: it may have been started again
+// elsewhere.
+func (s *Source) workloads(ctx context.Context) (list []Workload, flaws []string, err error) {
+	if s.api != nil {
+		if list, flaws, err = s.api.workloads(ctx); err == nil || ctx.Err() != nil {
+			return list, flaws, err
+		}
+		s.disconnect()
+	}
+	a, err := s.o.find(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.api = a
+	s.update(func(now *State) { now.Address, now.From, now.Version = a.address.String(), a.address.from, a.version })
+	return a.workloads(ctx)
+}
+
+// take makes a new list the current one and reports whether servers have changed. A server that was up has to be gone
+// or down in two lists that follow each other: one list may be wrong.
+func (s *Source) take(list []entry) (changed bool) {
+	for _, old := range s.list {
+		i, listed := slices.BinarySearchFunc(list, old, byName)
+		switch {
+		case !old.up || old.missed || listed && list[i].up:
+			continue
+		case !listed:
+			list = slices.Insert(list, i, old)
+		}
+		list[i] = old
+		list[i].missed = true
+	}
+	changed = !slices.EqualFunc(s.list, list, func(a, b entry) bool { return a.Name == b.Name && a.Version == b.Version })
+	s.list = list
+	return changed
+}
+
+// advice is for a gateway in a container that sees no ToolHive.
+const advice = "no ToolHive answers here. If its servers are wanted: run thv serve on the machine, and the gateway's " +
+	"container on the machine's network (--network host); or let ToolHive listen where the container reaches it and give the " +
+	"API's address with TOOLHIVE_API_URL or --toolhive. --toolhive off ends the search"
+
+// logLoss logs once that ToolHive does not answer, unless there is none.
+func (s *Source) logLoss(err error) {
+	miss, looked := errors.AsType[*notFound](err)
+	absent := looked && !miss.broken
+	old := s.State()
+	s.update(func(now *State) { now.Err, now.Absent = err, absent })
+	if s.missed || errors.Is(err, context.Canceled) {
+		return
+	}
+	switch {
+	case old.Version != "":
+		s.o.Log(fmt.Sprintf("ToolHive no longer answers at %s: %v. Its servers stay; it is looked for", old.Address, err))
+	case s.o.URL != "":
+		s.o.Log(fmt.Sprintf("ToolHive does not answer at %s (%s): %v. It is asked again", s.o.URL, s.o.URLFrom, err))
+	case !absent:
+		s.o.Log(err.Error())
+	case s.o.Container && s.watched:
+		s.o.Log(advice)
+	default:
+		return
+	}
+	s.missed = true
+}
+
+func (s *Source) disconnect() {
+	if s.api != nil {
+		s.api.close()
+		s.api = nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -30,14 +31,14 @@ type world struct {
 	pool   *upstream.Pool
 
 	mu      sync.Mutex
-	told    []string
+	logged  []string
 	changes []upstream.Change
 }
 
 func newWorld(t *testing.T, api *toolhivetest.API, o toolhive.Options) *world {
 	t.Helper()
 	w := &world{t: t, api: api}
-	o.Told = func(text string) { w.locked(func() { w.told = append(w.told, text) }) }
+	o.Log = func(text string) { w.locked(func() { w.logged = append(w.logged, text) }) }
 	if o.URL == "" && o.Discovery == "" {
 		o.URL, o.URLFrom = api.URL, "the test"
 	}
@@ -48,7 +49,7 @@ func newWorld(t *testing.T, api *toolhivetest.API, o toolhive.Options) *world {
 	}
 	w.pool = mcptest.NewPool(t, upstream.Options{
 		Sources: []upstream.Source{w.source}, Follow: true,
-		Told: func(c upstream.Change) { w.locked(func() { w.changes = append(w.changes, c) }) },
+		OnChange: func(c upstream.Change) { w.locked(func() { w.changes = append(w.changes, c) }) },
 	})
 	return w
 }
@@ -77,7 +78,7 @@ func (w *world) until(what string, is func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(patience); !is(); {
 		if time.Now().After(end) {
-			w.t.Fatalf("not within %v: %s; servers:\n%s\ntold: %q", patience, what, w.servers(), w.told)
+			w.t.Fatalf("not within %v: %s; servers:\n%s\nlogged: %q", patience, what, w.servers(), w.logged)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -91,7 +92,7 @@ func (w *world) untilServers(want string) {
 func (w *world) call(server, want string) {
 	w.t.Helper()
 	res, err := w.pool.CallTool(w.t.Context(), stages.Call{Server: server, Name: "hi"})
-	if err != nil || string(res.Data) != want+"\n" {
+	if err != nil || string(res.Data) != want {
 		w.t.Errorf("calling %s: got %q, %v", server, res.Data, err)
 	}
 }
@@ -118,7 +119,7 @@ func TestWorkloadsComeAndGo(t *testing.T) {
 	api.Set(toolhivetest.Running("alpha", beta), toolhivetest.Running("beta", beta+"#beta"))
 	w.until("alpha is another", func() bool {
 		res, err := w.pool.CallTool(t.Context(), stages.Call{Server: "alpha", Name: "hi"})
-		return err == nil && string(res.Data) == "beta\n"
+		return err == nil && string(res.Data) == "beta"
 	})
 
 	api.Set()
@@ -163,8 +164,8 @@ func TestOneListDoesNotDrop(t *testing.T) {
 		if len(w.changes) > 0 {
 			t.Errorf("changes: %+v", w.changes)
 		}
-		if got := strings.Join(w.told, "\n"); strings.Count(got, "does not answer any more") != len(steps) || strings.Count(got, "answers again") != len(steps) {
-			t.Errorf("told %q", w.told)
+		if got := strings.Join(w.logged, "\n"); strings.Count(got, "no longer answers") != len(steps) || strings.Count(got, "ToolHive answers at") != len(steps) {
+			t.Errorf("logged %q", w.logged)
 		}
 	})
 }
@@ -238,7 +239,7 @@ func TestConfiguredServerWins(t *testing.T) {
 	for _, sources := range [][]upstream.Source{{source, configured}, {configured, source}} {
 		p := mcptest.NewPool(t, upstream.Options{Sources: sources})
 		res, err := p.CallTool(t.Context(), stages.Call{Server: "alpha", Name: "hi"})
-		if err != nil || string(res.Data) != "configured\n" {
+		if err != nil || string(res.Data) != "configured" {
 			t.Errorf("got %q, %v", res.Data, err)
 		}
 	}
@@ -267,4 +268,15 @@ func TestSlowStart(t *testing.T) {
 	if got := fmt.Sprint(source.State().Err); !strings.Contains(got, "deadline") {
 		t.Errorf("got %s", got)
 	}
+}
+
+// serve serves HTTP until the end of the test, and returns the address of an MCP endpoint.
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL + "/mcp"
 }

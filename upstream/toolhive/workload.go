@@ -1,8 +1,10 @@
 package toolhive
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -10,44 +12,35 @@ import (
 // Bounds of a list of workloads.
 const (
 	maxWorkloads = 10_000
-	maxName      = 256 // bytes
-	maxFlaws     = 10  // that are told
+	maxEntry     = 64 << 10 // bytes of one
+	maxName      = 256      // bytes
+	maxFlaws     = 10       // that are named
 )
 
-// A Workload is a server as ToolHive lists it: what its API gives, of which only the name is certain to be there.
+// A Workload is a server as ToolHive lists it. Only the name is always there.
 type Workload struct {
 	Name          string            `json:"name"`
-	URL           string            `json:"url"` // of ToolHive's proxy before the server, empty while there is none
+	Package       string            `json:"package"` // the image, or "remote"
+	URL           string            `json:"url"`     // of ToolHive's proxy before the server, empty while there is none
 	TransportType string            `json:"transport_type"`
 	ProxyMode     string            `json:"proxy_mode"` // what the proxy speaks; older releases leave it out
 	Status        string            `json:"status"`
-	StatusContext string            `json:"status_context"` // why the status is what it is
+	StatusContext string            `json:"status_context"` // the reason for the status
 	Created       string            `json:"created_at"`
 	Group         string            `json:"group"`
 	Labels        map[string]string `json:"labels"`
 }
 
-// inspector is the transport of a page for people that ToolHive runs like a server.
+// inspector is the transport of a web page for people, which ToolHive runs like a server.
 const inspector = "inspector"
 
-// parseList reads an answer of the API: {"workloads": [...]}, where no workload at all is null. What it does not know
-// it passes over, and a workload that cannot be read does not lose the others: it is a flaw. The list is sorted by
-// name, because the API has no order, and names are unique.
+// parseList reads an answer of the API: {"workloads": [...]}, or null for an empty list. It ignores unknown members; a
+// workload that cannot be read is a flaw, and the others count. The list is sorted by name, because the API has no
+// order, and names are unique.
 func parseList(data []byte) (list []Workload, flaws []string, err error) {
-	var answer map[string]json.RawMessage
-	if err := json.Unmarshal(data, &answer); err != nil {
+	entries, err := entriesOf(data)
+	if err != nil {
 		return nil, nil, fmt.Errorf("reading the list of workloads: %w", err)
-	}
-	raw, ok := answer["workloads"]
-	if !ok {
-		return nil, nil, fmt.Errorf("reading the list of workloads: there is no member workloads")
-	}
-	var entries []json.RawMessage
-	if err := json.Unmarshal(raw, &entries); err != nil {
-		return nil, nil, fmt.Errorf("reading the list of workloads: %w", err)
-	}
-	if len(entries) > maxWorkloads {
-		return nil, nil, fmt.Errorf("reading the list of workloads: it has %d, more than %d", len(entries), maxWorkloads)
 	}
 	for i, entry := range entries {
 		w, err := parseWorkload(entry)
@@ -63,8 +56,39 @@ func parseList(data []byte) (list []Workload, flaws []string, err error) {
 	return slices.CompactFunc(list, func(a, b Workload) bool { return a.Name == b.Name }), flaws, nil
 }
 
+// entriesOf splits the list up to its greatest length: an entry takes more memory than it has bytes.
+func entriesOf(data []byte) (entries []json.RawMessage, err error) {
+	var answer struct{ Workloads json.RawMessage }
+	switch err := json.Unmarshal(data, &answer); {
+	case err != nil:
+		return nil, err
+	case answer.Workloads == nil:
+		return nil, errors.New("the member workloads is missing")
+	case string(answer.Workloads) == "null":
+		return nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(answer.Workloads))
+	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+		return nil, errors.New("workloads is not an array")
+	}
+	for dec.More() {
+		if len(entries) == maxWorkloads {
+			return nil, fmt.Errorf("it has more than %d", maxWorkloads)
+		}
+		var one json.RawMessage
+		if err := dec.Decode(&one); err != nil {
+			return nil, err
+		}
+		entries = append(entries, one)
+	}
+	return entries, nil
+}
+
 func parseWorkload(raw json.RawMessage) (Workload, error) {
 	var w Workload
+	if len(raw) > maxEntry {
+		return w, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxEntry)
+	}
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return w, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // TestList reads lists as ToolHive gives them. Each file of testdata/lists.txtar is an answer; NAME.want beside it has
@@ -34,6 +37,21 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestLongLists: what is too long or too much is refused before it is decoded.
+func TestLongLists(t *testing.T) {
+	labels := strings.Repeat(`"x":"y",`, 10_000)
+	for answer, want := range map[string]string{
+		`{"workloads":[{"name":"a","labels":{` + labels + `"z":""}},{"name":"b"}]}`: "flaw: workload 1: it has ",
+		`{"workloads":[` + strings.Repeat("1,", 1<<20) + `1]}`:                      "it has more than 10000",
+	} {
+		var got string
+		used := testing.AllocsPerRun(1, func() { got = becomes(answer) })
+		if !strings.Contains(got, want) || used > 100_000 {
+			t.Errorf("got %.200s with %v allocations, want %q", got, used, want)
+		}
+	}
+}
+
 // becomes says what becomes of the workloads of an answer.
 func becomes(answer string) string {
 	list, flaws, err := parseList([]byte(answer))
@@ -42,18 +60,20 @@ func becomes(answer string) string {
 	}
 	var b strings.Builder
 	for _, w := range list {
-		s := standingOf(w)
+		s := statusOf(w)
 		switch address, sse, err := addressOf(w, ""); {
-		case w.TransportType == inspector:
-			fmt.Fprintf(&b, "%s: for people\n", w.Name)
-		case s.part == absent:
+		case s.absent:
 			fmt.Fprintf(&b, "%s: absent\n", w.Name)
-		case s.part == down:
+		case s.why != "":
 			fmt.Fprintf(&b, "%s: down: %s; %s\n", w.Name, s.why, s.hint)
 		case err != nil:
 			fmt.Fprintf(&b, "%s: down: %v\n", w.Name, err)
 		default:
-			fmt.Fprintf(&b, "%s: %s sse=%t\n", w.Name, address, sse)
+			order := ""
+			if new(Options).entry(w, anAPI).Protocol == upstream.OlderFirst {
+				order = " older era first"
+			}
+			fmt.Fprintf(&b, "%s: %s sse=%t%s\n", w.Name, address, sse, order)
 		}
 	}
 	for _, f := range flaws {
@@ -61,6 +81,9 @@ func becomes(answer string) string {
 	}
 	return b.String()
 }
+
+// anAPI is one on another host.
+var anAPI = address{base: &url.URL{Scheme: "http", Host: "10.0.0.5:8080"}, given: true}
 
 func TestAddress(t *testing.T) {
 	tests := []struct{ name, url, proxy, transport, apiHost, want string }{
@@ -76,13 +99,13 @@ func TestAddress(t *testing.T) {
 		{"the API elsewhere", "http://127.0.0.1:1/127.0.0.1", "streamable-http", "", "host.docker.internal", "http://host.docker.internal:1/127.0.0.1"},
 		{"localhost", "http://localhost:1/mcp", "streamable-http", "", "10.0.0.5", "http://10.0.0.5:1/mcp"},
 		{"IPv6 host", "http://[::1]:1/mcp", "streamable-http", "", "fe00::1", "http://[fe00::1]:1/mcp"},
-		{"IPv6 host without a port", "http://127.0.0.1/mcp", "streamable-http", "", "fe00::1", "http://[fe00::1]/mcp"},
+		{"no port", "http://127.0.0.1/mcp", "streamable-http", "", "", "error: ToolHive gives no port for it yet"},
 		{"not loopback stays", "http://192.0.2.7:1/mcp", "streamable-http", "", "10.0.0.5", "http://192.0.2.7:1/mcp"},
 		{"the API on loopback", "http://127.0.0.1:1/mcp", "streamable-http", "", "::1", "http://127.0.0.1:1/mcp"},
 		{"port 0", "http://127.0.0.1:0/mcp", "streamable-http", "", "", "error: ToolHive gives no port for it yet"},
 		{"no address", "", "streamable-http", "", "", "error: ToolHive gives no address for it"},
-		{"a password", "http://u:p@127.0.0.1:1/mcp", "", "sse", "", "error: the address that ToolHive gives holds a password"},
-		{"no HTTP", "file:///etc/passwd", "sse", "", "", "error: the address that ToolHive gives is not one of HTTP"},
+		{"a password", "http://u:p@127.0.0.1:1/mcp", "", "sse", "", "error: the address that ToolHive gives contains a password"},
+		{"no HTTP", "file:///etc/passwd", "sse", "", "", "error: the address that ToolHive gives is not an HTTP address"},
 		{"no URL", "http://127.0.0.1:x/", "sse", "", "", "error: the address that ToolHive gives cannot be read"},
 		{"a new protocol", "http://127.0.0.1:1/ws", "websocket", "", "", `error: its proxy speaks "websocket", and only streamable-http and sse are known here`},
 	}
@@ -161,7 +184,7 @@ func FuzzList(f *testing.F) {
 		if err != nil && (list != nil || flaws != nil) {
 			t.Fatalf("an error and a list: %v", err)
 		}
-		if !slices.IsSortedFunc(list, byName) || len(flaws) > maxFlaws {
+		if !slices.IsSortedFunc(list, func(a, b Workload) int { return strings.Compare(a.Name, b.Name) }) || len(flaws) > maxFlaws {
 			t.Fatalf("%d flaws, %q", len(flaws), list)
 		}
 		o := Options{}
@@ -173,8 +196,8 @@ func FuzzList(f *testing.F) {
 			if err == nil && (strings.Contains(address, "#") || !strings.HasPrefix(address, "http")) {
 				t.Fatalf("address %q", address)
 			}
-			if s := o.server(w, teller{"10.0.0.5", true}); s.Dial == nil || s.Version == "" {
-				t.Fatalf("server %+v", s)
+			if e := o.entry(w, anAPI); e.Dial == nil || e.Version == "" {
+				t.Fatalf("server %+v", e)
 			}
 		}
 	})
@@ -190,7 +213,7 @@ func FuzzDiscovery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := parseDiscovery(data)
-		if err == nil && (p.nonce == "" || p.socket == "" && !isLoopbackIP(p.base.Hostname())) {
+		if err == nil && (p.nonce == "" || p.socket == "" && !isLoopback(p.base.Hostname())) {
 			t.Fatalf("%s is believed: %+v", data, p)
 		}
 		if err == nil && !json.Valid(data) {
@@ -211,16 +234,46 @@ func TestHeadersNeedCertainty(t *testing.T) {
 		{"github", false, "whose owner is not certain"},
 		{"other", false, ""},
 	} {
-		s := o.server(Workload{Name: tt.name, Status: "running", URL: "http://127.0.0.1:1/mcp"}, teller{certain: tt.certain})
+		a := address{base: anAPI.base, anyOwner: !tt.certain, given: tt.certain}
+		s := o.entry(Workload{Name: tt.name, Status: "running", URL: "http://127.0.0.1:1/mcp"}, a)
 		_, err := s.Dial(t.Context())
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s, certain %t: got %v", tt.name, tt.certain, err)
 		}
 	}
-	w := []Workload{{Name: "github", Status: "running", URL: "http://127.0.0.1:1/mcp"}}
-	var l watchlist
-	_, _ = l.take(w, teller{certain: true})
-	if changed, _ := l.take(w, teller{}); !changed {
-		t.Error("that it is not certain any more is no change")
+}
+
+// TestTake: one list that misses a server does not end it, two do.
+func TestTake(t *testing.T) {
+	up := entry{Server: upstream.Server{Name: "b", Version: "1"}, up: true}
+	down := entry{Server: upstream.Server{Name: "b", Version: "down"}}
+	other := entry{Server: upstream.Server{Name: "a", Version: "1"}, up: true}
+	tests := []struct {
+		name  string
+		lists [][]entry // after one with up
+		want  string    // names and versions, and whether each list was a change
+	}{
+		{"the same", [][]entry{{up}}, "b 1 false"},
+		{"another", [][]entry{{other, up}}, "a 1 b 1 true"},
+		{"gone once", [][]entry{{}, {up}}, "b 1 false false"},
+		{"gone", [][]entry{{}, {}}, "false true"},
+		{"gone once, twice", [][]entry{{}, {up}, {}}, "b 1 false false false"},
+		{"down once", [][]entry{{down}, {up}}, "b 1 false false"},
+		{"down", [][]entry{{other, down}, {other, down}}, "a 1 b down true true"},
+		{"down, then gone", [][]entry{{down}, {}}, "false true"},
+	}
+	for _, tt := range tests {
+		s := &Source{list: []entry{up}}
+		var changes []string
+		for _, list := range tt.lists {
+			changes = append(changes, fmt.Sprint(s.take(slices.Clone(list))))
+		}
+		var got []string
+		for _, e := range s.list {
+			got = append(got, e.Name, e.Version)
+		}
+		if text := strings.Join(append(got, changes...), " "); text != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, text, tt.want)
+		}
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/itchyny/gojq"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/nearest"
 )
 
 // A Filter is a compiled program with its options. It may be run many times and concurrently.
@@ -23,40 +24,25 @@ type Filter struct {
 
 	code     *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
 	elements *elements  // nil if the program needs a whole array at once
-	readers  *sync.Pool // of lines
-	spares   *sync.Pool // of runs that are over, see [Filter.again]
 }
 
 // An Error says why a filter cannot be compiled.
 type Error struct {
-	Msg   string // what and where; a second and third line show the place
-	Hint  string // what to do, or empty
-	Fixed string // the filter without its mistake, where that can be derived, or empty
-
-	offset int // where parsing stopped; -1 if it did not
+	Msg  string // what and where; a second and third line show the place
+	Hint string // functions of a similar name, or empty
 }
 
 func (e *Error) Error() string { return e.Msg }
 
 // Compile parses and compiles a filter. It runs nothing.
 func Compile(o Options) (*Filter, *Error) {
-	f, err := compile(o)
-	if err != nil {
-		if fixed, hint := o.repaired(); fixed != "" {
-			err.Fixed, err.Hint = fixed, hint
-		}
-	}
-	return f, err
-}
-
-func compile(o Options) (*Filter, *Error) {
 	query, err := gojq.Parse(o.Filter)
 	if err != nil {
 		return nil, syntaxMistake(o.Filter, err)
 	}
-	f := &Filter{readers: new(sync.Pool), spares: new(sync.Pool), options: o, query: query, calls: calls(query)}
+	f := &Filter{options: o, query: query, calls: calls(query)}
 	if f.names, f.values, err = o.variables(); err != nil {
-		return nil, &Error{Msg: err.Error(), offset: -1}
+		return nil, &Error{Msg: err.Error()}
 	}
 	query.FuncDefs = append(f.prelude(), query.FuncDefs...)
 	code, err := f.compile(query, &run{})
@@ -87,16 +73,12 @@ func (f *Filter) StopsEarly() bool {
 func (f *Filter) AsksTime() bool { return f.callsAny("now") }
 
 func (f *Filter) callsAny(names ...string) bool {
-	for _, name := range names {
-		if f.calls[name] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return f.calls[name] })
 }
 
-// definitions are functions of jq that gojq leaves out, or has with another message at the end of the inputs. Keys are
-// always sorted, so keys_unsorted is what it says.
+// definitions are functions of jq that gojq leaves out or has otherwise: input with another message at the end of the
+// inputs, ltrimstr and rtrimstr with an error where jq 1.7 returns what is no string. Keys are always sorted, so
+// keys_unsorted is keys.
 var definitions = map[string]string{
 	"input":                "def input: _input; .",
 	"keys_unsorted":        "def keys_unsorted: keys; .",
@@ -106,6 +88,8 @@ var definitions = map[string]string{
 	"date":                 "def date: todate; .",
 	"pow10":                "def pow10: exp10; .",
 	"have_literal_numbers": "def have_literal_numbers: true; .",
+	"ltrimstr":             "def ltrimstr($x): if (try startswith($x) catch false) then .[($x | length):] else . end; .",
+	"rtrimstr":             "def rtrimstr($x): if (try endswith($x) catch false) then .[:length - ($x | length)] else . end; .",
 }
 
 // prelude returns the definitions that the program uses.
@@ -134,6 +118,7 @@ func (f *Filter) compile(query *gojq.Query, r *run) (*gojq.Code, error) {
 		gojq.WithFunction("input_line_number", 0, 0, func(any, []any) any { return r.source.line() }),
 		gojq.WithFunction("fromcsv", 0, 1, fromCSV),
 		gojq.WithFunction("fromtsv", 0, 0, fromTSV),
+		gojq.WithFunction("frompy", 0, 0, fromPython),
 	)
 }
 
@@ -144,24 +129,7 @@ func syntaxMistake(text string, err error) *Error {
 	if errors.As(err, &parse) {
 		offset = min(max(parse.Offset-len(parse.Token), 0), len(text))
 	}
-	e := &Error{Msg: "syntax error in the filter: " + err.Error() + at(text, offset), offset: offset}
-	for _, h := range syntaxHints {
-		if h.in().MatchString(text) {
-			e.Hint = h.hint
-			break
-		}
-	}
-	return e
-}
-
-var syntaxHints = []struct {
-	in   func() *regexp.Regexp
-	hint string
-}{
-	{lazy.Regexp(`&&|\|\|`), "write and, or, not instead of &&, ||, !"},
-	{lazy.Regexp(`(^|[^=!<>])!([^=]|$)`), "write (… | not) instead of !"},
-	{lazy.Regexp(`'`), "strings stand in double quotes"},
-	{lazy.Regexp(`[({\[]\s*$|\bif\b[^|]*$`), "something is not closed: every ( [ { needs its end, if needs then and end"},
+	return &Error{Msg: "syntax error in the filter: " + err.Error() + at(text, offset)}
 }
 
 // at shows a place in a program: its line and column, the line itself, and a caret below.
@@ -188,37 +156,51 @@ var (
 	noVariable = lazy.Regexp(`^variable not defined: (\$.+)$`)
 )
 
-// absent are functions of jq that are not offered.
-var absent = map[string]string{
-	"input_filename":  "there are no files; to tell sources apart, let an earlier stage put a name into the data",
-	"get_search_list": "there are no modules",
-	"$__loc__":        "leave it out",
-	"getpath":         "it takes one argument, a path: getpath([\"a\", 0])",
-	"to_json":         "use tojson", "from_json": "use fromjson", "to_number": "use tonumber", "to_string": "use tostring",
-	"lower": "use ascii_downcase", "upper": "use ascii_upcase", "lowercase": "use ascii_downcase", "uppercase": "use ascii_upcase",
-	"sum": "use add", "count": "use length", "len": "use length", "size": "use length", "avg": "use add / length",
-	"substr": "use slices: .[0:10]", "substring": "use slices: .[0:10]", "filter": "use map(select(…))", "sort_desc": "use sort | reverse",
-	"distinct": "use unique", "uniq": "use unique", "concat": "use + or add", "replace": "use gsub(\"old\"; \"new\")",
-	"strip": "use trim", "includes": "use contains or index", "typeof": "use type", "merge": "use +, or * for nested objects",
-}
-
 // meaningMistake shows where a program uses what does not exist.
 func (f *Filter) meaningMistake(err error) *Error {
 	text, msg := f.options.Filter, err.Error()
 	if m := noFunction().FindStringSubmatch(msg); m != nil {
-		return &Error{Msg: msg + place(text, m[1]), Hint: f.functionHint(text, m[1], m[2]), offset: -1}
+		return &Error{Msg: msg + place(text, m[1]), Hint: similar(m[1])}
 	}
 	if m := noVariable().FindStringSubmatch(msg); m != nil {
-		hint := "give its value with --arg " + m[1][1:] + " TEXT or --argjson " + m[1][1:] + " JSON, or of a named input with --slurpfile " + m[1][1:] + " @NAME"
-		if use, ok := absent[m[1]]; ok {
-			hint = use
+		return &Error{Msg: msg + place(text, m[1])}
+	}
+	return &Error{Msg: msg}
+}
+
+// Names of other lengths, in bytes, are not compared with those of functions.
+const (
+	minSimilar = 4
+	maxSimilar = 40
+)
+
+// similar proposes functions that are called almost like name.
+func similar(name string) string {
+	if len(name) < minSimilar || len(name) > maxSimilar {
+		return ""
+	}
+	query, err := gojq.Parse("builtins | map(sub(\"/.*\"; \"\")) | unique")
+	if err != nil {
+		return ""
+	}
+	v, ok := query.Run(nil).Next()
+	list, isList := v.([]any)
+	if !ok || !isList {
+		return ""
+	}
+	var names []string
+	for _, v := range list {
+		if s, ok := v.(string); ok && s[0] != '_' {
+			names = append(names, s)
 		}
-		return &Error{Msg: msg + place(text, m[1]), Hint: hint, offset: -1}
+		if v == name {
+			return "" // it is there, with another number of arguments
+		}
 	}
-	if strings.HasPrefix(msg, "cannot load module") {
-		return &Error{Msg: msg, Hint: "there are no modules; define functions in the filter: def f: …; …", offset: -1}
+	if near := nearest.List(name, names, 3); len(near) > 0 {
+		return "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return &Error{Msg: msg, offset: -1}
+	return ""
 }
 
 // place is at for the first place where a name stands in a program.
@@ -229,22 +211,6 @@ func place(text, name string) string {
 	}
 	if m := re.FindStringSubmatchIndex(text); m != nil {
 		return at(text, m[3])
-	}
-	return ""
-}
-
-func (f *Filter) functionHint(text, name, arity string) string {
-	if use, ok := absent[name]; ok {
-		return use
-	}
-	if regexp.MustCompile(`\.[\w]+(-\w+)*-` + regexp.QuoteMeta(name)).MatchString(text) {
-		return `a name with a dash stands in quotes: ."first-name"`
-	}
-	if arity != "0" {
-		return "there is no such function with " + arity + " arguments: define it, def " + name + "(f): …; …, or write it with those that there are"
-	}
-	if regexp.MustCompile(`(^|[:{(,\s=|])` + regexp.QuoteMeta(name) + `($|\W)`).MatchString(text) {
-		return "a field is written ." + name + ", a string \"" + name + "\""
 	}
 	return ""
 }

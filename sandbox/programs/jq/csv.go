@@ -1,17 +1,17 @@
 package jq
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // fromCSV is the function fromcsv, or fromcsv(SEPARATOR): a text with a header row becomes an array of objects whose
-// values are strings. Quoting is that of RFC 4180; within a quoted field CR LF becomes LF, and a quote inside of a
-// field that is not quoted stands for itself. Blank lines are left out. Nothing is dropped: a column without a name is
+// values are strings. Quoting is that of RFC 4180. Blank lines are left out. Nothing else is dropped: a column without a name is
 // column_N, counted from 1; a name that was used before gets _2, _3, ...; fields beyond the header are columns without
 // a name. Fields that a short row lacks are empty strings.
 func fromCSV(v any, args []any) any {
@@ -19,8 +19,8 @@ func fromCSV(v any, args []any) any {
 	if len(args) == 1 {
 		s, ok := args[0].(string)
 		runes := []rune(s)
-		if !ok || len(runes) != 1 {
-			return errors.New("fromcsv: the separator must be one character")
+		if !ok || len(runes) != 1 || strings.ContainsRune("\"\r\n\ufffd", runes[0]) {
+			return errors.New("fromcsv: the separator must be one character, and neither a quote nor a line end")
 		}
 		separator = runes[0]
 	}
@@ -33,28 +33,22 @@ func fromTSV(v any, _ []any) any { return table("fromtsv", v, '\t') }
 func table(name string, v any, separator rune) any {
 	text, ok := v.(string)
 	if !ok {
-		return fmt.Errorf("%s needs a string, the whole text (use jq -R -s), but got: %s", name, cutText(compact(v)))
+		return fmt.Errorf("%s needs a string, the whole text (use jq -R -s), but got: %s", name, texts.Cut(compact(v), maxShown))
 	}
-	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
-	r.Comma = separator
-	r.FieldsPerRecord = -1
-	r.LazyQuotes = separator == '\t'
+	r := &csvReader{text: strings.TrimPrefix(text, "\ufeff"), separator: separator, lazy: separator == '\t'}
 	rows := []any{}
-	header, err := r.Read()
-	if errors.Is(err, io.EOF) {
-		return rows
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	columns := columnNames(header)
+	var header, columns []string
 	for {
-		record, err := r.Read()
+		record, err := r.record()
 		if errors.Is(err, io.EOF) {
 			return rows
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if header == nil {
+			header, columns = record, columnNames(record)
+			continue
 		}
 		if len(record) > len(columns) {
 			columns = columnNames(append(header, make([]string, len(record)-len(header))...))
@@ -77,14 +71,17 @@ func columnNames(header []string) []string {
 		taken[name] = true
 	}
 	used := map[string]bool{}
+	next := map[string]int{} // the first number that a name may be free with
 	names := make([]string, len(header))
 	for i, name := range header {
 		if name == "" {
 			name = "column_" + strconv.Itoa(i+1)
 		}
 		unique := name
-		for n := 2; used[unique] || unique != header[i] && taken[unique]; n++ {
-			unique = name + "_" + strconv.Itoa(n)
+		for used[unique] || unique != header[i] && taken[unique] {
+			next[name] = max(next[name], 2)
+			unique = name + "_" + strconv.Itoa(next[name])
+			next[name]++
 		}
 		used[unique] = true
 		names[i] = unique

@@ -48,11 +48,6 @@ func (d *decoder) begun() int {
 	return d.line
 }
 
-// again readies the decoder for another input. What it keeps are its buffers and the names of keys.
-func (d *decoder) again(r io.Reader) {
-	*d = decoder{r: r, buf: d.buf[:0], line: 1, scratch: d.scratch[:0], keys: d.keys}
-}
-
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
 
 // next returns the next document, io.EOF after the last.
@@ -187,20 +182,34 @@ func (d *decoder) scalar(c byte) (any, error) {
 }
 
 func (d *decoder) array(depth int) (any, error) {
-	if err := d.open(depth); err != nil {
-		return nil, err
-	}
 	vs := []any{}
-	for {
-		more, err := d.element(len(vs) == 0)
-		if err != nil || !more {
-			return vs, err
+	err := d.each(depth, func(v any) error {
+		vs = append(vs, v)
+		return nil
+	})
+	return vs, err
+}
+
+// each calls f with every element of the array that comes next.
+func (d *decoder) each(depth int, f func(any) error) error {
+	if err := d.open(depth); err != nil {
+		return d.fail(err)
+	}
+	for first := true; ; first = false {
+		more, err := d.element(first)
+		if err != nil {
+			return d.fail(err)
+		}
+		if !more {
+			return nil
 		}
 		v, err := d.value(depth)
 		if err != nil {
-			return nil, err
+			return d.fail(err)
 		}
-		vs = append(vs, v)
+		if err := f(v); err != nil {
+			return err
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package jq
 
 import (
+	"reflect"
+
 	"github.com/itchyny/gojq"
 )
 
@@ -122,16 +124,33 @@ func plain(suffixes []*gojq.Suffix) bool {
 	return true
 }
 
-// calls returns the names of all functions and labels that stand in a query.
+// calls returns the names of all functions and labels that stand in a query. gojq's tree has some thirty types, of which
+// these two count.
 func calls(q *gojq.Query) map[string]bool {
 	names := map[string]bool{}
-	visit(q, func(node any) {
-		switch x := node.(type) {
-		case *gojq.Func:
-			names[x.Name] = true
-		case *gojq.Label:
-			names["label"] = true
+	var visit func(v reflect.Value)
+	visit = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			switch x := v.Interface().(type) {
+			case *gojq.Func:
+				if x != nil {
+					names[x.Name] = true
+				}
+			case *gojq.Label:
+				names["label"] = names["label"] || x != nil
+			}
+			visit(v.Elem())
+		case reflect.Struct:
+			for _, field := range v.Fields() {
+				visit(field)
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				visit(v.Index(i))
+			}
 		}
-	})
+	}
+	visit(reflect.ValueOf(q))
 	return names
 }

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
 )
 
 // maxOutputDepth bounds the nesting of what is written. Programs wrap what they read, so it is above maxDepth.
@@ -28,12 +31,7 @@ type printer struct {
 	tab    bool
 	indent int
 	ascii  bool
-	keys   [][]string // scratch space for sorting keys, by depth
-	sorted int        // keys so far
 }
-
-// spareKeys is how many keys a run may have sorted whose scratch space is kept.
-const spareKeys = 1000
 
 func (p *printer) flush() {
 	if p.err == nil && len(p.b) > 0 {
@@ -54,20 +52,12 @@ func (p *printer) value(v any, depth int) error {
 		return fmt.Errorf("the result has more than %d arrays and objects inside of one another", maxOutputDepth)
 	}
 	switch v := v.(type) {
-	case nil:
-		p.b = append(p.b, "null"...)
-	case bool:
-		p.b = strconv.AppendBool(p.b, v)
 	case int:
 		p.b = strconv.AppendInt(p.b, int64(v), 10)
-	case float64:
-		p.float(v)
-	case *big.Int:
-		p.b = v.Append(p.b, 10)
-	case json.Number:
-		p.b = append(p.b, v...)
 	case string:
 		p.text(v)
+	case nil, bool, float64, *big.Int, json.Number:
+		p.leaf(v)
 	case []any:
 		return p.array(v, depth)
 	case map[string]any:
@@ -81,22 +71,39 @@ func (p *printer) value(v any, depth int) error {
 	return nil
 }
 
-// float writes like jq: NaN as null, the infinities as the largest numbers there are.
-func (p *printer) float(f float64) {
-	if math.IsNaN(f) {
-		p.b = append(p.b, "null"...)
+// leaf appends a value as gojq writes it: NaN as null, the infinities as the largest numbers there are, and DEL and what
+// is not UTF-8 escaped.
+func (p *printer) leaf(v any) {
+	b, _ := gojq.Marshal(v) // there is an error in its signature alone
+	if p.ascii {
+		b = escaped(b)
+	}
+	p.b = append(p.b, b...)
+}
+
+// text is leaf for strings, faster for those that stand for themselves.
+func (p *printer) text(s string) {
+	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+		p.leaf(s)
 		return
 	}
-	f = min(max(f, -math.MaxFloat64), math.MaxFloat64)
-	format := byte('f')
-	if x := math.Abs(f); x != 0 && x < 1e-6 || x >= 1e21 {
-		format = 'e'
+	p.b = append(append(append(p.b, '"'), s...), '"')
+}
+
+// escaped escapes everything beyond ASCII.
+func escaped(b []byte) (out []byte) {
+	for _, c := range string(b) {
+		switch {
+		case c < utf8.RuneSelf:
+			out = append(out, byte(c))
+		case c > 0xffff:
+			high, low := utf16.EncodeRune(c)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, c)
+		}
 	}
-	p.b = strconv.AppendFloat(p.b, f, format, -1, 64)
-	// strconv writes e-09 where jq writes e-9.
-	if n := len(p.b); format == 'e' && n >= 4 && p.b[n-4] == 'e' && p.b[n-3] == '-' && p.b[n-2] == '0' {
-		p.b = append(p.b[:n-2], p.b[n-1])
-	}
+	return out
 }
 
 func (p *printer) array(vs []any, depth int) error {
@@ -140,18 +147,8 @@ func (p *printer) newline(depth int) {
 }
 
 func (p *printer) object(m map[string]any, depth int) error {
-	for len(p.keys) <= depth {
-		p.keys = append(p.keys, nil)
-	}
-	keys := p.keys[depth][:0]
-	for k := range m {
-		keys = append(keys, k)
-	}
-	p.keys[depth] = keys
-	p.sorted += len(keys) + 1
-	slices.Sort(keys)
 	p.b = append(p.b, '{')
-	for i, k := range keys {
+	for i, k := range slices.Sorted(maps.Keys(m)) {
 		p.separate(i == 0, depth+1)
 		p.text(k)
 		p.b = append(p.b, ':')
@@ -166,56 +163,10 @@ func (p *printer) object(m map[string]any, depth int) error {
 	return nil
 }
 
-const hex = "0123456789abcdef"
-
-var short = map[byte]byte{'"': '"', '\\': '\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't'}
-
-// text appends a string. DEL is escaped, as in jq, and so is what is not UTF-8.
-func (p *printer) text(s string) {
-	p.b = append(p.b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if ' ' <= c && c <= '~' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		r, n := rune(c), 1
-		if c >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(s[i:])
-			if !p.ascii && (r != utf8.RuneError || n > 1) {
-				i += n
-				continue
-			}
-		}
-		p.b = append(p.b, s[start:i]...)
-		p.escape(r)
-		i += n
-		start = i
-	}
-	p.b = append(append(p.b, s[start:]...), '"')
-}
-
-func (p *printer) escape(r rune) {
-	if r < utf8.RuneSelf {
-		if c, ok := short[byte(r)]; ok {
-			p.b = append(p.b, '\\', c)
-			return
-		}
-	}
-	if r > 0xffff {
-		r -= 0x10000
-		p.escape(0xd800 + r>>10)
-		r = 0xdc00 + r&0x3ff
-	}
-	p.b = append(p.b, '\\', 'u', hex[r>>12&0xf], hex[r>>8&0xf], hex[r>>4&0xf], hex[r&0xf])
-}
-
 // compact returns v on one line, for messages.
 func compact(v any) string {
-	p := printer{w: io.Discard}
 	var b strings.Builder
-	p.w = &b
+	p := printer{w: &b}
 	if err := p.value(v, 0); err != nil {
 		return "a deeply nested value"
 	}

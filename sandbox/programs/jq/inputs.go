@@ -82,7 +82,7 @@ func (s *whole) next() (any, error) {
 	return strings.ToValidUTF8(string(b), "\ufffd"), nil
 }
 
-// eager calls before ahead of every read, for it may have to wait.
+// eager calls before ahead of every read: a run does not wait for input with output in hand.
 type eager struct {
 	r      io.Reader
 	before func()
@@ -93,27 +93,18 @@ func (e eager) Read(p []byte) (int, error) {
 	return e.r.Read(p)
 }
 
-// source returns what the run reads from r, which it does not wait for with output in hand.
-func (f *Filter) source(r io.Reader, u *run) source {
-	o := f.options
-	r = eager{r, u.out.flush}
+// lineBuffer is less than bufferSize: each item of a for_each has its own.
+const lineBuffer = 16 << 10
+
+// source returns what a run reads from r.
+func (o Options) source(r io.Reader) source {
 	if o.RawInput {
 		if o.Slurp {
 			return &whole{r: r}
 		}
-		b, ok := f.readers.Get().(*bufio.Reader)
-		if !ok {
-			b = bufio.NewReaderSize(nil, bufferSize)
-		}
-		b.Reset(r)
-		return &lines{r: b}
+		return &lines{r: bufio.NewReaderSize(r, lineBuffer)}
 	}
-	if u.decoder == nil {
-		u.decoder = newDecoder(r)
-	} else {
-		u.decoder.again(r)
-	}
-	d := u.decoder
+	d := newDecoder(r)
 	d.records = o.Seq
 	var s source = documents{d}
 	if o.Stream {
@@ -123,14 +114,6 @@ func (f *Filter) source(r io.Reader, u *run) source {
 		return &slurped{source: s}
 	}
 	return s
-}
-
-// leave keeps what a source has used for the next one.
-func (f *Filter) leave(s source) {
-	if s, ok := s.(*lines); ok {
-		s.r.Reset(nil)
-		f.readers.Put(s.r)
-	}
 }
 
 // Load reads the inputs that the options name, each once, and gives their values to the variables. It is to be called

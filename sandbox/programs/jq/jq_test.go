@@ -19,8 +19,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// texts are JSON documents, good and bad, that seed the fuzz targets.
-var texts = []string{
+// seeds are JSON documents, good and bad, that seed the fuzz targets.
+var seeds = []string{
 	`null`, `true`, `[1,2,3]`, `{"a":[1,{"b":null}],"c":"é\u00e9\ud83d\ude00\n"}`, `[]`, `{}`, `[[],{}]`, `-0`, `1.50e+10`,
 	`12345678901234567890`, `"\ud800"`, `"\ud800\ud800\udc00"`, `"\ud800\u0041"`, `[1,]`, `{"a":1,}`, `{"a" 1}`, `[1 2]`, `01`, `1.`, `-`, `"`, `"\u12"`, `tru`, `nullx`,
 	"[1,\n2] \t {\"a\":\"b\"}", `[{"a":1,"b":[2]},{"a":"x"},{"a":null},[3],4]`, `[{"a":{"b":1}},{"a":{"b":2}}]`, "\ufeff[1]", "[\"\xff\xfe\"]", `{"a":1,"a":2}`,
@@ -78,7 +78,7 @@ func decodeAll(r io.Reader) (vs []any, err error) {
 // FuzzDecode: the decoder reads what encoding/json reads, whatever pieces the text comes in, and takes no more than
 // that. It may refuse what encoding/json takes apart without a separator, such as 1true.
 func FuzzDecode(f *testing.F) {
-	for _, text := range texts {
+	for _, text := range seeds {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -118,7 +118,7 @@ func TestMistakeHasItsPlace(t *testing.T) {
 
 // FuzzEncode: the printer writes what gojq writes, and prettily what encoding/json makes of that.
 func FuzzEncode(f *testing.F) {
-	for _, text := range texts {
+	for _, text := range seeds {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -232,7 +232,7 @@ func layouts(filter string) []Options {
 // TestByElement: reading arrays element by element changes nothing of what a program puts out.
 func TestByElement(t *testing.T) {
 	for _, filter := range programsByElement {
-		for _, text := range append(slices.Clone(texts), strings.Join(texts[:8], "\n")) {
+		for _, text := range append(slices.Clone(seeds), strings.Join(seeds[:8], "\n")) {
 			for _, o := range layouts(filter) {
 				byElement(t, o, text)
 			}
@@ -242,7 +242,7 @@ func TestByElement(t *testing.T) {
 
 func FuzzByElement(f *testing.F) {
 	for i, filter := range programsByElement {
-		f.Add(filter, texts[i%len(texts)], uint8(i))
+		f.Add(filter, seeds[i%len(seeds)], uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, filter, text string, layout uint8) {
 		// What never ends, or takes all memory, says nothing about equality.

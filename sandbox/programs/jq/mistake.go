@@ -58,25 +58,22 @@ func (d *decoder) character(c byte) string {
 
 // mistake makes an error about the byte at pos.
 func (d *decoder) mistake(msg string) *SyntaxError {
-	before := string(d.buf[max(0, d.pos-nearSize):d.pos])
-	after := string(d.buf[d.pos:min(d.end, d.pos+nearSize)])
-	near := printable(before + after)
-	if near != "" {
-		near = "`" + near + "`"
-	}
 	return &SyntaxError{
-		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near,
+		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near(d.buf[:d.end], d.pos),
 	}
 }
 
-// cutText cuts s to a length that an error can carry.
-func cutText(s string) string {
-	const limit = 60
-	if len(s) <= limit {
-		return s
+// near shows the text around a place.
+func near[T string | []byte](text T, at int) string {
+	shown := printable(string(text[max(0, at-nearSize):min(len(text), at+nearSize)]))
+	if shown == "" {
+		return ""
 	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
+	return "`" + shown + "`"
 }
+
+// maxShown is how many bytes of a text an error shows.
+const maxShown = 60
 
 // printable makes of a piece of the input something that can stand in a message of one line.
 func printable(s string) string {

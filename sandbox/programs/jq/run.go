@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/itchyny/gojq"
 )
@@ -26,8 +27,6 @@ type run struct {
 	out    *printer
 	err    io.Writer
 
-	decoder *decoder // of source, if it reads JSON
-
 	code     *gojq.Code
 	exit     int
 	outputs  int
@@ -40,15 +39,12 @@ type run struct {
 // waits for more input, so that a reader downstream sees it as early as possible. Memory grows with the largest
 // document, or with the largest element where the filter allows arrays to be read by element.
 func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) int {
-	r := f.again()
-	defer f.over(r)
-	r.f, r.ctx, r.err, r.code = f, ctx, errOut, f.code
-	r.out.w, r.out.tab, r.out.indent, r.out.ascii = out, f.options.Tab, f.options.Indent, f.options.ASCII
+	o := f.options
+	r := &run{f: f, ctx: ctx, err: errOut, code: f.code, out: &printer{w: out, tab: o.Tab, indent: o.Indent, ascii: o.ASCII}}
 	if ctx.Done() == nil {
 		r.ctx = context.Background() // gojq runs faster where it need not look
 	}
-	r.source = f.source(in, r)
-	defer f.leave(r.source)
+	r.source = o.source(eager{in, r.out.flush})
 	if r.code == nil {
 		code, err := f.compile(f.query, r)
 		if err != nil {
@@ -60,27 +56,6 @@ func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) i
 	r.all()
 	r.out.flush()
 	return r.status()
-}
-
-// again returns a run, if there is one with what an earlier one has allocated: an item of a for_each needs little else.
-func (f *Filter) again() *run {
-	if r, ok := f.spares.Get().(*run); ok {
-		return r
-	}
-	return &run{out: new(printer)}
-}
-
-// over keeps what a run has allocated for the next one, unless it is much or the program refers to the run.
-func (f *Filter) over(r *run) {
-	if f.code == nil || cap(r.out.b) > bufferSize || r.out.sorted > spareKeys {
-		return
-	}
-	*r.out = printer{b: r.out.b[:0], keys: r.out.keys}
-	if r.decoder != nil {
-		r.decoder.again(nil)
-	}
-	*r = run{out: r.out, decoder: r.decoder}
-	f.spares.Put(r)
 }
 
 // all runs the program on every input.
@@ -168,7 +143,7 @@ func (r *run) print(v any) error {
 	r.begin()
 	s, isText := v.(string)
 	switch {
-	case isText && o.Raw0 && containsNUL(s):
+	case isText && o.Raw0 && strings.Contains(s, "\x00"):
 		return errors.New("a string that contains NUL cannot be written with --raw-output0")
 	case isText && (o.Raw || o.Join || o.Raw0) && !o.ASCII:
 		r.out.b = append(r.out.b, s...)
@@ -179,15 +154,6 @@ func (r *run) print(v any) error {
 	}
 	r.end(v != nil && v != false)
 	return nil
-}
-
-func containsNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // begin writes what stands before an output.
@@ -226,7 +192,12 @@ func (r *run) array(d *decoder) {
 			return r.out.value(v, 1)
 		}
 	}
-	err := r.each(d, func(v any) error { return r.outputsOf(e.code, v, emit) })
+	err := d.each(1, func(v any) error {
+		if err := r.outputsOf(e.code, v, emit); err != nil {
+			return err
+		}
+		return r.out.err
+	})
 	if r.out.err != nil {
 		return
 	}
@@ -253,27 +224,6 @@ func (r *run) partial(err error) {
 	r.broken = true
 	r.report(err)
 	r.exit = exitError
-}
-
-// each calls f with every element of the array that comes next.
-func (r *run) each(d *decoder, f func(any) error) error {
-	d.pos++
-	for first := true; ; first = false {
-		more, err := d.element(first)
-		if err != nil {
-			return d.fail(err)
-		}
-		if !more {
-			return nil
-		}
-		v, err := d.value(1)
-		if err != nil {
-			return d.fail(err)
-		}
-		if err := f(v); err != nil || r.out.err != nil {
-			return err
-		}
-	}
 }
 
 // Next implements gojq.Iter for the function inputs.
@@ -340,11 +290,10 @@ func (r *run) report(err error) {
 
 // tell writes a value to the error output, strings as they are.
 func (r *run) tell(v any) {
-	if s, ok := v.(string); ok {
-		fmt.Fprint(r.err, s)
-		return
+	if _, ok := v.(string); !ok {
+		v = compact(v) + "\n"
 	}
-	fmt.Fprintln(r.err, compact(v))
+	fmt.Fprint(r.err, v)
 }
 
 func (r *run) debug(v any, _ []any) any {
@@ -353,11 +302,11 @@ func (r *run) debug(v any, _ []any) any {
 }
 
 func (r *run) stderr(v any, _ []any) any {
-	if s, ok := v.(string); ok {
-		fmt.Fprint(r.err, s)
-	} else {
-		fmt.Fprint(r.err, compact(v))
+	s, ok := v.(string)
+	if !ok {
+		s = compact(v)
 	}
+	fmt.Fprint(r.err, s)
 	return v
 }
 

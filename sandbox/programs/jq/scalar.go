@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // text reads a string. The result is valid until the next call.
@@ -60,17 +62,12 @@ func (d *decoder) longText() ([]byte, error) {
 	}
 }
 
+// validUTF8 writes U+FFFD for each wrong byte, as encoding/json does.
 func validUTF8(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
 	}
-	// One U+FFFD for each wrong byte, as encoding/json has it.
-	out := make([]byte, 0, len(b)+8)
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		out, b = utf8.AppendRune(out, r), b[n:]
-	}
-	return out
+	return []byte(string([]rune(string(b))))
 }
 
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
@@ -151,47 +148,23 @@ func (d *decoder) number() (any, error) {
 	if cap(out) <= bufferSize {
 		d.scratch = out
 	}
-	whole, ok := isNumber(out)
+	v, ok := numberOf(out)
 	if !ok {
 		d.pos -= min(len(out), d.pos)
-		return nil, d.mistake("an unknown number " + strconv.Quote(cutText(string(out))))
+		return nil, d.mistake("an unknown number " + texts.Quote(out))
 	}
-	if whole && len(out) <= 18 && !(out[0] == '-' && out[1] == '0') {
-		n, err := strconv.ParseInt(string(out), 10, 64)
-		return int(n), err
-	}
-	return json.Number(out), nil
+	return v, nil
 }
 
-// isNumber says whether b is a JSON number, and whether it has neither a fraction nor an exponent.
-func isNumber(b []byte) (whole, ok bool) {
-	digits := func() bool {
-		n := 0
-		for n < len(b) && '0' <= b[n] && b[n] <= '9' {
-			n++
-		}
-		b = b[n:]
-		return n > 0
+// numberOf returns the value of a JSON number.
+func numberOf(text []byte) (v any, ok bool) {
+	if !json.Valid(text) || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
+		return nil, false
 	}
-	if len(b) > 0 && b[0] == '-' {
-		b = b[1:]
-	}
-	if len(b) > 1 && b[0] == '0' && '0' <= b[1] && b[1] <= '9' || !digits() {
-		return false, false
-	}
-	whole = len(b) == 0
-	if len(b) > 0 && b[0] == '.' {
-		if b = b[1:]; !digits() {
-			return false, false
+	if len(text) <= 18 && string(text) != "-0" {
+		if n, err := strconv.Atoi(string(text)); err == nil {
+			return n, true
 		}
 	}
-	if len(b) > 0 && b[0]|0x20 == 'e' {
-		if b = b[1:]; len(b) > 0 && (b[0] == '+' || b[0] == '-') {
-			b = b[1:]
-		}
-		if !digits() {
-			return false, false
-		}
-	}
-	return whole, len(b) == 0
+	return json.Number(text), true
 }

@@ -85,7 +85,7 @@ func probe(_ context.Context, args []string, io_ programs.IO) int {
 	}
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); !slices.Contains(known, name) {
-			fmt.Fprintln(io_.Out, "environment:", kv)
+			fmt.Fprintln(io_.Out, "environment:", name)
 		}
 	}
 	fmt.Fprintln(io_.Out, "done")

@@ -1,5 +1,5 @@
-// Package toolhivetest is an API server like that of ToolHive, for tests: the same routes and the same forms of
-// answers, with workloads that the test makes up. It runs nothing.
+// Package toolhivetest is an API server like ToolHive's, for tests: the same routes and forms of answers, with workloads
+// that the test sets. It runs nothing.
 package toolhivetest
 
 import (
@@ -68,10 +68,7 @@ func (a *API) Close() {
 	a.server.Close()
 }
 
-// Port is the port that the server listens on.
-func (a *API) Port() int { return a.server.Listener.Addr().(*net.TCPAddr).Port }
-
-// Set makes the workloads those of the entries, each a JSON object.
+// Set sets the workloads, each a JSON object.
 func (a *API) Set(entries ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,22 +78,22 @@ func (a *API) Set(entries ...string) {
 	}
 }
 
-// SetRaw makes an answer to the request for the list, whatever it is. Empty: the list again.
+// SetRaw sets the answer to the request for the list. Empty: the list again.
 func (a *API) SetRaw(body string) { a.locked(func() { a.raw = body }) }
 
-// SetToken makes the API want a bearer token.
+// SetToken makes the API demand a bearer token.
 func (a *API) SetToken(token string) { a.locked(func() { a.token = token }) }
 
 // Fail makes every request fail with a status. 0: no more.
 func (a *API) Fail(status int) { a.locked(func() { a.failure = status }) }
 
-// SetNonce changes what the server shows, as a new start does, and closes the connections that are open.
+// SetNonce changes the nonce, as a restart does, and closes the open connections.
 func (a *API) SetNonce(nonce string) {
 	a.locked(func() { a.nonce = nonce })
 	a.server.CloseClientConnections()
 }
 
-// Tokens returns what the requests for a path, such as "/health", had as Authorization, one each.
+// Tokens returns the Authorization header of each request for a path, such as "/health".
 func (a *API) Tokens(path string) []string {
 	var list []string
 	a.locked(func() {
@@ -123,7 +120,7 @@ func (a *API) Discovery(t testing.TB) string {
 	return name
 }
 
-// Rewrite writes a discovery file as it has to be now.
+// Rewrite writes a discovery file with the current address and nonce.
 func (a *API) Rewrite(t testing.TB, name string) {
 	t.Helper()
 	var text string
@@ -186,7 +183,7 @@ func write(w http.ResponseWriter, answer any) {
 	_ = json.NewEncoder(w).Encode(answer) // the client may have gone
 }
 
-// Running is a workload that runs, with its proxy at an address. More are further members, such as `"group":"tools"`.
+// Running is a workload that runs, with the address of its proxy. More are further members, such as `"group":"tools"`.
 func Running(name, url string, more ...string) string {
 	return entry(name, fmt.Sprintf(`"url":%q,"transport_type":"streamable-http","proxy_mode":"streamable-http","status":"running"`, url), more)
 }

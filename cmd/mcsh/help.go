@@ -1,0 +1,449 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcsh-dev/mcsh/docs"
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/clients"
+)
+
+// helpWidth is the width of help texts in columns.
+const helpWidth = 100
+
+// A flagGroup is a group of flags in the help.
+type flagGroup struct {
+	title string
+	flags []string // names, or prefixes that end in a dash
+}
+
+// flagGroups lists the groups. Flags outside of them come first, because users need them most.
+var flagGroups = []flagGroup{
+	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}},
+	{"Callers", []string{"tokens", "oidc-"}},
+	{"Sandbox", []string{"sandbox", "sandbox-"}},
+	{"ToolHive", []string{"toolhive", "toolhive-"}},
+	{"Limits", []string{"limit", "memory", "keep-"}},
+	{"Logs and metrics", []string{"log-", "no-metrics", "metrics-listen", "otel", "require-server"}},
+}
+
+func (g flagGroup) has(name string) bool {
+	return slices.ContainsFunc(g.flags, func(pattern string) bool {
+		return name == pattern || strings.HasSuffix(pattern, "-") && strings.HasPrefix(name, pattern)
+	})
+}
+
+// A helpSection holds the flags of a command that belong to one group.
+type helpSection struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// flagSections returns the flags of a command by group.
+func flagSections(cmd *cobra.Command) []helpSection {
+	groups := append([]flagGroup{{title: "Flags"}}, flagGroups...)
+	sections := make([]helpSection, len(groups))
+	for i, g := range groups {
+		sections[i] = helpSection{g.title, pflag.NewFlagSet(g.title, pflag.ContinueOnError)}
+	}
+	cmd.InitDefaultHelpFlag()
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		at := slices.IndexFunc(flagGroups, func(g flagGroup) bool { return g.has(f.Name) })
+		sections[at+1].flags.AddFlag(f)
+	})
+	return slices.DeleteFunc(sections, func(s helpSection) bool { return !s.flags.HasAvailableFlags() })
+}
+
+func helpText(cmd *cobra.Command) string {
+	return wrapped(cmp.Or(cmd.Long, cmd.Short+"."), helpWidth) + "\n\n" + usageText(cmd)
+}
+
+func usageText(cmd *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() && cmd.Flags().HasAvailableFlags() {
+		b.WriteString("  " + cmd.UseLine() + "\n")
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("  " + cmd.CommandPath() + " COMMAND\n\nCommands:\n")
+		for _, below := range cmd.Commands() {
+			if below.IsAvailableCommand() || below.Name() == "help" {
+				fmt.Fprintf(&b, "  %-11s %s\n", below.Name(), hanging(below.Short, 14))
+			}
+		}
+	}
+	if cmd.Example != "" {
+		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+	}
+	for _, s := range flagSections(cmd) {
+		b.WriteString("\n" + s.title + ":\n" + flagText(s.flags))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n%s COMMAND --help says more of a command.\n", cmd.CommandPath())
+	}
+	return b.String()
+}
+
+// flagText describes each flag beside its name, or below a long name.
+func flagText(flags *pflag.FlagSet) string {
+	const indent = 28
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "  " + flagName(f)
+		if f.Shorthand == "" {
+			name = "    " + name
+		}
+		if len(name) > indent-2 {
+			b.WriteString(name + "\n")
+			name = ""
+		}
+		fmt.Fprintf(&b, "%-*s%s\n", indent, name, hanging(flagUsage(f), indent))
+	})
+	return b.String()
+}
+
+// flagName returns the names of the flag and of its value.
+func flagName(f *pflag.Flag) string {
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	takes, _ := pflag.UnquoteUsage(f)
+	takes = strings.TrimSuffix(strings.TrimSuffix(takes, "Array"), "s") // the usage says if it is repeatable
+	return strings.TrimSpace(name + " " + takes)
+}
+
+// flagUsage returns the usage of a flag, with its default unless the usage contains it.
+func flagUsage(f *pflag.Flag) string {
+	_, usage := pflag.UnquoteUsage(f)
+	if slices.Contains([]string{"", "0", "0s", "false", "[]"}, f.DefValue) || strings.Contains(usage, "default") {
+		return usage
+	}
+	return usage + " (default " + f.DefValue + ")"
+}
+
+// hanging wraps a text whose lines begin at a column.
+func hanging(text string, column int) string {
+	lines := strings.Split(wrapped(text, helpWidth-column), "\n")
+	return strings.Join(lines, "\n"+strings.Repeat(" ", column))
+}
+
+// wrapped wraps the paragraphs of a text. Lines that begin with a space stay unchanged.
+func wrapped(text string, width int) string {
+	var lines []string
+	open := false // the last line belongs to a paragraph
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || line[0] == ' ' {
+			lines, open = append(lines, line), false
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			last := len(lines) - 1
+			if open && utf8.RuneCountInString(lines[last])+1+utf8.RuneCountInString(word) <= width {
+				lines[last] += " " + word
+				continue
+			}
+			lines, open = append(lines, word), true
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// knownCommand refuses an unknown subcommand and suggests the nearest one.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	path := cmd.CommandPath()
+	hint := didYouMean("did you mean "+path+" %s?", args[0], convert(cmd.Commands(), (*cobra.Command).Name), path+" --help shows what there is")
+	return usageError(hint, "unknown command %q for %q", args[0], path)
+}
+
+// withFirst refuses a missing first argument by its name in the usage. Otherwise check decides.
+func withFirst(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return check(cmd, args)
+		}
+		_, takes, _ := strings.Cut(cmd.Use, " ")
+		name, _, _ := strings.Cut(strings.TrimSuffix(takes, "..."), " ")
+		return usageError(fmt.Sprintf("write %s %s", cmd.CommandPath(), takes), "%s is missing", name)
+	}
+}
+
+// flagError adds a hint to the error of an invalid flag.
+func flagError(cmd *cobra.Command, err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok && wrong.GetFlag().Value.Type() == "duration" {
+		if _, none := strconv.ParseFloat(wrong.GetValue(), 64); none == nil {
+			name := "--" + wrong.GetFlag().Name
+			return usageError(fmt.Sprintf("write %s %ss for seconds", name, wrong.GetValue()), "%s %s: a unit is needed, such as 10s", name, wrong.GetValue())
+		}
+	}
+	return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
+}
+
+func (p *program) manCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write a manual page for each command into a directory",
+		Example: "  mcsh man ~/.local/share/man/man1",
+		Args:    withFirst(cobra.ExactArgs(1)),
+	}
+	return command(cmd, func(_ context.Context, args []string) error {
+		if err := os.MkdirAll(args[0], 0o755); err != nil {
+			return usageError("name a directory that can be written", "%w", err)
+		}
+		for name, page := range manual(cmd.Root()) {
+			if err := os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644); err != nil {
+				return usageError("name a directory that can be written", "%w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// manual returns a page of section 1 for each command, by file name.
+func manual(root *cobra.Command) map[string]string {
+	pages := map[string]string{manName(root) + ".1": manPage(root)}
+	for _, below := range root.Commands() {
+		if below.IsAvailableCommand() {
+			maps.Copy(pages, manual(below))
+		}
+	}
+	return pages
+}
+
+func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// manPage returns the page of a command.
+func manPage(cmd *cobra.Command) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"mcsh\" \"mcsh\"\n", strings.ToUpper(roff(manName(cmd))))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", roff(cmd.UseLine()))
+	if cmd.Long != "" {
+		fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", strings.ReplaceAll(roff(cmd.Long), "\n\n", "\n.PP\n"))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
+	}
+	b.WriteString(".SH OPTIONS\n")
+	for _, s := range flagSections(cmd) {
+		fmt.Fprintf(&b, ".SS %s\n", roff(s.title))
+		s.flags.VisitAll(func(f *pflag.Flag) {
+			fmt.Fprintf(&b, ".TP\n%s\n%s\n", roff(flagName(f)), roff(flagUsage(f)))
+		})
+	}
+	var also []string
+	if cmd.HasParent() {
+		also = append(also, roff(manName(cmd.Parent()))+"(1)")
+	}
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			also = append(also, roff(manName(below))+"(1)")
+		}
+	}
+	if len(also) > 0 {
+		fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", strings.Join(also, ", "))
+	}
+	return b.String()
+}
+
+// roff escapes a text, so that it contains no requests. Lines that begin with a space stay lines: roff breaks before them.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A topic is the explanation of an error code or an exit status.
+type topic struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Text    string `json:"text"` // Markdown, the summary included
+}
+
+// topics splits the document of errors: each section of level three is a topic.
+func topics(document []byte) []topic {
+	var list []topic
+	for _, section := range strings.Split("\n"+string(document), "\n### ")[1:] {
+		title, text, _ := strings.Cut(section, "\n")
+		text, _, _ = strings.Cut(text, "\n## ") // the next section of level two
+		text = strings.TrimSpace(text)
+		summary, _, _ := strings.Cut(text, "\n\n")
+		summary = strings.Join(strings.Fields(summary), " ")
+		if i := strings.Index(summary, ". "); i > 0 {
+			summary = summary[:i+1]
+		}
+		list = append(list, topic{strings.Trim(title, "` "), summary, text})
+	}
+	return list
+}
+
+func (p *program) explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain [CODE]",
+		Short: "Say what an error code or an exit status means and what to do",
+		Long: `Say what an error code or an exit status means, what usually causes it and what to do about it. Without an argument
+it lists them.`,
+		Example: "  mcsh explain INVALID_ARGUMENTS\n  mcsh explain 4",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	return command(cmd, func(_ context.Context, args []string) error {
+		list := topics(docs.Errors)
+		if len(args) == 0 {
+			for _, t := range list {
+				p.print(t, fmt.Sprintf("%-20s %s\n", t.Name, t.Summary))
+			}
+			return nil
+		}
+		name := strings.ToUpper(strings.ReplaceAll(args[0], "-", "_"))
+		i := slices.IndexFunc(list, func(t topic) bool { return t.Name == name })
+		if i < 0 {
+			names := convert(list, func(t topic) string { return t.Name })
+			return usageError(didYouMean("did you mean %s?", name, names, "mcsh explain lists them"), "%q is neither an error code nor an exit status", args[0])
+		}
+		return p.print(list[i], list[i].Name+"\n\n"+forTerminal(list[i].Text)+"\n")
+	}, completing(false, topicNames), p.jsonFlag("print one JSON object per code, a line each"))
+}
+
+// forTerminal is Markdown without the marks that only matter to a browser: examples are indented.
+func forTerminal(text string) string {
+	var b strings.Builder
+	inside := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = !inside
+		case inside:
+			b.WriteString("    " + line)
+		default:
+			b.WriteString(strings.ReplaceAll(line, "`", ""))
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// completeWait bounds a completion: a user is waiting after Tab.
+const completeWait = time.Second
+
+// A completer returns the words for an argument, each alone or followed by a tab and a description.
+type completer func(ctx context.Context) []string
+
+// completing makes f complete the first argument of a command, or all arguments.
+func completing(all bool, f completer) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 && !all {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return f.complete(cmd, args, prefix)
+		}
+	}
+}
+
+// complete returns the words with a prefix that are not in args. It is a [cobra.CompletionFunc].
+func (f completer) complete(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeWait)
+	defer cancel()
+	words := slices.DeleteFunc(f(ctx), func(word string) bool {
+		name, _, _ := strings.Cut(word, "\t")
+		return !strings.HasPrefix(name, prefix) || slices.Contains(args, name) || gateway.Plain(name, false) != name // users cannot type it
+	})
+	for i, word := range words {
+		words[i] = gateway.Plain(word, false)
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// orFiles also allows files for the first argument.
+func orFiles(cmd *cobra.Command) {
+	words := cmd.ValidArgsFunction
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		list, directive := words(cmd, args, prefix)
+		if len(args) == 0 {
+			directive = cobra.ShellCompDirectiveDefault
+		}
+		return list, directive
+	}
+}
+
+// completeFlag sets the values that complete a flag.
+func completeFlag(cmd *cobra.Command, flag string, words ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// convert returns the results of f for all elements of a list.
+func convert[T, U any](list []T, f func(T) U) []U {
+	all := make([]U, len(list)) // an empty list is one in JSON too
+	for i, one := range list {
+		all[i] = f(one)
+	}
+	return all
+}
+
+// clientNames returns the known clients.
+func clientNames(context.Context) []string {
+	return convert(clients.All(), func(c clients.Client) string { return c.Name + "\t" + c.Title })
+}
+
+// topicNames returns the codes of mcsh explain.
+func topicNames(context.Context) []string {
+	return convert(topics(docs.Errors), func(t topic) string { return t.Name + "\t" + t.Summary })
+}
+
+// serverNames completes servers of the settings.
+func (p *program) serverNames(s *settings) completer {
+	return func(ctx context.Context) []string {
+		return convert(p.knownListings(ctx, *s), func(l upstream.Listing) string { return l.Server })
+	}
+}
+
+// toolNames completes tools of the servers, as SERVER/TOOL.
+func (p *program) toolNames(s *settings) completer {
+	return func(ctx context.Context) []string {
+		var words []string
+		for _, l := range p.knownListings(ctx, *s) {
+			for _, t := range l.Tools {
+				words = append(words, l.Server+"/"+t.Name+"\t"+firstSentence(t.Description))
+			}
+		}
+		return words
+	}
+}
+
+// knownListings returns the tools that are known without starting or calling a server: saved lists, and without a
+// configuration the built-in servers.
+func (p *program) knownListings(ctx context.Context, s settings) []upstream.Listing {
+	s.keeps, s.toolhive.mode = true, toolhiveOff
+	s.configs = slices.Compact(slices.Sorted(slices.Values(s.configs))) // cobra parses the flags twice
+	pool, err := p.openUpstream(ctx, s)
+	if err != nil {
+		return nil // a completion cannot report an error; the command will
+	}
+	defer pool.Close()
+	if len(p.configFiles(s)) == 0 {
+		return pool.Catalog(ctx)
+	}
+	return pool.Saved(ctx)
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens a terminal of 80 columns: what one end writes, the other reads.
+func terminal(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	fd := int(user.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { user.Close(); program.Close() })
+	return user, program
+}
+
+// TestTerminalRun: on a terminal a run shows what it is doing while it is, and leaves the table; what is piped has neither,
+// and no colour where nobody wants it.
+func TestTerminalRun(t *testing.T) {
+	binary := oneBinary(t)
+	for name, c := range map[string]struct {
+		env        []string
+		has, lacks []string
+	}{
+		"a terminal": {nil, []string{"\r\x1b[J", "working for", "1 tool demo/slow", "\x1b[1A\x1b[J", "1 stage, ", "\x1b[1;31merror:"}, nil},
+		"no colour":  {[]string{"NO_COLOR=1"}, []string{"working for", "error:"}, []string{"\x1b[1;31m"}},
+		"dumb":       {[]string{"TERM=dumb"}, []string{"1 stage, ", "error:"}, []string{"\x1b", "working"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			user, program := terminal(t)
+			seen := make(chan string)
+			go func() {
+				var text strings.Builder
+				buf := make([]byte, 4096)
+				for {
+					n, err := user.Read(buf)
+					text.Write(buf[:n])
+					if err != nil { // the other end is closed
+						seen <- text.String()
+						return
+					}
+				}
+			}()
+			for _, args := range [][]string{
+				{"run", `[{"type": "tool", "server": "demo", "name": "slow", "args": {"ms": 900}}]`},
+				{"nosuch"},
+			} {
+				s := prepare(t, binary, args...)
+				s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR="), c.env...)
+				s.Stderr = program
+				_ = s.Run() // the second fails
+				if out := s.stdout.String(); strings.Contains(out, "\x1b") || args[0] == "run" && strings.TrimSpace(out) != `{"waited_ms":900}` {
+					t.Errorf("standard output is %q", out)
+				}
+			}
+			program.Close()
+			select {
+			case text := <-seen:
+				for _, words := range c.has {
+					if !strings.Contains(text, words) {
+						t.Errorf("%q is not in %q", words, text)
+					}
+				}
+				for _, words := range c.lacks {
+					if strings.Contains(text, words) {
+						t.Errorf("%q is in %q", words, text)
+					}
+				}
+			case <-time.After(patience):
+				t.Fatal("the terminal does not end")
+			}
+		})
+	}
+}

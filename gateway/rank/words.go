@@ -1,0 +1,87 @@
+package rank
+
+import (
+	"iter"
+	"strings"
+	"unicode"
+)
+
+// Words returns the stems of the words of a text.
+func Words(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for word := range split(text) {
+			if !yield(stem(word)) {
+				return
+			}
+		}
+	}
+}
+
+// split returns the words of a text in lower case. It splits identifiers such as "listIssues", "list_issues" and
+// "HTTPServer".
+func split(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		word, prior := []rune{}, ' '
+		flush := func() bool {
+			done := len(word) > 0 && !yield(string(word))
+			word = word[:0]
+			return !done
+		}
+		for _, c := range text {
+			switch {
+			case !unicode.IsLetter(c) && !unicode.IsDigit(c):
+				if !flush() {
+					return
+				}
+			case unicode.IsUpper(c) && unicode.IsLower(prior):
+				if !flush() {
+					return
+				}
+			case unicode.IsLower(c) && unicode.IsUpper(prior) && len(word) > 1: // the S of HTTPServer
+				last := word[len(word)-1]
+				if word = word[:len(word)-1]; !flush() {
+					return
+				}
+				word = append(word, last)
+			}
+			if unicode.IsLetter(c) || unicode.IsDigit(c) {
+				word = append(word, unicode.ToLower(c))
+			}
+			prior = c
+		}
+		flush()
+	}
+}
+
+// endings of nouns, verbs and adverbs that stem removes, with the least length of the rest.
+var endings = []struct {
+	text  string
+	least int
+}{{"ing", 3}, {"ed", 3}, {"ion", 3}, {"ment", 6}, {"ly", 5}}
+
+// stem removes the endings of English plurals, verbs and verbal nouns, so that "execute", "executes" and "execution" are
+// equal. A stem need not be a word.
+func stem(word string) string {
+	if base, ok := strings.CutSuffix(word, "ie"+word[len(word)-1:]); ok && len(base) > 1 && strings.ContainsAny(word[len(word)-1:], "sd") {
+		return base + "y" // queries, copied
+	}
+	if len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss") && !strings.HasSuffix(word, "us") && !strings.HasSuffix(word, "is") {
+		word = word[:len(word)-1]
+	}
+	for _, ending := range endings {
+		if base, ok := strings.CutSuffix(word, ending.text); ok && len(base) >= ending.least && strings.ContainsAny(base, "aeiouy") {
+			if last := base[len(base)-1]; last == base[len(base)-2] && !strings.ContainsRune("lsz", rune(last)) {
+				base = base[:len(base)-1] // running, committed
+			}
+			word = base
+			break
+		}
+	}
+	if len(word) > 3 {
+		word = strings.TrimSuffix(word, "e")
+	}
+	if len(word) > 6 {
+		word = strings.TrimSuffix(word, "at") // configuration, configure; annotate
+	}
+	return word
+}

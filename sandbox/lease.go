@@ -1,0 +1,185 @@
+package sandbox
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// A leasedWorker is a worker and who may have it. Its states are in the package's "Life of a worker".
+type leasedWorker struct {
+	ready  chan struct{} // closed when it was started: client is set, or err
+	client *wire.Client
+	worker Worker
+	err    error
+
+	caller string        // of the lease; empty: none yet
+	plan   *plan         // that it waits for; nil: for any run of its caller
+	runs   int           // of the lease, with the present one
+	ends   time.Time     // of the lease
+	taken  chan struct{} // closed when it waits no more
+}
+
+// Bounds of a lease.
+const (
+	leaseLife = 10 * time.Minute
+	leaseRuns = 50
+	leaseIdle = time.Minute // between two runs
+)
+
+// begin begins a lease, or another run of it.
+func (t *leasedWorker) begin(caller string) {
+	if t.runs == 0 {
+		t.caller, t.ends = caller, time.Now().Add(leaseLife)
+	}
+	if t.plan == nil {
+		t.runs++
+	}
+	t.plan = nil
+}
+
+// end ends a worker, if it was started.
+func (t *leasedWorker) end() {
+	if <-t.ready; t.err == nil {
+		_ = t.client.Close()
+	}
+}
+
+// release has a worker wait for the next run of its caller, cleared. Where that cannot be, because something has happened to
+// it or its caller may be anybody, a new one in the same container does. It returns false when the worker is to end.
+func (p *Pool) release(t *leasedWorker, whole bool) bool {
+	rest := min(time.Until(t.ends), leaseIdle)
+	if !p.lasting || t.caller == "" || t.runs >= leaseRuns || rest <= 0 {
+		return false
+	}
+	if whole && t.caller != stages.Anonymous {
+		return t.client.Renew() == nil && p.wait(t, rest, nil)
+	}
+	next := &leasedWorker{caller: t.caller, runs: t.runs, ends: t.ends}
+	if next.worker = t.worker.Replace(); next.worker == nil {
+		return false
+	}
+	kept := p.wait(next, rest, func(ctx context.Context) (err error) {
+		next.client, err = greet(ctx, next.worker)
+		return err
+	})
+	if !kept {
+		_ = next.worker.Close() // what is left of the old one goes with it
+	}
+	return kept
+}
+
+// releaseTo keeps a worker that has checked commands of a plan, with all that it has compiled, for more of them and for the run.
+func (p *Pool) releaseTo(t *leasedWorker, plan *plan) bool {
+	t.plan = plan
+	return p.wait(t, leaseIdle, nil)
+}
+
+// wait adds a worker to those that wait, which start makes first unless it is nil. It returns false when the pool has closed
+// and does not want it.
+func (p *Pool) wait(t *leasedWorker, rest time.Duration, start func(context.Context) error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.add(t, rest, start)
+		p.evict(p.keeps)
+	}
+	return !p.closed
+}
+
+// add is wait for who holds the lock.
+func (p *Pool) add(t *leasedWorker, rest time.Duration, start func(context.Context) error) {
+	taken := make(chan struct{})
+	if t.taken = taken; start != nil {
+		t.ready = make(chan struct{})
+	}
+	p.waiting = append(p.waiting, t)
+	p.started.Go(func() {
+		if start != nil {
+			ctx, cancel := context.WithTimeout(p.ctx, openTimeout)
+			defer cancel()
+			t.err = start(ctx)
+			close(t.ready)
+		}
+		p.watch(t, taken, rest)
+	})
+}
+
+// watch ends a worker that could not be started, has waited long enough, or has ended by itself.
+func (p *Pool) watch(t *leasedWorker, taken chan struct{}, rest time.Duration) {
+	if t.err == nil {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-taken:
+			return
+		case <-timer.C:
+		case <-t.client.Done():
+		}
+	}
+	p.mu.Lock()
+	i := slices.IndexFunc(p.waiting, func(w *leasedWorker) bool { return w == t && w.taken == taken }) // it may wait again by now
+	if i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
+	p.mu.Unlock()
+	if i >= 0 {
+		t.end()
+	}
+}
+
+// evict ends workers that wait for their callers, those first that have waited longest, until no more are left than may be.
+// The lock is held, and the pool is open.
+func (p *Pool) evict(most int) {
+	for leased := len(p.waiting) - p.unleased(); leased > max(most, 0); leased-- {
+		i := slices.IndexFunc(p.waiting, func(t *leasedWorker) bool { return t.runs > 0 })
+		p.started.Go(p.remove(i).end)
+	}
+}
+
+// unleased counts the workers that wait for anybody. The lock is held.
+func (p *Pool) unleased() (n int) {
+	for _, t := range p.waiting {
+		if t.runs == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// remove removes a worker from those that wait. The lock is held.
+func (p *Pool) remove(i int) *leasedWorker {
+	t := p.waiting[i]
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+	close(t.taken)
+	return t
+}
+
+// next removes and returns the worker that has waited least of those that are wanted; nil: none is.
+func (p *Pool) next(wanted func(t *leasedWorker) bool) *leasedWorker {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, t := range slices.Backward(p.waiting) {
+		if wanted(t) {
+			return p.remove(i)
+		}
+	}
+	return nil
+}
+
+// heldBy removes and returns the worker that waits for a plan.
+func (p *Pool) heldBy(plan *plan) *leasedWorker {
+	return p.next(func(t *leasedWorker) bool { return t.plan != nil && t.plan == plan })
+}
+
+// giveUp ends a worker in the background.
+func (p *Pool) giveUp(t *leasedWorker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed { // else the driver ends it
+		p.started.Go(t.end)
+	}
+}

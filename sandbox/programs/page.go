@@ -1,0 +1,190 @@
+package programs
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+// A Page describes a program to people. All of it but the words of the table's row comes from the grammar.
+type Page struct {
+	Name    string       `json:"name"`
+	Summary string       `json:"summary"`
+	Notes   string       `json:"notes,omitempty"`
+	Example string       `json:"example,omitempty"` // a stage
+	Options []PageOption `json:"options"`
+	Number  string       `json:"number,omitempty"` // the option that -5 means
+	Inputs  string       `json:"inputs,omitempty"` // a stage that reads a second input
+	Always  []string     `json:"always,omitempty"` // what is given whatever a stage says
+	Ignored []string     `json:"ignored,omitempty"`
+	Refused []PageOption `json:"refused,omitempty"`
+	Differs []string     `json:"differs,omitempty"`
+}
+
+// A PageOption is an option of a [Page].
+type PageOption struct {
+	Spelling string `json:"spelling"`          // all names of it and what it takes: "-n, --lines VALUE"
+	Says     string `json:"says,omitempty"`    // which values are allowed, or why it is refused
+	Instead  string `json:"instead,omitempty"` // of one that is refused
+}
+
+// PageOf returns the page of the program of that name. The error is a *stages.Error, DISALLOWED_COMMAND, with the nearest names.
+func PageOf(name string) (Page, error) {
+	p, ok := Find(name)
+	if !ok {
+		return Page{}, unknownCommand(name, nil)
+	}
+	return p.Page(), nil
+}
+
+// Page returns the page of the program.
+func (p Program) Page() Page {
+	g := p.grammar()
+	page := Page{Name: p.Name, Summary: p.Summary, Notes: p.Notes, Options: []PageOption{}, Always: g.inject, Differs: p.Differs}
+	page.Example = p.stage(p.Example)
+	if g.number != "" {
+		page.Number = "--" + g.number
+	}
+	if g.inputs != "" && !slices.Contains(p.Example, "@b") {
+		var args []string
+		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(g.inputs, "%[1]s", "b"), "%s", "b")), &args) // the table's own
+		page.Inputs = p.stage(args)
+	}
+	for i := range g.options {
+		o := &g.options[i]
+		if o.as != "" {
+			continue
+		}
+		line := PageOption{Spelling: g.spellings(o)}
+		switch o.fate {
+		case ignored:
+			page.Ignored = append(page.Ignored, line.Spelling)
+		case refused:
+			line.Says, line.Instead = o.why, o.use
+			page.Refused = append(page.Refused, line)
+		default:
+			line.Says = o.allows()
+			page.Options = append(page.Options, line)
+		}
+	}
+	return page
+}
+
+// stage is a stage with these arguments, as JSON, and with the input that they name.
+func (p Program) stage(args []string) string {
+	text := `{"type":"command","command":"` + p.Name + `"`
+	if len(args) > 0 {
+		text += `,"args":` + texts.JSON(args)
+	}
+	if slices.Contains(args, "@b") {
+		text += `,"inputs":{"b":[STAGES]}`
+	}
+	return text + "}"
+}
+
+// spellings are all names of an option, and what it takes.
+func (g *grammar) spellings(o *option) string {
+	var names []string
+	for i := range g.options {
+		if same := &g.options[i]; same == o || same.as == o.long && same.as != "" {
+			names = append(names, same.names()...)
+		}
+	}
+	values := map[takes]string{one: " VALUE", maybe: "[=VALUE]", two: " NAME VALUE"}[o.takes]
+	if o.input {
+		values = strings.ReplaceAll(values, "VALUE", "@INPUT")
+	}
+	return strings.Join(names, ", ") + values
+}
+
+func (o *option) names() (names []string) {
+	if o.short != 0 {
+		names = append(names, "-"+string(rune(o.short)))
+	}
+	if o.long != "" {
+		names = append(names, "--"+o.long)
+	}
+	return names
+}
+
+// allows says which values an option takes: what its check asks for when it is given one that no option takes.
+func (o *option) allows() string {
+	if o.check == nil {
+		return ""
+	}
+	if wrong := o.check(strings.Repeat("\x00", maxArgBytes)); wrong != nil {
+		return wrong.use
+	}
+	return ""
+}
+
+// String writes the page as text of about 100 columns.
+func (p Page) String() string {
+	var b strings.Builder
+	paragraph := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	paragraph("%s: %s", p.Name, p.Summary)
+	if p.Notes != "" {
+		paragraph("\n%s", wrapped(p.Notes, ""))
+	}
+	paragraph("\nA stage:\n  %s", p.Example)
+	if p.Inputs != "" {
+		paragraph("\nWith a second input:\n  %s", p.Inputs)
+	}
+	b.WriteString("\nOptions:\n")
+	for _, o := range p.Options {
+		paragraph("%s", wrapped(strings.TrimSuffix(o.Spelling+": "+o.Says, ": "), "  "))
+	}
+	if p.Number != "" {
+		paragraph("  -5 means %s=5", p.Number)
+	}
+	if len(p.Always) > 0 {
+		paragraph("\nAlways given: %s", strings.Join(p.Always, " "))
+	}
+	if len(p.Ignored) > 0 {
+		paragraph("\nAccepted, without effect:\n%s", wrapped(strings.Join(p.Ignored, "; "), "  "))
+	}
+	if len(p.Refused) > 0 {
+		b.WriteString("\nRefused:\n")
+	}
+	for _, o := range p.Refused {
+		paragraph("%s", wrapped(o.Spelling+": "+strings.Join([]string{o.Says, o.Instead}, "; "), "  "))
+	}
+	if len(p.Differs) > 0 {
+		b.WriteString("\nDiffers:\n")
+	}
+	for _, d := range p.Differs {
+		paragraph("%s", wrapped("- "+d, "  "))
+	}
+	return b.String()
+}
+
+// wrapped breaks a text into lines that begin with indent, those after the first with more.
+func wrapped(text, indent string) string {
+	const columns = 100
+	var b strings.Builder
+	width := 0
+	for _, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case width == 0:
+			b.WriteString(indent)
+			width = len(indent)
+		case width+1+n > columns:
+			b.WriteString("\n" + indent)
+			width = len(indent)
+			if indent != "" {
+				b.WriteString("  ")
+				width += 2
+			}
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(word)
+		width += n
+	}
+	return b.String()
+}

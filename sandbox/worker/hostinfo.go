@@ -1,0 +1,55 @@
+//go:build linux
+
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+)
+
+// A hostInfo is what the binary of a worker finds on a machine. Whoever starts workers makes one and gives it to each: to
+// look for programs takes longer than all else that a worker does before it can serve.
+type hostInfo struct {
+	Support   jail.Support
+	Tools     map[string]located
+	Found     []wire.Found
+	Around    wire.Surroundings // which cannot be seen from within
+	Loader    string            // of the worker's own binary; empty if it is static
+	Workspace string            // the directory whose files commands may read; empty if there is none
+	Offers    bool              // a process can be offered to be killed first when memory runs out
+}
+
+// A located program is one that can run.
+type located struct {
+	File   string // its executable; empty for an applet
+	Loader string // the dynamic loader that File names; empty if it is static
+}
+
+// lookAround looks around.
+func lookAround(o Options) hostInfo {
+	s := hostInfo{Support: jail.Supported(), Around: surroundings(), Offers: jail.CanOffer()}
+	s.Tools, s.Found = locate(o.Extra, s.Support)
+	if loader, err := loaderOf("/proc/self/exe"); err == nil {
+		s.Loader = loader
+	}
+	return s
+}
+
+// hostInfoMain prints a hostInfo.
+func hostInfoMain(args []string, o Options) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown arguments %q", args)
+	}
+	return json.NewEncoder(os.Stdout).Encode(lookAround(o))
+}
+
+func readHostInfo(text string) (s hostInfo, err error) {
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("reading the host info: %w", err)
+	}
+	return s, nil
+}

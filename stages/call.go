@@ -1,0 +1,358 @@
+package stages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+// A toolCall is what a tool stage compiles to.
+type toolCall struct {
+	info     *Tool
+	args     []member
+	fallback []member // arguments for what neither data nor args give
+	pages    int      // calls of one that fetches all pages; 0: it is called once
+	as       as
+	show     bool  // the result's blocks are the reply's
+	each     bool  // it runs once per item
+	joins    bool  // its items come out beside its results
+	distinct *bool // whether equal calls are to be made once; nil: where nothing can be out of date
+	repeats  bool  // a call that has left does not keep its item from being tried again
+	stale    bool  // a for_each around it changes something: what the tool has returned for one item may be out of date for the next
+	picked   bool  // a command behind it picks lines of its result, which keep its kind
+}
+
+// bind returns the caller for one run.
+func (t *toolCall) bind(r *Run, m *Meter) *caller {
+	c := &caller{toolCall: t, r: r, m: m}
+	if once := t.distinct; t.each && (once == nil && t.info.ReadOnly && !t.stale || once != nil && *once) {
+		c.shared = &shared{c: c, forever: !t.info.ReadOnly, answers: map[callKey]*answer{}}
+	}
+	return c
+}
+
+// caller is a tool stage bound to a run.
+type caller struct {
+	*toolCall
+	r      *Run
+	m      *Meter
+	shared *shared
+}
+
+// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
+// has.
+func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
+	limit := c.r.deps.Limits.Input
+	input, more, err := readAll(in, limit, room)
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
+			"the tool would get more than %s in one call", texts.Bytes(limit))
+	}
+	if err := room.Grow(2 * int64(len(input))); err != nil {
+		return nil, noMemory(err)
+	}
+	data := headersOf(ctx).in
+	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
+	if err == nil {
+		err = c.check(ctx, args)
+	}
+	if err != nil {
+		return nil, c.perItem(ctx, err, input, data)
+	}
+	c.m.leave(leftOut, none && !c.joins)
+	return args, nil
+}
+
+// perItem adds to the refusal of an array that the tool can be called for each of its elements.
+func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
+	var e *Error
+	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
+		return err
+	}
+	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()
+	if none != nil {
+		return err
+	}
+	args, _, _, refused := arguments(ctx, c.info, c.args, c.fallback, first.data, first.about())
+	if refused != nil || c.check(ctx, args) != nil {
+		return err
+	}
+	item := *e
+	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
+	item.Fix = json.RawMessage(`{"for_each": true}`)
+	return &item
+}
+
+// check validates the arguments of a call.
+func (c *caller) check(ctx context.Context, args json.RawMessage) error {
+	if c.info.Input.Check == nil {
+		return nil
+	}
+	problems, note := c.info.Input.Check(ctx, args, false)
+	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
+		c.m.used("args", false, note)
+	}
+	if len(problems) > 0 {
+		return Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
+			strings.Join(problems, "; "), texts.Cut(string(args), 200))
+	}
+	return nil
+}
+
+func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {
+	room := c.r.deps.Memory.Lease()
+	defer room.Close()
+	args, err := c.arguments(ctx, in, room)
+	if err != nil {
+		return err
+	}
+	result, err := c.once(ctx, args)
+	if err != nil {
+		return err
+	}
+	if c.show {
+		c.r.show(result)
+	} else {
+		defer result.Memory.Close()
+	}
+	if err := c.r.count(int64(len(result.Data))); err != nil {
+		return err
+	}
+	defer c.r.held.Add(-int64(len(result.Data)))
+	headersOf(ctx).out.describe(result.about())
+	headersOf(ctx).tape.lastWrite()
+	_, err = out.Write(result.Data)
+	return err
+}
+
+// once makes the call, or takes the result of an equal one. What has left counts for the attempt that it belongs to;
+// so does a failure that is shared: its call may have taken effect, and must not be made again.
+func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error) {
+	it := itemOf(ctx)
+	var o outcome
+	own := c.shared == nil
+	if own {
+		o = c.call(ctx, args)
+	} else {
+		o, own = c.shared.call(ctx, it.attempt(), args)
+	}
+	if o.left && (own || o.err != nil) {
+		it.left(c.repeats)
+	}
+	if o.err == nil {
+		o.err = c.as.apply(&o.result, c.picked)
+	}
+	if o.err != nil {
+		o.result.Memory.Close()
+	}
+	return o.result, o.err
+}
+
+// call makes the call, whose time begins when it is sent. A call with effects that was sent is let finish, whatever ends
+// around it; one that still waits for its turn ends with its stage.
+func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
+	if ctx.Err() != nil {
+		return outcome{err: context.Cause(ctx)}
+	}
+	key, result, known, err := c.earlier(args)
+	if known || err != nil {
+		return outcome{result: result, err: err}
+	}
+	if err := c.r.called(); err != nil {
+		return outcome{err: err}
+	}
+	defer c.m.call()()
+	stage := ctx
+	var hold *effectHold
+	if !c.info.ReadOnly {
+		var release func()
+		hold, release = holdEffects(stage, c.r.outer, itemOf(stage).held(), true)
+		defer release()
+		ctx = hold.ctx
+	}
+	o.err = errNoReturn
+	defer func() {
+		if o.left {
+			c.caused(stage, key, o.result, o.err)
+		}
+	}()
+	o.result, o.err = c.r.deps.Tools.CallTool(ctx, Call{
+		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given,
+		Reading: hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
+		Sent: func() bool {
+			if hold == nil && stage.Err() != nil || !hold.send() {
+				return false
+			}
+			o.left = true
+			c.m.count(func(r *StageReport) { r.Calls++ })
+			return true
+		},
+		Unsent: func() {
+			o.left = false
+			c.m.count(func(r *StageReport) { r.Calls-- })
+			hold.unsend()
+		},
+	})
+	c.count(ctx, &o)
+	return o
+}
+
+// count counts what a call came to, and marks its failure. A success is a call made. ctx is the call's.
+func (c *caller) count(ctx context.Context, o *outcome) {
+	if o.err != nil {
+		o.err = c.ofCall(ctx, o.err, o.left)
+	}
+	c.m.count(func(r *StageReport) {
+		switch {
+		case o.err == nil:
+			if !o.left {
+				r.Calls++
+			}
+			o.left = true
+			r.Returned += int64(len(o.result.Data))
+		case !o.left || c.info.ReadOnly:
+		case answered(o.err):
+			r.Refused++
+		default:
+			r.Unknown++
+		}
+	})
+}
+
+// answered reports whether a failure is the answer of a tool.
+func answered(err error) bool {
+	failed, ok := errors.AsType[*Error](err)
+	return ok && failed.Answered
+}
+
+// errNoReturn stands for what a call came to where it panics instead of returning.
+var errNoReturn = errors.New("the call did not return")
+
+// earlier returns what a call came to in the run that is continued, or refuses to make it again. key is that of a call
+// that may change something, where runs are kept; else it is empty.
+func (c *caller) earlier(args json.RawMessage) (key string, result Result, known bool, err error) {
+	if c.r.effects == nil || c.info.ReadOnly {
+		return "", Result{}, false, nil
+	}
+	decoded := 32 * int64(min(len(args), maxNormal))
+	if err := c.r.memory.Grow(decoded); err != nil {
+		return "", Result{}, false, noMemory(err)
+	}
+	key = callEffect(c.info.Server, c.info.Name, args)
+	_ = c.r.memory.Grow(-decoded) // does not fail
+	kept, known, err := c.r.effects.answer(key, c.info.Server+"/"+c.info.Name, c.m.step.place, c.each)
+	if !known || err != nil {
+		return key, Result{}, false, err
+	}
+	if c.shared != nil {
+		c.m.count(func(r *StageReport) { r.Shared++ })
+	}
+	a, data, err := decodeAbout(kept)
+	return key, a.result(data), err == nil, err
+}
+
+// caused keeps that a call has changed something, or may have. The answer is kept as well where nothing else keeps it: of a
+// stage within another one, and of a call that is made once for many items.
+func (c *caller) caused(ctx context.Context, key string, result Result, err error) {
+	if key == "" || answered(err) {
+		return
+	}
+	e := pastEffect{Key: key, Place: c.m.step.place, Unknown: err != nil}
+	if err == nil && (c.shared != nil || !c.each && e.Place.nested()) {
+		e.Kept, e.Result = true, append(result.about().encode(), result.Data...)
+	}
+	c.r.effects.add(ctx, e)
+}
+
+// ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
+// to get more time. Whoever made the error may keep it and give it to others. ctx is the call's: only its end is no failure.
+func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
+	var failed *Error
+	if !errors.As(err, &failed) {
+		if ctx.Err() != nil {
+			return err
+		}
+		failed = Errorf(Internal, "", "%w", err)
+	}
+	own := *failed
+	own.call = true
+	if own.Code == Timeout && !own.Answered {
+		own.Msg += fmt.Sprintf(" (%s)", c.m.step.clock.words())
+		own.Limit = c.m.step.clock.reached()
+		own.Hint = "ask the tool for less, or " + c.m.step.clock.more()
+		if left && !c.info.ReadOnly {
+			own.Msg += "; it was sent and may have taken effect"
+			own.Hint = "find out what was changed (with a tool that reads) before another call, or " + c.m.step.clock.more()
+		}
+	}
+	return &own
+}
+
+// rehearse is a call that is noted and not made. Calls that would share one result are noted once.
+func (c *caller) rehearse(note func(undone) error) Filter {
+	return func(ctx context.Context, in io.Reader, _ io.Writer) error {
+		room := c.r.deps.Memory.Lease()
+		defer room.Close()
+		args, err := c.arguments(ctx, in, room)
+		if err != nil || c.shared != nil && !c.shared.first(args) {
+			return err
+		}
+		key, _, known, err := c.earlier(args)
+		switch {
+		case known:
+			return nil
+		case err != nil && key == "":
+			return err
+		case err != nil:
+			return note(undone{args: args, fails: err.Error()})
+		}
+		return note(undone{args: args})
+	}
+}
+
+// as says what a stage takes a tool's result for.
+type as string
+
+const (
+	asFound as = ""     // what it is
+	asText  as = "text" // one text, even if it is an object or array
+	asJSON  as = "json" // one JSON value, else the stage fails
+)
+
+// apply makes the result what the stage takes it for. Whether a text is one whole JSON object or array is looked at here
+// only where lines of it are picked: later it could not be told any more.
+func (a as) apply(r *Result, picked bool) error {
+	switch {
+	case a == asText:
+		r.Kind, r.Spans = ExactText, nil
+	case picked && r.Kind == ToolText && r.Spans == nil && wholeJSON(bytes.TrimSpace(r.Data)):
+		r.Kind = Values
+	}
+	if a != asJSON || r.Kind == Values || r.None {
+		return nil
+	}
+	if !json.Valid(r.Data) {
+		return Errorf(ToolError, `leave "as" out, and make JSON of the text with a command: jq -s . for JSON lines, jq -R -s . for other text`,
+			`the result is not JSON, which "as": "json" demands: %s`, texts.Quote(texts.Cut(string(r.Data[:min(len(r.Data), 400)]), 200)))
+	}
+	r.Kind, r.Spans = Values, nil
+	return nil
+}
+
+// does adds to what a stage says that it does.
+func (a as) does() string {
+	if a == asFound {
+		return ""
+	}
+	return ", result as " + string(a)
+}

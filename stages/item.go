@@ -1,0 +1,279 @@
+package stages
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+// An item is one element of the input of a for_each, from when it begins until its result is written.
+type item struct {
+	element
+	number int   // counted from 1
+	of     *each // the for_each
+	around *item // that the for_each belongs to; nil: none
+
+	attempts int           // made
+	before   failureGroups // what those before the last came to
+	note     string        // why there was no further attempt, where one was left
+	hold     *effectHold   // of the attempt that runs; nil where it changes nothing
+	spent    atomic.Bool   // something may have taken effect, and would again
+
+	input   description // of in
+	in, out header      // of what its stages read and write
+	result  holder
+	isValue bool // result is one JSON value, not what the stages wrote
+	done    bool
+}
+
+// itemOf returns the item that a stage runs for, nil if there is none.
+func itemOf(ctx context.Context) *item { return headersOf(ctx).item }
+
+// attempt is the number of the attempt that runs, counted over those of the items around it as well. An item that is tried
+// once stands for no other call than the item around it does.
+func (it *item) attempt() int {
+	if it == nil {
+		return 1
+	}
+	return (it.around.attempt()-1)*(1+it.of.Retries) + it.attempts
+}
+
+// left notes that a call which may change something has left. repeats says that the same call comes again with the next
+// attempt, and does no harm.
+func (it *item) left(repeats bool) {
+	for ; it != nil; it = it.around {
+		if !repeats {
+			it.spent.Store(true)
+		}
+		repeats = repeats && (it.of.direct || it.of.Retries == 0)
+	}
+}
+
+// held is the hold of the attempt that runs, nil if there is none.
+func (it *item) held() *effectHold {
+	if it == nil {
+		return nil
+	}
+	return it.hold
+}
+
+// become makes a JSON object the result of the item.
+func (it *item) become(object []member) error {
+	it.isValue = true
+	return it.result.adopt(encodeObject(object))
+}
+
+// known looks for the result of an item that an earlier run had.
+func (q *queue) known(it *item) (bool, error) {
+	known, err := q.e.log.answer(it)
+	if !known || err != nil {
+		return false, err
+	}
+	q.e.m.count(func(r *StageReport) { r.Resumed++ })
+	return true, it.succeeded()
+}
+
+// try runs the stages on an item until they succeed or cannot be tried again. What a failed attempt has written is
+// dropped.
+func (e *each) try(ctx context.Context, it *item) (err error) {
+	defer recovered(&err)
+	it.around = itemOf(ctx)
+	if e.Retries > 0 {
+		it.result.max = e.r.deps.Limits.Attempt
+	}
+	for {
+		it.attempts++
+		err := e.once(ctx, it)
+		if err == nil || ctx.Err() != nil || it.attempts > e.Retries || !e.again(it, err) {
+			return err
+		}
+		wait, ok := it.patience(ctx, err)
+		if !ok {
+			return err
+		}
+		it.result.release()
+		it.before.add(messageOf(err), 1)
+		if !sleep(ctx, wait) {
+			return context.Cause(ctx)
+		}
+		e.m.count(func(r *StageReport) { r.Retries++ })
+	}
+}
+
+// once runs the stages once.
+func (e *each) once(ctx context.Context, it *item) error {
+	if e.effect == Changes {
+		hold, release := holdEffects(ctx, e.r.outer, it.around.held(), false)
+		defer release()
+		it.hold, ctx = hold, hold.ctx
+	}
+	it.input.about = e.aboutInput(it.element)
+	it.in.description.Store(&it.input)
+	it.out.description.Store(nil)
+	return e.filter(withHeaders(ctx, headers{in: &it.in, out: &it.out, item: it}), bytes.NewReader(e.input(it)), &it.result)
+}
+
+// takesValue reports whether the stages read an item as one value, not as a line.
+func (e *each) takesValue() bool { return len(e.body) > 0 && e.body[0].tool != nil }
+
+// input returns what the stages read for an item.
+func (e *each) input(it *item) []byte {
+	if e.takesValue() {
+		return it.data
+	}
+	return it.line()
+}
+
+// aboutInput describes what input returns.
+func (e *each) aboutInput(el element) about {
+	if el.text && !e.takesValue() {
+		return about{kind: CommandText} // a line
+	}
+	return el.about()
+}
+
+// conclude leaves in an item that was tried what stands for it in the output. It reports whether the item failed; its
+// error is what ends the other items too.
+func (q *queue) conclude(ctx context.Context, it *item, err error) (failed bool, ends error) {
+	defer recovered(&ends)
+	if err == nil {
+		q.e.log.keep(it)
+		if !q.e.r.dry.replaces(q.e.effect) {
+			q.e.m.count(func(r *StageReport) {
+				r.OK++
+				if it.attempts > 1 {
+					r.Retried++
+				}
+			})
+		}
+		return false, it.succeeded()
+	}
+	if echo(err) || err == context.Cause(ctx) {
+		return false, err // it was cancelled
+	}
+	onError, f := q.e.OnError, failureOf(err)
+	if f == nil {
+		onError = onErrorFail
+	}
+	q.e.m.failed(messageOf(err), onError == onErrorSkip)
+	if onError == onErrorFail {
+		return true, q.itemError(it, err)
+	}
+	return true, it.failed(f, onError)
+}
+
+// itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
+// it say where that was.
+func (q *queue) itemError(it *item, err error) error {
+	var shared *Error
+	if !errors.As(err, &shared) {
+		return err
+	}
+	own := *shared // the failure of an input is that of every item that waits for it
+	e := &own
+	e.adds(it.tried())
+	if e.Item != 0 {
+		e.adds(" (within item " + strconv.Itoa(it.number) + " of the for_each around it)")
+		return e
+	}
+	e.Item, e.Sample, e.Cut = it.number, it.data, false
+	e.queue = q
+	return e
+}
+
+// Waits before another attempt: they double, and are spread so that items that failed together do not come back
+// together.
+const (
+	firstPause = 200 * time.Millisecond
+	maxPause   = 5 * time.Second
+)
+
+// pause is how long to wait after n attempts. A server that asks for more time gets it.
+func pause(n int, asked time.Duration) time.Duration {
+	d := min(firstPause<<min(n-1, 10), maxPause)
+	spread := rand.N(d/2 + 1)
+	if asked > 0 {
+		return asked + spread
+	}
+	return d/2 + spread
+}
+
+// tryable are the codes of failed calls that another attempt may cure. Of the others the cause is what was asked, or
+// what is allowed.
+var tryable = map[Code]bool{ToolError: true, ServerUnavailable: true, Timeout: true}
+
+// again reports whether a failed attempt may be followed by another.
+func (e *each) again(it *item, err error) bool {
+	var f *Error
+	if !errors.As(err, &f) || !f.call || f.OfRun || !tryable[f.Code] || it.spent.Load() {
+		return false
+	}
+	on := e.retryOn
+	if on == nil {
+		return true
+	}
+	matches := on.MatchString(f.Msg[:min(len(f.Msg), maxMatched)]) || on.MatchString(string(f.Code))
+	e.m.used("retry_on", matches, fmt.Sprintf("retry_on %s matches none of the failures", texts.Quote(on.String())))
+	return matches
+}
+
+// patience returns how long to wait before the next attempt, and whether that leaves time for one.
+func (it *item) patience(ctx context.Context, err error) (time.Duration, bool) {
+	f, _ := errors.AsType[*Error](err) // see again
+	wait := pause(it.attempts, max(f.RetryAfter, f.Backoff))
+	deadline, ok := ctx.Deadline()
+	if !ok || time.Until(deadline) > wait {
+		return wait, true
+	}
+	it.note = "not tried again: the time allowed ends before"
+	if f.RetryAfter > 0 {
+		it.note = fmt.Sprintf("not tried again: the server asks to wait %s, and the time allowed ends before", f.RetryAfter.Round(time.Millisecond))
+	}
+	return 0, false
+}
+
+// sleep waits, and reports whether it has waited to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tried says in a message what was tried. Nothing is said of an item that was tried once.
+func (it *item) tried() string {
+	var parts []string
+	if it.attempts > 1 {
+		text := fmt.Sprintf("attempt %d of %d", it.attempts, 1+it.of.Retries)
+		if before := it.before.told(3); before != "" {
+			text += ", before: " + before
+		}
+		parts = append(parts, text)
+	}
+	if it.note != "" {
+		parts = append(parts, it.note)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+func messageOf(err error) string {
+	if f, ok := errors.AsType[*Error](err); ok {
+		return f.Msg
+	}
+	return err.Error()
+}

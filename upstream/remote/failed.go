@@ -1,0 +1,95 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// failed makes the failure of a request without a result.
+func (c *call) failed(ctx context.Context, err error) *rpc.Failure {
+	f := &rpc.Failure{Err: rpc.NormalizeClosed(err), Sent: c.sent.Load()}
+	var status *statusError
+	switch {
+	case ctx.Err() != nil:
+		f.Err = ctx.Err()
+		if f.Sent && c.r.Version < statelessVersion {
+			c.t.notify(rpc.Cancelled(c.id), c.r.Version)
+		}
+	case errors.As(err, &status):
+		c.classifyStatus(ctx, f, status)
+	case notReached(err):
+		f.Sent = false
+		f.Lost = isDial(err)
+	default:
+		_, full := errors.AsType[*memory.Full](err)
+		f.Unavailable = !full && !errors.Is(err, rpc.ErrTooLarge) && !errors.Is(err, rpc.ErrBroken) && !isAnswer(err)
+	}
+	return f
+}
+
+// notReached reports whether a request was never sent to the server. One answered with a redirect was: 303 means that it
+// is done.
+func notReached(err error) bool {
+	var signIn *signInError
+	return errors.As(err, &signIn) || isDial(err)
+}
+
+// isAnswer reports whether the server has answered with an error of its own.
+func isAnswer(err error) bool {
+	var wire *jsonrpc.Error
+	return errors.As(err, &wire)
+}
+
+// isDial reports whether there was no connection to send a request on.
+func isDial(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// classifyStatus handles an answer other than 2xx. In a session, 404 means that the session has ended, whatever the body says,
+// and 400 may mean it; but tools cause these too. Only if a ping is classifyStatus as well has the server certainly lost the
+// session, and no tool has seen the request.
+func (c *call) classifyStatus(ctx context.Context, f *rpc.Failure, status *statusError) {
+	f.RetryAfter = status.wait
+	f.Unavailable = status.status >= 500 && status.rpc == nil
+	if f.Sent = c.accepted || !status.neverRan(); !f.Sent {
+		return
+	}
+	if c.t.conn.SessionID() != "" && c.r.Version < statelessVersion && status.sessionMaybeLost() {
+		sessionLost := c.t.sessionLost(ctx, c.r.Version)
+		if sessionLost || status.status == http.StatusNotFound {
+			f.Sent, f.Lost = c.accepted || !sessionLost, true
+			status.sessionLost, status.known = sessionLost, !sessionLost
+			return
+		}
+	}
+	status.known = status.status/100 == 4 && status.status != http.StatusForbidden
+	if status.rpc != nil && status.known {
+		f.Err = status.rpc
+	}
+}
+
+// sessionLost reports whether the server has lost the session: it refuses a ping, too.
+func (t *Transport) sessionLost(ctx context.Context, version string) bool {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, rawKey{}, true), notifyWait)
+	defer cancel()
+	c := &call{t: t, r: &rpc.Request{Method: "ping", Version: version}, id: t.next.Add(1)}
+	resp, err := c.post(ctx)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	var status *statusError
+	return errors.As(err, &status) && status.sessionMaybeLost() && !isCode(status.rpc, jsonrpc.CodeMethodNotFound)
+}
+
+func isCode(err error, code int64) bool {
+	var wire *jsonrpc.Error
+	return errors.As(err, &wire) && wire.Code == code
+}

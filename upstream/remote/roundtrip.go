@@ -1,0 +1,272 @@
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+const (
+	maxErrorBody = 2 << 10  // of an error's body, for the message
+	maxRPCError  = 64 << 10 // of an error's body that may be a JSON-RPC message
+	maxRedirects = 5
+	deleteWait   = 2 * time.Second // a server may delay the answer until its tools are done
+)
+
+// A statusError is an answer other than 2xx.
+type statusError struct {
+	status      int
+	body        string // its text
+	at          string
+	rpc         error // the JSON-RPC error in it, or nil
+	wait        time.Duration
+	known       bool // the session exists: neither the address nor the token is wrong
+	sessionLost bool // the session has ended
+}
+
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("%d %s at %s", e.status, http.StatusText(e.status), e.at)
+	if e.body != "" {
+		text += ": " + e.body
+	}
+	return text
+}
+
+// refusals are the answers that say that no tool has seen the request: the server has looked only at its envelope. 403
+// is not one: a tool may pass on the 403 of another service.
+var refusals = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusMethodNotAllowed: true,
+	http.StatusNotAcceptable: true, http.StatusProxyAuthRequired: true, http.StatusLengthRequired: true,
+	http.StatusRequestEntityTooLarge: true, http.StatusUnsupportedMediaType: true, http.StatusMisdirectedRequest: true,
+	http.StatusUpgradeRequired: true, http.StatusTooManyRequests: true, http.StatusRequestHeaderFieldsTooLarge: true,
+}
+
+// neverRan reports whether no tool has seen the request. A 503 with a time to come back is a refusal; without one, a
+// proxy may have lost its server.
+func (e *statusError) neverRan() bool {
+	return refusals[e.status] || e.status == http.StatusServiceUnavailable && e.wait > 0
+}
+
+// sessionMaybeLost reports whether the server may answer so because it has lost the session.
+func (e *statusError) sessionMaybeLost() bool {
+	return e.status == http.StatusNotFound || e.status == http.StatusBadRequest
+}
+
+// A redirectError is a redirect that is not followed.
+type redirectError struct{ to string }
+
+func (e *redirectError) Error() string {
+	return "the server redirects to " + e.to + "; requests with arguments and credentials do not follow there"
+}
+
+// A roundTripper sends our requests and those of the SDK's client: with our headers, only to our host, and with bounded
+// answers. It keeps the text of errors.
+type roundTripper struct {
+	base    *http.Transport
+	target  *url.URL
+	headers http.Header
+	auth    *signer      // nil: none
+	fixed   int64        // bytes of one message, set by the endpoint; 0: not set
+	max     atomic.Int64 // the same, set by LimitMessages; 0: not set
+	secrets *addressHider
+}
+
+func newRoundTripper(base *http.Transport, target *url.URL, headers http.Header, limit int64) *roundTripper {
+	return &roundTripper{base: base, target: target, headers: headers, fixed: limit, secrets: newAddressHider(target, headers)}
+}
+
+// messageMax bounds one message, in bytes.
+func (t *roundTripper) messageMax() int64 { return cmp.Or(t.fixed, t.max.Load(), rpc.DefaultMax) }
+
+// redirect follows redirects only within the server's host, and from http to https there. A request that would lose its
+// body is not followed either.
+func (t *roundTripper) redirect(req *http.Request, via []*http.Request) error {
+	same := req.URL.Host == t.target.Host && req.URL.Scheme == t.target.Scheme ||
+		req.URL.Hostname() == t.target.Hostname() && t.target.Scheme == "http" && req.URL.Scheme == "https"
+	if !same || req.Method != via[0].Method {
+		return &redirectError{origin(req.URL)}
+	}
+	if len(via) > maxRedirects {
+		return fmt.Errorf("stopped after %d redirects", maxRedirects)
+	}
+	return nil
+}
+
+// RoundTrip implements [http.RoundTripper]. An HTTP error becomes a Go error with its text, unless the SDK must see the
+// answer.
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.send(req)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "":
+		return resp, nil
+	case resp.StatusCode/100 != 2:
+		return t.failure(req, resp)
+	}
+	if req.Context().Value(rawKey{}) == nil {
+		limit := min(t.messageMax(), rpc.MaxHandshake) // the SDK makes the handshake; calls and lists are requests of our own
+		resp.Body = &cappedBody{ReadCloser: resp.Body, left: limit, limit: limit}
+	}
+	return resp, nil
+}
+
+// rawKey marks the context of a request of our own, whose reader bounds the answer itself.
+type rawKey struct{}
+
+// send sends a request, and signs in first if the server demands it.
+func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	if req.Method == http.MethodDelete {
+		short, cancel := context.WithTimeout(ctx, deleteWait)
+		defer cancel()
+		ctx = short
+	}
+	out := req.Clone(ctx)
+	out.Close = req.Method == http.MethodDelete // the session is over
+	out.Header.Del("Referer")                   // the client adds it to redirects, with the secrets of the address
+	for name, values := range t.headers {
+		out.Header[name] = values
+	}
+	token := ""
+	if t.auth != nil {
+		var err error
+		if token, err = t.auth.sign(ctx, out.Header); err != nil {
+			return nil, &signInError{err}
+		}
+	}
+	resp, err := t.base.RoundTrip(out)
+	if err == nil && t.auth != nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) && req.GetBody != nil {
+		resp, err = t.again(out, token, resp)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if req.Method == http.MethodDelete {
+		_ = resp.Body.Close() // nobody reads it
+		resp.Body = http.NoBody
+	}
+	return resp, nil
+}
+
+// again signs in and sends a refused request once more.
+func (t *roundTripper) again(req *http.Request, token string, resp *http.Response) (*http.Response, error) {
+	if err := t.auth.renew(req.Context(), token, req, resp); err != nil {
+		return nil, &signInError{err}
+	}
+	out := req.Clone(req.Context())
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	out.Body = body
+	if _, err := t.auth.sign(req.Context(), out.Header); err != nil {
+		return nil, &signInError{err}
+	}
+	return t.base.RoundTrip(out)
+}
+
+// A signInError is a failed sign-in: the request itself was not sent.
+type signInError struct{ err error }
+
+func (e *signInError) Error() string { return e.err.Error() }
+func (e *signInError) Unwrap() error { return e.err }
+
+// NeedsSignIn reports that the failure concerns the caller, not the request.
+func (e *signInError) NeedsSignIn() bool { return true }
+
+// NeedsSignIn reports whether the server or a proxy demands another sign-in, or any.
+func (e *statusError) NeedsSignIn() bool {
+	return e.status == http.StatusUnauthorized || e.status == http.StatusProxyAuthRequired
+}
+
+// failure turns an answer other than 2xx into an error with its text, or passes it on if the SDK must see it.
+func (t *roundTripper) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError)) // as much as arrives
+	_ = resp.Body.Close()
+	e := &statusError{status: resp.StatusCode, at: origin(req.URL), body: t.secrets.hide(errorText(raw)), wait: retryAfter(resp.Header.Get("Retry-After"))}
+	if resp.StatusCode == http.StatusUnauthorized && e.body == "" {
+		e.body = t.secrets.hide(texts.Cut(resp.Header.Get("WWW-Authenticate"), 200))
+	}
+	msg, ok := rpc.Scan(raw)
+	if ok && msg.Err != nil {
+		_, e.rpc = msg.Answer()
+	}
+	// The SDK negotiates the version by such errors, and reads 405 as the answer of a server without a stream.
+	missing := resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest
+	if req.Context().Value(rawKey{}) == nil && (missing && e.rpc != nil || req.Method != http.MethodPost) {
+		resp.Body = io.NopCloser(bytes.NewReader(raw))
+		resp.ContentLength = int64(len(raw))
+		return resp, nil
+	}
+	return nil, e
+}
+
+// maxRetryAfter bounds the wait that a server may ask for.
+const maxRetryAfter = time.Hour
+
+// retryAfter reads the header of that name: seconds, or a date.
+func retryAfter(text string) time.Duration {
+	text = strings.TrimSpace(text)
+	seconds, err := strconv.ParseFloat(text, 64)
+	if (err == nil || errors.Is(err, strconv.ErrRange)) && strings.Trim(text, "0123456789.") == "" {
+		return time.Duration(min(seconds, maxRetryAfter.Seconds()) * float64(time.Second))
+	}
+	when, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return min(max(time.Second, time.Until(when).Round(time.Second)), maxRetryAfter)
+}
+
+// errorText finds the message in an error's body: that of JSON, or the text.
+func errorText(raw []byte) string {
+	if words := rpc.ErrorText(raw); words != "" {
+		return texts.Cut(words, maxErrorBody)
+	}
+	text := strings.ToValidUTF8(string(raw), "\uFFFD")
+	if strings.HasPrefix(strings.TrimSpace(text), "<") {
+		return "" // a web page
+	}
+	return texts.Cut(strings.Join(strings.Fields(text), " "), maxErrorBody)
+}
+
+// cappedBody bounds the answer to a request of the SDK's.
+type cappedBody struct {
+	io.ReadCloser
+	left, limit int64
+}
+
+func (b *cappedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, &rpc.TooLarge{Max: b.limit}
+	}
+	return n, err
+}
+
+// mediaOf is the media type of an answer.
+func mediaOf(resp *http.Response) string {
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return ""
+	}
+	return media
+}
+
+// Wait is how long the server asks to wait before another try; 0: it does not say.
+func (e *statusError) Wait() time.Duration { return e.wait }

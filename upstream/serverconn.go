@@ -1,0 +1,316 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Waits between the starts of a server that fails: they double, with jitter, so that servers that failed together do not
+// start together.
+const (
+	firstBackoff = 200 * time.Millisecond
+	maxBackoff   = 30 * time.Second
+	steadyAfter  = 5 * time.Second // a session that lived this long was no failure
+)
+
+// A serverConn is one server with its current session, which starts when it is first needed.
+type serverConn struct {
+	server Server
+	policy policy
+	limits Options // with defaults
+	dialer dialer
+	life   context.Context // ends with the pool, or when the server is replaced
+	end    context.CancelFunc
+	tasks  *tasks        // of the pool
+	slots  chan struct{} // one per call in flight
+	tools  *catalog
+	shapes *shapes
+
+	shapeSampler *shapeSampler // of the pool
+
+	needed atomic.Bool // a plan waits for it to start
+
+	origin   *Server       // from the source
+	secrets  *rpc.Hider    // hides what no message may show; nil hides nothing
+	replaced chan struct{} // closed when the source has another server in its place, or none
+
+	mu       sync.Mutex // guards what follows; not held while waiting
+	current  *session   // nil before the first start
+	start    *start     // under way, or nil
+	era      era
+	failures int
+	retryAt  time.Time
+	failure  error // of the last start, or why the last session was dropped; nil after a good start
+	badCalls int   // calls in a row that failed
+	resting  bool  // the last session was ended because it was unused
+}
+
+// A start is an attempt to make a session that callers wait for together.
+type start struct {
+	begun     time.Time
+	transport mcp.Transport // being tried, or nil; guarded by the serverConn's mu
+	done      chan struct{}
+	session   *session // once done is closed
+	err       error    // once done is closed
+}
+
+func newServerConn(s Server, o Options, life context.Context, tasks *tasks, shapeSampler *shapeSampler, queue *startQueue) *serverConn {
+	if s.Concurrency <= 0 {
+		s.Concurrency = o.Concurrency
+	}
+	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
+	sc := &serverConn{
+		server: s, policy: newPolicy(s, o.ReadOnly), limits: o, tasks: tasks, shapeSampler: shapeSampler,
+		slots: make(chan struct{}, s.Concurrency), secrets: hiding(s.Secrets), replaced: make(chan struct{}),
+	}
+	sc.life, sc.end = context.WithCancel(life)
+	sc.tools = newCatalog(sc)
+	context.AfterFunc(sc.life, sc.tools.lease.Close)
+	sc.shapes = newShapes(sc, o.State)
+	sc.dialer = dialer{
+		dial: s.Dial, impl: o.implementation(), allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
+		queue: queue, needed: sc.needed.Load, changed: sc.tools.invalidate, memory: o.Results,
+		message: messageMax(o.ResultMax), onTransport: sc.noteTransport,
+	}
+	return sc
+}
+
+// key names the server over restarts.
+func (sc *serverConn) key() state.Key {
+	return state.Key{Server: sc.server.Name, Identity: sc.server.Identity}
+}
+
+// session returns the current session, and starts one if there is none. Callers wait for a start together, each until
+// its own context ends. The start belongs to the pool: no caller's timeout ends it.
+func (sc *serverConn) session(ctx context.Context) (*session, error) {
+	st, s, err := sc.joinStart()
+	if st == nil {
+		return s, err
+	}
+	select {
+	case <-st.done:
+		return st.session, st.err
+	case <-ctx.Done():
+		sc.mu.Lock()
+		transport := st.transport
+		sc.mu.Unlock()
+		e := stages.Errorf(stages.ServerUnavailable, sc.startHint(), "server %q is still starting (%v so far)%s", sc.server.Name, time.Since(st.begun).Round(time.Second), startOutput(transport))
+		e.Err = ctx.Err()
+		return nil, e
+	}
+}
+
+// startHint is the hint for a server that is still starting.
+func (sc *serverConn) startHint() string {
+	return fmt.Sprintf("a pipeline waits for the server by itself, up to %gs (startTimeout) within its own timeout; a program fetched by npx or uvx takes long the first time", sc.server.StartTimeout.Seconds())
+}
+
+// notStarted is the error of a start that has failed.
+func (sc *serverConn) notStarted(t mcp.Transport, err error) error {
+	e := unavailable(sc.server.Name, t, err)
+	if _, ok := errors.AsType[slowStart](err); ok {
+		e.Hint += fmt.Sprintf("; if it only needs longer, set startTimeout for it (%gs now)", sc.server.StartTimeout.Seconds())
+	}
+	return e
+}
+
+// noteTransport notes the transport that the current start tries.
+func (sc *serverConn) noteTransport(t mcp.Transport) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.start != nil {
+		sc.start.transport = t
+	}
+}
+
+// joinStart returns the session, or the start to wait for, or an error if there is neither.
+func (sc *serverConn) joinStart() (*start, *session, error) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	switch {
+	case sc.life.Err() != nil:
+		return nil, nil, sc.closedError()
+	case sc.current != nil && !sc.current.dead():
+		return nil, sc.current, nil
+	case sc.start != nil:
+		return sc.start, nil, nil
+	case time.Until(sc.retryAt) > 0 && sc.failure != nil:
+		return nil, nil, withBackoff(sc.failure, time.Until(sc.retryAt))
+	}
+	return sc.begin(max(0, time.Until(sc.retryAt))), nil, nil
+}
+
+// withBackoff is the error of a server that waits before its next start, with the time that is left.
+func withBackoff(failure error, wait time.Duration) error {
+	err := asError(failure)
+	var e *stages.Error
+	if errors.As(err, &e) {
+		e.Backoff = wait
+	}
+	return err
+}
+
+// closedError is the error of every use after Close.
+func (sc *serverConn) closedError() error {
+	return stages.Errorf(stages.Cancelled, "", "server %q: the gateway is closing", sc.server.Name)
+}
+
+// begin starts the server after a wait. sc.mu is held.
+func (sc *serverConn) begin(wait time.Duration) *start {
+	st := &start{begun: time.Now(), done: make(chan struct{})}
+	sc.start, sc.resting = st, false
+	known := sc.era
+	started := sc.tasks.start(func() {
+		select {
+		case <-time.After(wait):
+		case <-sc.life.Done():
+		}
+		s, found, t, err := sc.dialer.connect(sc.life, known)
+		if err != nil {
+			st.err = sc.notStarted(t, err)
+		}
+		sc.finish(st, s, found)
+		if s != nil {
+			sc.watch(s)
+		}
+	})
+	if !started {
+		st.err = sc.closedError()
+		sc.start = nil
+		close(st.done)
+	}
+	return st
+}
+
+// finish records the result of a start and wakes its callers.
+func (sc *serverConn) finish(st *start, s *session, found era) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	st.session = s
+	sc.start, sc.era, sc.failure = nil, found, st.err
+	sc.needed.Store(false)
+	if st.err != nil {
+		sc.backOff()
+	} else {
+		sc.current, sc.badCalls = s, 0
+	}
+	close(st.done)
+}
+
+// backOff sets the earliest time of the next start. sc.mu is held.
+func (sc *serverConn) backOff() {
+	wait := min(maxBackoff, firstBackoff<<min(sc.failures, 10))
+	sc.failures++
+	sc.retryAt = time.Now().Add(wait/2 + rand.N(wait/2))
+}
+
+// watch waits until a session ends, by itself or with the pool.
+func (sc *serverConn) watch(s *session) {
+	stop := context.AfterFunc(sc.life, s.close)
+	s.watch(sc.idleLimit(s))
+	stop()
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	switch {
+	case s.rested.Load():
+		sc.resting = sc.current == s
+		sc.failures = 0
+	case time.Since(s.started) > steadyAfter && sc.badCalls < maxBadCalls:
+		sc.failures = 0
+	case sc.failures > 0 || s.err != nil:
+		sc.backOff()
+	}
+}
+
+// idleLimit is the time after which an unused session is ended; 0: never. Only programs of this machine cost something
+// while they wait.
+func (sc *serverConn) idleLimit(s *session) time.Duration {
+	if s.transport.Traits().Program {
+		return max(0, sc.limits.IdleStop)
+	}
+	return 0
+}
+
+// A connState is the state of a connection at one moment. session and start may be nil.
+type connState struct {
+	session           *session
+	start             *start
+	failure           error
+	resting, degraded bool // degraded: the last calls on the session have failed
+}
+
+func (sc *serverConn) state() connState {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return connState{sc.current, sc.start, sc.failure, sc.resting, sc.badCalls > 0}
+}
+
+// alive reports whether there is a session that has not ended.
+func (s *connState) alive() bool { return s.session != nil && !s.session.dead() }
+
+// discard makes the next use start a new session, and ends this one when its calls in flight have ended.
+func (sc *serverConn) discard(s *session) {
+	if sc.detach(s) {
+		sc.tasks.start(func() { sc.closeUnused(s) })
+	}
+}
+
+// closeUnused ends a session when its calls in flight have ended.
+func (sc *serverConn) closeUnused(s *session) {
+	s.unused(sc.life)
+	s.close()
+}
+
+// detach makes the next use start a new session, and reports whether this one was the current one.
+func (sc *serverConn) detach(s *session) bool {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.current != s {
+		return false
+	}
+	sc.current = nil
+	return true
+}
+
+// errReplaced is the error of a call to a server that the source has replaced or removed. The call has not been sent.
+var errReplaced = errors.New("the server has been replaced")
+
+// is reports whether s describes the server of this connection.
+func (sc *serverConn) is(s *Server) bool {
+	return sc.origin == s || s.Version != "" && s.Version == sc.server.Version
+}
+
+// drain refuses new calls, waits for those in flight, and ends the session.
+func (sc *serverConn) drain() {
+	close(sc.replaced)
+	sc.tasks.start(func() {
+		defer sc.end()
+		for range cap(sc.slots) {
+			select {
+			case sc.slots <- struct{}{}:
+			case <-sc.life.Done():
+				return
+			}
+		}
+	})
+}
+
+func (sc *serverConn) isReplaced() bool {
+	select {
+	case <-sc.replaced:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,251 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+const (
+	closeGrace   = time.Second            // for a session to end gracefully
+	closeLimit   = 10 * time.Second       // after that, to end at all
+	flushLimit   = 500 * time.Millisecond // for cancelled calls to return, and the server to be notified
+	pollInterval = 20 * time.Millisecond
+)
+
+// A rawTransport is a transport that also makes requests of our own beside the SDK's session.
+type rawTransport interface {
+	mcp.Transport
+
+	// Notify sets a function that is called when the server reports a change of its tool list. It is called before
+	// Connect.
+	Notify(changed func())
+
+	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
+	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
+
+	// LimitMessages counts messages in share and bounds each to max bytes. It is called before Connect.
+	LimitMessages(share *memory.Share, max int)
+
+	Traits() rpc.Traits
+
+	// Abort ends the connection by force, if there is one.
+	Abort()
+
+	// FlushCancelled waits, for a moment at most, until the server has been notified of all cancelled requests.
+	FlushCancelled()
+}
+
+// A session is one session with a server.
+type session struct {
+	sdk       *mcp.ClientSession
+	transport rawTransport
+	version   string         // of the protocol
+	meta      map[string]any // members of _meta that every request needs
+	gateway   bool           // the server is a gateway like this one
+	started   time.Time
+	tokens    atomic.Int64  // of progress: the last one
+	calls     atomic.Int32  // in flight
+	used      atomic.Int64  // when the last call ended, in nanoseconds since the epoch
+	rested    atomic.Bool   // ended because it was unused
+	checking  atomic.Bool   // a ping is under way
+	ended     chan struct{} // closed when the session is over
+	err       error         // why it ended, once ended is closed
+}
+
+func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation) *session {
+	s := &session{
+		sdk: sdk, transport: p, version: sdk.InitializeResult().ProtocolVersion,
+		started: time.Now(), ended: make(chan struct{}), gateway: gatewayBehind(sdk) != "",
+	}
+	s.used.Store(s.started.UnixNano())
+	if s.stateless() {
+		s.meta = requestMeta(s.version, impl)
+	}
+	return s
+}
+
+// stateless reports whether the session is of the newer era, which has no sessions on the server.
+func (s *session) stateless() bool { return s.version >= newVersion }
+
+// routed reports whether calls repeat arguments in HTTP headers, for proxies.
+func (s *session) routed() bool {
+	_, ok := s.transport.(*remote.Transport)
+	return ok && s.stateless()
+}
+
+// watch waits for the end of the session, and ends it after it was unused for the time of idle, if that is more than 0.
+func (s *session) watch(idle time.Duration) {
+	over := make(chan struct{})
+	go func() {
+		s.err = s.sdk.Wait()
+		close(over)
+	}()
+	for {
+		var expired <-chan time.Time // none: nobody waits for it
+		if idle > 0 {
+			expired = time.After(max(idle-s.idle(), time.Millisecond))
+		}
+		select {
+		case <-over:
+			s.transport.Abort()
+			close(s.ended)
+			return
+		case <-expired:
+			if s.idle() >= idle {
+				idle = 0
+				s.rested.Store(true)
+				go s.endSession()
+			}
+		}
+	}
+}
+
+// idle is how long the session has been unused.
+func (s *session) idle() time.Duration {
+	if s.calls.Load() > 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, s.used.Load()))
+}
+
+func (s *session) dead() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the session, gracefully first. The caller has cancelled the calls in flight.
+func (s *session) close() {
+	s.flushCancelled()
+	s.endSession()
+	select {
+	case <-s.ended:
+	case <-time.After(closeLimit): // a transport that is not ours, or a built-in tool that ignores its context
+	}
+}
+
+// endSession closes the session, by force if that takes too long.
+func (s *session) endSession() {
+	done := make(chan struct{})
+	go func() {
+		_ = s.sdk.Close()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeGrace):
+		s.transport.Abort()
+	}
+}
+
+// flushCancelled waits a moment for cancelled calls to return and for the server to be notified: some servers do not
+// stop a tool just because its session ends.
+func (s *session) flushCancelled() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	defer cancel()
+	if !s.unused(ctx) {
+		return
+	}
+	settled := make(chan struct{})
+	go func() {
+		s.transport.FlushCancelled()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	case <-s.ended:
+	}
+}
+
+// unused waits until no call is in flight. It reports false if the session or ctx ends first.
+func (s *session) unused(ctx context.Context) bool {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for s.calls.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-s.ended:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// request makes a request with the members that all have in common.
+func (s *session) request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
+	s.calls.Add(1)
+	defer func() {
+		s.used.Store(time.Now().UnixNano())
+		s.calls.Add(-1)
+	}()
+	r.Version = s.version
+	return s.transport.Request(ctx, r)
+}
+
+func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
+	r := &rpc.Request{Method: "tools/call", Name: c.Name, BeforeSend: c.Sent, Lease: lease}
+	name, err := json.Marshal(c.Name)
+	if err != nil {
+		return nil, &rpc.Failure{Err: err}
+	}
+	if c.Progress != nil {
+		r.Token = s.tokens.Add(1)
+		r.Progress = func(p rpc.Progress) {
+			c.Progress(stages.ToolProgress{Done: p.Done, Total: p.Total, Message: hideIn(s.transport, p.Message)})
+		}
+	}
+	r.Params = s.params(c.Trace, r.Token, []byte(`"name":`), name, []byte(`,"arguments":`), c.Args)
+	if s.stateless() {
+		r.Headers = t.headersOf(c.Args)
+	}
+	r.Headers = withTrace(r.Headers, c.Trace)
+	return s.request(ctx, r)
+}
+
+// list fetches one page of the tool list.
+func (s *session) list(ctx context.Context, cursor string) (json.RawMessage, error) {
+	var members [][]byte
+	if cursor != "" {
+		text, err := json.Marshal(cursor)
+		if err != nil {
+			return nil, fmt.Errorf(listing+"%w", err)
+		}
+		members = [][]byte{[]byte(`"cursor":`), text}
+	}
+	raw, failure := s.request(ctx, &rpc.Request{Method: "tools/list", Params: s.params(stages.Trace{}, 0, members...)})
+	if failure != nil {
+		return nil, fmt.Errorf(listing+"%w", failure)
+	}
+	return raw, nil
+}
+
+// healthLimit is how long a server may take to answer a ping.
+const healthLimit = 5 * time.Second
+
+// alive pings the server. Any answer counts, an error too.
+func (s *session) alive(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	r := &rpc.Request{Method: "ping", Params: s.params(stages.Trace{}, 0)}
+	if s.stateless() {
+		r.Method = "server/discover"
+	}
+	_, failure := s.request(ctx, r)
+	return failure == nil || isAnswer(failure)
+}

@@ -1,0 +1,75 @@
+package upstream
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Further values of [ServerStatus].Status; see [StatusReady] for the others.
+const (
+	StatusIdle    = "idle"    // not needed yet
+	StatusResting = "resting" // ended because it was unused for a while; the next use starts it
+)
+
+// A ServerStatus is the status of a server at this moment.
+type ServerStatus struct {
+	Server string
+	Status string
+	Code   stages.Code // of the failure, if Status is failed
+	Tried  bool        // it has answered, or failed, at least once
+}
+
+// Statuses returns the status of all servers, sorted by name. It asks nobody, starts nothing and never waits.
+func (p *Pool) Statuses() []ServerStatus {
+	p.mu.Lock()
+	conns := maps.Clone(p.conns)
+	p.mu.Unlock()
+	list := make([]ServerStatus, 0, len(conns))
+	for _, name := range slices.Sorted(maps.Keys(conns)) {
+		list = append(list, conns[name].serverStatus())
+	}
+	return list
+}
+
+// Wake starts a server, unless it runs, and does not wait for it. An unknown name is ignored.
+func (p *Pool) Wake(server string) {
+	p.mu.Lock()
+	sc := p.conns[server]
+	p.mu.Unlock()
+	if sc == nil {
+		return
+	}
+	if s := sc.serverStatus().Status; s == StatusIdle || s == StatusFailed {
+		sc.tools.mu.Lock()
+		defer sc.tools.mu.Unlock()
+		sc.tools.begin()
+	}
+}
+
+// serverStatus returns the status, as far as it is known without a request.
+func (sc *serverConn) serverStatus() ServerStatus {
+	now := sc.state()
+	s := ServerStatus{Server: sc.server.Name, Tried: now.session != nil || now.failure != nil || now.resting}
+	switch {
+	case now.resting:
+		s.Status = StatusResting
+	case now.alive() && now.degraded:
+		s.Status = StatusDegraded
+	case now.alive():
+		s.Status = StatusReady
+	case now.failure != nil: // also during the next start
+		s.Status, s.Code = StatusFailed, stages.ServerUnavailable
+		if e, ok := asError(now.failure).(*stages.Error); ok {
+			s.Code = e.Code
+		}
+	case now.start != nil:
+		s.Status = StatusStarting
+	case now.session != nil: // it has ended, and was not needed since
+		s.Status, s.Code = StatusFailed, stages.ServerUnavailable
+	default:
+		s.Status = StatusIdle
+	}
+	return s
+}

@@ -1,0 +1,150 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/mcsh-dev/mcsh/internal/flock"
+)
+
+// commit puts a draft in its place. The writers of all processes take turns.
+func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool, c *charge) error {
+	lock, unlock, err := d.lock(ctx, rel)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	old, err := d.target(rel)
+	if err != nil {
+		return err
+	}
+	if err := d.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
+		return err
+	}
+	appends := behind && old != nil
+	if appends {
+		if err := draft.separate(rel); err != nil {
+			return err
+		}
+	}
+	m, err := d.openMirror(rel)
+	if err != nil {
+		return err
+	}
+	defer m.file.Close()
+	p := place{d, rel, old, m}
+	m.line = !behind && (old != nil || m.size > 0)
+	join := appends && !alone(old)
+	extra := 2 * int64(len(draft.separator)) // in the file and in the mirror
+	if m.line {
+		extra += maxLine
+	}
+	if join {
+		extra += old.Size()
+	}
+	restore, err := c.commit(ctx, extra)
+	if err != nil {
+		return err
+	}
+	switch {
+	case join:
+		err = p.join(draft)
+	case appends:
+		err = p.extend(lock, draft)
+	default:
+		err = p.replace(draft, draft)
+	}
+	if err != nil && m.unchanged() {
+		restore()
+	}
+	return err
+}
+
+// A place is where a file is saved. Its writer holds the lock.
+type place struct {
+	d      *Dir
+	rel    string
+	old    fs.FileInfo // of the file that is there, or nil
+	mirror *mirror
+}
+
+// replace puts whole there, and adds data to the mirror.
+func (p place) replace(whole, data *draft) error {
+	if p.old != nil {
+		if err := whole.file.Chmod(p.old.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if err := whole.file.Sync(); err != nil {
+		return err
+	}
+	if err := p.mirror.add(data); err != nil {
+		return mirrorError(p.rel, p.mirror.name, err)
+	}
+	if err := p.d.root.Rename(whole.name, p.rel); err != nil {
+		return errors.Join(err, p.mirror.undo())
+	}
+	whole.renamed = true
+	p.d.syncDir(path.Dir(p.rel))
+	return nil
+}
+
+// join replaces the file by one with its data and more.
+func (p place) join(data *draft) error {
+	whole, err := p.d.newDraft()
+	if err != nil {
+		return err
+	}
+	defer whole.discard()
+	f, err := p.d.Open(p.rel)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := io.Copy(whole.file, f); err != nil {
+		return err
+	}
+	if err := data.copyTo(whole.file); err != nil {
+		return err
+	}
+	return p.replace(whole, data)
+}
+
+// syncDir makes a rename durable. It ignores errors: the file is saved even if its directory cannot be read or synced.
+func (d *Dir) syncDir(dir string) {
+	f, err := d.root.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	_ = f.Sync()
+}
+
+// lock excludes other writers, also of other processes, and waits for them until ctx is done.
+func (d *Dir) lock(ctx context.Context, rel string) (lock *os.File, unlock func(), err error) {
+	const others = "%s was not saved: others were writing in the workspace until then: %w"
+	select {
+	case d.writing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, Errorf(IoError, "", others, quote(rel), context.Cause(ctx))
+	}
+	lock, err = d.root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		if err = flock.Wait(ctx, lock); err != nil {
+			lock.Close()
+		}
+		if err != nil && err == context.Cause(ctx) {
+			err = Errorf(IoError, "see which process has locked "+own+"/lock", others, quote(rel), err)
+		}
+	}
+	if err != nil {
+		<-d.writing
+		return nil, nil, err
+	}
+	d.settle(lock)
+	return lock, func() { lock.Close(); <-d.writing }, nil
+}
