@@ -53,6 +53,16 @@ func typeOf(mode fs.FileMode) Type {
 	return Other
 }
 
+// Exists reports whether something is at path.
+func (d *Dir) Exists(path string) bool {
+	rel, err := d.Rel(path)
+	if err != nil {
+		return false
+	}
+	_, err = d.root.Lstat(rel)
+	return err == nil
+}
+
 // ReadDir returns the entries of the directory at dir that are not ignored, sorted by name. For a directory with more than
 // MaxEntries entries the error is InvalidArgument.
 func (d *Dir) ReadDir(ctx context.Context, dir string) ([]Info, error) {

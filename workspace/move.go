@@ -1,0 +1,109 @@
+package workspace
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// moveTree renames an entry to a place where nothing is, also to another file system: then it is copied first.
+func (d *Dir) moveTree(from, to string) error {
+	err := d.renameNew(from, to)
+	if !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	if err := d.copyTree(from, to); err != nil {
+		return err
+	}
+	return d.root.RemoveAll(from)
+}
+
+// renameNew renames an entry if nothing has the new name. Only other programs can make an entry of that name in between.
+func (d *Dir) renameNew(from, to string) error {
+	if _, err := d.root.Lstat(to); err == nil {
+		return Errorf(AlreadyExists, "", "%s exists", quote(to))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return d.root.Rename(from, to)
+}
+
+// copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete.
+func (d *Dir) copyTree(from, to string) error {
+	part := path.Join(path.Dir(to), ".mcsh-"+rand.Text())
+	err := d.copyEntry(from, part)
+	if err == nil {
+		step("copied")
+		err = d.root.Rename(part, to)
+	}
+	if err != nil {
+		return errors.Join(err, d.root.RemoveAll(part))
+	}
+	return nil
+}
+
+func (d *Dir) copyEntry(from, to string) error {
+	info, err := d.root.Lstat(from)
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		link, err := d.root.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return d.root.Symlink(link, to)
+	case info.IsDir():
+		return d.copyDir(from, to, info)
+	case info.Mode().IsRegular():
+		return d.copyFile(from, to, info)
+	}
+	return Errorf(InvalidArgument, "", "%s is a %s, which cannot be moved to another file system", quote(from), special(info.Mode()))
+}
+
+func (d *Dir) copyDir(from, to string, info fs.FileInfo) error {
+	if err := d.root.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(d.root.FS(), from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := d.copyEntry(from+"/"+e.Name(), to+"/"+e.Name()); err != nil {
+			return err
+		}
+	}
+	return d.root.Chmod(to, info.Mode().Perm())
+}
+
+func (d *Dir) copyFile(from, to string, info fs.FileInfo) error {
+	in, err := d.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := d.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	if err := keepOwner(out, info); err != nil {
+		return err
+	}
+	if err := out.Chmod(info.Mode().Perm()); err != nil {
+		return err
+	}
+	if err := out.Sync(); err != nil {
+		return err
+	}
+	return d.root.Chtimes(to, info.ModTime(), info.ModTime())
+}
