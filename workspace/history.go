@@ -157,14 +157,10 @@ func (h *History) read(rel string, info fs.FileInfo, max int64) ([]byte, error) 
 	return data, err
 }
 
-// MakeDir makes a directory and its parents. It reports whether any of them was missing.
-func (h *History) MakeDir(ctx context.Context, name string) (made bool, err error) {
-	if _, err := h.d.SaveName(strings.TrimRight(name, "/")); err != nil {
-		return false, err
-	}
+// MakeDir makes a directory and its parents. It reports whether the directory was missing.
+func (h *History) MakeDir(ctx context.Context, name string) (rel string, made bool, err error) {
 	err = h.locked(ctx, name, func() error {
-		rel, err := h.place(strings.TrimRight(name, "/"))
-		if err != nil {
+		if rel, err = h.place(strings.TrimRight(name, "/")); err != nil {
 			return err
 		}
 		info, err := h.d.root.Lstat(rel)
@@ -187,7 +183,7 @@ func (h *History) MakeDir(ctx context.Context, name string) (made bool, err erro
 		h.d.syncDir(path.Dir(rel))
 		return nil
 	})
-	return made, err
+	return rel, made, err
 }
 
 // locked calls change while no other change is made in the workspace, after it has completed the change of a killed

@@ -17,16 +17,16 @@ const (
 	maxWildcards   = 32 << 10 // bytes of all patterns with wildcards: a compiled byte takes 200, and time for every name
 )
 
-// hidden are the names that listings leave out everywhere: our own records, version control, and the output of builds and
-// package managers.
-var hidden = map[string]bool{
-	".filesystem":  true,
-	".mcsh":        true,
-	".git":         true,
-	"node_modules": true,
-	"target":       true,
-	"__pycache__":  true,
-}
+// hidden are the names that listings leave out everywhere: our own records, version control, and the output of builds,
+// package managers and caches.
+var hidden = func() map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(`.filesystem .mcsh .git node_modules target __pycache__ .venv venv dist build
+		.cache .gradle .next .tox .mypy_cache .pytest_cache`) {
+		names[name] = true
+	}
+	return names
+}()
 
 // skips reports whether listings leave out an entry.
 func (i Ignore) skips(e Entry) bool {

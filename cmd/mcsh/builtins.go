@@ -90,7 +90,7 @@ func defaultServers(s settings) []defaultServer {
 	return []defaultServer{
 		{"demo", nil, nil},
 		{"fetch", nil, []string{"fetch"}},
-		{"filesystem", optionsOf(map[string]any{"root": s.root}), []string{"read_*", "list_*", "directory_tree"}},
+		{"filesystem", optionsOf(map[string]any{"root": s.root, "read_only": true}), []string{"read_text_file", "list_directory", "directory_tree"}},
 	}
 }
 

@@ -25,7 +25,7 @@ const editInput = `{
   "type": "object",
   "properties": {
     "path": {"type": "string", "description": "The file, relative to the root."},
-    "edits": {"type": "array", "minItems": 1, "maxItems": 1000, "items": {
+    "edits": {"type": "array", "minItems": 1, "maxItems": 1000, "description": "All are made, or none.", "items": {
       "type": "object",
       "properties": {
         "oldText": {"type": "string", "description": "Text that occurs in the file exactly once."},

@@ -27,7 +27,7 @@ type Options struct {
 const defaultMaxBytes = 64 << 20
 
 const instructions = `Files below one directory. Paths are relative to it ("." is the directory itself). ` +
-	`Listings leave out .git, node_modules, target, __pycache__ and what the root's .gitignore names; ` +
+	`Listings leave out .git, node_modules, the output of builds, caches and what the root's .gitignore names; ` +
 	`entries and tree nodes have a "path" that the other tools take.`
 
 // New makes the server. The directory stays open as long as the server is in use.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
 	"github.com/mcsh-dev/mcsh/servers/servertest"
@@ -220,6 +219,10 @@ func TestListDirectory(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		`{"path":"src"}`:          "[FILE] main.go\n[DIR] sub\n",
+		`{"path":".","limit":2}`:  "[FILE] .gitignore\n[FILE] Z.txt\n",
+		`{"path":".","limit":2,"cursor":"Z.txt"}`: "[FILE] a.txt\n[FILE] b.txt\n",
+		`{"path":".","limit":9,"cursor":"link"}`: "[FILE] new\\nline\n[DIR] src\n",
+		`{"path":".","limit":0}`: `InvalidArgument: limit is 0, want at least 1; leave it out to list all`,
 		`{"path":"link/sub"}`:     "[FILE] deep.go\n[FILE] skip.log\n",
 		`{"path":"empty"}`:        "",
 		`{"path":"private"}`:      "[FILE] p\n", // asked for by name
@@ -282,24 +285,4 @@ func TestDeepTree(t *testing.T) {
 	if r.Error || strings.Count(r.Text, `"children"`) != 200 || !strings.Contains(r.Text, `"unread":"max_depth"`) {
 		t.Errorf("got %.300s, %d levels", r.Text, strings.Count(r.Text, `"children"`))
 	}
-}
-
-func TestEffects(t *testing.T) {
-	defer servertest.CheckGoroutines(t)()
-	c := connect(t, filesystem.Options{Root: t.TempDir()})
-	if len(c.Tools) != 3 {
-		t.Errorf("got %d tools, want 3", len(c.Tools))
-	}
-	for name, tool := range c.Tools {
-		if a := tool.Annotations; !a.ReadOnlyHint || !a.IdempotentHint || *a.OpenWorldHint {
-			t.Errorf("%s: annotations %+v", name, a)
-		}
-	}
-	if caps := c.Session.InitializeResult(); caps != nil && caps.Capabilities.Tools == nil {
-		t.Errorf("capabilities %+v", caps.Capabilities)
-	}
-	if _, err := c.Session.ListPrompts(t.Context(), &mcp.ListPromptsParams{}); err == nil {
-		t.Error("prompts/list was answered")
-	}
-	c.Session.Close()
 }

@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"context"
+	"sort"
 	"strings"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 const listInput = `{
   "type": "object",
   "properties": {
-    "path": {"type": "string", "description": "The directory, relative to the root; \".\" is the root."}
+    "path": {"type": "string", "description": "The directory, relative to the root; \".\" is the root."},
+    "limit": {"type": "integer", "minimum": 1, "description": "At most so many entries (default: all)."},
+    "cursor": {"type": "string", "description": "next_cursor of the list before."}
   },
   "required": ["path"],
   "additionalProperties": false
@@ -37,18 +40,22 @@ const listOutput = `{
         "required": ["name", "path", "type", "modified"],
         "additionalProperties": false
       }
-    }
+    },
+    "next_cursor": {"type": "string", "description": "Given if there are more."}
   },
   "required": ["entries"],
   "additionalProperties": false
 }`
 
 type listArgs struct {
-	Path string `json:"path"`
+	Path   string `json:"path"`
+	Limit  *int   `json:"limit"`
+	Cursor string `json:"cursor"`
 }
 
 type listing struct {
 	Entries []listed `json:"entries"`
+	Next    string   `json:"next_cursor,omitempty"`
 }
 
 type listed struct {
@@ -80,12 +87,20 @@ func (s *server) listDirectory() tool.Tool {
 }
 
 func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, error) {
+	if a.Limit != nil && *a.Limit < 1 {
+		return nil, workspace.Errorf(workspace.InvalidArgument, "leave it out to list all", "limit is %d, want at least 1", *a.Limit)
+	}
 	infos, err := s.dir.ReadDir(ctx, a.Path)
 	if err != nil {
 		return nil, err
 	}
-	var text strings.Builder
+	infos = infos[sort.Search(len(infos), func(i int) bool { return infos[i].Name > a.Cursor }):]
 	out := listing{Entries: make([]listed, 0, len(infos))}
+	if a.Limit != nil && *a.Limit < len(infos) {
+		infos = infos[:*a.Limit]
+		out.Next = infos[len(infos)-1].Name
+	}
+	var text strings.Builder
 	for _, i := range infos {
 		e := listed{Name: i.Name, Path: i.Path, Type: i.Type, Modified: i.Modified.UTC().Format(time.RFC3339)}
 		if i.Type == workspace.File {
@@ -94,13 +109,7 @@ func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, err
 		out.Entries = append(out.Entries, e)
 		text.WriteString(labels[i.Type] + lineName.Replace(i.Name) + "\n")
 	}
-	data, err := tool.Encode(out)
-	if err != nil {
-		return nil, err
-	}
-	res := textResult([]byte(text.String()))
-	res.StructuredContent = data
-	return res, nil
+	return withText(out, text.String())
 }
 
 // lineName keeps a name on its line.

@@ -69,15 +69,14 @@ func (s *server) createDirectory() tool.Tool {
 		Output:      makeOutput,
 		Effects:     tool.Effects{Idempotent: true},
 		Call: tool.New(func(ctx context.Context, a pathArgs) (*mcp.CallToolResult, error) {
-			created, err := s.history.MakeDir(ctx, a.Path)
+			rel, created, err := s.history.MakeDir(ctx, a.Path)
 			if err != nil {
 				return nil, err
 			}
-			what := "exists already"
-			if created {
-				what = "created"
+			if !created {
+				return answer(made{rel, created}, "%s exists", rel)
 			}
-			return answer(made{a.Path, created}, "%s: %s", what, a.Path)
+			return answer(made{rel, created}, "created %s", rel)
 		}),
 	}
 }

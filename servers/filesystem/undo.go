@@ -39,21 +39,31 @@ type undone struct {
 	Left int    `json:"left"`
 }
 
-// shift is Undo or Redo.
-type shift func(ctx context.Context, name string, n int) (rel string, left int, err error)
+// A direction is that of undo_file or redo_file.
+type direction struct {
+	name, description string
+	by                func(ctx context.Context, name string, n int) (rel string, left int, err error)
+	text              string // of the path, the versions gone and those left
+}
 
 func (s *server) undoFile() tool.Tool {
-	return undo("undo_file", "Puts an older version of a file back in place. Nothing is lost: redo_file brings the newer one back.", s.history.Undo)
+	return direction{
+		"undo_file", "Puts an older version of a file back. Nothing is lost: redo_file brings the newer one back.",
+		s.history.Undo, "%s went back by %d; older versions: %d",
+	}.tool()
 }
 
 func (s *server) redoFile() tool.Tool {
-	return undo("redo_file", "Puts a version of a file back in place that undo_file has taken away. A change in between ends that.", s.history.Redo)
+	return direction{
+		"redo_file", "Puts a version of a file back that undo_file has replaced. After another change there is nothing to redo.",
+		s.history.Redo, "%s went forward by %d; newer versions: %d",
+	}.tool()
 }
 
-func undo(name, description string, by shift) tool.Tool {
+func (d direction) tool() tool.Tool {
 	return tool.Tool{
-		Name:        name,
-		Description: description,
+		Name:        d.name,
+		Description: d.description,
 		Input:       undoInput,
 		Output:      undoOutput,
 		Effects:     tool.Effects{},
@@ -65,11 +75,11 @@ func undo(name, description string, by shift) tool.Tool {
 			if n < 1 {
 				return nil, workspace.Errorf(workspace.InvalidArgument, "", "versions is %d, want at least 1", n)
 			}
-			rel, left, err := by(ctx, a.Path, n)
+			rel, left, err := d.by(ctx, a.Path, n)
 			if err != nil {
 				return nil, err
 			}
-			return answer(undone{rel, left}, "%s is as it was %d versions away; %d more there", rel, n, left)
+			return answer(undone{rel, left}, d.text, rel, n, left)
 		}),
 	}
 }

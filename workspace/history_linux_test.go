@@ -1,0 +1,103 @@
+package workspace_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+// mount mounts a small disk, or skips the test.
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Skipf("a small disk cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+}
+
+// TestHistoryOfMounts writes, deletes and restores where another file system is mounted in the root.
+func TestHistoryOfMounts(t *testing.T) {
+	root := t.TempDir()
+	disk := filepath.Join(root, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mount(t, disk, "size=8m")
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, text := range []string{"one", "two"} {
+		if err := put(t.Context(), h, "disk/dir/f", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("f", disk+"/dir/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(disk+"/dir", 0o711); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := h.Delete(t.Context(), "disk/dir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(disk); len(entries) != 0 {
+		t.Errorf("after the deletion there are %v", entries)
+	}
+	if _, err := h.Restore(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Undo(t.Context(), "disk/dir/link", 1); err != nil || content(t, root, "disk/dir/f") != "one" {
+		t.Errorf("undone: %v, %q", err, content(t, root, "disk/dir/f"))
+	}
+	if info, err := os.Stat(disk + "/dir"); err != nil || info.Mode().Perm() != 0o711 {
+		t.Errorf("the mode of the directory: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestHistoryOnFullDisk changes nothing when the disk is full, and the next change works.
+func TestHistoryOnFullDisk(t *testing.T) {
+	root := t.TempDir()
+	mount(t, root, "size=1m")
+	h := workspace.NewHistory(open(t, root), versions)
+	if err := put(t.Context(), h, "f", "as it was"); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{2 << 20, 600 << 10} { // too large itself, and together with its version
+		err := put(t.Context(), h, "f", strings.Repeat("x", size))
+		if err == nil || !strings.Contains(err.Error(), "the disk is full") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+		if got := content(t, root, "f"); got != "as it was" {
+			t.Errorf("%d bytes: the file holds %.20q", size, got)
+		}
+		if err := put(t.Context(), h, "f", "as it was"); err != nil {
+			t.Errorf("after %d bytes: %v", size, err)
+		}
+	}
+}
+
+// TestHistoryOnReadOnlyDisk reads without writing, and says that nothing can be changed.
+func TestHistoryOnReadOnlyDisk(t *testing.T) {
+	root := t.TempDir()
+	mount(t, root, "size=1m")
+	if err := os.WriteFile(root+"/f", []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", root, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, root)
+	h := workspace.NewHistory(d, versions)
+	if list, err := d.ReadDir(t.Context(), "."); err != nil || len(list) != 1 {
+		t.Errorf("the list is %v, %v", list, err)
+	}
+	if list, err := h.Trash(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("the trash is %v, %v", list, err)
+	}
+	if err := put(t.Context(), h, "f", "y"); err == nil || !strings.Contains(err.Error(), "read-only file system") {
+		t.Errorf("a change: %v", err)
+	}
+}

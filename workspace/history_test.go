@@ -1,0 +1,413 @@
+package workspace_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+// child names the change that this process makes for a test, "ROOT STEPS OPERATION": it kills itself before the step with
+// that number.
+const child = "MCSH_TEST_HISTORY"
+
+func TestMain(m *testing.M) {
+	if task := os.Getenv(child); task != "" {
+		fields := strings.Fields(task)
+		left, _ := strconv.Atoi(fields[1])
+		workspace.SetStep(func(string) {
+			if left--; left == 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		})
+		d, err := workspace.Open(fields[0])
+		if err == nil {
+			err = changes[fields[2]](context.Background(), workspace.NewHistory(d, versions))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+var versions = workspace.HistoryOptions{Versions: true}
+
+// put writes text, as write_file does.
+func put(ctx context.Context, h *workspace.History, name, text string) error {
+	_, err := h.Change(ctx, name, 0, func([]byte, fs.FileInfo) ([]byte, error) { return []byte(text), nil })
+	return err
+}
+
+// changes are made to a root of TestHistoryOfKilled.
+var changes = map[string]func(context.Context, *workspace.History) error{
+	"write":  func(ctx context.Context, h *workspace.History) error { return put(ctx, h, "dir/f", "three") },
+	"create": func(ctx context.Context, h *workspace.History) error { return put(ctx, h, "new/g", "first") },
+	"undo": func(ctx context.Context, h *workspace.History) error {
+		_, _, err := h.Undo(ctx, "dir/f", 1)
+		return err
+	},
+	"move": func(ctx context.Context, h *workspace.History) error {
+		_, _, err := h.Move(ctx, "dir/f", "other/f")
+		return err
+	},
+	"move-directory": func(ctx context.Context, h *workspace.History) error {
+		_, _, err := h.Move(ctx, "dir", "other/deep")
+		return err
+	},
+	"delete":           func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "dir/f"); return err },
+	"delete-directory": func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "dir"); return err },
+	"restore":          func(ctx context.Context, h *workspace.History) error { _, err := h.Restore(ctx, 1); return err },
+}
+
+// TestHistoryOfKilled kills a process before each step of each change. Then every file is as it was before the change or
+// after it, the records agree with that, and every version is there.
+func TestHistoryOfKilled(t *testing.T) {
+	for name := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				root := t.TempDir()
+				h := workspace.NewHistory(open(t, root), versions)
+				for _, text := range []string{"one", "two"} {
+					if err := put(t.Context(), h, "dir/f", text); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if name == "restore" {
+					if _, err := h.Delete(t.Context(), "dir/f"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", child, root, n, name))
+				out, err := cmd.CombinedOutput()
+				if err == nil {
+					if n < 3 {
+						t.Errorf("the change has only %d steps", n-1)
+					}
+					return
+				}
+				if !cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+					t.Fatalf("step %d: %v: %s", n, err, out)
+				}
+				verify(t, root, fmt.Sprintf("killed before step %d", n))
+			}
+		})
+	}
+}
+
+// verify checks that "one" and "two" can be reached wherever dir/f is, and that the records know where that is.
+func verify(t *testing.T, root, when string) {
+	t.Helper()
+	h := workspace.NewHistory(open(t, root), versions)
+	if _, _, err := h.MakeDir(t.Context(), "next"); err != nil { // completes the change
+		t.Fatalf("%s: the next change: %v", when, err)
+	}
+	_, trail, err := h.Trace(t.Context(), "dir/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "dir/f"
+	if len(trail) > 0 {
+		at = trail[len(trail)-1].Path
+	}
+	trash, err := h.Trash(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (at == "") != (len(trash) == 1) {
+		t.Fatalf("%s: the trail is %v, the trash %v", when, trail, trash)
+	}
+	if at == "" {
+		if _, err := h.Restore(t.Context(), trash[0].ID); err != nil {
+			t.Fatalf("%s: restoring: %v", when, err)
+		}
+		at = "dir/f"
+	}
+	var texts []string
+	for {
+		text, err := os.ReadFile(filepath.Join(root, at))
+		if err != nil {
+			t.Fatalf("%s: %v (the trail is %v)", when, err, trail)
+		}
+		texts = append(texts, string(text))
+		if _, _, err := h.Undo(t.Context(), at, 1); err != nil {
+			break
+		}
+	}
+	for {
+		if _, _, err := h.Redo(t.Context(), at, 1); err != nil {
+			break
+		}
+		text, err := os.ReadFile(filepath.Join(root, at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	for _, want := range []string{"one", "two"} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("%s: version %q is lost: %q", when, want, texts)
+		}
+	}
+}
+
+func content(t *testing.T, root, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestVersions writes, undoes, redoes, and lets somebody else write in between.
+func TestVersions(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	if err := os.WriteFile(filepath.Join(root, "f"), []byte("zero"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	type shift = func(context.Context, string, int) (string, int, error)
+	for i, s := range []struct {
+		write  string // "!" first: by somebody else
+		by     shift
+		n      int
+		want   string // of the file
+		left   int
+		failed string
+	}{
+		{write: "one", want: "one"},
+		{write: "two", want: "two"},
+		{by: h.Undo, n: 1, want: "one", left: 1},
+		{by: h.Undo, n: 1, want: "zero", left: 0},
+		{by: h.Undo, n: 1, want: "zero", failed: "can be undone no further"},
+		{by: h.Redo, n: 3, want: "zero", failed: "can be redone only 2 times"},
+		{by: h.Redo, n: 2, want: "two", left: 0},
+		{by: h.Undo, n: 2, want: "zero", left: 0},
+		{by: h.Redo, n: 1, want: "one", left: 1},
+		{write: "three", want: "three"},
+		{by: h.Redo, n: 1, want: "three", failed: "can be redone no further"},
+		{by: h.Undo, n: 1, want: "one", left: 1},
+		{write: "!four", want: "!four"},
+		{by: h.Undo, n: 1, want: "one", left: 1},
+		{by: h.Redo, n: 1, want: "!four", left: 0},
+		{write: "!five", want: "!five"},
+		{write: "six", want: "six"},
+		{by: h.Undo, n: 1, want: "!five", left: 3},
+	} {
+		var left int
+		var err error
+		switch {
+		case s.by != nil:
+			_, left, err = s.by(t.Context(), "f", s.n)
+		case strings.HasPrefix(s.write, "!"):
+			err = os.WriteFile(filepath.Join(root, "f"), []byte(s.write), 0o640)
+		default:
+			err = put(t.Context(), h, "f", s.write)
+		}
+		if (err != nil) != (s.failed != "") || err != nil && !strings.Contains(err.Error(), s.failed) {
+			t.Fatalf("step %d: got error %v, want %q", i, err, s.failed)
+		}
+		if got := content(t, root, "f"); got != s.want || err == nil && left != s.left {
+			t.Fatalf("step %d: the file holds %q with %d left, want %q with %d", i, got, left, s.want, s.left)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(root, "f")); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the mode is %v (%v), want it as it was", info.Mode(), err)
+	}
+}
+
+// TestKeptVersions keeps only the newest ones, and never more bytes than allowed.
+func TestKeptVersions(t *testing.T) {
+	for _, o := range []workspace.HistoryOptions{
+		{Versions: true, KeepVersions: 3},
+		{Versions: true, KeepBytes: 30},
+	} {
+		root := t.TempDir()
+		h := workspace.NewHistory(open(t, root), o)
+		for i := range 8 {
+			if err := put(t.Context(), h, "f", fmt.Sprintf("version %02d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := h.Undo(t.Context(), "f", 2); err != nil || content(t, root, "f") != "version 05" {
+			t.Errorf("%+v: two versions back: %v, %q", o, err, content(t, root, "f"))
+		}
+		if _, _, err := h.Undo(t.Context(), "f", 1); err == nil {
+			t.Errorf("%+v: a fourth version is kept", o)
+		}
+	}
+}
+
+// TestPlaces changes files through links, in missing directories and at places that are refused.
+func TestPlaces(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	for _, dir := range []string{"real", ".git", "bare/objects", "bare/refs"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{
+		"link": "real/f", "dirlink": "real", "out": "../outside", "abs": "/etc", "loop": "loop", "up": "real/../real/f", "git": ".git", "hang": "none/f",
+	} {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, tt := range []struct{ name, rel, kind string }{
+		{name: "link", rel: "real/f"},
+		{name: "dirlink/x/y", rel: "real/x/y"},
+		{name: "up", rel: "real/f"},
+		{name: "hang", rel: "none/f"},
+		{name: root + "/real/f", rel: "real/f"},
+		{name: "a/../b", rel: "b"},
+		{name: "out/f", kind: "PathEscape"},
+		{name: "out", kind: "PathEscape"},
+		{name: "abs/f", kind: "PathEscape"},
+		{name: "../x", kind: "PathEscape"},
+		{name: "loop", kind: "InvalidArgument"},
+		{name: "pipe", kind: "InvalidArgument"},
+		{name: "real", kind: "InvalidArgument"},
+		{name: ".", kind: "InvalidArgument"},
+		{name: ".git/config", kind: "InvalidArgument"},
+		{name: "git/config", kind: "InvalidArgument"},
+		{name: ".filesystem/x", kind: "InvalidArgument"},
+		{name: ".mcsh/x", kind: "InvalidArgument"},
+		{name: "bare/HEAD", kind: "InvalidArgument"},
+		{name: "a\x00b", kind: "InvalidArgument"},
+		{name: strings.Repeat("n", 300), kind: "InvalidArgument"},
+		{name: "real/f/x", kind: "NotFound"},
+		{name: ".trash/x", kind: "InvalidArgument"},
+	} {
+		rel, err := h.Change(t.Context(), tt.name, 0, func([]byte, fs.FileInfo) ([]byte, error) { return []byte("x"), nil })
+		if kind := ""; err != nil {
+			kind = string(workspace.KindOf(err))
+			if kind != tt.kind {
+				t.Errorf("%.40q: got %s: %v, want %q", tt.name, kind, err, tt.kind)
+			}
+		} else if rel != tt.rel || tt.kind != "" || content(t, root, rel) != "x" {
+			t.Errorf("%.40q: changed %q, want %q or %s", tt.name, rel, tt.rel, tt.kind)
+		}
+	}
+	if info, err := os.Lstat(filepath.Join(root, "link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+}
+
+// TestTrail follows a file through moves, of its directory too, deletions and restores.
+func TestTrail(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, name := range []string{"a/f\twith tab", "a/g"} {
+		if err := put(t.Context(), h, name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if _, _, err := h.Move(t.Context(), from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move("a/f\twith tab", "a/h")
+	move("a", "b/c")
+	gone, err := h.Delete(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t.Context(), h, "b", "in the way"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Restore(t.Context(), gone.ID); workspace.KindOf(err) != workspace.AlreadyExists {
+		t.Errorf("restored over another file: %v", err)
+	}
+	move("b", "d")
+	if _, err := h.Restore(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Restore(t.Context(), gone.ID); workspace.KindOf(err) != workspace.NotFound {
+		t.Errorf("restored twice: %v", err)
+	}
+	for name, want := range map[string][]string{
+		"a/f\twith tab": {"moved a/h", "moved b/c/h", "deleted ", "restored b/c/h"},
+		"a/g":           {"moved b/c/g", "deleted ", "restored b/c/g"},
+		"b":             {"moved d"},
+		"d":             nil,
+		"none":          nil,
+	} {
+		_, trail, err := h.Trace(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, hop := range trail {
+			got = append(got, hop.What+" "+hop.Path)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", name, diff)
+		}
+	}
+	if err := put(t.Context(), h, "b/c/h", "new"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Undo(t.Context(), "b/c/h", 1); err != nil || content(t, root, "b/c/h") != "a/f\twith tab" {
+		t.Errorf("the versions did not move along: %v, %q", err, content(t, root, "b/c/h"))
+	}
+	move("b/c/g", "b/c/h2")
+	if _, _, err := h.Move(t.Context(), "b/c/h2", "b/c/h"); workspace.KindOf(err) != workspace.AlreadyExists {
+		t.Errorf("moved over another file: %v", err)
+	}
+	if _, _, err := h.Move(t.Context(), "b", "b/c/d"); workspace.KindOf(err) != workspace.InvalidArgument {
+		t.Errorf("moved into itself: %v", err)
+	}
+}
+
+// TestHistoryOfMany lets two processes' worth of writers change one file: the changes follow each other, and each of them
+// is a version.
+func TestHistoryOfMany(t *testing.T) {
+	root := t.TempDir()
+	var all sync.WaitGroup
+	const each = 10
+	for w := range 4 {
+		h := workspace.NewHistory(open(t, root), versions) // with a lock of its own, as another process has
+		all.Go(func() {
+			for i := range each {
+				_, err := h.Change(t.Context(), "f", 1<<20, func(old []byte, _ fs.FileInfo) ([]byte, error) {
+					return fmt.Appendf(old, "%d.%d\n", w, i), nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := strings.Count(content(t, root, "f"), "\n"); n != 4*each {
+		t.Errorf("%d changes are in the file, want %d", n, 4*each)
+	}
+	h := workspace.NewHistory(open(t, root), versions)
+	if _, _, err := h.Undo(t.Context(), "f", 4*each-1); err != nil || strings.Count(content(t, root, "f"), "\n") != 1 {
+		t.Errorf("the first version: %v, %q", err, content(t, root, "f"))
+	}
+}
