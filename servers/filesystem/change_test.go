@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -188,4 +189,35 @@ func FuzzEdit(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestMulti names the root in every call.
+func TestMulti(t *testing.T) {
+	one, two := tree(t, map[string]string{"f": "one"}), tree(t, map[string]string{"f": "two", "sub/g": "g"})
+	if err := os.Symlink(one, filepath.Join(two, "link")); err != nil {
+		t.Fatal(err)
+	}
+	in := func(root, rest string) string { return `{"root":` + strconv.Quote(root) + rest + `}` }
+	refused := `; use one of ` + two
+	story(t, filesystem.Options{Multi: true, AllowRoots: []string{two}}, []call{
+		{"read_text_file", in(two, `,"path":"f"`), "two"},
+		{"read_text_file", in(two+"/sub", `,"path":"g"`), "g"},
+		{"write_file", in(two, `,"path":"f","content":"x"`), "wrote f (1 bytes)\n"},
+		{"read_text_file", in(one, `,"path":"f"`), `PathEscape: the root "` + one + `" is not allowed` + refused},
+		{"read_text_file", in(two+"/link", `,"path":"f"`), `PathEscape: the root "` + two + `/link" is not allowed` + refused},
+		{"read_text_file", in(two+"x", `,"path":"f"`), `PathEscape: the root "` + two + `x" is not allowed or cannot be opened` + refused},
+		{"read_text_file", in("sub", `,"path":"g"`), `InvalidArgument: the root "sub" is relative; give an absolute path`},
+		{"read_text_file", `{"path":"f"}`, `InvalidArgument: argument "root" is missing`},
+		{"read_text_file", in(two, ""), `InvalidArgument: argument "path" is missing`},
+		{"read_text_file", in(two, `,"path":"f","root":"/"`), `InvalidArgument: argument "root" is given twice`},
+	})
+	story(t, filesystem.Options{Multi: true}, []call{
+		{"read_text_file", in(one, `,"path":"f"`), "one"},
+		{"read_text_file", in(two, `,"path":"f"`), "x"},
+	})
+	for _, o := range []filesystem.Options{{Multi: true, Root: one}, {AllowRoots: []string{one}}, {Multi: true, AllowRoots: []string{one + "/none"}}, {KeepBytes: -1}} {
+		if _, err := filesystem.New(o); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
 }

@@ -4,6 +4,8 @@
 package filesystem
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,13 +17,15 @@ import (
 
 // Options are the settings of the server. The zero value serves the current directory.
 type Options struct {
-	Root     string `json:"root" usage:"the directory (default: the current one)"`
-	MaxBytes int64  `json:"max_bytes" usage:"the most text of one read_text_file or edit_file (default 64 MiB)"`
+	Root       string   `json:"root" usage:"the directory (default: the current one)"`
+	Multi      bool     `json:"multi" usage:"serve many roots: every call names its own"`
+	AllowRoots []string `json:"allow_roots" usage:"with multi: a directory that roots are in, or are (default: any)"`
 
 	ReadOnly     bool  `json:"read_only" usage:"offer only the tools that change nothing"`
 	Backup       bool  `json:"backup" usage:"keep every version of every file, for undo_file and redo_file"`
-	KeepVersions int   `json:"keep_versions" usage:"with backup: the most versions of one file, the newest (default all)"`
-	KeepBytes    int64 `json:"keep_bytes" usage:"with backup: the most bytes of old versions of one file (default all)"`
+	KeepVersions int   `json:"keep_versions" usage:"with backup: the most versions of one file, the newest (default: all)"`
+	KeepBytes    int64 `json:"keep_bytes" usage:"with backup: the most bytes of the versions of one file (default: all)"`
+	MaxBytes     int64 `json:"max_bytes" usage:"the most text of one read_text_file or edit_file (default 64 MiB)"`
 }
 
 const defaultMaxBytes = 64 << 20
@@ -32,39 +36,58 @@ const instructions = `Files below one directory. Paths are relative to it ("." i
 
 // New makes the server. The directory stays open as long as the server is in use.
 func New(o Options) (*mcp.Server, error) {
-	switch {
-	case o.MaxBytes < 0:
-		return nil, fmt.Errorf("option max_bytes is %d, want a positive number", o.MaxBytes)
-	case o.MaxBytes == 0:
-		o.MaxBytes = defaultMaxBytes
+	if err := o.check(); err != nil {
+		return nil, err
 	}
-	if o.KeepVersions < 0 || o.KeepBytes < 0 {
-		return nil, fmt.Errorf("options keep_versions and keep_bytes are %d and %d, want positive numbers", o.KeepVersions, o.KeepBytes)
+	if o.Multi {
+		return openMulti(o)
 	}
-	dir, err := workspace.Open(o.Root)
+	s, err := open(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, maxBytes: o.MaxBytes, history: workspace.NewHistory(dir, workspace.HistoryOptions{
-		Versions: o.Backup, KeepVersions: o.KeepVersions, KeepBytes: o.KeepBytes,
-	})}
 	srv, err := tool.Open(tool.Server{
-		Name:         "filesystem",
-		Title:        "Files of one directory",
-		Instructions: instructions,
-		Tools:        s.tools(o),
+		Name: "filesystem", Title: "Files of one directory", Instructions: instructions, Tools: s.tools(o),
 	})
 	if err != nil {
-		dir.Close()
+		s.dir.Close()
 		return nil, err
 	}
 	return srv, nil
 }
 
+// check fills in the defaults.
+func (o *Options) check() error {
+	for name, n := range map[string]int64{"max_bytes": o.MaxBytes, "keep_versions": int64(o.KeepVersions), "keep_bytes": o.KeepBytes} {
+		if n < 0 {
+			return fmt.Errorf("option %s is %d, want a positive number", name, n)
+		}
+	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
+	switch {
+	case o.Multi && o.Root != "":
+		return errors.New("with option multi every call names its root: remove the option root")
+	case !o.Multi && len(o.AllowRoots) > 0:
+		return errors.New("option allow_roots is for option multi")
+	}
+	return nil
+}
+
+// server serves one root.
 type server struct {
 	dir      *workspace.Dir
 	history  *workspace.History
 	maxBytes int64
+}
+
+func open(o Options) (*server, error) {
+	dir, err := workspace.Open(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	return &server{dir: dir, maxBytes: o.MaxBytes, history: workspace.NewHistory(dir, workspace.HistoryOptions{
+		Versions: o.Backup, KeepVersions: o.KeepVersions, KeepBytes: o.KeepBytes,
+	})}, nil
 }
 
 // tools returns those that the options allow.

@@ -50,6 +50,28 @@ func Decode(what string, data []byte, v any, required ...string) error {
 	return nil
 }
 
+// Take returns the required member name of the object data, a string, and the object without it. See Decode for what.
+func Take(what string, data []byte, name string) (value string, rest []byte, err error) {
+	list, err := members(what, data)
+	if err != nil {
+		return "", nil, err
+	}
+	others := map[string]json.RawMessage{}
+	for _, m := range list {
+		others[m.name] = m.value
+	}
+	raw, ok := others[name]
+	if !ok || string(raw) == "null" {
+		return "", nil, fmt.Errorf("%s %q is missing", what, name)
+	}
+	if err := assign(reflect.ValueOf(&value).Elem(), raw); err != nil {
+		return "", nil, fmt.Errorf("%s %q: %w", what, name, err)
+	}
+	delete(others, name)
+	rest, err = json.Marshal(others)
+	return value, rest, err
+}
+
 // member is one name and value of a JSON object.
 type member struct {
 	name  string
@@ -207,6 +229,8 @@ func describe(t reflect.Type) string {
 		return "an array whose elements are each " + describe(t.Elem())
 	case reflect.Map:
 		return "an object whose values are each " + describe(t.Elem())
+	case reflect.Struct:
+		return "an object"
 	}
 	return "another type"
 }

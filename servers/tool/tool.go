@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -69,6 +71,40 @@ func (f Func) After(first func(context.Context) error) Func {
 		return call(ctx, args, required)
 	}
 	return f
+}
+
+// Routed returns t with one more required argument, a string. Each call goes to the Func that pick returns for its value, and
+// then calls done.
+func Routed(t Tool, name, description string, pick func(value string) (f Func, done func(), err error)) (Tool, error) {
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(t.Input), &schema); err != nil {
+		return t, fmt.Errorf("tool %q: reading the input schema: %w", t.Name, err)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	required, _ := schema["required"].([]any)
+	properties[name] = map[string]any{"type": "string", "description": description}
+	schema["required"] = append([]any{name}, required...)
+	input, err := Encode(schema)
+	if err != nil {
+		return t, err
+	}
+	t.Input = string(input)
+	t.Call = Func{
+		args: append([]strictjson.Field{{Name: name, Usage: description, Type: reflect.TypeFor[string]()}}, t.Call.args...),
+		call: func(ctx context.Context, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
+			value, rest, err := strictjson.Take("argument", raw, name)
+			if err != nil {
+				return nil, &Error{Kind: InvalidArgument, Msg: err.Error()}
+			}
+			f, done, err := pick(value)
+			if err != nil {
+				return nil, err
+			}
+			defer done()
+			return f.call(ctx, rest, slices.DeleteFunc(slices.Clone(required), func(r string) bool { return r == name }))
+		},
+	}
+	return t, nil
 }
 
 // A Server describes an MCP server.
