@@ -29,6 +29,7 @@ type Builtin struct {
 // A Host provides functions of the process to servers. The zero value works.
 type Host struct {
 	Markdown fetch.Markdown // see [fetch.Options]
+	Remote   bool           // callers come over HTTP, and nobody asks who they are
 }
 
 // Builtins returns the servers, by name.
@@ -36,7 +37,7 @@ func Builtins() []Builtin {
 	return []Builtin{
 		builtin("demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", func(o demo.Options, _ Host) (*mcp.Server, error) { return demo.New(o) }),
 		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetching),
-		builtin("filesystem", "the text files and directories below one root", func(o filesystem.Options, _ Host) (*mcp.Server, error) { return filesystem.New(o) }),
+		builtin("filesystem", "the files below one root, or many: read, list, edit, move, delete and restore", files),
 	}
 }
 
@@ -70,6 +71,11 @@ func builtin[O any](name, summary string, create func(O, Host) (*mcp.Server, err
 		return server, nil
 	}
 	return Builtin{name, summary, open, strictjson.Fields[O]()}
+}
+
+func files(o filesystem.Options, host Host) (*mcp.Server, error) {
+	o.Remote = host.Remote
+	return filesystem.New(o)
 }
 
 func fetching(o fetch.Options, host Host) (*mcp.Server, error) {

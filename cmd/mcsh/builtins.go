@@ -40,7 +40,7 @@ func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMes
 }
 
 // optionFlags name the flags of options whose own name is another flag: --allow-host is a flag of the listener.
-var optionFlags = map[string]string{"allow_hosts": "reach-host"}
+var optionFlags = map[string]string{"allow_hosts": "reach-host", "allow_roots": "allow-root"}
 
 // flagOf returns the flag name of an option.
 func flagOf(o strictjson.Field) string {
@@ -113,7 +113,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
 	options := addOptions(cmd.Flags(), b.Options)
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error {
-		server, err := b.Open(options(), servers.Host{})
+		server, err := b.Open(options(), servers.Host{Remote: l.address != ""})
 		if err != nil {
 			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
 		}

@@ -26,6 +26,8 @@ type Options struct {
 	KeepVersions int   `json:"keep_versions" usage:"with backup: the most versions of one file, the newest (default: all)"`
 	KeepBytes    int64 `json:"keep_bytes" usage:"with backup: the most bytes of the versions of one file (default: all)"`
 	MaxBytes     int64 `json:"max_bytes" usage:"the most text of one read_text_file or edit_file (default 64 MiB)"`
+
+	Remote bool `json:"-"` // callers come over HTTP, and nobody asks who they are
 }
 
 const defaultMaxBytes = 64 << 20
@@ -69,6 +71,10 @@ func (o *Options) check() error {
 		return errors.New("with option multi every call names its root: remove the option root")
 	case !o.Multi && len(o.AllowRoots) > 0:
 		return errors.New("option allow_roots is for option multi")
+	case o.Remote && !o.ReadOnly:
+		return errors.New("over HTTP every caller could change files: set option read_only, or serve it through a gateway that authenticates callers")
+	case o.Remote && o.Multi && len(o.AllowRoots) == 0:
+		return errors.New("over HTTP every caller could read all directories: name some with option allow_roots")
 	}
 	return nil
 }
