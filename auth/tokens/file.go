@@ -26,9 +26,9 @@ const (
 
 // Options are the callbacks of a [File].
 type Options struct {
-	// Told is called with messages for operators: the file is invalid and the old one in use, it is valid again, or everybody
+	// Notify is called with messages for operators: the file is invalid and the old one in use, it is valid again, or everybody
 	// can read it. It may be nil.
-	Told func(text string)
+	Notify func(text string)
 
 	// Ended is called with the identity of each caller one of whose tokens was removed or has expired. It may be nil.
 	Ended func(id string)
@@ -58,8 +58,8 @@ type reading struct {
 
 // Open reads a file, which must be valid. A later invalid version leaves the last valid one in use.
 func Open(path string, o Options) (*File, error) {
-	if o.Told == nil {
-		o.Told = func(string) {}
+	if o.Notify == nil {
+		o.Notify = func(string) {}
 	}
 	if o.Ended == nil {
 		o.Ended = func(string) {}
@@ -84,7 +84,7 @@ func identity(name string) string { return "token " + name }
 // Verify implements [auth.Verifier].
 func (f *File) Verify(_ context.Context, token string) (auth.Identity, error) {
 	if f.changed() {
-		_ = f.load() // it has been told of
+		_ = f.load() // it has notified of the error
 		select {
 		case f.wake <- struct{}{}:
 		default:
@@ -125,7 +125,7 @@ func (f *File) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = f.load() // it has been told of
+			_ = f.load() // it has notified of the error
 		case <-f.wake:
 		}
 		for _, id := range f.endings(time.Now()) {
@@ -139,10 +139,10 @@ func (f *File) load() error {
 	f.mu.Lock()
 	var r reading
 	r.read(f.path)
-	told := f.take(r)
+	note := f.take(r)
 	f.mu.Unlock()
-	if told != "" {
-		f.o.Told(told)
+	if note != "" {
+		f.o.Notify(note)
 	}
 	return r.err
 }

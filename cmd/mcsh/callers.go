@@ -159,8 +159,8 @@ func (a *authFlags) guard(ctx context.Context, log *zap.Logger, ended func(id st
 
 func (a *authFlags) openTokens(log *zap.Logger, ended func(id string)) (*tokens.File, error) {
 	file, err := tokens.Open(a.tokens, tokens.Options{
-		Told:  func(text string) { log.Warn("--tokens: " + text) },
-		Ended: ended,
+		Notify: func(text string) { log.Warn("--tokens: " + text) },
+		Ended:  ended,
 	})
 	if err != nil {
 		return nil, configError(tokens.Hint(err), fmt.Errorf("--tokens: %w", err))

@@ -46,7 +46,7 @@ type conn struct {
 	mute    atomic.Bool // drops all later writes
 
 	mu        sync.Mutex
-	lost      error         // of the write of an answer without the SDK; guarded by mu
+	lost      error           // of the write of an answer without the SDK; guarded by mu
 	asked     map[any][]int64 // weights of the SDK's calls that have not ended, by id; guarded by mu
 	cancelled map[any]bool    // of asked, by the client; guarded by mu
 }
