@@ -51,8 +51,8 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. A client that stops reading loses its
-// connection, since it holds memory.
+// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
+// whatever checks requests before it.
 func (g *Gateway) Handler() http.Handler { return g.handler() }
 
 // Handler serves any server as [Gateway.Handler] serves the gateway. It adds a middleware to the server, so call it once.
@@ -66,7 +66,7 @@ func (f *front) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	return WithDeadlines(mux)
+	return mux
 }
 
 // front serves an MCP server to its clients: it bounds sessions and messages, and answers ordinary calls without the SDK.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -45,8 +46,7 @@ type File struct {
 	last    reading    // the latest one, guarded by mu
 	entries []Entry    // of the latest valid reading, guarded by mu
 
-	seen  time.Time      // the ends of tokens before are reported; guarded by mu
-	known map[Entry]bool // of the reading at the time seen and of all since, guarded by mu
+	known map[Entry]bool // without their ends: the valid ones whose end is not reported yet; guarded by mu
 }
 
 // A reading is the result of one reading of the file.
@@ -64,7 +64,7 @@ func Open(path string, o Options) (*File, error) {
 	if o.Ended == nil {
 		o.Ended = func(string) {}
 	}
-	f := &File{path: path, o: o, seen: time.Now(), known: map[Entry]bool{}, wake: make(chan struct{}, 1)}
+	f := &File{path: path, o: o, known: map[Entry]bool{}, wake: make(chan struct{}, 1)}
 	if err := f.load(); err != nil {
 		return nil, err
 	}
@@ -182,9 +182,7 @@ func (f *File) take(r reading) string {
 		return ""
 	}
 	f.entries = r.entries
-	for _, e := range r.entries {
-		f.known[e] = true // so that its end is reported even if the next reading comes before the report
-	}
+	maps.Copy(f.known, valid(r.entries, time.Now())) // their end is reported even if the next reading comes before the report
 	readable := r.info.Mode().Perm()&othersRead != 0
 	switch {
 	case readable && (was.info == nil || was.info.Mode().Perm()&othersRead == 0):
@@ -195,27 +193,29 @@ func (f *File) take(r reading) string {
 	return ""
 }
 
-// endings returns the identities with a token that was removed or has expired since the last call. A different expiration in
-// the future does not matter.
-func (f *File) endings(now time.Time) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	valid, known := map[Entry]bool{}, map[Entry]bool{}
-	for _, e := range f.entries {
-		known[e] = true
+// valid returns the entries that have not ended, without their ends: a different one in the future does not matter.
+func valid(entries []Entry, now time.Time) map[Entry]bool {
+	set := map[Entry]bool{}
+	for _, e := range entries {
 		if !e.Ended(now) {
 			e.Expires = time.Time{}
-			valid[e] = true
+			set[e] = true
 		}
 	}
-	var ids []string
+	return set
+}
+
+// endings returns the identities with a token that was removed or has expired since the last call.
+func (f *File) endings(now time.Time) (ids []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	still := valid(f.entries, now)
 	for e := range f.known {
-		ended := e.Ended(f.seen)
-		if e.Expires = (time.Time{}); !ended && !valid[e] {
+		if !still[e] {
 			ids = append(ids, identity(e.Name))
 		}
 	}
-	f.known, f.seen = known, now
+	f.known = still
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
