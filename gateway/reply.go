@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -75,26 +76,18 @@ func (r *reply) Write(p []byte) (int, error) {
 
 // count counts characters and invalid bytes, also across writes.
 func (r *reply) count(p []byte) {
-	for len(r.partial) > 0 && len(p) > 0 {
-		r.partial, p = append(r.partial, p[0]), p[1:]
-		for len(r.partial) > 0 && utf8.FullRune(r.partial) {
-			r.partial = r.partial[r.countOne(r.partial):]
-		}
+	if len(r.partial) > 0 {
+		p = append(r.partial, p...)
 	}
 	for len(p) > 0 && utf8.FullRune(p) {
-		p = p[r.countOne(p):]
+		c, n := utf8.DecodeRune(p)
+		if c == utf8.RuneError && n == 1 {
+			r.replaced++
+		}
+		r.characters++
+		p = p[n:]
 	}
-	r.partial = append(r.partial, p...)
-}
-
-// countOne counts the first character of p and returns its bytes.
-func (r *reply) countOne(p []byte) int {
-	c, n := utf8.DecodeRune(p)
-	if c == utf8.RuneError && n == 1 {
-		r.replaced++
-	}
-	r.characters++
-	return n
+	r.partial = bytes.Clone(p)
 }
 
 // startShape starts a preview of at most budget characters, with its explanation.
@@ -243,14 +236,8 @@ func (r *reply) allowed(left int) string {
 
 // valid returns b as text. Only here each invalid byte becomes U+FFFD.
 func valid(b []byte) string {
-	text, _ := Valid(b)
+	text, _ := texts.Valid(b)
 	return text
-}
-
-// Valid returns b as text, in which each byte that is not UTF-8 became U+FFFD, and how many there were.
-func Valid(b []byte) (text string, replaced int64) {
-	text = strings.Map(func(c rune) rune { return c }, string(b))
-	return text, int64(strings.Count(text, "\uFFFD") - bytes.Count(b, []byte("\uFFFD")))
 }
 
 func textResult(text string) *mcp.CallToolResult {

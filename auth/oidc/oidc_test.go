@@ -205,7 +205,7 @@ func TestWithdrawnKey(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.AddKey("2", jose.RS256)
 	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Told: func(text string) { told <- text }})
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Notify: func(text string) { told <- text }})
 	ready(t, i)
 	verify := func(token string) error { _, err := i.Verify(t.Context(), token); return err }
 	stolen, good := issuer.Sign("1", issuer.Claims("u", audience)), issuer.Sign("2", issuer.Claims("u", audience))
@@ -240,7 +240,7 @@ func TestLateIssuer(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.SetDown(true)
 	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Told: func(text string) { told <- text }})
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { told <- text }})
 	token := issuer.Sign("1", issuer.Claims("u", audience))
 	wait := func(want string) {
 		t.Helper()
@@ -277,7 +277,7 @@ func TestLateIssuer(t *testing.T) {
 	issuer.SetName(issuer.URL)
 	wait("has been found")
 	wait("the keys of the issuer")
-	lacks("the keys of the issuer " + issuer.URL + " cannot be fetched: fetching keys")
+	lacks("the keys of the issuer " + issuer.URL + " cannot be fetched: 503")
 	unready("") // in the words of keys that were asked for a moment ago, or of keys that cannot be fetched
 	issuer.SetKeyless(false)
 	for end := time.Now().Add(20 * time.Second); i.Ready() != nil; time.Sleep(50 * time.Millisecond) { // no token has to come
@@ -303,7 +303,7 @@ func TestNoKeys(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.RemoveKey("1")
 	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Told: func(text string) { told <- text }})
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { told <- text }})
 	if text := <-told; !strings.Contains(text, "it has told of none") {
 		t.Errorf("told %q", text)
 	}
@@ -370,7 +370,7 @@ func TestHostileIssuer(t *testing.T) {
 			server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.answer(w, r, server.URL) }))
 			t.Cleanup(server.Close)
 			told := make(chan string, 10)
-			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Told: func(text string) { told <- text }})
+			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Notify: func(text string) { told <- text }})
 			select {
 			case text := <-told:
 				if !strings.Contains(text, test.want) || len(text) > 600 {

@@ -106,7 +106,7 @@ func (s *server) fetch() tool.Tool {
 		Input:       fetchInput,
 		Effects:     tool.Effects{ReadOnly: true, Idempotent: true, OpenWorld: true},
 		Call: tool.New(func(ctx context.Context, a fetchArgs) (*mcp.CallToolResult, error) {
-			return s.do(ctx, requestArgs{Method: http.MethodGet, URL: a.URL, Headers: a.Headers, MaxBytes: a.MaxBytes, As: a.As})
+			return s.do(ctx, requestArgs{fetchArgs: a, Method: http.MethodGet})
 		}),
 	}
 }

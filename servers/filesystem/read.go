@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -199,7 +200,7 @@ func readError(path string, err error) error {
 
 // textResult returns text as a result and replaces invalid UTF-8.
 func textResult(text []byte) *mcp.CallToolResult {
-	valid, bad := tool.ValidText(text)
+	valid, bad := texts.Valid(text)
 	res := tool.Text(valid)
 	if bad > 0 {
 		res.Meta = mcp.Meta{"mcsh/text": map[string]any{"replaced": bad}}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -30,21 +30,21 @@ func Decode(what string, data []byte, v any, required ...string) error {
 		return err
 	}
 	for _, name := range required {
-		if !slices.ContainsFunc(members, func(m member) bool { return m.name == name && string(m.value) != "null" }) {
+		if !slices.ContainsFunc(members, func(m exactjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
 			return fmt.Errorf("%s %q is missing", what, name)
 		}
 	}
 	names, values := fieldsOf(v)
 	for _, m := range members {
-		i := slices.Index(names, m.name)
+		i := slices.Index(names, m.Name)
 		if i < 0 {
-			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.name, maxShown), suggest(m.name, names))
+			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, names))
 		}
-		if string(m.value) == "null" {
+		if string(m.Value) == "null" {
 			continue
 		}
-		if err := assign(values[i], m.value); err != nil {
-			return fmt.Errorf("%s %q: %w", what, m.name, err)
+		if err := assign(values[i], m.Value); err != nil {
+			return fmt.Errorf("%s %q: %w", what, m.Name, err)
 		}
 	}
 	return nil
@@ -58,7 +58,7 @@ func Take(what string, data []byte, name string) (value string, rest []byte, err
 	}
 	others := map[string]json.RawMessage{}
 	for _, m := range list {
-		others[m.name] = m.value
+		others[m.Name] = m.Value
 	}
 	raw, ok := others[name]
 	if !ok || string(raw) == "null" {
@@ -72,57 +72,27 @@ func Take(what string, data []byte, name string) (value string, rest []byte, err
 	return value, rest, err
 }
 
-// member is one name and value of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
 // members returns the members of the object data in their order. A repeated name is an error.
-func members(what string, data []byte) ([]member, error) {
+func members(what string, data []byte) ([]exactjson.Member, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "null" {
 		return nil, nil
 	}
-	if data[0] != '{' {
+	list, err := exactjson.List(data)
+	switch {
+	case errors.Is(err, exactjson.ErrNoObject):
 		return nil, fmt.Errorf("want a JSON object of %ss, got %s", what, texts.Cut(string(data), maxShown))
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if _, err := dec.Token(); err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("reading %ss: %w", what, err)
 	}
-	var list []member
 	seen := map[string]bool{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, fmt.Errorf("reading %ss: %w", what, early(err))
+	for _, m := range list {
+		if seen[m.Name] {
+			return nil, fmt.Errorf("%s %q is given twice", what, texts.Cut(m.Name, maxShown))
 		}
-		m := member{name: key.(string)} // inside an object every other token is a string
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, fmt.Errorf("reading %s %q: %w", what, texts.Cut(m.name, maxShown), early(err))
-		}
-		if seen[m.name] {
-			return nil, fmt.Errorf("%s %q is given twice", what, texts.Cut(m.name, maxShown))
-		}
-		seen[m.name] = true
-		list = append(list, m)
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("reading %ss: %w", what, early(err))
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("there is more after the object of %ss", what)
+		seen[m.Name] = true
 	}
 	return list, nil
-}
-
-// early says that the data ends too early, since the object has begun.
-func early(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("unexpected end of JSON input")
-	}
-	return err
 }
 
 // A Field is a member that Decode accepts for a struct.
