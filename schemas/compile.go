@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -23,7 +22,6 @@ const (
 	maxDepth        = 128     // nested brackets in a schema or in arguments
 	maxExponent     = 400     // decimal exponent of a number: exact arithmetic on 1e999999999 would fill the memory
 	maxDigits       = 1000    // consecutive digits of a number: exact arithmetic on millions of them takes minutes
-	maxFlawSteps    = 1 << 18 // steps of describing mistakes
 )
 
 // location is where the schema is mounted. Nothing is ever loaded from it.
@@ -40,9 +38,23 @@ var knownDialects = []string{
 
 // A validator is a compiled schema. It may be used concurrently.
 type validator struct {
-	root *jsonschema.Schema
-	sets map[any]values // by the keywords const and enum of subschemas
-	size int64          // estimated memory, in bytes
+	root    *jsonschema.Schema
+	choices map[any]choice // by the keywords const and enum of subschemas
+	size    int64          // estimated memory, in bytes
+}
+
+// A choice is the values of a const or an enum.
+type choice struct {
+	texts map[string]struct{} // canonical
+	shown []string            // at most maxShownValues of them, for messages
+}
+
+func newChoice(steps *Steps, values []any) choice {
+	c := choice{map[string]struct{}{}, shownAll(values, maxShownValues)}
+	for _, v := range values {
+		c.texts[string(canonical(nil, v, steps))] = struct{}{}
+	}
+	return c
 }
 
 // compile compiles a schema in the first dialect that accepts it. The error is that of the first dialect.
@@ -100,7 +112,7 @@ func compileAs(steps *Steps, raw json.RawMessage, dialect *jsonschema.Draft, tru
 	if err != nil {
 		return nil, shorten(err)
 	}
-	v := &validator{root: root, sets: map[any]values{}, size: w.size(raw)}
+	v := &validator{root: root, choices: map[any]choice{}, size: w.size(raw)}
 	return v, v.prepare(steps)
 }
 
@@ -133,10 +145,10 @@ func (v *validator) prepare(steps *Steps) error {
 		s.Format = nil // the server checks it; by JSON Schema 2020-12 it is an annotation
 		s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
 		if s.Const != nil {
-			v.sets[s.Const] = newValues(steps, *s.Const)
+			v.choices[s.Const] = newChoice(steps, []any{*s.Const})
 		}
 		if s.Enum != nil {
-			v.sets[s.Enum] = newValues(steps, s.Enum.Values...)
+			v.choices[s.Enum] = newChoice(steps, s.Enum.Values)
 		}
 	}
 	return steps.Err()
@@ -189,18 +201,12 @@ func asSchemas(either any) []*jsonschema.Schema {
 	return nil
 }
 
-// check validates value and returns its flaws in a stable order, and whether it has more that could not be described. The
-// error is the reason why the value could not be checked.
-func (v *validator) check(steps *Steps, value any, partial bool) (flaws []flaw, more bool, err error) {
-	e := evaluation{v: v, steps: steps, failed: failure{kind: &kind.FalseSchema{}}}
-	f := &frame{schema: v.root, partial: partial}
-	f.open = opened(value, v.root, false, &e)
-	fl := e.apply(f, value)
-	if err := e.err(); err != nil || fl == nil {
-		return nil, false, err
-	}
-	found := finder{value: value, steps: NewSteps(steps.ctx, maxFlawSteps)}
-	return tidy(found.flaws(fl)), found.steps.Err() != nil, nil
+// check validates value and returns its flaws in a stable order. The error is the reason why the value could not be
+// checked.
+func (v *validator) check(steps *Steps, value any, partial bool) ([]flaw, error) {
+	e := evaluation{v: v, steps: steps}
+	e.apply(&frame{schema: v.root, partial: partial, open: opened(value, v.root, false, &e)}, value)
+	return tidy(e.flaws), steps.Err()
 }
 
 // bounded refuses JSON that is too large or too deep, or has numbers too large for arithmetic.

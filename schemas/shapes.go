@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ const (
 // describing all could take longer than a run.
 const maxFlaws = 100
 
-// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.StageChecker] and may be used
+// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.Shapes] and may be used
 // concurrently.
 type StageChecker struct {
 	names []string
@@ -87,14 +88,13 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	}
 	doc := &document{root: &node{raw: trimmed(stage)}, steps: steps}
 	errs := doc.repeated(doc.root, nil, sh.nested)
-	flaws, _, err := sh.validator.check(steps, value, false)
+	flaws, err := sh.validator.check(steps, value, false)
 	if err != nil {
 		return append(errs, wrong("", "make the stage smaller and flatter", "a stage cannot be checked: %w", err))
 	}
 	more := max(0, len(flaws)-maxFlaws)
-	for _, fl := range s.dropImplied(kind, fields, flaws[:len(flaws)-more]) {
-		errs = append(errs, fl.asError(kind, sh.required, value))
-	}
+	t := teller{value, "the stage", NewSteps(context.Background(), maxHintSteps)}
+	errs = append(errs, s.told(kind, fields, flaws[:len(flaws)-more], t)...)
 	splitName(errs, fields)
 	if more > 0 {
 		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", count(more, "more mistake")))
@@ -107,20 +107,6 @@ func wrong(field, hint, format string, args ...any) *stages.Error {
 	err := stages.Errorf(stages.InvalidPipeline, hint, format, args...)
 	err.Field = field
 	return err
-}
-
-// asError makes the error of a flaw in a stage of a kind with the required fields.
-func (fl flaw) asError(kind string, required []string, value any) *stages.Error {
-	place := fl.field
-	if place == "" {
-		place = field(value, fl.path)
-	}
-	hint := fl.advice(value)
-	if hint == "" && !fl.whole {
-		hint = advice(fl, kind, required, value)
-	}
-	fl.hint, fl.fixed = "", fl.fixed && hint == ""
-	return wrong(place, hint, "%s", fl.sentence("the stage", value))
 }
 
 // splitName corrects a stage that names a tool as SERVER/TOOL in one field and lacks the other field.
@@ -141,16 +127,16 @@ func splitName(errs []*stages.Error, fields map[string]any) {
 
 // advice returns a hint about a value of the wrong type, or "".
 func advice(fl flaw, kind string, required []string, value any) string {
-	got := lookup(value, fl.path)
+	got, words := lookup(value, fl.path), fl.words()
 	_, isObject := got.(map[string]any)
 	switch {
 	case got == nil && len(fl.path) == 1 && slices.Contains(required, fl.path[0]):
-		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(fl.want, 20)))
+		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(words, 20)))
 	case got == nil && inArray(value, fl.path):
 		return "leave it out of the array"
 	case got == nil:
 		return "leave the field out for its default"
-	case isObject && len(fl.want) == 1 && strings.HasPrefix(fl.want[0], articles["array"]):
+	case isObject && len(words) == 1 && strings.HasPrefix(words[0], articles["array"]):
 		return "put it into an array: [{...}]"
 	}
 	return ""
@@ -165,31 +151,50 @@ func inArray(value any, path []string) bool {
 	return ok
 }
 
-// dropImplied leaves one flaw where a wrong name makes two: an unknown field, and the missing field that was meant. It adds
-// hints to unknown fields.
-func (s *StageChecker) dropImplied(kind string, fields map[string]any, flaws []flaw) []flaw {
+// told returns the errors of flaws. A wrong name makes two flaws, an unknown field and the missing field that was meant:
+// only the first is told.
+func (s *StageChecker) told(kind string, fields map[string]any, flaws []flaw, t teller) (errs []*stages.Error) {
 	var missing []string
 	for _, fl := range flaws {
-		if strings.HasPrefix(fl.said, "missing field") {
-			missing = append(missing, fl.field)
+		if fl.about == missingField {
+			missing = append(missing, t.field(fl))
 		}
 	}
-	meant := map[string]bool{}
-	for i, fl := range flaws {
-		if !strings.HasPrefix(fl.said, "unknown field") || len(fl.path) > 0 {
-			continue
+	hints, implied := map[string]string{}, map[string]bool{}
+	for _, fl := range flaws {
+		if fl.about == unknownField && len(fl.path) == 0 {
+			target := s.closestField(kind, fl.member, fields, missing)
+			hints[fl.member], implied[target] = s.fieldHint(kind, fl.member, target), true
 		}
-		target := s.closestField(kind, fl.field, fields, missing)
-		if target != "" {
-			meant[target] = true
-			flaws[i].hint = "did you mean " + texts.JSON(target) + "?"
-			continue
-		}
-		flaws[i].hint = s.fieldHint(kind, fl.field)
 	}
-	return slices.DeleteFunc(flaws, func(fl flaw) bool {
-		return strings.HasPrefix(fl.said, "missing field") && meant[fl.field]
-	})
+	for _, fl := range flaws {
+		if fl.about == missingField && implied[t.field(fl)] {
+			continue
+		}
+		hint := ""
+		if len(fl.path) == 0 && fl.about == unknownField {
+			hint = hints[fl.member]
+		}
+		errs = append(errs, t.asError(fl, hint, kind, s.kinds[kind].required))
+	}
+	return errs
+}
+
+// asError makes the error of a flaw in a stage of a kind with the required fields.
+func (t teller) asError(fl flaw, hint, kind string, required []string) *stages.Error {
+	said, own := t.tell(fl)
+	hint = cmp.Or(hint, own)
+	if hint == "" && fl.about == "" {
+		hint = advice(fl, kind, required, t.value)
+	}
+	if fl.fixed && hint != "" { // the hint says that it is one of them
+		fl.fixed = false
+		said, _ = t.tell(fl)
+	}
+	if fl.about == fieldName {
+		fl.about = "" // the field that has the name
+	}
+	return wrong(t.field(fl), hint, "%s", said)
 }
 
 // closestField returns the field of a kind that an unknown name probably means, or "". It is not a field that the stage already
@@ -207,8 +212,12 @@ func (s *StageChecker) closestField(kind, name string, given map[string]any, mis
 	return nearest.Name(name, free)
 }
 
-// fieldHint names the kinds that have a field, if there are any, and the fields of this kind.
-func (s *StageChecker) fieldHint(kind, name string) string {
+// fieldHint proposes the field that was meant. Otherwise it names the kinds that have a field, if there are any, and the
+// fields of this kind.
+func (s *StageChecker) fieldHint(kind, name, target string) string {
+	if target != "" {
+		return meant(texts.JSON(target))
+	}
 	var have []string
 	for _, other := range s.names {
 		if slices.Contains(s.kinds[other].fields, name) {

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -40,6 +41,9 @@ func (s *Steps) Take(n int) bool {
 	}
 	return s.err == nil
 }
+
+// stop ends the work for a reason, unless it has ended already.
+func (s *Steps) stop(why error) { s.err = cmp.Or(s.err, why) }
 
 // Spent returns the number of steps spent, at most the number given.
 func (s *Steps) Spent() int { return min(s.spent, s.most) }
