@@ -51,7 +51,7 @@ func (c *Cache) Size() int64 {
 // schema in the dialect that it declares, or in the first of 2020-12, draft-07 and draft-04 that accepts it. References
 // to other documents are never fetched, and formats are not checked. An empty schema accepts anything.
 func (c *Cache) Check(schema json.RawMessage) func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) {
-	if len(trimmed(schema)) == 0 {
+	if skipSpace(schema, 0) == len(schema) {
 		schema = json.RawMessage("{}")
 	}
 	return (&checker{schema: schema, cache: c, compiling: make(chan struct{}, 1)}).check

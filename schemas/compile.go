@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,18 +60,22 @@ func newChoice(steps *Steps, values []any) choice {
 
 // compile compiles a schema in the first dialect that accepts it. The error is that of the first dialect.
 func compile(steps *Steps, raw json.RawMessage) (*validator, error) {
-	if err := steps.limits.admit(raw); err != nil {
+	doc, err := newDocument(raw, steps)
+	if err != nil {
+		return nil, err
+	}
+	w, err := weigh(doc)
+	if err != nil {
 		return nil, err
 	}
 	var first error
 	for i, dialect := range dialects {
 		v, err := compileAs(steps, raw, dialect, i == 0)
 		if err == nil {
+			v.size += w.size(raw)
 			return v, nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 		if steps.Err() != nil {
 			return nil, steps.Err()
 		}
@@ -82,10 +87,6 @@ func compileAs(steps *Steps, raw json.RawMessage, dialect *jsonschema.Draft, tru
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)
-	}
-	w, err := weigh(steps, doc)
-	if err != nil {
-		return nil, err
 	}
 	if root, ok := doc.(map[string]any); ok {
 		delete(root, "$id") // only references to other documents need it
@@ -112,7 +113,7 @@ func compileAs(steps *Steps, raw json.RawMessage, dialect *jsonschema.Draft, tru
 	if err != nil {
 		return nil, shorten(err)
 	}
-	v := &validator{root: root, choices: map[any]choice{}, size: w.size(raw)}
+	v := &validator{root: root, choices: map[any]choice{}}
 	return v, v.prepare(steps)
 }
 
@@ -209,10 +210,11 @@ func (v *validator) check(steps *Steps, value any, partial bool) ([]flaw, error)
 	return tidy(e.flaws), steps.Err()
 }
 
-// bounded refuses JSON that is too large or too deep, or has numbers too large for arithmetic.
-func bounded(raw []byte, size, values int) error {
+// bounded returns the number of values and names in JSON. It refuses JSON that is too large or too deep, or has numbers too
+// large for arithmetic.
+func bounded(raw []byte, size, values int) (int, error) {
 	if len(raw) > size {
-		return fmt.Errorf("%d bytes of JSON are more than %d", len(raw), size)
+		return 0, fmt.Errorf("%d bytes of JSON are more than %d", len(raw), size)
 	}
 	depth, parts := 0, 1
 	for i := 0; i < len(raw); i++ {
@@ -222,7 +224,7 @@ func bounded(raw []byte, size, values int) error {
 		case c == '{' || c == '[':
 			parts++
 			if depth++; depth > maxDepth {
-				return fmt.Errorf("nested deeper than %d levels", maxDepth)
+				return 0, fmt.Errorf("nested deeper than %d levels", maxDepth)
 			}
 		case c == '}' || c == ']':
 			depth--
@@ -231,21 +233,21 @@ func bounded(raw []byte, size, values int) error {
 		case c >= '0' && c <= '9':
 			n := digits(raw[i:])
 			if n > maxDigits {
-				return fmt.Errorf("a number has %d digits, more than %d", n, maxDigits)
+				return 0, fmt.Errorf("a number has %d digits, more than %d", n, maxDigits)
 			}
 			i += n - 1
 		case c == 'e' || c == 'E':
 			exponent := bytes.TrimLeft(raw[i+1:], "+-")
 			exponent = exponent[:digits(exponent)]
 			if n, err := strconv.Atoi(string(exponent)); len(exponent) > 0 && (err != nil || n > maxExponent) {
-				return fmt.Errorf("a number has the exponent %s, beyond %d", texts.Fit(string(exponent), 20), maxExponent)
+				return 0, fmt.Errorf("a number has the exponent %s, beyond %d", texts.Fit(string(exponent), 20), maxExponent)
 			}
 		}
 	}
 	if parts > values {
-		return manyValues(values)
+		return 0, manyValues(values)
 	}
-	return nil
+	return parts, nil
 }
 
 // manyValues is the error of JSON with too many values.

@@ -36,7 +36,7 @@ type checker struct {
 // check returns a sentence for each mistake in args, or a note that explains why they were not checked. See
 // [github.com/mcsh-dev/mcsh/stages.Input].
 func (c *checker) check(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) {
-	if err := bounded(args, maxArguments, maxValues); err != nil && !errors.As(err, new(manyValues)) {
+	if _, err := bounded(args, maxArguments, maxValues); err != nil && !errors.As(err, new(manyValues)) {
 		return []string{"the arguments cannot be checked: " + err.Error()}, ""
 	} else if err != nil {
 		return nil, unchecked(err)

@@ -70,7 +70,7 @@ func nestedFields(k stages.Kind) (names []string) {
 // CheckShape returns every mistake of one stage, each with Code, Field, Msg and Hint. A stage of an unknown kind has only
 // that mistake. Nested stages are not checked.
 func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
-	if err := bounded(stage, maxStage, maxStageValues); err != nil {
+	if _, err := bounded(stage, maxStage, maxStageValues); err != nil {
 		return []*stages.Error{wrong("", "make the stage smaller and flatter", "a stage cannot be read: %w", err)}
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(stage))
@@ -86,8 +86,7 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	if !ok {
 		return []*stages.Error{s.badKind(kind, fields)}
 	}
-	doc := &document{root: &node{raw: trimmed(stage)}, steps: steps}
-	errs := doc.repeated(doc.root, nil, sh.nested)
+	errs := readNode(stage).repeated(nil, sh.nested)
 	flaws, err := sh.validator.check(steps, value, false)
 	if err != nil {
 		return append(errs, wrong("", "make the stage smaller and flatter", "a stage cannot be checked: %w", err))
@@ -289,17 +288,17 @@ func (s *StageChecker) likelyKind(fields map[string]any) string {
 
 // repeated returns an error for every member that an object holds twice: JSON decoders would drop the first silently.
 // Fields in skip hold stages with their own check.
-func (d *document) repeated(n *node, path []string, skip []string) []*stages.Error {
+func (n *node) repeated(path []string, skip []string) []*stages.Error {
 	var errs []*stages.Error
 	seen := map[string]int{}
-	for _, e := range d.object(n) {
-		at := append(slices.Clone(path), e.name)
-		if seen[e.name]++; seen[e.name] == 2 {
+	for _, m := range n.object() {
+		at := append(slices.Clone(path), m.name)
+		if seen[m.name]++; seen[m.name] == 2 {
 			place := field(nil, at)
 			errs = append(errs, wrong(place, "keep one of the two", "field %s is given twice", texts.JSON(place)))
 		}
-		if !slices.Contains(skip, e.name) && e.value.raw[0] == '{' {
-			errs = append(errs, d.repeated(e.value, at, nil)...)
+		if !slices.Contains(skip, m.name) {
+			errs = append(errs, m.value.repeated(at, nil)...)
 		}
 	}
 	return errs

@@ -153,16 +153,16 @@ func (w *signer) typeOf(s *node, detail, depth int) string {
 	if value := w.get(s, "const"); value != nil {
 		return texts.Fit(compact(value.raw), 30)
 	}
-	if values := w.array(w.get(s, "enum")); len(values) > 0 {
+	if values := w.get(s, "enum").array(); len(values) > 0 {
 		return w.enumeration(values)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if options := w.array(w.get(s, keyword)); len(options) > 0 {
+		if options := w.get(s, keyword).array(); len(options) > 0 {
 			return w.union(options, detail, depth)
 		}
 	}
-	if parts := w.array(w.get(s, "allOf")); len(parts) > 0 && w.get(s, "type") == nil {
-		return w.typeOf(parts[0], detail, depth+1)
+	if parts := w.get(s, "allOf").array(); len(parts) > 0 && w.get(s, "type") == nil {
+		return w.typeOf(parts[0].value, detail, depth+1)
 	}
 	var all []string
 	for _, name := range w.types(s) {
@@ -181,7 +181,7 @@ func (w *signer) named(name string, s *node, detail, depth int) string {
 		items := w.typeOf(w.get(s, "items"), detail, depth+1)
 		return "[" + items + "]"
 	case "object":
-		fields := w.object(w.get(s, "properties"))
+		fields := w.get(s, "properties").object()
 		if detail > full || len(fields) == 0 || len(fields) > 8 || depth > 2 {
 			return "object"
 		}
@@ -245,10 +245,10 @@ func (w *signer) bound(s *node, keyword string) string {
 	return texts.Fit(compact(value.raw), maxShown)
 }
 
-func (w *signer) union(options []*node, detail, depth int) string {
+func (w *signer) union(options []part, detail, depth int) string {
 	var all []string
 	for _, option := range options[:min(len(options), 6)] {
-		if text := w.typeOf(option, detail, depth+1); !slices.Contains(all, text) {
+		if text := w.typeOf(option.value, detail, depth+1); !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
@@ -259,14 +259,14 @@ func (w *signer) union(options []*node, detail, depth int) string {
 }
 
 // enumeration lists values: ten, or six in brief.
-func (w *signer) enumeration(values []*node) string {
+func (w *signer) enumeration(values []part) string {
 	most := 10
 	if w.words != nil {
 		most = 6
 	}
 	var all []string
 	for _, value := range values[:min(len(values), most)] {
-		all = append(all, texts.Fit(compact(value.raw), 30))
+		all = append(all, texts.Fit(compact(value.value.raw), 30))
 	}
 	if len(values) > most {
 		all = append(all, "...")
