@@ -16,13 +16,7 @@ type Cache struct {
 
 	mu     sync.Mutex // guards the fields below and the entries of all checkers
 	size   int64
-	recent list.List // of cached, the most recently used first
-}
-
-// cached is a compiled schema in a cache.
-type cached struct {
-	of       *checker
-	compiled *validator
+	recent list.List // of *checker, the most recently used first
 }
 
 // NewCache returns a cache of at most an estimated number of bytes. If take is not nil, the cache calls it to reserve
@@ -80,11 +74,11 @@ func (c *Cache) put(of *checker, v *validator) {
 		if c.recent.Len() == 0 {
 			return
 		}
-		last := c.recent.Remove(c.recent.Back()).(cached)
-		c.size -= last.compiled.size
-		c.take(-last.compiled.size)
-		last.of.element = nil
+		last := c.recent.Remove(c.recent.Back()).(*checker)
+		c.size -= last.kept.size
+		c.take(-last.kept.size)
+		last.kept, last.element = nil, nil
 	}
-	of.element = c.recent.PushFront(cached{of, v})
+	of.kept, of.element = v, c.recent.PushFront(of)
 	c.size += v.size
 }

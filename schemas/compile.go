@@ -52,6 +52,7 @@ type choice struct {
 
 func newChoice(steps *Steps, values []any) choice {
 	c := choice{map[string]struct{}{}, shownAll(values, maxShownValues)}
+	steps.Take(4 * len(c.shown))
 	for _, v := range values {
 		c.texts[string(canonical(nil, v, steps))] = struct{}{}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/url"
 	"slices"
 	"strconv"
@@ -77,6 +78,9 @@ func nodeAt(text []byte, i int) (*node, int) {
 			p.value, at = nodeAt(text, at)
 			i = skipSpace(text, at)
 			p.after = text[at:i]
+			if n.parts == nil {
+				n.parts = make([]part, 0, 4)
+			}
 			n.parts = append(n.parts, p)
 		}
 		i = skipSpace(text, i) + 1
@@ -191,6 +195,33 @@ func (d *document) resolve(ref string) *node {
 		}
 	}
 	return at
+}
+
+// each returns the schemas in some keywords of a schema, in single ones, in lists and behind "$ref".
+func (d *document) each(s *node, keywords ...string) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for _, keyword := range keywords {
+			list := []part{{value: d.get(s, keyword)}}
+			if list[0].value.is('[') {
+				list = list[0].value.parts
+			} else if keyword == "$ref" {
+				list[0].value = d.resolve(list[0].value.text())
+			}
+			for _, p := range list {
+				if p.value != nil && !yield(p.value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// options returns the alternatives of a schema.
+func (d *document) options(s *node) []part {
+	if any := d.get(s, "anyOf").array(); len(any) > 0 {
+		return any
+	}
+	return d.get(s, "oneOf").array()
 }
 
 // types returns the types of a schema.

@@ -30,7 +30,8 @@ type checker struct {
 
 	// The cache guards the fields below.
 	compiled weak.Pointer[validator]
-	element  *list.Element // nil: not in the cache
+	kept     *validator    // nil: not in the cache
+	element  *list.Element // of kept
 }
 
 // check returns a sentence for each mistake in args, or a note that explains why they were not checked. See

@@ -78,19 +78,11 @@ func (o *outliner) visit(s *node, must bool) {
 	if must {
 		o.require(s)
 	}
-	if ref := o.text(s, "$ref"); ref != "" {
-		o.visit(o.resolve(ref), must)
+	for sub := range o.each(s, "$ref", "allOf") {
+		o.visit(sub, must)
 	}
-	for _, sub := range o.get(s, "allOf").array() {
-		o.visit(sub.value, must)
-	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		for _, sub := range o.get(s, keyword).array() {
-			o.visit(sub.value, false)
-		}
-	}
-	for _, keyword := range []string{"then", "else"} {
-		o.visit(o.get(s, keyword), false)
+	for sub := range o.each(s, "anyOf", "oneOf", "then", "else") {
+		o.visit(sub, false)
 	}
 }
 
@@ -132,13 +124,8 @@ func (o *outliner) typesWithin(s *node) []string {
 		return nil
 	}
 	types := o.types(s)
-	if ref := o.text(s, "$ref"); ref != "" {
-		types = append(types, o.typesWithin(o.resolve(ref))...)
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		for _, sub := range o.get(s, keyword).array() {
-			types = append(types, o.typesWithin(sub.value)...)
-		}
+	for sub := range o.each(s, "$ref", "anyOf", "oneOf", "allOf") {
+		types = append(types, o.typesWithin(sub)...)
 	}
 	return types
 }

@@ -48,10 +48,8 @@ func (r *shaper) shape(s *node, depth int) *resultshape.Shape {
 	if ref := r.text(s, "$ref"); ref != "" {
 		return r.shape(r.resolve(ref), depth+1)
 	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if options := r.get(s, keyword).array(); len(options) > 0 && r.get(s, "properties") == nil {
-			return r.either(options, depth+1)
-		}
+	if options := r.options(s); len(options) > 0 && r.get(s, "properties") == nil {
+		return r.either(options, depth+1)
 	}
 	out := &resultshape.Shape{}
 	for _, name := range r.types(s) {

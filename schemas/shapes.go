@@ -159,24 +159,16 @@ func (s *StageChecker) told(kind string, fields map[string]any, flaws []flaw, t 
 			missing = append(missing, t.field(fl))
 		}
 	}
-	hints, implied := map[string]string{}, map[string]bool{}
+	implied := map[string]bool{}
 	for _, fl := range flaws {
+		hint := ""
 		if fl.about == unknownField && len(fl.path) == 0 {
 			target := s.closestField(kind, fl.member, fields, missing)
-			hints[fl.member], implied[target] = s.fieldHint(kind, fl.member, target), true
-		}
-	}
-	for _, fl := range flaws {
-		if fl.about == missingField && implied[t.field(fl)] {
-			continue
-		}
-		hint := ""
-		if len(fl.path) == 0 && fl.about == unknownField {
-			hint = hints[fl.member]
+			implied[target], hint = true, s.fieldHint(kind, fl.member, target)
 		}
 		errs = append(errs, t.asError(fl, hint, kind, s.kinds[kind].required))
 	}
-	return errs
+	return slices.DeleteFunc(errs, func(e *stages.Error) bool { return implied[e.Field] && strings.HasPrefix(e.Msg, missingField) })
 }
 
 // asError makes the error of a flaw in a stage of a kind with the required fields.

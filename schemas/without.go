@@ -72,13 +72,8 @@ func (p *pruner) prune(s *node) {
 			s.remove(func(m part) bool { return m.name == "required" })
 		}
 	}
-	for _, keyword := range []string{"if", "then", "else", "not"} {
-		p.prune(p.get(s, keyword))
-	}
-	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-		for _, sub := range p.get(s, keyword).array() {
-			p.prune(sub.value)
-		}
+	for sub := range p.each(s, "if", "then", "else", "not", "allOf", "anyOf", "oneOf") {
+		p.prune(sub)
 	}
 	p.follow(s)
 }
