@@ -140,7 +140,9 @@ func shorten(err error) error {
 
 // prepare adapts every subschema to our evaluator.
 func (v *validator) prepare(steps *Steps) error {
-	for _, s := range v.all() {
+	all := map[*jsonschema.Schema]bool{}
+	collect(reflect.ValueOf(v.root), all)
+	for s := range all {
 		if s.DynamicRef != nil || s.RecursiveRef != nil {
 			return errors.New("the schema uses dynamic references, which are not supported here")
 		}
@@ -153,54 +155,37 @@ func (v *validator) prepare(steps *Steps) error {
 			v.choices[s.Enum] = newChoice(steps, s.Enum.Values)
 		}
 	}
-	return steps.Err()
-}
-
-// all returns the root and every subschema reachable from it.
-func (v *validator) all() []*jsonschema.Schema {
-	seen := map[*jsonschema.Schema]bool{nil: true}
-	var all []*jsonschema.Schema
-	for todo := []*jsonschema.Schema{v.root}; len(todo) > 0; {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if !seen[s] {
-			seen[s] = true
-			all = append(all, s)
-			todo = append(todo, children(s)...)
-		}
+	for _, c := range v.choices {
+		v.size += int64(64 * len(c.shown))
 	}
-	return all
+	return steps.Err()
 }
 
 // hasDefault reports whether a property has a default. Some servers publish the schema of their parsed arguments: it
 // lists such properties as required, but calls may omit them.
 func hasDefault(s *jsonschema.Schema) bool { return s != nil && s.Default != nil }
 
-// children returns the subschemas of s, whatever keyword holds them; some may be nil.
-func children(s *jsonschema.Schema) (all []*jsonschema.Schema) {
-	for field, v := range reflect.ValueOf(s).Elem().Fields() {
-		if !field.IsExported() {
-			continue
+// collect adds the schemas in a keyword, or behind one, whatever it holds.
+func collect(keyword reflect.Value, all map[*jsonschema.Schema]bool) {
+	switch keyword.Kind() {
+	case reflect.Interface:
+		collect(keyword.Elem(), all)
+	case reflect.Slice, reflect.Map:
+		for _, element := range keyword.Seq2() {
+			collect(element, all)
 		}
-		all = append(all, asSchemas(v.Interface())...)
-		if v.Kind() == reflect.Map {
-			for _, element := range v.Seq2() {
-				all = append(all, asSchemas(element.Interface())...)
+	case reflect.Pointer:
+		s, ok := keyword.Interface().(*jsonschema.Schema)
+		if !ok || s == nil || all[s] {
+			return
+		}
+		all[s] = true
+		for field, value := range keyword.Elem().Fields() {
+			if field.IsExported() {
+				collect(value, all)
 			}
 		}
 	}
-	return all
-}
-
-// asSchemas returns the schemas in a keyword that may also hold something else.
-func asSchemas(either any) []*jsonschema.Schema {
-	switch v := either.(type) {
-	case *jsonschema.Schema:
-		return []*jsonschema.Schema{v}
-	case []*jsonschema.Schema:
-		return v
-	}
-	return nil
 }
 
 // check validates value and returns its flaws in a stable order. The error is the reason why the value could not be

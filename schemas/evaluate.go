@@ -252,10 +252,10 @@ func (e *evaluation) combined(f *frame) {
 		e.say(f, "has a form that is ruled out")
 	}
 	if len(s.AnyOf) > 0 {
-		e.any(f)
+		e.branches(f, s.AnyOf, false)
 	}
 	if len(s.OneOf) > 0 {
-		e.one(f)
+		e.branches(f, s.OneOf, true)
 	}
 	if s.If == nil {
 		return
@@ -269,64 +269,35 @@ func (e *evaluation) combined(f *frame) {
 	}
 }
 
-func (e *evaluation) any(f *frame) {
-	fits := false
-	b := branches{begin: len(e.flaws)}
-	for _, sub := range f.schema.AnyOf {
-		ok := e.test(f, sub, f.quiet, false)
-		if b.end(e); e.steps.Err() != nil {
+// branches applies an anyOf, or a oneOf, whose schemas exclude each other. If none fits, the flaws that explain it best
+// stay.
+func (e *evaluation) branches(f *frame, schemas []*jsonschema.Schema, exclusive bool) {
+	fits, begin := false, len(e.flaws)
+	var options [][]flaw
+	for _, s := range schemas {
+		from := len(e.flaws)
+		ok := e.test(f, s, f.quiet || exclusive && fits, false)
+		if e.steps.Err() != nil {
 			return
 		}
-		if fits = fits || ok; ok && f.open.isEmpty() {
-			break // otherwise all matching branches must be applied, since each evaluates members
-		}
-	}
-	e.fitting(f, b, fits)
-}
-
-func (e *evaluation) one(f *frame) {
-	fits := false
-	b := branches{begin: len(e.flaws)}
-	for _, sub := range f.schema.OneOf {
-		ok := e.test(f, sub, f.quiet || fits, false)
-		if b.end(e); e.steps.Err() != nil {
-			return
-		}
-		if ok && fits {
-			e.flaws = e.flaws[:b.begin]
+		if ok && fits && exclusive {
+			e.flaws = e.flaws[:begin]
 			e.say(f, "fits more than one of the forms that exclude each other")
 			return
 		}
-		fits = fits || ok
-	}
-	e.fitting(f, b, fits)
-}
-
-// branches are the flaws of the branches of an anyOf or oneOf: each branch has those from the end of the one before.
-type branches struct {
-	begin int
-	ends  []int
-}
-
-func (b *branches) end(e *evaluation) { b.ends = append(b.ends, len(e.flaws)) }
-
-// fitting ends an anyOf or oneOf. If no branch fits, the flaws that explain it best stay.
-func (e *evaluation) fitting(f *frame, b branches, fits bool) {
-	all := e.flaws[b.begin:]
-	e.flaws = e.flaws[:b.begin]
-	if fits {
-		return
-	}
-	if f.failed = true; f.quiet || !e.steps.Take(stepsPerFlaw+len(f.path)+len(all)) {
-		return
-	}
-	var options [][]flaw
-	from := b.begin
-	for _, end := range b.ends {
-		if end > from {
-			options = append(options, all[from-b.begin:end-b.begin])
+		if fits = fits || ok; ok && !exclusive && f.open.isEmpty() {
+			break // otherwise all matching branches must be applied, since each evaluates members
 		}
-		from = end
+		if len(e.flaws) > from {
+			options = append(options, e.flaws[from:])
+		}
+	}
+	seen := len(e.flaws) - begin
+	if e.flaws = e.flaws[:begin]; fits {
+		return
+	}
+	if f.failed = true; f.quiet || !e.steps.Take(stepsPerFlaw+len(f.path)+seen) {
+		return
 	}
 	if len(options) == 0 {
 		e.say(f, "fits none of the allowed forms")
