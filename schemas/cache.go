@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"sync"
 	"weak"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
 // A Cache keeps the most recently used compiled schemas within a number of bytes. It may be used concurrently.
 type Cache struct {
 	most   int64
-	take   func(n int64) bool
+	share  *memory.Share
 	limits Limits
 
 	mu     sync.Mutex // guards the fields below and the entries of all checkers
@@ -19,13 +21,9 @@ type Cache struct {
 	recent list.List // of *checker, the most recently used first
 }
 
-// NewCache returns a cache of at most an estimated number of bytes. If take is not nil, the cache calls it to reserve
-// memory, or with a negative n to return it; take reports whether there is memory.
-func NewCache(most int64, take func(n int64) bool, l Limits) *Cache {
-	if take == nil {
-		take = func(int64) bool { return true }
-	}
-	return &Cache{most: most, take: take, limits: l.withDefaults()}
+// NewCache returns a cache of at most an estimated number of bytes, which it takes from a share.
+func NewCache(most int64, share *memory.Share, l Limits) *Cache {
+	return &Cache{most: most, share: share, limits: l.withDefaults()}
 }
 
 // Limits returns the limits of the schemas that the cache compiles.
@@ -70,13 +68,13 @@ func (c *Cache) put(of *checker, v *validator) {
 	if v.size > c.most {
 		return
 	}
-	for c.size+v.size > c.most || !c.take(v.size) {
+	for c.size+v.size > c.most || !c.share.Try(v.size) {
 		if c.recent.Len() == 0 {
 			return
 		}
 		last := c.recent.Remove(c.recent.Back()).(*checker)
 		c.size -= last.kept.size
-		c.take(-last.kept.size)
+		c.share.Give(last.kept.size)
 		last.kept, last.element = nil, nil
 	}
 	of.kept, of.element = v, c.recent.PushFront(of)

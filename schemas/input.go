@@ -43,10 +43,10 @@ func (c *checker) check(ctx context.Context, args json.RawMessage, partial bool)
 		return nil, unchecked(err)
 	}
 	if memory := int64(memoryPerByte * len(args)); memory > freeDecoded {
-		if !c.cache.take(memory) {
+		if !c.cache.share.Try(memory) {
 			return nil, unchecked(errors.New("there is no memory left for it"))
 		}
-		defer c.cache.take(-memory)
+		defer c.cache.share.Give(memory)
 	}
 	v, refused := c.validator(ctx) // before the arguments are read, which may start a garbage collection
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
