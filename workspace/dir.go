@@ -115,6 +115,11 @@ func (d *Dir) Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.open(rel)
+}
+
+// open is Open for a path of the root that may be private.
+func (d *Dir) open(rel string) (*os.File, error) {
 	info, err := d.root.Stat(rel)
 	if err != nil {
 		return nil, classify(rel, err)

@@ -145,7 +145,7 @@ func keepOwner(f *os.File, info fs.FileInfo) error {
 
 // read returns the content of a regular file of at most max bytes.
 func (h *History) read(rel string, info fs.FileInfo, max int64) ([]byte, error) {
-	f, err := h.d.Open(rel)
+	f, err := h.d.open(rel)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ const maxLogLine = 8 * maxPath
 // readLog returns the lines of a log. It skips those that have not its form.
 func (d *Dir) readLog(name string) iter.Seq2[logLine, error] {
 	return func(yield func(logLine, error) bool) {
-		f, err := d.Open(name)
+		f, err := d.open(name)
 		if KindOf(err) == NotFound {
 			return
 		}
@@ -165,7 +165,7 @@ func (h *History) log(l logLine) error {
 
 // lastLine returns the last line of a log; ok is false if there is none.
 func (d *Dir) lastLine(name string) (l logLine, ok bool, err error) {
-	f, err := d.Open(name)
+	f, err := d.open(name)
 	if KindOf(err) == NotFound {
 		return l, false, nil
 	}

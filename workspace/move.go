@@ -83,7 +83,7 @@ func (d *Dir) copyDir(from, to string, info fs.FileInfo) error {
 }
 
 func (d *Dir) copyFile(from, to string, info fs.FileInfo) error {
-	in, err := d.Open(from)
+	in, err := d.open(from)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (h *History) current(ctx context.Context, rel string, info fs.FileInfo) (*v
 	if err != nil || info == nil {
 		return v, err
 	}
-	f, err := h.d.Open(rel)
+	f, err := h.d.open(rel)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (h *History) current(ctx context.Context, rel string, info fs.FileInfo) (*v
 
 // holds reports whether version n has the content of f.
 func (v *versions) holds(ctx context.Context, f *os.File, n int) (bool, error) {
-	kept, err := v.h.d.Open(v.file(n))
+	kept, err := v.h.d.open(v.file(n))
 	if err != nil {
 		return false, err
 	}
@@ -232,7 +232,7 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		default:
 			left = len(v.list) - 1 - to
 		}
-		kept, err := h.d.Open(v.file(v.list[to]))
+		kept, err := h.d.open(v.file(v.list[to]))
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -171,6 +172,6 @@ func unified(path string, old, data []byte) string {
 		cut := bytes.LastIndexByte(text[:maxDiff], '\n') + 1
 		text = fmt.Appendf(text[:cut:cut], "… %d more bytes of this diff\n", len(text)-cut)
 	}
-	valid, _ := tool.ValidText(text)
+	valid, _ := texts.Valid(text)
 	return valid
 }
