@@ -103,7 +103,7 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 	for _, path := range []string{".mcsh", ".mcsh/audit", "link", "link/audit", "sub/deep"} {
-		_, listed := d.ReadDir(t.Context(), path)
+		_, listed := d.ReadDir(t.Context(), path, false)
 		walked := d.Walk(t.Context(), path, workspace.WalkOptions{}, workspace.Visitor{
 			Enter: func(workspace.Entry) error { return nil }, Leave: func(workspace.Entry, string) {},
 		})
@@ -256,7 +256,7 @@ func TestSwappedLinks(t *testing.T) {
 	seen := map[string]int{}
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		seen[read(d, "swap/secret.txt")]++
-		if list, err := d.ReadDir(ctx, "swap"); err == nil {
+		if list, err := d.ReadDir(ctx, "swap", false); err == nil {
 			for _, e := range list {
 				seen["size "+map[bool]string{true: "inside", false: "outside"}[e.Size == int64(len("public"))]]++
 			}
@@ -320,7 +320,7 @@ func TestReadDir(t *testing.T) {
 	write(t, filepath.Join(root, "x.log"), "x")
 	write(t, filepath.Join(root, ".git/config"), "x")
 	d := open(t, root)
-	list, err := d.ReadDir(t.Context(), ".")
+	list, err := d.ReadDir(t.Context(), ".", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,13 +342,13 @@ func TestReadDir(t *testing.T) {
 		"a.txt": workspace.InvalidArgument, "missing": workspace.NotFound, "outdir": workspace.PathEscape,
 		"..": workspace.PathEscape, "rootlink": workspace.PathEscape,
 	} {
-		if _, err := d.ReadDir(t.Context(), path); err == nil || workspace.KindOf(err) != want {
+		if _, err := d.ReadDir(t.Context(), path, false); err == nil || workspace.KindOf(err) != want {
 			t.Errorf("ReadDir(%q): error %v, want kind %s", path, err, want)
 		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.ReadDir(cancelled, "."); !errors.Is(err, context.Canceled) {
+	if _, err := d.ReadDir(cancelled, ".", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("ReadDir with a cancelled context: error %v", err)
 	}
 }
@@ -368,7 +368,7 @@ func TestWalk(t *testing.T) {
 		{"dir", workspace.WalkOptions{}, "dir/b.txt dir/deep dir/deep/c.txt dir/deep/chain -dir/deep() dir/up"},
 		{"dir", workspace.WalkOptions{MaxDepth: 1}, "dir/b.txt dir/deep -dir/deep(max_depth) dir/up"},
 		{"indir/deep", workspace.WalkOptions{}, "indir/deep/c.txt indir/deep/chain"},
-		{".", workspace.WalkOptions{Exclude: exclude}, "abs absin broken dir dir/b.txt dir/deep dir/deep/chain -dir/deep() dir/up -dir() in indir loop out outdir pipe rootlink"},
+		{".", workspace.WalkOptions{Skip: func(e workspace.Entry) bool { return exclude.Match(e.Path, e.Type == workspace.Directory) }}, "abs absin broken dir dir/b.txt dir/deep dir/deep/chain -dir/deep() dir/up -dir() in indir loop out outdir pipe rootlink"},
 	} {
 		var got []string
 		err := d.Walk(t.Context(), tt.dir, tt.o, workspace.Visitor{
@@ -411,7 +411,7 @@ func TestListingEnds(t *testing.T) {
 	}
 	write(t, filepath.Join(root, ".gitignore"), "*")
 	counting := &asked{Context: t.Context()}
-	if list, err := d.ReadDir(counting, "."); err != nil || len(list) > 0 || counting.times < 50 {
+	if list, err := d.ReadDir(counting, ".", false); err != nil || len(list) > 0 || counting.times < 50 {
 		t.Errorf("got %d entries, %v; the context was asked %d times", len(list), err, counting.times)
 	}
 }

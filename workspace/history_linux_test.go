@@ -91,7 +91,7 @@ func TestHistoryOnReadOnlyDisk(t *testing.T) {
 	}
 	d := open(t, root)
 	h := workspace.NewHistory(d, versions)
-	if list, err := d.ReadDir(t.Context(), "."); err != nil || len(list) != 1 {
+	if list, err := d.ReadDir(t.Context(), ".", false); err != nil || len(list) != 1 {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	if list, err := h.Trash(t.Context()); err != nil || len(list) != 0 {

@@ -30,11 +30,18 @@ var hidden = func() map[string]bool {
 
 // skips reports whether listings leave out an entry.
 func (i Ignore) skips(e Entry) bool {
+	if i.all {
+		return slices.Contains(private, e.Name)
+	}
 	return hidden[e.Name] || i.Match(e.Path, e.Type == Directory)
 }
 
-// ignored reads the root's .gitignore for each listing. Like git, it ignores one that is not a regular file.
-func (d *Dir) ignored() (Ignore, error) {
+// ignored reads the root's .gitignore for each listing; with all, a listing leaves out only the private directories. Like
+// git, it ignores a .gitignore that is not a regular file.
+func (d *Dir) ignored(all bool) (Ignore, error) {
+	if all {
+		return Ignore{all: true}, nil
+	}
 	if info, err := d.root.Lstat(ignoreFile); err == nil && !info.Mode().IsRegular() {
 		return Ignore{}, nil
 	}
@@ -57,7 +64,10 @@ func (d *Dir) ignored() (Ignore, error) {
 }
 
 // Ignore is a list of patterns in the syntax of .gitignore. The zero value matches nothing.
-type Ignore struct{ patterns []pattern }
+type Ignore struct {
+	patterns []pattern
+	all      bool // listings show what is ignored
+}
 
 // pattern is one line. Exactly one of literal, suffix and re is used.
 type pattern struct {

@@ -55,7 +55,7 @@ func typeOf(mode fs.FileMode) Type {
 
 // Exists reports whether something is at path.
 func (d *Dir) Exists(path string) bool {
-	rel, err := d.Rel(path)
+	rel, err := d.readable(path)
 	if err != nil {
 		return false
 	}
@@ -63,14 +63,27 @@ func (d *Dir) Exists(path string) bool {
 	return err == nil
 }
 
-// ReadDir returns the entries of the directory at dir that are not ignored, sorted by name. For a directory with more than
-// MaxEntries entries the error is InvalidArgument.
-func (d *Dir) ReadDir(ctx context.Context, dir string) ([]Info, error) {
+// Stat describes the file or directory at path, behind symbolic links.
+func (d *Dir) Stat(path string) (fs.FileInfo, error) {
+	rel, err := d.readable(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := d.root.Stat(rel)
+	if err != nil {
+		return nil, classify(rel, err)
+	}
+	return info, nil
+}
+
+// ReadDir returns the entries of the directory at dir that listings show, sorted by name; with all those that are ignored
+// too. For a directory with more than MaxEntries entries the error is InvalidArgument.
+func (d *Dir) ReadDir(ctx context.Context, dir string, all bool) ([]Info, error) {
 	rel, err := d.readable(dir)
 	if err != nil {
 		return nil, err
 	}
-	ignored, err := d.ignored()
+	ignored, err := d.ignored(all)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +167,11 @@ func readEntries(ctx context.Context, sub *os.Root, rel string) ([]Entry, error)
 	return list, nil
 }
 
-// WalkOptions narrow a walk. The zero value walks everything that is not ignored.
+// WalkOptions narrow a walk. The zero value walks everything that listings show.
 type WalkOptions struct {
-	Exclude  Ignore // leaves out more entries; paths are matched relative to the root
-	MaxDepth int    // levels to visit below the start; 0: all
+	All      bool             // ignored entries too
+	Skip     func(Entry) bool // leaves out more entries; nil: none
+	MaxDepth int              // levels to visit below the start; 0: all
 }
 
 // Reasons why a walk leaves out the contents of a directory.
@@ -181,7 +195,7 @@ func (d *Dir) Walk(ctx context.Context, dir string, o WalkOptions, v Visitor) er
 	if err != nil {
 		return err
 	}
-	ignored, err := d.ignored()
+	ignored, err := d.ignored(o.All)
 	if err != nil {
 		return err
 	}
@@ -207,7 +221,7 @@ func (w *walk) visit(ctx context.Context, rel string, depth int) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if w.ignored.skips(e) || w.o.Exclude.Match(e.Path, e.Type == Directory) {
+		if w.ignored.skips(e) || w.o.Skip != nil && w.o.Skip(e) {
 			continue
 		}
 		if w.seen++; w.seen > MaxEntries {

@@ -21,6 +21,9 @@ type Options struct {
 	Multi      bool     `json:"multi" usage:"serve many roots: every call names its own"`
 	AllowRoots []string `json:"allow_roots" usage:"with multi: a directory that roots are in, or are (default: any)"`
 
+	Reference   bool     `json:"reference" usage:"the tools and texts of the npm server @modelcontextprotocol/server-filesystem"`
+	Directories []string `json:"directories" usage:"with reference: the directories (default: root)"`
+
 	ReadOnly     bool  `json:"read_only" usage:"offer only the tools that change nothing"`
 	Backup       bool  `json:"backup" usage:"keep every version of every file, for undo_file and redo_file"`
 	KeepVersions int   `json:"keep_versions" usage:"with backup: the most versions of one file, the newest (default: all)"`
@@ -41,8 +44,11 @@ func New(o Options) (*mcp.Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.Multi {
+	switch {
+	case o.Multi:
 		return openMulti(o)
+	case o.Reference:
+		return openReference(o)
 	}
 	s, err := open(o)
 	if err != nil {
@@ -71,6 +77,10 @@ func (o *Options) check() error {
 		return errors.New("with option multi every call names its root: remove the option root")
 	case !o.Multi && len(o.AllowRoots) > 0:
 		return errors.New("option allow_roots is for option multi")
+	case o.Multi && o.Reference:
+		return errors.New("options multi and reference exclude each other")
+	case len(o.Directories) > 0 && (!o.Reference || o.Root != ""):
+		return errors.New("option directories is for option reference, in place of root")
 	case o.Remote && !o.ReadOnly:
 		return errors.New("over HTTP every caller could change files: set option read_only, or serve it through a gateway that authenticates callers")
 	case o.Remote && o.Multi && len(o.AllowRoots) == 0:

@@ -218,18 +218,18 @@ func TestListDirectory(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for args, want := range map[string]string{
-		`{"path":"src"}`:          "[FILE] main.go\n[DIR] sub\n",
-		`{"path":".","limit":2}`:  "[FILE] .gitignore\n[FILE] Z.txt\n",
+		`{"path":"src"}`:                          "[FILE] main.go\n[DIR] sub\n",
+		`{"path":".","limit":2}`:                  "[FILE] .gitignore\n[FILE] Z.txt\n",
 		`{"path":".","limit":2,"cursor":"Z.txt"}`: "[FILE] a.txt\n[FILE] b.txt\n",
-		`{"path":".","limit":9,"cursor":"link"}`: "[FILE] new\\nline\n[DIR] src\n",
-		`{"path":".","limit":0}`: `InvalidArgument: limit is 0, want at least 1; leave it out to list all`,
-		`{"path":"link/sub"}`:     "[FILE] deep.go\n[FILE] skip.log\n",
-		`{"path":"empty"}`:        "",
-		`{"path":"private"}`:      "[FILE] p\n", // asked for by name
-		`{"path":"node_modules"}`: "[DIR] m\n",
-		`{"path":"a.txt"}`:        `InvalidArgument: "a.txt" is not a directory; name a directory`,
-		`{"path":"nope"}`:         `NotFound: "nope" does not exist; list its directory to see what does`,
-		`{"path":".."}`:           `PathEscape: ".." leads out of the root; paths are relative to the root, ".." cannot leave it`,
+		`{"path":".","limit":9,"cursor":"link"}`:  "[FILE] new\\nline\n[DIR] src\n",
+		`{"path":".","limit":0}`:                  `InvalidArgument: limit is 0, want at least 1; leave it out to list all`,
+		`{"path":"link/sub"}`:                     "[FILE] deep.go\n[FILE] skip.log\n",
+		`{"path":"empty"}`:                        "",
+		`{"path":"private"}`:                      "[FILE] p\n", // asked for by name
+		`{"path":"node_modules"}`:                 "[DIR] m\n",
+		`{"path":"a.txt"}`:                        `InvalidArgument: "a.txt" is not a directory; name a directory`,
+		`{"path":"nope"}`:                         `NotFound: "nope" does not exist; list its directory to see what does`,
+		`{"path":".."}`:                           `PathEscape: ".." leads out of the root; paths are relative to the root, ".." cannot leave it`,
 	} {
 		if r := c.Call(t, "list_directory", args); r.Text != want || r.Error != strings.Contains(want, ": ") {
 			t.Errorf("%s:\n got %s\nwant %s", args, r.Text, want)

@@ -90,7 +90,7 @@ func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, err
 	if a.Limit != nil && *a.Limit < 1 {
 		return nil, workspace.Errorf(workspace.InvalidArgument, "leave it out to list all", "limit is %d, want at least 1", *a.Limit)
 	}
-	infos, err := s.dir.ReadDir(ctx, a.Path)
+	infos, err := s.dir.ReadDir(ctx, a.Path, false)
 	if err != nil {
 		return nil, err
 	}

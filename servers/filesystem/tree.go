@@ -141,6 +141,7 @@ func (a treeArgs) options() (o workspace.WalkOptions, err error) {
 			return o, workspace.Errorf(workspace.InvalidArgument, "give an array element per pattern", "the exclude pattern %.60q contains a newline", p)
 		}
 	}
-	o.Exclude, err = workspace.ParseIgnore(strings.Join(a.Exclude, "\n"))
+	exclude, err := workspace.ParseIgnore(strings.Join(a.Exclude, "\n"))
+	o.Skip = func(e workspace.Entry) bool { return exclude.Match(e.Path, e.Type == workspace.Directory) }
 	return o, err
 }
