@@ -80,13 +80,8 @@ type plan struct {
 }
 
 // Plan implements [stages.Commands].
-func (p *Pool) Plan(caller string) stages.CommandPlan {
-	return &plan{pool: p, caller: caller, workersOf: caller, turn: make(chan struct{}, 1)}
-}
-
-// For implements [stages.OwnedPlan].
-func (p *plan) For(owner, workersOf string) {
-	p.owner, p.workersOf = owner, cmp.Or(workersOf, p.caller)
+func (p *Pool) Plan(caller, owner, workersOf string) stages.CommandPlan {
+	return &plan{pool: p, caller: caller, owner: owner, workersOf: cmp.Or(workersOf, caller), turn: make(chan struct{}, 1)}
 }
 
 // Open implements [stages.CommandPlan]. It waits while Max runs hold a worker.

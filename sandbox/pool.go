@@ -182,7 +182,7 @@ func (p *Pool) usable() string {
 
 // Open is [stages.CommandPlan.Open] for a plan of which nothing was checked.
 func (p *Pool) Open(ctx context.Context, caller string) (stages.Session, error) {
-	return p.Plan(caller).Open(ctx)
+	return p.Plan(caller, "", "").Open(ctx)
 }
 
 // open opens a session for a caller that has entered, and calls leave when the session is gone or cannot be had.

@@ -138,7 +138,7 @@ func TestAvailability(t *testing.T) {
 		{"grep", "x", "not among the commands", "jq, sort"},
 	} {
 		var e *stages.Error
-		_, err := p.Plan("somebody").Check(t.Context(), stages.Command{Name: test.name, Args: []string{test.arg}})
+		_, err := p.Plan("somebody", "", "").Check(t.Context(), stages.Command{Name: test.name, Args: []string{test.arg}})
 		if !errors.As(err, &e) || e.Code != stages.DisallowedCommand || !strings.Contains(e.Msg, test.msg) || !strings.Contains(e.Hint, test.hint) {
 			t.Errorf("%s: got %+v, want %s with %q and %q", test.name, err, stages.DisallowedCommand, test.msg, test.hint)
 		}
@@ -257,7 +257,7 @@ func TestLargestChain(t *testing.T) {
 	largest := stages.Command{Name: "jq"}
 	for n := 64 << 10; n > 0; n -= 1000 { // control characters take six bytes each
 		largest.Args = []string{`"` + strings.Repeat("\x01", n) + `"`}
-		if _, err = p.Plan("somebody").Check(t.Context(), largest); err == nil {
+		if _, err = p.Plan("somebody", "", "").Check(t.Context(), largest); err == nil {
 			break
 		}
 		var e *stages.Error

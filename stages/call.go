@@ -64,12 +64,12 @@ func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease
 	data := headersOf(ctx).in
 	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
 	if err == nil {
-		err = c.check(ctx, args)
+		c.m.leave(leftOut, none && !c.joins)
+		err = c.check(ctx, args, leftOut...)
 	}
 	if err != nil {
 		return nil, c.perItem(ctx, err, input, data)
 	}
-	c.m.leave(leftOut, none && !c.joins)
 	return args, nil
 }
 
@@ -93,8 +93,8 @@ func (c *caller) perItem(ctx context.Context, err error, input []byte, data *hea
 	return &item
 }
 
-// check validates the arguments of a call.
-func (c *caller) check(ctx context.Context, args json.RawMessage) error {
+// check validates the arguments of a call, from which fields of the data were left out.
+func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
 	if c.info.Input.Check == nil {
 		return nil
 	}
@@ -102,11 +102,15 @@ func (c *caller) check(ctx context.Context, args json.RawMessage) error {
 	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
 		c.m.used("args", false, note)
 	}
-	if len(problems) > 0 {
-		return Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
-			strings.Join(problems, "; "), texts.Cut(string(args), 200))
+	if len(problems) == 0 {
+		return nil
 	}
-	return nil
+	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
+		strings.Join(problems, "; "), texts.Cut(string(args), 200))
+	if len(leftOut) > 0 {
+		err.Msg += " (left out: " + visible(texts.Cut(strings.Join(leftOut, ", "), 200)) + ")"
+	}
+	return err
 }
 
 func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {

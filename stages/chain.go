@@ -312,18 +312,17 @@ func (f *flow) perform(i int) error {
 	}
 	spool := f.r.newSpool()
 	defer spool.Close()
-	max := int64(0)
-	if l.steps[0].tool != nil {
-		max = f.r.deps.Limits.Input
-		in = io.LimitReader(in, max+1)
+	step := l.steps[0]
+	if step.most > 0 && !(l.undone && step.tool == nil) { // a dry run tells how much there is
+		in = io.LimitReader(in, step.most+1)
 	}
 	n, err := io.Copy(spool, in)
 	switch {
 	case echo(err):
 		return err
 	case err != nil:
-		return located(err, l.steps[0].place, l.steps[0].Label)
-	case max > 0 && n > max:
+		return located(err, step.place, step.Label)
+	case step.tooMuch(n):
 		// The step says what is too much, and does nothing. Those before it wait for a reader: nobody may wait for them.
 		return l.call(l.ctx, spool.Reader(), l.out)
 	}

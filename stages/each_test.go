@@ -21,7 +21,7 @@ type recorder struct {
 	each map[string]bool // by name; guarded by mu
 }
 
-func (r *recorder) Plan(string) stages.CommandPlan { return r }
+func (r *recorder) Plan(_, _, _ string) stages.CommandPlan { return r }
 
 func (r *recorder) Open(ctx context.Context) (stages.Session, error) {
 	s, err := r.CommandPlan.Open(ctx)

@@ -34,10 +34,7 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	}
 	c := &compiler{}
 	if d.Commands != nil {
-		c.commands = d.Commands.Plan(d.Caller)
-		if p, ok := c.commands.(OwnedPlan); ok {
-			p.For(d.Owner, d.WorkersOf)
-		}
+		c.commands = d.Commands.Plan(d.Caller, d.Owner, d.WorkersOf)
 	}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
 	if c.commands != nil && (cerr != nil || d.CheckOnly) {
@@ -76,6 +73,9 @@ func parseList(pipeline []byte) (List, *Error) {
 	if len(text) == 0 {
 		return nil, Errorf(InvalidPipeline, hint, "the pipeline is missing")
 	}
+	if at := invalidUTF8(text); at >= 0 { // encoding/json would replace it
+		return nil, Errorf(InvalidPipeline, "send the pipeline as UTF-8", "the pipeline is not valid UTF-8 at %s", position(text, at))
+	}
 	var list List
 	if err := json.Unmarshal(text, &list); err == nil && text[0] == '[' {
 		return list, nil
@@ -94,10 +94,13 @@ func syntaxError(text []byte) string {
 	if !errors.As(err, &syntax) {
 		return fmt.Sprint(err)
 	}
-	at := min(int(syntax.Offset)+1-firstOffset(), len(text))
-	line := 1 + bytes.Count(text[:at], []byte("\n"))
-	column := at - (bytes.LastIndexByte(text[:at], '\n') + 1)
-	return fmt.Sprintf("line %d, column %d: %s", line, column, syntax)
+	return position(text, int(syntax.Offset)-firstOffset()) + ": " + syntax.Error()
+}
+
+// position says where the byte at an offset of text is, by line and column.
+func position(text []byte, at int) string {
+	before := text[:min(at+1, len(text))]
+	return fmt.Sprintf("line %d, column %d", 1+bytes.Count(before, []byte("\n")), len(before)-(bytes.LastIndexByte(before, '\n')+1))
 }
 
 // firstOffset is the offset of a mistake in the first byte: encoding/json counts that byte, GOEXPERIMENT=jsonv2 does not.
@@ -171,7 +174,7 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	} else {
 		step, err = stage.Compile(ctx, s)
 	}
-	if err := errors.Join(shape, unlessImplied(shape, err, raw)); err != nil {
+	if err := errors.Join(shape, unlessImplied(shape, err, kind, raw)); err != nil {
 		return nil, located(hinted(err, kind, raw), s.place, s.label)
 	}
 	step.place, step.raw = s.place, raw
@@ -203,9 +206,10 @@ func completed(raw, fix json.RawMessage) json.RawMessage {
 	return encodeObject(merge(stage, changes))
 }
 
-// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, a field or
-// an argument that is missing because it stands under a mistyped name.
-func unlessImplied(shape, err error, raw json.RawMessage) error {
+// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, also on that of
+// a stage to which a stage that resumes passes it on, and a field or an argument that is missing because it stands under a
+// mistyped name.
+func unlessImplied(shape, err error, kind *Kind, raw json.RawMessage) error {
 	if shape == nil {
 		return err
 	}
@@ -217,7 +221,7 @@ func unlessImplied(shape, err error, raw json.RawMessage) error {
 	var rest []error
 	for _, e := range flatten(err) {
 		missing := e.Code == InvalidPipeline && !given(members, e.Field)
-		if e.Place == "" && (told[e.Field] || missing || e.Code == InvalidArguments) {
+		if told[e.Field] && kind.Begins || e.Place == "" && (told[e.Field] || missing || e.Code == InvalidArguments) {
 			continue
 		}
 		rest = append(rest, e)

@@ -27,6 +27,7 @@ type Step struct {
 
 	Traits // what it does with its data
 
+	most    int64       // bytes of input, more than which it refuses; 0: any number
 	clock   clock       // how long a command, a call or all items may take
 	chains  int         // chains of commands within it that run at the same time
 	tool    *toolCall   // nil: it calls no tool by itself
@@ -98,6 +99,9 @@ func (s *Step) alone() bool {
 	}
 	return s.Effect == Changes && len(s.Nested) == 0
 }
+
+// tooMuch reports whether the step refuses n bytes of input.
+func (s *Step) tooMuch(n int64) bool { return s.most > 0 && n > s.most }
 
 // ends reports whether what follows a command begins a chain of its own, so that its output can be kept.
 func (r *Run) ends(s *Step) bool { return r.record != nil && !s.Replayable && !s.place.nested() }

@@ -69,6 +69,9 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	step := &Step{
 		Effect: Changes, Traits: Traits{Blocking: true, KeepsKind: true}, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
 	}
+	if !t.Oversize {
+		step.most = teeMax
+	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, file, in, out) }, nil
 	}
@@ -104,17 +107,14 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 		if err != nil {
 			return err
 		}
-		if in = all.Reader(); done {
+		if in = all.Reader(); done && !m.step.tooMuch(all.size) {
 			_, err := io.Copy(out, in)
 			return err
 		}
 	}
 	data := sha256.New()
 	in = io.TeeReader(in, data)
-	f := SavedFile{Path: t.Path, Append: t.Append, Max: teeMax, Charge: r.charge}
-	if t.Oversize {
-		f.Max = 0
-	}
+	f := SavedFile{Path: t.Path, Append: t.Append, Max: m.step.most, Charge: r.charge}
 	it := itemOf(ctx)
 	if !it.held().send() {
 		return context.Cause(ctx)

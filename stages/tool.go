@@ -72,7 +72,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, err
 	}
 	step := &Step{
-		Effect: effect(info), Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits),
+		Effect: effect(info), Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits), most: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s%s%s", info.Signature, pg.does(), as.does()),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 	}

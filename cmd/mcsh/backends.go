@@ -382,8 +382,8 @@ func (l *lazySandbox) attempt(ended chan<- struct{}) {
 	}
 }
 
-func (l *lazySandbox) Plan(caller string) stages.CommandPlan {
-	return &lazyPlan{sandbox: l, caller: caller}
+func (l *lazySandbox) Plan(caller, owner, workersOf string) stages.CommandPlan {
+	return &lazyPlan{sandbox: l, caller: caller, owner: owner, workersOf: workersOf}
 }
 
 // Markdown is a [fetch.Markdown]. Without a sandbox it converts in this process and refuses large pages.
@@ -457,14 +457,11 @@ type lazyPlan struct {
 	plan stages.CommandPlan // nil before the backend has started; guarded by mu
 }
 
-func (p *lazyPlan) For(owner, workersOf string) { p.owner, p.workersOf = owner, workersOf }
-
 func (p *lazyPlan) begin(active *activeBackend) stages.CommandPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.plan == nil {
-		p.plan = active.pool.Plan(p.caller)
-		p.plan.(stages.OwnedPlan).For(p.owner, p.workersOf)
+		p.plan = active.pool.Plan(p.caller, p.owner, p.workersOf)
 	}
 	return p.plan
 }
