@@ -125,7 +125,7 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 		return err
 	}
 	if c.show {
-		c.r.show(result)
+		c.r.shown = result
 	} else {
 		defer result.Memory.Close()
 	}
@@ -303,7 +303,7 @@ func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
 }
 
 // rehearse is a call that is noted and not made. Calls that would share one result are noted once.
-func (c *caller) rehearse(note func(undone) error) Filter {
+func (c *caller) rehearse(note noteCall) Filter {
 	return func(ctx context.Context, in io.Reader, _ io.Writer) error {
 		room := c.r.deps.Memory.Lease()
 		defer room.Close()
@@ -318,9 +318,9 @@ func (c *caller) rehearse(note func(undone) error) Filter {
 		case err != nil && key == "":
 			return err
 		case err != nil:
-			return note(undone{args: args, fails: err.Error()})
+			return note(args, err.Error())
 		}
-		return note(undone{args: args})
+		return note(args, "")
 	}
 }
 

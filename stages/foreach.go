@@ -31,9 +31,7 @@ func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, merr, err); err != nil {
 		return nil, err
 	}
-	step := eachStep(body, f.Mapping, retryOn, s, collectArray, timeout)
-	step.Nested = []Nested{{Steps: body}}
-	return step, nil
+	return eachStep(body, f.Mapping, retryOn, s, collectArray, timeout), nil
 }
 
 // A collecting stage may write many values by itself. It is told what "collect" says where no for_each has it,
@@ -62,7 +60,7 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 		form = collectLines
 	}
 	each := eachStep([]*Step{step}, o.Mapping, retryOn, s, form, s.Limits.Run)
-	each.mapped, each.Nested = step, step.Nested
+	each.flag = true
 	return each, nil
 }
 
@@ -77,7 +75,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 	f.OnError = cmp.Or(o.OnError, onErrorFail)
 	f.raw = f.Collect == collectLines && !o.WithItem && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Effect: f.effect, chains: chainsOf(body) * f.Concurrency, each: f,
+		Effect: f.effect, each: f, Nested: []Nested{{Steps: body}},
 		clock:   clock{timeout, s.Limits.Run, "run", `the stage's "timeout"`},
 		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
@@ -127,7 +125,15 @@ func chainsOf(steps []*Step) int {
 		if s.Command != nil && (i == 0 || steps[i-1].Command == nil) {
 			n++
 		}
-		n += s.chains
+		times := 1
+		if s.each != nil {
+			times = s.each.Concurrency
+		}
+		for _, inner := range s.Nested {
+			if !inner.Input {
+				n += times * chainsOf(inner.Steps)
+			}
+		}
 	}
 	return n
 }
@@ -137,14 +143,9 @@ const maxConcurrency = 64
 
 // defaultConcurrency is 8 where running side by side is known to do no harm, else 1.
 func defaultConcurrency(body []*Step) int {
-	for _, s := range body {
+	for s := range repeatedSteps(body) {
 		if s.alone() {
 			return 1
-		}
-		for _, n := range s.Nested {
-			if !n.Input && defaultConcurrency(n.Steps) == 1 {
-				return 1
-			}
 		}
 	}
 	return 8
@@ -207,7 +208,7 @@ func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
 func (e *each) describe(h headers) *header {
 	switch {
 	case !e.raw:
-		h.out.describe(about{kind: Values})
+		h.out.describe(about{Kind: Values})
 	case !describeLines(e.body, h):
 		return h.out
 	}

@@ -62,7 +62,7 @@ func fromStep(src *source, stage int, kind string) *Step {
 	if src.stage == 0 {
 		step.Does = fmt.Sprintf("runs the first stages of run %s again", src.id)
 	}
-	step.Nested, step.chains = []Nested{{Steps: src.replay}}, chainsOf(src.replay)
+	step.Nested = []Nested{{Steps: src.replay}}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		replay, meters, err := r.bind(ctx, src.replay, true)
 		m.nested = meters

@@ -32,7 +32,20 @@ type item struct {
 	result  holder
 	isValue bool // result is one JSON value, not what the stages wrote
 	done    bool
+
+	// Where a filter that takes many runs it:
+	fed  []byte      // what it reads
+	over func(error) // called at its end
 }
+
+// Input implements [Job].
+func (it *item) Input() []byte { return it.fed }
+
+// Write implements [Job].
+func (it *item) Write(p []byte) (int, error) { return it.result.Write(p) }
+
+// End implements [Job].
+func (it *item) End(err error) { it.over(err) }
 
 // itemOf returns the item that a stage runs for, nil if there is none.
 func itemOf(ctx context.Context) *item { return headersOf(ctx).item }
@@ -135,7 +148,7 @@ func (e *each) input(it *item) []byte {
 // aboutInput describes what input returns.
 func (e *each) aboutInput(el element) about {
 	if el.text && !e.takesValue() {
-		return about{kind: CommandText} // a line
+		return about{Kind: CommandText} // a line
 	}
 	return el.about()
 }

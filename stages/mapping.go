@@ -102,22 +102,3 @@ func retryNote(n int, tools []*Step) string {
 	}
 	return text
 }
-
-// toolsOf returns the tool stages among steps and within them, but for those of named inputs, which run once.
-func toolsOf(steps []*Step) []*Step {
-	var tools []*Step
-	for _, s := range steps {
-		if s.mapped != nil {
-			s = s.mapped
-		}
-		if s.tool != nil {
-			tools = append(tools, s)
-		}
-		for _, n := range s.Nested {
-			if !n.Input {
-				tools = append(tools, toolsOf(n.Steps)...)
-			}
-		}
-	}
-	return tools
-}

@@ -37,7 +37,7 @@ func (pg *paging) filter(c *caller, lines bool) Filter {
 		if err := w.begin(args); err != nil {
 			return err
 		}
-		headersOf(ctx).out.describe(about{kind: Values})
+		headersOf(ctx).out.describe(about{Kind: Values})
 		c.m.list(1, 0)
 		for more := true; more; {
 			if more, err = w.page(ctx); err != nil {

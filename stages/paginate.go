@@ -101,9 +101,6 @@ var paginateHints = map[string]string{
 	"paginate.max":   `write how many calls there may be, with digits only: "paginate": {"max": 100}`,
 }
 
-// fieldHint is what to do about a field that has the wrong form.
-func (*ToolStage) fieldHint(field string) string { return paginateHints[field] }
-
 // mayRepeat refuses tools that are not known to only read. To page is to call up to a hundred times what the plan
 // names once, and an argument such as "after" may as well be the place where something is inserted. Tools of which
 // nothing is said count as reading by their name, as in a for_each: many servers annotate nothing.

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,12 +178,9 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	if err := errors.Join(shape, unlessImplied(shape, err, kind, raw)); err != nil {
 		return nil, located(hinted(err, kind, raw), s.place, s.label)
 	}
-	step.place, step.raw = s.place, raw
+	step.place, step.raw, step.own().raw = s.place, raw, raw
 	if step.Label.Kind == "" {
 		step.Label = s.label
-	}
-	if step.mapped != nil {
-		step.mapped.raw = raw
 	}
 	return step, nil
 }
@@ -232,21 +230,12 @@ func unlessImplied(shape, err error, kind *Kind, raw json.RawMessage) error {
 // hinted gives every mistake that has no hint of its own an example of the stage, and completes what there is of a
 // corrected stage.
 func hinted(err error, kind *Kind, raw json.RawMessage) error {
-	var out []error
-	for _, e := range flatten(err) {
-		c := *e
-		if c.Place == "" && c.Fix != nil { // it reads the whole stage, and there may be as many mistakes as the stage has fields
-			c.Fix = completed(raw, c.Fix)
+	return changed(err, func(e *Error) {
+		if e.Place == "" && e.Fix != nil { // it reads the whole stage, and there may be as many mistakes as the stage has fields
+			e.Fix = completed(raw, e.Fix)
 		}
-		if h, ok := kind.New().(interface{ fieldHint(field string) string }); ok && c.Hint == "" {
-			c.Hint = h.fieldHint(c.Field)
-		}
-		if c.Hint == "" {
-			c.Hint = "a " + kind.Name + " stage looks like " + kind.Example
-		}
-		out = append(out, &c)
-	}
-	return errors.Join(out...)
+		e.Hint = cmp.Or(e.Hint, kind.Hints[e.Field], "a "+kind.Name+" stage looks like "+kind.Example)
+	})
 }
 
 // kindOf finds the kind of a stage by its "type".

@@ -75,7 +75,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	defer cancel()
 	r := &Run{
 		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watched: o.Stage != nil,
-		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(), windows: map[Place]Window{},
+		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
 	}
 	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
 	if o.DryRun {
@@ -88,13 +88,13 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	r.record = newRecord(p, in != nil, o.DryRun)
 	defer r.closeRecord()
 	meters, err := p.perform(ctx, r, in, out, o.Begun)
-	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.shown.Blocks}
+	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
+	report.Windows = windows(report.Stages)
 	if o.DryRun && err == nil {
 		report.DryRun, err = r.dry.result(ctx, p.steps)
 	}
-	report.Stages = reports(meters)
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
-		err.(*Error).Changed = changed(report.Stages)
+		err.(*Error).Changed = effectsIn(report.Stages)
 	}
 	p.tell(r, &report, meters, err, o.Forgets != nil && o.Forgets())
 	return report, err
@@ -145,7 +145,7 @@ func (p *Pipeline) end(e *Error, d *DryRun, meters []*Meter) end {
 		how.At = e.Place.top()
 		how.Stopped = []int{how.At}
 	case e != nil:
-		for _, s := range busy(e, meters) {
+		for _, s := range busy(meters) {
 			how.Stopped = append(how.Stopped, s.place.top())
 		}
 	case d != nil && d.Place != "":
@@ -171,14 +171,14 @@ func (e *Error) hintFirst(hint string) {
 	e.Hint = hint
 }
 
-// changed lists the tools with effects that were called, with their calls.
-func changed(list []StageReport) []string {
+// effectsIn lists the tools with effects that were called, with their calls.
+func effectsIn(list []StageReport) []string {
 	var names []string
 	for _, s := range list {
 		if s.Changes && s.Calls > 0 {
 			names = append(names, fmt.Sprintf("%s: %d", s.Label.Called(), s.Calls))
 		}
-		names = append(names, changed(s.Stages)...)
+		names = append(names, effectsIn(s.Stages)...)
 	}
 	return names
 }
@@ -197,7 +197,7 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 		}
 		given := new(header)
 		if in != nil {
-			given.describe(about{kind: CommandText})
+			given.describe(about{Kind: CommandText})
 		}
 		err = fed(withHeaders(ctx, headers{in: given, out: new(header)}), chain(r, links), in, out)
 	}
@@ -255,10 +255,10 @@ func Late(timeout time.Duration, l Limits, done, try string) *Error {
 		"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), done)
 }
 
-// busy returns the steps of a run that had not ended when it was ended from outside.
-func busy(e *Error, meters []*Meter) (steps []*Step) {
+// busy returns the steps of a run that had not ended when something ended it.
+func busy(meters []*Meter) (steps []*Step) {
 	for _, m := range meters {
-		if e.Place == "" && m.broke.Load() {
+		if m.broke.Load() {
 			steps = append(steps, m.step)
 		}
 	}
@@ -267,18 +267,13 @@ func busy(e *Error, meters []*Meter) (steps []*Step) {
 
 // whereabouts says what the stages were doing when a run was ended.
 func whereabouts(meters []*Meter) string {
-	var busy []string
-	calls := int64(0)
-	for _, m := range meters {
-		r := m.report()
-		calls += r.allCalls()
-		if m.broke.Load() {
-			busy = append(busy, fmt.Sprintf("stage %s (%s)", m.step.place, m.step.Label))
-		}
+	var names []string
+	for _, s := range busy(meters) {
+		names = append(names, fmt.Sprintf("stage %s (%s)", s.place, s.Label))
 	}
-	text := fmt.Sprintf("tool calls made: %d", calls)
-	if len(busy) > 0 {
-		text = strings.Join(busy, ", ") + " had not ended; " + text
+	text := fmt.Sprintf("tool calls made: %d", Report{Stages: reports(meters)}.AllCalls())
+	if len(names) > 0 {
+		text = strings.Join(names, ", ") + " had not ended; " + text
 	}
 	return text
 }

@@ -24,18 +24,25 @@ func (p Place) top() int {
 // nested reports whether a place is that of a stage within another.
 func (p Place) nested() bool { return strings.Contains(string(p), ".") }
 
-// located sets place and label on every Error in err that has none yet; other errors become INTERNAL. The Errors are
-// copies: whoever made them may keep them and give them to others.
-func located(err error, place Place, label Label) error {
+// changed returns err with change made to copies of its Errors: whoever made them may keep them and give them to others.
+// Other errors become INTERNAL.
+func changed(err error, change func(e *Error)) error {
 	var out []error
 	for _, e := range flatten(err) {
 		c := *e
-		if c.Place == "" {
-			c.Place, c.Label = place, label.String()
-		}
+		change(&c)
 		out = append(out, &c)
 	}
 	return errors.Join(out...)
+}
+
+// located sets place and label on every Error in err that has none yet.
+func located(err error, place Place, label Label) error {
+	return changed(err, func(e *Error) {
+		if e.Place == "" {
+			e.Place, e.Label = place, label.String()
+		}
+	})
 }
 
 // flatten returns the Errors that err holds, in order. What is no Error becomes one.
@@ -62,17 +69,6 @@ func flatten(err error) []*Error {
 func fielded(field string, e *Error) *Error {
 	e.Field = field
 	return e
-}
-
-// withField says that the errors in err are about a field of the stage.
-func withField(err error, field string) error {
-	var all []error
-	for _, e := range flatten(err) {
-		c := *e
-		c.Field = field
-		all = append(all, &c)
-	}
-	return errors.Join(all...)
 }
 
 // recovered turns a panic into an error, so that one run cannot take the process down.

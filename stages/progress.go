@@ -1,9 +1,6 @@
 package stages
 
-import (
-	"cmp"
-	"context"
-)
+import "context"
 
 // Progress says how far a run is.
 type Progress struct {
@@ -54,8 +51,8 @@ func (l *link) watch(ctx context.Context) (context.Context, func(error)) {
 	}
 	var commands []string
 	for _, s := range l.steps {
-		if s = cmp.Or(s.mapped, s); s.Command != nil {
-			commands = append(commands, s.Command.Name)
+		if c := s.own().Command; c != nil {
+			commands = append(commands, c.Name)
 		}
 	}
 	ctx, end := begin(ctx, l.steps[0].place, l.steps[0].Label.Kind, commands)

@@ -181,7 +181,7 @@ func (q *queue) finish(ctx context.Context, it *item, err error) {
 // leave ends an item; err ends the others too. A result that waits behind a slower item keeps nothing of its own item.
 func (q *queue) leave(it *item, failed bool, err error) {
 	q.e.r.release(int64(len(it.data)))
-	it.element, it.before, it.hold = element{}, failureGroups{}, nil
+	it.element, it.before, it.hold, it.fed = element{}, failureGroups{}, nil, nil
 	q.settle(it, failed, err)
 	if err == nil {
 		q.e.r.finished()
@@ -356,7 +356,8 @@ func (q *queue) mapped(ctx context.Context) (hand func(*item), end func()) {
 		}
 	})
 	return func(it *item) {
-		jobs <- &job{item: it, in: q.e.input(it), end: func(err error) { q.over(ctx, it, err) }}
+		it.fed, it.over = q.e.input(it), func(err error) { q.over(ctx, it, err) }
+		jobs <- it
 	}, func() { close(jobs) }
 }
 
@@ -390,14 +391,3 @@ func (m *mapped) explain(ctx context.Context, err error) error {
 	}
 	return m.link.explain(ctx, err)
 }
-
-// A job is an item on its way through a filter that takes many. It implements [Job].
-type job struct {
-	item *item
-	in   []byte
-	end  func(error)
-}
-
-func (j *job) Input() []byte               { return j.in }
-func (j *job) Write(p []byte) (int, error) { return j.item.result.Write(p) }
-func (j *job) End(err error)               { j.end(err) }

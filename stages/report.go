@@ -72,6 +72,8 @@ type StageReport struct {
 	Notes []string `json:"notes,omitempty"` // which of its fields did nothing, though they should have
 
 	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
+
+	Window *string `json:"-"` // the text of a window, the latest where it looked more than once
 }
 
 // A FailureGroup is failures that say the same but for numbers and quoted words.
@@ -117,7 +119,7 @@ func (m *Meter) count(change func(r *StageReport)) {
 // stage that runs once per item.
 func (m *Meter) report() StageReport {
 	r := m.own()
-	if m.step.mapped != nil && len(m.nested) == 1 {
+	if m.step.flag && len(m.nested) == 1 {
 		calls := m.nested[0].report()
 		r.Calls, r.Refused, r.Unknown, r.Returned, r.Shared = calls.Calls, calls.Refused, calls.Unknown, calls.Returned, calls.Shared
 		r.Pages, r.Fetched, r.More, r.Complete = calls.Pages, calls.Fetched, calls.More, calls.Complete
@@ -168,6 +170,17 @@ func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 func reports(meters []*Meter) (list []StageReport) {
 	for _, m := range meters {
 		list = append(list, m.report())
+	}
+	return list
+}
+
+// windows returns those of stages, in their order.
+func windows(stages []StageReport) (list []Window) {
+	for _, s := range stages {
+		if s.Window != nil {
+			list = append(list, Window{s.Place, *s.Window})
+		}
+		list = append(list, windows(s.Stages)...)
 	}
 	return list
 }

@@ -59,7 +59,7 @@ func (it *item) succeeded() error {
 func (it *item) failed(failed *Error, onError string) error {
 	it.result.release()
 	if onError == onErrorSkip {
-		it.out.describe(about{kind: Values}) // of which there is none
+		it.out.describe(about{Kind: Values}) // of which there is none
 		return nil
 	}
 	msg := failed.Msg
@@ -101,7 +101,7 @@ type collector struct {
 func (c *collector) collect(it *item) error {
 	result := it.result.buf.Bytes()
 	if c.data != nil {
-		c.data.describe(about{kind: it.out.get().kind})
+		c.data.describe(about{Kind: it.out.get().Kind})
 		c.data = nil
 	}
 	raw := c.raw && !it.isValue

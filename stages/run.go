@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
@@ -39,9 +38,7 @@ type Run struct {
 	inputs  []*inputs // of all commands so far
 	sets    int       // how many commands have inputs
 
-	mu      sync.Mutex
-	windows map[Place]Window // guarded by mu
-	shown   Result           // the content blocks of the last stage; guarded by mu
+	shown Result // of the last stage, which sets it; its memory is taken until the run ends
 }
 
 // commands returns the run's sandbox session, and opens it at first.
@@ -82,20 +79,6 @@ func (r *Run) finished() {
 	if r.progress != nil {
 		r.progress(Progress{Items: items, Calls: r.calls.Load()})
 	}
-}
-
-// looked keeps the text of a window. A window within a stage that runs often shows its latest view.
-func (r *Run) looked(w Window) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.windows[w.Place] = w
-}
-
-// show keeps the content blocks of the last stage, and their memory until the run ends.
-func (r *Run) show(result Result) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.shown = result
 }
 
 // hold takes n bytes of the memory that one run may hold, and of that of the process.
@@ -222,14 +205,4 @@ func (h *holder) release() {
 	h.r.held.Add(-int64(h.buf.Len()))
 	_ = h.lease.Grow(-h.room)
 	h.buf, h.room = bytes.Buffer{}, 0
-}
-
-// ordered returns the windows in the order of their stages.
-func (r *Run) ordered(steps []*Step) (list []Window) {
-	for s := range allSteps(steps) {
-		if w, ok := r.windows[s.place]; ok {
-			list = append(list, w)
-		}
-	}
-	return list
 }

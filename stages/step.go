@@ -23,16 +23,15 @@ type Step struct {
 
 	// rehearse makes the filter for a dry run, of a step that changes something by itself: it does all that Bind's
 	// does but for the change, and notes what that would be done with. Nil: that it would be run is all there is to say.
-	rehearse func(r *Run, m *Meter, note func(undone) error) Filter
+	rehearse func(r *Run, m *Meter, note noteCall) Filter
 
 	Traits // what it does with its data
 
 	most    int64       // bytes of input, more than which it refuses; 0: any number
 	clock   clock       // how long a command, a call or all items may take
-	chains  int         // chains of commands within it that run at the same time
 	tool    *toolCall   // nil: it calls no tool by itself
 	each    *forEach    // nil: it runs once
-	mapped  *Step       // the step that a for_each flag wraps: both are one line of the report
+	flag    bool        // it is a for_each flag: it and the step that it wraps are one line of the report
 	window  bool        // its output is its input
 	origin  *source     // of a from stage
 	resumed *resumption // of one that stands for the rest of a run
@@ -79,9 +78,9 @@ func describeLines(steps []*Step, h headers) bool {
 		case s.Command == nil:
 			return false
 		case s.Values:
-			h.out.describe(about{kind: Values})
+			h.out.describe(about{Kind: Values})
 		default:
-			h.out.describe(about{kind: CommandText})
+			h.out.describe(about{Kind: CommandText})
 		}
 		return true
 	}
@@ -89,12 +88,17 @@ func describeLines(steps []*Step, h headers) bool {
 	return true
 }
 
+// own returns the step that a for_each flag wraps, else s.
+func (s *Step) own() *Step {
+	if s.flag {
+		return s.Nested[0].Steps[0]
+	}
+	return s
+}
+
 // alone reports whether calls of a step should not run side by side unless asked to.
 func (s *Step) alone() bool {
-	switch {
-	case s.mapped != nil:
-		return s.mapped.alone()
-	case s.tool != nil:
+	if s.tool != nil {
 		return !sideBySide(s.tool.info)
 	}
 	return s.Effect == Changes && len(s.Nested) == 0
@@ -108,21 +112,36 @@ func (r *Run) ends(s *Step) bool { return r.record != nil && !s.Replayable && !s
 
 // allSteps yields steps and those within them, at any depth.
 func allSteps(steps []*Step) iter.Seq[*Step] {
-	return func(yield func(*Step) bool) { walkSteps(steps, yield) }
+	return func(yield func(*Step) bool) { walkSteps(steps, true, yield) }
 }
 
-func walkSteps(steps []*Step, yield func(*Step) bool) bool {
+// repeatedSteps are [allSteps] without those of named inputs, which run once.
+func repeatedSteps(steps []*Step) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) { walkSteps(steps, false, yield) }
+}
+
+func walkSteps(steps []*Step, inputs bool, yield func(*Step) bool) bool {
 	for _, s := range steps {
 		if !yield(s) {
 			return false
 		}
 		for _, n := range s.Nested {
-			if !walkSteps(n.Steps, yield) {
+			if (inputs || !n.Input) && !walkSteps(n.Steps, inputs, yield) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// toolsOf returns the tool stages among steps and within them.
+func toolsOf(steps []*Step) (tools []*Step) {
+	for s := range repeatedSteps(steps) {
+		if s.tool != nil {
+			tools = append(tools, s)
+		}
+	}
+	return tools
 }
 
 // effectOf returns what running all of steps may do.

@@ -56,7 +56,7 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	}
 	file, err := s.Files.FileName(t.Path)
 	if err != nil {
-		return nil, withField(err, "path")
+		return nil, changed(err, func(e *Error) { e.Field = "path" })
 	}
 	if s.Each && !t.Append {
 		return nil, fielded("append", Errorf(InvalidPipeline, `add "append": true, or move the tee behind the for_each`,
@@ -75,21 +75,21 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, file, in, out) }, nil
 	}
-	step.rehearse = func(_ *Run, _ *Meter, note func(undone) error) Filter {
+	step.rehearse = func(_ *Run, _ *Meter, note noteCall) Filter {
 		return func(ctx context.Context, in io.Reader, _ io.Writer) error {
 			n, err := io.Copy(io.Discard, in)
 			if err != nil {
 				return err
 			}
-			call := undone{args: encodeObject([]member{
+			fails := ""
+			if step.tooMuch(n) {
+				fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, texts.Bytes(teeMax))
+			}
+			return note(encodeObject([]member{
 				{"path", appendString(nil, []byte(t.Path))},
 				{"append", json.RawMessage(fmt.Sprint(t.Append))},
 				{"bytes", json.RawMessage(fmt.Sprint(n))},
-			})}
-			if n > teeMax && !t.Oversize {
-				call.fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, texts.Bytes(teeMax))
-			}
-			return note(call)
+			}), fails)
 		}
 	}
 	return step, nil

@@ -89,7 +89,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		}
 		return pg.filter(step.tool.bind(r, m), t.collect == collectLines), nil
 	}
-	step.rehearse = func(r *Run, m *Meter, note func(undone) error) Filter {
+	step.rehearse = func(r *Run, m *Meter, note noteCall) Filter {
 		return step.tool.bind(r, m).rehearse(note)
 	}
 	return step, nil
