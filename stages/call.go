@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"sync"
+	"time"
 
-	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -44,73 +44,6 @@ type caller struct {
 	r      *Run
 	m      *Meter
 	shared *shared
-}
-
-// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
-// has.
-func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
-	limit := c.r.deps.Limits.Input
-	input, more, err := readAll(in, limit, room)
-	if err != nil {
-		return nil, err
-	}
-	if more {
-		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
-			"the tool would get more than %s in one call", texts.Bytes(limit))
-	}
-	if err := room.Grow(2 * int64(len(input))); err != nil {
-		return nil, noMemory(err)
-	}
-	data := headersOf(ctx).in
-	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
-	if err == nil {
-		c.m.leave(leftOut, none && !c.joins)
-		err = c.check(ctx, args, leftOut...)
-	}
-	if err != nil {
-		return nil, c.perItem(ctx, err, input, data)
-	}
-	return args, nil
-}
-
-// perItem adds to the refusal of an array that the tool can be called for each of its elements.
-func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
-	var e *Error
-	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
-		return err
-	}
-	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()
-	if none != nil {
-		return err
-	}
-	args, _, _, refused := arguments(ctx, c.info, c.args, c.fallback, first.data, first.about())
-	if refused != nil || c.check(ctx, args) != nil {
-		return err
-	}
-	item := *e
-	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
-	item.Fix = json.RawMessage(`{"for_each": true}`)
-	return &item
-}
-
-// check validates the arguments of a call, from which fields of the data were left out.
-func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
-	if c.info.Input.Check == nil {
-		return nil
-	}
-	problems, note := c.info.Input.Check(ctx, args, false)
-	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
-		c.m.used("args", false, note)
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
-		strings.Join(problems, "; "), texts.Cut(string(args), 200))
-	if len(leftOut) > 0 {
-		err.Msg += " (left out: " + visible(texts.Cut(strings.Join(leftOut, ", "), 200)) + ")"
-	}
-	return err
 }
 
 func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -169,78 +102,92 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 		return outcome{err: context.Cause(ctx)}
 	}
 	key, result, known, err := c.earlier(args)
+	if !known && err == nil {
+		err = c.r.called()
+	}
 	if known || err != nil {
 		return outcome{result: result, err: err}
 	}
-	if err := c.r.called(); err != nil {
-		return outcome{err: err}
-	}
 	defer c.m.call()()
-	stage := ctx
-	var hold *effectHold
+	s := &sending{caller: c, stage: ctx, ctx: ctx, key: key, outcome: outcome{err: errNoReturn}}
 	if !c.info.ReadOnly {
 		var release func()
-		hold, release = holdEffects(stage, c.r.outer, itemOf(stage).held(), true)
+		s.hold, release = holdEffects(ctx, c.r.outer, itemOf(ctx).held(), true)
 		defer release()
-		ctx = hold.ctx
+		s.ctx = s.hold.ctx
 	}
-	o.err = errNoReturn
-	defer func() {
-		if o.left {
-			c.caused(stage, key, o.result, o.err)
-		}
-	}()
-	o.result, o.err = c.r.deps.Tools.CallTool(ctx, Call{
+	defer func() { o = s.end() }() // also where the call panics: it may have taken effect
+	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given,
-		Reading: hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
-		Sent: func() bool {
-			if hold == nil && stage.Err() != nil || !hold.send() {
-				return false
-			}
-			o.left = true
-			c.m.count(func(r *StageReport) { r.Calls++ })
-			return true
-		},
-		Unsent: func() {
-			o.left = false
-			c.m.count(func(r *StageReport) { r.Calls-- })
-			hold.unsend()
-		},
+		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
+		Sent: s.send, Unsent: s.unsend,
 	})
-	c.count(ctx, &o)
 	return o
 }
 
-// count counts what a call came to, and marks its failure. A success is a call made. ctx is the call's.
-func (c *caller) count(ctx context.Context, o *outcome) {
-	if o.err != nil {
-		o.err = c.ofCall(ctx, o.err, o.left)
+// errNoReturn stands for what a call came to where it panics instead of returning.
+var errNoReturn = errors.New("the call did not return")
+
+// A sending is a call on its way.
+type sending struct {
+	*caller
+	stage context.Context
+	ctx   context.Context // of the call
+	hold  *effectHold     // nil: it only reads
+	key   string          // of an effect, where runs are kept
+	outcome
+}
+
+// send permits the call to leave, and notes that it has left.
+func (s *sending) send() bool {
+	if s.hold == nil && s.stage.Err() != nil || !s.hold.send() {
+		return false
 	}
-	c.m.count(func(r *StageReport) {
+	s.left = true
+	s.m.count(func(r *StageReport) { r.Calls++ })
+	return true
+}
+
+// unsend notes that the call has not left after all.
+func (s *sending) unsend() {
+	s.left = false
+	s.m.count(func(r *StageReport) { r.Calls-- })
+	s.hold.unsend()
+}
+
+// end counts what the call came to, marks its failure, and keeps that it has changed something, or may have. A success is a
+// call made. The answer is kept as well where nothing else keeps it: of a stage within another one, and of a call that is
+// made once for many items.
+func (s *sending) end() outcome {
+	if s.err != nil {
+		s.err = s.ofCall(s.ctx, s.err, s.left)
+	}
+	failed, _ := errors.AsType[*Error](s.err)
+	refused := failed != nil && failed.Answered
+	s.m.count(func(r *StageReport) {
 		switch {
-		case o.err == nil:
-			if !o.left {
+		case s.err == nil:
+			if !s.left {
 				r.Calls++
 			}
-			o.left = true
-			r.Returned += int64(len(o.result.Data))
-		case !o.left || c.info.ReadOnly:
-		case answered(o.err):
+			s.left = true
+			r.Returned += int64(len(s.result.Data))
+		case !s.left || s.info.ReadOnly:
+		case refused:
 			r.Refused++
 		default:
 			r.Unknown++
 		}
 	})
+	if s.left && s.key != "" && !refused {
+		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil}
+		if s.err == nil && (s.shared != nil || !s.each && e.Place.nested()) {
+			e.Kept, e.Result = true, append(s.result.about().encode(), s.result.Data...)
+		}
+		s.r.effects.add(s.stage, e)
+	}
+	return s.outcome
 }
-
-// answered reports whether a failure is the answer of a tool.
-func answered(err error) bool {
-	failed, ok := errors.AsType[*Error](err)
-	return ok && failed.Answered
-}
-
-// errNoReturn stands for what a call came to where it panics instead of returning.
-var errNoReturn = errors.New("the call did not return")
 
 // earlier returns what a call came to in the run that is continued, or refuses to make it again. key is that of a call
 // that may change something, where runs are kept; else it is empty.
@@ -263,19 +210,6 @@ func (c *caller) earlier(args json.RawMessage) (key string, result Result, known
 	}
 	a, data, err := decodeAbout(kept)
 	return key, a.result(data), err == nil, err
-}
-
-// caused keeps that a call has changed something, or may have. The answer is kept as well where nothing else keeps it: of a
-// stage within another one, and of a call that is made once for many items.
-func (c *caller) caused(ctx context.Context, key string, result Result, err error) {
-	if key == "" || answered(err) {
-		return
-	}
-	e := pastEffect{Key: key, Place: c.m.step.place, Unknown: err != nil}
-	if err == nil && (c.shared != nil || !c.each && e.Place.nested()) {
-		e.Kept, e.Result = true, append(result.about().encode(), result.Data...)
-	}
-	c.r.effects.add(ctx, e)
 }
 
 // ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
@@ -359,4 +293,136 @@ func (a as) does() string {
 		return ""
 	}
 	return ", result as " + string(a)
+}
+
+// An effectHold is the context of a call that may change something, or of an attempt of an item whose stages make such
+// calls. Until a call is sent, it ends with the context around it. From then on the call is let finish, and so are the
+// other stages of its item when something else fails: half of an item can be neither used nor resumed. The time of the
+// run and early stop still end the item; the caller of the run ends both.
+type effectHold struct {
+	ctx    context.Context
+	around context.Context
+	caller context.Context // of the run
+	item   *effectHold     // of the item around; nil: none
+	call   bool            // it is that of a call
+
+	end   context.CancelCauseFunc
+	mu    sync.Mutex
+	sent  int   // calls that may change something; guarded by mu, as is everything below
+	cause error // of the end of the context around; nil: it has not ended
+	over  bool
+	stops []func() bool
+}
+
+// holdEffects returns the hold of a call or an attempt, and what is called at its end.
+func holdEffects(around, caller context.Context, item *effectHold, call bool) (h *effectHold, release func()) {
+	h = &effectHold{around: around, caller: caller, item: item, call: call}
+	h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(around))
+	if !call {
+		h.ctx = lasting{h.ctx, around}
+	}
+	stop := context.AfterFunc(around, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.interrupt()
+	})
+	return h, func() {
+		stop()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.close(nil)
+	}
+}
+
+// lasting is a context that has the deadline of another.
+type lasting struct {
+	context.Context
+	of context.Context
+}
+
+// Deadline implements [context.Context].
+func (l lasting) Deadline() (time.Time, bool) { return l.of.Deadline() }
+
+// close ends the context. The caller has mu.
+func (h *effectHold) close(cause error) {
+	h.over = true
+	h.end(cause)
+	for _, stop := range h.stops {
+		stop()
+	}
+	h.stops = nil
+}
+
+// interrupt is called when the context around has ended. The caller has mu.
+func (h *effectHold) interrupt() {
+	if h.over || h.cause != nil {
+		return
+	}
+	h.cause = context.Cause(h.around)
+	if h.sent == 0 || !h.call && h.cause != errBroken {
+		h.close(h.cause)
+		return
+	}
+	late := func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.close(h.cause)
+	}
+	h.stops = append(h.stops, context.AfterFunc(h.caller, late))
+	if at, limited := h.around.Deadline(); limited && !h.call {
+		h.stops = append(h.stops, time.AfterFunc(time.Until(at), late).Stop)
+	}
+}
+
+// send permits to send a call, and notes that it is sent. Where it may not be, the context has ended. A nil hold permits
+// everything.
+func (h *effectHold) send() bool {
+	if h == nil {
+		return true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.around.Err() != nil {
+		h.interrupt()
+	}
+	if !h.over && !h.item.send() {
+		h.close(context.Cause(h.item.ctx))
+	}
+	if !h.over {
+		h.sent++
+	}
+	return !h.over
+}
+
+// unsend notes that a call was not sent after all.
+func (h *effectHold) unsend() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sent--; h.sent == 0 && h.cause != nil {
+		h.close(h.cause)
+	}
+	h.item.unsend()
+}
+
+// follow returns what a call of a tool tells of its progress; nil where nobody wants to know.
+func (r *Run) follow(m *Meter, each bool) func(ToolProgress) {
+	if r.progress == nil {
+		return nil
+	}
+	var last ToolProgress // of this call; guarded by m.mu
+	return func(p ToolProgress) {
+		m.mu.Lock()
+		m.counts.Tool.Done += max(0, p.Done-last.Done)
+		m.counts.Tool.Total += max(0, p.Total-last.Total)
+		last.Done, last.Total = max(last.Done, p.Done), max(last.Total, p.Total)
+		if !each && p.Message != "" {
+			m.counts.Tool.Message = p.Message
+		}
+		sum := m.counts.Tool
+		m.mu.Unlock()
+		r.progress(Progress{Items: r.items.Load(), Calls: r.calls.Load(), Place: m.step.place, Tool: sum, Each: each})
+	}
 }

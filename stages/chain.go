@@ -388,3 +388,28 @@ func (f *flow) breakPipes() {
 		f.links[i].pipe.CloseWithError(errBroken)
 	}
 }
+
+// stageKey is where the context of a run has [RunOptions.Stage]. It stands there and not in the run, whose types are linked
+// into every program that knows this package's errors, the sandbox worker among them.
+type stageKey struct{}
+
+// watch returns a context for a link that begins, and what is told of its end.
+func (l *link) watch(ctx context.Context) (context.Context, func(error)) {
+	begin, _ := ctx.Value(stageKey{}).(func(context.Context, Place, string, []string) (context.Context, func(error)))
+	if begin == nil {
+		return ctx, func(error) {}
+	}
+	var commands []string
+	for _, s := range l.steps {
+		if c := s.own().Command; c != nil {
+			commands = append(commands, c.Name)
+		}
+	}
+	ctx, end := begin(ctx, l.steps[0].place, l.steps[0].Label.Kind, commands)
+	return ctx, func(err error) {
+		if echo(err) {
+			err = nil
+		}
+		end(err)
+	}
+}

@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
@@ -294,3 +299,176 @@ func (s StageReport) allCalls() int64 {
 	}
 	return n
 }
+
+// Progress says how far a run is.
+type Progress struct {
+	Items int64 // items of for_each stages that are finished
+	Calls int64 // tool calls that were started
+
+	// Place is the stage whose tool has just said how far it is, and Tool the sum over its calls; empty: no tool has.
+	Place Place
+	Tool  ToolProgress
+	Each  bool // the stage runs once per item
+}
+
+// ToolProgress is what a tool says of how far a call is.
+type ToolProgress struct {
+	Done, Total float64 // Total is 0 where the tool does not know it
+	Message     string  // one clean line; empty in the sum over the calls of a for_each
+}
+
+// prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release gives up
+// the claim unless this run has changed something.
+func (r *Run) prepare(p *Pipeline) (release func(), err error) {
+	giveUp := func() {}
+	if p.resumed != nil && r.dry == nil {
+		giveUp, err = r.claim(p.resumed.storedRun)
+	}
+	if err == nil {
+		r.effects, err = newEffectLog(r, p.steps, p.resumed)
+	}
+	return func() {
+		if !r.effects.close() {
+			giveUp()
+		}
+	}, err
+}
+
+// claim makes this run the only one that continues a run, and those that the run has continued, unless it has claimed them.
+func (r *Run) claim(p storedRun) (release func(), err error) {
+	var chain []string
+	var held []func()
+	release = func() {
+		for _, giveUp := range held {
+			giveUp()
+		}
+	}
+	for {
+		holder, giveUp := p.runs.Claim(p.id, r.record.id)
+		held = append(held, giveUp)
+		switch chain = append(chain, p.id); {
+		case holder == "":
+			return release, p.gone()
+		case holder != r.record.id && !slices.Contains(chain, holder):
+			return release, p.taken(holder)
+		case p.Continues == "":
+			return release, nil
+		}
+		if p, err = findRun(p.runs, p.Continues); err != nil {
+			return release, nil // it is gone, and nobody else continues it
+		}
+	}
+}
+
+// Run is one execution of a pipeline: what its stages share.
+type Run struct {
+	deps     Deps
+	plan     CommandPlan     // of the pipeline's commands; nil where there are none
+	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
+	progress func(Progress)
+	trace    Trace
+	dry      *rehearsal  // of a dry run
+	record   *record     // what is kept of the run
+	resumed  *resumption // the run that this one continues
+	effects  *effectLog
+	logs     []*itemLog // of its for_each stages, added while the steps are bound
+
+	memory  *memory.Lease // of the process, for what is held
+	spools  *memory.Lease // for what spools have in memory, which leaves room for what cannot wait on the disk
+	calls   atomic.Int64
+	held    atomic.Int64
+	shared  atomic.Int64 // of held: results kept for equal calls
+	spooled atomic.Int64
+	saved   atomic.Int64 // written to the workspace
+	items   atomic.Int64
+
+	// While the steps are bound:
+	watched bool      // their links are told of ([RunOptions.Stage])
+	session Session   // opened when one of them is a command
+	inputs  []*inputs // of all commands so far
+	sets    int       // how many commands have inputs
+
+	shown Result // of the last stage, which sets it; its memory is taken until the run ends
+}
+
+// commands returns the run's sandbox session, and opens it at first.
+func (r *Run) commands(ctx context.Context) (Session, error) {
+	if r.session == nil {
+		s, err := r.plan.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.session = s
+	}
+	return r.session, nil
+}
+
+// close gives the sandbox session back, or what the checks have kept for one that was not needed.
+func (r *Run) close() error {
+	switch {
+	case r.session != nil:
+		return r.session.Close()
+	case r.plan != nil:
+		_ = r.plan.Close() // a worker that is lost has ended too
+	}
+	return nil
+}
+
+// called counts a tool call before it is made.
+func (r *Run) called() error {
+	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
+		return ofRun(OverLimit("calls", "filter the items before the call, or split the work into several pipelines",
+			"the run makes more than %d tool calls", r.deps.Limits.Calls))
+	}
+	return nil
+}
+
+// finished counts a finished item.
+func (r *Run) finished() {
+	items := r.items.Add(1)
+	if r.progress != nil {
+		r.progress(Progress{Items: items, Calls: r.calls.Load()})
+	}
+}
+
+// hold takes n bytes of the memory that one run may hold, and of that of the process.
+func (r *Run) hold(n int64) error {
+	if err := r.count(n); err != nil {
+		return err
+	}
+	if err := r.memory.Grow(n); err != nil {
+		r.held.Add(-n)
+		return noMemory(err)
+	}
+	return nil
+}
+
+// release gives back n bytes that were held.
+func (r *Run) release(n int64) {
+	r.held.Add(-n)
+	_ = r.memory.Grow(-n) // does not fail
+}
+
+// count takes n bytes of what one run may hold, whose memory has been taken already.
+func (r *Run) count(n int64) error {
+	if r.held.Add(n) > r.deps.Limits.Held {
+		r.held.Add(-n)
+		return ofRun(OverLimit("held", "lower concurrency, or make each item's result smaller",
+			"the run holds more than %s in memory", texts.Bytes(r.deps.Limits.Held)))
+	}
+	return nil
+}
+
+// noMemory is the error of what finds no room in the memory of the process, see [memory.Full].
+func noMemory(err error) *Error {
+	return ofRun(OverLimit("memory", "try again when less is running, or filter and page so that less is held at once", "%w", err))
+}
+
+// ofRun marks the failure of a limit that all of a run shares.
+func ofRun(e *Error) *Error {
+	e.OfRun = true
+	return e
+}
+
+// crowded reports whether the run holds so much that what runs should end before more begins.
+func (r *Run) crowded() bool { return r.held.Load() > r.deps.Limits.Held/4 }

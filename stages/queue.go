@@ -1,8 +1,11 @@
 package stages
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -390,4 +393,82 @@ func (m *mapped) explain(ctx context.Context, err error) error {
 		m.link.meters[0].broke.Store(true)
 	}
 	return m.link.explain(ctx, err)
+}
+
+// collector writes the results of items.
+type collector struct {
+	valueList
+	raw  bool    // results are bytes, passed on as they are
+	open bool    // raw results so far do not end with a newline
+	data *header // of the output, to be described with the first result; nil: it is
+}
+
+// collect writes one result, at the latest with the next Flush.
+func (c *collector) collect(it *item) error {
+	result := it.result.buf.Bytes()
+	if c.data != nil {
+		c.data.describe(about{Kind: it.out.get().Kind})
+		c.data = nil
+	}
+	raw := c.raw && !it.isValue
+	if c.open && (!raw || len(result) > 0) {
+		c.WriteByte('\n')
+		c.open = false
+	}
+	switch {
+	case raw:
+		if len(result) > 0 {
+			c.open = !bytes.HasSuffix(result, []byte("\n"))
+		}
+		_, err := c.Write(result)
+		return err
+	case it.isValue:
+		return c.add(result)
+	}
+	for _, v := range it.out.get().values(result) {
+		if err := c.add(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// valueList writes values as one JSON array or as lines. A value is written at the latest with the next Flush. It keeps
+// its first error.
+type valueList struct {
+	*bufio.Writer
+	lines bool
+	n     int64
+}
+
+// listChunk is how much is written at a time.
+const listChunk = 8 << 10
+
+func newValueList(out io.Writer, lines bool) valueList {
+	return valueList{Writer: bufio.NewWriterSize(out, listChunk), lines: lines}
+}
+
+func (l *valueList) add(v json.RawMessage) error {
+	switch {
+	case l.lines:
+		v = append(oneLine(v), '\n')
+	case l.n == 0:
+		l.WriteByte('[')
+	default:
+		l.WriteString(",\n")
+	}
+	l.n++
+	_, err := l.Write(v)
+	return err
+}
+
+// end closes the array.
+func (l *valueList) end() error {
+	if !l.lines {
+		if l.n == 0 {
+			l.WriteByte('[')
+		}
+		l.WriteString("]\n")
+	}
+	return l.Flush()
 }
