@@ -4,83 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
-
-// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
-// has.
-func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
-	limit := c.r.deps.Limits.Input
-	input, more, err := readAll(in, limit, room)
-	if err != nil {
-		return nil, err
-	}
-	if more {
-		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
-			"the tool would get more than %s in one call", texts.Bytes(limit))
-	}
-	if err := room.Grow(2 * int64(len(input))); err != nil {
-		return nil, noMemory(err)
-	}
-	data := headersOf(ctx).in
-	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
-	if err == nil {
-		c.m.leave(leftOut, none && !c.joins)
-		err = c.check(ctx, args, leftOut...)
-	}
-	if err != nil {
-		return nil, c.perItem(ctx, err, input, data)
-	}
-	return args, nil
-}
-
-// perItem adds to the refusal of an array that the tool can be called for each of its elements.
-func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
-	var e *Error
-	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
-		return err
-	}
-	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()
-	if none != nil {
-		return err
-	}
-	args, _, _, refused := arguments(ctx, c.info, c.args, c.fallback, first.data, first.about())
-	if refused != nil || c.check(ctx, args) != nil {
-		return err
-	}
-	item := *e
-	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
-	item.Fix = json.RawMessage(`{"for_each": true}`)
-	return &item
-}
-
-// check validates the arguments of a call, from which fields of the data were left out.
-func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
-	if c.info.Input.Check == nil {
-		return nil
-	}
-	problems, note := c.info.Input.Check(ctx, args, false)
-	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
-		c.m.used("args", false, note)
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
-		strings.Join(problems, "; "), texts.Cut(string(args), 200))
-	if len(leftOut) > 0 {
-		err.Msg += " (left out: " + visible(texts.Cut(strings.Join(leftOut, ", "), 200)) + ")"
-	}
-	return err
-}
 
 // arguments builds a call's arguments from what flows in, what the plan says, and the fallback for what neither gives,
 // and names the fields of the data that the tool does not take (pipeline.md §3). none: it takes no field of them.

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"time"
+	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -295,134 +295,69 @@ func (a as) does() string {
 	return ", result as " + string(a)
 }
 
-// An effectHold is the context of a call that may change something, or of an attempt of an item whose stages make such
-// calls. Until a call is sent, it ends with the context around it. From then on the call is let finish, and so are the
-// other stages of its item when something else fails: half of an item can be neither used nor resumed. The time of the
-// run and early stop still end the item; the caller of the run ends both.
-type effectHold struct {
-	ctx    context.Context
-	around context.Context
-	caller context.Context // of the run
-	item   *effectHold     // of the item around; nil: none
-	call   bool            // it is that of a call
-
-	end   context.CancelCauseFunc
-	mu    sync.Mutex
-	sent  int   // calls that may change something; guarded by mu, as is everything below
-	cause error // of the end of the context around; nil: it has not ended
-	over  bool
-	stops []func() bool
+// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
+// has.
+func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
+	limit := c.r.deps.Limits.Input
+	input, more, err := readAll(in, limit, room)
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
+			"the tool would get more than %s in one call", texts.Bytes(limit))
+	}
+	if err := room.Grow(2 * int64(len(input))); err != nil {
+		return nil, noMemory(err)
+	}
+	data := headersOf(ctx).in
+	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
+	if err == nil {
+		c.m.leave(leftOut, none && !c.joins)
+		err = c.check(ctx, args, leftOut...)
+	}
+	if err != nil {
+		return nil, c.perItem(ctx, err, input, data)
+	}
+	return args, nil
 }
 
-// holdEffects returns the hold of a call or an attempt, and what is called at its end.
-func holdEffects(around, caller context.Context, item *effectHold, call bool) (h *effectHold, release func()) {
-	h = &effectHold{around: around, caller: caller, item: item, call: call}
-	h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(around))
-	if !call {
-		h.ctx = lasting{h.ctx, around}
+// perItem adds to the refusal of an array that the tool can be called for each of its elements.
+func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
+	var e *Error
+	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
+		return err
 	}
-	stop := context.AfterFunc(around, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.interrupt()
-	})
-	return h, func() {
-		stop()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.close(nil)
+	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()
+	if none != nil {
+		return err
 	}
+	args, _, _, refused := arguments(ctx, c.info, c.args, c.fallback, first.data, first.about())
+	if refused != nil || c.check(ctx, args) != nil {
+		return err
+	}
+	item := *e
+	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
+	item.Fix = json.RawMessage(`{"for_each": true}`)
+	return &item
 }
 
-// lasting is a context that has the deadline of another.
-type lasting struct {
-	context.Context
-	of context.Context
-}
-
-// Deadline implements [context.Context].
-func (l lasting) Deadline() (time.Time, bool) { return l.of.Deadline() }
-
-// close ends the context. The caller has mu.
-func (h *effectHold) close(cause error) {
-	h.over = true
-	h.end(cause)
-	for _, stop := range h.stops {
-		stop()
-	}
-	h.stops = nil
-}
-
-// interrupt is called when the context around has ended. The caller has mu.
-func (h *effectHold) interrupt() {
-	if h.over || h.cause != nil {
-		return
-	}
-	h.cause = context.Cause(h.around)
-	if h.sent == 0 || !h.call && h.cause != errBroken {
-		h.close(h.cause)
-		return
-	}
-	late := func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.close(h.cause)
-	}
-	h.stops = append(h.stops, context.AfterFunc(h.caller, late))
-	if at, limited := h.around.Deadline(); limited && !h.call {
-		h.stops = append(h.stops, time.AfterFunc(time.Until(at), late).Stop)
-	}
-}
-
-// send permits to send a call, and notes that it is sent. Where it may not be, the context has ended. A nil hold permits
-// everything.
-func (h *effectHold) send() bool {
-	if h == nil {
-		return true
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.around.Err() != nil {
-		h.interrupt()
-	}
-	if !h.over && !h.item.send() {
-		h.close(context.Cause(h.item.ctx))
-	}
-	if !h.over {
-		h.sent++
-	}
-	return !h.over
-}
-
-// unsend notes that a call was not sent after all.
-func (h *effectHold) unsend() {
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.sent--; h.sent == 0 && h.cause != nil {
-		h.close(h.cause)
-	}
-	h.item.unsend()
-}
-
-// follow returns what a call of a tool tells of its progress; nil where nobody wants to know.
-func (r *Run) follow(m *Meter, each bool) func(ToolProgress) {
-	if r.progress == nil {
+// check validates the arguments of a call, from which fields of the data were left out.
+func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
+	if c.info.Input.Check == nil {
 		return nil
 	}
-	var last ToolProgress // of this call; guarded by m.mu
-	return func(p ToolProgress) {
-		m.mu.Lock()
-		m.counts.Tool.Done += max(0, p.Done-last.Done)
-		m.counts.Tool.Total += max(0, p.Total-last.Total)
-		last.Done, last.Total = max(last.Done, p.Done), max(last.Total, p.Total)
-		if !each && p.Message != "" {
-			m.counts.Tool.Message = p.Message
-		}
-		sum := m.counts.Tool
-		m.mu.Unlock()
-		r.progress(Progress{Items: r.items.Load(), Calls: r.calls.Load(), Place: m.step.place, Tool: sum, Each: each})
+	problems, note := c.info.Input.Check(ctx, args, false)
+	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
+		c.m.used("args", false, note)
 	}
+	if len(problems) == 0 {
+		return nil
+	}
+	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
+		strings.Join(problems, "; "), texts.Cut(string(args), 200))
+	if len(leftOut) > 0 {
+		err.Msg += " (left out: " + visible(texts.Cut(strings.Join(leftOut, ", "), 200)) + ")"
+	}
+	return err
 }

@@ -40,8 +40,8 @@ type link struct {
 
 	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
 
-	watched bool // it is told of ([RunOptions.Stage])
-	undone  bool // it stands in a dry run for what may change something, so it has no output
+	watch  watch // is told of it; nil: nobody is
+	undone bool  // it stands in a dry run for what may change something, so it has no output
 
 	onward []*Step   // its own steps, and those behind it
 	inputs []*inputs // of all commands in it, at any depth
@@ -52,8 +52,8 @@ func (l *link) effect() Effect { return effectOf(l.steps) }
 
 // call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	if l.watched {
-		began, end := l.watch(ctx)
+	if l.watch != nil {
+		began, end := l.begin(ctx)
 		ctx = began
 		defer func() { end(err) }()
 	}
@@ -169,7 +169,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 			!r.ends(steps[i+n-1]) {
 			n++
 		}
-		l := &link{steps: steps[i : i+n], keep: keep, onward: steps[i:], watched: r.watched}
+		l := &link{steps: steps[i : i+n], keep: keep, onward: steps[i:], watch: r.watch}
 		for _, s := range l.steps {
 			l.meters = append(l.meters, newMeter(s))
 		}
@@ -389,23 +389,15 @@ func (f *flow) breakPipes() {
 	}
 }
 
-// stageKey is where the context of a run has [RunOptions.Stage]. It stands there and not in the run, whose types are linked
-// into every program that knows this package's errors, the sandbox worker among them.
-type stageKey struct{}
-
-// watch returns a context for a link that begins, and what is told of its end.
-func (l *link) watch(ctx context.Context) (context.Context, func(error)) {
-	begin, _ := ctx.Value(stageKey{}).(func(context.Context, Place, string, []string) (context.Context, func(error)))
-	if begin == nil {
-		return ctx, func(error) {}
-	}
+// begin tells the watch of a link that begins, and returns the context in which it runs, and what is to be told of its end.
+func (l *link) begin(ctx context.Context) (context.Context, func(error)) {
 	var commands []string
 	for _, s := range l.steps {
 		if c := s.own().Command; c != nil {
 			commands = append(commands, c.Name)
 		}
 	}
-	ctx, end := begin(ctx, l.steps[0].place, l.steps[0].Label.Kind, commands)
+	ctx, end := l.watch(ctx, l.steps[0].place, l.steps[0].Label.Kind, commands)
 	return ctx, func(err error) {
 		if echo(err) {
 			err = nil

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -103,9 +102,9 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	watched := r.watched
-	r.watched = false // of every item would be too much
-	defer func() { r.watched = watched }()
+	watch := r.watch
+	r.watch = nil // of every item would be too much
+	defer func() { r.watch = watch }()
 	e := &each{forEach: f, log: log, r: r, m: m, atOnce: f.Concurrency}
 	if e.filter, e.many, m.nested, err = r.bindEach(ctx, f.body); err != nil {
 		return nil, err
@@ -174,85 +173,6 @@ type each struct {
 	many   *mapped // nil, or what runs the body on many items
 	log    *itemLog
 	atOnce int // items
-}
-
-// run runs the items of in and writes their results to out, in order. Two goroutines share the work: this one reads
-// items and starts them, emit writes results.
-func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	tooSlow := e.tooSlow() // one of its own for each run: a for_each around this one can be too slow as well
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, e.m.step.clock.given, tooSlow)
-	defer cancelTimeout()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// Neither a read nor a wait has a context: when the items end early, both must wake up.
-	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
-	defer stopIn()
-	source := in
-	if e.effect == Changes {
-		checked, err := e.checked(in, headersOf(ctx).in)
-		switch {
-		case err != nil && context.Cause(ctx) == tooSlow:
-			return tooSlow
-		case err != nil:
-			return err
-		}
-		defer checked.Close()
-		source = checked.Reader()
-	}
-	q := newQueue(e, cancel, newItems(source, e.r.deps.Limits.Item, headersOf(ctx).in))
-	if err := q.run(ctx, out, e.describe(headersOf(ctx))); q.complete || context.Cause(ctx) != tooSlow {
-		return err
-	}
-	return e.late(q)
-}
-
-// describe describes the output, and returns its header where that is left to the first result.
-func (e *each) describe(h headers) *header {
-	switch {
-	case !e.raw:
-		h.out.describe(about{Kind: Values})
-	case !describeLines(e.body, h):
-		return h.out
-	}
-	return nil
-}
-
-// checked reads all items before the first of them may change anything, so that one that is no JSON, or one too many,
-// is found before.
-func (e *each) checked(in io.Reader, data *header) (*spool, error) {
-	limits := e.r.deps.Limits
-	kept := e.r.newSpool()
-	s := newItems(io.TeeReader(in, kept), limits.Item, data)
-	for n := 0; ; n++ {
-		el, err := s.next()
-		if err == nil && n == limits.Items {
-			err = tooMany(limits.Items)
-		}
-		if err == nil {
-			e.log.verify(n+1, el)
-		}
-		if err == io.EOF {
-			return kept, nil
-		}
-		if err != nil {
-			kept.Close()
-			return nil, err
-		}
-	}
-}
-
-// tooSlow is the cause of the context of items whose time is up.
-func (e *each) tooSlow() error {
-	c := e.m.step.clock
-	return c.late("pass fewer items, raise concurrency, or "+c.more(),
-		"the items of for_each took longer than %s together (%s)", shortTime(c.given), c.words())
-}
-
-// late is [each.tooSlow] with what became of the items. None of them runs any more.
-func (e *each) late(q *queue) error {
-	err := e.tooSlow().(*Error)
-	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.untried-q.ok-q.failed)
-	return err
 }
 
 // Mapping holds the choices of a for_each that do not depend on what it runs.
@@ -348,4 +268,62 @@ func retryNote(n int, tools []*Step) string {
 		text += fmt.Sprintf(", but not once a call of %s may have taken effect: then retries have no effect", names)
 	}
 	return text
+}
+
+// mapped is a link whose filter takes many items.
+type mapped struct {
+	link   *link
+	filter MapFilter
+}
+
+// bindEach binds the stages of a for_each: as a filter of one item, and of many if there is one.
+func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*Meter, error) {
+	links, meters, err := r.links(ctx, body, false)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	many, err := r.mapper(ctx, links)
+	return chain(r, links), many, meters, err
+}
+
+// mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
+// item, and the session knows how. Else it returns nil.
+func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
+	if len(links) != 1 || len(links[0].steps) != 1 {
+		return nil, nil
+	}
+	l := links[0]
+	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
+		return nil, nil
+	}
+	session, err := r.commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := session.(Mapper)
+	if !ok {
+		return nil, nil
+	}
+	c := *l.steps[0].Command
+	c.Each, c.LineBuffered = true, stopEarly(l.onward[1:])
+	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
+	if filter == nil || err != nil {
+		return nil, err
+	}
+	return &mapped{l, filter}, nil
+}
+
+// run runs jobs. An error says that not all of them have ended.
+func (m *mapped) run(ctx context.Context, jobs <-chan Job, atOnce int) (err error) {
+	defer recovered(&err)
+	m.filter(ctx, jobs, atOnce)
+	return nil
+}
+
+// explain is that of the link, whose end with an error is noted.
+func (m *mapped) explain(ctx context.Context, err error) error {
+	if err != nil {
+		m.link.meters[0].broke.Store(true)
+	}
+	return m.link.explain(ctx, err)
 }

@@ -156,17 +156,22 @@ func (a about) encode() []byte {
 // decodeAbout decodes the description at the beginning of b, and returns the bytes after it.
 func decodeAbout(b []byte) (a about, rest []byte, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
-	if d.Decode(&a) != nil || a.Kind > Values {
+	if d.Decode(&a) != nil || !a.valid() {
 		return a, nil, errAbout
 	}
+	return a, b[d.InputOffset():], nil
+}
+
+// valid reports whether a description that was decoded can be one.
+func (a about) valid() bool {
 	last := int64(0)
 	for _, block := range a.Blocks {
 		if block.From < last || block.To < block.From {
-			return a, nil, errAbout
+			return false
 		}
 		last = block.To
 	}
-	return a, b[d.InputOffset():], nil
+	return a.Kind <= Values
 }
 
 // errAbout is the error of a description that is damaged.

@@ -16,7 +16,7 @@ type itemLog struct {
 	place   Place
 	data    *io.SectionReader
 	release func()
-	create  func() (io.Writer, func(string))
+	record  *record
 	dry     bool // what runs is no result
 
 	mu    sync.Mutex    // also while a result is written
@@ -84,10 +84,7 @@ func (r *Run) newItemLog(s *Step) (*itemLog, error) {
 	if r.record == nil || s.each.inner || r.logOf(s.place) != nil { // long names of branches may make equal places
 		return nil, nil
 	}
-	l := &itemLog{place: s.place, dry: r.dry != nil && s.Effect == Changes}
-	l.create = func() (io.Writer, func(string)) {
-		return r.record.runs.Create(r.record.id, itemsName(s.place), true)
-	}
+	l := &itemLog{place: s.place, record: r.record, dry: r.dry != nil && s.Effect == Changes}
 	r.logs = append(r.logs, l)
 	if r.resumed == nil {
 		return l, nil
@@ -134,6 +131,7 @@ func (l *itemLog) verify(number int, el element) {
 	}
 }
 
+// entry returns what is kept of an item, if it is.
 func (l *itemLog) entry(number int) (e entry, ok bool) {
 	if l == nil {
 		return entry{}, false
@@ -142,12 +140,6 @@ func (l *itemLog) entry(number int) (e entry, ok bool) {
 	defer l.mu.Unlock()
 	e, ok = l.known[number]
 	return e, ok
-}
-
-// knows reports whether an item is answered from what is kept.
-func (l *itemLog) knows(number int) bool {
-	_, ok := l.entry(number)
-	return ok
 }
 
 // answer writes the result of an item that is known, and reports whether it is.
@@ -190,7 +182,7 @@ func (l *itemLog) keep(it *item) {
 // write adds an entry. The caller has mu.
 func (l *itemLog) write(number int, key itemKey, result []byte) {
 	if l.out == nil {
-		l.out, l.end = l.create()
+		l.out, l.end = l.record.runs.Create(l.record.id, itemsName(l.place), true)
 	}
 	l.buf, _ = binary.Append(l.buf[:0], binary.BigEndian, entryHead{int64(number), key, int64(len(result))}) // has a fixed size
 	l.buf = append(l.buf, result...)

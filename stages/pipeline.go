@@ -16,6 +16,9 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
+// A watch is told of a link that begins, and of its end with what it returns.
+type watch = func(ctx context.Context, place Place, kind string, commands []string) (context.Context, func(error))
+
 // Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
 type Pipeline struct {
 	steps    []*Step
@@ -48,7 +51,7 @@ type RunOptions struct {
 
 	// Stage is told of every link of the run that begins, a stage or neighbouring commands, and of its end: nil or what
 	// failed. What runs once per item is left out. The link runs in the context that it returns. Nil: nobody is told.
-	Stage func(ctx context.Context, place Place, kind string, commands []string) (context.Context, func(error))
+	Stage watch
 
 	// Forgets reports whether what is kept of the run is gone before anybody can go on from it: its error then names
 	// nothing to continue from. Nil: it is not.
@@ -69,9 +72,6 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			"timeout %s is not within what the operator allows: %s", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
-	if o.Stage != nil {
-		ctx = context.WithValue(ctx, stageKey{}, o.Stage)
-	}
 	outer := ctx
 	if o.Outlast != nil {
 		outer = o.Outlast
@@ -79,7 +79,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
 	r := &Run{
-		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watched: o.Stage != nil,
+		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watch: o.Stage,
 		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
 	}
 	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
@@ -145,17 +145,20 @@ var passing = map[Code]bool{Timeout: true, ServerUnavailable: true, Cancelled: t
 // end says how a run ended, for the run that continues it.
 func (p *Pipeline) end(e *Error, d *DryRun, meters []*Meter) end {
 	how := end{Failed: e != nil}
+	at := Place("")
 	switch {
-	case e != nil && e.Place != "":
-		how.At = e.Place.top()
-		how.Stopped = []int{how.At}
 	case e != nil:
+		at = e.Place
+	case d != nil:
+		at = d.Place
+	}
+	if at != "" {
+		how.At = at.top()
+		how.Stopped = []int{how.At}
+	} else if e != nil {
 		for _, s := range busy(meters) {
 			how.Stopped = append(how.Stopped, s.place.top())
 		}
-	case d != nil && d.Place != "":
-		how.At = d.Place.top()
-		how.Stopped = []int{how.At}
 	}
 	return how
 }
@@ -166,14 +169,7 @@ func (e *Error) forgotten() {
 	if len(e.Changed) > 0 {
 		hint += ", after finding out what was changed (with a tool that reads), and only for what is left"
 	}
-	e.hintFirst(hint)
-}
-
-func (e *Error) hintFirst(hint string) {
-	if e.Hint != "" {
-		hint += "; " + e.Hint
-	}
-	e.Hint = hint
+	e.Hint = strings.TrimSuffix(hint+"; "+e.Hint, "; ")
 }
 
 // effectsIn lists the tools with effects that were called, with their calls.
@@ -383,7 +379,7 @@ type Run struct {
 	items   atomic.Int64
 
 	// While the steps are bound:
-	watched bool      // their links are told of ([RunOptions.Stage])
+	watch   watch     // is told of their links; nil: nobody is
 	session Session   // opened when one of them is a command
 	inputs  []*inputs // of all commands so far
 	sets    int       // how many commands have inputs

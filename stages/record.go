@@ -25,27 +25,18 @@ func outputName(stage int) string { return strconv.Itoa(stage) }
 // aboutName is where the description of an output is kept.
 func aboutName(output string) string { return output + " about" }
 
-// describe keeps the description of an output.
-func (rec *record) describe(output string, a about) {
-	out, end := rec.runs.Create(rec.id, aboutName(output), false)
-	_, _ = out.Write(a.encode()) // it does not fail
-	end("")
-}
-
 // describe describes the output of a stage. Without its description data is not used: it could become other values.
 func (p storedRun) describe(stage int, h *header) error {
-	data, _, release := p.runs.Open(p.id, aboutName(outputName(stage)))
-	defer release()
-	if data == nil {
+	var a about
+	found, _, err := p.read(aboutName(outputName(stage)), &a)
+	switch {
+	case !found:
 		return p.gone()
+	case err != nil || !a.valid():
+		return errAbout
 	}
-	text, err := io.ReadAll(data)
-	if err != nil {
-		return unreadable(err)
-	}
-	a, _, err := decodeAbout(text)
 	h.describe(a)
-	return err
+	return nil
 }
 
 // newRecord opens a run.
@@ -87,9 +78,8 @@ func (rec *record) attach(links []*link, dry bool) {
 		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
 			l.tape = func(out io.Writer) *tape {
-				t := &tape{out: out}
+				t := &tape{out: out, describe: func(a about) { rec.write(aboutName(name), a) }}
 				t.kept, t.end = rec.runs.Create(rec.id, name, false)
-				t.describe = func(a about) { rec.describe(name, a) }
 				return t
 			}
 		}
