@@ -149,7 +149,8 @@ func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
 	if err := r.shown(how); err != nil {
 		return nil, err
 	}
-	return &Step{resumed: r}, nil
+	s.c.resumed = r
+	return new(Step), nil
 }
 
 // free refuses a run that cannot be continued: it has not ended, or another continues it.
@@ -243,7 +244,7 @@ func (r *resumption) shown(how end) error {
 	}
 	for _, s := range r.steps {
 		at := s.place.top()
-		if at > r.from && at < how.At && !s.Replayable && !s.window {
+		if at > r.from && at < how.At && !s.Replayable {
 			return Errorf(InvalidPipeline, "make the dry run again, or run the pipeline",
 				"the output of stage %d of the dry run %s is not kept: read again, the calls could be others than it has shown", how.At-1, r.id)
 		}

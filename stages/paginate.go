@@ -62,8 +62,14 @@ type paging struct {
 	max                int
 }
 
-// compile checks the stage's paging against the tool.
+// on reports whether pages are fetched; else the tool is called once.
+func (p *Paginate) on() bool { return p != nil && !p.off }
+
+// compile checks the stage's paging against the tool; nil where it is called once.
 func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
+	if !p.on() {
+		return nil, nil
+	}
 	pg := &paging{arg: p.Arg, max: p.Max}
 	pg.max = cmp.Or(pg.max, defaultPages)
 	errs := []error{p.mayRepeat(info), p.argument(info, pg)}

@@ -44,9 +44,8 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	if cerr != nil {
 		return nil, limitOnce(flatten(cerr))
 	}
-	p := &Pipeline{steps: steps, list: list, deps: d, commands: c.commands}
-	if len(steps) == 1 && steps[0].resumed != nil {
-		p.resumed = steps[0].resumed
+	p := &Pipeline{steps: steps, list: list, deps: d, commands: c.commands, resumed: c.resumed}
+	if p.resumed != nil {
 		p.steps, p.list = p.resumed.steps, p.resumed.Stages
 	}
 	return p, nil
@@ -114,6 +113,7 @@ func firstOffset() int {
 type compiler struct {
 	stages   atomic.Int64
 	commands CommandPlan // nil where there are no commands
+	resumed  *resumption // set by the only stage, if that continues a run
 }
 
 // list compiles stages concurrently, so that servers that have to be started for the check start together.

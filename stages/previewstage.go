@@ -22,7 +22,7 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 			"a preview inside of for_each may only be the last of its stages")
 	}
 	step := &Step{
-		Does: "turns the data into a text that shows its shape", Expects: "any bytes", window: window,
+		Does: "turns the data into a text that shows its shape", Expects: "any bytes",
 		Traits: Traits{Blocking: !window, KeepsKind: window, Replayable: window},
 	}
 	if window {

@@ -182,21 +182,15 @@ func (q *queue) finish(ctx context.Context, it *item, err error) {
 	q.leave(it, failed, err)
 }
 
-// leave ends an item; err ends the others too. A result that waits behind a slower item keeps nothing of its own item.
+// leave ends an item and counts it; err ends the others. A result that waits behind a slower item keeps nothing of its own
+// item. The failure is known before the place of the item is free, so that no item takes it.
 func (q *queue) leave(it *item, failed bool, err error) {
 	q.e.r.release(int64(len(it.data)))
 	it.element, it.before, it.hold, it.fed = element{}, failureGroups{}, nil, nil
-	q.settle(it, failed, err)
-	if err == nil {
-		q.e.r.finished()
-	}
-}
-
-// settle counts an item that has ended; err ends the others. Such a failure is known before the place of the item is
-// free, so that no item takes it.
-func (q *queue) settle(it *item, failed bool, err error) {
 	if err != nil {
 		q.fail(err)
+	} else {
+		defer q.e.r.finished()
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

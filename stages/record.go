@@ -74,7 +74,7 @@ func (rec *record) attach(links []*link, dry bool) {
 		last := l.steps[len(l.steps)-1]
 		name := outputName(last.place.top())
 		switch {
-		case last.window || dry && l.effect() == Changes:
+		case last.isWindow() || dry && l.effect() == Changes:
 		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
 			l.tape = func(out io.Writer) *tape {

@@ -195,14 +195,12 @@ type Step struct {
 
 	Traits // what it does with its data
 
-	most    int64       // bytes of input, more than which it refuses; 0: any number
-	clock   clock       // how long a command, a call or all items may take
-	tool    *toolCall   // nil: it calls no tool by itself
-	each    *forEach    // nil: it runs once
-	flag    bool        // it is a for_each flag: it and the step that it wraps are one line of the report
-	window  bool        // its output is its input
-	origin  *source     // of a from stage
-	resumed *resumption // of one that stands for the rest of a run
+	most   int64     // bytes of input, more than which it refuses; 0: any number
+	clock  clock     // how long a command, a call or all items may take
+	tool   *toolCall // nil: it calls no tool by itself
+	each   *forEach  // nil: it runs once
+	flag   bool      // it is a for_each flag: it and the step that it wraps are one line of the report
+	origin *source   // of a from stage
 
 	place Place
 	raw   json.RawMessage // the stage as it was written
@@ -255,6 +253,9 @@ func describeLines(steps []*Step, h headers) bool {
 	h.out.linesOf(h.in)
 	return true
 }
+
+// isWindow reports whether the output of a step is its input, which it does not change nor save.
+func (s *Step) isWindow() bool { return s.Command == nil && s.KeepsKind && s.Replayable }
 
 // own returns the step that a for_each flag wraps, else s.
 func (s *Step) own() *Step {

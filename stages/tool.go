@@ -28,17 +28,7 @@ type ToolStage struct {
 // collectAs implements [collecting]: pages are collected as the results of a for_each are.
 func (t *ToolStage) collectAs(form string) bool {
 	t.collect = form
-	return t.pages()
-}
-
-func (t *ToolStage) pages() bool { return t.Paginate != nil && !t.Paginate.off }
-
-// paging compiles paginate; nil where the tool is called once.
-func (t *ToolStage) paging(info *Tool, s Scope) (*paging, error) {
-	if !t.pages() {
-		return nil, nil
-	}
-	return t.Paginate.compile(info, s)
+	return t.Paginate.on()
 }
 
 func (t *ToolStage) label() Label {
@@ -64,7 +54,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, err); err != nil {
 		return nil, err
 	}
-	pg, err := t.paging(info, s)
+	pg, err := t.Paginate.compile(info, s)
 	if err != nil {
 		return nil, err
 	}
