@@ -108,9 +108,9 @@ type Error struct {
 	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping
 
-	queue   *queue // the for_each that Item belongs to
-	call    bool   // it is the failure of a tool call
-	repeats bool   // it refuses to repeat an effect of an earlier run
+	queue   any  // the [*queue] that Item belongs to; its type would link the engine into every program that has errors of this package
+	call    bool // it is the failure of a tool call
+	repeats bool // it refuses to repeat an effect of an earlier run
 }
 
 // Errorf makes an Error with a code, a hint (which may be empty) and a formatted message. A %w operand becomes Err.

@@ -280,18 +280,9 @@ func whereabouts(meters []*Meter) string {
 }
 
 // AllCalls counts the tool calls of the run.
-func (r Report) AllCalls() int64 {
-	n := int64(0)
+func (r Report) AllCalls() (n int64) {
 	for _, s := range r.Stages {
-		n += s.allCalls()
-	}
-	return n
-}
-
-func (s StageReport) allCalls() int64 {
-	n := s.Calls
-	for _, inner := range s.Stages {
-		n += inner.allCalls()
+		n += s.Calls + Report{Stages: s.Stages}.AllCalls()
 	}
 	return n
 }
