@@ -313,7 +313,8 @@ func (f *flow) perform(i int) error {
 	spool := f.r.newSpool()
 	defer spool.Close()
 	step := l.steps[0]
-	if step.most > 0 && !(l.undone && step.tool == nil) { // a dry run tells how much there is
+	bounded := step.most > 0 && !(l.undone && step.tool == nil) // a dry run tells how much there is to save
+	if bounded {
 		in = io.LimitReader(in, step.most+1)
 	}
 	n, err := io.Copy(spool, in)
@@ -322,7 +323,7 @@ func (f *flow) perform(i int) error {
 		return err
 	case err != nil:
 		return located(err, step.place, step.Label)
-	case step.tooMuch(n):
+	case bounded && step.tooMuch(n):
 		// The step says what is too much, and does nothing. Those before it wait for a reader: nobody may wait for them.
 		return l.call(l.ctx, spool.Reader(), l.out)
 	}

@@ -108,7 +108,7 @@ type Error struct {
 	Cut    bool   // whether there was more than Sample
 	Err    error  // the cause, if there is one worth unwrapping
 
-	queue   any  // the [*queue] that Item belongs to; its type would link the engine into every program that has errors of this package
+	each    any  // the [*each] that Item belongs to; its type would link the engine into every program that has errors of this package
 	call    bool // it is the failure of a tool call
 	repeats bool // it refuses to repeat an effect of an earlier run
 }

@@ -100,5 +100,5 @@ func Instructions(re *syntax.Regexp, limit int) int { return instructions(re, li
 
 // ItemError returns the failure of item n of a for_each that fails with err.
 func ItemError(err error, n int) error {
-	return new(queue).itemError(&item{number: n, of: &each{forEach: &forEach{}}}, err)
+	return (&item{number: n, of: &each{forEach: &forEach{}}}).failure(err)
 }

@@ -86,12 +86,12 @@ func (it *item) become(object []member) error {
 }
 
 // known looks for the result of an item that an earlier run had.
-func (q *queue) known(it *item) (bool, error) {
-	known, err := q.e.log.answer(it)
+func (it *item) known() (bool, error) {
+	known, err := it.of.log.answer(it)
 	if !known || err != nil {
 		return false, err
 	}
-	q.e.m.count(func(r *StageReport) { r.Resumed++ })
+	it.of.m.count(func(r *StageReport) { r.Resumed++ })
 	return true, it.succeeded()
 }
 
@@ -154,14 +154,14 @@ func (e *each) aboutInput(el element) about {
 	return el.about()
 }
 
-// conclude leaves in an item that was tried what stands for it in the output. It reports whether the item failed; its
+// conclude leaves in an item that was tried what stands for it in the output. It reports whether the item failed; the
 // error is what ends the other items too.
-func (q *queue) conclude(ctx context.Context, it *item, err error) (failed bool, ends error) {
+func (it *item) conclude(ctx context.Context, err error) (failed bool, ends error) {
 	defer recovered(&ends)
 	if err == nil {
-		q.e.log.keep(it)
-		if !q.e.r.dry.replaces(q.e.effect) {
-			q.e.m.count(func(r *StageReport) {
+		it.of.log.keep(it)
+		if !it.of.r.dry.replaces(it.of.effect) {
+			it.of.m.count(func(r *StageReport) {
 				r.OK++
 				if it.attempts > 1 {
 					r.Retried++
@@ -173,20 +173,20 @@ func (q *queue) conclude(ctx context.Context, it *item, err error) (failed bool,
 	if echo(err) || err == context.Cause(ctx) {
 		return false, err // it was cancelled
 	}
-	onError, f := q.e.OnError, failureOf(err)
+	onError, f := it.of.OnError, failureOf(err)
 	if f == nil {
 		onError = onErrorFail
 	}
-	q.e.m.failed(messageOf(err), onError == onErrorSkip)
+	it.of.m.failed(messageOf(err), onError == onErrorSkip)
 	if onError == onErrorFail {
-		return true, q.itemError(it, err)
+		return true, it.failure(err)
 	}
 	return true, it.failed(f, onError)
 }
 
-// itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
+// failure says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
 // it say where that was.
-func (q *queue) itemError(it *item, err error) error {
+func (it *item) failure(err error) error {
 	var shared *Error
 	if !errors.As(err, &shared) {
 		return err
@@ -199,7 +199,7 @@ func (q *queue) itemError(it *item, err error) error {
 		return e
 	}
 	e.Item, e.Sample, e.Cut = it.number, it.data, false
-	e.queue = q
+	e.each = it.of
 	return e
 }
 

@@ -111,7 +111,7 @@ func (q *queue) dispatch(ctx context.Context) {
 			}
 			return
 		}
-		if known, err := q.known(it); known || err != nil {
+		if known, err := it.known(); known || err != nil {
 			q.leave(it, false, err)
 			continue
 		}
@@ -178,7 +178,7 @@ func tooMany(limit int) error {
 
 // finish ends an item whose stages have ended with err.
 func (q *queue) finish(ctx context.Context, it *item, err error) {
-	failed, err := q.conclude(ctx, it, err)
+	failed, err := it.conclude(ctx, err)
 	q.leave(it, failed, err)
 }
 
@@ -214,7 +214,7 @@ func (q *queue) leave(it *item, failed bool, err error) {
 // that had begun were let finish.
 func (q *queue) tell() {
 	e, ok := errors.AsType[*Error](q.err)
-	if !ok || e.queue != q {
+	if !ok || e.each != q.e {
 		return
 	}
 	e.Done, e.Failed, e.Started = q.ok, q.failed, q.begun-q.untried
