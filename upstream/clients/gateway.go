@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,17 +113,19 @@ func (c Client) NamesToken() bool { return c.form.env != "" || c.form.token != "
 
 // Target is the file that a new server goes into: the first existing one of the user's or the project's, else the first.
 func (c Client) Target(p Places, project bool) (string, error) {
-	of := c
-	of.files = slices.DeleteFunc(slices.Clone(c.files), func(name string) bool { return strings.HasPrefix(name, "./") != project })
-	paths := of.Files(p)
-	for _, path := range paths {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
+	first := ""
+	for _, f := range c.filesAt(p) {
+		if f.path == "" || f.project != project {
+			continue
 		}
+		if _, err := os.Stat(f.path); err == nil {
+			return f.path, nil
+		}
+		first = cmp.Or(first, f.path)
 	}
 	switch {
-	case len(paths) > 0:
-		return paths[0], nil
+	case first != "":
+		return first, nil
 	case project:
 		return "", fmt.Errorf("%s has no file for one project", c.Title)
 	}
@@ -140,11 +143,10 @@ type editor interface {
 	// put writes an entry. If there is one already, it changes the members named by own, or the whole entry if own is
 	// nil.
 	put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error)
-	// drop removes an entry, and the object that is then empty if empty is set. It returns the backup if the entry is
-	// the only addition to it.
-	drop(data, backup []byte, key, name string, empty bool) ([]byte, error)
-	// differOnlyIn reports whether two files differ only in the entry of that name, which both have.
-	differOnlyIn(a, b []byte, key, name string) bool
+	// drop removes an entry, and the object that is then empty if empty is set.
+	drop(data []byte, key, name string, empty bool) ([]byte, error)
+	// adds reports whether the file is the backup with only that entry added or replaced.
+	adds(data, backup []byte, key, name string) bool
 }
 
 func (c Client) editor(path string) editor {
