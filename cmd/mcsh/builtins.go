@@ -119,7 +119,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		}
 		if l.address == "" {
 			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
-			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: unwrap(p.stdout), Grace: end.begin, Finish: end.stop})
+			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Grace: end.begin, Finish: end.stop})
 		}
 		listeners, err := l.listen()
 		if err != nil {

@@ -314,10 +314,10 @@ func (p *program) showToken(token, path string, e tokens.Entry) error {
 	row.Token, row.File = token, path
 	var err error
 	if p.json {
-		err = writeJSON(unwrap(p.stdout), row)
+		err = writeJSON(p.stdout.w, row)
 	} else {
 		fmt.Fprintf(p.stderr, "the token of %s, which is shown this once (%s holds its hash):\n", e.Name, path)
-		_, err = fmt.Fprintln(unwrap(p.stdout), token)
+		_, err = fmt.Fprintln(p.stdout.w, token)
 	}
 	if err != nil {
 		// %v, not %w: a reader that left must not end the command as a success.
@@ -328,7 +328,7 @@ func (p *program) showToken(token, path string, e tokens.Entry) error {
 
 // discarded reports whether standard output is discarded. Go opens a closed one as the null device.
 func (p *program) discarded() bool {
-	f, ok := unwrap(p.stdout).(*os.File)
+	f, ok := p.stdout.w.(*os.File)
 	if !ok {
 		return false
 	}

@@ -64,7 +64,7 @@ func (o *observeFlags) log(p *program, hide func(string) string) (*zap.Logger, e
 	if o.logLevel == "" && (o.verbose || o.logCalls) {
 		level = "info"
 	}
-	log, err := observe.NewLog(unwrap(p.stderr), observe.LogOptions{Level: level, Format: o.logFormat, Hide: hide})
+	log, err := observe.NewLog(p.stderr.w, observe.LogOptions{Level: level, Format: o.logFormat, Hide: hide})
 	if err != nil {
 		return nil, usageError("mcsh serve --help shows the flags", "the log: %w", err)
 	}

@@ -161,15 +161,14 @@ type screen struct {
 
 // show starts a screen for the servers of a pool; nil without a terminal. A write of the program to a terminal stops it.
 func (p *program) show(servers func() []upstream.ServerStatus) *screen {
-	w := unwrap(p.stderr)
-	if !isTerminal(w) || p.env["TERM"] == "dumb" {
+	if !p.stderr.terminal || p.env["TERM"] == "dumb" {
 		return nil
 	}
-	s := newScreen(w, func() (int, int) { return p.terminalSize(w) }, servers)
+	s := newScreen(p.stderr.w, func() (int, int) { return p.terminalSize(p.stderr.w) }, servers)
 	go s.draw()
-	for _, out := range []*io.Writer{&p.stdout, &p.text, &p.stderr} {
-		if isTerminal(*out) {
-			*out = screenWriter{*out, s}
+	for _, out := range []*stream{p.stdout, p.stderr.stream} {
+		if out.terminal {
+			out.screen = s
 		}
 	}
 	return s
@@ -205,17 +204,6 @@ func (s *screen) stop() {
 		s.end()
 		<-s.ended
 	}
-}
-
-// A screenWriter stops the screen before it writes.
-type screenWriter struct {
-	io.Writer
-	screen *screen
-}
-
-func (w screenWriter) Write(text []byte) (int, error) {
-	w.screen.stop()
-	return w.Writer.Write(text)
 }
 
 // draw redraws the lines until stop.

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +97,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return p.runToJSON(ctx, pipeline, in, options)
 	}
 	err = p.runToStdout(ctx, pipeline, in, options, o.table)
-	if active, _ := parts.sandbox.state(); active != nil && (o.table || isTerminal(p.stderr)) {
+	if active, _ := parts.sandbox.state(); active != nil && (o.table || p.stderr.terminal) {
 		used := active.report()
 		fmt.Fprintf(p.stderr, "commands ran in %s\n", sandboxLine(used))
 		for _, note := range used.Notes {
@@ -167,62 +166,26 @@ func (e *runError) Unwrap() error { return e.err }
 
 // runToStdout streams the output, and then prints the notes and the report on standard error.
 func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o stages.RunOptions, table bool) error {
-	out := &output{w: p.stdout}
-	report, err := pipeline.Run(ctx, in, out, o)
+	report, err := pipeline.Run(ctx, in, p.stdout, o)
 	if d := report.DryRun; d != nil && d.Place != "" {
-		_, werr := io.WriteString(plainWriter{Writer: out}, gateway.DryRunText(report))
+		_, werr := io.WriteString(p.text, gateway.DryRunText(report))
 		err = errors.Join(err, werr)
 	}
-	if isTerminal(p.stdout) && out.open { // end the last line
-		_, _ = out.Write([]byte{'\n'}) // Write keeps the error
+	if p.stdout.terminal && p.stdout.open { // end the last line
+		_, _ = p.stdout.Write([]byte{'\n'}) // the stream keeps the error
 	}
-	err = out.result(err)
+	err = p.stdout.result(err)
 	fmt.Fprint(p.stderr, gateway.NoteText(report, 0)) // the output is there byte for byte
 	for _, window := range report.Windows {
 		io.WriteString(p.stderr, gateway.WindowText(window))
 	}
-	if len(report.Stages) > 0 && (table || isTerminal(p.stderr)) {
+	if len(report.Stages) > 0 && (table || p.stderr.terminal) {
 		io.WriteString(p.stderr, tableOf(report))
 	}
 	if err != nil {
 		return &runError{err, jsonOf(report)}
 	}
 	return nil
-}
-
-// errReaderGone ends a run whose reader has closed standard output, which is not a failure.
-var errReaderGone = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
-
-// output is standard output. It keeps the error of a failed write.
-type output struct {
-	w    io.Writer
-	err  error
-	open bool // the output does not end with a newline
-}
-
-func (s *output) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	if n > 0 {
-		s.open = b[n-1] != '\n'
-	}
-	switch {
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, errReaderGone):
-		return n, errReaderGone
-	case err != nil:
-		s.err = err
-	}
-	return n, err
-}
-
-// result returns the outcome of a writer that ended with err.
-func (s *output) result(err error) error {
-	switch {
-	case errors.Is(err, errReaderGone):
-		return nil
-	case s.err != nil && (err == nil || errors.Is(err, s.err)):
-		return &failure{exitFailed, fmt.Errorf("writing the output: %w", s.err), "free some space, or write elsewhere"}
-	}
-	return err
 }
 
 type resultJSON struct {

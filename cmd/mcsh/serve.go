@@ -149,7 +149,7 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 	}
 	p.greetTerminal("mcsh connect writes the gateway into the configuration of a client; --listen serves HTTP")
 	err := stdio.Serve(ctx, stdio.Options{
-		Server: g.Server(), In: p.stdin, Out: unwrap(p.stdout), Direct: g.Direct, Grace: end.begin, Finish: end.stop,
+		Server: g.Server(), In: p.stdin, Out: p.stdout.w, Direct: g.Direct, Grace: end.begin, Finish: end.stop,
 	})
 	if ctx.Err() != nil { // a signal ended it, and the grace is over
 		return err
