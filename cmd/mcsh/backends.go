@@ -210,8 +210,8 @@ func (s *sandboxSettings) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+backendAuto+" (the first backend whose audit passes), "+
 		strings.Join(help, "")+backendOff+" (no commands)")
-	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, and a worker, serves: "+
-		"one caller's runs (an identity, or an address without authentication; this machine is one) or a single run: "+strings.Join(isolations, " or "))
+	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "runs that share a container or worker: caller (all runs of one identity, or of "+
+		"one address without authentication; this machine is one) or run (none)")
 	f.IntVar(&s.warm, "sandbox-warm", backendDefault, "workers that wait for the next run (default: the backend's choice)")
 	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it

@@ -125,9 +125,9 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
 		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",
-			"what about tokens? new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),
+			"the command is missing: new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),
 		group("sandbox", "Build the image of sandbox containers, and show what the engine has", "", "mcsh sandbox status shows what there is",
-			"what about the sandbox? build or status", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
+			"the command is missing: build or status", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
 	)
 	root.SetOut(p.stdout) // the completion command keeps it
 	root.InitDefaultHelpCmd()
@@ -142,7 +142,7 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), helpText(cmd)) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd))
+		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd, helpWidth))
 		return err
 	})
 	return root

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/lazy"
@@ -152,8 +153,9 @@ type screen struct {
 	size    func() (columns, rows int)
 	servers func() []upstream.ServerStatus // called from one goroutine
 
-	quit, ended chan struct{}
-	end         func() // closes quit; idempotent
+	life  context.Context // until stop
+	end   context.CancelFunc
+	ended chan struct{}
 
 	mu     sync.Mutex
 	stages func() []stages.StageReport // of the run; nil: not started; guarded by mu
@@ -175,17 +177,15 @@ func (p *program) show(servers func() []upstream.ServerStatus) *screen {
 }
 
 func newScreen(w io.Writer, size func() (columns, rows int), servers func() []upstream.ServerStatus) *screen {
-	s := &screen{w: w, size: size, servers: servers, quit: make(chan struct{}), ended: make(chan struct{})}
-	s.end = sync.OnceFunc(func() { close(s.quit) })
+	s := &screen{w: w, size: size, servers: servers, ended: make(chan struct{})}
+	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
 
 // terminalSize returns the size of the terminal, or a default.
 func (p *program) terminalSize(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
-		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
-			columns, rows = int(size.Col), int(size.Row)
-		}
+		columns, rows, _ = term.GetSize(int(f.Fd())) // 0 if it is not known
 	}
 	fallback, _ := strconv.Atoi(p.env["COLUMNS"])
 	return cmp.Or(columns, fallback, 80), cmp.Or(rows, 24)
@@ -212,7 +212,7 @@ func (s *screen) draw() {
 	begun := time.Now()
 	starting := map[string]time.Time{}
 	select {
-	case <-s.quit:
+	case <-s.life.Done():
 		return
 	case <-time.After(screenAfter):
 	}
@@ -227,7 +227,7 @@ func (s *screen) draw() {
 			clear = fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
 		}
 		select {
-		case <-s.quit:
+		case <-s.life.Done():
 			io.WriteString(s.w, clear)
 			return
 		case <-ticker.C:

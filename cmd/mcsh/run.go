@@ -30,6 +30,7 @@ type runOptions struct {
 	timeout time.Duration
 	table   bool
 	dry     bool
+	check   bool // explain the pipeline instead
 	fed     bool // for a check: the run will have an input
 }
 
@@ -66,7 +67,7 @@ standard error; what preview stages see stands before it. The whole plan is chec
 		p.jsonFlag("print one JSON object instead of the output"))
 }
 
-// runPipeline compiles and runs the pipeline, and closes everything that it started.
+// runPipeline compiles and runs the pipeline, or only explains it, and closes everything that it started.
 func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) (err error) {
 	begun := time.Now()
 	if err := p.setMemory(&o.settings); err != nil {
@@ -85,9 +86,14 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	defer func() { err = errors.Join(err, parts.close()) }()
 	screen := p.show(parts.upstream.Statuses)
 	defer screen.stop()
-	pipeline, err := compile(ctx, text, parts.deps(), in != nil, within)
+	deps := parts.deps()
+	deps.CheckOnly = o.check
+	pipeline, err := compile(ctx, text, deps, o.fed || in != nil, within)
 	if err != nil {
 		return err
+	}
+	if o.check {
+		return p.print(pipeline.Plan(), gateway.PlanText(pipeline.Plan()))
 	}
 	options := stages.RunOptions{Timeout: o.timeout, Spent: time.Since(begun), DryRun: o.dry}
 	if screen != nil {
@@ -229,7 +235,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 func (p *program) checkCommand() *cobra.Command {
-	var o runOptions
+	o := runOptions{check: true}
 	cmd := &cobra.Command{
 		Use:   "check [PIPELINE | -]",
 		Short: "Check a pipeline and explain what it would do, calling nothing",
@@ -238,26 +244,8 @@ func (p *program) checkCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().BoolVar(&o.fed, "fed", false, "the pipeline will be run with --input")
-	return command(cmd, func(ctx context.Context, args []string) (err error) {
-		text, err := p.pipelineText(ctx, args, o.file, "")
-		if err != nil {
-			return err
-		}
-		o.sandbox.warm = 0
-		parts, err := p.open(ctx, ctx, o.settings)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, parts.close()) }()
-		deps := parts.deps()
-		deps.CheckOnly = true
-		within := gateway.CallTime{Timeout: cmp.Or(parts.limits.Run, defaultRun), Begun: time.Now(), Limits: deps.Limits}
-		defer p.show(parts.upstream.Statuses).stop()
-		pipeline, err := compile(ctx, text, deps, o.fed, within)
-		if err != nil {
-			return err
-		}
-		return p.print(pipeline.Plan(), gateway.PlanText(pipeline.Plan()))
+	return command(cmd, func(ctx context.Context, args []string) error {
+		return p.runPipeline(ctx, args, o)
 	}, o.addSources, o.addWorkspace, o.limits.add, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
 }
 

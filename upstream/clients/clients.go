@@ -91,11 +91,12 @@ func (c Client) filesAt(p Places) []clientFile {
 	return list
 }
 
-// Files are the paths of a client's files, whether they exist or not: those of the project first.
+// Files are the paths of a client's files, whether they exist or not: those of the project first. The project may be the
+// home directory; no file comes twice.
 func (c Client) Files(p Places) []string {
 	var paths []string
 	for _, f := range c.filesAt(p) {
-		if f.path != "" {
+		if f.path != "" && !slices.Contains(paths, f.path) {
 			paths = append(paths, f.path)
 		}
 	}

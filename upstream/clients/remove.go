@@ -5,7 +5,7 @@ import "fmt"
 // Outcomes for the gateway's entry, besides [Added], [Replaced] and [Same].
 const (
 	Removed  = "removed"
-	Restored = "removed, and the server that it took the place of is back"
+	Restored = "removed, and the server that it replaced is back"
 	Missing  = "not there"
 )
 
