@@ -320,32 +320,28 @@ func machineMemory(root string) int64 {
 	return least
 }
 
-// keepFlags limit the kept outputs of runs and their age.
-type keepFlags struct {
-	ttl                 time.Duration
-	head, output, total byteSize
+// addKeep adds the flags of the kept outputs of runs.
+func addKeep(o *runs.Options) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		o.Head, o.Output, o.Total = 1<<20, 64<<20, 2<<30
+		f := cmd.Flags()
+		f.DurationVar(&o.TTL, "keep-for", 30*time.Minute, "how long a run is kept after its last use, for pipelines that begin with from")
+		f.Var((*byteSize)(&o.Total), "keep-total", "size of all kept outputs together; the oldest runs are evicted; 0 keeps nothing")
+		f.Var((*byteSize)(&o.Output), "keep-stage", "size of the kept output of one stage; longer outputs are not kept")
+		f.Var((*byteSize)(&o.Head), "keep-memory", "the part of it that stays in memory; the rest is encrypted in files without names")
+	}
 }
 
-func (k *keepFlags) add(cmd *cobra.Command) {
-	k.head, k.output, k.total = 1<<20, 64<<20, 2<<30
-	f := cmd.Flags()
-	f.DurationVar(&k.ttl, "keep-for", 30*time.Minute, "how long a run is kept after its last use, for pipelines that begin with from")
-	f.Var(&k.total, "keep-total", "size of all kept outputs together; the oldest runs are evicted; 0 keeps nothing")
-	f.Var(&k.output, "keep-stage", "size of the kept output of one stage; longer outputs are not kept")
-	f.Var(&k.head, "keep-memory", "the part of it that stays in memory; the rest is encrypted in files without names")
-}
-
-// open returns the store, or nil if total is zero.
-func (k *keepFlags) open(dir string, room *memory.Share) (*runs.Store, error) {
-	if k.total == 0 {
+// openKept returns the store of kept outputs, or nil if its total is zero.
+func openKept(o runs.Options) (*runs.Store, error) {
+	if o.Total == 0 {
 		return nil, nil
 	}
-	if k.ttl <= 0 || k.output <= 0 || k.head <= 0 {
+	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	return runs.New(runs.Options{
-		Dir: dir, TTL: k.ttl, Head: min(int64(k.head), int64(k.output)), Output: min(int64(k.output), int64(k.total)), Total: int64(k.total), Share: room,
-	}), nil
+	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
+	return runs.New(o), nil
 }
 
 // byteSize is a flag such as 64MiB: a number of bytes, or of units of 1024.

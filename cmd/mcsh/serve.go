@@ -20,13 +20,14 @@ import (
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/gateway/stdio"
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
-	var k keepFlags
+	var k runs.Options
 	var o observeFlags
 	var e shutdownFlags
 	cmd := &cobra.Command{
@@ -43,14 +44,15 @@ servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST sta
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, k, o, end) }),
 		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, l.auth.add, k.add, o.flags(p.serverNames(&s)), e.add)
+		l.add, l.auth.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags, end shutdown) (err error) {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
 	if err := p.setMemory(&s); err != nil {
 		return err
 	}
-	kept, err := k.open(p.scratchDir(), s.shares.runs)
+	k.Dir, k.Share = p.scratchDir(), s.shares.runs
+	kept, err := openKept(k)
 	if err != nil {
 		return err
 	}
