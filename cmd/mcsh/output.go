@@ -240,12 +240,12 @@ func forCommandLine(e *stages.Error) *stages.Error {
 type stream struct {
 	w        io.Writer
 	terminal bool
-	colours  bool    // in texts for people
-	screen   *screen // erased before a write; nil: none
+	colours  bool // in texts for people
 
-	mu   sync.Mutex // guards the fields below: several goroutines write to standard error
-	err  error
-	open bool // what was written does not end with a newline
+	mu     sync.Mutex // guards the fields below: several goroutines write to standard error
+	screen *screen    // erased before a write; nil: none
+	err    error
+	open   bool // the output does not end with a newline
 }
 
 func newStream(w io.Writer, env map[string]string) *stream {
@@ -258,9 +258,9 @@ func newStream(w io.Writer, env map[string]string) *stream {
 var errReaderGone = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
 
 func (s *stream) Write(b []byte) (int, error) {
-	s.screen.stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.screen.stop()
 	n, err := s.w.Write(b)
 	if n > 0 {
 		s.open = b[n-1] != '\n'
@@ -272,6 +272,15 @@ func (s *stream) Write(b []byte) (int, error) {
 		s.err = err
 	}
 	return n, err
+}
+
+// show makes writes erase a screen on the same terminal.
+func (s *stream) show(above *screen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.terminal {
+		s.screen = above
+	}
 }
 
 // result returns the outcome of a writer that ended with err.

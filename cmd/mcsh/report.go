@@ -168,11 +168,8 @@ func (p *program) show(servers func() []upstream.ServerStatus) *screen {
 	}
 	s := newScreen(p.stderr.w, func() (int, int) { return p.terminalSize(p.stderr.w) }, servers)
 	go s.draw()
-	for _, out := range []*stream{p.stdout, p.stderr.stream} {
-		if out.terminal {
-			out.screen = s
-		}
-	}
+	p.stdout.show(s)
+	p.stderr.show(s)
 	return s
 }
 
