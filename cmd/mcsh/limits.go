@@ -333,13 +333,14 @@ func addKeep(o *runs.Options) func(*cobra.Command) {
 }
 
 // openKept returns the store of kept outputs, or nil if its total is zero.
-func openKept(o runs.Options) (*runs.Store, error) {
+func (p *program) openKept(o runs.Options, share *memory.Share) (*runs.Store, error) {
 	if o.Total == 0 {
 		return nil, nil
 	}
 	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
+	o.Dir, o.Share = p.scratchDir(), share
 	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
 	return runs.New(o), nil
 }

@@ -51,8 +51,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.O
 	if err := p.setMemory(&s); err != nil {
 		return err
 	}
-	k.Dir, k.Share = p.scratchDir(), s.shares.runs
-	kept, err := openKept(k)
+	kept, err := p.openKept(k, s.shares.runs)
 	if err != nil {
 		return err
 	}
