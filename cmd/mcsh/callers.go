@@ -451,5 +451,5 @@ func (p *program) tokenRemoveCommand() *cobra.Command {
 			}
 		}
 		return nil
-	}, file.add, completing(false, names), p.jsonFlag("print one JSON object per removed token"))
+	}, file.add, completing(firstArgument, names), p.jsonFlag("print one JSON object per removed token"))
 }

@@ -57,7 +57,7 @@ func (p *program) commandsCommand() *cobra.Command {
 			return err
 		}
 		return p.print(page, fmt.Sprint(page))
-	}, completing(false, names), p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
+	}, completing(firstArgument, names), p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {

@@ -83,7 +83,7 @@ func (p *program) connectCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("print", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("project", "file")
 	cmd.MarkFlagsMutuallyExclusive("http", "config")
-	return command(cmd, run, completing(false, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
+	return command(cmd, run, completing(firstArgument, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
 }
 
 type connectJSON struct {

@@ -317,7 +317,7 @@ them.`,
 			return usageError(didYouMean("did you mean %s?", name, names, "mcsh explain lists them"), "%q is neither an error code nor an exit status", args[0])
 		}
 		return p.print(list[i], list[i].Name+"\n\n"+forTerminal(list[i].Text)+"\n")
-	}, completing(false, topicNames), p.jsonFlag("print one JSON object per code, a line each"))
+	}, completing(firstArgument, topicNames), p.jsonFlag("print one JSON object per code, a line each"))
 }
 
 // forTerminal is Markdown without the marks that only matter to a browser: examples are indented.
@@ -343,14 +343,25 @@ const completeWait = time.Second
 // A completer returns the words for an argument, each alone or followed by a tab and a description.
 type completer func(ctx context.Context) []string
 
-// completing makes f complete the first argument of a command, or all arguments.
-func completing(all bool, f completer) func(*cobra.Command) {
+// Arguments that a completer completes.
+const (
+	firstArgument = iota
+	firstOrFile   // files too
+	everyArgument
+)
+
+// completing makes f complete arguments of a command.
+func completing(which int, f completer) func(*cobra.Command) {
 	return func(cmd *cobra.Command) {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 && !all {
+			if len(args) > 0 && which != everyArgument {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return f.complete(cmd, args, prefix)
+			words, directive := f.complete(cmd, args, prefix)
+			if which == firstOrFile {
+				directive = cobra.ShellCompDirectiveDefault
+			}
+			return words, directive
 		}
 	}
 }
@@ -367,18 +378,6 @@ func (f completer) complete(cmd *cobra.Command, args []string, prefix string) ([
 		words[i] = gateway.Plain(word, false)
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
-}
-
-// orFiles also allows files for the first argument.
-func orFiles(cmd *cobra.Command) {
-	words := cmd.ValidArgsFunction
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		list, directive := words(cmd, args, prefix)
-		if len(args) == 0 {
-			directive = cobra.ShellCompDirectiveDefault
-		}
-		return list, directive
-	}
 }
 
 // completeFlag sets the values that complete a flag.

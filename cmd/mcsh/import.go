@@ -56,7 +56,7 @@ gets the built-in servers too: without a configuration they are the default.`,
 			return p.listClients()
 		}
 		return p.importServers(ctx, args[0], o)
-	}, completing(false, clientNames), orFiles, p.jsonFlag("print one JSON object, or without an argument one per client"))
+	}, completing(firstOrFile, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
 }
 
 // places returns the directories in which clients keep their files.

@@ -93,14 +93,10 @@ func (p *program) report(err error) int {
 	}
 	shown, status := explain(err)
 	if p.json {
-		werr := writeJSON(p.stdout, shown)
-		if werr == nil {
+		if writeJSON(p.stdout, shown) == nil {
 			return status
 		}
 		status = exitFailed
-		if errors.Is(err, syscall.EPIPE) {
-			return status // the reader left, which is not a further failure
-		}
 	}
 	fmt.Fprint(p.stderr, shown.text)
 	return status
