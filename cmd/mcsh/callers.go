@@ -395,13 +395,13 @@ func (p *program) tokenListCommand() *cobra.Command {
 		}
 		table := tabwriter.NewWriter(p.text, 0, 0, 2, ' ', 0)
 		for _, e := range entries {
-			row, end := tokenRow(e), "never ends"
+			row, end := tokenRow(e), "does not expire"
 			switch {
 			case p.json:
 				p.print(row, "")
 				continue
 			case row.Expired:
-				end = "ended " + e.Expires.Format(time.RFC3339)
+				end = "expired " + e.Expires.Format(time.RFC3339)
 			case row.Expires != nil:
 				end = "until " + e.Expires.Format(time.RFC3339)
 			}

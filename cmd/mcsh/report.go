@@ -10,14 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/mcsh-dev/mcsh/gateway"
-	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -37,33 +35,30 @@ const labelWidth = 44
 
 // tableOf formats a report as columns, text to the left and numbers to the right, and a summary.
 func tableOf(r stages.Report) string {
-	rows := append([]row{{"#", "stage", "items\tcalls\tin\tout\tbusy ms"}}, rowsOf(r.Stages, 0)...)
-	var places, labels int
+	rows := append([][]string{{"#", "stage", "items", "calls", "in", "out", "busy ms"}}, rowsOf(r.Stages, 0)...)
+	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
-		places, labels = max(places, utf8.RuneCountInString(row.place)), max(labels, utf8.RuneCountInString(row.label))
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
 	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, len(gap), ' ', tabwriter.AlignRight)
 	for _, row := range rows {
-		// The text is one padded cell: tabwriter aligns all cells to the same side.
-		fmt.Fprintf(t, "%-*s%s%-*s\t%s\t\n", places, row.place, gap, labels, row.label, row.figures)
+		for i, cell := range row {
+			width := widths[i]
+			if i < 2 {
+				width = -width // to the left
+			}
+			row[i] = fmt.Sprintf("%*s", width, cell)
+		}
+		b.WriteString(strings.TrimRight(strings.Join(row, "  "), " ") + "\n")
 	}
-	t.Flush()
-	text := strings.ReplaceAll("\n"+b.String(), "\n"+gap, "\n") // remove the gap before the first column
-	return blanks().ReplaceAllString(text[1:], "\n") + summary(r)
+	return b.String() + summary(r)
 }
 
-// blanks match spaces at the end of a line.
-var blanks = lazy.Regexp(` +\n`)
-
-// gap separates columns.
-const gap = "  "
-
-type row struct{ place, label, figures string } // figures have tabs between them
-
 // rowsOf flattens nested stages, indented.
-func rowsOf(list []stages.StageReport, depth int) []row {
-	var rows []row
+func rowsOf(list []stages.StageReport, depth int) [][]string {
+	var rows [][]string
 	for _, s := range list {
 		label := s.Label.String()
 		if s.Branch != "" {
@@ -73,8 +68,7 @@ func rowsOf(list []stages.StageReport, depth int) []row {
 			label = "@" + s.Input + ": " + label
 		}
 		label = strings.Repeat("  ", depth) + texts.Fit(gateway.Plain(label, false), labelWidth)
-		figures := []string{count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), busy(s.Busy)}
-		rows = append(rows, row{string(s.Place), label, strings.Join(figures, "\t")})
+		rows = append(rows, []string{string(s.Place), label, count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), busy(s.Busy)})
 		rows = append(rows, rowsOf(s.Stages, depth+1)...)
 	}
 	return rows
