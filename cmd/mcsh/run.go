@@ -246,7 +246,7 @@ func (p *program) checkCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.fed, "fed", false, "the pipeline will be run with --input")
 	return command(cmd, func(ctx context.Context, args []string) error {
 		return p.runPipeline(ctx, args, o)
-	}, o.addSources, o.addWorkspace, o.limits.add, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
+	}, o.addSources, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
 }
 
 // maxPipeline bounds the text of a pipeline. People and models write it; embedded data is a mistake.
