@@ -61,12 +61,8 @@ func (p *program) commandsCommand() *cobra.Command {
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {
-	table, err := findBackends(s.sandbox.backend, backends)
-	if err != nil {
-		return err
-	}
 	s.sandbox.warm = 0
-	opened, err := openFirst(ctx, p, s.sandbox, table)
+	opened, err := openFirst(ctx, p, s.sandbox, s.sandbox.allowed)
 	if err != nil {
 		return configError("mcsh doctor shows what is missing; tool and preview stages work without commands",
 			fmt.Errorf("no command can run here: %w", err))

@@ -106,12 +106,8 @@ Exit status: 0 pipelines with commands can run and all servers answer, 2 somethi
 
 // doctor runs the checks and prints their findings.
 func (p *program) doctor(ctx context.Context, s settings) error {
-	table, err := findBackends(s.sandbox.backend, backends)
-	if err != nil {
-		return err
-	}
 	s.sandbox.warm = 0
-	d := &diagnosis{program: p, settings: s, backends: table, findings: []finding{}}
+	d := &diagnosis{program: p, settings: s, backends: s.sandbox.allowed, findings: []finding{}}
 	result := doctorJSON{Usable: true}
 	for _, c := range checks {
 		before := len(d.findings)
