@@ -162,15 +162,16 @@ func workerArgv(self string) []string {
 
 // sandboxSettings come from flags and the environment.
 type sandboxSettings struct {
-	backend   string   // a backend, backendAuto or backendOff
-	host      string   // of the container engine; empty: the default socket
-	certDir   string   // for an engine with TLS; only from the environment
-	image     string   // empty: the image of this release
-	isolation string   // of containers and workers
-	warm      int      // idle workers in reserve, or backendDefault; 0 for a single run
-	max       int      // workers in use, or backendDefault
-	require   []string // names of [sandbox.Requirements]
-	workspace string   // absolute, of --workspace, readable by commands; empty: none
+	backend   string    // a backend, backendAuto or backendOff
+	allowed   []backend // by that
+	host      string    // of the container engine; empty: the default socket
+	certDir   string    // for an engine with TLS; only from the environment
+	image     string    // empty: the image of this release
+	isolation string    // of containers and workers
+	warm      int       // idle workers in reserve, or backendDefault; 0 for a single run
+	max       int       // workers in use, or backendDefault
+	require   []string  // names of [sandbox.Requirements]
+	workspace string    // absolute, of --workspace, readable by commands; empty: none
 
 	checkCPU    time.Duration // limits of one check of a command; 0: the default
 	checkMemory int64
@@ -210,8 +211,8 @@ func (s *sandboxSettings) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+backendAuto+" (the first backend whose audit passes), "+
 		strings.Join(help, "")+backendOff+" (no commands)")
-	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, and a worker, serves: "+
-		"one caller's runs (an identity, or an address without authentication; this machine is one) or a single run: "+strings.Join(isolations, " or "))
+	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "runs that share a container or worker: caller (all runs of one identity, or of "+
+		"one address without authentication; this machine is one) or run (none)")
 	f.IntVar(&s.warm, "sandbox-warm", backendDefault, "workers that wait for the next run (default: the backend's choice)")
 	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it
@@ -253,7 +254,12 @@ func (p *program) fromEnvironment(f *pflag.FlagSet) error {
 }
 
 // check refuses invalid settings before a backend starts.
-func (s *sandboxSettings) check() error {
+func (s *sandboxSettings) check() (err error) {
+	if s.backend != "" { // commands for the engine alone have no backend
+		if s.allowed, err = findBackends(s.backend, backends); err != nil {
+			return err
+		}
+	}
 	for _, name := range s.require {
 		if !sandbox.IsRequirement(name) {
 			return usageError("use some of: "+strings.Join(sandbox.Requirements(), ", "), "--sandbox-require %q: there is no such requirement", name)
