@@ -2,10 +2,10 @@ package preview
 
 import "encoding/json"
 
-// profileEmbedded profiles the document in a string of n, which is nil if it is too long: some tools return the result of
-// another tool that way. A string in that document stays a string.
-func (p *profile) profileEmbedded(n *node, text []byte) {
-	if text == nil {
+// profileEmbedded profiles the document in a string of n, unless it is too long: some tools return the result of another
+// tool that way. A string in that document stays a string.
+func (p *profile) profileEmbedded(n *node, t *token) {
+	if t.size > maxWhole {
 		n.badEmbedded = true
 		return
 	}
@@ -15,13 +15,12 @@ func (p *profile) profileEmbedded(n *node, text []byte) {
 			return
 		}
 	}
-	p.inner = unescape(p.inner[:0], text)
-	if !json.Valid(p.inner) { // it is checked first, as a profile cannot be undone
+	if !json.Valid(t.text) { // it is checked first, as a profile cannot be undone
 		n.badEmbedded = true
 		return
 	}
 	below := profile{root: n.embedded, nodes: p.nodes}
-	s := scanBytes(p.inner)
+	s := scanBytes(t.text)
 	for k, err := s.next(); err == nil && k != tokEnd; k, err = s.next() {
 		below.add(k, &s.tok)
 	}

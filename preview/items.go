@@ -139,7 +139,7 @@ func (it *item) fromJSON() string {
 
 // elements is the jq path to all values in the containers of kind k. .[] iterates over arrays and objects, so a path to
 // both must choose; it fails on all other values, null included.
-func (it *item) elements(k valueKind) string {
+func (it *item) elements(k kind) string {
 	n := it.n
 	switch {
 	case n.alone(k) && !it.null:

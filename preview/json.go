@@ -106,7 +106,7 @@ func rootName(n *node) string {
 		if n.kinds[k] == 0 {
 			continue
 		}
-		if valueKind(k) == kindArray {
+		if kind(k) == kindArray {
 			return fmt.Sprintf("array of %d", n.lengths.hi)
 		}
 		return name

@@ -24,8 +24,8 @@ type longTexts struct {
 	first []string // the first lines of the first text
 }
 
-// addLines adds the lines of a long string of n, which is nil if it is too long.
-func (p *profile) addLines(n *node, text []byte) {
+// addLines adds the lines of a long string of n, unless it is too long.
+func (p *profile) addLines(n *node, t *token) {
 	if n.texts == nil {
 		if p.textPaths == maxTextPaths {
 			return
@@ -33,15 +33,15 @@ func (p *profile) addLines(n *node, text []byte) {
 		p.textPaths++
 		n.texts = &longTexts{lines: newClusters()}
 	}
-	if text == nil || n.texts.n == maxTexts {
+	if t.size > maxWhole || n.texts.n == maxTexts {
 		return
 	}
 	n.texts.n++
-	p.inner = unescape(p.inner[:0], cutRunes(text, maxTextSize))
+	text := cutRunes(t.text, maxTextSize)
 	if n.texts.n == 1 {
-		n.texts.first = firstLines(p.inner)
+		n.texts.first = firstLines(text)
 	}
-	for line := range bytes.Lines(p.inner) {
+	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}

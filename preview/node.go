@@ -10,19 +10,6 @@ const (
 	maxKeys  = 160  // keys of one node; a node with more is a map, whose keys are data
 )
 
-// valueKind is one of jq's types.
-type valueKind uint8
-
-const (
-	kindNull valueKind = iota
-	kindBool
-	kindNumber
-	kindString
-	kindArray
-	kindObject
-	numKinds
-)
-
 // node describes all values at one path.
 type node struct {
 	kinds  [numKinds]int64
@@ -102,10 +89,10 @@ func (n *node) addNumber(t *token, times int64) {
 		n.ints.drop()
 		n.huge += times
 	default:
-		v := parseNumber(t.raw(), t.float)
+		v := parseNumber(t.text, t.float)
 		n.lo.keep(&v, -1)
 		n.hi.keep(&v, 1)
-		n.ints.add(t.raw(), times)
+		n.ints.add(t.text, times)
 	}
 }
 
@@ -139,7 +126,7 @@ func (n *node) addWord(text []byte, size, times int64) {
 	last := byte(0)
 	if whole := size == int64(len(text)); whole && size > 0 {
 		if size <= maxNumber && isJSONNumber(text) {
-			n.addNumber(&token{kept: text, size: size, float: !isInteger(text)}, times)
+			n.addNumber(&token{text: text, size: size, float: !isInteger(text)}, times)
 			return
 		}
 		last = text[size-1]

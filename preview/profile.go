@@ -1,10 +1,5 @@
 package preview
 
-import (
-	"unicode/utf16"
-	"unicode/utf8"
-)
-
 // maxDepth is the number of levels that are profiled; values below them are only counted.
 const maxDepth = 48
 
@@ -14,12 +9,10 @@ type profile struct {
 	nodes int
 	docs  int64
 
-	stack   []frame
-	skip    int // open containers below a value that is not profiled
-	scratch []byte
+	stack []frame
+	skip  int // open containers below a value that is not profiled
 
-	embeds    bool   // documents and lines in strings are profiled
-	inner     []byte // the text of a string that is profiled
+	embeds    bool // documents and lines in strings are profiled
 	textPaths int
 
 	invalid, lone int64 // strings with invalid UTF-8, with half a surrogate pair
@@ -53,16 +46,28 @@ func (p *profile) newNode(secret bool) *node {
 }
 
 // add profiles one token.
-func (p *profile) add(k tokenKind, t *token) {
+func (p *profile) add(k kind, t *token) {
+	if t.invalid {
+		p.invalid++
+	}
+	if t.lone {
+		p.lone++
+	}
+	if t.control {
+		p.controls++
+	}
+	if t.nonFinite {
+		p.nonFinite++
+	}
 	switch {
-	case p.skip > 0 && (k == tokObject || k == tokArray):
+	case p.skip > 0 && (k == kindObject || k == kindArray):
 		p.skip++
-	case p.skip > 0 && (k == tokObjectEnd || k == tokArrayEnd):
+	case p.skip > 0 && k == tokClose:
 		p.skip--
 	case p.skip > 0:
 	case k == tokKey:
 		p.key(t)
-	case k == tokObjectEnd || k == tokArrayEnd:
+	case k == tokClose:
 		p.pop()
 	default:
 		p.value(k, t)
@@ -93,9 +98,9 @@ func (p *profile) pop() {
 	p.stack = p.stack[:len(p.stack)-1]
 }
 
-func (p *profile) value(k tokenKind, t *token) {
+func (p *profile) value(k kind, t *token) {
 	n := p.target()
-	opens := k == tokObject || k == tokArray
+	opens := k == kindObject || k == kindArray
 	if n == nil {
 		if opens {
 			p.skip = 1
@@ -103,45 +108,33 @@ func (p *profile) value(k tokenKind, t *token) {
 		return
 	}
 	switch k {
-	case tokNull:
+	case kindNull:
 		n.kinds[kindNull]++
-	case tokTrue, tokFalse:
-		n.addBool(k == tokTrue)
-	case tokNumber:
-		if t.nonFinite {
-			p.nonFinite++
-		}
+	case kindBool:
+		n.addBool(t.text[0] == 't')
+	case kindNumber:
 		n.addNumber(t, 1)
-	case tokString:
-		b, size := p.text(t)
-		last := t.last
-		if len(b) > 0 && int64(len(b)) == size {
-			last = b[len(b)-1]
-		}
-		switch c := n.addString(b, size, last, 1); {
+	case kindString:
+		switch c := n.addString(t.begin(), t.size, t.last, 1); {
 		case !p.embeds:
 		case c == classJSON:
-			p.profileEmbedded(n, t.whole())
-		case c == classText && t.escaped && size > longString && !n.secret:
-			p.addLines(n, t.whole())
+			p.profileEmbedded(n, t)
+		case c == classText && t.escaped && t.size > longString && !n.secret:
+			p.addLines(n, t)
 		}
-	case tokObject, tokArray:
-		p.push(n, k == tokObject)
+	default:
+		p.push(n, k)
 	}
 }
 
-func (p *profile) push(n *node, object bool) {
-	if object {
-		n.kinds[kindObject]++
-	} else {
-		n.kinds[kindArray]++
-	}
+func (p *profile) push(n *node, k kind) {
+	n.kinds[k]++
 	if len(p.stack) == maxDepth {
 		n.incomplete = true
 		p.skip = 1
 		return
 	}
-	p.stack = append(p.stack, frame{n: n, object: object})
+	p.stack = append(p.stack, frame{n: n, object: k == kindObject})
 }
 
 // target is the node for the next value, nil if the value is not profiled.
@@ -172,7 +165,7 @@ func (p *profile) key(t *token) {
 		n.longKeys++
 		return
 	}
-	name, _ := p.text(t)
+	name := t.text
 	if n.mapValue != nil {
 		n.addMapKey(name)
 		if !n.mapValue.secret && isSecret(string(name)) {
@@ -216,69 +209,4 @@ func (p *profile) newKey(n *node, name string) int {
 	}
 	n.addEdge(name, child).first = n.kinds[kindObject]
 	return len(n.keys) - 1
-}
-
-// text returns a string without escapes, only the beginning of a long one, and the length of the whole string in bytes.
-func (p *profile) text(t *token) ([]byte, int64) {
-	if t.invalid {
-		p.invalid++
-	}
-	if t.lone {
-		p.lone++
-	}
-	if t.control {
-		p.controls++
-	}
-	raw := t.raw()
-	if t.cut() {
-		raw = cutRunes(raw, len(raw)-utf8.UTFMax)
-	}
-	if !t.escaped && !t.invalid {
-		return raw, t.size
-	}
-	p.scratch = unescape(p.scratch[:0], raw)
-	if t.cut() {
-		return p.scratch, t.size
-	}
-	return p.scratch, int64(len(p.scratch))
-}
-
-// escapes maps the letter after a backslash to its character.
-var escapes = [256]byte{
-	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
-}
-
-// unescape appends the characters of a JSON string without its quotes. Invalid bytes become U+FFFD; an escape that is
-// cut at the end is left out.
-func unescape(dst, raw []byte) []byte {
-	for i := 0; i < len(raw); {
-		c := raw[i]
-		if c != '\\' {
-			r, n := utf8.DecodeRune(raw[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-			continue
-		}
-		if i+1 == len(raw) {
-			break
-		}
-		if raw[i+1] != 'u' {
-			dst = append(dst, escapes[raw[i+1]])
-			i += 2
-			continue
-		}
-		r, ok := hex4(raw[i:])
-		if !ok {
-			break
-		}
-		i += 6
-		if utf16.IsSurrogate(r) {
-			low, _ := hex4(raw[i:])
-			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-				i += 6
-			}
-		}
-		dst = utf8.AppendRune(dst, r)
-	}
-	return dst
 }

@@ -106,14 +106,14 @@ func sampleLine(head []byte, room int) string {
 		}
 		switch k {
 		case tokKey:
-			key := string(unescape(nil, s.tok.raw()))
+			key := string(s.tok.begin())
 			if isSecret(key) {
 				return ""
 			}
 			path[s.depth] = segment(key)
-		case tokArray:
+		case kindArray:
 			path[s.depth] = "[]"
-		case tokObject:
+		case kindObject:
 			if at := strings.Join(path[:s.depth], ""); s.depth == 1 || path[s.depth-1] == "[]" {
 				if line := sampleOf(head[s.offset()-1:], at); line != "" && runes(line) <= room {
 					return line
@@ -148,11 +148,11 @@ type sampleWriter struct {
 
 // value prints the value that begins with a token. It returns false if the value does not end in the head or is too long,
 // which also bounds the recursion.
-func (w *sampleWriter) value(k tokenKind, hide bool) bool {
+func (w *sampleWriter) value(k kind, hide bool) bool {
 	switch k {
-	case tokObject:
+	case kindObject:
 		return w.members(hide)
-	case tokArray:
+	case kindArray:
 		return w.elements(hide)
 	}
 	w.out.WriteString(w.scalar(k, hide))
@@ -166,14 +166,14 @@ func (w *sampleWriter) members(hide bool) bool {
 		if err != nil || w.out.Len() > 4*maxSample {
 			return false
 		}
-		if k == tokObjectEnd {
+		if k == tokClose {
 			w.out.WriteByte('}')
 			return true
 		}
 		if i > 0 {
 			w.out.WriteByte(',')
 		}
-		key := string(unescape(nil, w.tok.raw()))
+		key := string(w.tok.begin())
 		w.out.WriteString(quoteCut(key, maxToken) + ":")
 		if k, err = w.next(); err != nil || !w.value(k, hide || isSecret(key)) {
 			return false
@@ -190,7 +190,7 @@ func (w *sampleWriter) elements(hide bool) bool {
 			return false
 		}
 		switch {
-		case k == tokArrayEnd && w.depth < inside:
+		case k == tokClose && w.depth < inside:
 			w.out.WriteByte(']')
 			return true
 		case i < maxSampleItems:
@@ -207,18 +207,12 @@ func (w *sampleWriter) elements(hide bool) bool {
 }
 
 // scalar writes a value without others in it.
-func (w *sampleWriter) scalar(k tokenKind, hide bool) string {
+func (w *sampleWriter) scalar(k kind, hide bool) string {
 	switch {
-	case k == tokNull:
-		return "null"
-	case hide:
+	case k != kindNull && hide:
 		return quote(masked)
-	case k == tokString:
-		return quoteCut(maskText(string(unescape(nil, w.tok.raw()))), maxExample)
-	case k == tokNumber:
-		return texts.Fit(string(w.tok.raw()), maxNumber)
-	case k == tokTrue:
-		return "true"
+	case k == kindString:
+		return quoteCut(maskText(string(w.tok.begin())), maxExample)
 	}
-	return "false"
+	return texts.Fit(string(w.tok.begin()), maxNumber)
 }

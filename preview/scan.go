@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -12,27 +13,27 @@ const (
 	maxWhole   = 64 << 10 // bytes of the longest string that is looked at as a text or document
 )
 
-type tokenKind uint8
+// kind is one of jq's types, and what else a token can be.
+type kind uint8
 
 const (
-	tokEnd tokenKind = iota // end of the data, after a document
-	tokNull
-	tokFalse
-	tokTrue
-	tokNumber
-	tokString
+	kindNull kind = iota
+	kindBool
+	kindNumber
+	kindString
+	kindArray // [
+	kindObject
+	numKinds
 	tokKey
-	tokObject // {
-	tokObjectEnd
-	tokArray // [
-	tokArrayEnd
+	tokClose // ] or }
+	tokEnd   // end of the data, after a document
 )
 
 // token is the last token read. Its text is valid until the next call of next.
 type token struct {
-	kept      []byte // as written, without quotes, at most maxWhole bytes
-	size      int64  // length of the whole token as written, without quotes
-	last      byte   // last byte of the string
+	text      []byte // a word, a number, or a string without quotes and escapes, at most maxWhole bytes
+	size      int64  // length of the whole text
+	last      byte   // last byte of the whole text
 	escaped   bool   // a string with \ in it
 	invalid   bool   // a string that is not valid UTF-8
 	lone      bool   // a string with half a surrogate pair
@@ -41,19 +42,11 @@ type token struct {
 	float     bool   // a number with fraction or exponent
 }
 
-// raw is the token as written, or its beginning.
-func (t *token) raw() []byte { return t.kept[:min(len(t.kept), maxToken)] }
+// begin is the beginning of the text that is looked at as a name or value.
+func (t *token) begin() []byte { return cutRunes(t.text, maxToken) }
 
-// cut reports whether raw is only the beginning.
+// cut reports whether begin is not the whole text.
 func (t *token) cut() bool { return t.size > maxToken }
-
-// whole is the token as written, nil if it is too long.
-func (t *token) whole() []byte {
-	if t.size > maxWhole {
-		return nil
-	}
-	return t.kept
-}
 
 // scanState selects the tokens that the grammar allows next.
 type scanState uint8
@@ -90,7 +83,7 @@ type scanner struct {
 	lineOff int64 // offset of the line's first byte
 
 	tok     token
-	spill   []byte // beginning of a token that crosses a refill, at most maxWhole bytes
+	spill   []byte // beginning of a token that does not lie in buf as it is, at most maxWhole bytes
 	state   scanState
 	depth   int
 	deepest int      // the largest depth so far
@@ -110,7 +103,8 @@ func scanBytes(data []byte) *scanner {
 }
 
 // next reads one token. Its error is a *syntaxError or the reader's error. After a syntax error, only resync can continue.
-func (s *scanner) next() (tokenKind, error) {
+func (s *scanner) next() (kind, error) {
+	s.tok, s.spill = token{}, s.spill[:0]
 	c, ok := s.peek()
 	if !ok {
 		return s.end()
@@ -127,7 +121,7 @@ func (s *scanner) next() (tokenKind, error) {
 	case stNext:
 		object := s.inObject()
 		if object && c == '}' || !object && c == ']' {
-			return s.close(object)
+			return s.close()
 		}
 		if c != ',' {
 			return s.fail("a comma or the end of the container must follow the value, found %s")
@@ -141,11 +135,11 @@ func (s *scanner) next() (tokenKind, error) {
 		}
 	case stFirst:
 		if c == ']' {
-			return s.close(false)
+			return s.close()
 		}
 	case stFirstKey:
 		if c == '}' {
-			return s.close(true)
+			return s.close()
 		}
 		return s.key(c)
 	}
@@ -155,28 +149,28 @@ func (s *scanner) next() (tokenKind, error) {
 // offset is the position of the next unread byte.
 func (s *scanner) offset() int64 { return s.base + int64(s.r) }
 
-func (s *scanner) value(c byte) (tokenKind, error) {
+func (s *scanner) value(c byte) (kind, error) {
 	switch c {
 	case '"':
 		if err := s.str(); err != nil {
 			return tokEnd, err
 		}
-		return s.done(tokString)
+		return s.done(kindString)
 	case '{':
-		return s.open(tokObject)
+		return s.open(kindObject)
 	case '[':
-		return s.open(tokArray)
+		return s.open(kindArray)
 	case 't':
-		return s.literal("true", tokTrue)
+		return s.literal("true", kindBool)
 	case 'f':
-		return s.literal("false", tokFalse)
+		return s.literal("false", kindBool)
 	case 'n':
-		return s.literal("null", tokNull)
+		return s.literal("null", kindNull)
 	}
-	if s.lenient {
-		if word := s.nonFinite(c); word != "" {
-			return s.readNonFinite(word)
-		}
+	if word := s.nonFinite(c); word != "" {
+		k, err := s.literal(word, kindNumber)
+		s.tok.float, s.tok.nonFinite = true, true
+		return k, err
 	}
 	if c == '-' || '0' <= c && c <= '9' {
 		return s.number()
@@ -184,7 +178,7 @@ func (s *scanner) value(c byte) (tokenKind, error) {
 	return s.fail("a value cannot begin with %s")
 }
 
-func (s *scanner) key(c byte) (tokenKind, error) {
+func (s *scanner) key(c byte) (kind, error) {
 	if c != '"' {
 		return s.fail("a key must be a string, found %s")
 	}
@@ -195,7 +189,7 @@ func (s *scanner) key(c byte) (tokenKind, error) {
 	return tokKey, nil
 }
 
-func (s *scanner) open(k tokenKind) (tokenKind, error) {
+func (s *scanner) open(k kind) (kind, error) {
 	s.r++
 	word, bit := s.depth/64, uint64(1)<<(s.depth%64)
 	if word == len(s.stack) {
@@ -203,7 +197,7 @@ func (s *scanner) open(k tokenKind) (tokenKind, error) {
 	}
 	s.stack[word] &^= bit
 	s.state = stFirst
-	if k == tokObject {
+	if k == kindObject {
 		s.stack[word] |= bit
 		s.state = stFirstKey
 	}
@@ -217,17 +211,14 @@ func (s *scanner) inObject() bool {
 	return s.stack[d/64]>>(d%64)&1 == 1
 }
 
-func (s *scanner) close(object bool) (tokenKind, error) {
+func (s *scanner) close() (kind, error) {
 	s.r++
 	s.depth--
-	if object {
-		return s.done(tokObjectEnd)
-	}
-	return s.done(tokArrayEnd)
+	return s.done(tokClose)
 }
 
 // done completes a value.
-func (s *scanner) done(k tokenKind) (tokenKind, error) {
+func (s *scanner) done(k kind) (kind, error) {
 	s.state = stNext
 	if s.depth == 0 {
 		s.state = stTop
@@ -235,7 +226,7 @@ func (s *scanner) done(k tokenKind) (tokenKind, error) {
 	return k, nil
 }
 
-func (s *scanner) literal(word string, k tokenKind) (tokenKind, error) {
+func (s *scanner) literal(word string, k kind) (kind, error) {
 	s.ensure(len(word) + 1)
 	n := min(len(word), s.w-s.r)
 	for i := range n {
@@ -251,6 +242,7 @@ func (s *scanner) literal(word string, k tokenKind) (tokenKind, error) {
 	if s.r < s.w && isLetter(s.buf[s.r]) {
 		return s.fail("the word " + word + " goes on with %s")
 	}
+	s.tok.text = s.buf[s.r-n : s.r]
 	return s.done(k)
 }
 
@@ -321,7 +313,7 @@ func (s *scanner) ensure(n int) {
 }
 
 // end handles the end of the data, which is an error inside a document.
-func (s *scanner) end() (tokenKind, error) {
+func (s *scanner) end() (kind, error) {
 	if s.err == nil && s.state == stTop {
 		return tokEnd, nil
 	}
@@ -343,7 +335,7 @@ func (s *scanner) errorAt(msg string) *syntaxError {
 }
 
 // fail returns a syntax error about the byte at r; format has one %s for it.
-func (s *scanner) fail(format string) (tokenKind, error) {
+func (s *scanner) fail(format string) (kind, error) {
 	s.ensure(utf8.UTFMax)
 	if s.r >= s.w {
 		return tokEnd, s.truncated("the data ends inside a document")
@@ -366,15 +358,13 @@ func byteText(b []byte) string {
 func (s *scanner) resync() bool {
 	s.depth, s.state = 0, stTop
 	for {
-		for s.r < s.w {
-			c := s.buf[s.r]
-			s.r++
-			if c == '\n' {
-				s.line++
-				s.lineOff = s.offset()
-				return true
-			}
+		if n := bytes.IndexByte(s.buf[s.r:s.w], '\n'); n >= 0 {
+			s.r += n + 1
+			s.line++
+			s.lineOff = s.offset()
+			return true
 		}
+		s.r = s.w
 		if !s.fill() {
 			return false
 		}

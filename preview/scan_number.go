@@ -59,13 +59,14 @@ func isJSONNumber(b []byte) bool {
 }
 
 // number reads a number that begins at r.
-func (s *scanner) number() (tokenKind, error) {
-	s.begin()
-	start, i, state, float := s.r, s.r, numStart, false
+func (s *scanner) number() (kind, error) {
+	i, state, float := s.r, numStart, false
 	for {
 		if i == s.w {
-			more := s.carry(start, i)
-			if start, i = s.r, s.r; !more {
+			s.keep(s.buf[s.r:i])
+			s.r = i
+			more := s.fill()
+			if i = s.r; !more {
 				break
 			}
 		}
@@ -82,15 +83,13 @@ func (s *scanner) number() (tokenKind, error) {
 		float = float || state == numDot || state == numExp
 		i++
 	}
-	s.finish(start, i)
-	s.r, s.tok.float = i, float
+	s.finish(i)
+	s.tok.float = float
 	switch {
-	case s.err != nil:
-		return tokEnd, s.err
 	case i < s.w && (state.ends() && isLetter(s.buf[i]) || strings.IndexByte("0123456789+-.eE", s.buf[i]) >= 0):
 		return s.fail("a number cannot go on with %s")
 	case state.ends():
-		return s.done(tokNumber)
+		return s.done(kindNumber)
 	case i == s.w:
 		return tokEnd, s.truncated("the data ends inside a number")
 	}
@@ -99,23 +98,16 @@ func (s *scanner) number() (tokenKind, error) {
 
 // nonFinite returns the word of a number that JSON lacks, if c may begin one.
 func (s *scanner) nonFinite(c byte) string {
-	switch c {
-	case 'N':
+	switch {
+	case !s.lenient:
+	case c == 'N':
 		return "NaN"
-	case 'I':
+	case c == 'I':
 		return "Infinity"
-	case '-':
+	case c == '-':
 		if s.ensure(2); s.w-s.r > 1 && s.buf[s.r+1] == 'I' {
 			return "-Infinity"
 		}
 	}
 	return ""
-}
-
-func (s *scanner) readNonFinite(word string) (tokenKind, error) {
-	k, err := s.literal(word, tokNumber)
-	if err == nil {
-		s.tok = token{kept: []byte(word), size: int64(len(word)), float: true, nonFinite: true}
-	}
-	return k, err
 }

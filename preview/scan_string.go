@@ -2,7 +2,9 @@ package preview
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/bits"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -18,153 +20,145 @@ func special(x uint64) uint64 {
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*0x20)&^x | x) & highs
 }
 
+// plain returns the length of the run of plain ASCII at the beginning of b.
+func plain(b []byte) (n int) {
+	for ; n+8 <= len(b); n += 8 {
+		if m := special(binary.LittleEndian.Uint64(b[n:])); m != 0 {
+			return n + bits.TrailingZeros64(m)/8
+		}
+	}
+	for n < len(b) && b[n] != '"' && b[n] != '\\' && b[n] >= 0x20 && b[n] < utf8.RuneSelf {
+		n++
+	}
+	return n
+}
+
+const maxUnit = 12 // bytes of the longest escape, which is a pair of \u
+
 // str reads a string whose opening quote is at r.
 func (s *scanner) str() error {
-	s.begin()
 	s.r++
-	start, i := s.r, s.r
-	for {
-		for i+8 <= s.w {
-			if m := special(binary.LittleEndian.Uint64(s.buf[i:])); m != 0 {
-				i += bits.TrailingZeros64(m) / 8
-				break
-			}
-			i += 8
-		}
-		if i >= s.w {
-			if !s.carry(start, i) {
-				return s.truncated("the data ends inside a string")
-			}
-			start, i = s.r, s.r
-			continue
-		}
-		c := s.buf[i]
-		if c == '"' {
-			s.finish(start, i)
-			s.r = i + 1
+	for i := s.r; ; {
+		i += plain(s.buf[i:s.w])
+		switch {
+		case i < s.w && s.buf[i] == '"':
+			s.finish(i)
+			s.r++
 			return nil
+		case s.w-i < maxUnit && !s.eof:
+			s.keep(s.buf[s.r:i])
+			s.r = i
+			s.fill()
+			i = s.r
+			continue
+		case i == s.w:
+			s.r = i
+			return s.truncated("the data ends inside a string")
 		}
-		if c != '\\' && c >= 0x20 && c < utf8.RuneSelf {
-			i++
+		if r, n := utf8.DecodeRune(s.buf[i:s.w]); n > 1 || r >= utf8.RuneSelf && r != utf8.RuneError {
+			i += n
 			continue
 		}
-		if s.w-i < 12 && !s.eof { // the longest unit is a pair of \u escapes
-			s.carry(start, i)
-			start, i = s.r, s.r
-			continue
-		}
-		n, err := s.unit(i)
-		if err != nil {
+		s.keep(s.buf[s.r:i])
+		s.r = i
+		if err := s.unit(); err != nil {
 			return err
 		}
-		i += n
+		i = s.r
 	}
 }
 
-// begin starts a token.
-func (s *scanner) begin() {
-	s.tok = token{}
-	s.spill = s.spill[:0]
-}
-
-// carry saves buf[start:i] of the token and refills the buffer from i on. It reports whether there are more bytes.
-func (s *scanner) carry(start, i int) bool {
-	s.save(start, i)
-	s.r = i
-	return s.fill()
-}
-
-func (s *scanner) save(start, i int) {
-	if i > start {
-		s.tok.last = s.buf[i-1]
+// keep appends b to the token.
+func (s *scanner) keep(b []byte) {
+	if len(b) > 0 {
+		s.tok.last = b[len(b)-1]
 	}
-	s.tok.size += int64(i - start)
-	s.spill = append(s.spill, s.buf[start:min(i, start+maxWhole-len(s.spill))]...)
+	s.tok.size += int64(len(b))
+	s.spill = append(s.spill, b[:min(len(b), maxWhole-len(s.spill))]...)
 }
 
-// finish sets the token's text, the last piece of which is buf[start:i].
-func (s *scanner) finish(start, i int) {
+// finish ends the token with buf[r:i]. It copies nothing if that is all of it.
+func (s *scanner) finish(i int) {
 	if s.tok.size > 0 {
-		s.save(start, i)
-		s.tok.kept = s.spill
-		return
-	}
-	if i > start {
-		s.tok.last = s.buf[i-1]
-	}
-	s.tok.size = int64(i - start)
-	s.tok.kept = s.buf[start:min(i, start+maxWhole)]
-}
-
-// unit returns the length of the escape or the rune beyond ASCII at i, or an error.
-func (s *scanner) unit(i int) (int, error) {
-	b := s.buf[i:s.w]
-	if b[0] >= utf8.RuneSelf {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			s.tok.invalid = true
-		}
-		return n, nil
-	}
-	if s.lenient && b[0] < 0x20 && b[0] != '\n' && b[0] != '\r' { // a line feed more likely ends a broken line
-		s.tok.control = true
-		return 1, nil
+		s.keep(s.buf[s.r:i])
+		s.tok.text = s.spill
+	} else if i > s.r {
+		s.tok.text = s.buf[s.r:min(i, s.r+maxWhole)]
+		s.tok.size, s.tok.last = int64(i-s.r), s.buf[i-1]
 	}
 	s.r = i
-	if b[0] < 0x20 {
-		_, err := s.fail("a string must not hold the raw character %s")
-		return 0, err
-	}
-	s.tok.escaped = true
-	if len(b) < 2 {
-		return 0, s.truncated("the data ends inside a string")
-	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 2, nil
-	case 'u':
-		return s.unicodeEscape(i)
-	}
-	s.r = i + 1
-	_, err := s.fail("a backslash must not stand before %s")
-	return 0, err
 }
 
-func (s *scanner) unicodeEscape(i int) (int, error) {
-	v, ok := hex4(s.buf[i:s.w])
-	if !ok {
-		if s.w-i < 6 {
-			s.r = s.w
-			return 0, s.truncated("the data ends inside a string")
+// escapes maps the letter after a backslash to its character.
+var escapes = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// unit reads an escape, a control character or a byte that is not UTF-8, and appends the character to the token.
+func (s *scanner) unit() error {
+	b := s.buf[s.r:s.w]
+	r, n := rune(b[0]), 1
+	var err error
+	switch {
+	case b[0] == '\\':
+		s.tok.escaped = true
+		if r, n, err = s.escape(b); err != nil {
+			return err
 		}
-		s.r = i
+	case b[0] >= utf8.RuneSelf:
+		s.tok.invalid = true
+		r = utf8.RuneError
+	case s.lenient && r != '\n' && r != '\r': // a line feed more likely ends a broken line
+		s.tok.control = true
+	default:
+		_, err := s.fail("a string must not hold the raw character %s")
+		return err
+	}
+	var char [utf8.UTFMax]byte
+	s.keep(utf8.AppendRune(char[:0], r))
+	s.r += n
+	return nil
+}
+
+// escape returns the character of the escape that b begins with, and the length of the escape.
+func (s *scanner) escape(b []byte) (r rune, n int, err error) {
+	switch {
+	case len(b) < 2:
+		return 0, 0, s.truncated("the data ends inside a string")
+	case b[1] != 'u' && escapes[b[1]] == 0:
+		s.r++
+		_, err := s.fail("a backslash must not stand before %s")
+		return 0, 0, err
+	case b[1] != 'u':
+		return rune(escapes[b[1]]), 2, nil
+	}
+	r, ok := hex4(b)
+	switch {
+	case !ok && len(b) < 6:
+		s.r = s.w
+		return 0, 0, s.truncated("the data ends inside a string")
+	case !ok:
 		_, err := s.fail("four hexadecimal digits must follow \\u, found %s")
-		return 0, err
+		return 0, 0, err
+	case !utf16.IsSurrogate(r):
+		return r, 6, nil
 	}
-	if v < 0xd800 || v > 0xdfff {
-		return 6, nil
-	}
-	if low, ok := hex4(s.buf[i+6 : s.w]); ok && v < 0xdc00 && low >= 0xdc00 && low <= 0xdfff {
-		return 12, nil
+	low, _ := hex4(b[6:])
+	if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+		return r, maxUnit, nil
 	}
 	s.tok.lone = true
-	return 6, nil
+	return r, 6, nil
 }
 
 // hex4 reads \uXXXX.
-func hex4(b []byte) (v rune, ok bool) {
+func hex4(b []byte) (rune, bool) {
+	var code [2]byte
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
 	}
-	for _, c := range b[2:6] {
-		switch {
-		case '0' <= c && c <= '9':
-			v = v<<4 | rune(c-'0')
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			v = v<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
+	if _, err := hex.Decode(code[:], b[2:6]); err != nil {
+		return 0, false
 	}
-	return v, true
+	return rune(binary.BigEndian.Uint16(code[:])), true
 }

@@ -77,11 +77,11 @@ func (g *guess) document() bool {
 	}
 }
 
-func (g *guess) proves(k tokenKind) bool {
+func (g *guess) proves(k kind) bool {
 	switch k {
-	case tokKey, tokObjectEnd, tokArrayEnd:
+	case tokKey, tokClose:
 		return false
-	case tokNumber:
+	case kindNumber:
 		return g.s.depth > 0 && g.s.inObject()
 	}
 	return true

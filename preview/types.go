@@ -25,7 +25,7 @@ const (
 // types writes the types of n.
 func (n *node) types(level uint8) string {
 	var parts []string
-	for _, k := range []valueKind{kindObject, kindArray, kindString, kindNumber, kindBool, kindNull} {
+	for _, k := range []kind{kindObject, kindArray, kindString, kindNumber, kindBool, kindNull} {
 		if n.kinds[k] == 0 {
 			continue
 		}
@@ -45,7 +45,7 @@ var typeTexts = [numKinds]func(*node, uint8) string{
 }
 
 // alone reports whether n has values of one type only.
-func (n *node) alone(k valueKind) bool { return n.kinds[k] == n.total() }
+func (n *node) alone(k kind) bool { return n.kinds[k] == n.total() }
 
 // mixed reports whether n has values of several types other than null.
 func (n *node) mixed() bool { return bits.OnesCount(n.kindMask()) > 1 }
