@@ -69,22 +69,12 @@ func sniffCSV(head []byte, whole bool) (csvDialect, bool) {
 
 func sniffRows(head []byte, separator byte, whole bool) (rows [][]string) {
 	r := newCSVReader(bufio.NewReader(bytes.NewReader(head)), separator)
-	var row []string
 	for len(rows) < csvRows {
-		end, err := r.next()
-		if end == csvDone {
+		var row []string
+		if _, err := r.row(func(_ int, field []byte, _ int64) { row = append(row, string(field)) }); err != nil {
 			break
 		}
-		row = append(row, string(r.field))
-		if end == csvRow {
-			if len(row) > 1 || row[0] != "" {
-				rows = append(rows, row)
-			}
-			row = nil
-		}
-		if err != nil {
-			break
-		}
+		rows = append(rows, row)
 	}
 	if !whole && len(rows) > 0 && len(rows) < csvRows {
 		rows = rows[:len(rows)-1] // it may be cut
@@ -168,49 +158,27 @@ func readCSV(src io.Reader, form csvDialect) (*csvStats, error) {
 	c := &csvStats{form: form, root: &node{}}
 	r := newCSVReader(bufio.NewReaderSize(src, maxLine), form.separator)
 	header := make([]string, form.columns)
+	var err error
 	if form.header {
 		header = nil
-	} else {
-		c.name(header)
+		_, err = r.row(func(_ int, field []byte, _ int64) { header = append(header, string(cutRunes(field, maxToken-utf8.UTFMax))) })
 	}
-	for i, row := 0, int64(1); ; i++ {
-		end, err := r.next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
+	c.name(header)
+	for err == nil {
+		var fields int
+		if fields, err = r.row(c.add); err == nil {
+			c.endRow(fields)
 		}
-		if end == csvDone {
-			break
-		}
-		inHeader := c.root.keys == nil
-		switch {
-		case i == 0 && end == csvRow && r.size == 0: // a blank line
-			i = -1
-			continue
-		case inHeader:
-			header = append(header, string(cutRunes(r.field, maxToken-utf8.UTFMax)))
-		default:
-			c.add(i, r)
-		}
-		if end == csvField {
-			continue
-		}
-		if inHeader {
-			c.name(header)
-		} else {
-			c.endRow(i+1, row)
-		}
-		if r.spans {
-			c.spanning++
-			r.spans = false
-		}
-		i, row = -1, row+1
 	}
-	c.open = r.open
+	c.spanning, c.open = r.spanning, r.open
 	c.root.kinds[kindObject] = c.rows
 	for i := range c.root.keys {
 		c.root.keys[i].present = c.rows
 	}
-	return c, nil
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return c, err
 }
 
 // name makes the columns and names them like fromcsv.
@@ -233,26 +201,26 @@ func (c *csvStats) name(header []string) {
 }
 
 // add counts a field of the current row.
-func (c *csvStats) add(column int, r *csvReader) {
+func (c *csvStats) add(column int, field []byte, size int64) {
 	if column >= len(c.root.keys) {
 		return
 	}
-	n := c.root.keys[column].n
-	field := r.field
-	if r.size > int64(len(field)) {
+	if size > int64(len(field)) {
 		field = cutRunes(field, len(field)-utf8.UTFMax)
 	}
-	n.addWord(field, r.size, 1)
+	c.root.keys[column].n.addWord(field, size, 1)
 }
 
-func (c *csvStats) endRow(fields int, row int64) {
+func (c *csvStats) endRow(fields int) {
 	c.rows++
-	want := c.form.columns
-	if c.lastRagged = fields != want; !c.lastRagged {
+	if c.lastRagged = fields != c.form.columns; !c.lastRagged {
 		return
 	}
 	if c.ragged++; c.ragged == 1 {
-		c.raggedAt, c.raggedBy = row, fields
+		c.raggedAt, c.raggedBy = c.rows, fields
+		if c.form.header {
+			c.raggedAt++
+		}
 	}
 }
 

@@ -7,26 +7,18 @@ import (
 	"strings"
 )
 
-// number is a number exactly as written.
+// number is a number exactly as written. The zero value is none.
 type number struct {
-	set   bool
-	small bool // i holds it: an integer of at most 18 digits
-	i     int64
-	f     float64
-	raw   []byte // the others
+	f   float64
+	raw []byte
 }
 
 func parseNumber(raw []byte, float bool) number {
-	v := number{set: true}
-	if !float && len(raw) <= 18 && string(raw) != "-0" {
-		v.small = true
-		v.i = parseInt(raw)
-		v.f = float64(v.i)
-		return v
+	if !float && len(raw) <= 15 { // exact, and faster
+		return number{float64(parseInt(raw)), raw}
 	}
-	v.raw = raw
-	v.f, _ = strconv.ParseFloat(string(raw), 64) // out of range is infinity, which compares right
-	return v
+	f, _ := strconv.ParseFloat(string(raw), 64) // out of range is infinity, which compares right
+	return number{f, raw}
 }
 
 // parseInt is several times as fast as strconv.ParseInt, for digits that are known to fit.
@@ -43,25 +35,17 @@ func parseInt(raw []byte) (n int64) {
 
 // keep replaces n by v if v is smaller, for sign -1, or larger, for sign 1. It copies the text of v.
 func (n *number) keep(v *number, sign int) {
-	if !v.set || n.set && sign*v.compare(n) <= 0 {
-		return
+	if v.raw != nil && (n.raw == nil || sign*v.compare(n) > 0) {
+		n.f, n.raw = v.f, append(n.raw[:0], v.raw...)
 	}
-	raw := append(n.raw[:0], v.raw...)
-	*n = *v
-	n.raw = raw
 }
 
 // compare is positive if n is larger than o.
 func (n *number) compare(o *number) int {
-	switch {
-	case n.small && o.small:
-		return cmp.Compare(n.i, o.i)
-	case n.f != o.f:
-		return cmp.Compare(n.f, o.f)
-	case !n.small && !o.small && isInteger(n.raw) && isInteger(o.raw):
+	if n.f == o.f && n.f != 0 && isInteger(n.raw) && isInteger(o.raw) {
 		return compareIntegers(string(n.raw), string(o.raw))
 	}
-	return 0
+	return cmp.Compare(n.f, o.f)
 }
 
 func isInteger(raw []byte) bool { return !strings.ContainsAny(string(raw), ".eE") }
@@ -77,9 +61,6 @@ func compareIntegers(a, b string) int {
 
 // String is the number as written; integers are never rounded.
 func (n *number) String() string {
-	if n.small {
-		return strconv.FormatInt(n.i, 10)
-	}
 	if len(n.raw) > maxNumber {
 		return string(n.raw[:maxNumber]) + "…"
 	}

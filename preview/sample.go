@@ -151,57 +151,46 @@ type sampleWriter struct {
 func (w *sampleWriter) value(k kind, hide bool) bool {
 	switch k {
 	case kindObject:
-		return w.members(hide)
+		return w.container('{', '}', hide)
 	case kindArray:
-		return w.elements(hide)
+		return w.container('[', ']', hide)
 	}
 	w.out.WriteString(w.scalar(k, hide))
 	return w.out.Len() <= 4*maxSample
 }
 
-func (w *sampleWriter) members(hide bool) bool {
-	w.out.WriteByte('{')
-	for i := 0; ; i++ {
-		k, err := w.next()
-		if err != nil || w.out.Len() > 4*maxSample {
-			return false
-		}
-		if k == tokClose {
-			w.out.WriteByte('}')
-			return true
-		}
-		if i > 0 {
-			w.out.WriteByte(',')
-		}
-		key := string(w.tok.begin())
-		w.out.WriteString(quoteCut(key, maxToken) + ":")
-		if k, err = w.next(); err != nil || !w.value(k, hide || isSecret(key)) {
-			return false
-		}
-	}
-}
-
-func (w *sampleWriter) elements(hide bool) bool {
-	w.out.WriteByte('[')
+func (w *sampleWriter) container(opening, closing byte, hide bool) bool {
+	w.out.WriteByte(opening)
 	inside := w.depth
 	for i := 0; ; i++ {
 		k, err := w.next()
 		if err != nil || w.out.Len() > 4*maxSample {
 			return false
 		}
-		switch {
-		case k == tokClose && w.depth < inside:
-			w.out.WriteByte(']')
+		if k == tokClose && w.depth < inside {
+			w.out.WriteByte(closing)
 			return true
-		case i < maxSampleItems:
-			if i > 0 {
-				w.out.WriteByte(',')
+		}
+		if opening == '[' && i >= maxSampleItems { // the tokens of all other elements are left out
+			if i == maxSampleItems {
+				w.out.WriteString(",…")
 			}
-			if !w.value(k, hide) {
+			continue
+		}
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		secret := hide
+		if k == tokKey {
+			key := string(w.tok.begin())
+			w.out.WriteString(quoteCut(key, maxToken) + ":")
+			secret = hide || isSecret(key)
+			if k, err = w.next(); err != nil {
 				return false
 			}
-		case i == maxSampleItems:
-			w.out.WriteString(",…")
+		}
+		if !w.value(k, secret) {
+			return false
 		}
 	}
 }

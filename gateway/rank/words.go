@@ -3,53 +3,18 @@ package rank
 import (
 	"iter"
 	"strings"
-	"unicode"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Words returns the stems of the words of a text.
 func Words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for word := range split(text) {
+		for word := range texts.Words(text) {
 			if !yield(stem(word)) {
 				return
 			}
 		}
-	}
-}
-
-// split returns the words of a text in lower case. It splits identifiers such as "listIssues", "list_issues" and
-// "HTTPServer".
-func split(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		word, prior := []rune{}, ' '
-		flush := func() bool {
-			done := len(word) > 0 && !yield(string(word))
-			word = word[:0]
-			return !done
-		}
-		for _, c := range text {
-			switch {
-			case !unicode.IsLetter(c) && !unicode.IsDigit(c):
-				if !flush() {
-					return
-				}
-			case unicode.IsUpper(c) && unicode.IsLower(prior):
-				if !flush() {
-					return
-				}
-			case unicode.IsLower(c) && unicode.IsUpper(prior) && len(word) > 1: // the S of HTTPServer
-				last := word[len(word)-1]
-				if word = word[:len(word)-1]; !flush() {
-					return
-				}
-				word = append(word, last)
-			}
-			if unicode.IsLetter(c) || unicode.IsDigit(c) {
-				word = append(word, unicode.ToLower(c))
-			}
-			prior = c
-		}
-		flush()
 	}
 }
 
