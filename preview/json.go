@@ -147,8 +147,8 @@ func (j *jsonStats) notes(in *source) (notes []string) {
 	if j.broken != nil && !in.partial {
 		add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
 	}
-	add(p.nonFinite > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.nonFinite)
-	add(p.controls > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.controls)
+	add(p.odd[oddNumber] > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.odd[oddNumber])
+	add(p.odd[oddControl] > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.odd[oddControl])
 	if j.fenced() {
 		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
 		j.prefix, j.others = 0, 0
@@ -166,8 +166,8 @@ func (j *jsonStats) notes(in *source) (notes []string) {
 	}
 	add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
 	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
-	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
-	add(p.lone > 0, "Strings with half a surrogate pair: %d.", p.lone)
+	add(p.odd[oddInvalid] > 0, "Strings that are not valid UTF-8: %d.", p.odd[oddInvalid])
+	add(p.odd[oddSurrogate] > 0, "Strings with half a surrogate pair: %d.", p.odd[oddSurrogate])
 	add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, deepWarning(j.s.deepest))
 	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
 	return notes

@@ -111,7 +111,8 @@ func (n *node) mergeScalars(o *node) {
 	n.lo.keep(&o.lo, -1)
 	n.hi.keep(&o.hi, 1)
 	n.ints.merge(&o.ints)
-	n.mergeTexts(o)
+	n.strs.merge(&o.strs)
+	n.patterns.merge(&o.patterns)
 	if n.example == "" {
 		n.example = o.example
 	}

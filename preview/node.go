@@ -82,7 +82,7 @@ func (n *node) addNumber(t *token, times int64) {
 	}
 	switch {
 	case n.secret:
-	case t.nonFinite:
+	case t.odd[oddNumber]:
 		n.ints.drop()
 		n.nonFinite += times
 	case t.cut():
@@ -117,7 +117,8 @@ func (n *node) addString(b []byte, size int64, last byte, times int64) class {
 		n.patterns.drop()
 		return c
 	}
-	n.addText(b, times)
+	n.strs.add(b, times)
+	n.addPattern(b, times)
 	return c
 }
 
@@ -134,25 +135,7 @@ func (n *node) addWord(text []byte, size, times int64) {
 	n.addString(text[:min(len(text), maxToken)], size, last, times)
 }
 
-// addText counts a short string as a value while the values are few, then by its pattern.
-func (n *node) addText(b []byte, times int64) {
-	if !n.strs.over {
-		few := n.strs.values
-		n.strs.add(b, times)
-		if !n.strs.over {
-			return
-		}
-		n.addPatterns(few)
-	}
-	n.addPattern(b, times)
-}
-
-func (n *node) addPatterns(values []tallied) {
-	for _, v := range values {
-		n.addPattern([]byte(v.text), v.n)
-	}
-}
-
+// addPattern counts a short string by its pattern.
 func (n *node) addPattern(b []byte, times int64) {
 	if n.patterns.over || len(b) == 0 { // classes counts empty strings
 		return
@@ -163,29 +146,6 @@ func (n *node) addPattern(b []byte, times int64) {
 	} else {
 		n.patterns.drop()
 	}
-}
-
-// mergeTexts adds the short strings of o.
-func (n *node) mergeTexts(o *node) {
-	if !o.strs.over {
-		for _, v := range o.strs.values {
-			n.addText([]byte(v.text), v.n)
-		}
-		return
-	}
-	n.addPatterns(n.strs.values)
-	n.strs.drop()
-	n.patterns.merge(&o.patterns)
-}
-
-// stringPatterns are the patterns of all strings of n.
-func (n *node) stringPatterns() *tally {
-	if n.strs.over {
-		return &n.patterns
-	}
-	var all node
-	all.addPatterns(n.strs.values)
-	return &all.patterns
 }
 
 func (n *node) addDate(b []byte) {

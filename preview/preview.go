@@ -106,7 +106,7 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 			return description{}, err
 		}
 		if name != "" {
-			return unreadable("binary ("+name+")", "BINARY: "+name, in), nil
+			return encoded("binary ("+name+")", "BINARY: "+name, "jq cannot read it; grep, sort and the others take its bytes as text.", in), nil
 		}
 		return describeEmpty(in), nil
 	}
@@ -160,7 +160,7 @@ func describeText(in *source, data []byte, whole bool, o Options) (description, 
 		return description{}, err
 	}
 	if name := textInBase64(data); name != "" {
-		return unreadable("base64 ("+name+")", "BASE64 ("+name+")", in), nil
+		return encoded("base64 ("+name+")", "BASE64 ("+name+")", "base64 -d decodes it.", in), nil
 	}
 	kind, note := textFormat(data)
 	if why := whyNotJSON(data); why != "" {
@@ -172,8 +172,9 @@ func describeText(in *source, data []byte, whole bool, o Options) (description, 
 	return t.describe(in, kind, note), nil
 }
 
-func unreadable(summary, format string, in *source) description {
-	return description{summary: summary, header: fmt.Sprintf("%s, %s.", format, in.size()), notes: []string{"Text filters cannot read it."}}
+// encoded describes data that is no text for people.
+func encoded(summary, format, note string, in *source) description {
+	return description{summary: summary, header: fmt.Sprintf("%s, %s.", format, in.size()), notes: []string{note}}
 }
 
 func describeEmpty(in *source) description {

@@ -15,10 +15,8 @@ type profile struct {
 	embeds    bool // documents and lines in strings are profiled
 	textPaths int
 
-	invalid, lone int64 // strings with invalid UTF-8, with half a surrogate pair
-	controls      int64 // strings with raw control characters
-	nonFinite     int64 // NaN and Infinity
-	dups          int64
+	odd  [numOddities]int64
+	dups int64 // keys that an object has twice
 }
 
 // frame is an open container.
@@ -47,17 +45,10 @@ func (p *profile) newNode(secret bool) *node {
 
 // add profiles one token.
 func (p *profile) add(k kind, t *token) {
-	if t.invalid {
-		p.invalid++
-	}
-	if t.lone {
-		p.lone++
-	}
-	if t.control {
-		p.controls++
-	}
-	if t.nonFinite {
-		p.nonFinite++
+	for o, is := range t.odd {
+		if is {
+			p.odd[o]++
+		}
 	}
 	switch {
 	case p.skip > 0 && (k == kindObject || k == kindArray):

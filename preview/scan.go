@@ -35,12 +35,18 @@ type token struct {
 	size      int64  // length of the whole text
 	last      byte   // last byte of the whole text
 	escaped   bool   // a string with \ in it
-	invalid   bool   // a string that is not valid UTF-8
-	lone      bool   // a string with half a surrogate pair
-	control   bool   // a string with raw control characters
-	nonFinite bool   // NaN or Infinity
 	float     bool   // a number with fraction or exponent
+	odd       [numOddities]bool
 }
+
+// oddities are what other readers of JSON may refuse or change.
+const (
+	oddNumber    = iota // NaN or Infinity
+	oddControl          // a string with raw control characters
+	oddInvalid          // a string that is not valid UTF-8
+	oddSurrogate        // a string with half a surrogate pair
+	numOddities
+)
 
 // begin is the beginning of the text that is looked at as a name or value.
 func (t *token) begin() []byte { return cutRunes(t.text, maxToken) }
@@ -169,7 +175,7 @@ func (s *scanner) value(c byte) (kind, error) {
 	}
 	if word := s.nonFinite(c); word != "" {
 		k, err := s.literal(word, kindNumber)
-		s.tok.float, s.tok.nonFinite = true, true
+		s.tok.float, s.tok.odd[oddNumber] = true, true
 		return k, err
 	}
 	if c == '-' || '0' <= c && c <= '9' {

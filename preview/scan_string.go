@@ -106,10 +106,10 @@ func (s *scanner) unit() error {
 			return err
 		}
 	case b[0] >= utf8.RuneSelf:
-		s.tok.invalid = true
+		s.tok.odd[oddInvalid] = true
 		r = utf8.RuneError
 	case s.lenient && r != '\n' && r != '\r': // a line feed more likely ends a broken line
-		s.tok.control = true
+		s.tok.odd[oddControl] = true
 	default:
 		_, err := s.fail("a string must not hold the raw character %s")
 		return err
@@ -147,7 +147,7 @@ func (s *scanner) escape(b []byte) (r rune, n int, err error) {
 	if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
 		return r, maxUnit, nil
 	}
-	s.tok.lone = true
+	s.tok.odd[oddSurrogate] = true
 	return r, 6, nil
 }
 

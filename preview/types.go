@@ -188,7 +188,7 @@ func (n *node) stringText(level uint8) string {
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
-		name += " like " + patternList(n.stringPatterns())
+		name += " like " + patternList(&n.patterns)
 	case n.example != "":
 		name += " e.g. " + quoteCut(maskText(n.example), maxExample)
 	}
@@ -206,7 +206,7 @@ func (n *node) hasPatterns(c class) bool {
 	if n.kinds[kindString] < 3 || c != classText && c != classURL && c != classEmail {
 		return false
 	}
-	distinct := len(n.stringPatterns().values)
+	distinct := len(n.patterns.values)
 	return isEnum(distinct, maxPatterns, n.kinds[kindString]-n.classes[classEmpty])
 }
 
