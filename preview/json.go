@@ -23,32 +23,21 @@ func readJSON(src io.Reader, prefix int64, seq bool) (*jsonStats, error) {
 	j := &jsonStats{s: newScanner(src), p: newProfile(), prefix: prefix}
 	j.s.seq, j.s.lenient, j.p.embeds = seq, true, true
 	j.s.line += prefix
-	var began, ended int64 // the lines on which this document begins and the last one ended
+	var ended int64 // the line on which the last document ended
 	for {
-		between := j.s.depth == 0
-		k, err := j.s.next()
-		if err != nil {
-			syntax, ok := errors.AsType[*syntaxError](err)
-			if !ok {
-				return nil, err
-			}
-			if between {
-				began = syntax.line
-			}
+		began, tokens, err := j.s.document(func(k kind) { j.p.add(k, &j.s.tok) })
+		j.joined = j.joined || tokens > 0 && began == ended
+		syntax, broken := errors.AsType[*syntaxError](err)
+		switch {
+		case broken:
 			if !j.recover(syntax, began) {
 				return j, nil
 			}
-			continue
-		}
-		if k == tokEnd {
+		case err != nil:
+			return nil, err
+		case tokens == 0:
 			return j, nil
-		}
-		if between {
-			began = j.s.line
-			j.joined = j.joined || began == ended
-		}
-		j.p.add(k, &j.s.tok)
-		if j.s.depth == 0 {
+		default:
 			ended = j.s.line
 		}
 	}

@@ -106,7 +106,7 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 			return description{}, err
 		}
 		if name != "" {
-			return encoded("binary ("+name+")", "BINARY: "+name, "jq cannot read it; grep, sort and the others take its bytes as text.", in), nil
+			return encoded("binary ("+name+")", "BINARY: "+name, "jq cannot read it; grep, sort and others can.", in), nil
 		}
 		return describeEmpty(in), nil
 	}

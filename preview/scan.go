@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -78,11 +79,11 @@ func (e *syntaxError) Error() string { return fmt.Sprintf("line %d:%d: %s", e.li
 // scanner reads a stream of JSON documents (RFC 8259, strictly) token by token. Its memory does not grow with the size
 // of tokens; each level of nesting takes one bit.
 type scanner struct {
-	src  io.Reader
-	buf  []byte
-	r, w int   // unread bytes are buf[r:w]
+	src  *bufio.Reader
+	buf  []byte // what src has in memory; unread bytes are buf[r:]
+	r    int
 	base int64 // offset of buf[0] in the data
-	eof  bool
+	eof  bool  // the rest is in buf
 	err  error // a read error
 
 	line    int64
@@ -100,12 +101,12 @@ type scanner struct {
 }
 
 func newScanner(src io.Reader) *scanner {
-	return &scanner{src: src, buf: make([]byte, scanBuffer), line: 1}
+	return &scanner{src: bufio.NewReaderSize(src, scanBuffer), line: 1}
 }
 
 // scanBytes returns a scanner of data, which it does not change.
 func scanBytes(data []byte) *scanner {
-	return &scanner{buf: data, w: len(data), eof: true, line: 1}
+	return &scanner{buf: data, eof: true, line: 1}
 }
 
 // next reads one token. Its error is a *syntaxError or the reader's error. After a syntax error, only resync can continue.
@@ -150,6 +151,25 @@ func (s *scanner) next() (kind, error) {
 		return s.key(c)
 	}
 	return s.value(c)
+}
+
+// document reads the tokens of one document and gives them to use. It returns the line on which the document begins and
+// the number of its tokens, which is 0 at the end of the data.
+func (s *scanner) document(use func(kind)) (began int64, tokens int, err error) {
+	for {
+		k, err := s.next()
+		if tokens == 0 {
+			began = s.line
+		}
+		if err != nil || k == tokEnd {
+			return began, tokens, err
+		}
+		tokens++
+		use(k)
+		if s.depth == 0 {
+			return began, tokens, nil
+		}
+	}
 }
 
 // offset is the position of the next unread byte.
@@ -234,7 +254,7 @@ func (s *scanner) done(k kind) (kind, error) {
 
 func (s *scanner) literal(word string, k kind) (kind, error) {
 	s.ensure(len(word) + 1)
-	n := min(len(word), s.w-s.r)
+	n := min(len(word), len(s.buf)-s.r)
 	for i := range n {
 		if s.buf[s.r+i] != word[i] {
 			s.r += i
@@ -245,7 +265,7 @@ func (s *scanner) literal(word string, k kind) (kind, error) {
 	if n < len(word) {
 		return tokEnd, s.truncated("the data ends inside the word " + word)
 	}
-	if s.r < s.w && isLetter(s.buf[s.r]) {
+	if s.r < len(s.buf) && isLetter(s.buf[s.r]) {
 		return s.fail("the word " + word + " goes on with %s")
 	}
 	s.tok.text = s.buf[s.r-n : s.r]
@@ -258,7 +278,7 @@ func isLetter(c byte) bool {
 
 // peek is a fast skipSpace for the usual case without space.
 func (s *scanner) peek() (byte, bool) {
-	if s.r < s.w && s.buf[s.r] > 0x1f && s.buf[s.r] != ' ' {
+	if s.r < len(s.buf) && s.buf[s.r] > 0x1f && s.buf[s.r] != ' ' {
 		return s.buf[s.r], true
 	}
 	return s.skipSpace()
@@ -267,7 +287,7 @@ func (s *scanner) peek() (byte, bool) {
 // skipSpace moves to the next byte that is not white space and returns it.
 func (s *scanner) skipSpace() (byte, bool) {
 	for {
-		for s.r < s.w {
+		for s.r < len(s.buf) {
 			switch c := s.buf[s.r]; c {
 			case ' ', '\t', '\r':
 			case '\n':
@@ -286,35 +306,26 @@ func (s *scanner) skipSpace() (byte, bool) {
 	}
 }
 
-// fill moves the unread bytes to the front and reads more, unless all data has been read. It reports whether it read a byte.
+// fill reads more, unless all data has been read. It reports whether it read a byte.
 func (s *scanner) fill() bool {
 	if s.eof {
 		return false
 	}
+	unread := len(s.buf) - s.r
 	s.base += int64(s.r)
-	s.r, s.w = 0, copy(s.buf, s.buf[s.r:s.w])
-	for tries := 0; !s.eof && s.w < len(s.buf); tries++ {
-		n, err := s.src.Read(s.buf[s.w:])
-		s.w += n
-		if err == nil && n == 0 && tries > 100 {
-			err = io.ErrNoProgress
-		}
-		if err != nil {
-			s.eof = true
-			if err != io.EOF {
-				s.err = err
-			}
-		}
-		if n > 0 {
-			return true
-		}
+	_, _ = s.src.Discard(s.r) // it is in memory
+	_, err := s.src.Peek(unread + 1)
+	s.buf, _ = s.src.Peek(s.src.Buffered())
+	s.r, s.eof = 0, err != nil
+	if err != io.EOF {
+		s.err = err
 	}
-	return false
+	return len(s.buf) > unread
 }
 
 // ensure makes n bytes available from r on, if the data has so many.
 func (s *scanner) ensure(n int) {
-	for s.w-s.r < n && s.fill() {
+	for len(s.buf)-s.r < n && s.fill() {
 	}
 }
 
@@ -343,10 +354,10 @@ func (s *scanner) errorAt(msg string) *syntaxError {
 // fail returns a syntax error about the byte at r; format has one %s for it.
 func (s *scanner) fail(format string) (kind, error) {
 	s.ensure(utf8.UTFMax)
-	if s.r >= s.w {
+	if s.r >= len(s.buf) {
 		return tokEnd, s.truncated("the data ends inside a document")
 	}
-	return tokEnd, s.errorAt(fmt.Sprintf(format, byteText(s.buf[s.r:s.w])))
+	return tokEnd, s.errorAt(fmt.Sprintf(format, byteText(s.buf[s.r:])))
 }
 
 func byteText(b []byte) string {
@@ -364,13 +375,13 @@ func byteText(b []byte) string {
 func (s *scanner) resync() bool {
 	s.depth, s.state = 0, stTop
 	for {
-		if n := bytes.IndexByte(s.buf[s.r:s.w], '\n'); n >= 0 {
+		if n := bytes.IndexByte(s.buf[s.r:], '\n'); n >= 0 {
 			s.r += n + 1
 			s.line++
 			s.lineOff = s.offset()
 			return true
 		}
-		s.r = s.w
+		s.r = len(s.buf)
 		if !s.fill() {
 			return false
 		}

@@ -62,7 +62,7 @@ func isJSONNumber(b []byte) bool {
 func (s *scanner) number() (kind, error) {
 	i, state, float := s.r, numStart, false
 	for {
-		if i == s.w {
+		if i == len(s.buf) {
 			s.keep(s.buf[s.r:i])
 			s.r = i
 			more := s.fill()
@@ -86,11 +86,11 @@ func (s *scanner) number() (kind, error) {
 	s.finish(i)
 	s.tok.float = float
 	switch {
-	case i < s.w && (state.ends() && isLetter(s.buf[i]) || strings.IndexByte("0123456789+-.eE", s.buf[i]) >= 0):
+	case i < len(s.buf) && (state.ends() && isLetter(s.buf[i]) || strings.IndexByte("0123456789+-.eE", s.buf[i]) >= 0):
 		return s.fail("a number cannot go on with %s")
 	case state.ends():
 		return s.done(kindNumber)
-	case i == s.w:
+	case i == len(s.buf):
 		return tokEnd, s.truncated("the data ends inside a number")
 	}
 	return s.fail("a number cannot end before %s")
@@ -105,7 +105,7 @@ func (s *scanner) nonFinite(c byte) string {
 	case c == 'I':
 		return "Infinity"
 	case c == '-':
-		if s.ensure(2); s.w-s.r > 1 && s.buf[s.r+1] == 'I' {
+		if s.ensure(2); len(s.buf)-s.r > 1 && s.buf[s.r+1] == 'I' {
 			return "-Infinity"
 		}
 	}

@@ -39,23 +39,23 @@ const maxUnit = 12 // bytes of the longest escape, which is a pair of \u
 func (s *scanner) str() error {
 	s.r++
 	for i := s.r; ; {
-		i += plain(s.buf[i:s.w])
+		i += plain(s.buf[i:])
 		switch {
-		case i < s.w && s.buf[i] == '"':
+		case i < len(s.buf) && s.buf[i] == '"':
 			s.finish(i)
 			s.r++
 			return nil
-		case s.w-i < maxUnit && !s.eof:
+		case len(s.buf)-i < maxUnit && !s.eof:
 			s.keep(s.buf[s.r:i])
 			s.r = i
 			s.fill()
 			i = s.r
 			continue
-		case i == s.w:
+		case i == len(s.buf):
 			s.r = i
 			return s.truncated("the data ends inside a string")
 		}
-		if r, n := utf8.DecodeRune(s.buf[i:s.w]); n > 1 || r >= utf8.RuneSelf && r != utf8.RuneError {
+		if r, n := utf8.DecodeRune(s.buf[i:]); n > 1 || r >= utf8.RuneSelf && r != utf8.RuneError {
 			i += n
 			continue
 		}
@@ -96,7 +96,7 @@ var escapes = [256]byte{
 
 // unit reads an escape, a control character or a byte that is not UTF-8, and appends the character to the token.
 func (s *scanner) unit() error {
-	b := s.buf[s.r:s.w]
+	b := s.buf[s.r:]
 	r, n := rune(b[0]), 1
 	var err error
 	switch {
@@ -135,7 +135,7 @@ func (s *scanner) escape(b []byte) (r rune, n int, err error) {
 	r, ok := hex4(b)
 	switch {
 	case !ok && len(b) < 6:
-		s.r = s.w
+		s.r = len(s.buf)
 		return 0, 0, s.truncated("the data ends inside a string")
 	case !ok:
 		_, err := s.fail("four hexadecimal digits must follow \\u, found %s")
