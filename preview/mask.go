@@ -19,7 +19,10 @@ var harmlessKey = lazy.Regexp(`(?s)(?:page|next|continu|cursor|sync|start).*toke
 
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
-	return containsAny(key, secretWords) && !harmlessKey().MatchString(key)
+	if strings.HasSuffix(strings.TrimSuffix(key, "s"), "token") && harmlessKey().MatchString(strings.Clone(key)) {
+		return false
+	}
+	return containsAny(key, secretWords)
 }
 
 func containsAny(key string, words []string) bool {

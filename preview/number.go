@@ -43,7 +43,7 @@ func (n *number) keep(v *number, sign int) {
 // compare is positive if n is larger than o.
 func (n *number) compare(o *number) int {
 	if n.f == o.f && n.f != 0 && isInteger(n.raw) && isInteger(o.raw) {
-		return compareIntegers(string(n.raw), string(o.raw))
+		return compareIntegers(n.raw, o.raw)
 	}
 	return cmp.Compare(n.f, o.f)
 }
@@ -52,11 +52,11 @@ func isInteger(raw []byte) bool { return !strings.ContainsAny(string(raw), ".eE"
 
 // compareIntegers compares integers of any length by their digits. They have the same sign, since they are equal as
 // floats.
-func compareIntegers(a, b string) int {
+func compareIntegers(a, b []byte) int {
 	if a[0] == '-' {
 		a, b = b[1:], a[1:]
 	}
-	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+	return cmp.Or(cmp.Compare(len(a), len(b)), bytes.Compare(a, b))
 }
 
 // String is the number as written; integers are never rounded.

@@ -27,8 +27,11 @@ func (t *textStats) record() string {
 	if len(starts) < minRecords {
 		return ""
 	}
-	lines := strings.Join(t.head[starts[0]:starts[1]], "\n")
-	return "one record:\n" + maskLines(strings.TrimSpace(lines)) + "\n"
+	var lines []string
+	for _, line := range t.head[starts[0]:starts[1]] {
+		lines = append(lines, maskText(line))
+	}
+	return "one record:\n" + strings.TrimSpace(strings.Join(lines, "\n")) + "\n"
 }
 
 // recordWord returns the first word of a line if the first lines of all records can share it, that is, without digits.
@@ -38,13 +41,4 @@ func recordWord(line string) string {
 		return ""
 	}
 	return word
-}
-
-// maskLines masks the secrets of each line.
-func maskLines(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = maskText(line)
-	}
-	return strings.Join(lines, "\n")
 }

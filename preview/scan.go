@@ -82,6 +82,7 @@ type scanner struct {
 	src  *bufio.Reader
 	buf  []byte // what src has in memory; unread bytes are buf[r:]
 	r    int
+	tail int   // the end of what is read of the token, in buf
 	base int64 // offset of buf[0] in the data
 	eof  bool  // the rest is in buf
 	err  error // a read error

@@ -38,34 +38,39 @@ const maxUnit = 12 // bytes of the longest escape, which is a pair of \u
 // str reads a string whose opening quote is at r.
 func (s *scanner) str() error {
 	s.r++
-	for i := s.r; ; {
-		i += plain(s.buf[i:])
+	for s.tail = s.r; ; {
+		s.tail += plain(s.buf[s.tail:])
 		switch {
-		case i < len(s.buf) && s.buf[i] == '"':
-			s.finish(i)
+		case s.tail < len(s.buf) && s.buf[s.tail] == '"':
+			s.finish()
 			s.r++
 			return nil
-		case len(s.buf)-i < maxUnit && !s.eof:
-			s.keep(s.buf[s.r:i])
-			s.r = i
-			s.fill()
-			i = s.r
+		case len(s.buf)-s.tail < maxUnit && !s.eof:
+			s.refill()
 			continue
-		case i == len(s.buf):
-			s.r = i
+		case s.tail == len(s.buf):
+			s.r = s.tail
 			return s.truncated("the data ends inside a string")
 		}
-		if r, n := utf8.DecodeRune(s.buf[i:]); n > 1 || r >= utf8.RuneSelf && r != utf8.RuneError {
-			i += n
+		if r, n := utf8.DecodeRune(s.buf[s.tail:]); n > 1 || r >= utf8.RuneSelf && r != utf8.RuneError {
+			s.tail += n
 			continue
 		}
-		s.keep(s.buf[s.r:i])
-		s.r = i
+		s.keep(s.buf[s.r:s.tail])
+		s.r = s.tail
 		if err := s.unit(); err != nil {
 			return err
 		}
-		i = s.r
+		s.tail = s.r
 	}
+}
+
+// refill keeps the token and reads on.
+func (s *scanner) refill() {
+	s.keep(s.buf[s.r:s.tail])
+	s.r = s.tail
+	s.fill()
+	s.tail = s.r
 }
 
 // keep appends b to the token.
@@ -77,16 +82,16 @@ func (s *scanner) keep(b []byte) {
 	s.spill = append(s.spill, b[:min(len(b), maxWhole-len(s.spill))]...)
 }
 
-// finish ends the token with buf[r:i]. It copies nothing if that is all of it.
-func (s *scanner) finish(i int) {
-	if s.tok.size > 0 {
-		s.keep(s.buf[s.r:i])
+// finish ends the token with buf[r:tail]. It copies nothing if that is all of it.
+func (s *scanner) finish() {
+	part := s.buf[s.r:s.tail]
+	if s.r = s.tail; s.tok.size > 0 {
+		s.keep(part)
 		s.tok.text = s.spill
-	} else if i > s.r {
-		s.tok.text = s.buf[s.r:min(i, s.r+maxWhole)]
-		s.tok.size, s.tok.last = int64(i-s.r), s.buf[i-1]
+	} else if len(part) > 0 {
+		s.tok.text = part[:min(len(part), maxWhole)]
+		s.tok.size, s.tok.last = int64(len(part)), part[len(part)-1]
 	}
-	s.r = i
 }
 
 // escapes maps the letter after a backslash to its character.
