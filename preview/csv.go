@@ -43,13 +43,10 @@ func sniffCSV(head []byte, whole bool) (csvDialect, bool) {
 	}
 	for _, separator := range []byte(",\t;|") {
 		rows := sniffRows(head, separator, whole)
-		if len(rows) == 0 {
+		if len(rows) == 0 || len(rows) < 3 && len(rows[0]) < wideRow {
 			continue
 		}
 		form := csvDialect{separator: separator, columns: len(rows[0])}
-		if len(rows) < 3 && form.columns < wideRow {
-			continue
-		}
 		same := 0
 		for _, row := range rows {
 			if len(row) == form.columns {
@@ -105,25 +102,20 @@ func countFields(rows [][]string, from int, fits func(string) bool) (fit, all in
 // column. If names are missing or occur twice, a column of values below a name must prove it.
 func isHeader(rows [][]string) bool {
 	names := map[string]bool{}
-	proved := true
+	unique, proved := true, false
 	for i, name := range rows[0] {
+		again, values := column(rows[1:], i, name)
+		proved = proved || values > 0 && 10*values > 9*(len(rows)-1)
 		if name == "" || names[name] {
-			proved = false
+			unique = false
 			continue
 		}
-		if runes(name) > maxCSVNames || strings.ContainsAny(name, "={}[]<>\n") || isCellValue(name) {
-			return false
-		}
 		names[name] = true
-		if again, _ := column(rows[1:], i, name); 10*again > len(rows) {
+		if runes(name) > maxCSVNames || strings.ContainsAny(name, "={}[]<>\n") || isCellValue(name) || 10*again > len(rows) {
 			return false
 		}
 	}
-	for i := 0; i < len(rows[0]) && !proved; i++ {
-		_, values := column(rows[1:], i, "")
-		proved = values > 0 && 10*values > 9*(len(rows)-1)
-	}
-	return proved
+	return unique || proved
 }
 
 // column counts the fields of a column that equal name, and those that look like values.
@@ -196,7 +188,7 @@ func (c *csvStats) name(header []string) {
 			name = fmt.Sprintf("%s_%d", header[i], n)
 		}
 		used[name] = true
-		c.root.addEdge(name, &node{secret: isSecret(name)})
+		c.root.keys = append(c.root.keys, edge{name: name, n: &node{secret: isSecret(name)}})
 	}
 }
 

@@ -264,11 +264,7 @@ func (it *item) inline() string {
 		if kid.optional {
 			name += "?"
 		}
-		text := kid.text(max(kid.level, levelTypes))
-		if kid.n.kinds[kindObject] > 0 {
-			text = kid.inlineText(text)
-		}
-		parts[i] = name + ":" + text
+		parts[i] = name + ":" + kid.line(max(kid.level, levelTypes))
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }

@@ -21,7 +21,7 @@ type jsonStats struct {
 // readJSON profiles all documents of src. Line numbers count the prefix lines before src.
 func readJSON(src io.Reader, prefix int64, seq bool) (*jsonStats, error) {
 	j := &jsonStats{s: newScanner(src), p: newProfile(), prefix: prefix}
-	j.s.seq, j.s.lenient, j.p.embeds = seq, true, true
+	j.s.seq, j.p.embeds = seq, true
 	j.s.line += prefix
 	var ended int64 // the line on which the last document ended
 	for {
@@ -157,7 +157,11 @@ func (j *jsonStats) notes(in *source) (notes []string) {
 	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
 	add(p.odd[oddInvalid] > 0, "Strings that are not valid UTF-8: %d.", p.odd[oddInvalid])
 	add(p.odd[oddSurrogate] > 0, "Strings with half a surrogate pair: %d.", p.odd[oddSurrogate])
-	add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, deepWarning(j.s.deepest))
+	limit := ""
+	if j.s.deepest > 10_000 {
+		limit = ", jq reads at most 10000"
+	}
+	add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, limit)
 	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
 	return notes
 }
@@ -165,13 +169,6 @@ func (j *jsonStats) notes(in *source) (notes []string) {
 // fenced reports whether the JSON stands in a Markdown fence with only text around it.
 func (j *jsonStats) fenced() bool {
 	return j.prefix > 0 && j.first != nil && strings.HasSuffix(j.first.msg, "'`'")
-}
-
-func deepWarning(depth int) string {
-	if depth > 10_000 {
-		return ", jq reads at most 10000"
-	}
-	return ""
 }
 
 // body prints the tree, then a command to try and samples if there is room.

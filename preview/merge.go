@@ -16,12 +16,9 @@ func (p *profile) fold(n *node) {
 	if n.mapValue != nil || len(n.keys) == 0 {
 		return
 	}
-	n.mapValue = n.keys[0].n
-	for i, e := range n.keys {
+	for _, e := range n.keys {
 		n.addMapKey([]byte(e.name))
-		if i > 0 {
-			p.merge(n.mapValue, e.n)
-		}
+		n.mapValue = p.mergeBelow(n.mapValue, e.n)
 	}
 	n.keys = nil
 }
@@ -132,21 +129,20 @@ func (p *profile) mergeKeys(n, o *node) {
 		n.mapValue = p.mergeBelow(n.mapValue, o.mapValue)
 	}
 	for _, e := range o.keys {
-		if n.mapValue == nil && len(n.keys) == maxKeys && n.find([]byte(e.name), 0) < 0 {
+		at := n.find([]byte(e.name), 0)
+		if at < 0 && len(n.keys) == maxKeys {
 			p.fold(n)
 		}
-		if n.mapValue != nil {
+		switch {
+		case n.mapValue != nil:
 			n.addMapKey([]byte(e.name))
-			n.mapValue = p.mergeBelow(n.mapValue, e.n)
-			continue
+			p.merge(n.mapValue, e.n)
+		case at < 0:
+			n.keys = append(n.keys, edge{name: e.name, n: e.n, present: e.present})
+		default:
+			n.keys[at].first = 0
+			n.keys[at].present += e.present
+			p.merge(n.keys[at].n, e.n)
 		}
-		at := n.find([]byte(e.name), 0)
-		if at < 0 {
-			n.addEdge(e.name, e.n).present = e.present
-			continue
-		}
-		n.keys[at].first = 0
-		n.keys[at].present += e.present
-		p.merge(n.keys[at].n, e.n)
 	}
 }

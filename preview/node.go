@@ -68,13 +68,6 @@ func (n *node) total() (sum int64) {
 	return sum
 }
 
-func (n *node) addBool(v bool) {
-	n.kinds[kindBool]++
-	if v {
-		n.trues++
-	}
-}
-
 func (n *node) addNumber(t *token, times int64) {
 	n.kinds[kindNumber] += times
 	if t.float {
@@ -168,12 +161,6 @@ func (n *node) find(name []byte, expected int) int {
 		}
 	}
 	return -1
-}
-
-// addEdge appends a new key.
-func (n *node) addEdge(name string, child *node) *edge {
-	n.keys = append(n.keys, edge{name: name, n: child})
-	return &n.keys[len(n.keys)-1]
 }
 
 // cutRunes shortens b to at most size bytes and keeps runes whole.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"strconv"
-	"strings"
 )
 
 // number is a number exactly as written. The zero value is none.
@@ -40,24 +39,19 @@ func (n *number) keep(v *number, sign int) {
 	}
 }
 
-// compare is positive if n is larger than o.
+// compare is positive if n is larger than o. It compares integers of any length by their digits.
 func (n *number) compare(o *number) int {
-	if n.f == o.f && n.f != 0 && isInteger(n.raw) && isInteger(o.raw) {
-		return compareIntegers(n.raw, o.raw)
+	if n.f != o.f || n.f == 0 || !isInteger(n.raw) || !isInteger(o.raw) {
+		return cmp.Compare(n.f, o.f)
 	}
-	return cmp.Compare(n.f, o.f)
-}
-
-func isInteger(raw []byte) bool { return !strings.ContainsAny(string(raw), ".eE") }
-
-// compareIntegers compares integers of any length by their digits. They have the same sign, since they are equal as
-// floats.
-func compareIntegers(a, b []byte) int {
+	a, b := n.raw, o.raw // which have the same sign
 	if a[0] == '-' {
-		a, b = b[1:], a[1:]
+		a, b = b, a
 	}
 	return cmp.Or(cmp.Compare(len(a), len(b)), bytes.Compare(a, b))
 }
+
+func isInteger(raw []byte) bool { return !bytes.ContainsAny(raw, ".eE") }
 
 // String is the number as written; integers are never rounded.
 func (n *number) String() string {

@@ -102,7 +102,10 @@ func (p *profile) value(k kind, t *token) {
 	case kindNull:
 		n.kinds[kindNull]++
 	case kindBool:
-		n.addBool(t.text[0] == 't')
+		n.kinds[kindBool]++
+		if t.text[0] == 't' {
+			n.trues++
+		}
 	case kindNumber:
 		n.addNumber(t, 1)
 	case kindString:
@@ -157,20 +160,13 @@ func (p *profile) key(t *token) {
 		return
 	}
 	name := t.text
-	if n.mapValue != nil {
-		n.addMapKey(name)
-		if !n.mapValue.secret && isSecret(string(name)) {
-			n.mapValue.hide()
-		}
-		top.child = n.mapValue
-		return
-	}
 	at := n.find(name, top.pos)
 	if at < 0 {
-		if at = p.newKey(n, string(name)); at < 0 {
-			top.child = n.mapValue // nil unless the keys have just become data
-			return
-		}
+		at = p.newKey(n, name)
+	}
+	if at < 0 {
+		top.child = n.mapValue // nil if there is no node left
+		return
 	}
 	e := &n.keys[at]
 	top.pos = at + 1
@@ -184,20 +180,24 @@ func (p *profile) key(t *token) {
 	e.present++
 }
 
-// newKey adds a key to n and returns its position, or -1 if n has no room for it.
-func (p *profile) newKey(n *node, name string) int {
+// newKey adds a key to n and returns its position, or -1 if n has no room for it or is a map.
+func (p *profile) newKey(n *node, name []byte) int {
+	secret := isSecret(string(name))
 	if len(n.keys) == maxKeys {
 		p.fold(n)
-		if isSecret(name) {
+	}
+	if n.mapValue != nil {
+		n.addMapKey(name)
+		if secret && !n.mapValue.secret {
 			n.mapValue.hide()
 		}
 		return -1
 	}
-	child := p.newNode(n.secret || isSecret(name))
+	child := p.newNode(n.secret || secret)
 	if child == nil {
 		n.incomplete = true
 		return -1
 	}
-	n.addEdge(name, child).first = n.kinds[kindObject]
+	n.keys = append(n.keys, edge{name: string(name), n: child, first: n.kinds[kindObject]})
 	return len(n.keys) - 1
 }

@@ -97,7 +97,7 @@ var keywords = map[string]bool{
 // the first fitting record of an array in it is printed. It returns "" if head holds no whole record that fits.
 func sampleLine(head []byte, room int) string {
 	s := scanBytes(head)
-	s.seq, s.lenient = true, true
+	s.seq = true
 	var path [maxDepth]string // the path segment at each depth
 	for tries := 0; tries < maxSampleTries; {
 		k, err := s.next()
@@ -132,7 +132,6 @@ func sampleOf(head []byte, at string) string {
 		name = "sample of " + at + ": "
 	}
 	w := sampleWriter{scanner: scanBytes(head)}
-	w.lenient = true
 	k, err := w.next()
 	if err != nil || !w.value(k, false) {
 		return ""

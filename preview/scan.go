@@ -76,8 +76,8 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d:%d: %s", e.line, e.col, e.msg) }
 
-// scanner reads a stream of JSON documents (RFC 8259, strictly) token by token. Its memory does not grow with the size
-// of tokens; each level of nesting takes one bit.
+// scanner reads a stream of JSON documents (RFC 8259) token by token. NaN, Infinity and raw control characters are the
+// only other things that it accepts. Its memory does not grow with the size of tokens; each level of nesting takes one bit.
 type scanner struct {
 	src  *bufio.Reader
 	buf  []byte // what src has in memory; unread bytes are buf[r:]
@@ -97,8 +97,6 @@ type scanner struct {
 	deepest int      // the largest depth so far
 	stack   []uint64 // a bit per open container, 1 is an object
 	seq     bool     // documents have record separators before them (RFC 7464)
-
-	lenient bool // NaN, Infinity and raw control characters are accepted, which are not JSON
 }
 
 func newScanner(src io.Reader) *scanner {
@@ -194,12 +192,17 @@ func (s *scanner) value(c byte) (kind, error) {
 	case 'n':
 		return s.literal("null", kindNull)
 	}
-	if word := s.nonFinite(c); word != "" {
-		k, err := s.literal(word, kindNumber)
-		s.tok.float, s.tok.odd[oddNumber] = true, true
-		return k, err
+	if '0' <= c && c <= '9' {
+		return s.number()
 	}
-	if c == '-' || '0' <= c && c <= '9' {
+	s.ensure(2)
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(s.buf[s.r:], []byte(word[:2])) {
+			s.tok.float, s.tok.odd[oddNumber] = true, true
+			return s.literal(word, kindNumber)
+		}
+	}
+	if c == '-' {
 		return s.number()
 	}
 	return s.fail("a value cannot begin with %s")

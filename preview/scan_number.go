@@ -65,19 +65,3 @@ func isJSONNumber(b []byte) bool {
 	ok, _ := s.digits()
 	return ok && s.tail == len(b)
 }
-
-// nonFinite returns the word of a number that JSON lacks, if c may begin one.
-func (s *scanner) nonFinite(c byte) string {
-	switch {
-	case !s.lenient:
-	case c == 'N':
-		return "NaN"
-	case c == 'I':
-		return "Infinity"
-	case c == '-':
-		if s.ensure(2); len(s.buf)-s.r > 1 && s.buf[s.r+1] == 'I' {
-			return "-Infinity"
-		}
-	}
-	return ""
-}

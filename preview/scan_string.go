@@ -113,7 +113,7 @@ func (s *scanner) unit() error {
 	case b[0] >= utf8.RuneSelf:
 		s.tok.odd[oddInvalid] = true
 		r = utf8.RuneError
-	case s.lenient && r != '\n' && r != '\r': // a line feed more likely ends a broken line
+	case r != '\n' && r != '\r': // a line feed more likely ends a broken line
 		s.tok.odd[oddControl] = true
 	default:
 		_, err := s.fail("a string must not hold the raw character %s")

@@ -27,6 +27,9 @@ func scanAll(src io.Reader) ([]string, error) {
 		if err != nil {
 			return events, err
 		}
+		if s.tok.odd[oddNumber] || s.tok.odd[oddControl] {
+			return events, errors.New("not JSON")
+		}
 		switch k {
 		case tokEnd:
 			return events, nil
@@ -219,7 +222,8 @@ func TestScannerErrorPositions(t *testing.T) {
 		{"[01]", "line 1:3: a number cannot go on with '1'"},
 		{"[\"a", "line 1:4: the data ends inside a string"},
 		{"[1,\n", "line 2:1: the data ends inside a document"},
-		{"\"\x01\"", "line 1:2: a string must not hold the raw character U+0001"},
+		{"\"\n\"", "line 1:2: a string must not hold the raw character U+000A"},
+		{"[None]", "line 1:2: a value cannot begin with 'N'"},
 	} {
 		_, err := scanAll(strings.NewReader(tt.in))
 		if fmt.Sprint(err) != tt.want {

@@ -37,7 +37,7 @@ func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
 // isJSON guesses whether b is JSON: it holds at least as many documents as other lines.
 func isJSON(b []byte, whole bool) bool {
 	s := scanBytes(b)
-	s.lenient, s.seq = true, len(b) > 0 && b[0] == 0x1e
+	s.seq = len(b) > 0 && b[0] == 0x1e
 	good, bad := 0, 0
 	for more := true; more; {
 		proof, first := false, true // the document has a token with which text hardly begins
