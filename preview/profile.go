@@ -45,10 +45,8 @@ func (p *profile) newNode(secret bool) *node {
 
 // add profiles one token.
 func (p *profile) add(k kind, t *token) {
-	for o, is := range t.odd {
-		if is {
-			p.odd[o]++
-		}
+	if t.odd != [numOddities]bool{} {
+		p.addOdd(t)
 	}
 	switch {
 	case p.skip > 0 && (k == kindObject || k == kindArray):
@@ -65,6 +63,14 @@ func (p *profile) add(k kind, t *token) {
 	}
 	if len(p.stack) == 0 && p.skip == 0 {
 		p.docs++
+	}
+}
+
+func (p *profile) addOdd(t *token) {
+	for o, is := range t.odd {
+		if is {
+			p.odd[o]++
+		}
 	}
 }
 

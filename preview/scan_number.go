@@ -21,13 +21,13 @@ func (s *scanner) number() (kind, error) {
 
 // digits moves tail over a number. It reports whether the number is complete, and whether it has a fraction or exponent.
 func (s *scanner) digits() (ok, float bool) {
-	s.take("-")
-	ok = s.take("0") || s.run()
-	if ok && s.take(".") {
+	s.take('-', '-')
+	ok = s.take('0', '0') || s.run()
+	if ok && s.take('.', '.') {
 		ok, float = s.run(), true
 	}
-	if ok && s.take("eE") {
-		s.take("+-")
+	if ok && s.take('e', 'E') {
+		s.take('+', '-')
 		ok, float = s.run(), true
 	}
 	return ok, float
@@ -42,9 +42,9 @@ func (s *scanner) run() (some bool) {
 	return some
 }
 
-// take moves tail over one of the bytes, if the next one is among them.
-func (s *scanner) take(bytes string) bool {
-	if !s.more() || strings.IndexByte(bytes, s.buf[s.tail]) < 0 {
+// take moves tail over a byte that is one of two.
+func (s *scanner) take(a, b byte) bool {
+	if !s.more() || s.buf[s.tail] != a && s.buf[s.tail] != b {
 		return false
 	}
 	s.tail++
@@ -53,7 +53,7 @@ func (s *scanner) take(bytes string) bool {
 
 // more reports whether there is a byte at tail.
 func (s *scanner) more() bool {
-	if s.tail == len(s.buf) && !s.eof {
+	if s.tail == len(s.buf) {
 		s.refill()
 	}
 	return s.tail < len(s.buf)

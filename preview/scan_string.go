@@ -65,8 +65,11 @@ func (s *scanner) str() error {
 	}
 }
 
-// refill keeps the token and reads on.
+// refill keeps the token and reads on, unless all data has been read.
 func (s *scanner) refill() {
+	if s.eof {
+		return
+	}
 	s.keep(s.buf[s.r:s.tail])
 	s.r = s.tail
 	s.fill()
