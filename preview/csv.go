@@ -153,7 +153,9 @@ func readCSV(src io.Reader, form csvDialect) (*csvStats, error) {
 	var err error
 	if form.header {
 		header = nil
-		_, err = r.row(func(_ int, field []byte, _ int64) { header = append(header, string(cutRunes(field, maxToken-utf8.UTFMax))) })
+		_, err = r.row(func(_ int, field []byte, _ int64) {
+			header = append(header, string(cutRunes(field, maxToken-utf8.UTFMax)))
+		})
 	}
 	c.name(header)
 	for err == nil {
@@ -222,27 +224,21 @@ var separators = map[byte]string{',': "comma", '\t': "tab", ';': "semicolon", '|
 func (c *csvStats) describe(in *source, o Options) description {
 	rows, columns := count(c.rows, "row"), count(int64(c.form.columns), "column")
 	begin := "no header"
-	var notes []string
 	if in.partial && c.lastRagged {
 		c.ragged--
 	}
-	if c.open && !in.partial {
-		notes = append(notes, "A quote is never closed.")
-	}
-	if c.ragged > 0 {
-		notes = append(notes, fmt.Sprintf("Rows with other numbers of fields: %d (the first: row %d has %d).", c.ragged, c.raggedAt, c.raggedBy))
-	}
-	if c.spanning > 0 {
-		notes = append(notes, fmt.Sprintf("Rows that span lines: %d (awk, sort and grep break them).", c.spanning))
-	}
 	if c.form.header {
 		begin = "header"
-		notes = append(notes, "In jq all values are strings (tonumber).")
 	}
+	var all notes
+	all.add(c.open && !in.partial, "A quote is never closed.")
+	all.add(c.ragged > 0, "Rows with other numbers of fields: %d (the first: row %d has %d).", c.ragged, c.raggedAt, c.raggedBy)
+	all.add(c.spanning > 0, "Rows that span lines: %d (awk, sort and grep break them).", c.spanning)
+	all.add(c.form.header, "In jq all values are strings (tonumber).")
 	return description{
 		summary: "CSV, " + rows,
 		header:  fmt.Sprintf("CSV (%s): %s and %s of %s, %s.", separators[c.form.separator], begin, rows, columns, in.size()),
-		notes:   notes,
+		notes:   all,
 		body:    func(budget int) string { return c.body(budget, o) },
 	}
 }

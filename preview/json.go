@@ -64,9 +64,9 @@ func (j *jsonStats) recover(e *syntaxError, began int64) bool {
 }
 
 func (j *jsonStats) describe(in *source, head []byte, o Options) description {
-	notes := j.notes(in) // before the summary, which does not mention a fence
+	all := j.notes(in) // before the summary, which does not mention a fence
 	return description{
-		summary: j.summary(in), header: j.header(in), notes: notes,
+		summary: j.summary(in), header: j.header(in), notes: all,
 		body: func(budget int) string { return j.body(budget, head, o) },
 	}
 }
@@ -126,44 +126,39 @@ func (j *jsonStats) header(in *source) string {
 	return fmt.Sprintf("%s: %s, %s.", format, docs, in.size())
 }
 
-func (j *jsonStats) notes(in *source) (notes []string) {
-	add := func(wanted bool, format string, args ...any) {
-		if wanted {
-			notes = append(notes, fmt.Sprintf(format, args...))
-		}
-	}
+func (j *jsonStats) notes(in *source) (all notes) {
 	p := j.p
 	if j.broken != nil && !in.partial {
-		add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
+		all.add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
 	}
-	add(p.odd[oddNumber] > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.odd[oddNumber])
-	add(p.odd[oddControl] > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.odd[oddControl])
+	all.add(p.odd[oddNumber] > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.odd[oddNumber])
+	all.add(p.odd[oddControl] > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.odd[oddControl])
 	if j.fenced() {
-		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
+		all.add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
 		j.prefix, j.others = 0, 0
 	}
 	if blocks := p.root.contentBlocks(); blocks != "" {
-		add(true, "MCP content: %s.", blocks)
+		all.add(true, "MCP content: %s.", blocks)
 	}
-	add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
+	all.add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
 	advice := "jq fails there"
 	if p.docs > 1 && !j.joined {
 		advice = "jq -R 'fromjson? // empty' leaves such lines out"
 	}
 	if j.others > 0 {
-		add(true, "%s not valid JSON (the first at %s); %s.", count(j.others, "line"), j.first.explain(), advice)
+		all.add(true, "%s not valid JSON (the first at %s); %s.", count(j.others, "line"), j.first.explain(), advice)
 	}
-	add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
-	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
-	add(p.odd[oddInvalid] > 0, "Strings that are not valid UTF-8: %d.", p.odd[oddInvalid])
-	add(p.odd[oddSurrogate] > 0, "Strings with half a surrogate pair: %d.", p.odd[oddSurrogate])
+	all.add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
+	all.add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
+	all.add(p.odd[oddInvalid] > 0, "Strings that are not valid UTF-8: %d.", p.odd[oddInvalid])
+	all.add(p.odd[oddSurrogate] > 0, "Strings with half a surrogate pair: %d.", p.odd[oddSurrogate])
 	limit := ""
 	if j.s.deepest > 10_000 {
 		limit = ", jq reads at most 10000"
 	}
-	add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, limit)
-	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
-	return notes
+	all.add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, limit)
+	all.add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
+	return all
 }
 
 // fenced reports whether the JSON stands in a Markdown fence with only text around it.

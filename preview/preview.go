@@ -86,8 +86,17 @@ type description struct {
 	summary string
 	text    bool // it may be printed as it is
 	header  string
-	notes   []string                // sentences after the header, the most important first
+	notes   notes                   // sentences after the header, the most important first
 	body    func(budget int) string // returns at most budget characters; nil: nothing to print
+}
+
+type notes []string
+
+// add appends a sentence if it is wanted.
+func (n *notes) add(wanted bool, format string, args ...any) {
+	if wanted {
+		*n = append(*n, fmt.Sprintf(format, args...))
+	}
 }
 
 // describe reads the rest of in, which begins with head.
@@ -113,9 +122,7 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 	data, marked := bytes.CutPrefix(head, []byte(byteOrderMark))
 	about, err := describeText(in, data, whole, o)
 	about.text = true
-	if marked && err == nil {
-		about.notes = append(about.notes, "Begins with a byte order mark.")
-	}
+	about.notes.add(marked, "Begins with a byte order mark.")
 	return about, err
 }
 

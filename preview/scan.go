@@ -32,12 +32,12 @@ const (
 
 // token is the last token read. Its text is valid until the next call of next.
 type token struct {
-	text      []byte // a word, a number, or a string without quotes and escapes, at most maxWhole bytes
-	size      int64  // length of the whole text
-	last      byte   // last byte of the whole text
-	escaped   bool   // a string with \ in it
-	float     bool   // a number with fraction or exponent
-	odd       [numOddities]bool
+	text    []byte // a word, a number, or a string without quotes and escapes, at most maxWhole bytes
+	size    int64  // length of the whole text
+	last    byte   // last byte of the whole text
+	escaped bool   // a string with \ in it
+	float   bool   // a number with fraction or exponent
+	odd     [numOddities]bool
 }
 
 // oddities are what other readers of JSON may refuse or change.

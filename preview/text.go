@@ -105,23 +105,15 @@ func (t *textStats) add(line []byte, size int64) {
 }
 
 func (t *textStats) describe(in *source, kind, note string) description {
-	var notes []string
-	if note != "" {
-		notes = append(notes, note)
-	}
-	if t.blank > 0 {
-		notes = append(notes, fmt.Sprintf("Blank lines: %d.", t.blank))
-	}
-	if t.invalid > 0 {
-		notes = append(notes, fmt.Sprintf("Lines that are not valid UTF-8: %d.", t.invalid))
-	}
-	if t.repeats() {
-		found := t.patterns.repeated()
-		notes = append(notes, fmt.Sprintf("%s (count, pattern; what varies stands in <>):", count(int64(len(found)), "line pattern")))
-	}
+	var all notes
+	all.add(note != "", "%s", note)
+	all.add(t.blank > 0, "Blank lines: %d.", t.blank)
+	all.add(t.invalid > 0, "Lines that are not valid UTF-8: %d.", t.invalid)
+	patterns := count(int64(len(t.patterns.repeated())), "line pattern")
+	all.add(t.repeats(), "%s (count, pattern; what varies stands in <>):", patterns)
 	lines := count(t.lines, "line")
 	header := fmt.Sprintf("%s: %s, %s, the longest has %s.", kind, lines, in.size(), count(t.longest, "byte"))
-	return description{summary: "text, " + lines, header: header, notes: notes, body: t.body}
+	return description{summary: "text, " + lines, header: header, notes: all, body: t.body}
 }
 
 // repeats reports whether most lines follow patterns, like those of logs.
