@@ -153,17 +153,12 @@ func listed(t *tally, format func(string) string) string {
 
 // class returns the class of all nonempty strings of n, classText if they differ.
 func (n *node) class() class {
-	one := classText
-	for c := class(0); c < numClasses; c++ {
-		if c == classEmpty || n.classes[c] == 0 {
-			continue
+	for c, strings := range n.classes {
+		if class(c) != classEmpty && strings > 0 && strings+n.classes[classEmpty] == n.kinds[kindString] {
+			return class(c)
 		}
-		if n.classes[c]+n.classes[classEmpty] != n.kinds[kindString] {
-			return classText
-		}
-		one = c
 	}
-	return one
+	return classText
 }
 
 func (n *node) stringText(level uint8) string {
