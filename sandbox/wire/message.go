@@ -46,11 +46,12 @@ type Found struct {
 	Refusal string `json:",omitempty"` // why it cannot run here; empty: it can
 }
 
-// A Chain is commands that are joined by pipes.
+// A Chain is what a worker is to run: commands that are joined by pipes.
 type Chain struct {
 	Commands []Command
-	Memory   int64 // bytes of private memory that one process may take
-	Disk     int64 // bytes that one command may keep in its scratch directory
+	Keep     *Input `json:",omitempty"` // where it is there: no commands; keep the data for those of later runs
+	Memory   int64  // bytes of private memory that one process may take
+	Disk     int64  // bytes that one command may keep in its scratch directory
 	Worker   Budget
 }
 

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// The bounds of what waits to be written. Data waits for room; a message that needs more than hardLimit means that
-// the peer keeps asking and does not read the answers.
+// The bounds of what waits to be written. Data waits for room. A message that needs more than hardLimit means that the
+// peer does not read: all chains of a pipeline, each started four times at once, take less.
 const (
 	softLimit = 256 << 10
-	hardLimit = 8 << 20
+	hardLimit = 32 << 20
 )
 
 // An outbox collects frames for one writer, so that nobody holds a lock while writing and small frames travel

@@ -7,12 +7,11 @@ import (
 	"sync"
 )
 
-// A Stream is one run, or one input that is kept, as one end sees it. Read gives what the other end sends, Write sends.
+// A Stream is one run as one end sees it. Read gives what the other end sends, Write sends.
 // One goroutine may read while another writes.
 type Stream struct {
 	conn *conn
 	id   uint32
-	keep bool // it brings an input
 
 	cancel context.CancelCauseFunc // of what serves it, in the worker
 

@@ -112,7 +112,7 @@ func outcomeOf(t *testing.T, w *worker, chain wire.Chain) <-chan wire.Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := client.Prepare(chain)
+	id, err := wire.Prepare(chain)
 	if err != nil {
 		t.Fatal(err)
 	}

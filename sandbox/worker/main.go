@@ -99,7 +99,7 @@ func serve(args []string, o Options) error {
 		}
 	}
 	return wire.Serve(context.Background(), stdio{os.NewFile(0, "input"), os.NewFile(1, "output")}, w.hello(), wire.Host{
-		Run: w.busy(w.run), Keep: w.keep, Renew: w.renew,
+		Run: w.busy(w.run), Renew: w.renew,
 	})
 }
 

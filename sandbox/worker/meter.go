@@ -89,7 +89,7 @@ func (m *meter) look(b wire.Budget) {
 	for _, p := range members {
 		p.measure(disk)
 	}
-	idle, inputs := m.idle.memory(), m.inputs.size()
+	idle, inputs := m.idle.memory(), m.inputs.used.Load()
 	if m.judge(members, disk, idle, inputs, b) {
 		m.idle.discard(m.idle.takeAll()...)
 	}

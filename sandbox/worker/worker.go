@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -29,6 +30,7 @@ type worker struct {
 
 func newWorker(o Options, dir scratch, s hostInfo) *worker {
 	w := &worker{scratch: dir, hostInfo: s, tools: toolsOf(s, o.Extra), processors: runtime.GOMAXPROCS(1)}
+	w.inputs.dir = filepath.Join(string(dir), "inputs")
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
 	w.idle.start, w.idle.come.L = s.starter(o.Prefix), &w.idle.mu
 	time.AfterFunc(spareDelay, w.idle.spare) // most runs need one
@@ -58,6 +60,9 @@ func (w *worker) busy(run wire.Runner) wire.Runner {
 
 // run is the [wire.Runner].
 func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire.Outcome {
+	if chain.Keep != nil {
+		return w.keep(s, *chain.Keep)
+	}
 	if len(chain.Commands) == 0 {
 		return wire.Outcome{Failure: &wire.Failure{Reason: wire.Refused, Detail: "the chain is empty"}}
 	}
