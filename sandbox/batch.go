@@ -259,6 +259,9 @@ func (b *batcher) hand(ctx context.Context, jobs []stages.Job, answers []answer,
 	for i, a := range answers {
 		// Nobody has measured the time of each: it gets its part.
 		u := stages.Usage{BytesIn: int64(len(jobs[i].Input())), Elapsed: max(used.Elapsed/n, 1), CPU: used.CPU / n}
+		if i == 0 {
+			u.Said = used.Said
+		}
 		var err error
 		if a.status == 0 {
 			u.BytesOut = int64(len(a.text))

@@ -212,7 +212,7 @@ func (s *sandboxSettings) add(cmd *cobra.Command) {
 		strings.Join(help, "")+backendOff+" (no commands)")
 	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, and a worker, serves: "+
 		"one caller's runs (an identity, or an address without authentication; this machine is one) or a single run: "+strings.Join(isolations, " or "))
-	f.IntVar(&s.warm, "sandbox-warm", backendDefault, "workers that wait for the next run (default: the backend's choice)")
+	f.IntVar(&s.warm, "sandbox-warm", backendDefault, fmt.Sprintf("workers that wait for the next run, at most %d (default: the backend's choice)", sandbox.MaxWarm))
 	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it
 	f.StringSliceVar(&s.require, "sandbox-require", nil,
@@ -264,6 +264,9 @@ func (s *sandboxSettings) check() error {
 	}
 	if s.max == 0 || s.max < backendDefault || s.warm < backendDefault {
 		return usageError("give a number of workers above zero; --sandbox-warm may be 0", "--sandbox-max or --sandbox-warm is too small")
+	}
+	if s.warm > sandbox.MaxWarm {
+		return usageError("each takes memory of this machine while nobody uses it: give a smaller number", "--sandbox-warm %d: at most %d workers may wait for the next run", s.warm, sandbox.MaxWarm)
 	}
 	if s.image == "" {
 		s.image = docker.DefaultImage(release())

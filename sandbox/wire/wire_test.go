@@ -390,7 +390,8 @@ var fromWorker = map[string]struct {
 	"cut short":      {[][]byte{greeting, frame(data, 1, []byte("abc"))[:10]}, "unexpected EOF"},
 	"silence":        {[][]byte{greeting}, "exited"},
 	"large hello":    {[][]byte{frame(hello, 0, []byte(`{"Programs":[`+strings.Repeat("{},", 22_000)+`{}]}`))}, "hello frame of 66017 bytes"},
-	"many used":      {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 6_000)+`{}]}`))}, "what commands have used takes 18004 bytes"},
+	"many used":      {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 40_000)+`{}]}`))}, "what commands have used takes 120004 bytes"},
+	"some more used": {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 64)+`{}]}`))}, "what 65 commands have used"},
 	"used below 0":   {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[{"In":1,"Out":-1}]}`))}, "used -1"},
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }

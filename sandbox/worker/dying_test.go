@@ -89,7 +89,7 @@ func immortal(t *testing.T) (k *kept, die func()) {
 	}
 	all.closeTheirs()
 	attended := &task{Process: p, stderr: new(stderr), done: make(chan struct{})}
-	k = &kept{key: "a program", task: attended, in: all[0].ours, out: all[1].ours, statm: openStatm(p.Pid())}
+	k = &kept{key: "a program", task: attended, in: all[0].ours, out: all[1].ours}
 	return k, func() { attended.collect(all[2].ours) }
 }
 
