@@ -16,19 +16,6 @@ import (
 // killGrace is how long a worker may take to kill a chain and say so, before it is given up.
 const killGrace = 3 * time.Second
 
-// buffers are what data moves in; two for each chain that runs. Small chains come by the thousand, so they are shared.
-type buffers struct{ pool sync.Pool }
-
-func (b *buffers) get() *[]byte {
-	if p, ok := b.pool.Get().(*[]byte); ok {
-		return p
-	}
-	p := make([]byte, wire.MaxData)
-	return &p
-}
-
-func (b *buffers) put(p *[]byte) { b.pool.Put(p) }
-
 // A filter is a prepared chain.
 type filter struct {
 	session  *session
@@ -87,8 +74,8 @@ type call struct {
 // feed sends in until it ends or nobody wants more.
 func (c *call) feed(in io.Reader) {
 	defer close(c.fed)
-	p := c.session.pool.buffers.get()
-	defer c.session.pool.buffers.put(p)
+	p := c.session.pool.buffers.Get()
+	defer c.session.pool.buffers.Put(p)
 	buf := *p
 	for c.begin() {
 		n, err := in.Read(buf)
@@ -130,8 +117,8 @@ func (c *call) end() bool {
 
 // drain writes what the chain says to out. It returns the error of out; any other end shows in the outcome.
 func (c *call) drain(out io.Writer) error {
-	p := c.session.pool.buffers.get()
-	defer c.session.pool.buffers.put(p)
+	p := c.session.pool.buffers.Get()
+	defer c.session.pool.buffers.Put(p)
 	buf := *p
 	for {
 		n, err := c.stream.Read(buf)

@@ -58,7 +58,7 @@ type Pool struct {
 	turns   *turns                  // of checks, of which there are as many at once as processors
 	pages   *turns                  // of conversions of pages, of which there are as many
 	checks  checks
-	buffers buffers
+	buffers wire.Buffers
 	queued  atomic.Int64 // runs that wait for a worker
 
 	ctx     context.Context // ends with Close; for the starts in the background

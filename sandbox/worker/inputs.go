@@ -69,8 +69,8 @@ func (w *worker) store(s *wire.Stream, in wire.Input) (n int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("making the file of an input: %w", err)
 	}
-	buf := w.buffers.get()
-	defer w.buffers.pool.Put(buf)
+	buf := w.buffers.Get()
+	defer w.buffers.Put(buf)
 	// In steps of the buffer, which is what the limit is looked at for.
 	n, err = io.CopyBuffer(onlyWriter{&limited{f, &w.inputs.used, in.Disk}}, onlyReader{s}, *buf)
 	if err = errors.Join(err, f.Close()); err == nil {

@@ -72,10 +72,10 @@ const (
 func (k *kept) freshData() int64 { return max(startData, k.born+laterData) }
 
 // newKept makes an applet without a program of a process that has started.
-func newKept(t wired, bound bool, kills int64) *kept {
+func newKept(t *task, bound bool, kills int64) *kept {
 	return &kept{
-		bound: bound, task: t.task, in: t.in, out: t.out, kills: kills,
-		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+pumpBuffer)},
+		bound: bound, task: t, in: t.in, out: t.out, kills: kills,
+		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+wire.MaxData)},
 	}
 }
 

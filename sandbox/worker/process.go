@@ -126,7 +126,7 @@ func (w *worker) start(p *process, c wire.Command, chain wire.Chain, exits chan<
 	if err != nil {
 		return e, err
 	}
-	p.task, p.stderr = t.task, t.stderr
+	p.task, p.stderr = t, t.stderr
 	p.id.Store(int64(t.Pid()))
 	go func() {
 		<-t.done

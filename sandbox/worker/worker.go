@@ -20,7 +20,7 @@ type worker struct {
 	tools    map[string]*tool
 	scratch  scratch
 	inputs   inputs
-	buffers  buffers
+	buffers  wire.Buffers
 	meter    meter
 	idle     idlePool
 
