@@ -30,7 +30,7 @@ type conn struct {
 }
 
 func newConn(rwc io.ReadWriteCloser, self side) *conn {
-	return &conn{rwc: rwc, self: self, out: newOutbox(), done: make(chan struct{}), streams: map[uint32]*Stream{}}
+	return &conn{rwc: rwc, self: self, out: newOutbox(hardLimits[self]), done: make(chan struct{}), streams: map[uint32]*Stream{}}
 }
 
 // handle takes one frame that is not data or credit. payload is valid until it returns.
