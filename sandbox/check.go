@@ -198,10 +198,7 @@ func (s *session) check(ctx context.Context, message wire.Command) (text string,
 	defer cancel()
 	chain := s.pool.budget.chain()
 	chain.Commands = []wire.Command{message}
-	stream, err := s.client.Check(chain)
-	if err == nil {
-		text, failure, err = collect(ctx, s.client, stream, checkOutput)
-	}
+	text, failure, err = collect(ctx, s.client, checkOutput, chain)
 	s.judge(wire.Outcome{Failure: failure}, errors.Join(err, ctx.Err())) // which gives the client up
 	return text, failure, err
 }

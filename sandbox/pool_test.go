@@ -23,7 +23,6 @@ import (
 type scripted struct {
 	hello wire.Hello
 	run   wire.Runner
-	keep  wire.Keeper
 
 	mu     sync.Mutex
 	opened int
@@ -46,7 +45,7 @@ func (d *scripted) Open(context.Context) (sandbox.Worker, error) {
 		d.frozen--
 		worker = deaf{worker}
 	}
-	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, wire.Host{Run: d.run, Keep: d.keep}) })
+	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, wire.Host{Run: d.run}) })
 	return pipeEnd{gateway}, nil
 }
 
@@ -402,7 +401,12 @@ func TestInputNotKept(t *testing.T) {
 		wire.Refused:   {stages.Internal, "the input @users could not be kept: refused no room"},
 	} {
 		d := good(versions(nil))
-		d.keep = func(_ context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
+		run := d.run
+		d.run = func(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+			in := c.Keep
+			if in == nil {
+				return run(ctx, s, c)
+			}
 			if in.Name != "users" || in.Set != 7 || in.Disk != sandbox.Disk {
 				t.Errorf("got the input %+v", in)
 			}

@@ -172,5 +172,6 @@ type Job interface {
 // Usage is what one command used in one call of its chain.
 type Usage struct {
 	BytesIn, BytesOut int64
+	Said              string // what a command that has succeeded wrote to standard error, shortened
 	Elapsed, CPU      time.Duration
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ type StageReport struct {
 
 	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
 
-	Notes []string `json:"notes,omitempty"` // which of its fields did nothing, though they should have
+	Notes []string `json:"notes,omitempty"` // what its author should look at: fields that did nothing, words of a command
 
 	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
 
@@ -195,6 +196,11 @@ type use struct {
 func (m *Meter) used(field string, worked bool, idle string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.note(field, worked, idle)
+}
+
+// note is used for who holds the lock.
+func (m *Meter) note(field string, worked bool, idle string) {
 	if m.uses == nil {
 		m.uses = map[string]use{}
 	}
@@ -224,7 +230,13 @@ func (m *Meter) add(u Usage) {
 	m.counts.BytesOut += u.BytesOut
 	m.elapsed += u.Elapsed
 	m.busy += u.CPU
+	if _, again := m.uses[standardError]; u.Said != "" && !again {
+		m.note(standardError, false, "it wrote to standard error: "+strconv.Quote(u.Said))
+	}
 }
+
+// standardError stands for what a command writes besides its output, among the fields of a stage.
+const standardError = "standard error"
 
 // time counts one call of the filter from now until the returned function is called.
 func (m *Meter) time() (stop func()) {

@@ -213,7 +213,7 @@ func (s *sandboxSettings) add(cmd *cobra.Command) {
 		strings.Join(help, "")+backendOff+" (no commands)")
 	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "runs that share a container or worker: caller (all runs of one identity, or of "+
 		"one address without authentication; this machine is one) or run (none)")
-	f.IntVar(&s.warm, "sandbox-warm", backendDefault, "workers that wait for the next run (default: the backend's choice)")
+	f.IntVar(&s.warm, "sandbox-warm", backendDefault, fmt.Sprintf("workers that wait for the next run, at most %d (default: the backend's choice)", sandbox.MaxWarm))
 	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it
 	f.StringSliceVar(&s.require, "sandbox-require", nil,
@@ -270,6 +270,9 @@ func (s *sandboxSettings) check() (err error) {
 	}
 	if s.max == 0 || s.max < backendDefault || s.warm < backendDefault {
 		return usageError("give a number of workers above zero; --sandbox-warm may be 0", "--sandbox-max or --sandbox-warm is too small")
+	}
+	if s.warm > sandbox.MaxWarm {
+		return usageError("each takes memory of this machine while nobody uses it: give a smaller number", "--sandbox-warm %d: at most %d workers may wait for the next run", s.warm, sandbox.MaxWarm)
 	}
 	if s.image == "" {
 		s.image = docker.DefaultImage(release())

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
-	"path"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -223,7 +221,7 @@ func (p *program) setMemory(s *settings) error {
 		}
 	}
 	if s.memory == 0 {
-		s.memory = byteSize(max(minMemory, min(maxMemory, machineMemory("/")/4)))
+		s.memory = byteSize(max(minMemory, min(maxMemory, memory.Machine("/")/4)))
 	}
 	if s.memory < minMemory {
 		return usageError("leave it out for what fits the machine", "--memory %s is less than the least that works: %s", s.memory.String(), whole(minMemory))
@@ -281,43 +279,6 @@ func whole(n int64) string {
 	}
 	b := byteSize(n)
 	return b.String()
-}
-
-// machineMemory returns the memory that this process may use: of the machine, or of its control group and the groups
-// above. Without a limit it is 1<<62. root is the root of the file system.
-func machineMemory(root string) int64 {
-	least := int64(1 << 62)
-	read := func(parts ...string) string {
-		text, _ := os.ReadFile(path.Join(root, path.Join(parts...))) // a file that is not there limits nothing
-		return string(text)
-	}
-	take := func(text string) {
-		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && n > 0 {
-			least = min(least, n)
-		}
-	}
-	if _, total, ok := strings.Cut(read("proc/meminfo"), "MemTotal:"); ok {
-		kib, _, _ := strings.Cut(total, " kB")
-		take(kib + "000") // approximately
-	}
-	for line := range strings.Lines(read("proc/self/cgroup")) {
-		// hierarchy:controllers:path; version 2 has no controllers
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) != 3 || fields[1] != "" && !slices.Contains(strings.Split(fields[1], ","), "memory") {
-			continue
-		}
-		dir, file := "sys/fs/cgroup", "memory.max"
-		if fields[1] != "" {
-			dir, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		}
-		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
-			take(read(dir, group, file))
-			if group == "/" {
-				break
-			}
-		}
-	}
-	return least
 }
 
 // addKeep adds the flags of the kept outputs of runs.

@@ -10,6 +10,7 @@ var bc = Program{
 	Name: "bc", Summary: "calculate with any precision; the input holds the expressions",
 	Example: []string{"-l"},
 	Bin:     "bc", Package: "bc", Mark: "Free Software Foundation", Locale: true,
+	Errors: lazy.Regexp(`(?m)^(Runtime error|\(standard_in\) \d+: [^(])`), // warnings are in parentheses
 	grammar: later(func() grammar {
 		return grammar{
 			inject: []string{"-q"}, arrange: bcOperands, ends: always,

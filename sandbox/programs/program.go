@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,9 @@ type Program struct {
 	Threads   bool // it cannot do without threads
 
 	SuccessCodes []int // exit codes besides 0 that mean success
+
+	// Errors matches what the program writes to standard error when it has failed and exits with 0; nil: it never does.
+	Errors func() *regexp.Regexp
 
 	// Applet is the program itself where it is part of this module. It is meant to run in a jailed process of its
 	// own: neither its memory nor its time is bounded here. args are those of a canonical Argv, without the name.

@@ -103,7 +103,11 @@ func (p *process) bySignal(f *wire.Failure, sig syscall.Signal, broken bool) *wi
 }
 
 func (p *process) byStatus(f *wire.Failure, status int, broken bool) *wire.Failure {
-	if status == 0 || slices.Contains(p.tool.SuccessCodes, status) || broken && holdsAny(f.Stderr, readerless) {
+	success := slices.Contains(p.tool.SuccessCodes, status) || broken && holdsAny(f.Stderr, readerless)
+	if status == 0 {
+		success = p.tool.Errors == nil || !p.tool.Errors().MatchString(f.Stderr)
+	}
+	if success {
 		return nil
 	}
 	f.Reason, f.Status = wire.Exit, status
