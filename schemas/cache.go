@@ -6,32 +6,24 @@ import (
 	"encoding/json"
 	"sync"
 	"weak"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
 // A Cache keeps the most recently used compiled schemas within a number of bytes. It may be used concurrently.
 type Cache struct {
 	most   int64
-	take   func(n int64) bool
+	share  *memory.Share
 	limits Limits
 
 	mu     sync.Mutex // guards the fields below and the entries of all checkers
 	size   int64
-	recent list.List // of cached, the most recently used first
+	recent list.List // of *checker, the most recently used first
 }
 
-// cached is a compiled schema in a cache.
-type cached struct {
-	of       *checker
-	compiled *validator
-}
-
-// NewCache returns a cache of at most an estimated number of bytes. If take is not nil, the cache calls it to reserve
-// memory, or with a negative n to return it; take reports whether there is memory.
-func NewCache(most int64, take func(n int64) bool, l Limits) *Cache {
-	if take == nil {
-		take = func(int64) bool { return true }
-	}
-	return &Cache{most: most, take: take, limits: l.withDefaults()}
+// NewCache returns a cache of at most an estimated number of bytes, which it takes from a share.
+func NewCache(most int64, share *memory.Share, l Limits) *Cache {
+	return &Cache{most: most, share: share, limits: l.withDefaults()}
 }
 
 // Limits returns the limits of the schemas that the cache compiles.
@@ -51,7 +43,7 @@ func (c *Cache) Size() int64 {
 // schema in the dialect that it declares, or in the first of 2020-12, draft-07 and draft-04 that accepts it. References
 // to other documents are never fetched, and formats are not checked. An empty schema accepts anything.
 func (c *Cache) Check(schema json.RawMessage) func(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) {
-	if len(trimmed(schema)) == 0 {
+	if skipSpace(schema, 0) == len(schema) {
 		schema = json.RawMessage("{}")
 	}
 	return (&checker{schema: schema, cache: c, compiling: make(chan struct{}, 1)}).check
@@ -76,15 +68,15 @@ func (c *Cache) put(of *checker, v *validator) {
 	if v.size > c.most {
 		return
 	}
-	for c.size+v.size > c.most || !c.take(v.size) {
+	for c.size+v.size > c.most || !c.share.Try(v.size) {
 		if c.recent.Len() == 0 {
 			return
 		}
-		last := c.recent.Remove(c.recent.Back()).(cached)
-		c.size -= last.compiled.size
-		c.take(-last.compiled.size)
-		last.of.element = nil
+		last := c.recent.Remove(c.recent.Back()).(*checker)
+		c.size -= last.kept.size
+		c.share.Give(last.kept.size)
+		last.kept, last.element = nil, nil
 	}
-	of.element = c.recent.PushFront(cached{of, v})
+	of.kept, of.element = v, c.recent.PushFront(of)
 	c.size += v.size
 }

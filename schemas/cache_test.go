@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/schemas"
 )
 
@@ -41,15 +42,9 @@ func TestCancelledCheck(t *testing.T) {
 // TestCacheEvicts: compiled schemas are kept up to a size and as far as there is memory, those that were used last, and
 // checked all the same.
 func TestCacheEvicts(t *testing.T) {
-	for _, memory := range []int64{1 << 30, 32 << 10, 100} {
-		left := memory
-		cache := schemas.NewCache(64<<10, func(n int64) bool {
-			if n > left {
-				return false
-			}
-			left -= n
-			return true
-		}, schemas.Limits{})
+	for _, total := range []int64{1 << 30, 32 << 10, 100} {
+		share := memory.New(total).Share("schemas", total)
+		cache := schemas.NewCache(64<<10, share, schemas.Limits{})
 		var checks []func(context.Context, json.RawMessage, bool) ([]string, string)
 		for i := range 100 {
 			checks = append(checks, cache.Check(json.RawMessage(fmt.Sprintf(`{"properties":{%s,"a":{"const":%d}}}`, repeat(5, `"p#N":{"type":"string"}`), i))))
@@ -60,8 +55,8 @@ func TestCacheEvicts(t *testing.T) {
 				if want := fmt.Sprintf("a must be %d, got -1", i); len(wrong) != 1 || wrong[0] != want || note != "" {
 					t.Fatalf("schema %d: %q, %q; want %q", i, wrong, note, want)
 				}
-				if size := cache.Size(); size > 64<<10 || size != memory-left || size == 0 && memory > 1000 {
-					t.Fatalf("%d bytes are kept, %d of %d are left", size, left, memory)
+				if size := cache.Size(); size > 64<<10 || size != share.Used() || size == 0 && total > 1000 {
+					t.Fatalf("%d bytes are kept, %d of %d are taken", size, share.Used(), total)
 				}
 			}
 		}
@@ -69,8 +64,8 @@ func TestCacheEvicts(t *testing.T) {
 		if large(t.Context(), json.RawMessage(`{}`), false); cache.Size() != before {
 			t.Errorf("a schema that is too large to keep leaves %d of %d bytes", cache.Size(), before)
 		}
-		if _, note := checks[0](t.Context(), json.RawMessage(`{"b":"`+strings.Repeat("x", 64<<10)+`"}`), false); (note == "") != (memory == 1<<30) {
-			t.Errorf("with %d bytes of memory large arguments are checked with the note %q", memory, note)
+		if _, note := checks[0](t.Context(), json.RawMessage(`{"b":"`+strings.Repeat("x", 64<<10)+`"}`), false); (note == "") != (total == 1<<30) {
+			t.Errorf("with %d bytes of memory large arguments are checked with the note %q", total, note)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -23,7 +23,6 @@ const (
 	maxDepth        = 128     // nested brackets in a schema or in arguments
 	maxExponent     = 400     // decimal exponent of a number: exact arithmetic on 1e999999999 would fill the memory
 	maxDigits       = 1000    // consecutive digits of a number: exact arithmetic on millions of them takes minutes
-	maxFlawSteps    = 1 << 18 // steps of describing mistakes
 )
 
 // location is where the schema is mounted. Nothing is ever loaded from it.
@@ -40,25 +39,44 @@ var knownDialects = []string{
 
 // A validator is a compiled schema. It may be used concurrently.
 type validator struct {
-	root *jsonschema.Schema
-	sets map[any]values // by the keywords const and enum of subschemas
-	size int64          // estimated memory, in bytes
+	root    *jsonschema.Schema
+	choices map[any]choice // by the keywords const and enum of subschemas
+	size    int64          // estimated memory, in bytes
+}
+
+// A choice is the values of a const or an enum.
+type choice struct {
+	texts map[string]struct{} // canonical
+	shown []string            // at most maxShownValues of them, for messages
+}
+
+func newChoice(steps *Steps, values []any) choice {
+	c := choice{map[string]struct{}{}, shownAll(values, maxShownValues)}
+	steps.Take(4 * len(c.shown))
+	for _, v := range values {
+		c.texts[string(canonical(nil, v, steps))] = struct{}{}
+	}
+	return c
 }
 
 // compile compiles a schema in the first dialect that accepts it. The error is that of the first dialect.
 func compile(steps *Steps, raw json.RawMessage) (*validator, error) {
-	if err := steps.limits.admit(raw); err != nil {
+	doc, err := newDocument(raw, steps)
+	if err != nil {
+		return nil, err
+	}
+	w, err := weigh(doc)
+	if err != nil {
 		return nil, err
 	}
 	var first error
 	for i, dialect := range dialects {
 		v, err := compileAs(steps, raw, dialect, i == 0)
 		if err == nil {
+			v.size += w.size(raw)
 			return v, nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 		if steps.Err() != nil {
 			return nil, steps.Err()
 		}
@@ -70,10 +88,6 @@ func compileAs(steps *Steps, raw json.RawMessage, dialect *jsonschema.Draft, tru
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)
-	}
-	w, err := weigh(steps, doc)
-	if err != nil {
-		return nil, err
 	}
 	if root, ok := doc.(map[string]any); ok {
 		delete(root, "$id") // only references to other documents need it
@@ -100,7 +114,7 @@ func compileAs(steps *Steps, raw json.RawMessage, dialect *jsonschema.Draft, tru
 	if err != nil {
 		return nil, shorten(err)
 	}
-	v := &validator{root: root, sets: map[any]values{}, size: w.size(raw)}
+	v := &validator{root: root, choices: map[any]choice{}}
 	return v, v.prepare(steps)
 }
 
@@ -126,87 +140,67 @@ func shorten(err error) error {
 
 // prepare adapts every subschema to our evaluator.
 func (v *validator) prepare(steps *Steps) error {
-	for _, s := range v.all() {
+	all := map[*jsonschema.Schema]bool{}
+	collect(reflect.ValueOf(v.root), all)
+	for s := range all {
 		if s.DynamicRef != nil || s.RecursiveRef != nil {
 			return errors.New("the schema uses dynamic references, which are not supported here")
 		}
 		s.Format = nil // the server checks it; by JSON Schema 2020-12 it is an annotation
 		s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return hasDefault(s.Properties[name]) })
 		if s.Const != nil {
-			v.sets[s.Const] = newValues(steps, *s.Const)
+			v.choices[s.Const] = newChoice(steps, []any{*s.Const})
 		}
 		if s.Enum != nil {
-			v.sets[s.Enum] = newValues(steps, s.Enum.Values...)
+			v.choices[s.Enum] = newChoice(steps, s.Enum.Values)
 		}
+	}
+	for _, c := range v.choices {
+		v.size += int64(64 * len(c.shown))
 	}
 	return steps.Err()
-}
-
-// all returns the root and every subschema reachable from it.
-func (v *validator) all() []*jsonschema.Schema {
-	seen := map[*jsonschema.Schema]bool{nil: true}
-	var all []*jsonschema.Schema
-	for todo := []*jsonschema.Schema{v.root}; len(todo) > 0; {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if !seen[s] {
-			seen[s] = true
-			all = append(all, s)
-			todo = append(todo, children(s)...)
-		}
-	}
-	return all
 }
 
 // hasDefault reports whether a property has a default. Some servers publish the schema of their parsed arguments: it
 // lists such properties as required, but calls may omit them.
 func hasDefault(s *jsonschema.Schema) bool { return s != nil && s.Default != nil }
 
-// children returns the subschemas of s, whatever keyword holds them; some may be nil.
-func children(s *jsonschema.Schema) (all []*jsonschema.Schema) {
-	for field, v := range reflect.ValueOf(s).Elem().Fields() {
-		if !field.IsExported() {
-			continue
+// collect adds the schemas in a keyword, or behind one, whatever it holds.
+func collect(keyword reflect.Value, all map[*jsonschema.Schema]bool) {
+	switch keyword.Kind() {
+	case reflect.Interface:
+		collect(keyword.Elem(), all)
+	case reflect.Slice, reflect.Map:
+		for _, element := range keyword.Seq2() {
+			collect(element, all)
 		}
-		all = append(all, asSchemas(v.Interface())...)
-		if v.Kind() == reflect.Map {
-			for _, element := range v.Seq2() {
-				all = append(all, asSchemas(element.Interface())...)
+	case reflect.Pointer:
+		s, ok := keyword.Interface().(*jsonschema.Schema)
+		if !ok || s == nil || all[s] {
+			return
+		}
+		all[s] = true
+		for field, value := range keyword.Elem().Fields() {
+			if field.IsExported() {
+				collect(value, all)
 			}
 		}
 	}
-	return all
 }
 
-// asSchemas returns the schemas in a keyword that may also hold something else.
-func asSchemas(either any) []*jsonschema.Schema {
-	switch v := either.(type) {
-	case *jsonschema.Schema:
-		return []*jsonschema.Schema{v}
-	case []*jsonschema.Schema:
-		return v
-	}
-	return nil
+// check validates value and returns its flaws in a stable order. The error is the reason why the value could not be
+// checked.
+func (v *validator) check(steps *Steps, value any, partial bool) ([]flaw, error) {
+	e := evaluation{v: v, steps: steps}
+	e.apply(&frame{schema: v.root, partial: partial, open: opened(value, v.root, false, &e)}, value)
+	return tidy(e.flaws), steps.Err()
 }
 
-// check validates value and returns its flaws in a stable order, and whether it has more that could not be described. The
-// error is the reason why the value could not be checked.
-func (v *validator) check(steps *Steps, value any, partial bool) (flaws []flaw, more bool, err error) {
-	e := evaluation{v: v, steps: steps, failed: failure{kind: &kind.FalseSchema{}}}
-	f := &frame{schema: v.root, partial: partial}
-	f.open = opened(value, v.root, false, &e)
-	fl := e.apply(f, value)
-	if err := e.err(); err != nil || fl == nil {
-		return nil, false, err
-	}
-	found := finder{value: value, steps: NewSteps(steps.ctx, maxFlawSteps)}
-	return tidy(found.flaws(fl)), found.steps.Err() != nil, nil
-}
-
-// bounded refuses JSON that is too large or too deep, or has numbers too large for arithmetic.
-func bounded(raw []byte, size, values int) error {
+// bounded returns the number of values and names in JSON. It refuses JSON that is too large or too deep, or has numbers too
+// large for arithmetic.
+func bounded(raw []byte, size, values int) (int, error) {
 	if len(raw) > size {
-		return fmt.Errorf("%d bytes of JSON are more than %d", len(raw), size)
+		return 0, fmt.Errorf("%d bytes of JSON are more than %d", len(raw), size)
 	}
 	depth, parts := 0, 1
 	for i := 0; i < len(raw); i++ {
@@ -216,7 +210,7 @@ func bounded(raw []byte, size, values int) error {
 		case c == '{' || c == '[':
 			parts++
 			if depth++; depth > maxDepth {
-				return fmt.Errorf("nested deeper than %d levels", maxDepth)
+				return 0, fmt.Errorf("nested deeper than %d levels", maxDepth)
 			}
 		case c == '}' || c == ']':
 			depth--
@@ -225,21 +219,21 @@ func bounded(raw []byte, size, values int) error {
 		case c >= '0' && c <= '9':
 			n := digits(raw[i:])
 			if n > maxDigits {
-				return fmt.Errorf("a number has %d digits, more than %d", n, maxDigits)
+				return 0, fmt.Errorf("a number has %d digits, more than %d", n, maxDigits)
 			}
 			i += n - 1
 		case c == 'e' || c == 'E':
 			exponent := bytes.TrimLeft(raw[i+1:], "+-")
 			exponent = exponent[:digits(exponent)]
 			if n, err := strconv.Atoi(string(exponent)); len(exponent) > 0 && (err != nil || n > maxExponent) {
-				return fmt.Errorf("a number has the exponent %s, beyond %d", texts.Fit(string(exponent), 20), maxExponent)
+				return 0, fmt.Errorf("a number has the exponent %s, beyond %d", texts.Fit(string(exponent), 20), maxExponent)
 			}
 		}
 	}
 	if parts > values {
-		return manyValues(values)
+		return 0, manyValues(values)
 	}
-	return nil
+	return parts, nil
 }
 
 // manyValues is the error of JSON with too many values.

@@ -1,28 +1,43 @@
 package schemas
 
 import (
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
+
+// length checks how many characters, items or fields a value has.
+func (e *evaluation) length(f *frame, n int, least, most *int, noun string) {
+	switch {
+	case least == nil || n >= *least || f.partial:
+	case *least == 1 && noun != "field":
+		e.say(f, "must not be empty")
+	default:
+		e.say(f, "must have at least %s", count(*least, noun))
+	}
+	if most != nil && n > *most {
+		has := ""
+		if noun == "item" {
+			has = fmt.Sprintf(", has %d", n)
+		}
+		e.say(f, "must have at most %s%s", count(*most, noun), has)
+	}
+}
 
 // object applies the keywords about objects.
 func (e *evaluation) object(f *frame, o map[string]any) {
 	s := f.schema
-	if s.MinProperties != nil && !f.partial && len(o) < *s.MinProperties {
-		e.add(f, &kind.MinProperties{Got: len(o), Want: *s.MinProperties})
-	}
-	if s.MaxProperties != nil && len(o) > *s.MaxProperties {
-		e.add(f, &kind.MaxProperties{Got: len(o), Want: *s.MaxProperties})
-	}
+	e.length(f, len(o), s.MinProperties, s.MaxProperties, "field")
 	if !f.partial {
-		if missing := e.missing(o, s.Required); missing != nil {
-			e.add(f, &kind.Required{Missing: missing})
+		for _, name := range e.missing(o, s.Required) {
+			e.add(f, flaw{about: missingField, member: name})
 		}
 	}
-	if f.quiet && len(f.failures) > 0 {
+	if f.done() {
 		return
 	}
 	e.members(f, o)
@@ -40,11 +55,11 @@ func (e *evaluation) object(f *frame, o map[string]any) {
 func (e *evaluation) missing(o map[string]any, names []string) []string {
 	var missing []string
 	for _, name := range names {
-		if _, ok := o[name]; !ok && e.ok(1) {
+		if _, ok := o[name]; !ok && e.steps.Take(1) {
 			missing = append(missing, name)
 		}
 	}
-	e.ok(len(names) / 4)
+	e.steps.Take(len(names) / 4)
 	return missing
 }
 
@@ -54,14 +69,12 @@ func (e *evaluation) members(f *frame, o map[string]any) {
 	if len(s.Properties) == 0 && len(s.PatternProperties) == 0 && s.AdditionalProperties == nil {
 		return
 	}
-	var unknown []string
 	for name, value := range o {
-		if f.quiet && len(f.failures) > 0 || !e.ok(1) {
+		if f.done() || !e.steps.Take(1) {
 			return
 		}
-		evaluated := false
-		if sub, ok := s.Properties[name]; ok {
-			evaluated = true
+		sub, evaluated := s.Properties[name]
+		if evaluated {
 			e.child(f, sub, value, name)
 		}
 		for re, sub := range s.PatternProperties {
@@ -72,79 +85,74 @@ func (e *evaluation) members(f *frame, o map[string]any) {
 		}
 		if !evaluated && s.AdditionalProperties != nil {
 			evaluated = true
-			if allowed, ok := s.AdditionalProperties.(bool); ok && !allowed {
-				unknown = append(unknown, name)
-			} else if sub, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
+			if sub, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
 				e.child(f, sub, value, name)
+			} else if s.AdditionalProperties == false {
+				e.add(f, flaw{about: unknownField, member: name})
 			}
 		}
 		if evaluated {
-			delete(f.open.members, name)
+			delete(f.open.left, name)
 		}
-	}
-	if len(unknown) > 0 {
-		e.add(f, &kind.AdditionalProperties{Properties: unknown})
 	}
 }
 
 // name applies the schema of the names of members.
 func (e *evaluation) name(f *frame, name string) {
+	begin := len(e.flaws)
 	sub := &frame{schema: f.schema.PropertyNames, above: f, depth: f.depth + 1, quiet: f.quiet, open: open{value: name}}
-	fl := e.apply(sub, name)
-	if fl != nil {
-		f.failures = append(f.failures, e.group(f, &kind.PropertyNames{Property: name}, fl.flat()))
+	if e.apply(sub, name) {
+		return
 	}
+	why := ""
+	for _, fl := range e.flaws[begin:] {
+		if fl.said != "" {
+			why = ": it " + fl.said
+		}
+	}
+	e.flaws = e.flaws[:begin]
+	e.add(f, flaw{about: fieldName, member: name, said: "is not allowed" + why})
 }
 
 // dependent applies the keywords that one member's presence activates.
 func (e *evaluation) dependent(f *frame, o map[string]any) {
-	s := f.schema
-	for name, either := range s.Dependencies {
+	for name, either := range f.schema.Dependencies {
 		switch either := either.(type) {
 		case []string:
 			e.requires(f, o, name, either)
 		case *jsonschema.Schema:
-			if _, ok := o[name]; ok && e.ok(1) {
-				e.also(f, either)
-			}
+			e.also(f, o, name, either)
 		}
 	}
-	for name, sub := range s.DependentSchemas {
-		if _, ok := o[name]; ok {
-			e.also(f, sub)
-		}
+	for name, sub := range f.schema.DependentSchemas {
+		e.also(f, o, name, sub)
 	}
-	for name, required := range s.DependentRequired {
+	for name, required := range f.schema.DependentRequired {
 		e.requires(f, o, name, required)
 	}
 }
 
 // requires refuses an object that has one member and lacks others.
 func (e *evaluation) requires(f *frame, o map[string]any, name string, others []string) {
-	if _, ok := o[name]; !ok || !e.ok(1) {
+	if _, ok := o[name]; !ok || !e.steps.Take(1) {
 		return
 	}
 	if missing := e.missing(o, others); missing != nil {
-		e.add(f, &kind.DependentRequired{Prop: name, Missing: missing})
+		e.say(f, "must have %s where it has %s", quoted(missing, 8), texts.JSON(texts.Fit(name, maxShown)))
 	}
 }
 
-// also applies another schema to the same value and adds its failure.
-func (e *evaluation) also(f *frame, s *jsonschema.Schema) {
-	if fl := e.self(f, s, f.quiet, false); fl != nil {
-		f.failures = append(f.failures, fl)
+// also applies another schema to an object that has one member.
+func (e *evaluation) also(f *frame, o map[string]any, name string, s *jsonschema.Schema) {
+	if _, ok := o[name]; ok && e.steps.Take(1) {
+		e.self(f, s, f.quiet, false)
 	}
 }
 
 // array applies the keywords about arrays.
 func (e *evaluation) array(f *frame, a []any) {
 	s := f.schema
-	if s.MinItems != nil && len(a) < *s.MinItems {
-		e.add(f, &kind.MinItems{Got: len(a), Want: *s.MinItems})
-	}
-	if s.MaxItems != nil && len(a) > *s.MaxItems {
-		e.add(f, &kind.MaxItems{Got: len(a), Want: *s.MaxItems})
-	}
+	e.length(f, len(a), s.MinItems, s.MaxItems, "item")
 	if s.UniqueItems && len(a) > 1 {
 		e.unique(f, a)
 	}
@@ -158,14 +166,14 @@ func (e *evaluation) array(f *frame, a []any) {
 func (e *evaluation) items(f *frame, a []any) {
 	first, rest, _ := itemSchemas(f.schema)
 	if f.schema.AdditionalItems == false && len(a) > len(first) {
-		e.add(f, &kind.AdditionalItems{Count: len(a) - len(first)})
+		e.say(f, "has %s too many", count(len(a)-len(first), "item"))
 	}
 	for i, item := range a {
 		sub := rest
 		if i < len(first) {
 			sub = first[i]
 		}
-		if sub == nil || !e.ok(1) {
+		if sub == nil || !e.steps.Take(1) {
 			return
 		}
 		e.child(f, sub, item, strconv.Itoa(i))
@@ -177,11 +185,11 @@ func (e *evaluation) unique(f *frame, a []any) {
 	seen := make(map[string]int, min(len(a), 1024))
 	for i, item := range a {
 		e.scratch = canonical(e.scratch[:0], item, e.steps)
-		if !e.ok(2 + len(e.scratch)/bytesPerStep) {
+		if !e.steps.Take(2 + len(e.scratch)/bytesPerStep) {
 			return
 		}
 		if j, ok := seen[string(e.scratch)]; ok {
-			e.add(f, &kind.UniqueItems{Duplicates: [2]int{j, i}})
+			e.say(f, "must not repeat items, but [%d] and [%d] are equal", j, i)
 			return
 		}
 		seen[string(e.scratch)] = i
@@ -193,49 +201,42 @@ func (e *evaluation) contains(f *frame, a []any) {
 	s := f.schema
 	fits := 0
 	for i, item := range a {
-		if !e.ok(1) {
+		if !e.steps.Take(1) {
 			return
 		}
-		if e.part(f, s.Contains, item, strconv.Itoa(i), true) == nil {
+		if e.part(f, s.Contains, item, strconv.Itoa(i), true) {
 			fits++
 			if s.DraftVersion >= 2020 {
-				delete(f.open.items, i)
+				delete(f.open.left, strconv.Itoa(i))
 			}
 		}
 	}
 	switch {
 	case s.MinContains != nil && fits < *s.MinContains:
-		e.add(f, &kind.MinContains{Want: *s.MinContains})
+		e.say(f, "must have at least %s of a certain form", count(*s.MinContains, "item"))
 	case s.MinContains == nil && fits == 0:
-		e.add(f, &kind.Contains{})
+		e.say(f, "has no item of the form that it needs")
 	}
 	if s.MaxContains != nil && fits > *s.MaxContains {
-		e.add(f, &kind.MaxContains{Want: *s.MaxContains})
+		e.say(f, "must have at most %s of a certain form", count(*s.MaxContains, "item"))
 	}
 }
 
 // text applies the keywords about strings.
 func (e *evaluation) text(f *frame, text string) {
 	s := f.schema
-	if (s.MinLength != nil || s.MaxLength != nil) && e.ok(len(text)/bytesPerStep) {
-		n := utf8.RuneCountInString(text)
-		if s.MinLength != nil && n < *s.MinLength {
-			e.add(f, &kind.MinLength{Got: n, Want: *s.MinLength})
-		}
-		if s.MaxLength != nil && n > *s.MaxLength {
-			e.add(f, &kind.MaxLength{Got: n, Want: *s.MaxLength})
-		}
+	if (s.MinLength != nil || s.MaxLength != nil) && e.steps.Take(len(text)/bytesPerStep) {
+		e.length(f, utf8.RuneCountInString(text), s.MinLength, s.MaxLength, "character")
 	}
 	if s.Pattern != nil && !e.matches(s.Pattern, text) {
-		e.add(f, &kind.Pattern{Got: text, Want: s.Pattern.String()})
+		e.say(f, "must match the pattern %s", texts.Fit(s.Pattern.String(), 200))
 	}
 }
 
 // open holds the members or items of a value that no keyword has evaluated yet, if some keyword needs to know.
 type open struct {
-	value   any
-	members map[string]struct{}
-	items   map[int]struct{}
+	value any
+	left  map[string]struct{} // names of members, or indexes of items
 }
 
 // opened returns the open members or items before a schema is applied to a value.
@@ -243,18 +244,18 @@ func opened(v any, s *jsonschema.Schema, asked bool, e *evaluation) open {
 	o := open{value: v}
 	switch v := v.(type) {
 	case map[string]any:
-		if s.AdditionalProperties == nil && (asked || s.UnevaluatedProperties != nil) && e.ok(4*len(v)) {
-			o.members = make(map[string]struct{}, len(v))
+		if s.AdditionalProperties == nil && (asked || s.UnevaluatedProperties != nil) && e.steps.Take(4*len(v)) {
+			o.left = make(map[string]struct{}, len(v))
 			for name := range v {
-				o.members[name] = struct{}{}
+				o.left[name] = struct{}{}
 			}
 		}
 	case []any:
 		first, _, all := itemSchemas(s)
-		if !all && len(first) < len(v) && (asked || s.UnevaluatedItems != nil) && e.ok(4*len(v)) {
-			o.items = make(map[int]struct{}, len(v))
+		if !all && len(first) < len(v) && (asked || s.UnevaluatedItems != nil) && e.steps.Take(4*len(v)) {
+			o.left = make(map[string]struct{}, len(v))
 			for i := len(first); i < len(v); i++ {
-				o.items[i] = struct{}{}
+				o.left[strconv.Itoa(i)] = struct{}{}
 			}
 		}
 	}
@@ -275,40 +276,28 @@ func itemSchemas(s *jsonschema.Schema) (first []*jsonschema.Schema, rest *jsonsc
 	return first, rest, s.AdditionalItems != nil
 }
 
-// of returns the open members or items before another schema is applied to the same value.
-func (o open) of(s *jsonschema.Schema, e *evaluation) open {
-	return opened(o.value, s, !o.isEmpty(), e)
-}
-
-func (o open) isEmpty() bool { return len(o.members) == 0 && len(o.items) == 0 }
+func (o open) isEmpty() bool { return len(o.left) == 0 }
 
 // merge removes the members and items that another schema has evaluated, which the value satisfies.
 func (o open) merge(other open) {
-	for name := range o.members {
-		if _, ok := other.members[name]; !ok {
-			delete(o.members, name)
-		}
-	}
-	for i := range o.items {
-		if _, ok := other.items[i]; !ok {
-			delete(o.items, i)
+	for token := range o.left {
+		if _, ok := other.left[token]; !ok {
+			delete(o.left, token)
 		}
 	}
 }
 
 // unevaluated applies unevaluatedProperties and unevaluatedItems.
 func (e *evaluation) unevaluated(f *frame, v any) {
-	s := f.schema
-	if o, ok := v.(map[string]any); ok && s.UnevaluatedProperties != nil && !f.partial {
-		for name := range f.open.members {
-			e.child(f, s.UnevaluatedProperties, o[name], name)
-		}
-		f.open.members = nil
+	sub := f.schema.UnevaluatedItems
+	if _, ok := v.(map[string]any); ok {
+		sub = f.schema.UnevaluatedProperties
 	}
-	if a, ok := v.([]any); ok && s.UnevaluatedItems != nil {
-		for i := range f.open.items {
-			e.child(f, s.UnevaluatedItems, a[i], strconv.Itoa(i))
-		}
-		f.open.items = nil
+	if sub == nil || f.partial {
+		return
 	}
+	for token := range f.open.left {
+		e.child(f, sub, lookup(v, []string{token}), token)
+	}
+	f.open.left = nil
 }

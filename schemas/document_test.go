@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -22,10 +21,13 @@ func FuzzReadObject(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		doc := &document{root: &node{raw: trimmed(raw)}, steps: NewSteps(context.Background(), 1<<20)}
+		root := readNode(raw)
+		if text := root.write(nil); string(text) != strings.Trim(string(raw), " \t\r\n") {
+			t.Errorf("%q is written as %q", raw, text)
+		}
 		type pair struct{ Name, Value string }
 		var got, want []pair
-		for _, e := range doc.object(doc.root) {
+		for _, e := range root.object() {
 			got = append(got, pair{e.name, string(e.value.raw)})
 		}
 		dec := json.NewDecoder(bytes.NewReader(raw))

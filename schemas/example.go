@@ -42,7 +42,7 @@ type exampler struct {
 
 // value writes a value that satisfies a schema, in simple cases.
 func (e *exampler) value(s *node, depth int) string {
-	if e.left--; e.left < 0 || depth > 8 || e.document == nil || len(e.object(s)) == 0 || !e.steps.Take(1) {
+	if e.left--; e.left < 0 || depth > 8 || e.document == nil || len(s.object()) == 0 || !e.steps.Take(1) {
 		return `"..."`
 	}
 	if ref := e.text(s, "$ref"); ref != "" {
@@ -52,8 +52,8 @@ func (e *exampler) value(s *node, depth int) string {
 		return string(given.raw)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		if options := e.array(e.get(s, keyword)); len(options) > 0 && e.get(s, "type") == nil {
-			return e.value(options[0], depth+1)
+		if options := e.get(s, keyword).array(); len(options) > 0 && e.get(s, "type") == nil {
+			return e.value(options[0].value, depth+1)
 		}
 	}
 	return e.typed(s, depth)
@@ -68,8 +68,8 @@ func (e *exampler) given(s *node) *node {
 		return value
 	}
 	for _, keyword := range []string{"examples", "enum"} {
-		if values := e.array(e.get(s, keyword)); len(values) > 0 {
-			return values[0]
+		if values := e.get(s, keyword).array(); len(values) > 0 {
+			return values[0].value
 		}
 	}
 	return nil

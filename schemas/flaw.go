@@ -1,11 +1,12 @@
 package schemas
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -13,149 +14,45 @@ import (
 
 // A flaw is one mistake in a value. Its sentence is written last, since the branches of an anyOf can merge their flaws.
 type flaw struct {
-	path  []string // of the value with the mistake
-	want  []string // allowed types, or values if fixed
-	fixed bool
-	said  string // the sentence after the place, instead of want
-	whole bool   // said is the whole sentence
-	field string // the wrong member, if it is not the one at path
-	hint  string
+	path   []string // of the value with the mistake
+	schema *jsonschema.Schema
+	about  string // a constant below: the mistake is about a member of the value; or empty
+	member string
+	said   string     // the sentence after the place; empty if about or want says all
+	want   [][]string // allowed types, or values if fixed; a list for each branch
+	fixed  bool
 }
 
-// A finder turns a tree of failures, which follows the schema, into flaws of the value. It stops when its steps are spent.
-type finder struct {
-	value any
-	steps *Steps
-}
+// The values of flaw.about.
+const (
+	missingField = "missing field"
+	unknownField = "unknown field"
+	fieldName    = "field name"
+)
 
-// maxWant is the number of values of an enum that are compared with a wrong one.
-const maxWant = 256
+const (
+	maxShownValues = 256     // values of an enum that are compared with a wrong one
+	maxWant        = 1 << 12 // values of all branches together that are compared
+	maxHintSteps   = 1 << 18 // steps of searching the hints of one check
+)
 
-// flaws returns the mistakes under a failure.
-func (f finder) flaws(e *failure) []flaw {
-	if !f.steps.Take(4) {
-		return nil
-	}
-	switch k := e.kind.(type) {
-	case *kind.Type:
-		return []flaw{{path: e.path, want: typesOf(e.schema, k.Want)}}
-	case *kind.Enum:
-		f.steps.Take(2 * min(len(k.Want), maxWant))
-		return []flaw{{path: e.path, want: shownAll(k.Want, maxWant), fixed: true}}
-	case *kind.Const:
-		return []flaw{{path: e.path, want: []string{show(k.Want)}, fixed: true}}
-	case *kind.Required:
-		return f.missing(e, k.Missing)
-	case *kind.AdditionalProperties:
-		return f.unknown(e, k.Properties)
-	case *kind.AnyOf, *kind.OneOf:
-		return f.branches(e)
-	case *kind.FalseSchema:
-		return []flaw{{path: e.path, said: "is not allowed here"}}
-	case *kind.PropertyNames:
-		return []flaw{f.badName(e, k.Property)}
-	case *kind.Contains, *kind.MinContains, *kind.MaxContains, *kind.Not:
-		return []flaw{{path: e.path, said: phrase(k)}}
-	}
-	if len(e.causes) == 0 {
-		if said := phrase(e.kind); said != "" {
-			return []flaw{{path: e.path, said: said}}
-		}
-		return nil
-	}
-	var all []flaw
-	for _, cause := range e.causes {
-		all = append(all, f.flaws(cause)...)
-	}
-	return all
-}
-
-// missing reports required members that the value lacks, and their types.
-func (f finder) missing(e *failure, names []string) []flaw {
-	var flaws []flaw
-	for _, name := range names {
-		if !f.steps.Take(16) && flaws != nil {
-			break
-		}
-		place := join(field(f.value, e.path), name)
-		said := "missing field " + texts.JSON(place)
-		if what := describe(e.schema.Properties[name], 0); what != "" {
-			said += ", " + what
-		}
-		flaws = append(flaws, flaw{path: e.path, said: said, whole: true, field: place})
-	}
-	return flaws
-}
-
-// unknown reports members that a closed object must not have, and the known member that was probably meant.
-func (f finder) unknown(e *failure, names []string) []flaw {
-	var known []string
-	if f.steps.Take(2 * len(e.schema.Properties)) {
-		known = slices.Sorted(maps.Keys(e.schema.Properties))
-	}
-	given, _ := lookup(f.value, e.path).(map[string]any)
-	free := slices.DeleteFunc(slices.Clone(known), func(name string) bool { _, ok := given[name]; return ok })
-	var flaws []flaw
-	slices.Sort(names)
-	for i, name := range names {
-		if !f.steps.Take(4) && flaws != nil {
-			break
-		}
-		place := join(field(f.value, e.path), name)
-		fl := flaw{path: e.path, said: "unknown field " + texts.JSON(place), whole: true, field: place}
-		best := ""
-		if i < maxFlaws && f.steps.Take(32*len(free)) { // later flaws are only counted
-			best = nearest.Name(name, free)
-		}
-		switch {
-		case best != "":
-			fl.hint = "did you mean " + texts.JSON(best) + "?"
-		case len(known) > 0:
-			fl.hint = "the fields are " + strings.Join(cutList(known, 12), ", ")
-		case len(e.schema.Properties) == 0:
-			fl.hint = "no fields are allowed here"
-		}
-		flaws = append(flaws, fl)
-	}
-	return flaws
-}
-
-func (f finder) badName(e *failure, name string) flaw {
-	why := ""
-	for _, cause := range e.causes {
-		for _, inner := range f.flaws(cause) {
-			if inner.said != "" {
-				why = ": it " + inner.said
+// words returns the allowed types or values, each once.
+func (fl flaw) words() []string {
+	var words []string
+	left := maxWant
+	for _, list := range fl.want {
+		for _, word := range list[:min(left, len(list))] {
+			if !slices.Contains(words, word) {
+				words = append(words, word)
 			}
 		}
+		left -= min(left, len(list))
 	}
-	place := join(field(f.value, e.path), name)
-	return flaw{path: e.path, said: "field name " + texts.JSON(place) + " is not allowed" + why, whole: true}
-}
-
-// branches explains why no alternative fits, or more than one.
-func (f finder) branches(e *failure) []flaw {
-	if one, ok := e.kind.(*kind.OneOf); ok && len(one.Subschemas) > 1 {
-		return []flaw{{path: e.path, said: "fits more than one of the forms that exclude each other"}}
-	}
-	var options [][]flaw
-	for _, cause := range e.causes {
-		if found := f.flaws(cause); len(found) > 0 {
-			options = append(options, found)
-		}
-	}
-	if len(options) == 0 {
-		return []flaw{{path: e.path, said: "fits none of the allowed forms"}}
-	}
-	depth := len(e.path)
-	if wrong, ok := f.merged(options, depth); ok {
-		return []flaw{wrong}
-	}
-	return closest(options, depth)
+	return words
 }
 
 // merged joins the branches if each fails at the same place because of the type there, or each because of a fixed value.
-func (f finder) merged(options [][]flaw, depth int) (flaw, bool) {
+func merged(options [][]flaw, depth int) (flaw, bool) {
 	typed := slices.DeleteFunc(slices.Clone(options), func(o []flaw) bool { return mistyped(o, depth) })
 	if len(typed) == 0 {
 		typed = options
@@ -169,11 +66,7 @@ func (f finder) merged(options [][]flaw, depth int) (flaw, bool) {
 		if i < 0 {
 			return flaw{}, false
 		}
-		for _, want := range option[i].want {
-			if f.steps.Take(1+len(all.want)/8) && !slices.Contains(all.want, want) {
-				all.want = append(all.want, want)
-			}
-		}
+		all.want = append(all.want, option[i].want...)
 	}
 	return all, len(typed) > 1
 }
@@ -205,68 +98,93 @@ func closest(options [][]flaw, depth int) []flaw {
 
 // tidy sorts flaws by place and drops repetitions.
 func tidy(flaws []flaw) []flaw {
-	slices.SortStableFunc(flaws, func(a, b flaw) int {
-		if c := slices.Compare(a.path, b.path); c != 0 {
-			return c
-		}
-		return strings.Compare(a.said, b.said)
-	})
+	compare := func(a, b flaw) int {
+		return cmp.Or(
+			slices.Compare(a.path, b.path),
+			strings.Compare(cmp.Or(a.about, a.said), cmp.Or(b.about, b.said)),
+			strings.Compare(a.member, b.member),
+		)
+	}
+	slices.SortStableFunc(flaws, compare)
 	return slices.CompactFunc(flaws, func(a, b flaw) bool {
-		return slices.Equal(a.path, b.path) && a.said == b.said && slices.Equal(a.want, b.want)
+		return compare(a, b) == 0 && slices.EqualFunc(a.want, b.want, slices.Equal[[]string])
 	})
 }
 
-// sentence describes a flaw of value; root is the name of the value itself.
-func (fl flaw) sentence(root string, value any) string {
-	said := fl.said
-	if !fl.whole {
-		name := field(value, fl.path)
-		if name == "" {
-			name = root
+// A teller describes the flaws of a value. It searches for hints until its steps are spent.
+type teller struct {
+	value any
+	root  string // the name of the value itself
+	steps *Steps
+}
+
+// tell returns the sentence of a flaw, and a hint or "".
+func (t teller) tell(fl flaw) (said, hint string) {
+	place := texts.JSON(t.field(fl))
+	switch fl.about {
+	case missingField:
+		if what := describe(fl.schema.Properties[fl.member], 0); what != "" {
+			return "missing field " + place + ", " + what, ""
 		}
-		if len(fl.want) > 0 {
-			said = "must be " + alternatives(cutList(fl.want, 20))
-			if fl.fixed && len(fl.want) > 1 {
-				said = "must be one of " + strings.Join(cutList(fl.want, 20), ", ")
+		return "missing field " + place, ""
+	case unknownField:
+		return "unknown field " + place, t.knownFields(fl)
+	case fieldName:
+		return "field name " + place + " " + fl.said, ""
+	}
+	said, got := fl.said, lookup(t.value, fl.path)
+	if words := fl.words(); len(words) > 0 {
+		said = "must be " + alternatives(cutList(words, 20))
+		if fl.fixed && len(words) > 1 {
+			said = "must be one of " + strings.Join(cutList(words, 20), ", ")
+			if text, ok := got.(string); ok {
+				hint = meant(nearest.Name(texts.JSON(text), words))
 			}
 		}
-		said = name + " " + said + ", got " + show(lookup(value, fl.path))
 	}
-	if hint := fl.advice(value); hint != "" {
-		said += " (" + hint + ")"
-	}
-	return said
+	return cmp.Or(t.field(fl), t.root) + " " + said + ", got " + show(got), hint
 }
 
-// advice returns the hint of a flaw, or proposes the allowed value that was probably meant.
-func (fl flaw) advice(value any) string {
-	if fl.hint != "" || !fl.fixed {
-		return fl.hint
+// field returns the place of the value or the member with a flaw.
+func (t teller) field(fl flaw) string {
+	place := field(t.value, fl.path)
+	if fl.about != "" {
+		place += member(fl.member, place == "")
 	}
-	got, ok := lookup(value, fl.path).(string)
-	if !ok || len(fl.want) < 2 {
+	return place
+}
+
+// knownFields proposes the known member that an unknown one probably means, or names some that are known.
+func (t teller) knownFields(fl flaw) string {
+	all := fl.schema.Properties
+	if len(all) == 0 {
+		return "no fields are allowed here"
+	}
+	if !t.steps.Take(2 * len(all)) {
 		return ""
 	}
-	if best := nearest.Name(texts.JSON(got), fl.want); best != "" {
-		return "did you mean " + best + "?"
+	known := slices.Sorted(maps.Keys(all))
+	given, _ := lookup(t.value, fl.path).(map[string]any)
+	free := slices.DeleteFunc(slices.Clone(known), func(name string) bool { _, ok := given[name]; return ok })
+	if t.steps.Take(32 * len(free)) {
+		if best := nearest.Name(fl.member, free); best != "" {
+			return meant(texts.JSON(best))
+		}
 	}
-	return ""
+	return "the fields are " + strings.Join(cutList(known, 12), ", ")
 }
 
-func join(place, name string) string { return place + member(name, place == "") }
+// meant proposes a name or value, if there is one.
+func meant(shown string) string {
+	if shown == "" {
+		return ""
+	}
+	return "did you mean " + shown + "?"
+}
 
 func cutList(names []string, n int) []string {
 	if len(names) <= n {
 		return names
 	}
 	return append(slices.Clone(names[:n]), "...")
-}
-
-// shownAll shows at most n of some values.
-func shownAll(values []any, n int) []string {
-	shown := make([]string, min(len(values), n))
-	for i := range shown {
-		shown[i] = show(values[i])
-	}
-	return shown
 }

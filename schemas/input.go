@@ -30,22 +30,23 @@ type checker struct {
 
 	// The cache guards the fields below.
 	compiled weak.Pointer[validator]
-	element  *list.Element // nil: not in the cache
+	kept     *validator    // nil: not in the cache
+	element  *list.Element // of kept
 }
 
 // check returns a sentence for each mistake in args, or a note that explains why they were not checked. See
 // [github.com/mcsh-dev/mcsh/stages.Input].
 func (c *checker) check(ctx context.Context, args json.RawMessage, partial bool) (wrong []string, note string) {
-	if err := bounded(args, maxArguments, maxValues); err != nil && !errors.As(err, new(manyValues)) {
+	if _, err := bounded(args, maxArguments, maxValues); err != nil && !errors.As(err, new(manyValues)) {
 		return []string{"the arguments cannot be checked: " + err.Error()}, ""
 	} else if err != nil {
 		return nil, unchecked(err)
 	}
 	if memory := int64(memoryPerByte * len(args)); memory > freeDecoded {
-		if !c.cache.take(memory) {
+		if !c.cache.share.Try(memory) {
 			return nil, unchecked(errors.New("there is no memory left for it"))
 		}
-		defer c.cache.take(-memory)
+		defer c.cache.share.Give(memory)
 	}
 	v, refused := c.validator(ctx) // before the arguments are read, which may start a garbage collection
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
@@ -58,11 +59,11 @@ func (c *checker) check(ctx context.Context, args json.RawMessage, partial bool)
 	if refused != nil {
 		return nil, unchecked(refused)
 	}
-	flaws, more, err := v.check(c.cache.steps(ctx), value, partial)
+	flaws, err := v.check(c.cache.steps(ctx), value, partial)
 	if err != nil {
 		return nil, unchecked(fmt.Errorf("too costly: %w", err))
 	}
-	return sentences(flaws, more, value), ""
+	return sentences(flaws, teller{value, "the arguments", NewSteps(ctx, maxHintSteps)}), ""
 }
 
 func unchecked(why error) string { return "arguments not checked here: " + why.Error() }
@@ -97,21 +98,17 @@ func (c *checker) validator(ctx context.Context) (*validator, error) {
 }
 
 // sentences describes at most maxSentences flaws of arguments and counts the others.
-func sentences(flaws []flaw, more bool, value any) []string {
-	var said []string
-	for i, fl := range flaws {
-		if i < maxSentences {
-			said = append(said, fl.sentence("the arguments", value))
+func sentences(flaws []flaw, t teller) []string {
+	var all []string
+	for _, fl := range flaws[:min(len(flaws), maxSentences)] {
+		said, hint := t.tell(fl)
+		if hint != "" {
+			said += " (" + hint + ")"
 		}
+		all = append(all, said)
 	}
-	left := len(flaws) - maxSentences
-	switch {
-	case more && left > 0:
-		said = append(said, "and at least "+count(left, "more mistake"))
-	case more:
-		said = append(said, "and more mistakes")
-	case left > 0:
-		said = append(said, fmt.Sprintf("and %s more", count(left, "mistake")))
+	if left := len(flaws) - maxSentences; left > 0 {
+		all = append(all, fmt.Sprintf("and %s more", count(left, "mistake")))
 	}
-	return said
+	return all
 }

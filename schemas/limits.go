@@ -32,10 +32,11 @@ func (l Limits) steps(ctx context.Context, n int) *Steps {
 	return s
 }
 
-// admit refuses a schema that is larger than the limit, too deep or too costly to read.
-func (l Limits) admit(schema []byte) error {
+// admit returns the number of values of a schema. It refuses one that is larger than the limit, too deep or too costly to
+// read.
+func (l Limits) admit(schema []byte) (values int, err error) {
 	if most := l.withDefaults().Schema; int64(len(schema)) > most {
-		return fmt.Errorf("%d bytes are more than %d (limit schema; raise it with --limit schema=SIZE)", len(schema), most)
+		return 0, fmt.Errorf("%d bytes are more than %d (limit schema; raise it with --limit schema=SIZE)", len(schema), most)
 	}
 	return bounded(schema, len(schema), maxSchemaValues)
 }

@@ -1,12 +1,7 @@
 package schemas
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"slices"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -19,23 +14,6 @@ const (
 	maxLinks      = 1 << 21 // targets of references and ids, times subschemas: each may copy all known places
 )
 
-// measure returns an error for a schema that is too costly to compile, which only a long one or one with patterns can be.
-func measure(steps *Steps, schema json.RawMessage) error {
-	const ordinary = 16 << 10
-	if len(schema) < ordinary && !bytes.Contains(schema, []byte(`pattern`)) && !bytes.Contains(schema, []byte(`\u`)) {
-		return nil
-	}
-	if !steps.Take(len(schema) / 16) {
-		return steps.Err()
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return err
-	}
-	_, err = weigh(steps, doc)
-	return err
-}
-
 // A weight measures the work of compiling a schema. After an error nothing more is measured.
 type weight struct {
 	steps        *Steps
@@ -47,9 +25,9 @@ type weight struct {
 }
 
 // weigh measures a schema. It returns an error if compiling costs too much.
-func weigh(steps *Steps, doc any) (weight, error) {
-	w := weight{steps: steps, links: map[string]bool{}}
-	w.add(doc, len(location))
+func weigh(doc *document) (weight, error) {
+	w := weight{steps: doc.steps, links: map[string]bool{}}
+	w.add(doc.root, len(location))
 	if w.err == nil && len(w.links)*w.subschemas > maxLinks {
 		w.err = fmt.Errorf("the schema has references to %d places among %d parts, which is too much to resolve", len(w.links), w.subschemas)
 	}
@@ -64,39 +42,36 @@ func (w *weight) take(n int) bool {
 	return w.err == nil
 }
 
-func (w *weight) add(value any, place int) {
+func (w *weight) add(n *node, place int) {
 	if !w.take(1) {
 		return
 	}
-	switch v := value.(type) {
-	case bool:
+	if n.is('t') || n.is('f') || n.is('{') {
 		w.subschema(place)
-	case []any:
-		for _, element := range v {
-			w.add(element, place+8)
+	}
+	for _, p := range n.parts {
+		if n.is('[') {
+			w.add(p.value, place+8)
+			continue
 		}
-	case map[string]any:
-		w.subschema(place)
-		for name, inner := range v {
-			w.keyword(name, inner)
-			w.add(inner, place+len(name)+1)
-		}
+		w.keyword(p.name, p.value)
+		w.add(p.value, place+len(p.name)+1)
 	}
 }
 
 // keyword weighs a member that may be a keyword.
-func (w *weight) keyword(name string, value any) {
-	text, isText := value.(string)
-	inner, isObject := value.(map[string]any)
-	switch {
-	case isObject && name == "patternProperties":
-		for p := range inner {
-			w.pattern(p)
+func (w *weight) keyword(name string, value *node) {
+	switch name {
+	case "patternProperties":
+		for _, p := range value.object() {
+			w.pattern(p.name)
 		}
-	case isText && name == "pattern":
-		w.pattern(text)
-	case isText && slices.Contains([]string{"$id", "id", "$ref", "$recursiveRef", "$dynamicRef"}, name):
-		w.links[text] = true
+	case "pattern":
+		w.pattern(value.text())
+	case "$id", "id", "$ref", "$recursiveRef", "$dynamicRef":
+		if text := value.text(); text != "" {
+			w.links[text] = true
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type Description struct {
 // read within the steps, or arguments cannot be checked against it; the description then holds the part that was read.
 func Describe(steps *Steps, name string, schema json.RawMessage) (Description, error) {
 	d := Description{Signature: unread(name), Long: unread(name), Brief: unread(name)}
-	if len(trimmed(schema)) == 0 {
+	if skipSpace(schema, 0) == len(schema) {
 		return d, nil
 	}
 	doc, err := newDocument(schema, steps)
@@ -41,7 +41,7 @@ func Describe(steps *Steps, name string, schema json.RawMessage) (Description, e
 		return d, fmt.Errorf("reading the input schema: %w", err)
 	}
 	d = Description{in, whole, long, brief}
-	if err := measure(steps, schema); err != nil {
+	if _, err := weigh(doc); err != nil {
 		return d, fmt.Errorf("compiling the input schema: %w", err)
 	}
 	return d, nil
@@ -66,10 +66,10 @@ func (d *document) outline() *outliner {
 
 // visit adds the declarations of one schema. must is false for an alternative, whose properties are all optional.
 func (o *outliner) visit(s *node, must bool) {
-	if o.left--; o.left < 0 || len(o.object(s)) == 0 || !o.steps.Take(1) {
+	if o.left--; o.left < 0 || len(s.object()) == 0 || !o.steps.Take(1) {
 		return
 	}
-	for _, m := range o.object(o.get(s, "properties")) {
+	for _, m := range o.get(s, "properties").object() {
 		if _, ok := o.declared[m.name]; !ok && o.steps.Take(stepsPerProperty) {
 			o.declared[m.name] = m.value
 			o.in.Properties = append(o.in.Properties, m.name)
@@ -78,19 +78,11 @@ func (o *outliner) visit(s *node, must bool) {
 	if must {
 		o.require(s)
 	}
-	if ref := o.text(s, "$ref"); ref != "" {
-		o.visit(o.resolve(ref), must)
-	}
-	for _, sub := range o.array(o.get(s, "allOf")) {
+	for sub := range o.each(s, "$ref", "allOf") {
 		o.visit(sub, must)
 	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		for _, sub := range o.array(o.get(s, keyword)) {
-			o.visit(sub, false)
-		}
-	}
-	for _, keyword := range []string{"then", "else"} {
-		o.visit(o.get(s, keyword), false)
+	for sub := range o.each(s, "anyOf", "oneOf", "then", "else") {
+		o.visit(sub, false)
 	}
 }
 
@@ -105,7 +97,7 @@ func (o *outliner) require(s *node) {
 	}
 	// With patternProperties, an undeclared name may still be allowed.
 	more := o.get(s, "additionalProperties")
-	if more != nil && string(more.raw) == "false" && len(o.object(o.get(s, "patternProperties"))) == 0 {
+	if more != nil && string(more.raw) == "false" && len(o.get(s, "patternProperties").object()) == 0 {
 		o.in.Closed = true
 	}
 }
@@ -128,17 +120,12 @@ func (o *outliner) input() stages.Input {
 
 // typesWithin returns the JSON types in the schema of a property, in its references and its alternatives.
 func (o *outliner) typesWithin(s *node) []string {
-	if o.left--; o.left < 0 || len(o.object(s)) == 0 || !o.steps.Take(1) {
+	if o.left--; o.left < 0 || len(s.object()) == 0 || !o.steps.Take(1) {
 		return nil
 	}
 	types := o.types(s)
-	if ref := o.text(s, "$ref"); ref != "" {
-		types = append(types, o.typesWithin(o.resolve(ref))...)
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf"} {
-		for _, sub := range o.array(o.get(s, keyword)) {
-			types = append(types, o.typesWithin(sub)...)
-		}
+	for sub := range o.each(s, "$ref", "anyOf", "oneOf", "allOf") {
+		types = append(types, o.typesWithin(sub)...)
 	}
 	return types
 }

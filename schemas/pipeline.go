@@ -70,14 +70,9 @@ func (r *RawStages) UnmarshalJSON(data []byte) error {
 // JSONSchema returns the schema of a list of stages.
 func (RawStages) JSONSchema() *jsonschema.Schema { return published.list() }
 
-// Stage returns the JSON Schema of one stage: a oneOf over kinds, told apart by the constant "type". Nested stages
-// refer to "#/$defs/stage", where this schema belongs.
-func Stage(kinds []stages.Kind) json.RawMessage { return marshal(union(kinds)) }
-
 // ExecutePipeline returns the input schema of execute_pipeline, with the schema of a stage at "#/$defs/stage".
 func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
-	s := published.reflect(Call{})
-	stage := union(kinds)
+	s, stage := published.reflect(Call{}), union(kinds)
 	if o.Brief {
 		stage = flat(kinds)
 		for field := range s.Properties.ValuesFromOldest() {
@@ -88,7 +83,7 @@ func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
 	return marshal(s)
 }
 
-// union returns the oneOf over kinds.
+// union returns a oneOf over kinds, told apart by the constant "type".
 func union(kinds []stages.Kind) *jsonschema.Schema {
 	all := &jsonschema.Schema{Type: "object"}
 	for _, k := range kinds {
@@ -145,32 +140,38 @@ func anyOfTypes(a, b *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Items: cmp.Or(a.Items, b.Items), Extras: map[string]any{"type": []string{a.Type, b.Type}}}
 }
 
-// A dialect writes the Go types of stages as schemas. There are two: published shows agents the form to write; checked
-// also accepts other forms and any nested stages.
-type dialect struct {
-	list  func() *jsonschema.Schema // a list of stages
-	args  func() *jsonschema.Schema // the arguments of a command
-	names *jsonschema.Schema        // of the inputs of a command; nil: stages.Compile has the better message
-}
+// A dialect writes the Go types of stages as schemas.
+type dialect bool
 
-var (
-	published = dialect{
-		list: func() *jsonschema.Schema {
-			return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: stageRef}}
-		},
-		args:  stringArray,
-		names: &jsonschema.Schema{Pattern: stages.InputName},
-	}
-	checked = dialect{
-		list: func() *jsonschema.Schema { return &jsonschema.Schema{Type: "array"} },
-		args: func() *jsonschema.Schema {
-			return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{stringArray(), {Type: "string"}}}
-		},
-	}
+const (
+	published dialect = true  // shows agents the form to write
+	checked   dialect = false // also accepts other forms and any nested stages
 )
 
-func stringArray() *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
+// list returns the schema of a list of stages.
+func (d dialect) list() *jsonschema.Schema {
+	if d == published {
+		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: stageRef}}
+	}
+	return &jsonschema.Schema{Type: "array"}
+}
+
+// args returns the schema of the arguments of a command.
+func (d dialect) args() *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
+	if d == published {
+		return s
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{s, {Type: "string"}}}
+}
+
+// inputs returns the schema of the inputs of a command. For wrong names stages.Compile has the better message.
+func (d dialect) inputs() *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", AdditionalProperties: d.list()}
+	if d == published {
+		s.PropertyNames = &jsonschema.Schema{Pattern: stages.InputName}
+	}
+	return s
 }
 
 // kind returns the schema of the stages of one kind.
@@ -213,7 +214,7 @@ func (d dialect) mapped(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[stages.Args]():
 		return d.args()
 	case reflect.TypeFor[stages.Inputs]():
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: d.list(), PropertyNames: d.names}
+		return d.inputs()
 	case reflect.TypeFor[stages.Branches]():
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: d.list()}
 	case reflect.TypeFor[json.RawMessage]():

@@ -23,7 +23,6 @@ func TestExecutePipelineGolden(t *testing.T) {
 		file   string
 		schema json.RawMessage
 	}{
-		{"testdata/stage.json", schemas.Stage(testKinds())},
 		{"testdata/full.json", schemas.ExecutePipeline(testKinds(), schemas.Options{})},
 	} {
 		var got bytes.Buffer

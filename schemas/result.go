@@ -42,36 +42,34 @@ var typeKinds = map[string]resultshape.Kinds{
 
 // shape reads one schema.
 func (r *shaper) shape(s *node, depth int) *resultshape.Shape {
-	if r.left--; r.left < 0 || depth > resultshape.MaxDepth || len(r.object(s)) == 0 || !r.steps.Take(1) {
+	if r.left--; r.left < 0 || depth > resultshape.MaxDepth || len(s.object()) == 0 || !r.steps.Take(1) {
 		return &resultshape.Shape{Kinds: resultshape.Unknown}
 	}
 	if ref := r.text(s, "$ref"); ref != "" {
 		return r.shape(r.resolve(ref), depth+1)
 	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if options := r.array(r.get(s, keyword)); len(options) > 0 && r.get(s, "properties") == nil {
-			return r.either(options, depth+1)
-		}
+	if options := r.options(s); len(options) > 0 && r.get(s, "properties") == nil {
+		return r.either(options, depth+1)
 	}
 	out := &resultshape.Shape{}
 	for _, name := range r.types(s) {
 		out.Kinds |= typeKinds[name]
 	}
-	values := r.array(r.get(s, "enum"))
+	values := r.get(s, "enum").array()
 	if value := r.get(s, "const"); value != nil {
-		values = append(slices.Clone(values), value)
+		values = append(slices.Clone(values), part{value: value})
 	}
 	for _, value := range values {
 		if out.Kinds == 0 || r.get(s, "type") == nil {
-			out.Kinds |= kindOf(value.raw)
+			out.Kinds |= kindOf(value.value.raw)
 		}
 	}
 	r.fields(out, s, depth)
-	for _, part := range r.array(r.get(s, "allOf")) {
+	for _, sub := range r.get(s, "allOf").array() {
 		if r.left < 0 {
 			break
 		}
-		out = both(out, r.shape(part, depth+1))
+		out = both(out, r.shape(sub.value, depth+1))
 	}
 	if out.Kinds == 0 {
 		out.Kinds = resultshape.Unknown
@@ -85,7 +83,7 @@ func (r *shaper) fields(out *resultshape.Shape, s *node, depth int) {
 		out.Kinds |= resultshape.Array
 		out.Items = r.shape(items, depth+1)
 	}
-	properties := r.object(r.get(s, "properties"))
+	properties := r.get(s, "properties").object()
 	if len(properties) > 0 {
 		out.Kinds |= resultshape.Object
 	}
@@ -98,7 +96,7 @@ func (r *shaper) fields(out *resultshape.Shape, s *node, depth int) {
 			Name: m.name, Optional: !required[m.name], Shape: r.shape(m.value, depth+1),
 		})
 	}
-	if more := r.get(s, "additionalProperties"); len(r.object(more)) > 0 {
+	if more := r.get(s, "additionalProperties"); len(more.object()) > 0 {
 		out.Kinds |= resultshape.Object
 		out.Rest = r.shape(more, depth+1)
 	}
@@ -111,13 +109,13 @@ func (r *shaper) fields(out *resultshape.Shape, s *node, depth int) {
 }
 
 // either returns the shape of a value that satisfies one of several schemas.
-func (r *shaper) either(options []*node, depth int) *resultshape.Shape {
+func (r *shaper) either(options []part, depth int) *resultshape.Shape {
 	var out *resultshape.Shape
 	for _, option := range options {
 		if out != nil && r.left < 0 {
 			break
 		}
-		out = resultshape.Merge(out, r.shape(option, depth))
+		out = resultshape.Merge(out, r.shape(option.value, depth))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ const (
 // describing all could take longer than a run.
 const maxFlaws = 100
 
-// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.StageChecker] and may be used
+// StageChecker checks the JSON of stages against the schemas of their kinds. It implements [stages.Shapes] and may be used
 // concurrently.
 type StageChecker struct {
 	names []string
@@ -69,7 +70,7 @@ func nestedFields(k stages.Kind) (names []string) {
 // CheckShape returns every mistake of one stage, each with Code, Field, Msg and Hint. A stage of an unknown kind has only
 // that mistake. Nested stages are not checked.
 func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
-	if err := bounded(stage, maxStage, maxStageValues); err != nil {
+	if _, err := bounded(stage, maxStage, maxStageValues); err != nil {
 		return []*stages.Error{wrong("", "make the stage smaller and flatter", "a stage cannot be read: %w", err)}
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(stage))
@@ -85,16 +86,14 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	if !ok {
 		return []*stages.Error{s.badKind(kind, fields)}
 	}
-	doc := &document{root: &node{raw: trimmed(stage)}, steps: steps}
-	errs := doc.repeated(doc.root, nil, sh.nested)
-	flaws, _, err := sh.validator.check(steps, value, false)
+	errs := readNode(stage).repeated(nil, sh.nested)
+	flaws, err := sh.validator.check(steps, value, false)
 	if err != nil {
 		return append(errs, wrong("", "make the stage smaller and flatter", "a stage cannot be checked: %w", err))
 	}
 	more := max(0, len(flaws)-maxFlaws)
-	for _, fl := range s.dropImplied(kind, fields, flaws[:len(flaws)-more]) {
-		errs = append(errs, fl.asError(kind, sh.required, value))
-	}
+	t := teller{value, "the stage", NewSteps(context.Background(), maxHintSteps)}
+	errs = append(errs, s.told(kind, fields, flaws[:len(flaws)-more], t)...)
 	splitName(errs, fields)
 	if more > 0 {
 		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", count(more, "more mistake")))
@@ -107,20 +106,6 @@ func wrong(field, hint, format string, args ...any) *stages.Error {
 	err := stages.Errorf(stages.InvalidPipeline, hint, format, args...)
 	err.Field = field
 	return err
-}
-
-// asError makes the error of a flaw in a stage of a kind with the required fields.
-func (fl flaw) asError(kind string, required []string, value any) *stages.Error {
-	place := fl.field
-	if place == "" {
-		place = field(value, fl.path)
-	}
-	hint := fl.advice(value)
-	if hint == "" && !fl.whole {
-		hint = advice(fl, kind, required, value)
-	}
-	fl.hint, fl.fixed = "", fl.fixed && hint == ""
-	return wrong(place, hint, "%s", fl.sentence("the stage", value))
 }
 
 // splitName corrects a stage that names a tool as SERVER/TOOL in one field and lacks the other field.
@@ -141,16 +126,16 @@ func splitName(errs []*stages.Error, fields map[string]any) {
 
 // advice returns a hint about a value of the wrong type, or "".
 func advice(fl flaw, kind string, required []string, value any) string {
-	got := lookup(value, fl.path)
+	got, words := lookup(value, fl.path), fl.words()
 	_, isObject := got.(map[string]any)
 	switch {
 	case got == nil && len(fl.path) == 1 && slices.Contains(required, fl.path[0]):
-		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(fl.want, 20)))
+		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(words, 20)))
 	case got == nil && inArray(value, fl.path):
 		return "leave it out of the array"
 	case got == nil:
 		return "leave the field out for its default"
-	case isObject && len(fl.want) == 1 && strings.HasPrefix(fl.want[0], articles["array"]):
+	case isObject && len(words) == 1 && strings.HasPrefix(words[0], articles["array"]):
 		return "put it into an array: [{...}]"
 	}
 	return ""
@@ -165,31 +150,42 @@ func inArray(value any, path []string) bool {
 	return ok
 }
 
-// dropImplied leaves one flaw where a wrong name makes two: an unknown field, and the missing field that was meant. It adds
-// hints to unknown fields.
-func (s *StageChecker) dropImplied(kind string, fields map[string]any, flaws []flaw) []flaw {
+// told returns the errors of flaws. A wrong name makes two flaws, an unknown field and the missing field that was meant:
+// only the first is told.
+func (s *StageChecker) told(kind string, fields map[string]any, flaws []flaw, t teller) (errs []*stages.Error) {
 	var missing []string
 	for _, fl := range flaws {
-		if strings.HasPrefix(fl.said, "missing field") {
-			missing = append(missing, fl.field)
+		if fl.about == missingField {
+			missing = append(missing, t.field(fl))
 		}
 	}
-	meant := map[string]bool{}
-	for i, fl := range flaws {
-		if !strings.HasPrefix(fl.said, "unknown field") || len(fl.path) > 0 {
-			continue
+	implied := map[string]bool{}
+	for _, fl := range flaws {
+		hint := ""
+		if fl.about == unknownField && len(fl.path) == 0 {
+			target := s.closestField(kind, fl.member, fields, missing)
+			implied[target], hint = true, s.fieldHint(kind, fl.member, target)
 		}
-		target := s.closestField(kind, fl.field, fields, missing)
-		if target != "" {
-			meant[target] = true
-			flaws[i].hint = "did you mean " + texts.JSON(target) + "?"
-			continue
-		}
-		flaws[i].hint = s.fieldHint(kind, fl.field)
+		errs = append(errs, t.asError(fl, hint, kind, s.kinds[kind].required))
 	}
-	return slices.DeleteFunc(flaws, func(fl flaw) bool {
-		return strings.HasPrefix(fl.said, "missing field") && meant[fl.field]
-	})
+	return slices.DeleteFunc(errs, func(e *stages.Error) bool { return implied[e.Field] && strings.HasPrefix(e.Msg, missingField) })
+}
+
+// asError makes the error of a flaw in a stage of a kind with the required fields.
+func (t teller) asError(fl flaw, hint, kind string, required []string) *stages.Error {
+	said, own := t.tell(fl)
+	hint = cmp.Or(hint, own)
+	if hint == "" && fl.about == "" {
+		hint = advice(fl, kind, required, t.value)
+	}
+	if fl.fixed && hint != "" { // the hint says that it is one of them
+		fl.fixed = false
+		said, _ = t.tell(fl)
+	}
+	if fl.about == fieldName {
+		fl.about = "" // the field that has the name
+	}
+	return wrong(t.field(fl), hint, "%s", said)
 }
 
 // closestField returns the field of a kind that an unknown name probably means, or "". It is not a field that the stage already
@@ -207,8 +203,12 @@ func (s *StageChecker) closestField(kind, name string, given map[string]any, mis
 	return nearest.Name(name, free)
 }
 
-// fieldHint names the kinds that have a field, if there are any, and the fields of this kind.
-func (s *StageChecker) fieldHint(kind, name string) string {
+// fieldHint proposes the field that was meant. Otherwise it names the kinds that have a field, if there are any, and the
+// fields of this kind.
+func (s *StageChecker) fieldHint(kind, name, target string) string {
+	if target != "" {
+		return meant(texts.JSON(target))
+	}
 	var have []string
 	for _, other := range s.names {
 		if slices.Contains(s.kinds[other].fields, name) {
@@ -280,17 +280,17 @@ func (s *StageChecker) likelyKind(fields map[string]any) string {
 
 // repeated returns an error for every member that an object holds twice: JSON decoders would drop the first silently.
 // Fields in skip hold stages with their own check.
-func (d *document) repeated(n *node, path []string, skip []string) []*stages.Error {
+func (n *node) repeated(path []string, skip []string) []*stages.Error {
 	var errs []*stages.Error
 	seen := map[string]int{}
-	for _, e := range d.object(n) {
-		at := append(slices.Clone(path), e.name)
-		if seen[e.name]++; seen[e.name] == 2 {
+	for _, m := range n.object() {
+		at := append(slices.Clone(path), m.name)
+		if seen[m.name]++; seen[m.name] == 2 {
 			place := field(nil, at)
 			errs = append(errs, wrong(place, "keep one of the two", "field %s is given twice", texts.JSON(place)))
 		}
-		if !slices.Contains(skip, e.name) && e.value.raw[0] == '{' {
-			errs = append(errs, d.repeated(e.value, at, nil)...)
+		if !slices.Contains(skip, m.name) {
+			errs = append(errs, m.value.repeated(at, nil)...)
 		}
 	}
 	return errs

@@ -39,13 +39,11 @@ func (w signer) signature(name string, o *outliner) string {
 	if len(params) == 0 && !o.in.Closed && w.get(w.root, "type") == nil {
 		return unread(name)
 	}
-	for detail := w.first; detail <= names; detail++ {
-		line := w.line(params, detail)
-		if utf8.RuneCountInString(line) <= w.most {
+	for detail := w.first; ; detail++ {
+		if line, fits := w.line(params, detail); fits || detail == names {
 			return name + "(" + line + ")"
 		}
 	}
-	return name + "(" + w.shortest(params) + ")"
 }
 
 // unread is the signature of a tool with unknown parameters.
@@ -92,18 +90,22 @@ func parameters(o *outliner) []param {
 	return params
 }
 
-func (w *signer) line(params []param, detail int) string {
-	var b strings.Builder
+// line writes the parameters, and reports whether they fit. It counts those that do not.
+func (w *signer) line(params []param, detail int) (line string, fits bool) {
 	for i, p := range params {
-		if b.Len() > 4*w.most {
-			break
+		text := w.param(p, detail)
+		if detail == names {
+			text = texts.Fit(text, w.most)
+		}
+		if i > 0 && utf8.RuneCountInString(line+text) > w.most {
+			return line + ", ... " + strconv.Itoa(len(params)-i) + " more", false
 		}
 		if i > 0 {
-			b.WriteString(", ")
+			line += ", "
 		}
-		b.WriteString(w.param(p, detail))
+		line += text
 	}
-	return b.String()
+	return line, utf8.RuneCountInString(line) <= w.most
 }
 
 func (w *signer) param(p param, detail int) string {
@@ -125,23 +127,6 @@ func (w *signer) param(p param, detail int) string {
 	return text + " = " + texts.Fit(compact(value.raw), 30) // in brief, the default shows the type
 }
 
-// shortest writes the parameters that fit and counts the others.
-func (w *signer) shortest(params []param) string {
-	var b strings.Builder
-	for i, p := range params {
-		text := w.param(p, names)
-		if i > 0 && utf8.RuneCountInString(b.String()+text) > w.most {
-			b.WriteString(", ... " + strconv.Itoa(len(params)-i) + " more")
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(texts.Fit(text, w.most))
-	}
-	return b.String()
-}
-
 // typeOf writes the type that a schema describes.
 func (w *signer) typeOf(s *node, detail, depth int) string {
 	if w.left--; w.left < 0 || depth > 4 || !w.steps.Take(1) {
@@ -153,16 +138,14 @@ func (w *signer) typeOf(s *node, detail, depth int) string {
 	if value := w.get(s, "const"); value != nil {
 		return texts.Fit(compact(value.raw), 30)
 	}
-	if values := w.array(w.get(s, "enum")); len(values) > 0 {
+	if values := w.get(s, "enum").array(); len(values) > 0 {
 		return w.enumeration(values)
 	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if options := w.array(w.get(s, keyword)); len(options) > 0 {
-			return w.union(options, detail, depth)
-		}
+	if options := w.options(s); len(options) > 0 {
+		return w.union(options, detail, depth)
 	}
-	if parts := w.array(w.get(s, "allOf")); len(parts) > 0 && w.get(s, "type") == nil {
-		return w.typeOf(parts[0], detail, depth+1)
+	if parts := w.get(s, "allOf").array(); len(parts) > 0 && w.get(s, "type") == nil {
+		return w.typeOf(parts[0].value, detail, depth+1)
 	}
 	var all []string
 	for _, name := range w.types(s) {
@@ -181,7 +164,7 @@ func (w *signer) named(name string, s *node, detail, depth int) string {
 		items := w.typeOf(w.get(s, "items"), detail, depth+1)
 		return "[" + items + "]"
 	case "object":
-		fields := w.object(w.get(s, "properties"))
+		fields := w.get(s, "properties").object()
 		if detail > full || len(fields) == 0 || len(fields) > 8 || depth > 2 {
 			return "object"
 		}
@@ -245,10 +228,10 @@ func (w *signer) bound(s *node, keyword string) string {
 	return texts.Fit(compact(value.raw), maxShown)
 }
 
-func (w *signer) union(options []*node, detail, depth int) string {
+func (w *signer) union(options []part, detail, depth int) string {
 	var all []string
 	for _, option := range options[:min(len(options), 6)] {
-		if text := w.typeOf(option, detail, depth+1); !slices.Contains(all, text) {
+		if text := w.typeOf(option.value, detail, depth+1); !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
@@ -259,14 +242,14 @@ func (w *signer) union(options []*node, detail, depth int) string {
 }
 
 // enumeration lists values: ten, or six in brief.
-func (w *signer) enumeration(values []*node) string {
+func (w *signer) enumeration(values []part) string {
 	most := 10
 	if w.words != nil {
 		most = 6
 	}
 	var all []string
 	for _, value := range values[:min(len(values), most)] {
-		all = append(all, texts.Fit(compact(value.raw), 30))
+		all = append(all, texts.Fit(compact(value.value.raw), 30))
 	}
 	if len(values) > most {
 		all = append(all, "...")

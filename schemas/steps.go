@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -33,7 +34,7 @@ func (s *Steps) Take(n int) bool {
 	s.spent += n
 	switch {
 	case s.spent > s.most:
-		s.err = costly{s.most, s.limits}
+		s.err = s.tooMany()
 	case s.spent-s.checked >= checkEvery:
 		s.checked = s.spent
 		s.err = context.Cause(s.ctx)
@@ -41,24 +42,20 @@ func (s *Steps) Take(n int) bool {
 	return s.err == nil
 }
 
+// stop ends the work for a reason, unless it has ended already.
+func (s *Steps) stop(why error) { s.err = cmp.Or(s.err, why) }
+
 // Spent returns the number of steps spent, at most the number given.
 func (s *Steps) Spent() int { return min(s.spent, s.most) }
 
 // Err returns the reason why the work must end, nil while it may continue.
 func (s *Steps) Err() error { return s.err }
 
-// costly is the error of work that has spent its steps.
-type costly struct {
-	most   int
-	limits Limits
-}
-
-func (c costly) Error() string {
-	text := fmt.Sprintf("it takes more than %d steps", c.most)
-	if c.limits.Steps > 0 {
-		text += fmt.Sprintf(" (limit schema-steps: %d; raise it with --limit schema-steps=VALUE)", c.limits.Steps)
+func (s *Steps) tooMany() error {
+	if s.limits.Steps == 0 {
+		return fmt.Errorf("it takes more than %d steps", s.most)
 	}
-	return text
+	return fmt.Errorf("it takes more than %d steps (limit schema-steps: %d; raise it with --limit schema-steps=VALUE)", s.most, s.limits.Steps)
 }
 
 // An Allowance holds the steps for describing all tools of one list. It may be used concurrently.

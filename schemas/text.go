@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,51 +28,33 @@ func quoted(names []string, n int) string {
 
 // show writes a value as JSON for a message, and only the beginning of a long one.
 func show(v any) string {
-	var b strings.Builder
-	appendShown(&b, v)
-	return texts.Fit(b.String(), maxShown)
+	left := maxShown
+	return texts.Fit(texts.JSON(beginning(v, &left)), maxShown)
 }
 
-func appendShown(b *strings.Builder, v any) {
-	if b.Len() > maxShown {
-		return
+// beginning returns a value with at most left of its parts: the others would not be shown.
+func beginning(v any, left *int) any {
+	if *left--; *left < 0 {
+		return nil
 	}
 	switch v := v.(type) {
-	case map[string]any:
-		appendObject(b, v)
-	case []any:
-		b.WriteByte('[')
-		for i, element := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			if appendShown(b, element); b.Len() > maxShown {
-				return
-			}
-		}
-		b.WriteByte(']')
 	case string:
-		b.WriteString(texts.JSON(texts.Fit(v, maxShown)))
-	case json.Number:
-		b.WriteString(v.String())
-	default: // null, true, false
-		text, _ := json.Marshal(v)
-		b.Write(text)
-	}
-}
-
-func appendObject(b *strings.Builder, object map[string]any) {
-	b.WriteByte('{')
-	for i, key := range slices.Sorted(maps.Keys(object)) {
-		if i > 0 {
-			b.WriteByte(',')
+		return texts.Fit(v, maxShown)
+	case []any:
+		short := []any{}
+		for _, element := range v[:min(len(v), maxShown)] {
+			short = append(short, beginning(element, left))
 		}
-		b.WriteString(texts.JSON(texts.Fit(key, maxShown)) + ":")
-		if appendShown(b, object[key]); b.Len() > maxShown {
-			return
+		return short
+	case map[string]any:
+		short := map[string]any{}
+		names := slices.Sorted(maps.Keys(v))
+		for _, name := range names[:min(len(names), maxShown)] {
+			short[texts.Fit(name, maxShown)] = beginning(v[name], left)
 		}
+		return short
 	}
-	b.WriteByte('}')
+	return v
 }
 
 // field writes a path in a JSON value: filter.labels[2], or ["a b"] for names that need quotes.

@@ -244,7 +244,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.State, o.Refresh, o.Sources, o.ClientVersion = dir, s.refresh, list, version()
 	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
-	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas.Adjust, s.limits.schemas)
+	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
 	o.Follow, o.OnChange = s.changed != nil, s.changed
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {

@@ -40,9 +40,6 @@ type Budget struct {
 // New returns a budget of total bytes.
 func New(total int64) *Budget { return &Budget{total: total} }
 
-// Total returns the size of the budget.
-func (b *Budget) Total() int64 { return b.total }
-
 // Used returns the number of bytes taken from all shares.
 func (b *Budget) Used() int64 {
 	b.mu.Lock()
@@ -163,15 +160,6 @@ func (s *Share) Give(n int64) {
 		panic("memory: " + s.name + ": more was given back than taken")
 	}
 	s.b.grant()
-}
-
-// Adjust takes n bytes if they are free, or gives -n bytes back, and reports whether it did.
-func (s *Share) Adjust(n int64) bool {
-	if n > 0 {
-		return s.Try(n)
-	}
-	s.Give(-n)
-	return true
 }
 
 // free returns the bytes that the share can grant. b.mu is held.

@@ -25,9 +25,9 @@ func TestNeverOver(t *testing.T) {
 			for range 2000 {
 				s := shares[random.IntN(len(shares))]
 				n := random.Int64N(s.Limit() / 4)
-				if s.Adjust(n) {
-					look(t, b, shares)
-					s.Adjust(-n)
+				if s.Try(n) {
+					look(t, b, total, shares)
+					s.Give(n)
 				}
 				l := s.Lease()
 				for range random.IntN(8) {
@@ -35,7 +35,7 @@ func TestNeverOver(t *testing.T) {
 						break
 					}
 				}
-				look(t, b, shares)
+				look(t, b, total, shares)
 				l.Grow(-random.Int64N(l.Used() + 1))
 				l.Close()
 			}
@@ -47,10 +47,10 @@ func TestNeverOver(t *testing.T) {
 	}
 }
 
-func look(t *testing.T, b *memory.Budget, shares []*memory.Share) {
+func look(t *testing.T, b *memory.Budget, total int64, shares []*memory.Share) {
 	t.Helper()
-	if n := b.Used(); n > b.Total() || n < 0 {
-		t.Errorf("%d of %d bytes are taken", n, b.Total())
+	if n := b.Used(); n > total || n < 0 {
+		t.Errorf("%d of %d bytes are taken", n, total)
 	}
 	for _, s := range shares {
 		if n := s.Used(); n > s.Limit() || n < 0 {
