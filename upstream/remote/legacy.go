@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -25,7 +23,7 @@ type SSETransport struct {
 }
 
 // newSSE makes a transport. The dialer is open.
-func (d *dialer) newSSE() mcp.Transport {
+func (d *dialer) newSSE() *SSETransport {
 	w := &sse{client: d.client, tripper: d.tripper, address: d.endpoint.URL}
 	return &SSETransport{rpc.Transport{Open: w.open, Kind: rpc.Traits{OlderOnly: true}}, endpointInfo{d.tripper, d.endpoint.Where}}
 }

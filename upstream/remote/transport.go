@@ -22,7 +22,7 @@ type Transport struct {
 	client *http.Client
 
 	changed    func()
-	fallback   func() mcp.Transport // nil: there is no other transport
+	fallback   func() *SSETransport // nil: there is no other transport
 	onFallback func()               // called when the fallback works
 
 	found      atomic.Pointer[string]        // the address that FindEndpoint has found
@@ -121,7 +121,7 @@ func (t *Transport) FlushCancelled() { t.notifying.Wait() }
 
 // Fallback returns another transport to try, if the handshake failed as with a server that does not know this one, and a
 // function to call when the other one works.
-func (t *Transport) Fallback(err error) (other mcp.Transport, works func()) {
+func (t *Transport) Fallback(err error) (other *SSETransport, works func()) {
 	var status *statusError
 	if t.fallback == nil || !errors.As(err, &status) {
 		return nil, nil
