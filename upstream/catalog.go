@@ -42,15 +42,15 @@ type catalog struct {
 	lease *memory.Lease    // for the list
 	saved func() *toolList // of an earlier process, nil if there is none; read once
 
-	mu       sync.Mutex    // guards what follows; not held while fetching
-	list     *toolList     // nil before the first fetch
-	fetch    *fetch        // the one under way, if one is
-	stale    bool          // the server has said that the list changed
-	again    time.Time     // when the list was last fetched because it had changed
-	pause    time.Duration // between again and the next time
-	timedOut bool          // somebody has waited for the first list in vain: nobody waits again
-	kept     time.Time     // when the list was written to disk
-	err      error         // why it could not be
+	mu       sync.Mutex         // guards what follows; not held while fetching
+	list     *toolList          // nil before the first fetch
+	fetch    *flight[*toolList] // the one under way, if one is
+	stale    bool               // the server has said that the list changed
+	again    time.Time          // when the list was last fetched because it had changed
+	pause    time.Duration      // between again and the next time
+	timedOut bool               // somebody has waited for the first list in vain: nobody waits again
+	kept     time.Time          // when the list was written to disk
+	err      error              // why it could not be
 }
 
 // A toolList is one fetched list. It does not change.
@@ -68,13 +68,6 @@ type toolList struct {
 	reader  *reader
 }
 
-// A fetch is a request for the list that callers wait for together.
-type fetch struct {
-	done chan struct{}
-	list *toolList // once done is closed
-	err  error     // once done is closed
-}
-
 // invalidate marks the list as out of date.
 func (c *catalog) invalidate() {
 	c.mu.Lock()
@@ -83,14 +76,14 @@ func (c *catalog) invalidate() {
 }
 
 func newCatalog(sc *serverConn) *catalog {
-	return &catalog{conn: sc, lease: sc.limits.Catalogs.Lease(), saved: sync.OnceValue(func() *toolList { return sc.savedTools() })}
+	return &catalog{conn: sc, lease: sc.pool.options.Catalogs.Lease(), saved: sync.OnceValue(func() *toolList { return sc.savedTools() })}
 }
 
 // get returns the list, at once if it was ever fetched; one that is out of date is refreshed in the background.
 func (c *catalog) get(ctx context.Context) (*toolList, error) {
 	c.mu.Lock()
 	list := c.list
-	var f *fetch
+	var f *flight[*toolList]
 	if c.outdated() {
 		f = c.begin()
 	}
@@ -140,10 +133,10 @@ func (c *catalog) refresh(ctx context.Context) (*toolList, error) {
 	return c.wait(ctx, f)
 }
 
-func (c *catalog) wait(ctx context.Context, f *fetch) (*toolList, error) {
+func (c *catalog) wait(ctx context.Context, f *flight[*toolList]) (*toolList, error) {
 	select {
 	case <-f.done:
-		return f.list, f.err
+		return f.value, f.err
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			c.mu.Lock()
@@ -159,49 +152,45 @@ func (c *catalog) wait(ctx context.Context, f *fetch) (*toolList, error) {
 }
 
 // begin fetches the list, unless that is under way. c.mu is held.
-func (c *catalog) begin() *fetch {
+func (c *catalog) begin() *flight[*toolList] {
 	if c.fetch != nil {
 		return c.fetch
 	}
-	f := &fetch{done: make(chan struct{})}
-	c.fetch = f
 	if c.stale && c.list != nil {
 		c.noteChange()
 	}
 	c.stale = false
 	old := c.list
-	started := c.conn.tasks.start(func() {
-		if old == nil {
-			old = c.saved()
-		}
-		f.list, f.err = c.load(old)
-		if f.err == nil {
-			f.err = c.lease.Grow(f.list.size)
-		}
-		if f.err == nil {
-			c.keep(f.list, old)
-			c.conn.shapes.prune(f.list)
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.fetch = nil
-		if f.err == nil {
-			if c.list != nil {
-				_ = c.lease.Grow(-c.list.size)
-			}
-			c.list, c.timedOut = f.list, false
-			c.conn.probe(f.list)
-		} else {
-			c.stale = true
-		}
-		close(f.done)
-	})
-	if !started {
-		f.err = c.conn.closedError()
-		c.fetch = nil
-		close(f.done)
+	c.fetch = launch(&c.conn.pool.tasks, c.conn.closedError(), func() (*toolList, error) { return c.update(old) })
+	return c.fetch
+}
+
+// update fetches the list and makes it the current one.
+func (c *catalog) update(old *toolList) (*toolList, error) {
+	if old == nil {
+		old = c.saved()
 	}
-	return f
+	list, err := c.load(old)
+	if err == nil {
+		err = c.lease.Grow(list.size)
+	}
+	if err == nil {
+		c.keep(list, old)
+		c.conn.shapes.prune(list)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fetch = nil
+	if err != nil {
+		c.stale = true
+		return nil, err
+	}
+	if c.list != nil {
+		_ = c.lease.Grow(-c.list.size)
+	}
+	c.list, c.timedOut = list, false
+	c.conn.probe(list)
+	return list, nil
 }
 
 // cutAt notes that the list is incomplete.

@@ -216,7 +216,7 @@ func (c *catalog) cached(ctx context.Context) (*toolList, error) {
 	saved, resting := c.saved(), c.conn.state().resting
 	c.mu.Lock()
 	list, timedOut := c.list, c.timedOut
-	var f *fetch
+	var f *flight[*toolList]
 	if c.outdated() && !(resting && list != nil) {
 		f = c.begin()
 	}
@@ -231,7 +231,7 @@ func (c *catalog) cached(ctx context.Context) (*toolList, error) {
 	}
 	select {
 	case <-f.done:
-		return f.list, f.err
+		return f.value, f.err
 	default:
 	}
 	return nil, c.conn.lateError()

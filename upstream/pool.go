@@ -90,18 +90,17 @@ func (o Options) implementation() *mcp.Implementation {
 // A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A slow or
 // broken server delays only callers that use it. All methods may be called concurrently.
 type Pool struct {
-	options      Options
-	life         context.Context
-	end          context.CancelFunc
-	tasks        tasks
-	shapeSampler *shapeSampler
-	queue        startQueue
+	options Options
+	life    context.Context
+	end     context.CancelFunc
+	tasks   tasks
+	samples sampler
+	queue   startQueue
 
-	mu      sync.Mutex    // guards what follows; not held while reading sources
-	loading chan struct{} // set once, closed when the sources have been read
-	conns   map[string]*serverConn
-	names   []string // sorted
-	err     error    // of Load
+	mu     sync.Mutex        // guards what follows; not held while reading sources
+	loaded *flight[struct{}] // of the sources, set once
+	conns  map[string]*serverConn
+	names  []string // sorted
 
 	sourcesMu sync.Mutex     // held while a source is read again; taken before mu
 	sources   []*sourceState // set by load; guarded by sourcesMu, their err by mu
@@ -112,9 +111,10 @@ var _ stages.Tools = (*Pool)(nil)
 // NewPool makes a pool. It reads and starts nothing yet.
 func NewPool(o Options) *Pool {
 	life, end := context.WithCancel(context.Background())
-	p := &Pool{options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{}, queue: startQueue{free: runtime.GOMAXPROCS(0)}}
-	p.shapeSampler = newShapeSampler(life, &p.tasks, o.State)
-	return p
+	return &Pool{
+		options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{},
+		queue: startQueue{free: runtime.GOMAXPROCS(0)}, samples: newSampler(),
+	}
 }
 
 // Close ends all sessions and cancels the calls in flight. It returns when the programs that the pool has started are
@@ -133,26 +133,22 @@ func (p *Pool) Close() error {
 // servers of the others are available. All other methods call Load if nobody has.
 func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
-	if p.loading == nil {
-		p.loading = make(chan struct{})
-		if !p.tasks.start(p.load) {
-			p.err = stages.Errorf(stages.Cancelled, "", "the gateway is closing")
-			close(p.loading)
-		}
+	if p.loaded == nil {
+		p.loaded = launch(&p.tasks, stages.Errorf(stages.Cancelled, "", "the gateway is closing"), p.load)
 	}
+	f := p.loaded
 	p.mu.Unlock()
 	select {
-	case <-p.loading:
-	case <-ctx.Done():
-		select {
-		case <-p.loading: // it was there already
-		default:
-			return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
-		}
+	case <-f.done:
+		return f.err
+	default:
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
+	}
 }
 
 // conn returns the connection to a server.
@@ -244,9 +240,9 @@ func (p *Pool) toolList(ctx context.Context, server string) (*serverConn, *toolL
 
 // asError copies an error for one caller and gives it a code: one start or one list may fail many callers, and each adds
 // the place where it happened.
-func asError(err error) error {
-	var e *stages.Error
-	if !errors.As(err, &e) {
+func asError(err error) *stages.Error {
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok {
 		return stages.Errorf(stages.ServerUnavailable, "try again", "%w", err)
 	}
 	own := *e
@@ -330,7 +326,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 		return stages.Result{}, wrong
 	}
 	call.Args = args
-	lease := sc.limits.Results.Lease()
+	lease := sc.pool.options.Results.Lease()
 	raw, err := sc.call(ctx, call, t, lease)
 	var res stages.Result
 	if err == nil {
@@ -340,7 +336,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 		lease.Close()
 		return stages.Result{}, withSignature(ctx, err, t)
 	}
-	sc.shapeSampler.offer(sc, t, res)
+	sc.shapes.offer(t, res)
 	return res, nil
 }
 
@@ -351,9 +347,9 @@ func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) 
 		return res, err
 	}
 	size := int64(len(res.Data))
-	if size > sc.limits.ResultMax {
+	if size > sc.pool.options.ResultMax {
 		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d",
-			toolLabel(sc.server.Name, t.name), size, sc.limits.ResultMax)
+			toolLabel(sc.server.Name, t.name), size, sc.pool.options.ResultMax)
 	}
 	if more := size - lease.Used(); more > 0 { // it is not part of the message
 		if err := lease.Grow(more); err != nil {

@@ -60,10 +60,7 @@ func (sc *serverConn) serverStatus() ServerStatus {
 	case now.alive():
 		s.Status = StatusReady
 	case now.failure != nil: // also during the next start
-		s.Status, s.Code = StatusFailed, stages.ServerUnavailable
-		if e, ok := asError(now.failure).(*stages.Error); ok {
-			s.Code = e.Code
-		}
+		s.Status, s.Code = StatusFailed, asError(now.failure).Code
 	case now.start != nil:
 		s.Status = StatusStarting
 	case now.session != nil: // it has ended, and was not needed since

@@ -90,7 +90,7 @@ const (
 )
 
 func newReader(sc *serverConn) *reader {
-	return &reader{sc.server.Name, sc.policy, sc.limits.Schemas, sc.limits.Schemas.Limits().Allowance(), &sc.limits}
+	return &reader{sc.server.Name, sc.policy, sc.pool.options.Schemas, sc.pool.options.Schemas.Limits().Allowance(), &sc.pool.options}
 }
 
 // steps returns the steps for reading one tool.

@@ -42,7 +42,12 @@ func NewHider(words []string) *Hider {
 }
 
 // Hide hides the words in a text. A text longer than [MaxHidden] is cut.
-func (h *Hider) Hide(text string) string { return Bounded(text, h.hide) }
+func (h *Hider) Hide(text string) string {
+	if len(h.words) == 0 {
+		return text
+	}
+	return Bounded(text, h.hide)
+}
 
 // Bounded applies hide to at most [MaxHidden] bytes of a text.
 func Bounded(text string, hide func(string) string) string {
