@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -100,7 +99,7 @@ func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Tr
 		}
 		if s, other := d.fallback(ctx, t, err); s != nil {
 			return s, eraOld, other, nil
-		} else if other != nil || ctx.Err() != nil || wantsSignIn(err) {
+		} else if other != nil || ctx.Err() != nil || remote.NeedsSignIn(err) {
 			break // another handshake would be refused too, for a reason that says less
 		}
 	}
@@ -147,12 +146,6 @@ func (d *dialer) fallback(ctx context.Context, t rawTransport, err error) (*sess
 	return s, older
 }
 
-// wantsSignIn reports whether the server refuses every caller that has not signed in.
-func wantsSignIn(err error) bool {
-	var refusal interface{ NeedsSignIn() bool }
-	return errors.As(err, &refusal) && refusal.NeedsSignIn()
-}
-
 // open makes a transport.
 func (d *dialer) open(ctx context.Context) (rawTransport, error) {
 	t, err := d.dial(ctx)
@@ -171,8 +164,7 @@ func (d *dialer) open(ctx context.Context) (rawTransport, error) {
 func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit time.Duration) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t.Notify(d.changed)
-	t.LimitMessages(d.memory, d.message)
+	t.Prepare(d.changed, d.memory, d.message)
 	options := &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{}, // nothing: no roots, sampling or questions to a person
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},

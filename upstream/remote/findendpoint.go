@@ -28,8 +28,8 @@ func (t *Transport) FindEndpoint(ctx context.Context, err error) {
 	if !errors.As(err, &status) || status.status != http.StatusNotFound && status.status != http.StatusMethodNotAllowed {
 		return
 	}
-	target := *t.tripper.target
-	if strings.TrimSuffix(target.Path, "/") == defaultPath || status.rpc != nil || t.tripper.auth != nil {
+	target := *t.target
+	if strings.TrimSuffix(target.Path, "/") == defaultPath || status.rpc != nil || t.auth != nil {
 		return
 	}
 	target.Path, target.RawPath, target.RawQuery, target.Fragment = defaultPath, "", "", ""
@@ -49,10 +49,10 @@ func (t *Transport) serves(ctx context.Context, address *url.URL) bool {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := t.client.Do(req)
+	resp, err := t.http.Do(req)
 	var status *statusError
 	if errors.As(err, &status) {
-		return status.rpc != nil || status.NeedsSignIn()
+		return status.rpc != nil || NeedsSignIn(err)
 	} else if err != nil {
 		return false
 	}

@@ -65,7 +65,7 @@ type Line struct {
 
 // LineOptions are the choices for a [Line]. The zero value works.
 type LineOptions struct {
-	Max   int             // bytes of one message; 0: set by LimitMessages, or [DefaultMax]
+	Max   int             // bytes of one message; 0: set by Prepare, or [DefaultMax]
 	Ended <-chan struct{} // closed when the other side is gone, even if its pipes are open; nil: not known
 	Close func() error    // ends both directions and frees their resources
 }
@@ -78,9 +78,9 @@ func NewLine(in io.Reader, out io.Writer, o LineOptions) *Line {
 	}
 }
 
-// LimitMessages counts messages in share, and bounds one to max bytes unless the options did; 0: [DefaultMax]. It is
+// Prepare counts messages in share, and bounds one to max bytes unless the options did; 0: [DefaultMax]. It is
 // called before the first Next.
-func (l *Line) LimitMessages(share *memory.Share, max int) {
+func (l *Line) Prepare(share *memory.Share, max int) {
 	l.share, l.max = share, cmp.Or(l.max, max)
 }
 
