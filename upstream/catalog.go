@@ -200,12 +200,16 @@ func (list *toolList) cutAt(why string) {
 
 // cutLong notes that the list exceeds its limit of bytes.
 func (list *toolList) cutLong() {
-	list.cutAt(fmt.Sprintf("it is longer than %d bytes (%s)", list.reader.limits.ToolList, raised("tool-list")))
+	limit := list.reader.limits.ToolList
+	list.cutAt(fmt.Sprintf("it is longer than %d bytes (%s)", limit, raised("tool-list", fmt.Sprintf("%dMiB", max(1, 2*limit>>20)))))
 }
 
+// moreTools names the limit of tools and how the operator raises it.
+func (list *toolList) moreTools() string { return raised("tools", 2*list.reader.limits.Tools) }
+
 // raised names a limit and how the operator raises it.
-func raised(limit string) string {
-	return fmt.Sprintf("limit %s; the operator can raise it with --limit %s=", limit, limit)
+func raised(limit string, value any) string {
+	return fmt.Sprintf("limit %s; the operator can raise it with --limit %s=%v", limit, limit, value)
 }
 
 // addPage reads one page, tool by tool: a malformed one does not lose the others, and nothing beyond the limits is
@@ -236,7 +240,7 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, 
 		}
 		switch list.read++; {
 		case list.read > list.reader.limits.Tools:
-			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, raised("tools")))
+			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, list.moreTools()))
 			return "", nil
 		case list.size+dec.InputOffset() > list.reader.limits.ToolList:
 			list.cutLong()

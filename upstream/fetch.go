@@ -57,7 +57,7 @@ func (c *catalog) read(s *session, old *toolList) (*toolList, error) {
 			list.cutAt("the server gives the same page again")
 			return list, nil
 		case page >= max(leastPages, list.reader.limits.Tools/100):
-			list.cutAt(fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, raised("tools")))
+			list.cutAt(fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, list.moreTools()))
 			return list, nil
 		}
 		seen[cursor] = true

@@ -35,8 +35,6 @@ type Endpoint struct {
 	// streamable HTTP first, and the older transport if the server does not know it.
 	LegacySSE, Either bool
 
-	MaxMessage int // bytes of one message, 0: what the limit of a result says; a longer one fails its call with LIMIT_EXCEEDED
-
 	Where string // where it is configured, such as "mcp.json:7", for messages
 }
 

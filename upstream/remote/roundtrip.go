@@ -108,7 +108,7 @@ func newClient(e Endpoint) (*client, error) {
 }
 
 // messageMax bounds one message, in bytes.
-func (t *client) messageMax() int64 { return cmp.Or(int64(t.MaxMessage), t.max.Load(), rpc.DefaultMax) }
+func (t *client) messageMax() int64 { return cmp.Or(t.max.Load(), rpc.DefaultMax) }
 
 // Hide removes the secrets of the endpoint from a text.
 func (t *client) Hide(text string) string { return t.secrets.hide(text) }

@@ -76,7 +76,7 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 }
 
 // Prepare sets a function that is called when an answer brings news of a changed tool list, and bounds one message to max
-// bytes, unless the endpoint did. Requests count their own memory. It is called before Connect.
+// bytes. Requests count their own memory. It is called before Connect.
 func (t *Transport) Prepare(changed func(), _ *memory.Share, max int) {
 	t.changed = changed
 	t.client.max.Store(int64(max))

@@ -35,8 +35,8 @@ type Wire interface {
 	// have understood any of it.
 	Send(ctx context.Context, msg []byte) error
 
-	// Prepare counts messages in share, if the wire can, and bounds each to max bytes, unless the wire has a bound of its
-	// own. It is called before the first Next.
+	// Prepare counts messages in share, if the wire can, and bounds each to max bytes; 0: [DefaultMax]. It is called
+	// before the first Next.
 	Prepare(share *memory.Share, max int)
 
 	// Lease is the memory of the last message, nil if it is not counted. The next Next frees it.

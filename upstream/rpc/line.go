@@ -50,7 +50,7 @@ func (o *Overlong) Unwrap() error {
 type Line struct {
 	in      *bufio.Reader
 	out     io.Writer
-	max     int             // bytes of one message; 0: not set yet
+	max     int             // bytes of one message
 	ended   <-chan struct{} // closed when the other side no longer reads; may be nil
 	close   func() error    // ends both directions and frees their resources
 	limiter Limiter         // of bytes that are skipped
@@ -65,7 +65,6 @@ type Line struct {
 
 // LineOptions are the choices for a [Line]. The zero value works.
 type LineOptions struct {
-	Max   int             // bytes of one message; 0: set by Prepare, or [DefaultMax]
 	Ended <-chan struct{} // closed when the other side is gone, even if its pipes are open; nil: not known
 	Close func() error    // ends both directions and frees their resources
 }
@@ -73,16 +72,13 @@ type LineOptions struct {
 // NewLine makes a wire of two streams.
 func NewLine(in io.Reader, out io.Writer, o LineOptions) *Line {
 	return &Line{
-		in: bufio.NewReaderSize(in, lineBuffer), out: out, max: o.Max, ended: o.Ended, close: o.Close,
+		in: bufio.NewReaderSize(in, lineBuffer), out: out, max: DefaultMax, ended: o.Ended, close: o.Close,
 		limiter: SkipLimiter(), writing: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
 
-// Prepare counts messages in share, and bounds one to max bytes unless the options did; 0: [DefaultMax]. It is
-// called before the first Next.
-func (l *Line) Prepare(share *memory.Share, max int) {
-	l.share, l.max = share, cmp.Or(l.max, max)
-}
+// Prepare counts messages in share, and bounds one to max bytes; 0: [DefaultMax]. It is called before the first Next.
+func (l *Line) Prepare(share *memory.Share, max int) { l.share, l.max = share, cmp.Or(max, DefaultMax) }
 
 // Lease is the memory of the last message. The next Next frees it.
 func (l *Line) Lease() *memory.Lease { return l.lease }
@@ -148,7 +144,7 @@ func (l *Line) readLine() ([]byte, error) {
 		case line.Len() > fileFrom:
 			alive, stop = l.stallGuard()
 		}
-		if line.Len()+len(part) > cmp.Or(l.max, DefaultMax) {
+		if line.Len()+len(part) > l.max {
 			stop()
 			return nil, l.skipLine(&line, part, err, nil)
 		}
@@ -178,7 +174,7 @@ func (l *Line) readLine() ([]byte, error) {
 
 // skipLine reads the rest of a line that is too long, keeping its ends. It returns an *Overlong, unless reading fails.
 func (l *Line) skipLine(line *Buffer, part []byte, err, why error) error {
-	o := &Overlong{Size: int64(line.Len() + len(part)), Max: int64(cmp.Or(l.max, DefaultMax)), Why: why}
+	o := &Overlong{Size: int64(line.Len() + len(part)), Max: int64(l.max), Why: why}
 	o.Head = append(o.Head, line.Head(edgeLength)...)
 	line.Close()
 	l.lease.Close() // a line without an end must not hold memory

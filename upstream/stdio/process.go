@@ -94,9 +94,7 @@ func (p *process) start(context.Context) (rpc.Wire, error) {
 			Err:  fmt.Errorf("starting %q: %w", p.command.Name, bare(err)),
 		}, inW.Close(), outR.Close())
 	}
-	return rpc.NewLine(outR, inW, rpc.LineOptions{
-		Max: p.command.MaxMessage, Ended: p.exited, Close: func() error { return p.end(outR) },
-	}), nil
+	return rpc.NewLine(outR, inW, rpc.LineOptions{Ended: p.exited, Close: func() error { return p.end(outR) }}), nil
 }
 
 // run starts the program, waits for its end, and then ends its group. It locks its thread, because on Linux the death
