@@ -254,7 +254,8 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, 
 	return page.NextCursor, nil
 }
 
-// add reads one tool.
+// add reads one tool. Of two with the same name the first one stays in the list. A call may reach either, so their
+// annotations do not count.
 func (list *toolList) add(raw json.RawMessage, old *toolList) {
 	t, err := list.reader.parse(raw, false)
 	if err == nil && list.routed {
@@ -264,35 +265,24 @@ func (list *toolList) add(raw json.RawMessage, old *toolList) {
 		list.flaw("tool %d: %v", list.read, err)
 		return
 	}
-	if first := list.byName[t.name]; first != nil {
-		list.duplicate(first, old)
+	at, end := len(list.tools), len(list.tools)
+	if first := list.byName[t.Name]; first != nil && first.duplicated {
 		return
+	} else if first != nil {
+		if t, err = list.reader.parse(first.raw, true); err != nil {
+			return // cannot be: it has been read before
+		}
+		at = slices.Index(list.tools, first)
+		end = at + 1
 	}
 	t = old.reuse(t)
-	list.byName[t.name] = t
-	list.tools = append(list.tools, t)
-	if t.hints.doubt != "" {
-		list.flaw("%.100q counts as a tool that may change something: %s", t.name, t.hints.doubt)
-	}
-}
-
-// duplicate notes that another tool has the name of the first one, which stays in the list. A call may reach either, so
-// their annotations do not count.
-func (list *toolList) duplicate(first *tool, old *toolList) {
-	if first.duplicated {
-		return
-	}
-	t, err := list.reader.parse(first.raw, true)
-	if err != nil {
-		return // it has been read before
-	}
-	t = old.reuse(t)
-	list.byName[t.name] = t
-	list.tools[slices.Index(list.tools, first)] = t
-	if t.hints.doubt != "" {
-		list.flaw("%.100q counts as a tool that may change something: %s", t.name, t.hints.doubt)
-	} else {
-		list.flaw("the server lists two tools of the name %.100q", t.name)
+	list.byName[t.Name] = t
+	list.tools = slices.Replace(list.tools, at, end, t)
+	switch {
+	case t.hints.doubt != "":
+		list.flaw("%.100q counts as a tool that may change something: %s", t.Name, t.hints.doubt)
+	case t.duplicated:
+		list.flaw("the server lists two tools of the name %.100q", t.Name)
 	}
 }
 
@@ -301,7 +291,7 @@ func (list *toolList) reuse(t *tool) *tool {
 	if list == nil {
 		return t
 	}
-	if old := list.byName[t.name]; old != nil && bytes.Equal(old.raw, t.raw) && old.duplicated == t.duplicated {
+	if old := list.byName[t.Name]; old != nil && bytes.Equal(old.raw, t.raw) && old.duplicated == t.duplicated {
 		return old
 	}
 	return t
@@ -331,7 +321,7 @@ func (list *toolList) names() []string {
 	var names []string
 	for _, t := range list.tools {
 		if t.refused == "" {
-			names = append(names, t.name)
+			names = append(names, t.Name)
 		}
 	}
 	return names

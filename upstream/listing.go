@@ -202,7 +202,7 @@ func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
 	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}} {
 		for _, p := range patterns.list {
 			one := compileGlobs([]string{p})
-			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.name) }) {
+			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.Name) }) {
 				notes = append(notes, fmt.Sprintf("the pattern %q of %s matches no tool", p, patterns.key))
 			}
 		}

@@ -21,19 +21,17 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Options are the settings of a [Pool]. The zero value of a field means its default.
 type Options struct {
 	Sources []Source // read by Load
 
-	// Follow makes the pool read a [Watcher] again whenever it reports a change.
-	Follow bool
-	// OnChange is called after each such reading, never twice at the same time. It must not call the pool. May be nil.
+	// OnChange makes the pool read a [Watcher] again whenever it reports a change, and is called after each such reading,
+	// never twice at the same time. It must not call the pool. Nil: sources are read once.
 	OnChange func(Change)
 
-	ClientName, ClientVersion string // how we introduce ourselves: "mcsh", "dev"
+	ClientVersion string // how we introduce ourselves: "dev"
 
 	// Instance is the name of the gateway that owns the pool. A server that reports the same name is this gateway
 	// itself.
@@ -65,7 +63,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.ClientName = cmp.Or(o.ClientName, "mcsh")
 	o.ClientVersion = cmp.Or(o.ClientVersion, "dev")
 	o.CallTimeout = cmp.Or(o.CallTimeout, 60*time.Second)
 	o.StartTimeout = cmp.Or(o.StartTimeout, 60*time.Second)
@@ -81,10 +78,6 @@ func (o Options) withDefaults() Options {
 		o.Schemas = schemas.NewCache(32<<20, nil, schemas.Limits{})
 	}
 	return o
-}
-
-func (o Options) implementation() *mcp.Implementation {
-	return &mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}
 }
 
 // A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A slow or
@@ -315,11 +308,11 @@ func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (stages.Result, error) {
 	if call.Reading && !t.readOnly {
 		return stages.Result{}, stages.Errorf(stages.Denied, "check the pipeline again: the plan is out of date",
-			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.name))
+			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.Name))
 	}
 	operators, err := t.fixedArguments(ctx)
 	if err != nil {
-		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.name), err)
+		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.Name), err)
 	}
 	args, wrong := operators.into(call.Args)
 	if wrong != nil {
@@ -349,11 +342,11 @@ func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) 
 	size := int64(len(res.Data))
 	if size > sc.pool.options.ResultMax {
 		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d",
-			toolLabel(sc.server.Name, t.name), size, sc.pool.options.ResultMax)
+			toolLabel(sc.server.Name, t.Name), size, sc.pool.options.ResultMax)
 	}
 	if more := size - lease.Used(); more > 0 { // it is not part of the message
 		if err := lease.Grow(more); err != nil {
-			return res, noMemory(toolLabel(sc.server.Name, t.name), err)
+			return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
 		}
 	}
 	res.Memory = lease

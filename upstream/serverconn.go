@@ -75,7 +75,7 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.shapes = newShapes(sc, o.State)
 	sc.dialer = dialer{
-		dial: s.Dial, impl: o.implementation(), allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
+		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
 		queue: &p.queue, needed: sc.needed.Load, changed: sc.tools.invalidate, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport,
 	}

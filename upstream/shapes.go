@@ -109,13 +109,13 @@ func (s *shapes) use(t *tool, f func(k *toolShape)) {
 	saved := s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.tools[t.name]
+	k := s.tools[t.Name]
 	if k == nil || k.schema != t.schema {
 		k = &toolShape{schema: t.schema}
-		if l, ok := saved[t.name]; ok && l.Schema == t.schema {
+		if l, ok := saved[t.Name]; ok && l.Schema == t.schema {
 			k.result = l.Result
 		}
-		s.tools[t.name] = k
+		s.tools[t.Name] = k
 	}
 	f(k)
 }
@@ -236,7 +236,7 @@ func (sc *serverConn) probe(list *toolList) {
 			}
 			left--
 			// Nobody asked for the call, so nobody needs its error.
-			_, _ = sc.callTool(sc.life, t, stages.Call{Server: sc.server.Name, Name: t.name, Args: json.RawMessage("{}"), Reading: true})
+			_, _ = sc.callTool(sc.life, t, stages.Call{Server: sc.server.Name, Name: t.Name, Args: json.RawMessage("{}"), Reading: true})
 		}
 	})
 }

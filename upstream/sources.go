@@ -61,7 +61,7 @@ func (p *Pool) load() (struct{}, error) {
 	p.apply(wanted)
 	p.mu.Unlock()
 	for _, r := range sources {
-		if w, ok := r.source.(Watcher); ok && p.options.Follow {
+		if w, ok := r.source.(Watcher); ok && p.options.OnChange != nil {
 			p.tasks.start(func() { p.follow(r, w) })
 		}
 	}
@@ -163,7 +163,7 @@ func (p *Pool) reload(r *sourceState) {
 
 // report passes a change on. p.sourcesMu is held.
 func (p *Pool) report(c Change) {
-	if !c.IsZero() && p.options.OnChange != nil {
+	if !c.IsZero() {
 		p.options.OnChange(c)
 	}
 }

@@ -110,10 +110,14 @@ func (p *process) run(started chan<- error) {
 		return
 	}
 	awaitEnd(p.cmd)
-	p.abandon()                                           // from here on its id may be reused
+	p.mu.Lock()
+	p.gone = true // from here on its id may be reused
+	p.mu.Unlock()
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // processes that it left
 	_ = p.cmd.Wait()                                      // waits for standard error too
-	p.noteExit(p.cmd.ProcessState.String())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status, p.lived = p.cmd.ProcessState.String(), time.Since(p.started)
 }
 
 // runs reports whether the program runs, or ran until we ended it. If its output has ended, we ended it only if it
@@ -168,20 +172,6 @@ func (p *process) signal(s syscall.Signal) {
 		p.signalled = true
 		_ = syscall.Kill(-p.cmd.Process.Pid, s)
 	}
-}
-
-// abandon makes signal do nothing from now on.
-func (p *process) abandon() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gone = true
-}
-
-// noteExit records how the program ended.
-func (p *process) noteExit(status string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.status, p.lived = status, time.Since(p.started)
 }
 
 func (p *process) noteJunk(line []byte) {
