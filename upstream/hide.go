@@ -8,10 +8,8 @@ import (
 
 // Hide removes the secrets of the configuration of all servers from a text.
 func (p *Pool) Hide(text string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range p.names {
-		text = p.conns[name].hide(text)
+	for _, sc := range p.connections() {
+		text = sc.hide(text)
 	}
 	return text
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,15 +55,10 @@ type Listing struct {
 // moment.
 func (p *Pool) Catalog(ctx context.Context, names ...string) []Listing {
 	_ = p.Load(ctx) // the caller of Load reports its error
-	if len(names) == 0 {
-		p.mu.Lock()
-		conns := slices.Collect(maps.Values(p.conns))
-		p.mu.Unlock()
-		if slices.ContainsFunc(conns, func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, catalogWait)
-			defer cancel()
-		}
+	if len(names) == 0 && slices.ContainsFunc(p.connections(), func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, catalogWait)
+		defer cancel()
 	}
 	return p.listings(ctx, names, func(sc *serverConn) Listing { return sc.listing(ctx) })
 }

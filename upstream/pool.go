@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -265,20 +263,24 @@ func (p *Pool) unknownTool(sc *serverConn, list *toolList, name string) error {
 
 // serversWith returns the other servers whose known list has a tool.
 func (p *Pool) serversWith(name string, not *serverConn) []string {
-	p.mu.Lock()
-	conns := maps.Clone(p.conns)
-	p.mu.Unlock()
 	var found []string
-	for _, server := range slices.Sorted(maps.Keys(conns)) {
-		sc := conns[server]
-		if sc == not {
-			continue
-		}
-		if t := sc.tools.known(name); t != nil && t.refused == "" { // may read the disk
-			found = append(found, server)
+	for _, sc := range p.connections() {
+		if t := sc.tools.known(name); sc != not && t != nil && t.refused == "" {
+			found = append(found, sc.server.Name)
 		}
 	}
 	return found
+}
+
+// connections are the connections to all servers, sorted by name. Using one may take long, so the pool is not locked.
+func (p *Pool) connections() []*serverConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]*serverConn, len(p.names))
+	for i, name := range p.names {
+		list[i] = p.conns[name]
+	}
+	return list
 }
 
 // CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options.

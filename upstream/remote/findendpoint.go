@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
@@ -58,9 +57,5 @@ func (t *Transport) serves(ctx context.Context, address *url.URL) bool {
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, findBytes)) // as much as arrives in time
-	if _, data, ok := strings.Cut(string(text), "data:"); ok && mediaOf(resp) == "text/event-stream" {
-		text = []byte(data)
-	}
-	answer, _ := rpc.Scan(text)
-	return answer.Answers()
+	return bytes.Contains(text, []byte(`"jsonrpc"`))
 }
