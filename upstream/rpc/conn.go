@@ -313,7 +313,7 @@ func (c *Conn) recoverMessage(line []byte) jsonrpc.Message {
 	begun := slices.ContainsFunc(starts, func(start []byte) bool { return bytes.HasPrefix(line, start) })
 	id, known := "", false
 	if begun {
-		id, known = EdgeID(line[:min(len(line), edgeLength)], nil)
+		id, known = EdgeID(line[:min(len(line), EdgeLength)], nil)
 	}
 	if n, err := strconv.ParseInt(id, 10, 64); known && err == nil {
 		c.deliver(n, broken)

@@ -21,8 +21,8 @@ const (
 	// lineBuffer is the capacity of a pipe on Linux, which one read may return.
 	lineBuffer = 64 << 10
 
-	// edgeLength is how much is kept of each end of a message that is too long, to find its id.
-	edgeLength = 4 << 10
+	// EdgeLength is how much is kept of each end of a message that is too long, to find its id.
+	EdgeLength = 4 << 10
 )
 
 // An Overlong is a message over the limit, of which only the ends were kept.
@@ -33,9 +33,7 @@ type Overlong struct {
 	Why        error // a [*memory.Full]; nil: that limit
 }
 
-func (o *Overlong) Error() string {
-	return o.Unwrap().Error()
-}
+func (o *Overlong) Error() string { return o.Unwrap().Error() }
 
 // Unwrap returns the reason.
 func (o *Overlong) Unwrap() error {
@@ -43,6 +41,21 @@ func (o *Overlong) Unwrap() error {
 		return o.Why
 	}
 	return &TooLarge{Size: o.Size, Max: o.Max}
+}
+
+// Skip reads the rest of a line, of which a part was read with err: [bufio.ErrBufferFull], if there is more. It keeps the
+// end of the line.
+func (o *Overlong) Skip(in *bufio.Reader, part []byte, err error, limiter *Limiter, done <-chan struct{}) error {
+	for {
+		o.Tail = append(o.Tail, part...)
+		o.Tail = append(o.Tail[:0], o.Tail[max(0, len(o.Tail)-EdgeLength):]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		limiter.Wait(float64(len(part)), done)
+		part, err = in.ReadSlice('\n')
+		o.Size += int64(len(part))
+	}
 }
 
 // A Line is a wire of newline-delimited messages. Unlike the SDK's, it has no fixed bound of a message, survives
@@ -175,23 +188,14 @@ func (l *Line) readLine() ([]byte, error) {
 // skipLine reads the rest of a line that is too long, keeping its ends. It returns an *Overlong, unless reading fails.
 func (l *Line) skipLine(line *Buffer, part []byte, err, why error) error {
 	o := &Overlong{Size: int64(line.Len() + len(part)), Max: int64(l.max), Why: why}
-	o.Head = append(o.Head, line.Head(edgeLength)...)
+	o.Head = append(o.Head, line.Head(EdgeLength)...)
 	line.Close()
 	l.lease.Close() // a line without an end must not hold memory
-	o.Head = append(o.Head, part[:min(len(part), edgeLength-len(o.Head))]...)
-	for {
-		o.Tail = append(o.Tail, part...)
-		o.Tail = append(o.Tail[:0], o.Tail[max(0, len(o.Tail)-edgeLength):]...)
-		if err == nil {
-			return o
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return err
-		}
-		l.limiter.Wait(float64(len(part)), l.done)
-		part, err = l.in.ReadSlice('\n')
-		o.Size += int64(len(part))
+	o.Head = append(o.Head, part[:min(len(part), EdgeLength-len(o.Head))]...)
+	if err = o.Skip(l.in, part, err, &l.limiter, l.done); err != nil {
+		return err
 	}
+	return o
 }
 
 // Send sends a message. When ctx ends while the other side does not read, it returns at once; if a part of the message
