@@ -161,11 +161,11 @@ func (c *catalog) begin() *flight[*toolList] {
 	}
 	c.stale = false
 	old := c.list
-	c.fetch = launch(&c.conn.pool.tasks, c.conn.closedError(), func() (*toolList, error) { return c.update(old) })
+	c.fetch = launch(&c.conn.pool.tasks, c.conn.closedError(), func() (*toolList, error) { return c.update(old) }, &c.mu, c.replace)
 	return c.fetch
 }
 
-// update fetches the list and makes it the current one.
+// update fetches the list, and keeps it for later processes.
 func (c *catalog) update(old *toolList) (*toolList, error) {
 	if old == nil {
 		old = c.saved()
@@ -174,23 +174,26 @@ func (c *catalog) update(old *toolList) (*toolList, error) {
 	if err == nil {
 		err = c.lease.Grow(list.size)
 	}
-	if err == nil {
-		c.keep(list, old)
-		c.conn.shapes.prune(list)
+	if err != nil {
+		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.keep(list, old)
+	c.conn.shapes.prune(list)
+	return list, nil
+}
+
+// replace makes a list that was fetched the current one. c.mu is held.
+func (c *catalog) replace(list *toolList, err error) {
 	c.fetch = nil
 	if err != nil {
 		c.stale = true
-		return nil, err
+		return
 	}
 	if c.list != nil {
 		_ = c.lease.Grow(-c.list.size)
 	}
 	c.list, c.timedOut = list, false
 	c.conn.probe(list)
-	return list, nil
 }
 
 // cutAt notes that the list is incomplete.

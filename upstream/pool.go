@@ -125,7 +125,8 @@ func (p *Pool) Close() error {
 func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
 	if p.loaded == nil {
-		p.loaded = launch(&p.tasks, stages.Errorf(stages.Cancelled, "", "the gateway is closing"), p.load)
+		closed := stages.Errorf(stages.Cancelled, "", "the gateway is closing")
+		p.loaded = launch(&p.tasks, closed, p.load, &p.mu, func(struct{}, error) {})
 	}
 	f := p.loaded
 	p.mu.Unlock()

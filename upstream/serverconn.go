@@ -156,30 +156,26 @@ func (sc *serverConn) closedError() error {
 
 // begin starts the server after a wait. sc.mu is held.
 func (sc *serverConn) begin(wait time.Duration) *start {
-	known := sc.era
+	era := sc.era
 	sc.start, sc.resting = &start{begun: time.Now()}, false
 	sc.start.flight = launch(&sc.pool.tasks, sc.closedError(), func() (*session, error) {
 		select {
 		case <-time.After(wait):
 		case <-sc.life.Done():
 		}
-		s, found, t, err := sc.dialer.connect(sc.life, known)
+		s, found, t, err := sc.dialer.connect(sc.life, era)
+		era = found
 		if err != nil {
-			err = sc.notStarted(t, err)
+			return nil, sc.notStarted(t, err)
 		}
-		sc.finish(s, found, err)
-		if s != nil {
-			sc.pool.tasks.run(func() { sc.watch(s) })
-		}
-		return s, err
-	})
+		sc.pool.tasks.run(func() { sc.watch(s) })
+		return s, nil
+	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
 	return sc.start
 }
 
-// finish records the result of a start.
+// finish records the result of a start. sc.mu is held.
 func (sc *serverConn) finish(s *session, found era, err error) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
 	sc.start, sc.era, sc.failure = nil, found, err
 	sc.needed.Store(false)
 	if err != nil {

@@ -42,12 +42,16 @@ type flight[T any] struct {
 	err   error // once done is closed
 }
 
-// launch does work in a goroutine. After close it does none, and the flight fails with the error closed.
-func launch[T any](t *tasks, closed error, work func() (T, error)) *flight[T] {
+// launch does work in a goroutine, and then calls land with mu held, until the flight is over: nobody sees what land
+// records before waiting callers are woken. After close there is no work, and the flight fails with the error closed.
+func launch[T any](t *tasks, closed error, work func() (T, error), mu *sync.Mutex, land func(T, error)) *flight[T] {
 	f := &flight[T]{done: make(chan struct{})}
 	started := t.start(func() {
-		defer close(f.done)
 		f.value, f.err = work()
+		mu.Lock()
+		defer mu.Unlock()
+		land(f.value, f.err)
+		close(f.done)
 	})
 	if !started {
 		f.err = closed
