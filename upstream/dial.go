@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -109,7 +110,7 @@ func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Tr
 	if h, ok := t.(*remote.Transport); ok {
 		h.FindEndpoint(life, err)
 	}
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = slowStart{err}
 	}
 	return nil, known, t, err
