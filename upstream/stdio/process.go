@@ -205,11 +205,12 @@ func (p *process) Explain(err error) (msg, hint string) {
 		return fmt.Sprintf("command %q answers, but not with MCP: %s", p.command.Name, texts.Cut(strings.TrimPrefix(err.Error(), `calling "initialize": `), 300)),
 			"see its documentation: it may want other arguments to be an MCP server" + p.command.at()
 	}
+	running := p.runs(err) // before its standard error is read: it may still write
 	hint = "see its standard error, and check its command, args and env" + p.command.at()
 	if p.StderrTail() == "" {
 		hint = "run it in a terminal to see what it does, and check its command, args and env" + p.command.at()
 	}
-	switch running := p.runs(err); {
+	switch {
 	case running && errors.Is(err, context.DeadlineExceeded):
 		msg = fmt.Sprintf("command %q runs but does not answer", p.command.Name)
 		if note := p.Note(); note != "" {
