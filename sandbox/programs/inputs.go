@@ -45,7 +45,7 @@ func (p *parsed) inputs(there []string) ([]string, *stages.Error) {
 		case !ok || slices.Contains(names, name):
 			continue
 		case !slices.Contains(there, name):
-			return nil, unboundInput(p.name, name, there, w.at)
+			return nil, unboundInput(p.Name, name, there, w.at)
 		}
 		names = append(names, name)
 	}
@@ -63,8 +63,8 @@ func unboundInput(program, name string, there []string, at int) *stages.Error {
 // notRead refuses an input that no argument names: it would run for nothing.
 func notRead(p Program, input string) *stages.Error {
 	hint := "leave it out: " + useInputs
-	if p.grammar().inputs != "" {
-		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.grammar().inputs, texts.Cut(input, maxShown)))
+	if p.atInput != "" {
+		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.atInput, texts.Cut(input, maxShown)))
 	}
 	err := stages.Errorf(stages.InvalidPipeline, hint, "%s does not read the input @%s", p.Name, texts.Cut(input, maxShown))
 	err.Field = "inputs." + input
@@ -117,11 +117,11 @@ func twoInputs(p *parsed, inv *Invocation) *stages.Error {
 	ops := p.operands()
 	if len(ops) != 2 {
 		return refuse(-1, `for example "args": ["-", "@b"], "inputs": {"b": [stages]}`,
-			"%s: two inputs are needed, - for what the stage before wrote and the name of another, not %d", p.name, len(ops))
+			"%s: two inputs are needed, - for what the stage before wrote and the name of another, not %d", p.Name, len(ops))
 	}
 	if ops[0].value == "-" && ops[1].value == "-" {
 		return refuse(ops[1].at, `name the other input: "args": ["-", "@b"], "inputs": {"b": [stages]}`,
-			"%s: only one of the two inputs can be the stage before", p.name)
+			"%s: only one of the two inputs can be the stage before", p.Name)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 
 // inShape fills in what a hint says of the input of jq.
 func (c Complaint) inShape(hint string) string {
-	p, err := jqGrammar().read("jq", c.Args)
+	jq, _ := Find("jq")
+	p, err := jq.read(c.Args)
 	if err != nil {
 		p = &parsed{}
 	}

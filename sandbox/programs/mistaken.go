@@ -227,7 +227,7 @@ func filterLine(line string, args []string, commands [][]string, rest string) *s
 
 // filters reports whether args are right, and text is the filter among them and no option's value.
 func (p Program) filters(args []string, text string) bool {
-	parsed, err := p.grammar().read(p.Name, args)
+	parsed, err := p.read(args)
 	return err == nil && len(parsed.operands()) > 0 && parsed.operands()[0].value == text
 }
 

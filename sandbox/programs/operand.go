@@ -16,8 +16,8 @@ func stdinOnly(p *parsed, inv *Invocation) *stages.Error {
 		return err
 	}
 	if p.named() != nil {
-		if ops := p.operands(); p.grammar.oneFile && len(ops) > 1 { // uniq would write the second one
-			return refuse(ops[1].at, "let a stage before put them together, such as tail -q -n +1", "%s reads one file, not %d", p.name, len(ops))
+		if ops := p.operands(); p.oneFile && len(ops) > 1 { // uniq would write the second one
+			return refuse(ops[1].at, "let a stage before put them together, such as tail -q -n +1", "%s reads one file, not %d", p.Name, len(ops))
 		}
 		return nil
 	}
@@ -32,9 +32,9 @@ func scriptFirst(option, what, example string) arranger {
 		if !p.has(option) && !p.has("file") {
 			i := slices.IndexFunc(p.words, func(w word) bool { return w.opt == nil })
 			if i < 0 {
-				return refuse(-1, "for example "+example, "%s: the %s is missing", p.name, what)
+				return refuse(-1, "for example "+example, "%s: the %s is missing", p.Name, what)
 			}
-			p.words[i].opt, p.words[i].has = p.grammar.long(option), true
+			p.words[i].opt, p.words[i].has = p.long(option), true
 		}
 		return stdinOnly(p, inv)
 	}
@@ -47,5 +47,5 @@ func quotedScript(p *parsed, w word) *stages.Error {
 		return nil
 	}
 	return refuse(w.at, "write "+texts.JSON(s[1:len(s)-1]),
-		"%s: %s is quoted for a shell, but no shell reads it", p.name, texts.Quote(s))
+		"%s: %s is quoted for a shell, but no shell reads it", p.Name, texts.Quote(s))
 }

@@ -42,23 +42,22 @@ func PageOf(name string) (Page, error) {
 
 // Page returns the page of the program.
 func (p Program) Page() Page {
-	g := p.grammar()
-	page := Page{Name: p.Name, Summary: p.Summary, Notes: p.Notes, Options: []PageOption{}, Always: g.inject, Differs: p.Differs}
+	page := Page{Name: p.Name, Summary: p.Summary, Notes: p.Notes, Options: []PageOption{}, Always: p.inject, Differs: p.Differs}
 	page.Example = p.stage(p.Example)
-	if g.number != "" {
-		page.Number = "--" + g.number
+	if p.number != "" {
+		page.Number = "--" + p.number
 	}
-	if g.inputs != "" && !slices.Contains(p.Example, "@b") {
+	if p.atInput != "" && !slices.Contains(p.Example, "@b") {
 		var args []string
-		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(g.inputs, "%[1]s", "b"), "%s", "b")), &args) // the table's own
+		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(p.atInput, "%[1]s", "b"), "%s", "b")), &args) // the table's own
 		page.Inputs = p.stage(args)
 	}
-	for i := range g.options {
-		o := &g.options[i]
+	for i := range p.options {
+		o := &p.options[i]
 		if o.as != "" {
 			continue
 		}
-		line := PageOption{Spelling: g.spellings(o)}
+		line := PageOption{Spelling: p.spellings(o)}
 		switch o.fate {
 		case ignored:
 			page.Ignored = append(page.Ignored, line.Spelling)
@@ -86,10 +85,10 @@ func (p Program) stage(args []string) string {
 }
 
 // spellings are all names of an option, and what it takes.
-func (g *grammar) spellings(o *option) string {
+func (p *Program) spellings(o *option) string {
 	var names []string
-	for i := range g.options {
-		if same := &g.options[i]; same == o || same.as == o.long && same.as != "" {
+	for i := range p.options {
+		if same := &p.options[i]; same == o || same.as == o.long && same.as != "" {
 			names = append(names, same.names()...)
 		}
 	}

@@ -206,7 +206,7 @@ func TestTable(t *testing.T) {
 		if got, ok := programs.Find(p.Name); !ok || got.Name != p.Name {
 			t.Errorf("Find(%q) = %q, %v", p.Name, got.Name, ok)
 		}
-		if p.Summary == "" || (p.Bin == "") != (p.Applet != nil) || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
+		if p.Summary == "" || p.Bin == "" && p.Ready == nil || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
 			t.Errorf("%s: the row is not complete: %+v", p.Name, p)
 		}
 		there := programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly}

@@ -11,7 +11,7 @@ type Part struct {
 
 // headPart is what head prints, unless that is all but the end of its input, or has a title.
 func headPart(p *parsed) *Part {
-	part, number := p.part("10")
+	part, number := p.stretch("10")
 	n, err := strconv.ParseUint(number, 10, 62)
 	if err != nil || part == nil {
 		return nil
@@ -22,7 +22,7 @@ func headPart(p *parsed) *Part {
 
 // tailPart is what tail prints from a line or byte on, which it counts from 1.
 func tailPart(p *parsed) *Part {
-	part, number := p.part("10")
+	part, number := p.stretch("10")
 	if part == nil || number[0] != '+' {
 		return nil
 	}
@@ -34,9 +34,9 @@ func tailPart(p *parsed) *Part {
 	return part
 }
 
-// part reads the options of head and tail, of which the last that gives a number decides. It returns nil where they ask
+// stretch reads the options of head and tail, of which the last that gives a number decides. It returns nil where they ask
 // for a title.
-func (p *parsed) part(number string) (*Part, string) {
+func (p *parsed) stretch(number string) (*Part, string) {
 	part := &Part{Zero: p.has("zero-terminated")}
 	if p.has("verbose") {
 		return nil, ""

@@ -1,39 +1,19 @@
 package programs
 
-// table is sorted by name. A new program is a row here and a file, or a place in its family's file, that says what it
-// is. Programs whose purpose is to run others, to write files or to open connections (xargs, find, tee, split, env,
-// timeout, dc, ed, tar, ...) have no place in it.
-var table = []Program{
-	awk,
-	base64sum,
-	bc,
-	column,
-	comm,
-	cut,
-	date,
-	fd,
-	fold,
-	grep,
-	head,
-	join,
-	jqProgram,
-	ls,
-	nl,
-	numfmt,
-	paste,
-	rev,
-	rg,
-	sed,
-	sha256sum,
-	shuf,
-	sleep,
-	sort,
-	tac,
-	tail,
-	tr,
-	tsort,
-	uniq,
-	wc,
+import (
+	"slices"
+	"strings"
+)
+
+// table is sorted by name. A new program is a row of its family, which says what it is. Programs whose purpose is to run
+// others, to write files or to open connections (xargs, find, tee, split, env, timeout, dc, ed, tar, ...) have no place in it.
+var table = byName(
+	fieldPrograms, grepPrograms, linePrograms, listPrograms, numberPrograms, sortPrograms, textPrograms,
+	[]Program{awk, date, jqProgram, sed, sleep},
+)
+
+func byName(families ...[]Program) []Program {
+	return slices.SortedFunc(slices.Values(slices.Concat(families...)), func(a, b Program) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // What the tools' own version texts hold.

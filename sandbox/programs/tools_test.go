@@ -115,9 +115,9 @@ func TestVersions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Applet != nil {
+			if p.Bin == "" {
 				var out, errOut bytes.Buffer
-				if code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: strings.NewReader(""), Out: &out, Err: &errOut}); code != 0 || out.Len() == 0 {
+				if code := run(t.Context(), p, inv.Argv[1:], nil, strings.NewReader(""), &out, &errOut); code != 0 || out.Len() == 0 {
 					t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
 				}
 				return
@@ -141,9 +141,9 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Applet != nil {
+			if p.Bin == "" {
 				var errOut bytes.Buffer
-				if code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: strings.NewReader("[]"), Out: &errOut, Err: &errOut}); code != 0 {
+				if code := run(t.Context(), p, inv.Argv[1:], nil, strings.NewReader("[]"), &errOut, &errOut); code != 0 {
 					t.Errorf("exit %d: %s", code, errOut.String())
 				}
 				return

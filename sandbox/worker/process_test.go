@@ -42,7 +42,7 @@ func FuzzArgv(f *testing.F) {
 		p := &process{tool: &tool{Program: program}, scratch: "/tmp/a scratch directory"}
 		command := p.command(c, wire.Chain{})
 		got := command.Argv
-		if program.Applet != nil {
+		if program.Bin == "" {
 			text, err := json.Marshal(p.spec(c, wire.Chain{}))
 			if err != nil {
 				t.Fatal(err)

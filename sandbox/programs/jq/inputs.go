@@ -2,6 +2,7 @@ package jq
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -117,8 +118,8 @@ func (o Options) source(r io.Reader) source {
 }
 
 // Load reads the inputs that the options name, each once, and gives their values to the variables. It is to be called
-// before Run where there are any.
-func (f *Filter) Load(open func(input string) (io.Reader, error)) error {
+// before Run where there are any. A nil open has none.
+func (f *Filter) Load(open func(name string) (io.Reader, error)) error {
 	loaded := f.options
 	loaded.Named = append([]Var(nil), loaded.Named...)
 	for i, v := range loaded.Named {
@@ -136,8 +137,11 @@ func (f *Filter) Load(open func(input string) (io.Reader, error)) error {
 	return err
 }
 
-func (v Var) load(open func(input string) (io.Reader, error)) (any, error) {
-	r, err := open(v.Text)
+func (v Var) load(open func(name string) (io.Reader, error)) (any, error) {
+	if open == nil {
+		return nil, errors.New("there are no inputs")
+	}
+	r, err := open(strings.TrimPrefix(v.Text, "@"))
 	if err != nil {
 		return nil, err
 	}
