@@ -22,7 +22,7 @@ var awk = Program{
 }
 
 // awkOptions are those of GNU awk 5.2.
-var awkOptions = shared(
+var awkOptions = []option{
 	value('F', "field-separator", nil),
 	value('v', "assign", like(assignment+`(?s:.*)`, "write NAME=VALUE")),
 	value('e', "source", nil), flag('b', "characters-as-bytes"), flag('M', "bignum"), flag('P', "posix"),
@@ -45,7 +45,7 @@ var awkOptions = shared(
 	deny('C', "copyright", nothing, "it is the license text", useNothing),
 	deny('h', "", nothing, "it is the usage text", useNothing),
 	deny('W', "", one, "it hides a long option", "write the long option itself"),
-)
+}
 
 const assignment = `[A-Za-z_][A-Za-z0-9_]*=`
 

@@ -15,7 +15,7 @@ var date = Program{
 	Bin:     "date", Package: "coreutils", Mark: coreutils, Locale: true, Zoneinfo: true,
 	arrange: dateFormat, tries: givenAny("date"),
 	varies: always,
-	options: shared(
+	options: []option{
 		flag('u', "utc"), alias(0, "universal", "utc"), alias(0, "uct", "utc"),
 		value('d', "date", dateText), flag('R', "rfc-email"), alias(0, "rfc-822", "rfc-email"), alias(0, "rfc-2822", "rfc-email"),
 		optional('I', "iso-8601", oneOf("date", "hours", "minutes", "seconds", "ns")),
@@ -25,7 +25,7 @@ var date = Program{
 		deny('r', "reference", one, walksFiles, "use -d to show another time"),
 		deny(0, "debug", nothing, "its notes are lost in a pipeline", useNothing),
 		deny(0, "resolution", nothing, "it is about the machine's clock", useNothing),
-	),
+	},
 }
 
 // zoneFile finds a time zone that is a path out of the zone data.

@@ -14,8 +14,7 @@ type Allowed struct {
 
 // AllowedOptions enumerates what p's grammar accepts. "-NUM" and "+NUM" stand for a number that is an option itself.
 func AllowedOptions(p Program) (all []Allowed) {
-	for i := range p.options {
-		o := &p.options[i]
+	for o := range p.each {
 		if o.fate == refused {
 			continue
 		}

@@ -9,25 +9,25 @@ var fieldPrograms = []Program{
 		Notes:   "The separator of -d is one byte, a tab by default; for more, use awk -F. -c counts bytes, as -b does: to cut characters beyond ASCII use jq -R -r '.[0:3]'.",
 		Bin:     "cut", Package: "coreutils", Mark: coreutils, Locale: true,
 		arrange: cutOperands, tries: given, maps: cutMaps, note: cutNote,
-		options: shared(
+		options: []option{
 			value('b', "bytes", ranges), value('c', "characters", ranges), value('f', "fields", ranges),
 			value('d', "delimiter", cutDelimiter), flag('s', "only-delimited"), flag('z', "zero-terminated"),
 			flag(0, "complement"), value(0, "output-delimiter", nil), skip('n', "", nothing),
-		),
+		},
 	},
 	{
 		Name: "paste", Summary: "join lines side by side: every \"-\" takes one line; -s joins all lines into one",
 		Example: []string{"-s", "-d", ","}, Notes: "Named inputs stand beside: paste - @b.",
 		Bin: "paste", Package: "coreutils", Mark: coreutils, Locale: true,
 		arrange: dashesAndInputs, atInput: `["-", "@%s"]`, tries: givenAny("delimiters"),
-		options: shared(value('d', "delimiters", nil), flag('s', "serial"), flag('z', "zero-terminated")),
+		options: []option{value('d', "delimiters", nil), flag('s', "serial"), flag('z', "zero-terminated")},
 	},
 	{
 		Name: "column", Summary: "line text up in columns (-t), or make JSON of a table (-J)",
 		Example: []string{"-t", "-s", ","},
 		Bin:     "column", Package: "bsdextrautils", Mark: utilLinux, Locale: true,
 		arrange: stdinOnly, tries: given,
-		options: shared(
+		options: []option{
 			flag('t', "table"), value('n', "table-name", nil), value('O', "table-order", columns),
 			value('N', "table-columns", columns), value('l', "table-columns-limit", number(1, maxWidth)),
 			value('E', "table-noextreme", columns), flag('d', "table-noheadings"), flag('e', "table-header-repeat"),
@@ -37,7 +37,7 @@ var fieldPrograms = []Program{
 			value('c', "output-width", like(`[0-9]{1,5}|unlimited`, "give a width such as 120")), alias(0, "columns", "output-width"),
 			value('o', "output-separator", atMost(64)), value('s', "separator", nil), flag('x', "fillrows"),
 			alias('V', "", "version"), deny('h', "", nothing, "it is the usage text", useNothing),
-		),
+		},
 	},
 }
 

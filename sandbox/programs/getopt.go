@@ -165,8 +165,7 @@ func (r *reader) find(at int, name string) (*option, *stages.Error) {
 	}
 	var found []*option
 	var names []string
-	for i := range r.options {
-		o := &r.options[i]
+	for o := range r.each {
 		if r.exact || !strings.HasPrefix(o.long, name) || len(found) == 1 && found[0] == r.canonical(o) {
 			continue
 		}

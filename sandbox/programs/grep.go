@@ -18,7 +18,7 @@ var grepPrograms = []Program{
 		arrange: scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`),
 		keeps:   keepsMatching, givesValues: countsMatches,
 		stops: func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
-		options: shared(
+		options: []option{
 			flag('E', "extended-regexp"), flag('F', "fixed-strings"), flag('G', "basic-regexp"), flag('P', "perl-regexp"),
 			value('e', "regexp", nil), flag('i', "ignore-case"), alias('y', "", "ignore-case"), flag(0, "no-ignore-case"),
 			flag('v', "invert-match"), flag('w', "word-regexp"), flag('x', "line-regexp"),
@@ -39,7 +39,7 @@ var grepPrograms = []Program{
 			deny('d', "directories", one, walksFiles, useNothing), deny('D', "devices", one, walksFiles, useNothing),
 			deny(0, "include", one, walksFiles, useNothing), deny(0, "exclude", one, walksFiles, useNothing),
 			deny(0, "exclude-from", one, readsFile, useNothing), deny(0, "exclude-dir", one, walksFiles, useNothing),
-		),
+		},
 	},
 	{
 		Name: "rg", Summary: "print the lines that match a pattern, with Rust's regular expressions",
@@ -53,7 +53,7 @@ var grepPrograms = []Program{
 		arrange: searchStdin,
 		keeps:   keepsMatching, givesValues: countsMatches,
 		stops: func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
-		options: shared(
+		options: []option{
 			value('e', "regexp", nil), flag('F', "fixed-strings"), flag(0, "no-fixed-strings"), flag('P', "pcre2"),
 			flag('i', "ignore-case"), flag('S', "smart-case"), flag('s', "case-sensitive"),
 			flag('v', "invert-match"), flag('w', "word-regexp"), flag('x', "line-regexp"),
@@ -83,7 +83,7 @@ var grepPrograms = []Program{
 			deny('t', "type", one, walksFiles, useNothing), deny('T', "type-not", one, walksFiles, useNothing),
 			deny('L', "follow", nothing, walksFiles, useNothing), deny('u', "unrestricted", nothing, walksFiles, useNothing),
 			deny('d', "max-depth", one, walksFiles, useNothing), deny('h', "", nothing, "it is the usage text", "use -I to leave file names out"),
-		),
+		},
 	},
 }
 

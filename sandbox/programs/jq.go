@@ -41,7 +41,7 @@ var jqDiffers = []string{
 	"Errors are worded differently: do not compare their texts in catch.",
 }
 
-var jqOptions = shared(
+var jqOptions = []option{
 	flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
 	flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
 	flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
@@ -58,7 +58,7 @@ var jqOptions = shared(
 	deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
 	deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
 	deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
-)
+}
 
 // mayBeFile reports whether looksLikeFile can match. Every jq asks, and to make the expression takes longer than to compile
 // most filters.

@@ -9,7 +9,7 @@ var listPrograms = []Program{
 		Notes:   "-l shows users as numbers.",
 		Bin:     "ls", Package: "coreutils", Mark: coreutils, Locale: true, Asks: true, Walks: true, FilesOnly: true,
 		inject: []string{"--color=never", "--ignore=" + Own}, exact: true, arrange: walked,
-		options: shared(
+		options: []option{
 			flag('a', "all"), flag('A', "almost-all"), flag('1', ""), flag('d', "directory"), flag('F', "classify"),
 			flag('p', ""), flag('R', "recursive"), flag('r', "reverse"), flag('S', ""), flag('t', ""), flag('X', ""), flag('v', ""),
 			flag('s', "size"), flag('h', "human-readable"), flag('n', "numeric-uid-gid"), alias('l', "", "numeric-uid-gid"),
@@ -23,7 +23,7 @@ var listPrograms = []Program{
 			deny('H', "", nothing, "a link may lead out of the workspace", useNothing),
 			deny('Z', "context", nothing, "it is about the security of the machine", useNothing),
 			deny('w', "width", one, "there is no terminal", useNothing), deny('C', "", nothing, "there is no terminal", useNothing),
-		),
+		},
 	},
 	{
 		Name: "fd", Summary: "find files of the workspace whose names match a regular expression",
@@ -31,7 +31,7 @@ var listPrograms = []Program{
 		Notes:   "Hidden files are left out. Directories come last: fd PATTERN DIR.",
 		Bin:     "fdfind", Package: "fd-find", Mark: "fd", Asks: true, Walks: true, FilesOnly: true, Threads: true, SuccessCodes: []int{1},
 		inject: []string{"--color=never", "--no-ignore", "--threads=1"}, exact: true, equals: true, arrange: fdOperands,
-		options: shared(
+		options: []option{
 			flag('s', "case-sensitive"), flag('i', "ignore-case"), flag('g', "glob"), flag(0, "regex"), flag('F', "fixed-strings"),
 			flag('p', "full-path"), value('d', "max-depth", count), value(0, "min-depth", count), value(0, "exact-depth", count),
 			value('t', "type", oneOf("f", "file", "d", "directory", "l", "symlink", "e", "empty")),
@@ -47,7 +47,7 @@ var listPrograms = []Program{
 			deny(0, "search-path", one, walksFiles, "name the directory behind the pattern"),
 			deny('a', "absolute-path", nothing, "files have relative names here", useNothing),
 			deny('h', "", nothing, "it is the usage text", useNothing),
-		),
+		},
 	},
 }
 

@@ -131,9 +131,9 @@ func unknownCommand(name string, args []string) *stages.Error {
 
 func names() []string {
 	var ns []string
-	for i := range table {
-		if offered(table[i].Name) {
-			ns = append(ns, table[i].Name)
+	for _, p := range table {
+		if !p.FilesOnly {
+			ns = append(ns, p.Name)
 		}
 	}
 	return ns

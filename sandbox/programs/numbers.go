@@ -12,18 +12,18 @@ var numberPrograms = []Program{
 		Example: []string{"-l"},
 		Bin:     "bc", Package: "bc", Mark: "Free Software Foundation", Locale: true,
 		inject: []string{"-q"}, arrange: bcOperands, ends: always,
-		options: shared(
+		options: []option{
 			flag('l', "mathlib"), skip('q', "quiet", nothing), flag('s', "standard"), flag('w', "warn"), alias('v', "", "version"),
 			deny('i', "interactive", nothing, "there is nobody to talk to", useNothing),
 			deny('h', "", nothing, "it is the usage text", useNothing),
-		),
+		},
 	},
 	{
 		Name: "numfmt", Summary: "convert numbers to and from forms such as 1.5K or 3Gi",
 		Example: []string{"--field=2", "--to=iec"},
 		Bin:     "numfmt", Package: "coreutils", Mark: coreutils, Locale: true,
 		tries: given,
-		options: shared(
+		options: []option{
 			flag(0, "debug"), value('d', "delimiter", cutDelimiter), value(0, "field", ranges),
 			value(0, "format", numberFormat), value(0, "from", scale), value(0, "to", scale),
 			value(0, "from-unit", factor), value(0, "to-unit", factor), flag(0, "grouping"),
@@ -31,7 +31,7 @@ var numberPrograms = []Program{
 			value(0, "padding", number(-maxWidth, maxWidth)),
 			value(0, "round", oneOf("up", "down", "from-zero", "towards-zero", "nearest")),
 			value(0, "suffix", atMost(64)), flag('z', "zero-terminated"),
-		),
+		},
 	},
 }
 

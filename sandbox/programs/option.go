@@ -1,7 +1,5 @@
 package programs
 
-import "slices"
-
 // takes says how many values an option takes.
 type takes uint8
 
@@ -78,19 +76,32 @@ const (
 
 // option returns the row of a short option, nil if there is none.
 func (p *Program) short(c byte) *option {
-	return p.optionThat(func(o option) bool { return o.short == c })
+	return p.optionThat(func(o *option) bool { return o.short == c })
 }
 
 // long returns the row of a long option, nil if there is none.
 func (p *Program) long(name string) *option {
-	return p.optionThat(func(o option) bool { return o.long == name })
+	return p.optionThat(func(o *option) bool { return o.long == name })
 }
 
-func (p *Program) optionThat(is func(o option) bool) *option {
-	if i := slices.IndexFunc(p.options, is); i >= 0 {
-		return &p.options[i]
+func (p *Program) optionThat(is func(o *option) bool) *option {
+	for o := range p.each {
+		if is(o) {
+			return o
+		}
 	}
 	return nil
+}
+
+// each yields the rows of all options.
+func (p *Program) each(yield func(*option) bool) {
+	for _, rows := range [][]option{p.options, common} {
+		for i := range rows {
+			if !yield(&rows[i]) {
+				return
+			}
+		}
+	}
 }
 
 // canonical returns the row that o is another spelling of, or o.

@@ -52,8 +52,7 @@ func (p Program) Page() Page {
 		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(p.atInput, "%[1]s", "b"), "%s", "b")), &args) // the table's own
 		page.Inputs = p.stage(args)
 	}
-	for i := range p.options {
-		o := &p.options[i]
+	for o := range p.each {
 		if o.as != "" {
 			continue
 		}
@@ -87,8 +86,8 @@ func (p Program) stage(args []string) string {
 // spellings are all names of an option, and what it takes.
 func (p *Program) spellings(o *option) string {
 	var names []string
-	for i := range p.options {
-		if same := &p.options[i]; same == o || same.as == o.long && same.as != "" {
+	for same := range p.each {
+		if same == o || same.as == o.long && same.as != "" {
 			names = append(names, same.names()...)
 		}
 	}

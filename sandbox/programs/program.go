@@ -145,17 +145,21 @@ func (inv Invocation) with(option string) Invocation {
 }
 
 // All returns the table, sorted by name.
-func All() []Program { return slices.Clone(table) }
+func All() (all []Program) {
+	for _, p := range table {
+		all = append(all, *p)
+	}
+	return all
+}
 
 // Find returns the program of that exact name.
 func Find(name string) (Program, bool) {
-	i, ok := slices.BinarySearchFunc(table, name, func(p Program, name string) int {
-		return strings.Compare(p.Name, name)
-	})
-	if !ok {
-		return Program{}, false
+	for _, p := range table {
+		if p.Name == name {
+			return *p, true
+		}
 	}
-	return table[i], true
+	return Program{}, false
 }
 
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give

@@ -80,8 +80,8 @@ func (r *reader) unknown(at int, opt, letters string) *stages.Error {
 // offered lists the options that have an effect.
 func (p *Program) offered() string {
 	var names []string
-	for i := range p.options {
-		if o := &p.options[i]; o.fate == kept && o.as == "" {
+	for o := range p.each {
+		if o.fate == kept && o.as == "" {
 			names = append(names, o.String())
 		}
 	}
@@ -91,9 +91,9 @@ func (p *Program) offered() string {
 // nearest returns the long option that is most like name, or "".
 func (p *Program) nearest(name string) string {
 	var names []string
-	for i := range p.options {
-		if p.options[i].fate != refused && p.options[i].long != "" {
-			names = append(names, p.options[i].long)
+	for o := range p.each {
+		if o.fate != refused && o.long != "" {
+			names = append(names, o.long)
 		}
 	}
 	return nearest.Name(name, names)

@@ -27,7 +27,7 @@ var sed = Program{
 		}
 		return nil
 	},
-	options: shared(
+	options: []option{
 		value('e', "expression", nil), flag('n', "quiet"), alias(0, "silent", "quiet"),
 		flag('E', "regexp-extended"), alias('r', "", "regexp-extended"),
 		flag('z', "null-data"), alias(0, "zero-terminated", "null-data"),
@@ -37,7 +37,7 @@ var sed = Program{
 		deny('f', "file", one, readsFile, "give the script as an argument; it may have several lines"),
 		deny(0, "follow-symlinks", nothing, walksFiles, useNothing),
 		deny(0, "debug", nothing, "it would print the script between the lines", useNothing),
-	),
+	},
 }
 
 // quitsSed reports whether the script may end before the input.

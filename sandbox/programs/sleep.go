@@ -19,7 +19,6 @@ var sleep = Program{
 	Example: []string{"0.5"},
 	Notes:   "Units: s, m, h, d. At most one hour, and within the stage's timeout.",
 	Ready:   readySleep,
-	options: shared(),
 	arrange: func(p *parsed, inv *Invocation) (err *stages.Error) {
 		inv.Timer, err = sleepTime(p)
 		return err
@@ -56,7 +55,7 @@ func sleepTime(p *parsed) (time.Duration, *stages.Error) {
 
 // readySleep is sleep for a worker that prefers a process to a timer, and for --version.
 func readySleep(args []string, _ Inputs) (Runner, Verdict) {
-	p, err := canonical("sleep", shared(), args)
+	p, err := canonical("sleep", nil, args)
 	var d time.Duration
 	if err == nil && !p.has("version") {
 		d, err = sleepTime(p)

@@ -12,8 +12,14 @@ var table = byName(
 	[]Program{awk, date, jqProgram, sed, sleep},
 )
 
-func byName(families ...[]Program) []Program {
-	return slices.SortedFunc(slices.Values(slices.Concat(families...)), func(a, b Program) int { return strings.Compare(a.Name, b.Name) })
+func byName(families ...[]Program) (all []*Program) {
+	for _, family := range families {
+		for i := range family {
+			all = append(all, &family[i])
+		}
+	}
+	slices.SortFunc(all, func(a, b *Program) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // What the tools' own version texts hold.
@@ -22,10 +28,8 @@ const (
 	utilLinux = "util-linux"
 )
 
-// shared are the rows that every program has.
-func shared(rows ...option) []option {
-	return append(rows,
-		flag(0, "version"),
-		deny(0, "help", nothing, "usage texts describe options that are not offered here",
-			"list_available_shell_commands describes the command"))
+// common are the options that every program has.
+var common = []option{
+	flag(0, "version"),
+	deny(0, "help", nothing, "usage texts describe options that are not offered here", "list_available_shell_commands describes the command"),
 }

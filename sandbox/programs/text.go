@@ -18,31 +18,31 @@ var textPrograms = []Program{
 		Notes:   "Works on bytes, not on characters: for letters beyond ASCII use sed y/…/…/ or jq.",
 		Bin:     "tr", Package: "coreutils", Mark: coreutils, Locale: true,
 		inOrder: true, arrange: trSets, tries: given, maps: trMaps, note: trNote,
-		options: shared(
+		options: []option{
 			flag('c', "complement"), alias('C', "", "complement"), flag('d', "delete"), flag('s', "squeeze-repeats"),
 			flag('t', "truncate-set1"),
-		),
+		},
 	},
 	{
 		Name: "base64", Summary: "encode to base64, or decode (-d)",
 		Example: []string{"-w", "0"},
 		Bin:     "base64", Package: "coreutils", Mark: coreutils, Locale: true,
 		arrange: stdinOnly, oneFile: true,
-		options: shared(
+		options: []option{
 			flag('d', "decode"), alias('D', "", "decode"), flag('i', "ignore-garbage"), value('w', "wrap", count),
-		),
+		},
 	},
 	{
 		Name: "sha256sum", Summary: "print the SHA-256 checksum of the input",
 		Bin: "sha256sum", Package: "coreutils", Mark: coreutils, Locale: true,
 		arrange: stdinOnly,
-		options: shared(
+		options: []option{
 			flag('b', "binary"), flag('t', "text"), flag(0, "tag"), flag('z', "zero"),
 			deny('c', "check", nothing, readsFile, "compare the printed sums with grep -F"),
 			deny(0, "ignore-missing", nothing, readsFile, useNothing), deny(0, "quiet", nothing, readsFile, useNothing),
 			deny(0, "status", nothing, readsFile, useNothing), deny(0, "strict", nothing, readsFile, useNothing),
 			deny('w', "warn", nothing, readsFile, useNothing),
-		),
+		},
 	},
 }
 
