@@ -84,7 +84,7 @@ func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
 
 // jqMeaning turns words into what they mean. The first operand is the filter; the others are values for $ARGS.positional.
 func jqMeaning(p *parsed) (jq.Options, *stages.Error) {
-	o := jq.Options{Filter: ".", Indent: 2}
+	o := jq.Options{Filter: ".", Indent: "  "}
 	mode, seen := "", false
 	for i, w := range p.words {
 		switch {
@@ -130,9 +130,9 @@ var jqFlags = map[string]func(o *jq.Options, value string){
 	"join-output":    func(o *jq.Options, _ string) { o.Join = true },
 	"raw-output0":    func(o *jq.Options, _ string) { o.Raw0 = true },
 	"ascii-output":   func(o *jq.Options, _ string) { o.ASCII = true },
-	"compact-output": func(o *jq.Options, _ string) { o.Tab, o.Indent = false, 0 },
-	"tab":            func(o *jq.Options, _ string) { o.Tab = true },
-	"indent":         func(o *jq.Options, v string) { o.Tab, o.Indent = false, int(v[len(v)-1]-'0') },
+	"compact-output": func(o *jq.Options, _ string) { o.Indent = "" },
+	"tab":            func(o *jq.Options, _ string) { o.Indent = "\t" },
+	"indent":         func(o *jq.Options, v string) { o.Indent = strings.Repeat(" ", int(v[len(v)-1]-'0')) },
 	"slurp":          func(o *jq.Options, _ string) { o.Slurp = true },
 	"raw-input":      func(o *jq.Options, _ string) { o.RawInput = true },
 	"stream":         func(o *jq.Options, _ string) { o.Stream = true },

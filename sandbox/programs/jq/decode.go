@@ -31,9 +31,9 @@ type decoder struct {
 	lineStart int64 // offset of that line
 	records   bool  // U+001E separates documents
 
-	scratch []byte
+	scratch []byte            // the string, number or word that is being read
 	keys    map[string]string // keys seen, so that equal ones share memory
-	failed  error             // the first mistake; there is no going on after it
+	failed  error             // the first mistake, or what ended the input; there is no going on after it
 }
 
 func newDecoder(r io.Reader) *decoder {
@@ -56,18 +56,9 @@ func (d *decoder) next() (any, error) {
 		return nil, d.failed
 	}
 	if _, err := d.peek(); err != nil {
-		return nil, d.fail(err)
+		return nil, err
 	}
-	v, err := d.value(0)
-	if err != nil {
-		return nil, d.fail(err)
-	}
-	return v, nil
-}
-
-func (d *decoder) fail(err error) error {
-	d.failed = err
-	return err
+	return d.value(0)
 }
 
 // fill reads more input. It keeps a little of what was used up, to show it with a mistake.
@@ -124,7 +115,8 @@ func (d *decoder) peek() (byte, error) {
 			}
 		}
 		if !d.fill() {
-			return 0, d.readErr
+			d.failed = d.readErr
+			return 0, d.failed
 		}
 	}
 }
@@ -155,57 +147,36 @@ func (d *decoder) value(depth int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case c == '{':
+	switch c {
+	case '{':
 		return d.object(depth + 1)
-	case c == '[':
-		return d.array(depth + 1)
-	case c == '"':
+	case '[':
+		vs := []any{}
+		err := d.each(depth+1, func(v any) error {
+			vs = append(vs, v)
+			return nil
+		})
+		return vs, err
+	case '"':
 		b, err := d.text()
 		return string(b), err
 	}
 	return d.scalar(c)
 }
 
-func (d *decoder) scalar(c byte) (any, error) {
-	switch {
-	case c == 't':
-		return true, d.word("true")
-	case c == 'f':
-		return false, d.word("false")
-	case c == 'n':
-		return nil, d.word("null")
-	case c == '-' || '0' <= c && c <= '9':
-		return d.number()
-	}
-	return nil, d.unexpected(c)
-}
-
-func (d *decoder) array(depth int) (any, error) {
-	vs := []any{}
-	err := d.each(depth, func(v any) error {
-		vs = append(vs, v)
-		return nil
-	})
-	return vs, err
-}
-
 // each calls f with every element of the array that comes next.
 func (d *decoder) each(depth int, f func(any) error) error {
 	if err := d.open(depth); err != nil {
-		return d.fail(err)
+		return err
 	}
 	for first := true; ; first = false {
 		more, err := d.element(first)
-		if err != nil {
-			return d.fail(err)
-		}
-		if !more {
-			return nil
+		if err != nil || !more {
+			return err
 		}
 		v, err := d.value(depth)
 		if err != nil {
-			return d.fail(err)
+			return err
 		}
 		if err := f(v); err != nil {
 			return err

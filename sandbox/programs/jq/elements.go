@@ -1,10 +1,6 @@
 package jq
 
-import (
-	"reflect"
-
-	"github.com/itchyny/gojq"
-)
+import "github.com/itchyny/gojq"
 
 // elements is a program taken apart for arrays too large to hold: f runs on every element by itself, and with inArray
 // the results are the elements of one array again.
@@ -122,35 +118,4 @@ func plain(suffixes []*gojq.Suffix) bool {
 		}
 	}
 	return true
-}
-
-// calls returns the names of all functions and labels that stand in a query. gojq's tree has some thirty types, of which
-// these two count.
-func calls(q *gojq.Query) map[string]bool {
-	names := map[string]bool{}
-	var visit func(v reflect.Value)
-	visit = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer:
-			switch x := v.Interface().(type) {
-			case *gojq.Func:
-				if x != nil {
-					names[x.Name] = true
-				}
-			case *gojq.Label:
-				names["label"] = names["label"] || x != nil
-			}
-			visit(v.Elem())
-		case reflect.Struct:
-			for _, field := range v.Fields() {
-				visit(field)
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				visit(v.Index(i))
-			}
-		}
-	}
-	visit(reflect.ValueOf(q))
-	return names
 }

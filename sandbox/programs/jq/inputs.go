@@ -2,8 +2,6 @@ package jq
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -117,37 +115,9 @@ func (o Options) source(r io.Reader) source {
 	return s
 }
 
-// Load reads the inputs that the options name, each once, and gives their values to the variables. It is to be called
-// before Run where there are any. A nil open has none.
-func (f *Filter) Load(open func(name string) (io.Reader, error)) error {
-	loaded := f.options
-	loaded.Named = append([]Var(nil), loaded.Named...)
-	for i, v := range loaded.Named {
-		if !v.Input {
-			continue
-		}
-		x, err := v.load(open)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", v.Text, err)
-		}
-		loaded.Named[i].loaded = x
-	}
-	var err error
-	_, f.values, err = loaded.variables()
+// Load reads the inputs that the options name and gives their values to the variables. It is to be called before Run where
+// there are any.
+func (f *Filter) Load(open func(name string) (io.Reader, error)) (err error) {
+	_, f.values, err = f.options.variables(open)
 	return err
-}
-
-func (v Var) load(open func(name string) (io.Reader, error)) (any, error) {
-	if open == nil {
-		return nil, errors.New("there are no inputs")
-	}
-	r, err := open(strings.TrimPrefix(v.Text, "@"))
-	if err != nil {
-		return nil, err
-	}
-	var s source = &whole{r: r}
-	if v.JSON {
-		s = &slurped{source: documents{newDecoder(r)}}
-	}
-	return s.next()
 }

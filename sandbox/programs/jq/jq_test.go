@@ -141,7 +141,7 @@ func checkPrinter(t *testing.T, v any) {
 	for _, tt := range []struct {
 		p      printer
 		indent string
-	}{{printer{indent: 2}, "  "}, {printer{indent: 7}, "       "}, {printer{tab: true}, "\t"}} {
+	}{{printer{indent: "  "}, "  "}, {printer{indent: "       "}, "       "}, {printer{indent: "\t"}, "\t"}} {
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, want, "", tt.indent); err != nil {
 			return // an infinite number or the like
@@ -220,9 +220,9 @@ func byElement(t *testing.T, o Options, text string) {
 func layouts(filter string) []Options {
 	return []Options{
 		{Filter: filter},
-		{Filter: filter, Indent: 2},
-		{Filter: filter, Tab: true},
-		{Filter: filter, Raw: true, Indent: 1},
+		{Filter: filter, Indent: "  "},
+		{Filter: filter, Indent: "\t"},
+		{Filter: filter, Raw: true, Indent: " "},
 		{Filter: filter, Join: true},
 		{Filter: filter, Raw0: true, ASCII: true},
 		{Filter: filter, Seq: true, ExitStatus: true},
@@ -250,7 +250,7 @@ func FuzzByElement(f *testing.F) {
 		if err != nil || len(filter) > 60 || len(text) > 2000 || len(query.FuncDefs) > 1 {
 			return
 		}
-		for name := range calls(query) {
+		for name := range calls(filter) {
 			if slices.Contains([]string{"range", "repeat", "recurse", "while", "until", "now", "combinations", "pow", "exp10", "splits", "ltrimstr", "implode", "mktime", "debug", "stderr", "tojson", "limit", "getpath", "setpath", "flatten"}, name) {
 				return
 			}
@@ -372,12 +372,12 @@ func TestAgain(t *testing.T) {
 	}
 	for _, o := range []Options{
 		{Filter: "."},
-		{Filter: ".id", Indent: 2},
+		{Filter: ".id", Indent: "  "},
 		{Filter: ".[]?", ExitStatus: true},
 		{Filter: "if . == null then halt_error else . end"},
 		{Filter: ".", Stream: true},
 		{Filter: ".", Slurp: true},
-		{Filter: ".", Seq: true, Tab: true},
+		{Filter: ".", Seq: true, Indent: "\t"},
 		{Filter: ".", RawInput: true},
 		{Filter: "debug, input_line_number"},
 	} {

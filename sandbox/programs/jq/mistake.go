@@ -33,7 +33,8 @@ func (e *SyntaxError) Error() string {
 // ended returns why there is no more input: a reading error, or a mistake.
 func (d *decoder) ended(msg string) error {
 	if !isEOF(d.readErr) {
-		return d.readErr
+		d.failed = d.readErr
+		return d.failed
 	}
 	return d.mistake(msg)
 }
@@ -56,11 +57,13 @@ func (d *decoder) character(c byte) string {
 	return strconv.QuoteRune(r)
 }
 
-// mistake makes an error about the byte at pos.
+// mistake makes an error about the byte at pos. Nothing is read after it.
 func (d *decoder) mistake(msg string) *SyntaxError {
-	return &SyntaxError{
+	err := &SyntaxError{
 		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near(d.buf[:d.end], d.pos),
 	}
+	d.failed = err
+	return err
 }
 
 // near shows the text around a place.

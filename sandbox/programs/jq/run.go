@@ -40,7 +40,7 @@ type run struct {
 // document, or with the largest element where the filter allows arrays to be read by element.
 func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) int {
 	o := f.options
-	r := &run{f: f, ctx: ctx, err: errOut, code: f.code, out: &printer{w: out, tab: o.Tab, indent: o.Indent, ascii: o.ASCII}}
+	r := &run{f: f, ctx: ctx, err: errOut, code: f.code, out: &printer{w: out, indent: o.Indent, ascii: o.ASCII}}
 	if ctx.Done() == nil {
 		r.ctx = context.Background() // gojq runs faster where it need not look
 	}
@@ -91,7 +91,7 @@ func (r *run) going() bool { return r.out.err == nil && !r.broken && r.ctx.Err()
 
 // document runs the program on one input. It returns false if the run is over.
 func (r *run) document(v any) bool {
-	err := r.outputsOf(r.code, v, func(v any) error { return r.print(v) })
+	err := r.outputsOf(r.code, v, r.print)
 	return r.settle(err)
 }
 
