@@ -21,10 +21,10 @@ type Options struct {
 	Stream    bool // the documents' events, [path, leaf] and [path]
 	Seq       bool // documents begin with the record separator, U+001E
 
-	Raw    bool // strings without quotes
-	Join   bool // like Raw, and no newline after an output
-	Raw0   bool // like Raw, and NUL instead of a newline
-	ASCII  bool // escape everything beyond ASCII
+	Raw    bool   // strings without quotes
+	Join   bool   // like Raw, and no newline after an output
+	Raw0   bool   // like Raw, and NUL instead of a newline
+	ASCII  bool   // escape everything beyond ASCII
 	Indent string // of each level; empty for everything on one line
 
 	ExitStatus bool // 1 if the last output was false or null, 4 if there was none
