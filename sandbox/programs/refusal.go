@@ -45,7 +45,7 @@ func (p Program) apart(args []string, there Given, refused *stages.Error) *stage
 		}
 		split := slices.Replace(slices.Clone(args), at, at+1, m[1], m[2])
 		if _, err := p.parse(split, there); err == nil {
-			refused.Hint, refused.Fix = "make every argument an element of its own", fix(member{"args", split})
+			refused.Hint, refused.Fix = "make every argument an element of its own", fix(stage{Args: split})
 		}
 	}
 	return refused
