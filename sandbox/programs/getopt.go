@@ -20,7 +20,7 @@ type word struct {
 	second string // of an option that takes two
 	has    bool   // whether there is a value
 	at     int    // the index of the argument where it began
-	input  bool   // of an operand: it is the name of an input
+	source string // the input that it names, as @NAME; empty: none
 	file   bool   // of an operand: it is the name of a file to read
 }
 
@@ -221,8 +221,11 @@ func (r *reader) add(w word) *stages.Error {
 		return refuse(w.at, o.use, "%s: %s is not available: %s", r.Name, o, o.why)
 	}
 	if o.input {
-		if err := o.oneInput(r.Name, w); err != nil {
-			return err
+		if w.source = w.value; o.takes == two {
+			w.source = w.second
+		}
+		if !isInputName(w.source) {
+			return refuse(w.at, o.use, "%s: %s %s is not available: there are no files, only named inputs such as @b", r.Name, o, texts.Quote(w.source))
 		}
 	}
 	if o.check != nil && w.has {

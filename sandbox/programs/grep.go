@@ -15,7 +15,7 @@ var grepPrograms = []Program{
 		// Without --text grep takes input with a byte that is not UTF-8 for binary: it leaves lines out, and
 		// says so on standard error only.
 		inject: []string{"--color=never", "--text"}, number: "context", byLine: "--line-buffered", script: "regexp", tries: given, atInput: `["-F", "-f", "@%s"]`,
-		arrange: scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`),
+		arrange: scriptFirst("pattern", `"args": ["-i", "error"]`),
 		keeps:   keepsMatching, givesValues: countsMatches,
 		stops: func(p *parsed) bool { return p.has("max-count") || p.has("quiet") || p.has("files-with-matches") },
 		options: []option{
@@ -89,7 +89,7 @@ var grepPrograms = []Program{
 
 // searchStdin adds the operand without which rg would search the directory that it runs in.
 func searchStdin(p *parsed, inv *Invocation) *stages.Error {
-	if err := scriptFirst("regexp", "pattern", `"args": ["-i", "error"]`)(p, inv); err != nil {
+	if err := scriptFirst("pattern", `"args": ["-i", "error"]`)(p, inv); err != nil {
 		return err
 	}
 	p.words = slices.DeleteFunc(p.words, func(w word) bool { return w.is("encoding") && w.value == "none" }) // it is injected

@@ -17,30 +17,11 @@ const useInputs = `named inputs are for join, comm and paste (join - @b), grep -
 // isInputName says whether an argument is meant as the name of a second input, such as @users.
 func isInputName(arg string) bool { return len(arg) > 1 && arg[0] == '@' && jq.IsName(arg[1:]) }
 
-// source returns the argument in which a word names an input, empty if it names none.
-func (w word) source() string {
-	switch {
-	case w.opt == nil && w.input:
-		return w.value
-	case w.opt == nil || !w.opt.input:
-		return ""
-	}
-	return w.last()
-}
-
-// last returns the last value of an option.
-func (w word) last() string {
-	if w.opt.takes == two {
-		return w.second
-	}
-	return w.value
-}
-
 // inputs returns the names of the inputs that the words read, each once. All must be among those that are there.
 func (p *parsed) inputs(there []string) ([]string, *stages.Error) {
 	var names []string
 	for _, w := range p.words {
-		name, ok := strings.CutPrefix(w.source(), "@")
+		name, ok := strings.CutPrefix(w.source, "@")
 		switch {
 		case !ok || slices.Contains(names, name):
 			continue
@@ -76,15 +57,6 @@ func noInput(name string, at int, arg string) *stages.Error {
 	return refuse(at, useInputs, "%s: the input %s cannot be read here", name, texts.Cut(arg, maxShown))
 }
 
-// oneInput refuses the value of an option that reads an input where it is something else.
-func (o *option) oneInput(program string, w word) *stages.Error {
-	arg := w.last()
-	if isInputName(arg) {
-		return nil
-	}
-	return refuse(w.at, o.use, "%s: %s %s is not available: there are no files, only named inputs such as @b", program, o, texts.Quote(arg))
-}
-
 var (
 	// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
 	dashesOnly = dashes(false)
@@ -98,7 +70,7 @@ func dashes(andInputs bool) arranger {
 			switch {
 			case w.opt != nil || w.value == "-":
 			case andInputs && isInputName(w.value):
-				p.words[i].input = true
+				p.words[i].source = w.value
 			default:
 				if err := p.reads(i); err != nil {
 					return err

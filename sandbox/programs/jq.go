@@ -60,12 +60,6 @@ var jqOptions = []option{
 	deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
 }
 
-// mayBeFile reports whether looksLikeFile can match. Every jq asks, and to make the expression takes longer than to compile
-// most filters.
-func mayBeFile(filter string) bool {
-	return filter != "" && !strings.ContainsAny(filter, " |[](){}\"$,:") && (strings.Contains(filter, "/") || strings.LastIndexByte(filter, '.') > 0)
-}
-
 // looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
 var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson|geojson|txt|csv|tsv|log|ya?ml)$|^(~?/|\.\.?/)[\w./-]+$`)
 
@@ -76,10 +70,16 @@ func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
 		return err
 	}
 	inv.Argv = jqArgv(p, options)
-	if ops := p.operands(); len(ops) > 0 {
-		inv.ScriptAt = ops[0].at
+	ops := p.operands()
+	if len(ops) == 0 {
+		return nil
 	}
-	return nil
+	inv.ScriptAt = ops[0].at
+	if looksLikeFile().MatchString(ops[0].value) {
+		return refuse(ops[0].at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
+			"jq: %s is the name of a file, and there are none", texts.Quote(ops[0].value))
+	}
+	return quotedScript(p, ops[0])
 }
 
 // jqMeaning turns words into what they mean. The first operand is the filter; the others are values for $ARGS.positional.
@@ -89,13 +89,6 @@ func jqMeaning(p *parsed) (jq.Options, *stages.Error) {
 	for i, w := range p.words {
 		switch {
 		case w.opt == nil && !seen:
-			if mayBeFile(w.value) && looksLikeFile().MatchString(w.value) {
-				return o, refuse(w.at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
-					"jq: %s is the name of a file, and there are none", texts.Quote(w.value))
-			}
-			if err := quotedScript(p, w); err != nil {
-				return o, err
-			}
 			o.Filter, seen = w.value, true
 		case w.opt == nil && mode == "":
 			if err := p.reads(i); err != nil { // its input, which is not for the argv

@@ -25,16 +25,23 @@ func stdinOnly(p *parsed, inv *Invocation) *stages.Error {
 	return nil
 }
 
-// scriptFirst is for programs whose first operand is a script unless an option gave one, or a named input does: it
-// becomes that option.
-func scriptFirst(option, what, example string) arranger {
+// scriptFirst is for programs whose first operand is the script or the pattern unless an option gave one, or a named input
+// does: it becomes that option.
+func scriptFirst(what, example string) arranger {
 	return func(p *parsed, inv *Invocation) *stages.Error {
-		if !p.has(option) && !p.has("file") {
+		if !p.has(p.script) && !p.has("file") {
 			i := slices.IndexFunc(p.words, func(w word) bool { return w.opt == nil })
 			if i < 0 {
 				return refuse(-1, "for example "+example, "%s: the %s is missing", p.Name, what)
 			}
-			p.words[i].opt, p.words[i].has = p.long(option), true
+			p.words[i].opt, p.words[i].has = p.long(p.script), true
+		}
+		for _, w := range p.words {
+			if what == "script" && w.is(p.script) {
+				if err := quotedScript(p, w); err != nil {
+					return err
+				}
+			}
 		}
 		return stdinOnly(p, inv)
 	}

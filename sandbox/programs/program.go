@@ -53,7 +53,7 @@ type Program struct {
 	dry     string   // the option with which a program on empty input reads its script and does not run it; empty: none is needed
 
 	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
-	arrange func(p *parsed, inv *Invocation) *stages.Error
+	arrange arranger
 	part    func(p *parsed) *Part  // see [Invocation]; nil: it does something else
 	note    func(p *parsed) string // see [stages.Traits]; nil: there is none
 	keeps   optionNames            // the options with which it keeps the kind of its input, see [stages.Traits]; nil: it does not

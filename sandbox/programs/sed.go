@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
-	"github.com/mcsh-dev/mcsh/stages"
 )
 
 var sed = Program{
@@ -14,19 +13,7 @@ var sed = Program{
 	Bin:     "sed", Package: "sed", Mark: "GNU sed", Locale: true,
 	inject: []string{"--sandbox"}, byLine: "--unbuffered", script: "expression", tries: given,
 	stops: quitsSed, maps: sedMaps,
-	arrange: func(p *parsed, inv *Invocation) *stages.Error {
-		if err := scriptFirst("expression", "script", `"args": ["s/old/new/g"]`)(p, inv); err != nil {
-			return err
-		}
-		for _, w := range p.words {
-			if w.is("expression") {
-				if err := quotedScript(p, w); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	},
+	arrange: scriptFirst("script", `"args": ["s/old/new/g"]`),
 	options: []option{
 		value('e', "expression", nil), flag('n', "quiet"), alias(0, "silent", "quiet"),
 		flag('E', "regexp-extended"), alias('r', "", "regexp-extended"),
