@@ -27,7 +27,7 @@ type decoder struct {
 	readErr  error // what ended the input
 	base     int64 // the offset of buf[0] in the input
 
-	line      int   // of the next byte, counted from 1
+	lines     int   // up to the next byte, with its own
 	lineStart int64 // offset of that line
 	records   bool  // U+001E separates documents
 
@@ -37,15 +37,15 @@ type decoder struct {
 }
 
 func newDecoder(r io.Reader) *decoder {
-	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), line: 1, keys: map[string]string{}}
+	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), lines: 1, keys: map[string]string{}}
 }
 
-// begun is how many lines have been read, with the one of which a part was.
-func (d *decoder) begun() int {
+// line implements source. A line of which a part was read counts.
+func (d *decoder) line() int {
 	if d.base+int64(d.pos) == d.lineStart {
-		return d.line - 1
+		return d.lines - 1
 	}
-	return d.line
+	return d.lines
 }
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -96,7 +96,7 @@ func (d *decoder) peek() (byte, error) {
 		for d.pos < d.end {
 			switch c := d.buf[d.pos]; c {
 			case '\n':
-				d.line++
+				d.lines++
 				d.lineStart = d.base + int64(d.pos) + 1
 				d.pos++
 			case ' ', '\t', '\r':
@@ -106,10 +106,11 @@ func (d *decoder) peek() (byte, error) {
 					return c, nil
 				}
 				d.pos++
-			case 0xef:
-				if d.base+int64(d.pos) > 0 || !d.byteOrderMark() {
+			case 0xef: // of a byte order mark at the beginning of the input
+				if d.base+int64(d.pos) > 0 || !d.has(3) || !bytes.HasPrefix(d.buf[d.pos:d.end], []byte("\ufeff")) {
 					return c, nil
 				}
+				d.pos += 3
 			default:
 				return c, nil
 			}
@@ -119,17 +120,6 @@ func (d *decoder) peek() (byte, error) {
 			return 0, d.failed
 		}
 	}
-}
-
-// byteOrderMark skips the mark at the beginning of the input.
-func (d *decoder) byteOrderMark() bool {
-	for d.end-d.pos < 3 && d.fill() {
-	}
-	if !bytes.HasPrefix(d.buf[d.pos:d.end], []byte("\ufeff")) {
-		return false
-	}
-	d.pos += 3
-	return true
 }
 
 // inside is peek where a value has begun and the input must not end.

@@ -46,7 +46,7 @@ func (s *streamer) next() (any, error) {
 	return []any{path[:len(path)-1], []any{}}, nil
 }
 
-func (s *streamer) line() int { return s.d.begun() }
+func (s *streamer) line() int { return s.d.line() }
 
 // advance goes to the next element of the innermost level. more is false where the level has ended.
 func (s *streamer) advance() (more bool, err error) {

@@ -2,6 +2,7 @@ package jq
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"strings"
 )
@@ -12,11 +13,6 @@ type source interface {
 	next() (any, error)
 	line() int
 }
-
-// documents are JSON documents one after another.
-type documents struct{ *decoder }
-
-func (s documents) line() int { return s.begun() }
 
 // slurped is one array of everything that another source yields.
 type slurped struct {
@@ -42,43 +38,30 @@ func (s *slurped) next() (any, error) {
 	}
 }
 
-// lines are the lines of a text without their newlines.
-type lines struct {
-	r *bufio.Reader
-	n int
+// text is the lines of a text without their newlines, or all of it as one string.
+type text struct {
+	r     *bufio.Reader
+	whole bool
+	n     int // lines that were read; of all of it at least one
 }
 
-func (s *lines) line() int { return s.n }
+func (s *text) line() int { return s.n }
 
-func (s *lines) next() (any, error) {
-	text, err := s.r.ReadString('\n')
-	if err != nil && (!isEOF(err) || text == "") {
-		return nil, err
+func (s *text) next() (any, error) {
+	if !s.whole {
+		line, err := s.r.ReadString('\n')
+		if err != nil && (!isEOF(err) || line == "") {
+			return nil, err
+		}
+		s.n++
+		return strings.ToValidUTF8(strings.TrimSuffix(line, "\n"), "\ufffd"), nil
 	}
-	s.n++
-	return strings.ToValidUTF8(strings.TrimSuffix(text, "\n"), "\ufffd"), nil
-}
-
-// whole is a text as one string.
-type whole struct {
-	r    io.Reader
-	done bool
-	n    int
-}
-
-func (s *whole) line() int { return s.n }
-
-func (s *whole) next() (any, error) {
-	if s.done {
+	if s.n > 0 {
 		return nil, io.EOF
 	}
-	s.done = true
-	b, err := io.ReadAll(s.r)
-	if err != nil {
-		return nil, err
-	}
-	s.n = max(1, strings.Count(string(b), "\n"))
-	return strings.ToValidUTF8(string(b), "\ufffd"), nil
+	all, err := io.ReadAll(s.r)
+	s.n = max(1, bytes.Count(all, []byte("\n")))
+	return strings.ToValidUTF8(string(all), "\ufffd"), err
 }
 
 // eager calls before ahead of every read: a run does not wait for input with output in hand.
@@ -98,14 +81,11 @@ const lineBuffer = 16 << 10
 // source returns what a run reads from r.
 func (o Options) source(r io.Reader) source {
 	if o.RawInput {
-		if o.Slurp {
-			return &whole{r: r}
-		}
-		return &lines{r: bufio.NewReaderSize(r, lineBuffer)}
+		return &text{r: bufio.NewReaderSize(r, lineBuffer), whole: o.Slurp}
 	}
 	d := newDecoder(r)
 	d.records = o.Seq
-	var s source = documents{d}
+	var s source = d
 	if o.Stream {
 		s = &streamer{d: d}
 	}

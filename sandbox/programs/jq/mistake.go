@@ -41,7 +41,7 @@ func (d *decoder) ended(msg string) error {
 
 func (d *decoder) unexpected(c byte) error {
 	err := d.mistake("unexpected " + d.character(c))
-	err.text = d.line == 1 && err.Column == 1 && (c == '<' || unicode.IsLetter(rune(c)))
+	err.text = d.lines == 1 && err.Column == 1 && (c == '<' || unicode.IsLetter(rune(c)))
 	return err
 }
 
@@ -60,7 +60,7 @@ func (d *decoder) character(c byte) string {
 // mistake makes an error about the byte at pos. Nothing is read after it.
 func (d *decoder) mistake(msg string) *SyntaxError {
 	err := &SyntaxError{
-		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near(d.buf[:d.end], d.pos),
+		Msg: msg, Line: d.lines, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near(d.buf[:d.end], d.pos),
 	}
 	d.failed = err
 	return err

@@ -64,23 +64,22 @@ func (r *run) all() {
 		r.document(nil)
 		return
 	}
-	docs, isDocs := r.source.(documents)
+	d, _ := r.source.(*decoder)
 	for r.going() {
-		if isDocs && r.f.elements != nil {
-			if c, err := docs.peek(); err == nil && c == '[' && docs.failed == nil {
-				r.array(docs.decoder)
+		if d != nil && r.f.elements != nil {
+			if c, err := d.peek(); err == nil && c == '[' && d.failed == nil {
+				r.array(d)
 				continue
 			}
 		}
 		v, err := r.source.next()
-		if isEOF(err) {
+		switch {
+		case isEOF(err):
 			return
-		}
-		if err != nil {
+		case err != nil:
 			r.unreadable(err)
 			return
-		}
-		if !r.document(v) {
+		case !r.document(v):
 			return
 		}
 	}
@@ -92,11 +91,6 @@ func (r *run) going() bool { return r.out.err == nil && !r.broken && r.ctx.Err()
 // document runs the program on one input. It returns false if the run is over.
 func (r *run) document(v any) bool {
 	err := r.outputsOf(r.code, v, r.print)
-	return r.settle(err)
-}
-
-// settle reports an error of the program. It returns false if the run is over.
-func (r *run) settle(err error) bool {
 	var halt *gojq.HaltError
 	switch {
 	case err == nil:
@@ -105,7 +99,10 @@ func (r *run) settle(err error) bool {
 		r.exit = halt.ExitCode()
 		r.out.flush()
 		if v := halt.Value(); v != nil {
-			r.tell(v)
+			r.stderr(v, nil)
+			if _, ok := v.(string); !ok {
+				fmt.Fprintln(r.err)
+			}
 		}
 		r.halted = true
 		return false
@@ -198,30 +195,23 @@ func (r *run) array(d *decoder) {
 		}
 		return r.out.err
 	})
-	if r.out.err != nil {
+	switch {
+	case r.out.err != nil:
 		return
-	}
-	if err != nil {
-		// What was written cannot be taken back: the run ends here.
-		r.partial(err)
+	case err == nil:
+		if e.inArray {
+			r.out.close(']', n == 0, 0)
+			r.end(true)
+		}
 		return
-	}
-	if e.inArray {
-		r.out.close(']', n == 0, 0)
-		r.end(true)
-	}
-}
-
-// partial reports an error in the middle of an array.
-func (r *run) partial(err error) {
-	if r.f.elements.inArray {
+	case e.inArray:
 		r.out.b = append(r.out.b, '\n')
 	}
-	if r.source.(documents).failed != nil {
+	// What was written cannot be taken back: the run ends here.
+	if r.broken = true; d.failed != nil {
 		r.unreadable(err)
 		return
 	}
-	r.broken = true
 	r.report(err)
 	r.exit = exitError
 }
@@ -288,19 +278,12 @@ func (r *run) report(err error) {
 	fmt.Fprintf(r.err, "jq: error (at %s)%s\n", where, msg)
 }
 
-// tell writes a value to the error output, strings as they are.
-func (r *run) tell(v any) {
-	if _, ok := v.(string); !ok {
-		v = compact(v) + "\n"
-	}
-	fmt.Fprint(r.err, v)
-}
-
 func (r *run) debug(v any, _ []any) any {
 	fmt.Fprintln(r.err, compact([]any{"DEBUG:", v}))
 	return v
 }
 
+// stderr writes strings as they are.
 func (r *run) stderr(v any, _ []any) any {
 	s, ok := v.(string)
 	if !ok {
