@@ -94,7 +94,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 		e.Msg, e.Said = e.Msg+": "+said, said
 	}
 	if fail.Reason == wire.Exit {
-		e.Hint = programs.Hint(c.Name, programs.Complaint{Args: f.args[fail.Command], Message: fail.Stderr, Sample: fail.Sample, Cut: fail.Cut})
+		e.Hint = programs.Hint(c.Name, programs.Complaint{Args: f.args[fail.Command], Message: fail.Stderr, Sample: fail.Sample})
 	}
 	return at(e, fail.Command, c.Name)
 }

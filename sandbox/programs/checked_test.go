@@ -9,7 +9,7 @@ import (
 
 // check parses arguments and checks the script in them, here and not in a jail.
 func check(name string, args []string, inputs ...string) (programs.Invocation, error) {
-	inv, err := programs.Parse(name, args, inputs...)
+	inv, err := programs.Parse(name, args, programs.Given{Inputs: inputs})
 	if err != nil {
 		return inv, err
 	}

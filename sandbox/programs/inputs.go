@@ -57,29 +57,8 @@ func noInput(name string, at int, arg string) *stages.Error {
 	return refuse(at, useInputs, "%s: the input %s cannot be read here", name, texts.Cut(arg, maxShown))
 }
 
-var (
-	// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
-	dashesOnly = dashes(false)
-	// dashesAndInputs is for programs to which every operand is an input: "-" is their own, the others have names.
-	dashesAndInputs = dashes(true)
-)
-
-func dashes(andInputs bool) arranger {
-	return func(p *parsed, _ *Invocation) *stages.Error {
-		for i, w := range p.words {
-			switch {
-			case w.opt != nil || w.value == "-":
-			case andInputs && isInputName(w.value):
-				p.words[i].source = w.value
-			default:
-				if err := p.reads(i); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-}
+// dashesAndInputs is for programs to which every operand is an input: "-" is their own, the others have names.
+func dashesAndInputs(p *parsed, _ *Invocation) *stages.Error { return p.take(0, true) }
 
 // twoInputs is for programs that compare two inputs, one of which at most is the command's own.
 func twoInputs(p *parsed, inv *Invocation) *stages.Error {

@@ -169,10 +169,7 @@ func readyJQ(args []string, input Inputs) (Runner, Verdict) {
 		return failing(2, err.Msg), verdictOf(err)
 	}
 	if p.has("version") {
-		return func(_ context.Context, files IO) int {
-			fmt.Fprintln(files.Out, "jq-1.7 (gojq 0.12.20)")
-			return 0
-		}, Verdict{}
+		return saying("jq-1.7 (gojq 0.12.20)"), Verdict{}
 	}
 	options, err := jqMeaning(p)
 	if err != nil {
@@ -192,6 +189,14 @@ func readyJQ(args []string, input Inputs) (Runner, Verdict) {
 // canonical reads the arguments of a canonical Argv, for which only the options count.
 func canonical(name string, options []option, args []string) (*parsed, *stages.Error) {
 	return (&Program{Name: name, options: options}).read(args)
+}
+
+// saying is a program that writes a line.
+func saying(line string) Runner {
+	return func(_ context.Context, files IO) int {
+		fmt.Fprintln(files.Out, line)
+		return 0
+	}
 }
 
 // failing is a program that cannot do more than say why.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -43,7 +42,7 @@ func runJQ(t testing.TB, args []string, in io.Reader, out io.Writer) (errOut str
 // runJQWith is runJQ with named inputs.
 func runJQWith(t testing.TB, inputs map[string]string, args []string, in io.Reader, out io.Writer) (errOut string, exit int) {
 	t.Helper()
-	inv, err := programs.Parse("jq", args, slices.Collect(maps.Keys(inputs))...)
+	inv, err := programs.Parse("jq", args, programs.Given{Inputs: slices.Collect(maps.Keys(inputs))})
 	if err != nil {
 		t.Fatalf("jq %q: %v", args, err)
 	}
@@ -240,18 +239,5 @@ func TestJQCancelled(t *testing.T) {
 	defer cancel()
 	if exit := run(ctx, p, []string{"def f: f; f"}, nil, strings.NewReader("1"), io.Discard, io.Discard); exit == 0 {
 		t.Error("a cancelled run ended with success")
-	}
-}
-
-// TestSleep: sleep waits as a timer or as an applet, and ends with its context.
-func TestSleep(t *testing.T) {
-	p, _ := programs.Find("sleep")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if exit := run(ctx, p, []string{"--", "1h"}, nil, nil, os.Stdout, os.Stderr); exit != 1 {
-		t.Errorf("a cancelled sleep: exit %d, want 1", exit)
-	}
-	if exit := run(t.Context(), p, []string{"0.001"}, nil, nil, os.Stdout, os.Stderr); exit != 0 {
-		t.Errorf("exit %d, want 0", exit)
 	}
 }

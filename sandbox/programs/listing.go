@@ -30,7 +30,7 @@ var listPrograms = []Program{
 		Example: []string{"-e", "json", "orders"},
 		Notes:   "Hidden files are left out. Directories come last: fd PATTERN DIR.",
 		Bin:     "fdfind", Package: "fd-find", Mark: "fd", Asks: true, Walks: true, FilesOnly: true, Threads: true, SuccessCodes: []int{1},
-		inject: []string{"--color=never", "--no-ignore", "--threads=1"}, exact: true, equals: true, arrange: fdOperands,
+		inject: []string{"--color=never", "--no-ignore", "--threads=1"}, exact: true, equals: true, arrange: walked,
 		options: []option{
 			flag('s', "case-sensitive"), flag('i', "ignore-case"), flag('g', "glob"), flag(0, "regex"), flag('F', "fixed-strings"),
 			flag('p', "full-path"), value('d', "max-depth", count), value(0, "min-depth", count), value(0, "exact-depth", count),
@@ -51,32 +51,16 @@ var listPrograms = []Program{
 	},
 }
 
-// walked is for programs whose operands are what they list; without any it is the workspace.
+// walked is for programs whose operands are what they list, those of fd behind the pattern; without any it is the workspace.
 func walked(p *parsed, _ *Invocation) *stages.Error {
-	return p.walks(0)
-}
-
-// fdOperands has a pattern before the directories.
-func fdOperands(p *parsed, _ *Invocation) *stages.Error {
-	if len(p.operands()) == 0 {
-		p.words = append(p.words, word{value: ""})
+	patterns := 0
+	if p.Name == "fd" {
+		if patterns = 1; len(p.operands()) == 0 {
+			p.words = append(p.words, word{value: ""})
+		}
 	}
-	return p.walks(1)
-}
-
-// walks takes the operands behind the first ones for directories.
-func (p *parsed) walks(first int) *stages.Error {
-	seen := 0
-	for i, w := range p.words {
-		if w.opt != nil {
-			continue
-		}
-		if seen++; seen <= first {
-			continue
-		}
-		if err := p.reads(i); err != nil {
-			return err
-		}
+	if err := p.take(patterns, false); err != nil {
+		return err
 	}
 	if p.named() == nil {
 		p.words = append(p.words, word{value: ".", file: true})

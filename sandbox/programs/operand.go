@@ -10,9 +10,31 @@ import (
 // arranger is the type of a grammar's arrange.
 type arranger = func(p *parsed, inv *Invocation) *stages.Error
 
+// take reads the operands behind the first ones: "-", files, and with inputs the names of inputs.
+func (p *parsed) take(first int, inputs bool) *stages.Error {
+	for i, w := range p.words {
+		switch {
+		case w.opt != nil:
+		case first > 0:
+			first--
+		case w.value == "-" && !p.FilesOnly:
+		case inputs && isInputName(w.value):
+			p.words[i].source = w.value
+		default:
+			if err := p.reads(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
+func dashesOnly(p *parsed, _ *Invocation) *stages.Error { return p.take(0, false) }
+
 // stdinOnly is for programs that read their input, or files in its place. Without files "-" is left out.
-func stdinOnly(p *parsed, inv *Invocation) *stages.Error {
-	if err := dashesOnly(p, inv); err != nil {
+func stdinOnly(p *parsed, _ *Invocation) *stages.Error {
+	if err := p.take(0, false); err != nil {
 		return err
 	}
 	if p.named() != nil {

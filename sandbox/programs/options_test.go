@@ -165,7 +165,7 @@ func (r optionRow) test(t *testing.T, p programs.Program, a programs.Allowed) {
 	var argv []string // canonical
 	var got string
 	for _, args := range r.ways(a) {
-		inv, err := programs.ParseGiven(r.Command, args, programs.Given{Inputs: inputs, Files: r.Files != nil || p.FilesOnly})
+		inv, err := programs.Parse(r.Command, args, programs.Given{Inputs: inputs, Files: r.Files != nil || p.FilesOnly})
 		switch {
 		case err != nil:
 			t.Errorf("%q: %v", args, err)

@@ -12,7 +12,7 @@ func (inv Invocation) ArgProbe() (Invocation, bool) {
 	if inv.bare != nil {
 		inv.Argv, inv.Files = inv.bare, nil
 	}
-	return inv.with(inv.dry), true
+	return inv.with(inv.program.dry), true
 }
 
 // given is for programs that may refuse any arguments, but not that there are none.

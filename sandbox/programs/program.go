@@ -117,12 +117,9 @@ type Invocation struct {
 	// Traits are as far as the options tell. [Invocation.Judge] adds what the script tells.
 	Traits stages.Traits
 
-	byLine string // the option that asks for output line by line, if there is one
-	head   int    // where that option goes: after the name and what is injected
-
-	tries bool
-	bare  []string // Argv without files, for a probe; nil if there are none
-	dry   string   // the option for a probe
+	program *Program
+	tries   bool
+	bare    []string // Argv without files, for a probe; nil if there are none
 
 	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
 	ScriptAt int
@@ -132,7 +129,7 @@ type Invocation struct {
 // program can do that; otherwise it returns the invocation as it is. It costs speed: it is worth it where the reader
 // may stop early.
 func (inv Invocation) LineBuffered() Invocation {
-	return inv.with(inv.byLine)
+	return inv.with(inv.program.byLine)
 }
 
 // with adds an option that is not there; none, if it is empty.
@@ -140,7 +137,7 @@ func (inv Invocation) with(option string) Invocation {
 	if option == "" || slices.Contains(inv.Argv, option) {
 		return inv
 	}
-	inv.Argv = slices.Insert(slices.Clone(inv.Argv), inv.head, option)
+	inv.Argv = slices.Insert(slices.Clone(inv.Argv), 1+len(inv.program.inject), option)
 	return inv
 }
 
@@ -163,15 +160,9 @@ func Find(name string) (Program, bool) {
 }
 
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
-// equal results. Parsing a canonical argv (without its first element) gives that argv again. inputs are the names of
-// the inputs that there are besides the standard input; one that is not read is a mistake too. The error is a
-// *stages.Error, DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
-func Parse(name string, args []string, inputs ...string) (Invocation, error) {
-	return ParseGiven(name, args, Given{Inputs: inputs})
-}
-
-// ParseGiven is [Parse] where a command may name files too.
-func ParseGiven(name string, args []string, there Given) (Invocation, error) {
+// equal results. Parsing a canonical argv (without its first element) gives that argv again. The error is a *stages.Error,
+// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
+func Parse(name string, args []string, there Given) (Invocation, error) {
 	p, ok := Find(name)
 	if !ok || p.FilesOnly && !there.Files {
 		return Invocation{}, unknownCommand(name, args)
@@ -227,9 +218,9 @@ func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) 
 	}
 	w.anyFiles = there.Files
 	if w.has("version") {
-		return Invocation{Argv: []string{cmp.Or(p.Bin, p.Name), "--version"}, Traits: stages.Traits{Replayable: true}}, nil
+		return Invocation{program: &Program{}, Argv: []string{cmp.Or(p.Bin, p.Name), "--version"}, Traits: stages.Traits{Replayable: true}}, nil
 	}
-	inv := Invocation{byLine: p.byLine, dry: p.dry, head: 1 + len(p.inject), ScriptAt: w.scriptAt()}
+	inv := Invocation{program: p, ScriptAt: w.scriptAt()}
 	if p.arrange != nil {
 		if err := p.arrange(w, &inv); err != nil {
 			return Invocation{}, err

@@ -111,7 +111,7 @@ func TestToolsAgree(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for _, p := range programs.All() {
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.ParseGiven(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly})
+			inv, err := programs.Parse(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.ParseGiven(p.Name, p.Example, programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly})
+			inv, err := programs.Parse(p.Name, p.Example, programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestExamples(t *testing.T) {
 
 // TestScratch: sort really uses the directory that TMPDIR names.
 func TestScratch(t *testing.T) {
-	inv, err := programs.Parse("sort", []string{"-n"})
+	inv, err := programs.Parse("sort", []string{"-n"}, programs.Given{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func FuzzArgv(f *testing.F) {
 		if !utf8.ValidString(joined) {
 			return // arguments come from JSON
 		}
-		inv, err := programs.ParseGiven(name, strings.Split(joined, "|"), programs.Given{Files: true})
+		inv, err := programs.Parse(name, strings.Split(joined, "|"), programs.Given{Files: true})
 		if err != nil {
 			return
 		}
