@@ -27,6 +27,7 @@ func TestWantOfMemory(t *testing.T) {
 		want wire.Reason
 	}{
 		{"the words", native, "sed: memory exhausted\n", 0, 0, wire.MemoryLimit},
+		{"the words of Rust", native, "memory allocation of 8000008 bytes failed\n", 0, syscall.SIGABRT, wire.MemoryLimit},
 		{"the runtime's words", applet, "fatal error: runtime: out of memory\n", 0, 0, wire.MemoryLimit},
 		{"no arena", applet, "fatal error: failed to reserve page summary memory\n", 0, 0, wire.MemoryLimit},
 		{"no stack for a thread", applet, "runtime: failed to create new OS thread (have 5 already; errno=12)\nfatal error: newosproc\n", 0, 0, wire.MemoryLimit},
