@@ -125,32 +125,28 @@ func (r *reader) longOption(at int, arg string) *stages.Error {
 // cluster reads short options that stand together, the last of which may have its value attached.
 func (r *reader) cluster(at int, letters string) *stages.Error {
 	for i := 0; i < len(letters); i++ {
-		o := r.short(letters[i])
-		if o == nil {
-			digits := leadingDigits(letters[i:])
-			if digits == "" || r.number == "" {
-				c, _ := utf8.DecodeRuneInString(letters[i:])
-				return r.unknown(at, "-"+string(c), letters)
-			}
-			if err := r.add(word{opt: r.long(r.number), value: digits, has: true, at: at}); err != nil {
-				return err
-			}
+		w := word{opt: r.short(letters[i]), at: at}
+		digits := leadingDigits(letters[i:])
+		switch {
+		case w.opt == nil && (digits == "" || r.number == ""):
+			c, _ := utf8.DecodeRuneInString(letters[i:])
+			return r.unknown(at, "-"+string(c), letters)
+		case w.opt == nil:
+			w = word{opt: r.long(r.number), value: digits, has: true, at: at}
 			i += len(digits) - 1
-			continue
-		}
-		o = r.canonical(o)
-		if o.takes == nothing {
-			if err := r.add(word{opt: o, at: at}); err != nil {
-				return err
+		default:
+			if w.opt = r.canonical(w.opt); w.opt.takes == nothing {
+				break
 			}
-			continue
+			w.value, w.has = letters[i+1:], i+1 < len(letters)
+			if r.equals {
+				w.value = strings.TrimPrefix(w.value, "=")
+			}
+			return r.complete(w)
 		}
-		rest := letters[i+1:]
-		has := rest != ""
-		if r.equals {
-			rest = strings.TrimPrefix(rest, "=")
+		if err := r.add(w); err != nil {
+			return err
 		}
-		return r.complete(word{opt: o, value: rest, has: has, at: at})
 	}
 	return nil
 }

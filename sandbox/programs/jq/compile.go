@@ -163,21 +163,19 @@ func at(text string, offset int) string {
 
 func tabless(s string) string { return strings.ReplaceAll(s, "\t", " ") }
 
-var (
-	noFunction = lazy.Regexp(`^function not defined: (.+)/(\d+)$`)
-	noVariable = lazy.Regexp(`^variable not defined: (\$.+)$`)
-)
+// undefined matches what gojq says of a function, with the number of its arguments, or of a variable that there is not.
+var undefined = lazy.Regexp(`^(?:function|variable) not defined: (.+?)(/\d+)?$`)
 
 // meaningMistake shows where a program uses what does not exist.
 func (f *Filter) meaningMistake(err error) *Error {
-	text, msg := f.options.Filter, err.Error()
-	if m := noFunction().FindStringSubmatch(msg); m != nil {
-		return &Error{Msg: msg + place(text, m[1]), Hint: similar(m[1])}
+	e := &Error{Msg: err.Error()}
+	if m := undefined().FindStringSubmatch(e.Msg); m != nil {
+		e.Msg += place(f.options.Filter, m[1])
+		if m[2] != "" {
+			e.Hint = similar(m[1])
+		}
 	}
-	if m := noVariable().FindStringSubmatch(msg); m != nil {
-		return &Error{Msg: msg + place(text, m[1])}
-	}
-	return &Error{Msg: msg}
+	return e
 }
 
 // Names of other lengths, in bytes, are not compared with those of functions.

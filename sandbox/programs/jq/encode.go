@@ -100,15 +100,14 @@ func (p *printer) leaf(v any) {
 
 // escaped escapes everything beyond ASCII.
 func escaped(b []byte) (out []byte) {
+	var units [2]uint16
 	for _, c := range string(b) {
-		switch {
-		case c < utf8.RuneSelf:
+		if c < utf8.RuneSelf {
 			out = append(out, byte(c))
-		case c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, c)
+			continue
+		}
+		for _, u := range utf16.AppendRune(units[:0], c) {
+			out = fmt.Appendf(out, `\u%04x`, u)
 		}
 	}
 	return out
