@@ -120,7 +120,7 @@ func unknownCommand(name string, args []string) *stages.Error {
 
 func names() []string {
 	var ns []string
-	for _, p := range table {
+	for _, p := range All() {
 		if !p.FilesOnly {
 			ns = append(ns, p.Name)
 		}

@@ -113,9 +113,15 @@ func (p *Program) canonical(o *option) *option {
 }
 
 // String returns the option as one would write it, preferring the short form.
-func (o *option) String() string {
+func (o *option) String() string { return o.names()[0] }
+
+// names are its short and its long form, as far as it has them.
+func (o *option) names() (names []string) {
 	if o.short != 0 {
-		return "-" + string(rune(o.short))
+		names = append(names, "-"+string(rune(o.short)))
 	}
-	return "--" + o.long
+	if o.long != "" {
+		names = append(names, "--"+o.long)
+	}
+	return names
 }

@@ -98,16 +98,6 @@ func (p *Program) spellings(o *option) string {
 	return strings.Join(names, ", ") + values
 }
 
-func (o *option) names() (names []string) {
-	if o.short != 0 {
-		names = append(names, "-"+string(rune(o.short)))
-	}
-	if o.long != "" {
-		names = append(names, "--"+o.long)
-	}
-	return names
-}
-
 // allows says which values an option takes: what its check asks for when it is given one that no option takes.
 func (o *option) allows() string {
 	if o.check == nil {
@@ -119,42 +109,49 @@ func (o *option) allows() string {
 	return ""
 }
 
+// text is the option in one line.
+func (o PageOption) text() string {
+	return strings.TrimSuffix(o.Spelling+": "+strings.TrimSuffix(o.Says+"; "+o.Instead, "; "), ": ")
+}
+
 // String writes the page as text of about 100 columns.
 func (p Page) String() string {
 	var b strings.Builder
-	paragraph := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	paragraph("%s: %s", p.Name, p.Summary)
+	fmt.Fprintf(&b, "%s: %s\n", p.Name, p.Summary)
 	if p.Notes != "" {
-		paragraph("\n%s", wrapped(p.Notes, ""))
+		fmt.Fprintf(&b, "\n%s\n", wrapped(p.Notes, ""))
 	}
-	paragraph("\nA stage:\n  %s", p.Example)
+	fmt.Fprintf(&b, "\nA stage:\n  %s\n", p.Example)
 	if p.Inputs != "" {
-		paragraph("\nWith a second input:\n  %s", p.Inputs)
+		fmt.Fprintf(&b, "\nWith a second input:\n  %s\n", p.Inputs)
 	}
-	b.WriteString("\nOptions:\n")
+	title := "Options"
+	line := func(text string) {
+		if title != "" {
+			b.WriteString("\n" + title + ":\n")
+		}
+		title = ""
+		b.WriteString(wrapped(text, "  ") + "\n")
+	}
 	for _, o := range p.Options {
-		paragraph("%s", wrapped(strings.TrimSuffix(o.Spelling+": "+o.Says, ": "), "  "))
+		line(o.text())
 	}
 	if p.Number != "" {
-		paragraph("  -5 means %s=5", p.Number)
+		line("-5 means " + p.Number + "=5")
 	}
 	if len(p.Always) > 0 {
-		paragraph("\nAlways given: %s", strings.Join(p.Always, " "))
+		fmt.Fprintf(&b, "\nAlways given: %s\n", strings.Join(p.Always, " "))
 	}
-	if len(p.Ignored) > 0 {
-		paragraph("\nAccepted, without effect:\n%s", wrapped(strings.Join(p.Ignored, "; "), "  "))
+	if title = "Accepted, without effect"; len(p.Ignored) > 0 {
+		line(strings.Join(p.Ignored, "; "))
 	}
-	if len(p.Refused) > 0 {
-		b.WriteString("\nRefused:\n")
-	}
+	title = "Refused"
 	for _, o := range p.Refused {
-		paragraph("%s", wrapped(o.Spelling+": "+strings.Join([]string{o.Says, o.Instead}, "; "), "  "))
+		line(o.text())
 	}
-	if len(p.Differs) > 0 {
-		b.WriteString("\nDiffers:\n")
-	}
+	title = "Differs"
 	for _, d := range p.Differs {
-		paragraph("%s", wrapped("- "+d, "  "))
+		line("- " + d)
 	}
 	return b.String()
 }

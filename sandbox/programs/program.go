@@ -141,24 +141,6 @@ func (inv Invocation) with(option string) Invocation {
 	return inv
 }
 
-// All returns the table, sorted by name.
-func All() (all []Program) {
-	for _, p := range table {
-		all = append(all, *p)
-	}
-	return all
-}
-
-// Find returns the program of that exact name.
-func Find(name string) (Program, bool) {
-	for _, p := range table {
-		if p.Name == name {
-			return *p, true
-		}
-	}
-	return Program{}, false
-}
-
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
 // equal results. Parsing a canonical argv (without its first element) gives that argv again. The error is a *stages.Error,
 // DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.

@@ -5,21 +5,30 @@ import (
 	"strings"
 )
 
-// table is sorted by name. A new program is a row of its family, which says what it is. Programs whose purpose is to run
-// others, to write files or to open connections (xargs, find, tee, split, env, timeout, dc, ed, tar, ...) have no place in it.
-var table = byName(
-	fieldPrograms, grepPrograms, linePrograms, listPrograms, numberPrograms, sortPrograms, textPrograms,
-	[]Program{awk, date, jqProgram, sed, sleep},
-)
+// families are the rows of the table. A new program is a row of its family, which says what it is. Programs whose purpose is
+// to run others, to write files or to open connections (xargs, find, tee, split, env, timeout, dc, ed, tar, ...) have no place
+// in it.
+var families = [][]Program{
+	fieldPrograms, grepPrograms, linePrograms, listPrograms, numberPrograms, sortPrograms, textPrograms, {awk, date, jqProgram, sed, sleep},
+}
 
-func byName(families ...[]Program) (all []*Program) {
+// All returns the table, sorted by name.
+func All() []Program {
+	all := slices.Concat(families...)
+	slices.SortFunc(all, func(a, b Program) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find returns the program of that exact name.
+func Find(name string) (Program, bool) {
 	for _, family := range families {
 		for i := range family {
-			all = append(all, &family[i])
+			if family[i].Name == name {
+				return family[i], true
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *Program) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return Program{}, false
 }
 
 // What the tools' own version texts hold.
