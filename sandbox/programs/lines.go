@@ -8,7 +8,7 @@ var linePrograms = []Program{
 		Example: []string{"-n", "20"},
 		Bin:     "head", Package: "coreutils", Mark: coreutils, Locale: true,
 		number: "lines", arrange: stdinOnly,
-		stops: headStops, part: headPart, keeps: keepsEnd,
+		stops: headStops, part: partOf, keeps: keepsEnd,
 		options: []option{
 			value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 			flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),
@@ -18,7 +18,7 @@ var linePrograms = []Program{
 		Name: "tail", Summary: "print the last lines (10) or bytes, or from a line on (-n +2)",
 		Example: []string{"-n", "+2"},
 		Bin:     "tail", Package: "coreutils", Mark: coreutils, Locale: true,
-		number: "lines", plus: true, arrange: stdinOnly, part: tailPart, keeps: keepsEnd,
+		number: "lines", plus: true, arrange: stdinOnly, part: partOf, keeps: keepsEnd,
 		options: []option{
 			value('c', "bytes", amount), value('n', "lines", amount), flag('z', "zero-terminated"),
 			flag('q', "quiet"), alias(0, "silent", "quiet"), flag('v', "verbose"),

@@ -22,8 +22,9 @@ type Filter struct {
 	values  []any
 	calls   map[string]bool // the words of the program that may be calls
 
-	code     *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
-	elements *elements  // nil if the program needs a whole array at once
+	code    *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
+	each    *gojq.Code // runs on the elements of arrays; nil if the program needs a whole array at once
+	inArray bool       // the results of each are the elements of an array
 }
 
 // An Error says why a filter cannot be compiled.
@@ -189,23 +190,18 @@ func similar(name string) string {
 	if len(name) < minSimilar || len(name) > maxSimilar {
 		return ""
 	}
-	query, err := gojq.Parse("builtins | map(sub(\"/.*\"; \"\")) | unique")
+	query, err := gojq.Parse(`builtins | map(sub("/.*"; "")) | unique | map(select(startswith("_") | not))`)
 	if err != nil {
 		return ""
 	}
-	v, ok := query.Run(nil).Next()
-	list, isList := v.([]any)
-	if !ok || !isList {
-		return ""
+	v, _ := query.Run(nil).Next()
+	list, _ := v.([]any)
+	if slices.Contains(list, any(name)) {
+		return "" // it is there, with another number of arguments
 	}
 	var names []string
 	for _, v := range list {
-		if s, ok := v.(string); ok && s[0] != '_' {
-			names = append(names, s)
-		}
-		if v == name {
-			return "" // it is there, with another number of arguments
-		}
+		names = append(names, fmt.Sprint(v))
 	}
 	if near := nearest.List(name, names, 3); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"

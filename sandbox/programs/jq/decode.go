@@ -160,7 +160,7 @@ func (d *decoder) each(depth int, f func(any) error) error {
 		return err
 	}
 	for first := true; ; first = false {
-		more, err := d.element(first)
+		more, err := d.element(first, ']')
 		if err != nil || !more {
 			return err
 		}
@@ -183,22 +183,23 @@ func (d *decoder) open(depth int) error {
 	return nil
 }
 
-// element stands before an element of an array and says whether there is one. It consumes the comma or the bracket.
-func (d *decoder) element(first bool) (bool, error) {
+// element stands before an element of an array, or a member of an object, and says whether there is one. It consumes the
+// comma or the closing bracket.
+func (d *decoder) element(first bool, closing byte) (bool, error) {
 	c, err := d.inside()
 	switch {
 	case err != nil:
 		return false, err
-	case c == ']':
+	case c == closing:
 		d.pos++
 		return false, nil
 	case first:
 		return true, nil
 	case c != ',':
-		return false, d.expected("a comma or ]", c)
+		return false, d.expected("a comma or "+string(rune(closing)), c)
 	}
 	d.pos++
-	if c, err = d.inside(); err == nil && c == ']' {
+	if c, err = d.inside(); err == nil && closing == ']' && c == ']' {
 		err = d.mistake("a comma without a value after it")
 	}
 	return true, err
@@ -224,21 +225,10 @@ func (d *decoder) object(depth int) (any, error) {
 
 // key reads a key of an object with its colon. more is false at the end of the object.
 func (d *decoder) key(first bool) (key string, more bool, err error) {
-	c, err := d.inside()
-	if err == nil && c == '}' {
-		d.pos++
-		return "", false, nil
-	}
-	if err == nil && !first {
-		if c != ',' {
-			return "", false, d.expected("a comma or }", c)
-		}
-		d.pos++
-		c, err = d.inside()
-	}
-	if err != nil {
+	if more, err = d.element(first, '}'); err != nil || !more {
 		return "", false, err
 	}
+	c := d.buf[d.pos]
 	if c != '"' {
 		return "", false, d.expected("a key in double quotes", c)
 	}

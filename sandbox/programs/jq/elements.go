@@ -8,18 +8,6 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
-// elements is a program taken apart for arrays too large to hold: code runs on every element by itself, and with inArray
-// the results are the elements of one array again.
-//
-//	.    map(f)    [.[] | f]    .[] | f    .[].a.b | f
-//
-// This gives what the whole program gives as long as f sees nothing but its element and does not end the run: programs
-// that read further inputs or halt are not taken apart.
-type elements struct {
-	code    *gojq.Code
-	inArray bool
-}
-
 // The forms of programs that can be taken apart. What stands for f is f only if it is a program by itself: of
 // "map(.a) | map(.b)" it is none.
 var (
@@ -27,7 +15,13 @@ var (
 	iterated = lazy.Regexp(`(?s)^\s*\.\[\]((?:\.[A-Za-z_]\w*)*)\s*(?:\|(.*))?$`)
 )
 
-// compileElements sets f.elements if the program can be taken apart.
+// compileElements takes the program apart, if it can, for arrays too large to hold: f.each runs on every element by itself,
+// and with f.inArray the results are the elements of one array again.
+//
+//	.    map(f)    [.[] | f]    .[] | f    .[].a.b | f
+//
+// This gives what the whole program gives as long as f sees nothing but its element and does not end the run: programs
+// that read further inputs or halt are not taken apart.
 func (f *Filter) compileElements() error {
 	o := f.options
 	if o.NullInput || o.Slurp || o.RawInput || o.Stream || f.callsAny("halt", "halt_error") {
@@ -35,8 +29,7 @@ func (f *Filter) compileElements() error {
 	}
 	var each string
 	m := mapped().FindStringSubmatch(o.Filter)
-	inArray := m != nil
-	if inArray {
+	if f.inArray = m != nil; f.inArray {
 		each = cmp.Or(m[1]+m[2], ".")
 	} else if m = iterated().FindStringSubmatch(o.Filter); m != nil {
 		each = cmp.Or(m[1], ".") + "|" + cmp.Or(m[2], ".")
@@ -46,10 +39,6 @@ func (f *Filter) compileElements() error {
 		return nil
 	}
 	query.FuncDefs = append(f.prelude(), query.FuncDefs...)
-	code, err := f.compile(query, &run{})
-	if err != nil {
-		return err
-	}
-	f.elements = &elements{code, inArray}
-	return nil
+	f.each, err = f.compile(query, &run{})
+	return err
 }

@@ -56,7 +56,7 @@ func (s *streamer) advance() (more bool, err error) {
 		if key, more, err = s.d.key(l.first); more && err == nil {
 			l.step = key
 		}
-	} else if more, err = s.d.element(l.first); more && err == nil && !l.first {
+	} else if more, err = s.d.element(l.first, ']'); more && err == nil && !l.first {
 		l.step = l.step.(int) + 1
 	}
 	if more {

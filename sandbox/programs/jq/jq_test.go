@@ -201,7 +201,7 @@ func byElement(t *testing.T, o Options, text string) {
 	}
 	var whole, parts, wholeErr, partsErr bytes.Buffer
 	same := *f
-	same.elements = nil
+	same.each = nil
 	wantExit := same.Run(t.Context(), strings.NewReader(text), &whole, &wholeErr)
 	exit := f.Run(t.Context(), iotest.HalfReader(strings.NewReader(text)), &parts, &partsErr)
 	if wantExit > 1 {
@@ -272,7 +272,7 @@ func TestTakenApart(t *testing.T) {
 			continue
 		}
 		whole := []string{".[] , .[]", "map(.a?) | map([.])", "map(.a?) | .[] | tojson", ". | map(.)", "def f: [.]; map(f)", "map(.a) | .", "map(tostring) | map(length)"}
-		if want := !slices.Contains(whole, filter); (f.elements != nil) != want {
+		if want := !slices.Contains(whole, filter); (f.each != nil) != want {
 			t.Errorf("%s: taken apart: %v, want %v", filter, !want, want)
 		}
 	}
@@ -288,13 +288,13 @@ func TestTakenApart(t *testing.T) {
 			}
 			continue
 		}
-		if f.elements != nil {
+		if f.each != nil {
 			t.Errorf("%s is taken apart", filter)
 		}
 	}
 	for _, o := range []Options{{NullInput: true}, {Slurp: true}, {RawInput: true}, {Stream: true}} {
 		o.Filter = "map(.)"
-		if f, err := Compile(o); err != nil || f.elements != nil {
+		if f, err := Compile(o); err != nil || f.each != nil {
 			t.Errorf("%+v: taken apart, or %v", o, err)
 		}
 	}

@@ -66,7 +66,7 @@ func (r *run) all() {
 	}
 	d, _ := r.source.(*decoder)
 	for r.going() {
-		if d != nil && r.f.elements != nil {
+		if d != nil && r.f.each != nil {
 			if c, err := d.peek(); err == nil && c == '[' && d.failed == nil {
 				r.array(d)
 				continue
@@ -177,10 +177,9 @@ func (r *run) end(isTrue bool) {
 
 // array runs the program on an array whose bracket comes next, element by element.
 func (r *run) array(d *decoder) {
-	e := r.f.elements
 	n := 0
 	emit := r.print
-	if e.inArray {
+	if r.f.inArray {
 		r.begin()
 		r.out.b = append(r.out.b, '[')
 		emit = func(v any) error {
@@ -190,7 +189,7 @@ func (r *run) array(d *decoder) {
 		}
 	}
 	err := d.each(1, func(v any) error {
-		if err := r.outputsOf(e.code, v, emit); err != nil {
+		if err := r.outputsOf(r.f.each, v, emit); err != nil {
 			return err
 		}
 		return r.out.err
@@ -199,12 +198,12 @@ func (r *run) array(d *decoder) {
 	case r.out.err != nil:
 		return
 	case err == nil:
-		if e.inArray {
+		if r.f.inArray {
 			r.out.close(']', n == 0, 0)
 			r.end(true)
 		}
 		return
-	case e.inArray:
+	case r.f.inArray:
 		r.out.b = append(r.out.b, '\n')
 	}
 	// What was written cannot be taken back: the run ends here.
