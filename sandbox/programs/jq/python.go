@@ -228,11 +228,11 @@ func (p *pythonReader) strings() any {
 		body := strings.TrimLeft(literal, "uU")
 		p.pos += len(literal) - len(body) + 1
 		text := p.asJSON(body[1 : len(body)-1])
-		p.pos += len(body) - 1
 		var piece string
 		if p.failed != nil || json.Unmarshal([]byte(`"`+text+`"`), &piece) != nil {
 			return nil
 		}
+		p.pos += len(body) - 1
 		out.WriteString(piece)
 	}
 }

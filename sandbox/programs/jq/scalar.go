@@ -11,12 +11,10 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// A byteSet says of each byte whether it belongs to the set.
-type byteSet [256]bool
-
-func bytesThat(belong func(c byte) bool) (set byteSet) {
-	for c := range set {
-		set[c] = belong(byte(c))
+// bytesThat says of each byte whether it belongs to a set.
+func bytesThat(belong func(c byte) bool) (set []bool) {
+	for c := range 256 {
+		set = append(set, belong(byte(c)))
 	}
 	return set
 }
@@ -40,7 +38,7 @@ func (d *decoder) begin() {
 }
 
 // span moves the bytes up to the next one that is not in set to scratch. It reports whether there is such a byte.
-func (d *decoder) span(set *byteSet) bool {
+func (d *decoder) span(set []bool) bool {
 	for {
 		i := d.pos
 		for i < d.end && set[d.buf[i]] {
@@ -61,7 +59,7 @@ func (d *decoder) span(set *byteSet) bool {
 func (d *decoder) text() ([]byte, error) {
 	d.begin()
 	d.pos++
-	for escaped := false; d.span(&inString); {
+	for escaped := false; d.span(inString); {
 		switch c := d.buf[d.pos]; c {
 		case '"':
 			d.pos++
@@ -120,7 +118,7 @@ func (d *decoder) scalar(c byte) (any, error) {
 		return nil, d.unexpected(c)
 	}
 	d.begin()
-	d.span(&inWord)
+	d.span(inWord)
 	switch string(d.scratch) {
 	case "true":
 		return true, nil
