@@ -133,7 +133,7 @@ func (p *plan) Check(ctx context.Context, c stages.Command) (stages.Traits, erro
 func (p *plan) messages(c stages.Command, inv programs.Invocation) (all []wire.Command) {
 	program, _ := programs.Find(c.Name)
 	limits := p.pool.check
-	if program.HasScript() {
+	if program.Script {
 		message, check := command(c, inv), limits
 		check.Script = true
 		message.Check, message.Timeout = &check, max(message.Timeout, check.CPU)

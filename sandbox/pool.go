@@ -131,7 +131,7 @@ func (p *Pool) Report() Report {
 // parse reads the arguments of a command as far as its grammar knows them. It reads no script.
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	files := p.report.Workspace
-	inv, err := programs.ParseGiven(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
+	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
 	if err != nil {
 		if p, known := programs.Find(c.Name); !known || p.FilesOnly && !files {
 			return inv, err

@@ -54,15 +54,16 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 // Map implements [stages.Mapper]: it is for programs that take items, and for those that map lines.
 func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stages.MapFilter, error) {
 	p, _ := programs.Find(c.Name)
+	takesItems := p.Script && p.Bin == ""
 	inv, err := s.pool.parse(c)
-	if err != nil || !c.Each || inv.Files != nil || p.Ready == nil && !c.MapsLines && !inv.Traits.MapsLines {
+	if err != nil || !c.Each || inv.Files != nil || !takesItems && !c.MapsLines && !inv.Traits.MapsLines {
 		return nil, err // each item has the files opened anew
 	}
 	f, err := s.prepare([]stages.Command{c}, used)
 	if err != nil {
 		return nil, err
 	}
-	if p.Ready == nil {
+	if !takesItems {
 		return f.batches(asLines)
 	}
 	return f.batches(asItems)

@@ -11,10 +11,11 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// exhausted are words with which programs say that there is no memory, by program: glibc tools, gawk, bc, Go.
+// exhausted are words with which programs say that there is no memory, by program: glibc tools, gawk, bc, Rust, Go.
 var exhausted = []string{
 	"memory exhausted", "cannot allocate", "cannot reallocate", "out of memory", "Out of memory",
 	"Cannot allocate memory", "Memory exhausted", "virtual memory exhausted",
+	"memory allocation of ",
 	"failed to reserve", "memory reservation exceeds",
 }
 

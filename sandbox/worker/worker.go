@@ -106,7 +106,7 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	if c.Check != nil {
 		p.limit = c.Check.Memory
 		if c.Check.Script {
-			if !t.HasScript() {
+			if !t.Script {
 				return p, fmt.Errorf("%s has no script", c.Name)
 			}
 			p.tool = &tool{Program: programs.Program{Name: c.Name}, reader: true}
