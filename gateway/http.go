@@ -51,7 +51,7 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves any server as [Gateway] serves its own. It adds a middleware to the server, so call it once.
+// Handler serves any server as a [Gateway] serves its own. It adds a middleware to the server, so call it once.
 func Handler(server *mcp.Server) http.Handler {
 	f := newFront(server, HTTPOptions{})
 	server.AddReceivingMiddleware(f.sessions.track)
