@@ -12,9 +12,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/stages"
-	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // wrongCall lists all mistakes in the arguments of a call.
@@ -44,8 +44,8 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &given); err != nil {
+	list, err := exactjson.List(raw)
+	if err != nil {
 		return wrongCall{stages.Errorf(stages.InvalidArguments, "", "the arguments must be one JSON object")} // argumentsFault comes first
 	}
 	known := map[string]reflect.Value{}
@@ -55,7 +55,13 @@ func decode(req *mcp.CallToolRequest, into any) wrongCall {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		known[name], names = v.Field(i), append(names, name)
 	}
-	wrong := givenTwice(raw)
+	given, times, wrong := map[string]json.RawMessage{}, map[string]int{}, wrongCall(nil)
+	for _, m := range list { // readers differ in which one of repeated arguments counts
+		given[m.Name] = m.Value
+		if times[m.Name]++; times[m.Name] == 2 {
+			wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "give it once", "argument %q is given more than once", shown(m.Name)))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if field, ok := known[name]; !ok {
 			wrong = append(wrong, unknownArgument(name, names))
@@ -74,21 +80,6 @@ func argumentsFault(raw json.RawMessage) error {
 		return nil
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the arguments must be one JSON object, got " + shown(string(raw))}
-}
-
-// givenTwice refuses repeated arguments: readers differ in which one counts.
-func givenTwice(raw []byte) (wrong wrongCall) {
-	seen := map[string]int{}
-	rpc.Members(raw, func(quoted, _ []byte) {
-		var name string
-		if json.Unmarshal(slices.Concat([]byte{'"'}, quoted, []byte{'"'}), &name) != nil {
-			return
-		}
-		if seen[name]++; seen[name] == 2 {
-			wrong = append(wrong, stages.Errorf(stages.InvalidArguments, "give it once", "argument %q is given more than once", shown(name)))
-		}
-	})
-	return wrong
 }
 
 func unknownArgument(name string, names []string) *stages.Error {

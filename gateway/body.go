@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -142,19 +144,20 @@ func (f *front) bound(m *message, n int64) *refusal {
 }
 
 func (f *front) tooLong(n int64) *refusal {
-	return &refusal{
-		http.StatusRequestEntityTooLarge,
-		fmt.Sprintf("the message is longer than %d bytes (limit body): %d came; the operator can raise it with --limit body=", f.http.Body, n),
-	}
+	return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf(
+		"the message is longer than %d bytes (limit body): %d came; the operator can raise it with --limit body=%s", f.http.Body, n, kib(max(n, 2*f.http.Body)),
+	)}
 }
 
 func (f *front) tooLongFor(n int64) *refusal {
-	return &refusal{
-		http.StatusRequestEntityTooLarge,
-		fmt.Sprintf("the message is longer than %d bytes (limit message): at least %d came. Only a tools/call may be longer, with its method within "+
-			"the first %d bytes; the operator can raise this with --limit message=", f.http.Message, n, f.http.Message),
-	}
+	return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf(
+		"the message is longer than %d bytes (limit message): at least %d came. Only a tools/call may be longer, with its method within "+
+			"the first %d bytes; the operator can raise this with --limit message=%s", f.http.Message, n, f.http.Message, kib(max(n, 2*f.http.Message)),
+	)}
 }
+
+// kib writes a number of bytes as --limit takes it, rounded up.
+func kib(n int64) string { return fmt.Sprintf("%dKiB", (n+1023)>>10) }
 
 // firstMethod returns the method in the beginning of a message, as written, or nil.
 func firstMethod(begin []byte) (method []byte) {
@@ -183,21 +186,13 @@ func (f *front) cutInitialize(m *message) *refusal {
 		return nil
 	}
 	var initialize struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id,omitempty"`
-		Method  string          `json:"method"`
-		Params  struct {
-			Version      string   `json:"protocolVersion"`
-			Capabilities struct{} `json:"capabilities"`
-			Client       struct {
-				Name    string `json:"name"`
-				Version string `json:"version"`
-			} `json:"clientInfo"`
-		} `json:"params"`
+		Version string               `json:"jsonrpc"`
+		ID      json.RawMessage      `json:"id,omitempty"`
+		Method  string               `json:"method"`
+		Params  mcp.InitializeParams `json:"params"`
 	}
 	err := json.Unmarshal(m.data, &initialize)
-	client := &initialize.Params.Client
-	client.Name, client.Version = shownUpTo(client.Name, mostKept), shownUpTo(client.Version, mostKept)
+	trim(&initialize.Params)
 	short, _ := json.Marshal(initialize)
 	if err != nil || initialize.Method != "initialize" || len(short) > longInitialize {
 		what := "is not one"

@@ -41,7 +41,7 @@ func TestMessageLength(t *testing.T) {
 		{"another message that is long and opens no session", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":"` + long(5000) + `"}}}`, false, 400, "a session begins with initialize"},
 		{"no JSON", long(5000), false, 400, "is not valid JSON"},
 		{"a long call", call(method+",", long(100_000), ""), true, 200, `"result"`},
-		{"a long call whose method comes last", call("", long(100_000), ","+method), true, 413, "with its method within the first 65536 bytes"},
+		{"a long call whose method comes last", call("", long(100_000), ","+method), true, 413, "with its method within the first 65536 bytes; the operator can raise this with --limit message=128KiB"},
 		{"a short call whose method comes last", call("", long(1000), ","+method), true, 200, `"result"`},
 		{"a long call with two methods", call(method+",", long(100_000), `,"method":"initialize"`), true, 413, "limit message"},
 		{"a long call with something like a method", call(method+",", long(100_000), `,"Method":"initialize"`), true, 413, "limit message"},
@@ -200,7 +200,7 @@ func TestSessionPlaces(t *testing.T) {
 		local := []string{open("127.0.0.1"), open("127.0.0.1")}
 		w := o.open(t.Context(), "127.0.0.1")
 		if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" ||
-			!strings.Contains(w.Body.String(), "the gateway has 5 sessions, which is the most (limit sessions)") {
+			!strings.Contains(w.Body.String(), "the gateway has 5 sessions, which is the most (limit sessions): try again later; the operator can raise this with --limit sessions=10") {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 		if w := o.open(t.Context(), "192.0.2.9"); w.Code != http.StatusServiceUnavailable {

@@ -28,7 +28,7 @@ const (
 )
 
 // WithDeadlines bounds how long h waits for the body of a request and for each write of an answer. It wraps every other
-// handler, because a client that stalls on a refusal must not hold memory either. Within another one it only calls h.
+// handler, because a client that stalls on a refusal must not hold memory either.
 func WithDeadlines(h http.Handler) http.Handler { return deadlines{h, new(unread)} }
 
 // deadlines is the handler of [WithDeadlines]. The timeouts of net/http are for whole responses, and a stream of events has
@@ -40,10 +40,6 @@ type deadlines struct {
 
 // ServeHTTP implements [http.Handler].
 func (p deadlines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if hasDeadlines(w) {
-		p.next.ServeHTTP(w, r)
-		return
-	}
 	pw := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), unread: p.unread}
 	pw.clear() // of the connection's earlier request
 	if r.Body == nil || r.Body == http.NoBody {
@@ -59,20 +55,6 @@ func (p deadlines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pw.extend()
 	small := r.ContentLength >= 0 && r.ContentLength <= serverReads
 	body.drain(pw, small || r.Header.Get("Expect") != "")
-}
-
-// hasDeadlines reports whether w already is or wraps a deadlineWriter.
-func hasDeadlines(w http.ResponseWriter) bool {
-	for {
-		switch inner := w.(type) {
-		case *deadlineWriter:
-			return true
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = inner.Unwrap()
-		default:
-			return false
-		}
-	}
 }
 
 // deadlineBody clears the read deadline at its end, because net/http then reads on to notice a closed connection.

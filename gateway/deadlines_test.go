@@ -51,7 +51,7 @@ func TestClientThatStopsReading(t *testing.T) {
 		for _, sdk := range []string{"", `"extra":1,`} { // what the call has is unknown beside the SDK
 			synctest.Test(t, func(t *testing.T) {
 				g, _ := shop(t)
-				h := g.Handler()
+				h := gateway.WithDeadlines(g.Handler())
 				a, connect := newAgent(t, h, version), dial(t, h)
 				for id := range 3 { // all slots
 					a.ask(t, connect(), id, sdk+slowCall)
@@ -74,7 +74,7 @@ func TestClientThatStopsReading(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := shop(t)
-		h := g.Handler()
+		h := gateway.WithDeadlines(g.Handler())
 		a, conn := newAgent(t, h, "2026-07-28"), dial(t, h)()
 		slow := bufio.NewReaderSize(readerFunc(func(p []byte) (int, error) {
 			time.Sleep(20 * time.Second)
@@ -109,8 +109,7 @@ func TestUnwantedBody(t *testing.T) {
 		length int
 		code   int // 0: the connection is lost
 	}{
-		{"too long for the gateway", g.Handler(), 40 << 20, http.StatusRequestEntityTooLarge},
-		{"too long for the gateway, within others", gateway.WithDeadlines(g.Handler()), 40 << 20, http.StatusRequestEntityTooLarge},
+		{"too long for the gateway", gateway.WithDeadlines(g.Handler()), 40 << 20, http.StatusRequestEntityTooLarge},
 		{"of nobody", gateway.WithDeadlines(refuses), 40 << 20, http.StatusUnauthorized},
 		{"short, of nobody", gateway.WithDeadlines(refuses), 1 << 10, http.StatusUnauthorized},
 		{"endless", gateway.WithDeadlines(refuses), 1 << 30, 0},

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -118,15 +119,8 @@ func (c *Call) readMeta(meta json.RawMessage) bool {
 		return true
 	}
 	c.modern = true
-	var client, capabilities json.RawMessage
-	rpc.Members(meta, func(name, value []byte) {
-		switch string(name) {
-		case mcp.MetaKeyClientInfo:
-			client = value
-		case mcp.MetaKeyClientCapabilities:
-			capabilities = value
-		}
-	})
+	found, _ := pick(meta, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities)
+	client, capabilities := found[0], found[1]
 	return version == statelessEra && object(capabilities, new(clientCapabilities)) &&
 		(client == nil || object(client, new(mcp.Implementation)))
 }
@@ -156,6 +150,18 @@ func members(raw json.RawMessage, known map[string]*json.RawMessage) bool {
 		*into = value
 	})
 	return complete && ok
+}
+
+// pick returns the values of the members of an object with some names; of repeated ones the last. It reports whether the
+// object is complete.
+func pick(raw json.RawMessage, names ...string) ([]json.RawMessage, bool) {
+	values := make([]json.RawMessage, len(names))
+	complete := rpc.Members(raw, func(name, value []byte) {
+		if i := slices.Index(names, string(name)); i >= 0 {
+			values[i] = value
+		}
+	})
+	return values, complete
 }
 
 // answer is a message that answers a call.
@@ -260,17 +266,9 @@ func RoundsID(id json.RawMessage) bool {
 
 // refuseRounded answers a message that goes to the SDK if its id would be rounded there, and reports whether it did.
 func refuseRounded(w http.ResponseWriter, m *message) bool {
-	var id json.RawMessage
-	asks := false
-	ok := m.whole && rpc.Members(m.data, func(name, value []byte) {
-		switch string(name) {
-		case "id":
-			id = value
-		case "method":
-			asks = true
-		}
-	})
-	if !ok || !asks || !RoundsID(id) || !json.Valid(m.data) {
+	found, complete := pick(m.data, "id", "method")
+	id, method := found[0], found[1]
+	if !m.whole || !complete || method == nil || !RoundsID(id) || !json.Valid(m.data) {
 		return false
 	}
 	respond(w, http.StatusBadRequest, ErrorAnswer(id, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: RoundedID}))

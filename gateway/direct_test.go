@@ -119,9 +119,9 @@ func forget(v any) {
 	}
 }
 
-// bothWays is an endpoint, and a session in it.
+// bothWays is a gateway, and a session in it.
 type bothWays struct {
-	*endpoint
+	*Gateway
 	session string
 }
 
@@ -136,7 +136,7 @@ func newBothWays(t testing.TB) *bothWays {
 	)})
 	g := New(Options{Upstream: pool, Version: "test"})
 	t.Cleanup(func() { g.Close(context.Background()) })
-	b := &bothWays{endpoint: g.endpoint()}
+	b := &bothWays{Gateway: g}
 	b.session = b.initialize(t, "2025-11-25")
 	return b
 }
@@ -145,7 +145,7 @@ func newBothWays(t testing.TB) *bothWays {
 func (b *bothWays) initialize(t testing.TB, version string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	b.ServeHTTP(w, post{header: plain, body: fmt.Sprintf(
+	b.serveMCP(w, post{header: plain, body: fmt.Sprintf(
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, version,
 	)}.request(t.Context()))
 	if w.Code != http.StatusOK {
@@ -297,7 +297,7 @@ func TestDirectSame(t *testing.T) {
 // same sends p both ways and compares what comes back.
 func (b *bothWays) same(t *testing.T, p post, direct bool) {
 	t.Helper()
-	got := exchange(t, b.endpoint, p.request(t.Context()))
+	got := exchange(t, http.HandlerFunc(b.serveMCP), p.request(t.Context()))
 	want := exchange(t, b.sdk(p.request(t.Context())), p.request(t.Context()))
 	if got.direct != direct {
 		t.Errorf("answered beside the SDK: %v, want %v", got.direct, direct)
@@ -320,7 +320,7 @@ func (b *bothWays) same(t *testing.T, p post, direct bool) {
 func TestRefusedDelete(t *testing.T) {
 	b := newBothWays(t)
 	open := func() (n int) {
-		for range b.front.server.Sessions() {
+		for range b.server.Sessions() {
 			n++
 		}
 		return n
@@ -328,12 +328,12 @@ func TestRefusedDelete(t *testing.T) {
 	remove := func(host string) int {
 		r := post{header: plain, host: host}.with(sessionHeader, b.session).request(t.Context())
 		r.Method = http.MethodDelete
-		return exchange(t, b.endpoint, r).Code
+		return exchange(t, http.HandlerFunc(b.serveMCP), r).Code
 	}
-	if code := remove("evil.example"); code != http.StatusForbidden || b.front.sessions.find(b.session) == nil {
+	if code := remove("evil.example"); code != http.StatusForbidden || b.sessions.find(b.session) == nil {
 		t.Errorf("by a refused host name: got %d, and the session is gone", code)
 	}
-	if e := exchange(t, b.endpoint, b.calls()["legacy"].request(t.Context())); e.Code != http.StatusOK || e.Message == nil {
+	if e := exchange(t, http.HandlerFunc(b.serveMCP), b.calls()["legacy"].request(t.Context())); e.Code != http.StatusOK || e.Message == nil {
 		t.Errorf("a call after it: got %+v", e)
 	}
 	b.legacy = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) })
@@ -341,7 +341,7 @@ func TestRefusedDelete(t *testing.T) {
 	for begun := time.Now(); open() > 0 && time.Since(begun) < 10*time.Second; {
 		time.Sleep(time.Millisecond)
 	}
-	if n := open(); code != http.StatusForbidden || n != 0 || b.front.sessions.find(b.session) != nil {
+	if n := open(); code != http.StatusForbidden || n != 0 || b.sessions.find(b.session) != nil {
 		t.Errorf("by the SDK: got %d, and %d of its sessions are open", code, n)
 	}
 }
@@ -353,7 +353,7 @@ func TestDirectExactID(t *testing.T) {
 	for _, id := range []string{"9007199254740993", "-9007199254740993", "9223372036854775807", "-9223372036854775808", `"a <7> & 'b'"`} {
 		for era, call := range b.calls() {
 			w := httptest.NewRecorder()
-			b.ServeHTTP(w, call.replace(`"id":7`, `"id":`+id).request(t.Context()))
+			b.serveMCP(w, call.replace(`"id":7`, `"id":`+id).request(t.Context()))
 			if !strings.HasPrefix(w.Body.String(), `{"jsonrpc":"2.0","id":`+id+`,"result":`) {
 				t.Errorf("%s %s: got %.100s", era, id, w.Body)
 			}
@@ -372,7 +372,7 @@ func TestRoundedID(t *testing.T) {
 				p = p.with("Mcp-Method", "tools/list")
 			}
 			w := httptest.NewRecorder()
-			b.ServeHTTP(w, p.request(t.Context()))
+			b.serveMCP(w, p.request(t.Context()))
 			want := `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":"` + RoundedID + `"}}`
 			if strings.TrimSpace(w.Body.String()) != want || w.Code != http.StatusBadRequest {
 				t.Errorf("%s %s: got %d %.300s, want %s", era, id, w.Code, w.Body, want)
@@ -451,7 +451,7 @@ func FuzzDirect(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		c := b.front.readCall(body)
+		c := b.readCall(body)
 		if c == nil {
 			return // it goes to the SDK
 		}
@@ -476,9 +476,9 @@ func TestToolsWithoutHeaders(t *testing.T) {
 // TestDirectPanic: a panic ends in an answer.
 func TestDirectPanic(t *testing.T) {
 	b := newBothWays(t)
-	b.front.handlers["list_all_tools"] = func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a secret") }
+	b.handlers["list_all_tools"] = func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a secret") }
 	p := b.calls()["legacy"].replace(`"name":"execute_pipeline"`, `"name":"list_all_tools"`)
-	got := exchange(t, b.endpoint, p.request(t.Context()))
+	got := exchange(t, http.HandlerFunc(b.serveMCP), p.request(t.Context()))
 	if diff := cmp.Diff(map[string]any{"code": -32603.0, "message": "internal error"}, got.Message.(map[string]any)["error"]); diff != "" {
 		t.Error(diff)
 	}

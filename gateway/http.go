@@ -51,50 +51,38 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. A client that stops reading loses its
-// connection, since it holds memory.
-func (g *Gateway) Handler() http.Handler { return g.handler() }
-
-// Handler serves any server as [Gateway.Handler] serves the gateway. It adds a middleware to the server, so call it once.
+// Handler serves any server as a [Gateway] serves its own. It adds a middleware to the server, so call it once.
 func Handler(server *mcp.Server) http.Handler {
 	f := newFront(server, HTTPOptions{})
 	server.AddReceivingMiddleware(f.sessions.track)
-	return f.handler()
+	return f.Handler()
 }
 
-func (f *front) handler() http.Handler {
+// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
+// whatever checks requests before it.
+func (f *front) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(f.endpoint()))
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	return WithDeadlines(mux)
-}
-
-func (f *front) endpoint() *endpoint {
-	server := func(*http.Request) *mcp.Server { return f.server }
-	return &endpoint{
-		front:    f,
-		versions: mcp.SupportedProtocolVersions(),
-		modern: mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{
-			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: f.http.Body,
-		}),
-		// No SessionTimeout: the SDK does not see all requests.
-		legacy: mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: f.http.Body}),
-	}
+	return mux
 }
 
 // front serves an MCP server to its clients: it bounds sessions and messages, and answers ordinary calls without the SDK.
 type front struct {
-	server   *mcp.Server
-	sessions sessions
-	http     HTTPOptions
-	self     *mcp.Implementation        // in answers without the SDK
-	handlers map[string]mcp.ToolHandler // by tool
-	handle   mcp.MethodHandler          // calls a tool
-	grace    time.Duration              // of calls whose client has gone
+	server         *mcp.Server
+	sessions       sessions
+	http           HTTPOptions
+	self           *mcp.Implementation        // in answers without the SDK
+	handlers       map[string]mcp.ToolHandler // by tool
+	handle         mcp.MethodHandler          // calls a tool
+	grace          time.Duration              // of calls whose client has gone
+	modern, legacy http.Handler               // of the SDK, by era of the protocol
+	versions       []string                   // of the protocol, known to the SDK
 }
 
 func newFront(server *mcp.Server, o HTTPOptions) front {
 	o = o.withDefaults()
+	same := func(*http.Request) *mcp.Server { return server }
 	return front{
 		server:   server,
 		handlers: map[string]mcp.ToolHandler{},
@@ -103,6 +91,12 @@ func newFront(server *mcp.Server, o HTTPOptions) front {
 			most: o.Sessions, mostOfOne: o.CallerSessions, room: o.SessionBytes,
 			all: map[*mcp.ServerSession]*session{}, byID: map[string]*session{}, owners: map[string]*owner{},
 		},
+		versions: mcp.SupportedProtocolVersions(),
+		modern: mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{
+			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: o.Body,
+		}),
+		// No SessionTimeout: the SDK does not see all requests.
+		legacy: mcp.NewStreamableHTTPHandler(same, &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: o.Body}),
 	}
 }
 
@@ -112,104 +106,97 @@ func (f *front) callTool(ctx context.Context, _ string, req mcp.Request) (mcp.Re
 	return f.handlers[r.Params.Name](ctx, r)
 }
 
-// endpoint answers ordinary calls and passes all other requests to the SDK.
-type endpoint struct {
-	front          *front
-	modern, legacy http.Handler // of the SDK, by era of the protocol
-	versions       []string     // of the protocol, known to the SDK
-}
-
-// ServeHTTP implements [http.Handler].
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serveMCP answers ordinary calls and passes all other requests to the SDK.
+func (f *front) serveMCP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // else a proxy would hold back progress
-	e.front.http.Proxies.mark(r)
-	n, open, post := e.front.sessions.find(r.Header.Get(sessionHeader)), true, r.Method == http.MethodPost
+	f.http.Proxies.mark(r)
+	n, open, post := f.sessions.find(r.Header.Get(sessionHeader)), true, r.Method == http.MethodPost
 	switch {
 	case n != nil && n.user != userIn(r.Context()):
 		http.Error(w, "session not found", http.StatusNotFound) // so that the client opens its own
 		return
-	case r.Method == http.MethodDelete && n != nil && e.speaks(r) && !rebinds(r):
-		e.delete(w, r, n)
+	case r.Method == http.MethodDelete && n != nil && f.speaks(r) && !rebinds(r):
+		f.delete(w, r, n)
 		return
 	case n != nil:
-		open = e.front.sessions.use(n, post)
-		defer e.front.sessions.leave(n, post)
+		open = f.sessions.use(n, post)
+		defer f.sessions.leave(n, post)
 	}
 	if !post {
-		e.sdk(r).ServeHTTP(w, r)
+		f.sdk(r).ServeHTTP(w, r)
 		return
 	}
-	if refused := e.post(w, r, n, open); refused != nil {
+	if refused := f.post(w, r, n, open); refused != nil {
 		refused.write(w)
 	}
 }
 
 // post answers a message, with or without a session, or passes it to the SDK.
-func (e *endpoint) post(w http.ResponseWriter, r *http.Request, n *session, open bool) *refusal {
-	m, refused := e.front.receive(r.Context(), r)
+func (f *front) post(w http.ResponseWriter, r *http.Request, n *session, open bool) *refusal {
+	m, refused := f.receive(r.Context(), r)
 	if refused != nil {
 		return refused
 	}
 	defer m.room.Close()
-	if c := e.ordinary(r, m, n); c != nil && open {
+	if c := f.ordinary(r, m, n); c != nil && open {
 		c.serve(w, r, n)
 		return nil
 	}
 	if refuseRounded(w, m) {
 		return nil
 	}
-	if n == nil && e.sdk(r) == e.legacy && r.Header.Get(sessionHeader) == "" {
-		return e.begin(w, r, m)
+	if n == nil && f.sdk(r) == f.legacy && r.Header.Get(sessionHeader) == "" {
+		return f.begin(w, r, m)
 	}
 	if n != nil {
-		if refused := e.front.sessions.keeps(n, r, m); refused != nil {
+		if refused := f.sessions.keeps(n, r, m); refused != nil {
 			return refused
 		}
 	}
-	e.sdk(r).ServeHTTP(w, r)
+	f.sdk(r).ServeHTTP(w, r)
 	return nil
 }
 
 // begin opens a session for the first message of a client.
-func (e *endpoint) begin(w http.ResponseWriter, r *http.Request, m *message) *refusal {
-	if refused := e.front.cutInitialize(m); refused != nil {
+func (f *front) begin(w http.ResponseWriter, r *http.Request, m *message) *refusal {
+	if refused := f.cutInitialize(m); refused != nil {
 		return refused
 	}
-	p, refused := e.front.sessions.open(originOf(r.Header, userIn(r.Context())), kept(r, m))
+	p, refused := f.sessions.open(originOf(r.Header, userIn(r.Context())), kept(r, m))
 	if refused != nil {
 		return refused
 	}
-	defer func() { e.front.sessions.assign(p, w.Header().Get(sessionHeader)) }() // also when the handler panics
-	e.legacy.ServeHTTP(w, r)
+	defer func() { f.sessions.assign(p, w.Header().Get(sessionHeader)) }() // also when the handler panics
+	f.legacy.ServeHTTP(w, r)
 	return nil
 }
 
 // sdk returns the SDK's handler for the era of a request. A stateless client closes the response to cancel, which only a
 // stateless handler sees; a legacy client sends a notification, which needs its session.
-func (e *endpoint) sdk(r *http.Request) http.Handler {
+func (f *front) sdk(r *http.Request) http.Handler {
 	if r.Method == http.MethodPost && r.Header.Get(sessionHeader) == "" && r.Header.Get(versionHeader) >= statelessEra {
-		return e.modern
+		return f.modern
 	}
-	return e.legacy
+	return f.legacy
 }
 
 // speaks reports whether the SDK knows the protocol version of a request.
-func (e *endpoint) speaks(r *http.Request) bool {
+func (f *front) speaks(r *http.Request) bool {
 	version := r.Header.Get(versionHeader)
-	return version == "" || version >= statelessEra || slices.Contains(e.versions, version)
+	return version == "" || version >= statelessEra || slices.Contains(f.versions, version)
 }
 
 // ordinary returns the ordinary call in a request, with or without a session, or nil if the SDK must see the request: it
 // refuses or reads otherwise what differs from this in a header or in the message.
-func (e *endpoint) ordinary(r *http.Request, m *message, n *session) *Call {
+func (f *front) ordinary(r *http.Request, m *message, n *session) *Call {
 	version := r.Header.Get(versionHeader)
 	modern := n == nil && version == statelessEra && r.Header.Get(sessionHeader) == "" && r.Header.Get("Mcp-Method") == toolsCall
-	legacy := n != nil && version < statelessEra && e.speaks(r)
+	legacy := n != nil && version < statelessEra && f.speaks(r)
 	if !modern && !legacy || !m.whole || r.Header.Get("Content-Type") != "application/json" || r.Header["Last-Event-Id"] != nil ||
 		!accepts(r.Header["Accept"], "application/json") || !accepts(r.Header["Accept"], "text/event-stream") || rebinds(r) {
 		return nil
 	}
-	c := e.front.readCall(m.data)
+	c := f.readCall(m.data)
 	if c == nil || c.modern != modern || modern && r.Header.Get("Mcp-Name") != c.params.Name {
 		return nil
 	}
@@ -232,10 +219,10 @@ func (c *Call) serve(w http.ResponseWriter, r *http.Request, n *session) {
 }
 
 // delete ends a session and cancels its calls. The SDK alone would wait for its calls.
-func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, n *session) {
+func (f *front) delete(w http.ResponseWriter, r *http.Request, n *session) {
 	n.end(errUnwanted)
-	e.legacy.ServeHTTP(w, r)
-	e.front.sessions.end(n) // also if the SDK has refused: its session would live on without calls, timeout and slot
+	f.legacy.ServeHTTP(w, r)
+	f.sessions.end(n) // also if the SDK has refused: its session would live on without calls, timeout and slot
 	select {
 	case <-n.finished.Done():
 	case <-r.Context().Done():

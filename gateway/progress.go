@@ -102,7 +102,7 @@ func (n *notifier) now() mcp.ProgressNotificationParams {
 		p.Message = t.Message
 		return p
 	}
-	p.Message = fmt.Sprintf("%d items done, %d tool calls", n.last.Items, n.last.Calls)
+	p.Message = fmt.Sprintf("%s done, %s", counted(n.last.Items, "item"), counted(n.last.Calls, "tool call"))
 	switch {
 	case n.last.Items == 0 && n.last.Calls == 0 && t == (stages.ToolProgress{}):
 		p.Message = "no tool has been called yet"

@@ -40,7 +40,7 @@ func TestNotifier(t *testing.T) {
 		n.stop(t.Context())
 		time.Sleep(time.Minute)
 		want := []string{
-			"1s 1 1 items done, 2 tool calls", "2s 2 2 items done, 4 tool calls",
+			"1s 1 1 item done, 2 tool calls", "2s 2 2 items done, 4 tool calls",
 			"5s 2.001 2 items done, 4 tool calls", "10s 2.002 2 items done, 4 tool calls",
 		}
 		if diff := cmp.Diff(want, heard); diff != "" {
@@ -170,7 +170,7 @@ func TestNotifierTool(t *testing.T) {
 		"for_each": {
 			[]stages.Progress{said("2", 0, 5, 80, "", true), said("2", 1, 6, 80, "", true), {Items: 2, Calls: 4}},
 			[]string{
-				"0 of 0: 0 items done, 2 tool calls; the tool says 5 of 80", "1 of 0: 1 items done, 2 tool calls; the tool says 6 of 80",
+				"0 of 0: 0 items done, 2 tool calls; the tool says 5 of 80", "1 of 0: 1 item done, 2 tool calls; the tool says 6 of 80",
 				"2 of 0: 2 items done, 4 tool calls; the tool says 6 of 80",
 			},
 		},

@@ -35,7 +35,7 @@ func listed(head string, entries []string, n int, noun string) string {
 
 // leftOut counts the things that a reply does not show.
 func leftOut(n int, noun string) string {
-	return fmt.Sprintf("and %d more %s: there is no room for them in the reply (max_output)\n", n, plural(n, noun))
+	return fmt.Sprintf("and %d more %s that %s not fit in the reply (max_output)\n", n, plural(n, noun), choose(n == 1, "does", "do"))
 }
 
 const (
@@ -80,7 +80,7 @@ func shorten(text string, n int) string {
 		return text
 	}
 	note := func(rest int) string {
-		return fmt.Sprintf(" ... and %d more characters: there is no room for them in the reply (max_output)\n", rest)
+		return fmt.Sprintf(" ... and %d more characters that do not fit in the reply (max_output)\n", rest)
 	}
 	keep := max(0, n-utf8.RuneCountInString(note(total)))
 	return prefix(prefix(text, keep)+note(total-keep), n)

@@ -26,12 +26,12 @@ func TestClientMistakes(t *testing.T) {
 			core, logs := observer.New(zap.DebugLevel)
 			g := New(Options{Log: zap.New(core), Version: "test"})
 			t.Cleanup(func() { g.Close(t.Context()) })
-			b := &bothWays{endpoint: g.endpoint()}
+			b := &bothWays{Gateway: g}
 			b.session = b.initialize(t, "2025-11-25")
 			header := maps.Clone(plain)
 			header["Mcp-Session-Id"] = b.session
 			for _, body := range []string{initialized, test.again} {
-				b.ServeHTTP(httptest.NewRecorder(), post{header: header, body: body}.request(t.Context()))
+				b.serveMCP(httptest.NewRecorder(), post{header: header, body: body}.request(t.Context()))
 			}
 			var found []observer.LoggedEntry
 			for end := time.Now().Add(20 * time.Second); len(found) == 0; time.Sleep(time.Millisecond) {

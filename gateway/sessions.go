@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"net/http"
@@ -32,6 +31,7 @@ type sessions struct {
 	byID   map[string]*session             // HTTP sessions
 	slots  int                             // taken
 	owners map[string]*owner               // of the slots, by their keys
+	uses   uint64                          // ended requests, which order sessions by their last use
 }
 
 // A session holds the calls that the gateway answers without the SDK. An HTTP session also has its own idle timer, since the
@@ -47,7 +47,7 @@ type session struct {
 	slot     *sessionSlot                       // nil: none, or not yet
 	requests int                                // HTTP requests in flight
 	posts    int                                // of them; a GET waits for the server
-	unused   *list.Element                      // its element in owner.idle while it has no requests
+	used     uint64                             // sessions.uses after its last request
 	closed   bool
 	quiet    context.CancelFunc // of finished
 	finished context.Context    // done when it is closed and no call is in flight
@@ -62,9 +62,19 @@ type sessionSlot struct {
 
 // owner is the origin of sessions.
 type owner struct {
-	key   string
-	slots int
-	idle  list.List // of *session, least recently used first: a scan would hold up all requests
+	key      string
+	slots    int
+	sessions map[*session]bool // those that have taken their slots
+}
+
+// unused returns the least recently used session without a request, or nil.
+func (o *owner) unused() (oldest *session) {
+	for n := range o.sessions {
+		if n.requests == 0 && (oldest == nil || n.used < oldest.used) {
+			oldest = n
+		}
+	}
+	return oldest
 }
 
 // track is middleware. It registers a session before its client learns its id, handles cancellations, and ends the calls of an
@@ -146,24 +156,24 @@ func (s *sessions) open(from origin, n int64) (*sessionSlot, *refusal) {
 	defer s.mu.Unlock()
 	o := s.owners[from.key]
 	if o == nil {
-		o = &owner{key: from.key}
+		o = &owner{key: from.key, sessions: map[*session]bool{}}
 	}
-	var evicted *list.Element
+	var evicted *session
 	if !from.local && o.slots >= s.mostOfOne {
-		if evicted = o.idle.Front(); evicted == nil {
+		if evicted = o.unused(); evicted == nil {
 			return nil, full(fmt.Errorf("all %d sessions of your address or identity are in use (limit caller-sessions): "+
-				"end one; the operator can raise this with --limit caller-sessions=", o.slots))
+				"end one; the operator can raise this with --limit caller-sessions=%d", o.slots, 2*o.slots))
 		}
 	} else if s.slots >= s.most {
 		return nil, full(fmt.Errorf("the gateway has %d sessions, which is the most (limit sessions): "+
-			"try again later; the operator can raise this with --limit sessions=", s.slots))
+			"try again later; the operator can raise this with --limit sessions=%d", s.slots, 2*s.slots))
 	}
 	p := &sessionSlot{owner: o, room: s.room.Lease()}
 	if err := p.room.Grow(SessionCost + n); err != nil {
 		return nil, full(err)
 	}
 	if evicted != nil { // only now: a refused request evicts no session
-		s.drop(evicted.Value.(*session))
+		s.drop(evicted)
 	}
 	s.slots++
 	o.slots++
@@ -181,7 +191,8 @@ func (s *sessions) assign(p *sessionSlot, id string) {
 		return
 	}
 	n.slot = p
-	n.addIdle()
+	s.uses++
+	n.used, p.owner.sessions[n] = s.uses, true
 }
 
 // free frees a slot. s.mu is held.
@@ -193,28 +204,12 @@ func (s *sessions) free(p *sessionSlot) {
 	}
 }
 
-// addIdle adds a session without requests to its owner's idle ones. sessions.mu is held.
-func (n *session) addIdle() {
-	if n.slot != nil && n.requests == 0 && n.unused == nil {
-		n.unused = n.slot.owner.idle.PushBack(n)
-	}
-}
-
-// removeIdle removes a session from its owner's idle ones. sessions.mu is held.
-func (n *session) removeIdle() {
-	if n.unused != nil {
-		n.slot.owner.idle.Remove(n.unused)
-		n.unused = nil
-	}
-}
-
 // use protects an HTTP session from eviction, and with a POST from its timeout, until leave. It reports whether the session is
 // open.
 func (s *sessions) use(n *session, post bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.requests++
-	n.removeIdle()
 	if post {
 		n.posts++
 		n.idle.Stop()
@@ -226,7 +221,8 @@ func (s *sessions) leave(n *session, post bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.requests--
-	n.addIdle()
+	s.uses++
+	n.used = s.uses
 	if post {
 		n.posts--
 	}
@@ -304,7 +300,7 @@ func (s *sessions) forget(n *session) {
 		delete(s.byID, n.server.ID())
 	}
 	if n.slot != nil {
-		n.removeIdle()
+		delete(n.slot.owner.sessions, n)
 		s.free(n.slot)
 		n.slot = nil
 	}

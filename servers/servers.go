@@ -3,11 +3,9 @@ package servers
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/servers/demo"
 	"github.com/mcsh-dev/mcsh/servers/fetch"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
@@ -38,22 +36,6 @@ func Builtins() []Builtin {
 		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetching),
 		builtin("filesystem", "the text files and directories below one root", func(o filesystem.Options, _ Host) (*mcp.Server, error) { return filesystem.New(o) }),
 	}
-}
-
-// Find returns the server called name. The error names the nearest one.
-func Find(name string) (Builtin, error) {
-	var names []string
-	for _, b := range Builtins() {
-		if b.Name == name {
-			return b, nil
-		}
-		names = append(names, b.Name)
-	}
-	hint := ""
-	if near := nearest.Name(name, names); near != "" {
-		hint = fmt.Sprintf(", did you mean %q", near)
-	}
-	return Builtin{}, fmt.Errorf("unknown built-in server %.60q%s; known: %s", name, hint, strings.Join(names, ", "))
 }
 
 // builtin makes a row of the table from the constructor of a server.

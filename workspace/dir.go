@@ -79,6 +79,22 @@ func (d *Dir) Rel(path string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
+// readable is Rel without the private directories, which a link may lead to as well.
+func (d *Dir) readable(path string) (string, error) {
+	rel, err := d.Rel(path)
+	if err != nil {
+		return "", err
+	}
+	target := rel
+	if real, err := filepath.EvalSymlinks(filepath.Join(d.Root(), rel)); err == nil {
+		target = d.inside(real)
+	}
+	if isPrivate(rel) || isPrivate(target) {
+		return "", Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
+	}
+	return rel, nil
+}
+
 // inside returns the rest of a clean absolute path after one of the root's names, or "" if it begins with none.
 func (d *Dir) inside(path string) string {
 	for _, name := range d.names {
@@ -95,7 +111,7 @@ func (d *Dir) inside(path string) string {
 // Open opens the regular file at path for reading. Directories, pipes, sockets and devices are InvalidArgument, and
 // opening never waits for the other end of one. The caller closes the file.
 func (d *Dir) Open(path string) (*os.File, error) {
-	rel, err := d.Rel(path)
+	rel, err := d.readable(path)
 	if err != nil {
 		return nil, err
 	}

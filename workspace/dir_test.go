@@ -82,6 +82,42 @@ func open(t *testing.T, root string) *workspace.Dir {
 	return d
 }
 
+// TestPrivate: nobody reads or lists the private directories, by any name, nor through a link.
+func TestPrivate(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{".mcsh/audit/a", ".filesystem/a", "sub/.mcsh/a", "mcsh/a"} {
+		write(t, filepath.Join(root, name), "x")
+	}
+	for link, target := range map[string]string{"link": ".mcsh", "sub/deep": "../.mcsh/audit", "file": ".mcsh/audit/a"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, root)
+	for _, path := range []string{
+		".mcsh/audit/a", "./.mcsh/audit/../audit/a", ".MCSH/audit/a", root + "/.mcsh/audit/a", ".filesystem/a", "sub/.mcsh/a",
+		"link/audit/a", "sub/deep/a", "file", ".mcsh/no",
+	} {
+		if _, err := d.Open(path); workspace.KindOf(err) != workspace.InvalidArgument || !strings.Contains(err.Error(), "not for callers") {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+	for _, path := range []string{".mcsh", ".mcsh/audit", "link", "link/audit", "sub/deep"} {
+		_, listed := d.ReadDir(t.Context(), path)
+		walked := d.Walk(t.Context(), path, workspace.WalkOptions{}, workspace.Visitor{
+			Enter: func(workspace.Entry) error { return nil }, Leave: func(workspace.Entry, string) {},
+		})
+		for _, err := range []error{listed, walked} {
+			if err == nil || !strings.Contains(err.Error(), "not for callers") {
+				t.Errorf("%s: got %v", path, err)
+			}
+		}
+	}
+	if got := read(d, "mcsh/a"); got != "x" {
+		t.Errorf("another directory: got %q", got)
+	}
+}
+
 // read returns what is in the file at path, or the kind of the error.
 func read(d *workspace.Dir, path string) string {
 	f, err := d.Open(path)

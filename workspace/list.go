@@ -56,7 +56,7 @@ func typeOf(mode fs.FileMode) Type {
 // ReadDir returns the entries of the directory at dir that are not ignored, sorted by name. For a directory with more than
 // MaxEntries entries the error is InvalidArgument.
 func (d *Dir) ReadDir(ctx context.Context, dir string) ([]Info, error) {
-	rel, err := d.Rel(dir)
+	rel, err := d.readable(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ type Visitor struct {
 // Walk visits every entry below the directory at dir that is not ignored. Symbolic links are visited and never
 // followed. More than MaxEntries entries are InvalidArgument.
 func (d *Dir) Walk(ctx context.Context, dir string, o WalkOptions, v Visitor) error {
-	rel, err := d.Rel(dir)
+	rel, err := d.readable(dir)
 	if err != nil {
 		return err
 	}

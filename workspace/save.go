@@ -51,11 +51,21 @@ func (d *Dir) SaveName(name string) (string, error) {
 		if slices.ContainsFunc(dotGit, func(g string) bool { return alike(part, g) }) {
 			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
 		}
-		if slices.ContainsFunc(private, func(p string) bool { return alike(part, p) }) {
-			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
-		}
+	}
+	if isPrivate(rel) {
+		return "", Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
 	}
 	return rel, nil
+}
+
+// isPrivate reports whether a path is a private directory or in one.
+func isPrivate(rel string) bool {
+	for part := range strings.SplitSeq(rel, "/") {
+		if slices.ContainsFunc(private, func(p string) bool { return alike(part, p) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Save saves the data of in as the file name, all of it or nothing: it replaces or extends the file after the data is

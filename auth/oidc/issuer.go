@@ -13,7 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
@@ -41,25 +42,27 @@ type Options struct {
 
 	Proxy func(*http.Request) (*url.URL, error) // to the issuer; nil: none
 
-	// Told is called with messages for operators about the reachability of the issuer and its keys. It may be nil.
-	Told func(text string)
+	// Notify is called with messages for operators about the reachability of the issuer and its keys. It may be nil.
+	Notify func(text string)
 }
 
 // An Issuer verifies the tokens of one OpenID Connect issuer. Its methods may be called concurrently.
 type Issuer struct {
-	o      Options
-	client *http.Client
-	config *oidc.Config
-	names  exactjson.Names // the claims that matter
+	o        Options
+	client   *http.Client
+	names    exactjson.Names // the claims that matter
+	fetching singleflight.Group
 
-	mu   sync.Mutex
-	keys *keys  // nil: the issuer has not been found; guarded by mu
-	why  string // the reason why keys is nil; guarded by mu
+	mu      sync.Mutex
+	address string            // of the keys; empty: the issuer has not been found; guarded by mu, as is everything below
+	keys    []jose.JSONWebKey // of the latest answer; the elements do not change
+	fetched time.Time         // the begin of the latest fetch
+	why     string            // the reason why there are no keys; empty: there are
 }
 
 // algorithms are the accepted signature algorithms, all with a private key: a verifier cannot sign.
-var algorithms = []string{
-	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
 }
 
 // New makes an issuer. [Issuer.Follow] reaches it.
@@ -70,30 +73,19 @@ func New(o Options) (*Issuer, error) {
 	case o.Audience == "":
 		return nil, errors.New("there is no audience: tokens that the issuer has given for other services would be taken")
 	}
-	if o.Told == nil {
-		o.Told = func(string) {}
+	if o.Notify == nil {
+		o.Notify = func(string) {}
 	}
 	o.KeyAge = cmp.Or(o.KeyAge, keyAge)
-	i := &Issuer{o: o, why: notAsked, names: exactjson.Names{Known: claimNames, Unique: true}}
+	i := &Issuer{o: o, client: newClient(o.Proxy), why: notAsked, names: exactjson.Names{Known: claimNames, Unique: true}}
 	if o.Name != "" {
 		i.names.Known = append(slices.Clone(claimNames), o.Name)
 	}
-	i.client = &http.Client{
-		Timeout:   answerTimeout,
-		Transport: bounded{&http.Transport{Proxy: o.Proxy, TLSHandshakeTimeout: answerTimeout, ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: time.Minute}},
-		CheckRedirect: func(r *http.Request, via []*http.Request) error {
-			if len(via) >= 3 {
-				return errors.New("it leads on and on")
-			}
-			return checkAddress(r.URL.String())
-		},
-	}
-	i.config = &oidc.Config{
-		ClientID: o.Audience, SupportedSigningAlgs: algorithms,
-		SkipExpiryCheck: true, // the library tolerates no skew, or five minutes: see times
-	}
 	return i, nil
 }
+
+// notAsked is the reason why there is no issuer, or no key, before the first attempt.
+const notAsked = "it has not been asked yet"
 
 // checkAddress returns an error for an invalid or insecure address: keys from an open network can be forged.
 func checkAddress(text string) error {
@@ -142,30 +134,11 @@ func (i *Issuer) Follow(ctx context.Context) {
 
 // reach finds the issuer if necessary, fetches its keys, and reports whether there are keys.
 func (i *Issuer) reach(ctx context.Context) bool {
-	set, _ := i.found()
-	if set == nil {
-		if !i.find(ctx) {
-			return false
-		}
-		set, _ = i.found()
+	if address, _ := i.state(); address == "" && !i.find(ctx) {
+		return false
 	}
-	was := set.lacking()
-	err := set.renew(ctx)
-	is := set.lacking()
-	switch {
-	case ctx.Err() != nil:
-	case is != "" && is != was:
-		i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched, and nobody can come in by its tokens until they can: %s", i.o.Issuer, is))
-	case is == "" && was != "" && was != notAsked:
-		i.o.Told(fmt.Sprintf("the keys of the issuer %s have been fetched", i.o.Issuer))
-	case is == "" && err != nil: // the old keys stay in use
-		i.tellUnfetched(err)
-	}
-	return is == ""
-}
-
-func (i *Issuer) tellUnfetched(err error) {
-	i.o.Told(fmt.Sprintf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, shortened(err.Error())))
+	_ = i.renew(ctx) // it has notified of the error
+	return i.Ready() == nil
 }
 
 // Check tries once to reach the issuer and to fetch its keys.
@@ -175,80 +148,29 @@ func (i *Issuer) Check(ctx context.Context) error {
 	return i.Ready()
 }
 
-// find fetches the issuer's configuration.
-func (i *Issuer) find(ctx context.Context) bool {
-	ctx = oidc.ClientContext(ctx, i.client)
-	provider, err := oidc.NewProvider(ctx, i.o.Issuer)
-	var about struct {
-		Keys string `json:"jwks_uri"`
-	}
-	if err == nil {
-		if err = provider.Claims(&about); err == nil {
-			if err = checkAddress(withoutQuery(about.Keys)); err != nil {
-				err = fmt.Errorf("the address of its keys %w", err)
-			}
-		}
-	}
-	if ctx.Err() != nil {
-		return false
-	}
-	i.mu.Lock()
-	was := i.why
-	if err == nil {
-		i.keys, i.why = i.keysAt(about.Keys), ""
-	} else {
-		i.why = shortened(err.Error())
-	}
-	is := i.why
-	i.mu.Unlock()
-	switch {
-	case err != nil && is != was:
-		i.o.Told(fmt.Sprintf("the issuer %s cannot be asked, and nobody can come in by its tokens until it can: %s", i.o.Issuer, is))
-	case err == nil && was != notAsked:
-		i.o.Told(fmt.Sprintf("the issuer %s has been found", i.o.Issuer))
-	}
-	return err == nil
-}
-
-// notAsked is the reason why there is no issuer, or no key, before the first attempt.
-const notAsked = "it has not been asked yet"
-
-// keysAt returns the keys at an address, which are fetched when needed.
-func (i *Issuer) keysAt(address string) *keys {
-	client, p := *i.client, &paced{base: i.client.Transport}
-	client.Transport = p
-	return &keys{why: notAsked, remote: oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), address), paced: p}
-}
-
-func withoutQuery(address string) string {
-	before, _, _ := strings.Cut(address, "?")
-	return before
-}
-
-// found returns the keys of the issuer, or the reason why there are none.
-func (i *Issuer) found() (*keys, string) {
+// state returns the address of the keys, or "" if the issuer has not been found, and the reason why there are no keys.
+func (i *Issuer) state() (address, why string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.keys, i.why
+	return i.address, i.why
+}
+
+// Ready returns nil if tokens of the issuer can be verified, and otherwise why they cannot.
+func (i *Issuer) Ready() error {
+	switch address, why := i.state(); {
+	case address == "":
+		return fmt.Errorf("the issuer %s cannot be asked: %s", i.o.Issuer, why)
+	case why != "":
+		return fmt.Errorf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, why)
+	}
+	return nil
 }
 
 // maxShown is the number of bytes shown of an issuer's text.
 const maxShown = 300
 
-func shortened(text string) string {
-	return texts.Cut(strings.Join(strings.Fields(text), " "), maxShown)
-}
-
-// Ready returns nil if tokens of the issuer can be verified, and otherwise why they cannot.
-func (i *Issuer) Ready() error {
-	set, why := i.found()
-	if set == nil {
-		return fmt.Errorf("the issuer %s cannot be asked: %s", i.o.Issuer, why)
-	}
-	if why := set.lacking(); why != "" {
-		return fmt.Errorf("the keys of the issuer %s cannot be fetched: %s", i.o.Issuer, why)
-	}
-	return nil
+func shortened(err error) string {
+	return texts.Cut(strings.Join(strings.Fields(err.Error()), " "), maxShown)
 }
 
 var _ auth.Verifier = (*Issuer)(nil)

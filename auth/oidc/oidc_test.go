@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -205,7 +207,7 @@ func TestWithdrawnKey(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.AddKey("2", jose.RS256)
 	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Told: func(text string) { told <- text }})
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Notify: func(text string) { told <- text }})
 	ready(t, i)
 	verify := func(token string) error { _, err := i.Verify(t.Context(), token); return err }
 	stolen, good := issuer.Sign("1", issuer.Claims("u", audience)), issuer.Sign("2", issuer.Claims("u", audience))
@@ -240,7 +242,7 @@ func TestLateIssuer(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.SetDown(true)
 	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Told: func(text string) { told <- text }})
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { told <- text }})
 	token := issuer.Sign("1", issuer.Claims("u", audience))
 	wait := func(want string) {
 		t.Helper()
@@ -277,7 +279,7 @@ func TestLateIssuer(t *testing.T) {
 	issuer.SetName(issuer.URL)
 	wait("has been found")
 	wait("the keys of the issuer")
-	lacks("the keys of the issuer " + issuer.URL + " cannot be fetched: fetching keys")
+	lacks("the keys of the issuer " + issuer.URL + " cannot be fetched: 503")
 	unready("") // in the words of keys that were asked for a moment ago, or of keys that cannot be fetched
 	issuer.SetKeyless(false)
 	for end := time.Now().Add(20 * time.Second); i.Ready() != nil; time.Sleep(50 * time.Millisecond) { // no token has to come
@@ -303,7 +305,7 @@ func TestNoKeys(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.RemoveKey("1")
 	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Told: func(text string) { told <- text }})
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { told <- text }})
 	if text := <-told; !strings.Contains(text, "it has told of none") {
 		t.Errorf("told %q", text)
 	}
@@ -370,7 +372,7 @@ func TestHostileIssuer(t *testing.T) {
 			server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.answer(w, r, server.URL) }))
 			t.Cleanup(server.Close)
 			told := make(chan string, 10)
-			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Told: func(text string) { told <- text }})
+			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Notify: func(text string) { told <- text }})
 			select {
 			case text := <-told:
 				if !strings.Contains(text, test.want) || len(text) > 600 {
@@ -383,5 +385,51 @@ func TestHostileIssuer(t *testing.T) {
 				t.Error("it is found")
 			}
 		})
+	}
+}
+
+// TestSharedFetch: callers at the same time cause one request for keys, and none waits longer than its client.
+func TestSharedFetch(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	release, begun := make(chan struct{}), make(chan struct{}, 10)
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{"issuer": server.URL, "jwks_uri": server.URL + "/keys"})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		begun <- struct{}{}
+		<-release
+		json.NewEncoder(w).Encode(map[string]any{"keys": []any{
+			map[string]string{"kty": "unheard of", "kid": "0"}, "no key", jose.JSONWebKey{Key: key.Public(), KeyID: "1"},
+		}})
+	})
+	i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience})
+	<-begun
+	token := oidctest.SignWith(t, jose.RS256, key, "1", oidctest.Claims{"iss": server.URL, "aud": audience, "sub": "u", "exp": time.Now().Unix() + 600})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := i.Verify(gone, token); err == nil {
+		t.Error("a token without a key is taken")
+	}
+	var work sync.WaitGroup
+	for range 20 {
+		work.Go(func() {
+			if identity, err := i.Verify(t.Context(), token); err != nil || identity.Name != "u" {
+				t.Errorf("got %+v, %v", identity, err)
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond) // in which they could ask
+	close(release)
+	work.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the keys were fetched %d times", n)
 	}
 }

@@ -3,6 +3,7 @@ package oidc
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
@@ -24,9 +25,12 @@ const (
 	maxName    = 100
 )
 
-// claims are the claims that the library does not check.
+// claims are the claims that count.
 type claims struct {
 	Issuer    string          `json:"iss"`
+	Subject   string          `json:"sub"`
+	Audience  json.RawMessage `json:"aud"` // a string or an array of strings
+	Expires   json.Number     `json:"exp"`
 	NotBefore *float64        `json:"nbf"`
 	IssuedAt  json.Number     `json:"iat"`
 	Scope     string          `json:"scope"`
@@ -34,46 +38,89 @@ type claims struct {
 	Events    json.RawMessage `json:"events"` // only in tokens that report an event, such as a sign-out (RFC 8417)
 }
 
-// Verify implements [auth.Verifier].
+// Verify implements [auth.Verifier]. It quotes a token only after its signature proved valid.
 func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error) {
 	if strings.Count(token, ".") != 2 {
 		return auth.Identity{}, auth.ErrUnknown // it is not a JWT, or is encrypted for the issuer
 	}
-	set, _ := i.found()
-	if set == nil {
-		return auth.Identity{}, auth.Unready("the issuer of tokens cannot be asked at present, so nobody can be let in by one",
-			fmt.Sprintf("try again in a few seconds; the gateway keeps asking %s, and its log says what is wrong", i.o.Issuer))
+	payload, refusal := i.signed(ctx, token)
+	if refusal != nil {
+		return auth.Identity{}, refusal
 	}
-	a := &attempt{keys: set, names: i.names}
-	verified, err := oidc.NewVerifier(i.o.Issuer, a, i.config).Verify(ctx, token)
+	members, err := exactjson.Members(payload, i.names)
 	if err != nil {
-		return auth.Identity{}, i.refusal(a)
-	}
-	if typ := headOf(token).Type; otherUse(typ) {
-		return auth.Identity{}, auth.Invalid(fmt.Sprintf("the token was made for another use: its type (typ) is %.40q", typ), i.signIn())
+		return auth.Identity{}, unclear("claims", err)
 	}
 	var c claims
-	if err := verified.Claims(&c); err != nil {
-		return auth.Identity{}, i.misshapen()
-	}
-	if c.Events != nil {
-		return auth.Identity{}, auth.Invalid("the token was made for another use: it tells of events (events), as a logout token does", i.signIn())
-	}
-	if refusal := i.times(verified.Expiry, c); refusal != nil {
+	err = json.Unmarshal(payload, &c)
+	if refusal := i.check(c, err); refusal != nil {
 		return auth.Identity{}, refusal
 	}
-	if refusal := i.subject(verified.Subject); refusal != nil {
-		return auth.Identity{}, refusal
-	}
-	scopes := c.scopes()
-	for _, scope := range i.o.Scopes {
-		if !slices.Contains(scopes, scope) {
-			return auth.Identity{}, auth.Insufficient(fmt.Sprintf("the token was not given for %q", scope), "sign in again and ask for the scope "+strings.Join(i.o.Scopes, " "))
-		}
+	name := ""
+	if i.o.Name != "" {
+		_ = json.Unmarshal(members[i.o.Name], &name) // a name of another type counts as none
 	}
 	return auth.Identity{
-		ID: "oidc " + i.o.Issuer + " " + verified.Subject, Name: i.name(verified), Scopes: scopes, Expires: verified.Expiry,
+		ID:   "oidc " + i.o.Issuer + " " + c.Subject,
+		Name: texts.Cut(cmp.Or(visible(name), visible(c.Subject)), maxName), Scopes: c.scopes(), Expires: c.end(),
 	}, nil
+}
+
+// signed returns the claims of a token that the issuer has signed. It fetches keys if none of the known ones has.
+func (i *Issuer) signed(ctx context.Context, text string) ([]byte, *auth.Refusal) {
+	if address, _ := i.state(); address == "" {
+		return nil, auth.Unready("the issuer of tokens cannot be asked at present, so nobody can be let in by one",
+			fmt.Sprintf("try again in a few seconds; the gateway keeps asking %s, and its log says what is wrong", i.o.Issuer))
+	}
+	token, err := jose.ParseSignedCompact(text, algorithms)
+	if err != nil {
+		return nil, auth.Invalid("the token is not one that an issuer has signed with "+algorithmNames(), i.signIn())
+	}
+	payload, ok, known := i.verify(token)
+	if !ok {
+		err = i.renew(ctx)
+		payload, ok, known = i.verify(token) // even if another request has just fetched them
+	}
+	head := token.Signatures[0].Header
+	if !ok {
+		// Extensions that must be understood are not; the signer's own key proves nothing.
+		never := known || head.ExtraHeaders["crit"] != nil || head.JSONWebKey != nil
+		return nil, i.unsigned(never, err)
+	}
+	begin, _, _ := strings.Cut(text, ".")
+	data, _ := base64.RawURLEncoding.DecodeString(begin) // it has been decoded before
+	if _, err := exactjson.Members(data, headNames); err != nil {
+		return nil, unclear("head", err)
+	}
+	if typ, _ := head.ExtraHeaders[jose.HeaderType].(string); otherUse(typ) {
+		return nil, auth.Invalid(fmt.Sprintf("the token was made for another use: its type (typ) is %.40q", typ), i.signIn())
+	}
+	return payload, nil
+}
+
+// unsigned refuses a token that no key has signed. never means that no new key can change that; err is the error of the
+// fetch of new keys.
+func (i *Issuer) unsigned(never bool, err error) *auth.Refusal {
+	switch {
+	case err == nil || never:
+		return auth.Invalid("the token is not signed with a key of "+i.o.Issuer, i.signIn())
+	case errors.Is(err, errSoon): // the key may exist, but must not be fetched yet
+		return auth.Unready("the token is signed with a key that is not known", fmt.Sprintf("try again in a few seconds: the keys of %s were fetched a moment ago; if that does not help, sign in again", i.o.Issuer))
+	}
+	return auth.Unready("the keys of the issuer cannot be fetched at present", "try again in a few seconds; the log of the gateway says what is wrong")
+}
+
+// unclear refuses a token that other readers could read differently.
+func unclear(part string, err error) *auth.Refusal {
+	return auth.Invalid(fmt.Sprintf("the token can be read in two ways: in its %s %s", part, err), "the issuer has to write each claim once, in the letters of its standard")
+}
+
+func algorithmNames() string {
+	var names []string
+	for _, a := range algorithms {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
 }
 
 // otherUse reports whether a token's type names another use than access, such as to report a sign-out (RFC 8725, section
@@ -86,69 +133,43 @@ func otherUse(typ string) bool {
 // signIn is the hint for most refusals.
 func (i *Issuer) signIn() string { return "sign in again at " + i.o.Issuer }
 
-// misshapen refuses a token whose claims cannot be read.
-func (i *Issuer) misshapen() *auth.Refusal {
-	return auth.Invalid("the claims of the token are not what they should be: a number, text or a list stands in the place of another", i.signIn())
-}
-
-// subject checks the subject of a token.
-func (i *Issuer) subject(sub string) *auth.Refusal {
+// check checks claims, which were decoded with err.
+func (i *Issuer) check(c claims, err error) *auth.Refusal {
+	google := i.o.Issuer == "https://accounts.google.com" && c.Issuer == "accounts.google.com" // as some of its tokens say
 	switch {
-	case sub == "" || len(sub) > maxSubject:
+	case c.Issuer != i.o.Issuer && !google && (err == nil || c.Issuer != ""):
+		return auth.Invalid(fmt.Sprintf("the token is from %.100q, and this gateway takes those of %q", c.Issuer, i.o.Issuer), i.signIn())
+	case c.Issuer != "" && !slices.Contains(words(c.Audience, one), i.o.Audience):
+		return auth.Invalid(fmt.Sprintf("the token is not meant for this gateway: its audience has to be %q", i.o.Audience),
+			"the client has to ask the issuer for a token for this gateway (resource or audience)")
+	case err != nil:
+		return auth.Invalid("the claims of the token are not what they should be: a number, text or a list stands in the place of another", i.signIn())
+	case c.Events != nil:
+		return auth.Invalid("the token was made for another use: it tells of events (events), as a logout token does", i.signIn())
+	}
+	if refusal := i.times(c); refusal != nil {
+		return refusal
+	}
+	scopes := c.scopes()
+	lacking := slices.IndexFunc(i.o.Scopes, func(scope string) bool { return !slices.Contains(scopes, scope) })
+	switch {
+	case c.Subject == "" || len(c.Subject) > maxSubject:
 		return auth.Invalid("the token does not say whose it is (sub)", i.signIn())
-	case strings.ContainsFunc(sub, unicode.IsControl):
+	case strings.ContainsFunc(c.Subject, unicode.IsControl):
 		return auth.Invalid("the token says whose it is (sub) with control characters, such as the end of a line", i.signIn())
+	case lacking >= 0:
+		return auth.Insufficient(fmt.Sprintf("the token was not given for %q", i.o.Scopes[lacking]), "sign in again and ask for the scope "+strings.Join(i.o.Scopes, " "))
 	}
 	return nil
 }
 
-// refusal explains why a token is refused. It quotes a token only after its signature proved valid.
-func (i *Issuer) refusal(a *attempt) *auth.Refusal {
-	switch {
-	case !a.tried:
-		return auth.Invalid("the token is not one that an issuer has signed with "+strings.Join(algorithms, ", "), i.signIn())
-	case a.never && a.err != nil:
-		return i.unsigned()
-	case errors.Is(a.err, errSoon): // the key may exist, but must not be fetched yet
-		return auth.Unready("the token is signed with a key that is not known", fmt.Sprintf("try again in a few seconds: the keys of %s were fetched a moment ago; if that does not help, sign in again", i.o.Issuer))
-	case unfetched(a.err):
-		if !errors.Is(a.err, context.Canceled) { // the client has gone
-			i.tellUnfetched(a.err)
-		}
-		return auth.Unready("the keys of the issuer cannot be fetched at present", "try again in a few seconds; the log of the gateway says what is wrong")
-	case a.err != nil:
-		return i.unsigned()
-	case a.unclear != nil:
-		return auth.Invalid(fmt.Sprintf("the token can be read in two ways: %s", a.unclear), "the issuer has to write each claim once, in the letters of its standard")
-	}
-	var c struct {
-		Issuer   string          `json:"iss"`
-		Audience json.RawMessage `json:"aud"`
-	}
-	switch err := json.Unmarshal(a.payload, &c); {
-	case err != nil:
-		return i.misshapen()
-	case c.Issuer != i.o.Issuer:
-		return auth.Invalid(fmt.Sprintf("the token is from %.100q, and this gateway takes those of %q", c.Issuer, i.o.Issuer), i.signIn())
-	case !slices.Contains(words(c.Audience, one), i.o.Audience):
-		return auth.Invalid(fmt.Sprintf("the token is not meant for this gateway: its audience has to be %q", i.o.Audience),
-			"the client has to ask the issuer for a token for this gateway (resource or audience)")
-	}
-	return i.misshapen() // the library checks nothing else
-}
-
-// unsigned refuses a token without a valid signature.
-func (i *Issuer) unsigned() *auth.Refusal {
-	return auth.Invalid("the token is not signed with a key of "+i.o.Issuer, i.signIn())
-}
-
 // times checks the times of a token.
-func (i *Issuer) times(end time.Time, c claims) *auth.Refusal {
-	now := time.Now()
+func (i *Issuer) times(c claims) *auth.Refusal {
+	now, end := time.Now(), c.end()
 	latest := float64(now.Add(auth.Skew).Unix())
 	issued, _ := c.IssuedAt.Float64() // 0 if absent, infinite if too large
 	switch {
-	case end.IsZero() || end.Unix() <= 0:
+	case end.IsZero():
 		return auth.Invalid("the token does not say when it ends (exp)", i.signIn())
 	case now.After(end.Add(auth.Skew)):
 		return auth.Invalid("the token ran out at "+end.UTC().Format(time.RFC3339), i.signIn())
@@ -158,6 +179,17 @@ func (i *Issuer) times(end time.Time, c claims) *auth.Refusal {
 		return auth.Invalid("the token was made in the future (iat)", "set the clocks of the gateway and the issuer")
 	}
 	return nil
+}
+
+// lastSecond bounds the end of a token, far below the end of [time.Time].
+const lastSecond = 1 << 40
+
+// end returns the time at which the token expires; zero: it does not say.
+func (c claims) end() time.Time {
+	if end, _ := c.Expires.Float64(); end >= 1 && end <= lastSecond {
+		return time.Unix(int64(end), 0)
+	}
+	return time.Time{}
 }
 
 // scopes returns the scopes of the token.
@@ -179,16 +211,6 @@ func words(claim json.RawMessage, split func(string) []string) []string {
 // one returns a text as one word.
 func one(text string) []string { return []string{text} }
 
-// name returns the name of the caller for people.
-func (i *Issuer) name(token *oidc.IDToken) string {
-	var all map[string]any
-	name := ""
-	if i.o.Name != "" && token.Claims(&all) == nil {
-		name, _ = all[i.o.Name].(string)
-	}
-	return texts.Cut(cmp.Or(visible(name), visible(token.Subject)), maxName)
-}
-
 // visible removes control and invisible characters, since callers may choose their names.
 func visible(text string) string {
 	return strings.Map(func(c rune) rune {
@@ -199,7 +221,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// claimNames are the claims that the library or this package checks.
+// claimNames are the registered claims that decide who comes in, here or in other readers of tokens.
 var claimNames = []string{
 	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "nonce", "at_hash", "scope", "scp", "events", "_claim_names", "_claim_sources",
 }

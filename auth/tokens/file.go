@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -26,9 +27,9 @@ const (
 
 // Options are the callbacks of a [File].
 type Options struct {
-	// Told is called with messages for operators: the file is invalid and the old one in use, it is valid again, or everybody
+	// Notify is called with messages for operators: the file is invalid and the old one in use, it is valid again, or everybody
 	// can read it. It may be nil.
-	Told func(text string)
+	Notify func(text string)
 
 	// Ended is called with the identity of each caller one of whose tokens was removed or has expired. It may be nil.
 	Ended func(id string)
@@ -45,8 +46,7 @@ type File struct {
 	last    reading    // the latest one, guarded by mu
 	entries []Entry    // of the latest valid reading, guarded by mu
 
-	seen  time.Time      // the ends of tokens before are reported; guarded by mu
-	known map[Entry]bool // of the reading at the time seen and of all since, guarded by mu
+	known map[Entry]bool // without their ends: the valid ones whose end is not reported yet; guarded by mu
 }
 
 // A reading is the result of one reading of the file.
@@ -58,13 +58,13 @@ type reading struct {
 
 // Open reads a file, which must be valid. A later invalid version leaves the last valid one in use.
 func Open(path string, o Options) (*File, error) {
-	if o.Told == nil {
-		o.Told = func(string) {}
+	if o.Notify == nil {
+		o.Notify = func(string) {}
 	}
 	if o.Ended == nil {
 		o.Ended = func(string) {}
 	}
-	f := &File{path: path, o: o, seen: time.Now(), known: map[Entry]bool{}, wake: make(chan struct{}, 1)}
+	f := &File{path: path, o: o, known: map[Entry]bool{}, wake: make(chan struct{}, 1)}
 	if err := f.load(); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func identity(name string) string { return "token " + name }
 // Verify implements [auth.Verifier].
 func (f *File) Verify(_ context.Context, token string) (auth.Identity, error) {
 	if f.changed() {
-		_ = f.load() // it has been told of
+		_ = f.load() // it has notified of the error
 		select {
 		case f.wake <- struct{}{}:
 		default:
@@ -125,7 +125,7 @@ func (f *File) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = f.load() // it has been told of
+			_ = f.load() // it has notified of the error
 		case <-f.wake:
 		}
 		for _, id := range f.endings(time.Now()) {
@@ -139,10 +139,10 @@ func (f *File) load() error {
 	f.mu.Lock()
 	var r reading
 	r.read(f.path)
-	told := f.take(r)
+	note := f.take(r)
 	f.mu.Unlock()
-	if told != "" {
-		f.o.Told(told)
+	if note != "" {
+		f.o.Notify(note)
 	}
 	return r.err
 }
@@ -182,9 +182,7 @@ func (f *File) take(r reading) string {
 		return ""
 	}
 	f.entries = r.entries
-	for _, e := range r.entries {
-		f.known[e] = true // so that its end is reported even if the next reading comes before the report
-	}
+	maps.Copy(f.known, valid(r.entries, time.Now())) // their end is reported even if the next reading comes before the report
 	readable := r.info.Mode().Perm()&othersRead != 0
 	switch {
 	case readable && (was.info == nil || was.info.Mode().Perm()&othersRead == 0):
@@ -195,27 +193,29 @@ func (f *File) take(r reading) string {
 	return ""
 }
 
-// endings returns the identities with a token that was removed or has expired since the last call. A different expiration in
-// the future does not matter.
-func (f *File) endings(now time.Time) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	valid, known := map[Entry]bool{}, map[Entry]bool{}
-	for _, e := range f.entries {
-		known[e] = true
+// valid returns the entries that have not ended, without their ends: a different one in the future does not matter.
+func valid(entries []Entry, now time.Time) map[Entry]bool {
+	set := map[Entry]bool{}
+	for _, e := range entries {
 		if !e.Ended(now) {
 			e.Expires = time.Time{}
-			valid[e] = true
+			set[e] = true
 		}
 	}
-	var ids []string
+	return set
+}
+
+// endings returns the identities with a token that was removed or has expired since the last call.
+func (f *File) endings(now time.Time) (ids []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	still := valid(f.entries, now)
 	for e := range f.known {
-		ended := e.Ended(f.seen)
-		if e.Expires = (time.Time{}); !ended && !valid[e] {
+		if !still[e] {
 			ids = append(ids, identity(e.Name))
 		}
 	}
-	f.known, f.seen = known, now
+	f.known = still
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }

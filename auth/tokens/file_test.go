@@ -31,8 +31,8 @@ func follow(t *testing.T, entries ...Entry) *followed {
 	f.write(entries...)
 	var err error
 	f.File, err = Open(f.path, Options{
-		Told:  func(text string) { f.told = append(f.told, text) },
-		Ended: func(id string) { f.ended = append(f.ended, id) },
+		Notify: func(text string) { f.told = append(f.told, text) },
+		Ended:  func(id string) { f.ended = append(f.ended, id) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		told = nil
-		_, err := Open(path, Options{Told: func(text string) { told = append(told, text) }})
+		_, err := Open(path, Options{Notify: func(text string) { told = append(told, text) }})
 		said := strings.Join(told, "")
 		if err != nil {
 			said = err.Error()

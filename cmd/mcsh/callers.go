@@ -159,8 +159,8 @@ func (a *authFlags) guard(ctx context.Context, log *zap.Logger, ended func(id st
 
 func (a *authFlags) openTokens(log *zap.Logger, ended func(id string)) (*tokens.File, error) {
 	file, err := tokens.Open(a.tokens, tokens.Options{
-		Told:  func(text string) { log.Warn("--tokens: " + text) },
-		Ended: ended,
+		Notify: func(text string) { log.Warn("--tokens: " + text) },
+		Ended:  ended,
 	})
 	if err != nil {
 		return nil, configError(tokens.Hint(err), fmt.Errorf("--tokens: %w", err))
@@ -175,7 +175,7 @@ func (a *authFlags) openTokens(log *zap.Logger, ended func(id string)) (*tokens.
 func (a *authFlags) openIssuer(log *zap.Logger, g *auth.Guard) (*oidc.Issuer, error) {
 	issuer, err := oidc.New(oidc.Options{
 		Issuer: a.issuer, Audience: a.audience, Scopes: strings.Fields(a.scope), Name: a.name, Proxy: http.ProxyFromEnvironment,
-		Told: func(text string) { log.Warn("--oidc-issuer: " + text) },
+		Notify: func(text string) { log.Warn("--oidc-issuer: " + text) },
 	})
 	if err != nil {
 		return nil, usageError("give it as the issuer's tokens name it (iss)", "--oidc-issuer: %w", err)

@@ -352,7 +352,7 @@ func checkClients(_ context.Context, d *diagnosis) {
 // checkCallers checks the file of tokens and the issuer, if variables name them.
 func checkCallers(ctx context.Context, d *diagnosis) {
 	if path := d.program.env[tokensVariable]; path != "" {
-		file, err := tokens.Open(path, tokens.Options{Told: func(text string) { d.add(statusWarning, "", "%s", text) }})
+		file, err := tokens.Open(path, tokens.Options{Notify: func(text string) { d.add(statusWarning, "", "%s", text) }})
 		if err != nil {
 			d.add(statusFailed, tokens.Hint(err), "$%s: %v", tokensVariable, err)
 		} else {

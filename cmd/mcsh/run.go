@@ -213,7 +213,7 @@ func (p *program) runToJSON(ctx context.Context, pipeline *stages.Pipeline, in i
 	if err != nil {
 		return &runError{err, jsonOf(report)}
 	}
-	output, replaced := gateway.Valid(out.buf.Bytes())
+	output, replaced := texts.Valid(out.buf.Bytes())
 	result := resultJSON{Output: output, Windows: report.Windows, Report: jsonOf(report)}
 	result.Note, result.DryRun = strings.TrimSpace(gateway.NoteText(report, replaced)), report.DryRun
 	return writeJSON(p.stdout, result)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 )
@@ -18,23 +19,25 @@ import (
 // that pipes in a few lines: the end of the input does not cancel the calls before it, and a tools/call may come without a
 // handshake.
 type conn struct {
-	in     *bufio.Reader
-	out    io.Writer
-	direct direct
-	life   context.Context
-	end    context.CancelCauseFunc // ends life, and so the calls
+	in   *bufio.Reader
+	out  io.Writer
+	take direct
+	life context.Context
+	end  context.CancelCauseFunc // ends life, and so the calls
 
 	session *mcp.ServerSession // set before the first message is read
 	opened  atomic.Bool        // the handshake is answered: calls need not go to the SDK
-	waiting backlog
+
+	unanswered *semaphore.Weighted // the weights of unanswered requests: at the bound the reader stops
+	direct     *semaphore.Weighted // requests that are answered without the SDK
 
 	line   []byte // the buffer of lines
 	begun  bool   // the first message has come
 	piped  bool   // the client did not wait for the first answer
 	err    error  // after the last line
 	parsed chan parsed
-	closed chan struct{}
-	once   sync.Once // closes closed
+	open   context.Context // until Close
+	close  context.CancelFunc
 
 	greeted bool              // the SDK has a first message; only Read uses it
 	ahead   []jsonrpc.Message // to be read next; only Read uses it
@@ -43,9 +46,9 @@ type conn struct {
 	mute    atomic.Bool // drops all later writes
 
 	mu        sync.Mutex
-	lost      error         // of the write of an answer without the SDK; guarded by mu
-	asked     map[any][]int // bytes of the SDK's calls that have not ended, by id; guarded by mu
-	cancelled map[any]bool  // of asked, by the client; guarded by mu
+	lost      error           // of the write of an answer without the SDK; guarded by mu
+	asked     map[any][]int64 // weights of the SDK's calls that have not ended, by id; guarded by mu
+	cancelled map[any]bool    // of asked, by the client; guarded by mu
 }
 
 // parsed is a message for the SDK, or the reason why there are no more.
@@ -54,11 +57,23 @@ type parsed struct {
 	err     error
 }
 
+// Bounds of unanswered requests. A client that does not read its answers waits.
+const (
+	maxUnanswered = 4096
+	maxWeight     = 64 << 20 // of the requests together, in bytes
+)
+
+// weight returns the share of a request in maxWeight, so that there are at most maxUnanswered.
+func weight(bytes int) int64 { return int64(max(bytes, maxWeight/maxUnanswered)) }
+
 func newConn(life context.Context, end context.CancelCauseFunc, o Options) *conn {
-	return &conn{
-		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, direct: o.Direct, life: life, end: end,
-		parsed: make(chan parsed), closed: make(chan struct{}), asked: map[any][]int{}, cancelled: map[any]bool{},
+	c := &conn{
+		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, take: o.Direct, life: life, end: end,
+		unanswered: semaphore.NewWeighted(maxWeight), direct: semaphore.NewWeighted(maxUnanswered),
+		parsed: make(chan parsed), asked: map[any][]int64{}, cancelled: map[any]bool{},
 	}
+	c.open, c.close = context.WithCancel(context.Background())
+	return c
 }
 
 // Connect implements [mcp.Transport]. It may be called once.
@@ -69,7 +84,7 @@ func (c *conn) SessionID() string { return "" }
 
 // Close ends the session.
 func (c *conn) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.close()
 	return nil
 }
 
@@ -86,7 +101,7 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	var next parsed
 	select {
 	case next = <-c.parsed:
-	case <-c.closed:
+	case <-c.open.Done():
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -134,8 +149,7 @@ func (c *conn) note(req *jsonrpc.Request) {
 	defer c.mu.Unlock()
 	if req.ID.IsValid() {
 		id := req.ID.Raw()
-		c.asked[id] = append(c.asked[id], len(req.Params)) // calls with equal ids get an answer each
-		c.waiting.add(1, 0, len(req.Params))
+		c.asked[id] = append(c.asked[id], weight(len(req.Params))) // calls with equal ids get an answer each
 		return
 	}
 	var cancelled struct {
@@ -160,12 +174,12 @@ func (c *conn) isCancelled(id any) bool {
 func (c *conn) forget(id any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sizes := c.asked[id]
-	if len(sizes) == 0 {
+	weights := c.asked[id]
+	if len(weights) == 0 {
 		return
 	}
-	c.waiting.add(-1, 0, -sizes[0])
-	if c.asked[id] = sizes[1:]; len(sizes) == 1 {
+	c.unanswered.Release(weights[0])
+	if c.asked[id] = weights[1:]; len(weights) == 1 {
 		delete(c.asked, id)
 		delete(c.cancelled, id)
 	}
@@ -218,7 +232,8 @@ func (c *conn) finish(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c.waiting.wait(ctx, c.closed, (*backlog).isEmpty)
+	defer context.AfterFunc(c.open, cancel)()
+	_ = c.unanswered.Acquire(ctx, maxWeight) // nothing comes after the end of the input
 	if !c.piped {
 		c.mute.Store(true)
 	}

@@ -106,6 +106,29 @@ func (c *conversation) shakeHands() {
 	c.direct.calls.Store(0)
 }
 
+// TestUnread: the gateway stops to read requests of a client that reads no answers, and goes on when it does.
+func TestUnread(t *testing.T) {
+	c := converse(t, true)
+	c.shakeHands()
+	const all = maxUnanswered + 100
+	var said atomic.Int64
+	go func() {
+		for i := range all {
+			_, _ = io.WriteString(c.feed, pipelineCall(fmt.Sprint(i), "nothing")+"\n")
+			said.Add(1)
+		}
+	}()
+	for end := time.Now().Add(30 * time.Second); said.Load() < maxUnanswered && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	}
+	time.Sleep(200 * time.Millisecond) // in which it could read more
+	if n := said.Load(); n < maxUnanswered || n > maxUnanswered+1 {
+		t.Errorf("%d of %d requests are read", n, all)
+	}
+	for range all {
+		c.answer()
+	}
+}
+
 // pipelineCall calls a tool of the shop.
 func pipelineCall(id, tool string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"execute_pipeline","arguments":{"timeout":7200,"pipeline":[{"type":"tool","server":"shop","name":"` + tool + `"}]}}}`

@@ -16,7 +16,7 @@ func (c *conn) readAll() {
 		m, err := c.next()
 		select {
 		case c.parsed <- parsed{m, err}:
-		case <-c.closed:
+		case <-c.open.Done():
 			return
 		}
 		if err != nil {
@@ -29,7 +29,6 @@ func (c *conn) readAll() {
 // error, because the SDK would end the session with all its runs.
 func (c *conn) next() (jsonrpc.Message, error) {
 	for c.err == nil {
-		c.waiting.wait(c.life, nil, (*backlog).hasRoom)
 		var o outline
 		c.err = c.readLine(&o)
 		line := bytes.Trim(c.line, " \t\r\n")
@@ -40,7 +39,13 @@ func (c *conn) next() (jsonrpc.Message, error) {
 			c.begun = true
 			c.piped = !o.opens() || c.in.Buffered() > 0
 		}
-		if m, err := c.take(&o, line); m != nil || err != nil {
+		m, err := c.read(&o, line)
+		if req, ok := m.(*jsonrpc.Request); ok && req.ID.IsValid() {
+			if err := c.unanswered.Acquire(c.life, weight(len(req.Params))); err != nil {
+				return nil, err
+			}
+		}
+		if m != nil || err != nil {
 			return m, err
 		}
 	}
@@ -66,16 +71,14 @@ func (c *conn) readLine(o *outline) error {
 	}
 }
 
-// take returns the message in a line if it is for the SDK, else it answers the line and returns nil.
-func (c *conn) take(o *outline, line []byte) (jsonrpc.Message, error) {
+// read returns the message in a line if it is for the SDK, else it answers the line and returns nil.
+func (c *conn) read(o *outline, line []byte) (jsonrpc.Message, error) {
 	// Calls before the handshake go to the SDK, so that none overtakes it.
-	if c.direct != nil && c.opened.Load() && !o.long {
-		call, fault := c.direct(c.life, c.session, line)
+	if c.take != nil && c.opened.Load() && !o.long {
+		call, fault := c.take(c.life, c.session, line)
 		if call != nil {
 			c.line = nil // it belongs to the call
-			c.waiting.add(1, 1, len(line))
-			go c.answer(call, len(line))
-			return nil, nil
+			return nil, c.start(call, weight(len(line)))
 		}
 		if fault != nil { // the client would take its id for the other call
 			return nil, c.send(gateway.ErrorAnswer(nil, fault))
@@ -88,9 +91,22 @@ func (c *conn) take(o *outline, line []byte) (jsonrpc.Message, error) {
 	return c.refuse(o, fault)
 }
 
-// answer runs an ordinary call.
-func (c *conn) answer(call *gateway.Call, bytes int) {
-	defer c.waiting.add(-1, -1, -bytes)
+// start runs an ordinary call.
+func (c *conn) start(call *gateway.Call, weight int64) error {
+	err := errors.Join(c.unanswered.Acquire(c.life, weight), c.direct.Acquire(c.life, 1))
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer c.unanswered.Release(weight)
+		defer c.direct.Release(1)
+		c.answer(call)
+	}()
+	return nil
+}
+
+// answer answers an ordinary call.
+func (c *conn) answer(call *gateway.Call) {
 	answer := call.Answer(c.send)
 	if answer == nil {
 		return

@@ -79,7 +79,7 @@ func Serve(ctx context.Context, o Options) error {
 func (c *conn) flushed() error {
 	ctx, cancel := context.WithTimeout(context.Background(), unreadWait)
 	defer cancel()
-	c.waiting.wait(ctx, nil, (*backlog).noDirect)
+	_ = c.direct.Acquire(ctx, maxUnanswered)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost

@@ -21,29 +21,48 @@ type Names struct {
 	Unique bool // other names must not repeat either
 }
 
+// A Member is one member of an object.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// List returns the members of an object in their order, repeated ones too. The error is [ErrNoObject] or that of data that
+// is not JSON.
+func List(data []byte) ([]Member, error) {
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if begin, _ := decoder.Token(); begin != json.Delim('{') {
+		return nil, ErrNoObject
+	}
+	var list []Member
+	for decoder.More() {
+		name, _ := decoder.Token() // the data is valid
+		m := Member{Name: name.(string)}
+		if err := decoder.Decode(&m.Value); err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
 // Members returns the members of an object; of two with the same name the last. The error is [ErrNoObject], or names a
 // repeated member, or one that differs from a known name only by Unicode case folding: then the members are returned too.
 // Nested objects are not checked. The time is linear in the data.
 func Members(data []byte, names Names) (members map[string]json.RawMessage, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
+	list, broken := List(data)
+	if broken != nil {
 		return nil, ErrNoObject
 	}
 	members = map[string]json.RawMessage{}
-	for decoder.More() {
-		var value json.RawMessage
-		token, broken := decoder.Token()
-		name, ok := token.(string)
-		if broken != nil || !ok || decoder.Decode(&value) != nil {
-			return nil, ErrNoObject
-		}
+	for _, m := range list {
 		if err == nil {
-			err = names.check(name, members[name] != nil)
+			err = names.check(m.Name, members[m.Name] != nil)
 		}
-		members[name] = value
-	}
-	if _, broken := decoder.Token(); broken != nil || len(bytes.TrimSpace(data[decoder.InputOffset():])) > 0 {
-		return nil, ErrNoObject
+		members[m.Name] = m.Value
 	}
 	return members, err
 }

@@ -3,6 +3,7 @@
 package texts
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -47,6 +48,12 @@ func Quote[T ~string | ~[]byte](s T) string {
 		return strconv.Quote(string(s))
 	}
 	return strconv.Quote(Cut(string(s), shown))
+}
+
+// Valid returns b as text in which each byte that is not UTF-8 became U+FFFD, and how many there were.
+func Valid(b []byte) (text string, replaced int64) {
+	text = strings.Map(func(c rune) rune { return c }, string(b)) // a mapped text is valid
+	return text, int64(strings.Count(text, "\uFFFD") - bytes.Count(b, []byte("\uFFFD")))
 }
 
 // JSON returns v as JSON on one line, in which "<", ">" and "&" stay as they are. It returns nothing for a value that JSON

@@ -6,47 +6,39 @@ import (
 	"net/netip"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 )
 
-// reserved are the networks that are not the public Internet, with their names in the registries of special-purpose
-// addresses. IPv6 outside of 2000::/3 is refused as a whole.
-var reserved = []struct {
-	prefix netip.Prefix
-	name   string
-}{
-	{netip.MustParsePrefix("0.0.0.0/8"), "unspecified"},
-	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "carrier-grade NAT"},
-	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},
-	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},
-	{netip.MustParsePrefix("172.16.0.0/12"), "private"},
-	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
-	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},
-	{netip.MustParsePrefix("192.31.196.0/24"), "reserved"},
-	{netip.MustParsePrefix("192.52.193.0/24"), "reserved"},
-	{netip.MustParsePrefix("192.88.99.0/24"), "6to4 relay"},
-	{netip.MustParsePrefix("192.168.0.0/16"), "private"},
-	{netip.MustParsePrefix("192.175.48.0/24"), "reserved"},
-	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarking"},
-	{netip.MustParsePrefix("198.51.100.0/24"), "documentation"},
-	{netip.MustParsePrefix("203.0.113.0/24"), "documentation"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
+// reserved are the networks that are not the public Internet, by their names in the registries of special-purpose
+// addresses. The first network that holds an address names it. IPv6 outside of 2000::/3 is refused as a whole.
+var reserved = sync.OnceValue(func() (list []network) {
+	for _, row := range []struct{ name, prefixes string }{
+		{"unspecified", "0.0.0.0/8 ::/128"},
+		{"loopback", "127.0.0.0/8 ::1/128"},
+		{"private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7"},
+		{"link-local", "169.254.0.0/16 fe80::/10"},
+		{"carrier-grade NAT", "100.64.0.0/10"},
+		{"documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"},
+		{"benchmarking", "198.18.0.0/15"},
+		{"multicast", "224.0.0.0/4 ff00::/8"},
+		{"6to4 relay", "192.88.99.0/24"},
+		{"6to4", "2002::/16"},
+		{"NAT64", "64:ff9b::/96 64:ff9b:1::/48"},
+		{"Teredo", "2001::/32"},
+		{"reserved", "192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 240.0.0.0/4 2001::/23 2620:4f:8000::/48"},
+	} {
+		for prefix := range strings.FieldsSeq(row.prefixes) {
+			list = append(list, network{netip.MustParsePrefix(prefix), row.name})
+		}
+	}
+	return list
+})
 
-	{netip.MustParsePrefix("::/128"), "unspecified"},
-	{netip.MustParsePrefix("::1/128"), "loopback"},
-	{netip.MustParsePrefix("64:ff9b::/96"), "NAT64"},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "NAT64"},
-	{netip.MustParsePrefix("fc00::/7"), "private"},
-	{netip.MustParsePrefix("fe80::/10"), "link-local"},
-	{netip.MustParsePrefix("ff00::/8"), "multicast"},
-	{netip.MustParsePrefix("2001::/32"), "Teredo"},
-	{netip.MustParsePrefix("2001::/23"), "reserved"},
-	{netip.MustParsePrefix("2001:db8::/32"), "documentation"},
-	{netip.MustParsePrefix("2002::/16"), "6to4"},
-	{netip.MustParsePrefix("2620:4f:8000::/48"), "reserved"},
-	{netip.MustParsePrefix("3fff::/20"), "documentation"},
+// A network is a range of addresses with a name.
+type network struct {
+	netip.Prefix
+	name string
 }
 
 var globalUnicast6 = netip.MustParsePrefix("2000::/3")
@@ -57,8 +49,8 @@ func notPublic(addr netip.Addr) string {
 		return "link-local"
 	}
 	addr = addr.Unmap() // an IPv4 address in IPv6 form reaches the IPv4 address
-	for _, r := range reserved {
-		if r.prefix.Contains(addr) {
+	for _, r := range reserved() {
+		if r.Contains(addr) {
 			return r.name
 		}
 	}

@@ -25,7 +25,7 @@ type answer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type,omitempty"`
 	Charset     string `json:"charset,omitempty"`  // that the text was converted from
-	Replaced    int    `json:"replaced,omitempty"` // characters that were not valid in it
+	Replaced    int64  `json:"replaced,omitempty"` // characters that were not valid in it
 	Bytes       int    `json:"bytes"`              // of the body, decompressed
 	RetryAfter  string `json:"retry_after,omitempty"`
 }

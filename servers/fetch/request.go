@@ -31,12 +31,9 @@ type fetchArgs struct {
 }
 
 type requestArgs struct {
-	Method   string            `json:"method"`
-	URL      string            `json:"url"`
-	Headers  map[string]string `json:"headers"`
-	Body     json.RawMessage   `json:"body"`
-	MaxBytes *int64            `json:"max_bytes"`
-	As       string            `json:"as"`
+	fetchArgs
+	Method string          `json:"method"`
+	Body   json.RawMessage `json:"body"`
 }
 
 var (

@@ -39,7 +39,7 @@ func (d document) decode(as string, about *answer) (string, error) {
 	enc, name := d.encoding(as)
 	var text string
 	if name == "utf-8" {
-		text, about.Replaced = tool.ValidText(bytes.TrimPrefix(d.body, []byte("\ufeff")))
+		text, about.Replaced = texts.Valid(bytes.TrimPrefix(d.body, []byte("\ufeff")))
 		return text, nil
 	}
 	about.Charset = name
@@ -48,7 +48,7 @@ func (d document) decode(as string, about *answer) (string, error) {
 		return "", &tool.Error{Kind: badContent, Msg: fmt.Sprintf("decoding the body from %s: %v", name, err)}
 	}
 	text = strings.TrimPrefix(string(out), "\ufeff")
-	about.Replaced = strings.Count(text, "\ufffd")
+	about.Replaced = int64(strings.Count(text, "\ufffd"))
 	return text, nil
 }
 

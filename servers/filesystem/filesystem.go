@@ -53,6 +53,3 @@ type server struct {
 	dir      *workspace.Dir
 	maxBytes int64
 }
-
-// reading are the effects of all tools here.
-var reading = tool.Effects{ReadOnly: true, Idempotent: true}

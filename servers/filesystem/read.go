@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -43,9 +44,9 @@ func (s *server) readTextFile() tool.Tool {
 		Name: "read_text_file",
 		Description: "Reads a text file, or its first (head) or last (tail) lines. The text comes exactly as it is in the file, " +
 			"but bytes that are not UTF-8 become U+FFFD, counted in _meta. Binary files are refused.",
-		Input:   readInput,
-		Effects: reading,
-		Call:    tool.New(s.read),
+		Input:       readInput,
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.read),
 	}
 }
 
@@ -199,7 +200,7 @@ func readError(path string, err error) error {
 
 // textResult returns text as a result and replaces invalid UTF-8.
 func textResult(text []byte) *mcp.CallToolResult {
-	valid, bad := tool.ValidText(text)
+	valid, bad := texts.Valid(text)
 	res := tool.Text(valid)
 	if bad > 0 {
 		res.Meta = mcp.Meta{"mcsh/text": map[string]any{"replaced": bad}}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -30,77 +30,48 @@ func Decode(what string, data []byte, v any, required ...string) error {
 		return err
 	}
 	for _, name := range required {
-		if !slices.ContainsFunc(members, func(m member) bool { return m.name == name && string(m.value) != "null" }) {
+		if !slices.ContainsFunc(members, func(m exactjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
 			return fmt.Errorf("%s %q is missing", what, name)
 		}
 	}
-	names, values := fieldsOf(v)
+	s := reflect.ValueOf(v).Elem()
+	fields := fieldsOf(s.Type())
 	for _, m := range members {
-		i := slices.Index(names, m.name)
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == m.Name })
 		if i < 0 {
-			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.name, maxShown), suggest(m.name, names))
+			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, fields))
 		}
-		if string(m.value) == "null" {
+		if string(m.Value) == "null" {
 			continue
 		}
-		if err := assign(values[i], m.value); err != nil {
-			return fmt.Errorf("%s %q: %w", what, m.name, err)
+		if err := assign(s.FieldByIndex(fields[i].index), m.Value); err != nil {
+			return fmt.Errorf("%s %q: %w", what, m.Name, err)
 		}
 	}
 	return nil
 }
 
-// member is one name and value of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
 // members returns the members of the object data in their order. A repeated name is an error.
-func members(what string, data []byte) ([]member, error) {
+func members(what string, data []byte) ([]exactjson.Member, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "null" {
 		return nil, nil
 	}
-	if data[0] != '{' {
+	list, err := exactjson.List(data)
+	switch {
+	case errors.Is(err, exactjson.ErrNoObject):
 		return nil, fmt.Errorf("want a JSON object of %ss, got %s", what, texts.Cut(string(data), maxShown))
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if _, err := dec.Token(); err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("reading %ss: %w", what, err)
 	}
-	var list []member
 	seen := map[string]bool{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, fmt.Errorf("reading %ss: %w", what, early(err))
+	for _, m := range list {
+		if seen[m.Name] {
+			return nil, fmt.Errorf("%s %q is given twice", what, texts.Cut(m.Name, maxShown))
 		}
-		m := member{name: key.(string)} // inside an object every other token is a string
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, fmt.Errorf("reading %s %q: %w", what, texts.Cut(m.name, maxShown), early(err))
-		}
-		if seen[m.name] {
-			return nil, fmt.Errorf("%s %q is given twice", what, texts.Cut(m.name, maxShown))
-		}
-		seen[m.name] = true
-		list = append(list, m)
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, fmt.Errorf("reading %ss: %w", what, early(err))
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("there is more after the object of %ss", what)
+		seen[m.Name] = true
 	}
 	return list, nil
-}
-
-// early says that the data ends too early, since the object has begun.
-func early(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("unexpected end of JSON input")
-	}
-	return err
 }
 
 // A Field is a member that Decode accepts for a struct.
@@ -108,34 +79,21 @@ type Field struct {
 	Name  string
 	Usage string // the tag "usage": one line for people
 	Type  reflect.Type
+
+	index []int
 }
 
 // Fields describes the members that Decode accepts for the struct S, in their order.
-func Fields[S any]() []Field {
-	var list []Field
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[S]()) {
-		if name := nameOf(f); name != "" {
-			list = append(list, Field{name, f.Tag.Get("usage"), f.Type})
+func Fields[S any]() []Field { return fieldsOf(reflect.TypeFor[S]()) }
+
+func fieldsOf(s reflect.Type) (list []Field) {
+	for _, f := range reflect.VisibleFields(s) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			list = append(list, Field{name, f.Tag.Get("usage"), f.Type, f.Index})
 		}
 	}
 	return list
-}
-
-// fieldsOf returns the names and values of the fields that Decode accepts for the struct that v points to.
-func fieldsOf(v any) (names []string, values []reflect.Value) {
-	s := reflect.ValueOf(v).Elem()
-	for _, f := range reflect.VisibleFields(s.Type()) {
-		if name := nameOf(f); name != "" {
-			names, values = append(names, name), append(values, s.FieldByIndex(f.Index))
-		}
-	}
-	return names, values
-}
-
-// nameOf returns the name of a field in JSON, "" if the field is not settable.
-func nameOf(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return strings.TrimPrefix(name, "-")
 }
 
 // assign decodes raw, which is not null, into v.
@@ -215,9 +173,13 @@ func describe(t reflect.Type) string {
 const maxShown = 60
 
 // suggest ends the message about an unknown name: the nearest known one, or all of them.
-func suggest(name string, known []string) string {
-	if len(known) == 0 {
+func suggest(name string, fields []Field) string {
+	if len(fields) == 0 {
 		return "; there are none"
+	}
+	var known []string
+	for _, f := range fields {
+		known = append(known, f.Name)
 	}
 	all := "; known: " + strings.Join(known, ", ")
 	if near := nearest.Name(name, known); near != "" {

@@ -73,10 +73,10 @@ func TestDecodeErrors(t *testing.T) {
 		{`{"wait":[]}`, `option "wait": want a duration such as "1.5s" or a number of seconds, got []`},
 		{`[1]`, `want a JSON object of options, got [1]`},
 		{`"x"`, `want a JSON object of options, got "x"`},
-		{`{} {}`, `there is more after the object of options`},
+		{`{} {}`, `reading options: invalid character '{' after top-level value`},
 		{`{"path":"a"`, `reading options: unexpected end of JSON input`},
-		{`{"path":`, `reading option "path": unexpected end of JSON input`},
-		{`{"path":}`, `reading option "path": invalid character '}' looking for beginning of value`},
+		{`{"path":`, `reading options: unexpected end of JSON input`},
+		{`{"path":}`, `reading options: invalid character '}' looking for beginning of value`},
 	} {
 		var v options
 		err := strictjson.Decode("option", []byte(tt.in), &v)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -84,10 +83,4 @@ func Encode(v any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encoding a result: %w", err)
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
-}
-
-// ValidText replaces every byte of invalid UTF-8 by U+FFFD and counts them.
-func ValidText(text []byte) (string, int) {
-	valid := strings.Map(func(r rune) rune { return r }, string(text)) // a mapped text is valid
-	return valid, strings.Count(valid, "\ufffd") - bytes.Count(text, []byte("\ufffd"))
 }
