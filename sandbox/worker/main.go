@@ -92,6 +92,7 @@ func serve(args []string, o Options) error {
 			return os.NewSyscallError("fcntl", err)
 		}
 	}
+	time.AfterFunc(offerTime, func() { _ = jail.Hide() }) // the gateway may say nothing for long; an error comes again then
 	return wire.Serve(context.Background(), stdio{&hiding{in: os.NewFile(0, "input")}, os.NewFile(1, "output")}, w.hello(), wire.Host{
 		Run: w.busy(w.run), Renew: w.renew,
 	})
@@ -112,8 +113,11 @@ func lingerBriefly() {
 	}()
 }
 
-// A hiding reader hides this process before it returns the first words of the gateway. By then the starter of the process
-// has made it the first to be killed when memory runs out, which nobody can do to a hidden one.
+// offerTime is how long the starter of a process may take to make it the first to be killed when memory runs out.
+const offerTime = 100 * time.Millisecond
+
+// A hiding reader hides this process before it returns the first words of the gateway. By then the starter has made it
+// the first to be killed, which nobody can do to a hidden one.
 type hiding struct {
 	in   io.Reader
 	done bool
