@@ -39,20 +39,11 @@ type listener struct {
 	driver *asked
 }
 
-func (l listener) Plan(caller string) stages.CommandPlan {
-	return &heard{l.ready.Plan(caller), l.driver}
-}
-
-type heard struct {
-	stages.CommandPlan
-	driver *asked
-}
-
-func (h *heard) For(owner, workersOf string) {
-	h.driver.mu.Lock()
-	h.driver.present = workersOf
-	h.driver.mu.Unlock()
-	h.CommandPlan.(stages.OwnedPlan).For(owner, workersOf)
+func (l listener) Plan(caller, owner, workersOf string) stages.CommandPlan {
+	l.driver.mu.Lock()
+	defer l.driver.mu.Unlock()
+	l.driver.present = workersOf
+	return l.ready.Plan(caller, owner, workersOf)
 }
 
 // TestWorkersOf: where nobody is asked who they are, an address is a caller, in both eras: this machine is one, and behind

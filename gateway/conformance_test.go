@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		return f.callTool(ctx, method, req)
 	}
 	server.AddReceivingMiddleware(f.sessions.track)
-	listener := httptest.NewServer(Hosts{}.Check(f.handler()))
+	listener := httptest.NewServer(Hosts{}.Check(f.Handler()))
 	t.Cleanup(listener.Close)
 	for _, run := range []conformancetest.Run{
 		{Revision: "2025-11-25", Also: []string{"server-session-lifecycle", "json-schema-2020-12"}},

@@ -51,18 +51,16 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
-// whatever checks requests before it.
-func (g *Gateway) Handler() http.Handler { return g.handler() }
-
-// Handler serves any server as [Gateway.Handler] serves the gateway. It adds a middleware to the server, so call it once.
+// Handler serves any server as a [Gateway] serves its own. It adds a middleware to the server, so call it once.
 func Handler(server *mcp.Server) http.Handler {
 	f := newFront(server, HTTPOptions{})
 	server.AddReceivingMiddleware(f.sessions.track)
-	return f.handler()
+	return f.Handler()
 }
 
-func (f *front) handler() http.Handler {
+// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
+// whatever checks requests before it.
+func (f *front) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })

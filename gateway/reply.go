@@ -76,18 +76,26 @@ func (r *reply) Write(p []byte) (int, error) {
 
 // count counts characters and invalid bytes, also across writes.
 func (r *reply) count(p []byte) {
-	if len(r.partial) > 0 {
-		p = append(r.partial, p...)
+	for len(r.partial) > 0 && len(p) > 0 {
+		r.partial, p = append(r.partial, p[0]), p[1:]
+		for len(r.partial) > 0 && utf8.FullRune(r.partial) {
+			r.partial = r.partial[r.countOne(r.partial):]
+		}
 	}
 	for len(p) > 0 && utf8.FullRune(p) {
-		c, n := utf8.DecodeRune(p)
-		if c == utf8.RuneError && n == 1 {
-			r.replaced++
-		}
-		r.characters++
-		p = p[n:]
+		p = p[r.countOne(p):]
 	}
-	r.partial = bytes.Clone(p)
+	r.partial = append(r.partial, p...)
+}
+
+// countOne counts the first character of p and returns its bytes.
+func (r *reply) countOne(p []byte) int {
+	c, n := utf8.DecodeRune(p)
+	if c == utf8.RuneError && n == 1 {
+		r.replaced++
+	}
+	r.characters++
+	return n
 }
 
 // startShape starts a preview of at most budget characters, with its explanation.
@@ -127,29 +135,41 @@ func (r *reply) result(report stages.Report, kept func() fullOutput) (*mcp.CallT
 	if report.Blocks != nil {
 		size = charactersOf(blocks)
 	}
-	content, left := r.note(report, size)
+	out := contents{left: r.budget}
+	r.note(&out, report, size)
 	dry := report.DryRun != nil && report.DryRun.Place != ""
 	if dry {
 		size = int64(utf8.RuneCountInString(DryRunText(report)))
 	}
 	// The windows get the budget that the output leaves, but at least half.
-	room := left - int(min(size, int64(left/2)))
-	windows, left := windowTexts(report.Windows, room, left)
-	content = append(content, windows...)
-	if dry {
-		return &mcp.CallToolResult{Content: append(content, &mcp.TextContent{Text: dryRunText(report, left)})}, nil
+	out.windows(report.Windows, out.left-int(min(size, int64(out.left/2))))
+	switch {
+	case dry:
+		out.add(dryRunText(report, out.left))
+	case report.Blocks != nil:
+		err = r.blocks(&out, blocks)
+	default:
+		err = r.text(&out, kept)
 	}
-	if report.Blocks != nil {
-		blocks, err = r.blocks(blocks, left)
-		return &mcp.CallToolResult{Content: append(content, blocks...)}, err
-	}
-	text, err := r.text(left, kept)
-	return &mcp.CallToolResult{Content: append(content, text...)}, err
+	return &mcp.CallToolResult{Content: out.list}, err
 }
 
-// note returns the block of the note, if any, and the rest of the budget. A note takes at most half of it, and leaves out the
-// run's id if that would displace an output of that size.
-func (r *reply) note(report stages.Report, size int64) ([]mcp.Content, int) {
+// contents are the blocks of a reply.
+type contents struct {
+	list []mcp.Content
+	left int // characters of the budget
+}
+
+// add adds a text, cut to the budget.
+func (c *contents) add(text string) {
+	text = prefix(text, c.left)
+	c.left -= utf8.RuneCountInString(text)
+	c.list = append(c.list, &mcp.TextContent{Text: text})
+}
+
+// note adds the note, if any. It takes at most half of the budget, and leaves out the run's id if that would displace an
+// output of that size.
+func (r *reply) note(out *contents, report stages.Report, size int64) {
 	replaced := r.replaced
 	if report.Blocks != nil {
 		replaced = 0
@@ -159,71 +179,64 @@ func (r *reply) note(report stages.Report, size int64) ([]mcp.Content, int) {
 		report.Run = ""
 		text = noteText(report, "", replaced)
 	}
-	if text == "" {
-		return nil, r.budget
+	if text != "" {
+		out.add(prefix(text, r.budget/2))
 	}
-	text = prefix(text, r.budget/2)
-	return []mcp.Content{&mcp.TextContent{Text: text}}, r.budget - utf8.RuneCountInString(text)
 }
 
-// windowTexts returns the blocks of windows, of at most room characters, and the rest of the budget.
-func windowTexts(windows []stages.Window, room, budget int) (content []mcp.Content, left int) {
-	texts := make([]string, len(windows))
+// windows adds the blocks of windows, of at most room characters.
+func (c *contents) windows(windows []stages.Window, room int) {
+	list := make([]string, len(windows))
 	total := 0
 	first := map[string]stages.Place{} // of each preview
 	for i, w := range windows {
-		texts[i] = WindowText(w)
+		list[i] = WindowText(w)
 		if at, twice := first[w.Text]; !twice {
 			first[w.Text] = w.Place
-		} else if again := fmt.Sprintf("Stage %s sees the same as stage %s.\n", Plain(string(w.Place), false), Plain(string(at), false)); len(again) < len(texts[i]) {
-			texts[i] = again
+		} else if again := fmt.Sprintf("Stage %s sees the same as stage %s.\n", Plain(string(w.Place), false), Plain(string(at), false)); len(again) < len(list[i]) {
+			list[i] = again
 		}
-		total += utf8.RuneCountInString(texts[i])
+		total += utf8.RuneCountInString(list[i])
 	}
 	if total > room {
 		room = max(0, room-leftOutRoom)
 	}
-	kept, out, _ := share(texts, room, func(text string, n int) (string, error) { return shorten(text, n), nil })
-	left = budget
-	add := func(text string) {
-		text = prefix(text, left)
-		left -= utf8.RuneCountInString(text)
-		content = append(content, &mcp.TextContent{Text: text})
-	}
+	kept, out, _ := share(list, room, func(text string, n int) (string, error) { return shorten(text, n), nil })
 	for _, text := range kept {
 		if text != nil {
-			add(*text)
+			c.add(*text)
 		}
 	}
 	if out > 0 {
-		add(leftOut(out, "window"))
+		c.add(leftOut(out, "window"))
 	}
-	return content, left
 }
 
-// text returns the output if it fits left characters, else its shape, advice and a link to the whole.
-func (r *reply) text(left int, kept func() fullOutput) ([]mcp.Content, error) {
-	if r.shape == nil && r.characters <= int64(left) {
-		return []mcp.Content{&mcp.TextContent{Text: valid(r.kept.Bytes())}}, nil
+// text adds the output if it fits, else its shape, advice and a link to the whole.
+func (r *reply) text(out *contents, kept func() fullOutput) error {
+	if r.shape == nil && r.characters <= int64(out.left) {
+		out.list = append(out.list, &mcp.TextContent{Text: valid(r.kept.Bytes())})
+		return nil
 	}
 	if r.shape == nil { // the note or the windows leave too few characters
-		r.shape = startShape(r.look, left)
+		r.shape = startShape(r.look, out.left)
 		if _, err := io.Copy(r.shape.feed, &r.kept); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	r.close()
 	if r.shape.err != nil {
-		return nil, r.shape.err
+		return r.shape.err
 	}
 	whole := kept()
-	head := fmt.Sprintf("The output has %d characters (%s), more than %s. This is its shape. %s\n",
-		r.characters, r.shape.result.Summary, r.allowed(left), whole.advice())
-	text := prefix(head, left)
-	if left >= reserved {
-		text = shorten(head+r.shape.result.Text, left)
+	text := fmt.Sprintf("The output has %d characters (%s), more than %s. This is its shape. %s\n",
+		r.characters, r.shape.result.Summary, r.allowed(out.left), whole.advice())
+	if out.left >= reserved {
+		text = shorten(text+r.shape.result.Text, out.left)
 	}
-	return append([]mcp.Content{&mcp.TextContent{Text: text}}, whole.link()...), nil
+	out.add(text)
+	out.list = append(out.list, whole.link()...)
+	return nil
 }
 
 // allowed names the exceeded bound: the budget, or the part that note and windows leave.
@@ -287,39 +300,37 @@ func charactersOf(blocks []mcp.Content) (n int64) {
 	return n
 }
 
-// blocks limits the texts of blocks to left characters together: a shape replaces a longer text. Other blocks stay.
-func (r *reply) blocks(blocks []mcp.Content, left int) ([]mcp.Content, error) {
-	if charactersOf(blocks) <= int64(left) {
-		return blocks, nil
+// blocks adds blocks, and limits their texts together: a shape replaces a longer text. Other blocks stay.
+func (r *reply) blocks(out *contents, blocks []mcp.Content) error {
+	if charactersOf(blocks) <= int64(out.left) {
+		out.list = append(out.list, blocks...)
+		return nil
 	}
-	var texts []string
+	var list []string
 	for _, block := range blocks {
 		if text := textOf(block); text != nil {
-			texts = append(texts, *text)
+			list = append(list, *text)
 		}
 	}
-	kept, out, err := share(texts, max(0, left-leftOutRoom), r.shapeOf)
+	kept, omitted, err := share(list, max(0, out.left-leftOutRoom), r.shapeOf)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var shown []mcp.Content
 	for _, block := range blocks {
-		text := textOf(block)
-		if text == nil {
-			shown = append(shown, block)
-			continue
+		if text := textOf(block); text != nil {
+			short := kept[0]
+			if kept = kept[1:]; short == nil {
+				continue
+			}
+			*text = *short
+			out.left -= utf8.RuneCountInString(*text)
 		}
-		if kept[0] != nil {
-			*text = *kept[0]
-			left -= utf8.RuneCountInString(*text)
-			shown = append(shown, block)
-		}
-		kept = kept[1:]
+		out.list = append(out.list, block)
 	}
-	if out > 0 {
-		shown = append(shown, &mcp.TextContent{Text: prefix(leftOut(out, "text block"), left)})
+	if omitted > 0 {
+		out.add(leftOut(omitted, "text block"))
 	}
-	return shown, nil
+	return nil
 }
 
 // shapeOf describes a longer text block within n characters.

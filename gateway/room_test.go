@@ -61,11 +61,11 @@ func TestBudgetOfAllText(t *testing.T) {
 	}
 	rows := `{"type":"command","command":"jq","args":["-n","-c","range(3000) | {id: ., name: \"é\\(.)\", (\"k\\(. % 700)\"): 1}"]},`
 	for _, tt := range []struct{ name, pipeline, mode, told string }{
-		{"windows", `[` + rows + windows + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "no room"},
+		{"windows", `[` + rows + windows + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "not fit in the reply"},
 		{"windows and output", `[` + rows + windows + `{"type":"command","command":"tail","args":["-n","+1"]}]`, "run", "more than max_output allows"},
 		{"text blocks", `[{"type":"tool","server":"shop","name":"album"}]`, "run", "This text block has "},
-		{"plan", `[{"type":"command","command":"jq","args":["-n","\"` + long + `\""]}` + strings.Repeat(`,{"type":"command","command":"sort"}`, 60) + `]`, "check", "no room"},
-		{"mistakes", `[{"type":"x"}` + strings.Repeat(`,{"type":"comand","command":"jq"}`, 60) + `]`, "run", "more mistakes: there is no room"},
+		{"plan", `[{"type":"command","command":"jq","args":["-n","\"` + long + `\""]}` + strings.Repeat(`,{"type":"command","command":"sort"}`, 60) + `]`, "check", "not fit in the reply"},
+		{"mistakes", `[{"type":"x"}` + strings.Repeat(`,{"type":"comand","command":"jq"}`, 60) + `]`, "run", "more mistakes that do not fit"},
 		{"error", `[{"type":"command","command":"jq","args":["-n","error(\"` + strings.Repeat("x", 20_000) + `\")"]}]`, "run", "COMMAND_FAILED"},
 	} {
 		for _, budget := range []int{1, 50, 300, 700, 1500, 4000} {
@@ -96,7 +96,7 @@ func TestCountOfMistakesLeftOut(t *testing.T) {
 	w := newWorld(t)
 	got, _ := w.execute(t, `[{"type":"x"}`+strings.Repeat(`,{"type":"x"}`, 49)+`]`, "max_output", 2000)
 	shown := strings.Count(got, "INVALID_PIPELINE")
-	if want := fmt.Sprintf("and %d more mistakes: ", 50-shown); shown == 0 || !strings.Contains(got, want) {
+	if want := fmt.Sprintf("and %d more mistakes that ", 50-shown); shown == 0 || !strings.Contains(got, want) {
 		t.Errorf("%d mistakes are shown, want also %q:\n%s", shown, want, got)
 	}
 }

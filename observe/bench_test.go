@@ -21,7 +21,7 @@ func (still) CallTool(_ context.Context, c stages.Call) (stages.Result, error) {
 
 // BenchmarkCall is what watching adds to a call of a tool; one takes 100 µs and more.
 func BenchmarkCall(b *testing.B) {
-	watch := observe.NewWatch(observe.WatchOptions{Metrics: observe.NewMetrics(observe.Build{}, observe.Probes{})})
+	watch := &observe.Watch{Metrics: observe.NewMetrics(observe.Build{}, observe.Probes{})}
 	for _, bb := range []struct {
 		name  string
 		tools stages.Tools

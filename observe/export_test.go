@@ -10,9 +10,6 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// KnownCode reports whether a code is counted by its name.
-func KnownCode(code string) bool { return knownCodes[stages.Code(code)] }
-
 // fqName finds the name in the text of a description, which has no other way to it.
 var fqName = regexp.MustCompile(`fqName: "(mcsh_[^"]+)"`)
 

@@ -15,33 +15,27 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// LogOptions configure a log.
-type LogOptions struct {
-	Level  string              // debug, info, warn or error
-	Format string              // console or json
-	Hide   func(string) string // removes secrets from a line; may be nil
-}
-
 // encoders are the encoders by format.
 var encoders = map[string]func(zapcore.EncoderConfig) zapcore.Encoder{
 	"console": zapcore.NewConsoleEncoder,
 	"json":    zapcore.NewJSONEncoder,
 }
 
-// NewLog returns a log that writes to w and removes secrets from every line.
-func NewLog(w io.Writer, o LogOptions) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(o.Level)
-	if err != nil || level > zapcore.ErrorLevel {
-		return nil, fmt.Errorf("unknown level %q: there are debug, info, warn and error", clip(o.Level))
+// NewLog returns a log that writes lines of a level (debug, info, warn or error) and above to w, in a format (console or
+// json). hide removes secrets from every line; it may be nil.
+func NewLog(w io.Writer, level, format string, hide func(string) string) (*zap.Logger, error) {
+	least, err := zapcore.ParseLevel(level)
+	if err != nil || least > zapcore.ErrorLevel {
+		return nil, fmt.Errorf("unknown level %q: there are debug, info, warn and error", clip(level))
 	}
-	encoder, ok := encoders[o.Format]
+	encoder, ok := encoders[format]
 	if !ok {
-		return nil, fmt.Errorf("unknown format %q: there are console and json", clip(o.Format))
+		return nil, fmt.Errorf("unknown format %q: there are console and json", clip(format))
 	}
 	c := zap.NewProductionEncoderConfig()
 	c.EncodeTime = zapcore.ISO8601TimeEncoder
-	s := scrubber{w, o.Hide}
-	return zap.New(newBounded(zapcore.NewCore(encoder(c), zapcore.Lock(zapcore.AddSync(s)), level), s.clean)), nil
+	s := scrubber{w, hide}
+	return zap.New(newBounded(zapcore.NewCore(encoder(c), zapcore.Lock(zapcore.AddSync(s)), least), s.clean)), nil
 }
 
 // scrubber removes secrets from lines.

@@ -27,7 +27,7 @@ import (
 func newLog(t *testing.T, format string, hide func(string) string) (*zap.Logger, *bytes.Buffer) {
 	t.Helper()
 	var buf bytes.Buffer
-	log, err := observe.NewLog(&buf, observe.LogOptions{Level: "debug", Format: format, Hide: hide})
+	log, err := observe.NewLog(&buf, "debug", format, hide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ var volatile = regexp.MustCompile(`"(ts|elapsed)":("[^"]*"|[0-9.e-]+),?`)
 // A line for each call and each run; the name of the request joins them with each other, the reply and the trace.
 func TestLog(t *testing.T) {
 	log, buf := newLog(t, "json", nil)
-	w := newWorld(t, observe.WatchOptions{Calls: log, Level: zapcore.DebugLevel}, nil)
+	w := newWorld(t, observe.Watch{Calls: log, Level: zapcore.DebugLevel}, nil)
 	agent := w.connect(withHeaders{"Traceparent": agentSays})
 	first, _ := w.run(agent, `[`+list+`,{"type":"preview"}]`)
 	second, _ := w.run(agent, `[{"type":"tool","server":"shop","name":"echo","args":{"id":2}}]`)
@@ -61,8 +61,8 @@ func TestLog(t *testing.T) {
 
 // What is no level or format is refused with those that there are.
 func TestLogOptions(t *testing.T) {
-	for _, o := range []observe.LogOptions{{Level: "loud", Format: "json"}, {Level: "info", Format: "xml"}, {Level: "fatal", Format: "json"}} {
-		if _, err := observe.NewLog(os.Stderr, o); err == nil || !strings.Contains(err.Error(), "there are ") {
+	for _, o := range [][2]string{{"loud", "json"}, {"info", "xml"}, {"fatal", "json"}} {
+		if _, err := observe.NewLog(os.Stderr, o[0], o[1], nil); err == nil || !strings.Contains(err.Error(), "there are ") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestSecrets(t *testing.T) {
 	tracer, end := traced(t)
 	pool := &upstream.Pool{}
 	log, buf := newLog(t, "json", func(text string) string { return pool.Hide(text) })
-	w := newWorld(t, observe.WatchOptions{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel}, nil)
+	w := newWorld(t, observe.Watch{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel}, nil)
 	pool = w.pool
 	agent := w.connectAs("2025-11-25", withHeaders{"Authorization": "Bearer " + canary, "Baggage": "key=" + canary, "X-Secret": canary})
 	for _, pipeline := range []string{
@@ -151,7 +151,7 @@ func TestSecrets(t *testing.T) {
 		w.run(agent, `[{"type":"from","run":"`+id+`","stage":9}]`)
 	}
 
-	down := newWorldDown(t, observe.WatchOptions{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel})
+	down := newWorldDown(t, observe.Watch{Tracer: tracer, Calls: log, Level: zapcore.DebugLevel})
 	down.run(down.connect(nil), `[{"type":"tool","server":"far","name":"x"}]`)
 	end()
 	_, metrics := w.scrape()
@@ -195,7 +195,7 @@ func (w *world) runOf(agent *mcp.ClientSession, pipeline string) string {
 }
 
 // newWorldDown is a gateway in front of a server that cannot be reached, with secrets in its address and headers.
-func newWorldDown(t *testing.T, o observe.WatchOptions) *world {
+func newWorldDown(t *testing.T, o observe.Watch) *world {
 	t.Helper()
 	w := &world{t: t, metrics: observe.NewMetrics(observe.Build{}, observe.Probes{})}
 	w.pool = upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{
@@ -205,8 +205,8 @@ func newWorldDown(t *testing.T, o observe.WatchOptions) *world {
 		}),
 	}}}})
 	t.Cleanup(func() { w.pool.Close() })
-	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
-	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o)})
+	o.Metrics, o.Own = w.metrics, gateway.ToolNames()
+	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Log: o.Calls, Watch: &o})
 	return w
 }
 

@@ -183,21 +183,13 @@ func clip(name string) string {
 // codeOK is the code of success.
 const codeOK = "OK"
 
-// knownCodes are the values of the label code.
-var knownCodes = map[stages.Code]bool{
-	stages.InvalidPipeline: true, stages.UnknownServer: true, stages.UnknownTool: true, stages.UnknownRun: true,
-	stages.InvalidArguments: true, stages.DisallowedCommand: true, stages.DisallowedArgument: true, stages.ToolError: true,
-	stages.ServerUnavailable: true, stages.CommandFailed: true, stages.Timeout: true, stages.LimitExceeded: true,
-	stages.Denied: true, stages.Cancelled: true, stages.SandboxUnavailable: true, stages.Internal: true,
-}
-
 // codeOf returns the code of an outcome.
 func codeOf(err error) string {
 	var e *stages.Error
 	switch {
 	case err == nil:
 		return codeOK
-	case errors.As(err, &e) && knownCodes[e.Code]:
+	case errors.As(err, &e):
 		return string(e.Code)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return string(stages.Cancelled)

@@ -24,8 +24,8 @@ const list = `{"type":"tool","server":"shop","name":"numbers"}`
 
 // A sum of what workers say may have overflown: it is not counted, and the run is.
 func TestOverflow(t *testing.T) {
-	w := newWorld(t, observe.WatchOptions{}, nil)
-	_, _, end := observe.NewWatch(observe.WatchOptions{Metrics: w.metrics}).Run(t.Context(), "q", "", stages.RunOptions{})
+	w := newWorld(t, observe.Watch{}, nil)
+	_, _, end := (&observe.Watch{Metrics: w.metrics}).Run(t.Context(), "q", "", stages.RunOptions{})
 	end(stages.Report{Stages: []stages.StageReport{{Label: stages.Label{Kind: "command", Name: "jq"}, BytesIn: math.MinInt64, BytesOut: -1}}}, 0, false, nil)
 	if got, _ := w.scrape(); got["mcsh_stages_total{type=command}"] != 1 || got["mcsh_stage_output_bytes_total{type=command}"] != 0 {
 		t.Errorf("got %v", got)
@@ -34,7 +34,7 @@ func TestOverflow(t *testing.T) {
 
 // What is counted after real runs, over HTTP, is exactly what has happened.
 func TestMetrics(t *testing.T) {
-	w := newWorld(t, observe.WatchOptions{}, nil)
+	w := newWorld(t, observe.Watch{}, nil)
 	agent := w.connect(nil)
 	each := list + `,{"type":"tool","server":"shop","name":"echo","for_each":true,"args":{},"on_error":"skip"}`
 	for _, p := range []struct {
@@ -122,7 +122,7 @@ func TestMetrics(t *testing.T) {
 
 // The metrics are named and described as Prometheus wants it, and the document lists them all and no others.
 func TestNames(t *testing.T) {
-	w := newWorld(t, observe.WatchOptions{}, nil)
+	w := newWorld(t, observe.Watch{}, nil)
 	w.run(w.connect(nil), `[`+list+`]`) // of a server that nobody has needed it is not known whether it is up
 	problems, err := promlint.NewWithMetricFamilies(w.metrics.Touched()).Lint()
 	if err != nil || len(problems) > 0 {
@@ -160,7 +160,7 @@ func TestCardinality(t *testing.T) {
 	for i := range 300 {
 		servers[fmt.Sprintf("s%d\n\"}%s", i, strings.Repeat("é", 200))] = mcptest.New(mcptest.Tool{Name: canary, ReadOnly: true, Text: "1"})
 	}
-	w := newWorld(t, observe.WatchOptions{}, servers)
+	w := newWorld(t, observe.Watch{}, servers)
 	agent := w.connect(nil)
 	for name := range servers {
 		if _, failed := w.run(agent, fmt.Sprintf(`[{"type":"tool","server":%q,"name":%q}]`, name, canary)); failed {
@@ -195,23 +195,6 @@ func TestCardinality(t *testing.T) {
 	}
 	if strings.Contains(text, canary) {
 		t.Error("a name that is nobody's stands in the metrics")
-	}
-}
-
-// Every code of an error is one that is counted by its name: another would be taken for INTERNAL.
-func TestCodes(t *testing.T) {
-	source, err := os.ReadFile("../stages/error.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	codes := regexp.MustCompile(`(?m)^\t\w+ +Code = "(\w+)"`).FindAllSubmatch(source, -1)
-	for _, m := range codes {
-		if code := string(m[1]); !observe.KnownCode(code) {
-			t.Errorf("%s is counted as INTERNAL", code)
-		}
-	}
-	if len(codes) < 15 {
-		t.Errorf("%d codes are found", len(codes))
 	}
 }
 

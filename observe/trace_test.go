@@ -142,7 +142,7 @@ func traced(t *testing.T) (*observe.Tracer, func()) {
 func TestTrace(t *testing.T) {
 	c := newCollector(t)
 	tracer, end := traced(t)
-	w := newWorld(t, observe.WatchOptions{Tracer: tracer}, nil)
+	w := newWorld(t, observe.Watch{Tracer: tracer}, nil)
 	agent := w.connect(withHeaders{"Traceparent": agentSays})
 	each := `{"type":"tool","server":"shop","name":"echo","for_each":true,"on_error":"skip"}`
 	ids := `{"type":"tool","server":"shop","name":"ids"}`
@@ -190,7 +190,7 @@ tools/call execute_pipeline (server) mcp.method.name=tools/call gen_ai.operation
 func TestManySpans(t *testing.T) {
 	c := newCollector(t)
 	tracer, end := traced(t)
-	w := newWorld(t, observe.WatchOptions{Tracer: tracer}, nil)
+	w := newWorld(t, observe.Watch{Tracer: tracer}, nil)
 	w.run(w.connect(nil), `[{"type":"tool","server":"shop","name":"many"},{"type":"tool","server":"shop","name":"echo","for_each":true}]`)
 	end()
 	calls := 0
@@ -216,7 +216,7 @@ func TestTracePassedOn(t *testing.T) {
 		for _, on := range []bool{false, true} {
 			t.Run(fmt.Sprintf("stateless=%v,traced=%v", stateless, on), func(t *testing.T) {
 				c := newCollector(t)
-				var o observe.WatchOptions
+				var o observe.Watch
 				end := func() {}
 				if on {
 					o.Tracer, end = traced(t)
@@ -263,21 +263,21 @@ func hearing(t *testing.T, stateless bool, got chan<- heard) string {
 }
 
 // newWorldBehind is a gateway in front of one server over HTTP.
-func newWorldBehind(t *testing.T, o observe.WatchOptions, url string) *world {
+func newWorldBehind(t *testing.T, o observe.Watch, url string) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.pool = upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "far", Dial: upstream.HTTP(upstream.Endpoint{URL: url})}}}})
 	t.Cleanup(func() { w.pool.Close() })
 	w.metrics = observe.NewMetrics(observe.Build{}, observe.Probes{})
-	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
-	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Watch: observe.NewWatch(o)})
+	o.Metrics, o.Own = w.metrics, gateway.ToolNames()
+	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Watch: &o})
 	return w
 }
 
 // What an agent says of its trace may be anything: the call is made, and what no header can hold is in none.
 func TestHostileTrace(t *testing.T) {
 	got := make(chan heard, 1)
-	w := newWorldBehind(t, observe.WatchOptions{}, hearing(t, false, got))
+	w := newWorldBehind(t, observe.Watch{}, hearing(t, false, got))
 	agent := w.connect(nil)
 	for _, said := range []string{"a\r\nX-Evil: 1", "\x00", strings.Repeat("x", 5000), "00-zz-zz-zz", "ü"} {
 		res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{
@@ -305,7 +305,7 @@ func TestLoudCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, observe.WatchOptions{Tracer: tracer}, nil)
+	w := newWorld(t, observe.Watch{Tracer: tracer}, nil)
 	w.run(w.connect(nil), `[`+list+`]`)
 	if err := tracer.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -336,7 +336,7 @@ func TestDeafCollector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, observe.WatchOptions{Tracer: tracer}, nil)
+	w := newWorld(t, observe.Watch{Tracer: tracer}, nil)
 	if _, failed := w.run(w.connect(nil), `[`+list+`]`); failed {
 		t.Error("the run failed")
 	}

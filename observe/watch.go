@@ -12,23 +12,12 @@ import (
 )
 
 // A Watch observes runs and calls of tools. Its methods may be called concurrently.
-type Watch struct{ o WatchOptions }
-
-// WatchOptions configure a [Watch].
-type WatchOptions struct {
+type Watch struct {
 	Metrics *Metrics
 	Tracer  *Tracer       // nil: nothing is traced
 	Calls   *zap.Logger   // the log of calls of tools; nil: none
 	Level   zapcore.Level // of the lines in Calls
-	Tools   []string      // names of the gateway's own tools
-}
-
-// NewWatch returns a Watch.
-func NewWatch(o WatchOptions) *Watch {
-	if o.Calls == nil {
-		o.Calls = zap.NewNop()
-	}
-	return &Watch{o}
+	Own     []string      // names of the gateway's own tools
 }
 
 // requestKey is the key of a run's name in its context.
@@ -40,13 +29,13 @@ func (w *Watch) Run(ctx context.Context, request, session string, o stages.RunOp
 	if o.DryRun {
 		mode = "dry_run"
 	}
-	m := w.o.Metrics
+	m := w.Metrics
 	m.runsStarted.WithLabelValues(mode).Inc()
 	m.runsActive.Inc()
 	ctx = context.WithValue(ctx, requestKey{}, request)
 	endSpan := func(stages.Report, error) {}
-	if w.o.Tracer != nil {
-		ctx, o, endSpan = w.o.Tracer.run(ctx, request, session, o)
+	if w.Tracer != nil {
+		ctx, o, endSpan = w.Tracer.run(ctx, request, session, o)
 	}
 	return ctx, o, func(r stages.Report, bytes int64, previewed bool, err error) {
 		endSpan(r, err)
@@ -66,22 +55,22 @@ func (w *Watch) Run(ctx context.Context, request, session string, o stages.RunOp
 func (w *Watch) stages(list []stages.StageReport) {
 	for _, s := range list {
 		kind := s.Label.Kind
-		w.o.Metrics.stages.WithLabelValues(kind).Inc()
+		w.Metrics.stages.WithLabelValues(kind).Inc()
 		// The worker reports the bytes between commands, so a sum may have overflowed, and a counter panics on a
 		// negative number.
-		w.o.Metrics.bytesIn.WithLabelValues(kind).Add(float64(max(0, s.BytesIn)))
-		w.o.Metrics.bytesOut.WithLabelValues(kind).Add(float64(max(0, s.BytesOut)))
+		w.Metrics.bytesIn.WithLabelValues(kind).Add(float64(max(0, s.BytesIn)))
+		w.Metrics.bytesOut.WithLabelValues(kind).Add(float64(max(0, s.BytesOut)))
 		w.stages(s.Stages)
 	}
 }
 
 // Refused counts a call of one of the gateway's tools that was refused before anything ran.
 func (w *Watch) Refused(tool string, err error) {
-	if !slices.Contains(w.o.Tools, tool) {
+	if !slices.Contains(w.Own, tool) {
 		tool = others
 	}
-	w.o.Metrics.refused.WithLabelValues(tool, codeOf(err)).Inc()
-	w.o.Metrics.reached(err)
+	w.Metrics.refused.WithLabelValues(tool, codeOf(err)).Inc()
+	w.Metrics.reached(err)
 }
 
 // tools counts, times, traces and logs the calls of tools.
@@ -95,7 +84,7 @@ func (w *Watch) Tools(next stages.Tools) stages.Tools { return tools{next, w} }
 
 // CallTool implements [stages.Tools].
 func (t tools) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
-	m, start := t.w.o.Metrics, time.Now()
+	m, start := t.w.Metrics, time.Now()
 	m.callsActive.Inc()
 	defer m.callsActive.Dec()
 	attempts, allowed := 0, call.Sent // Sent is never asked twice at the same time
@@ -107,8 +96,8 @@ func (t tools) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 		return true
 	}
 	endSpan := func(stages.Result, int, error) {}
-	if t.w.o.Tracer != nil {
-		ctx, call.Trace, endSpan = t.w.o.Tracer.call(ctx, call)
+	if t.w.Tracer != nil {
+		ctx, call.Trace, endSpan = t.w.Tracer.call(ctx, call)
 	}
 	result, err := t.Tools.CallTool(ctx, call)
 	elapsed := time.Since(start)
@@ -121,7 +110,10 @@ func (t tools) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 	m.calls.WithLabelValues(server, code).Inc()
 	m.callTime.WithLabelValues(server).Observe(elapsed.Seconds())
 	m.results.WithLabelValues(server).Add(float64(len(result.Data)))
-	if entry := t.w.o.Calls.Check(t.w.o.Level, "call"); entry != nil {
+	if t.w.Calls == nil {
+		return result, err
+	}
+	if entry := t.w.Calls.Check(t.w.Level, "call"); entry != nil {
 		request, _ := ctx.Value(requestKey{}).(string)
 		entry.Write(zap.String("request", request), zap.String("trace", call.Trace.ID()), zap.String("server", clip(call.Server)), zap.String("tool", clip(call.Name)),
 			zap.String("code", code), zap.Duration("elapsed", elapsed), zap.Int("bytes", len(result.Data)), zap.Int("attempts", attempts))

@@ -58,7 +58,7 @@ func shop() *mcptest.Upstream {
 }
 
 // newWorld makes a world with a watch of these options.
-func newWorld(t *testing.T, o observe.WatchOptions, servers map[string]*mcptest.Upstream) *world {
+func newWorld(t *testing.T, o observe.Watch, servers map[string]*mcptest.Upstream) *world {
 	t.Helper()
 	if servers == nil {
 		servers = map[string]*mcptest.Upstream{"shop": shop()}
@@ -77,8 +77,8 @@ func newWorld(t *testing.T, o observe.WatchOptions, servers map[string]*mcptest.
 		Kept:    kept.Usage,
 		Memory:  func() map[string]int64 { return map[string]int64{"results": 5} },
 	})
-	o.Metrics, o.Tools = w.metrics, gateway.ToolNames()
-	w.serve(gateway.Options{Upstream: w.pool, Kept: kept, Version: "test", Log: o.Calls, Watch: observe.NewWatch(o)})
+	o.Metrics, o.Own = w.metrics, gateway.ToolNames()
+	w.serve(gateway.Options{Upstream: w.pool, Kept: kept, Version: "test", Log: o.Calls, Watch: &o})
 	return w
 }
 

@@ -276,7 +276,6 @@ func (n *node) slotText() string {
 		}
 	}
 	c := n.class()
-	patterns := n.stringPatterns()
 	switch {
 	case len(values) == 1:
 		return values[0]
@@ -286,9 +285,9 @@ func (n *node) slotText() string {
 		return fmt.Sprintf("<%s..%s>", n.lo.String(), n.hi.String())
 	case numbers == 0 && (c == classDate || c == classDateTime):
 		return fmt.Sprintf("<%s..%s>", n.dateLo, n.dateHi)
-	case numbers == 0 && len(patterns.values) > 0 && len(patterns.values) <= maxPatterns:
+	case numbers == 0 && len(n.patterns.values) > 0 && len(n.patterns.values) <= maxPatterns:
 		var parts []string
-		for _, v := range patterns.byCount() {
+		for _, v := range n.patterns.byCount() {
 			parts = append(parts, strings.ReplaceAll(v.text, "\x00", "<n>"))
 		}
 		if len(parts) == 1 {

@@ -43,13 +43,10 @@ func sniffCSV(head []byte, whole bool) (csvDialect, bool) {
 	}
 	for _, separator := range []byte(",\t;|") {
 		rows := sniffRows(head, separator, whole)
-		if len(rows) == 0 {
+		if len(rows) == 0 || len(rows) < 3 && len(rows[0]) < wideRow {
 			continue
 		}
 		form := csvDialect{separator: separator, columns: len(rows[0])}
-		if len(rows) < 3 && form.columns < wideRow {
-			continue
-		}
 		same := 0
 		for _, row := range rows {
 			if len(row) == form.columns {
@@ -69,22 +66,12 @@ func sniffCSV(head []byte, whole bool) (csvDialect, bool) {
 
 func sniffRows(head []byte, separator byte, whole bool) (rows [][]string) {
 	r := newCSVReader(bufio.NewReader(bytes.NewReader(head)), separator)
-	var row []string
 	for len(rows) < csvRows {
-		end, err := r.next()
-		if end == csvDone {
+		var row []string
+		if _, err := r.row(func(_ int, field []byte, _ int64) { row = append(row, string(field)) }); err != nil {
 			break
 		}
-		row = append(row, string(r.field))
-		if end == csvRow {
-			if len(row) > 1 || row[0] != "" {
-				rows = append(rows, row)
-			}
-			row = nil
-		}
-		if err != nil {
-			break
-		}
+		rows = append(rows, row)
 	}
 	if !whole && len(rows) > 0 && len(rows) < csvRows {
 		rows = rows[:len(rows)-1] // it may be cut
@@ -115,25 +102,20 @@ func countFields(rows [][]string, from int, fits func(string) bool) (fit, all in
 // column. If names are missing or occur twice, a column of values below a name must prove it.
 func isHeader(rows [][]string) bool {
 	names := map[string]bool{}
-	proved := true
+	unique, proved := true, false
 	for i, name := range rows[0] {
+		again, values := column(rows[1:], i, name)
+		proved = proved || values > 0 && 10*values > 9*(len(rows)-1)
 		if name == "" || names[name] {
-			proved = false
+			unique = false
 			continue
 		}
-		if runes(name) > maxCSVNames || strings.ContainsAny(name, "={}[]<>\n") || isCellValue(name) {
-			return false
-		}
 		names[name] = true
-		if again, _ := column(rows[1:], i, name); 10*again > len(rows) {
+		if runes(name) > maxCSVNames || strings.ContainsAny(name, "={}[]<>\n") || isCellValue(name) || 10*again > len(rows) {
 			return false
 		}
 	}
-	for i := 0; i < len(rows[0]) && !proved; i++ {
-		_, values := column(rows[1:], i, "")
-		proved = values > 0 && 10*values > 9*(len(rows)-1)
-	}
-	return proved
+	return unique || proved
 }
 
 // column counts the fields of a column that equal name, and those that look like values.
@@ -168,49 +150,29 @@ func readCSV(src io.Reader, form csvDialect) (*csvStats, error) {
 	c := &csvStats{form: form, root: &node{}}
 	r := newCSVReader(bufio.NewReaderSize(src, maxLine), form.separator)
 	header := make([]string, form.columns)
+	var err error
 	if form.header {
 		header = nil
-	} else {
-		c.name(header)
+		_, err = r.row(func(_ int, field []byte, _ int64) {
+			header = append(header, string(cutRunes(field, maxToken-utf8.UTFMax)))
+		})
 	}
-	for i, row := 0, int64(1); ; i++ {
-		end, err := r.next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
+	c.name(header)
+	for err == nil {
+		var fields int
+		if fields, err = r.row(c.add); err == nil {
+			c.endRow(fields)
 		}
-		if end == csvDone {
-			break
-		}
-		inHeader := c.root.keys == nil
-		switch {
-		case i == 0 && end == csvRow && r.size == 0: // a blank line
-			i = -1
-			continue
-		case inHeader:
-			header = append(header, string(cutRunes(r.field, maxToken-utf8.UTFMax)))
-		default:
-			c.add(i, r)
-		}
-		if end == csvField {
-			continue
-		}
-		if inHeader {
-			c.name(header)
-		} else {
-			c.endRow(i+1, row)
-		}
-		if r.spans {
-			c.spanning++
-			r.spans = false
-		}
-		i, row = -1, row+1
 	}
-	c.open = r.open
+	c.spanning, c.open = r.spanning, r.open
 	c.root.kinds[kindObject] = c.rows
 	for i := range c.root.keys {
 		c.root.keys[i].present = c.rows
 	}
-	return c, nil
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return c, err
 }
 
 // name makes the columns and names them like fromcsv.
@@ -228,31 +190,31 @@ func (c *csvStats) name(header []string) {
 			name = fmt.Sprintf("%s_%d", header[i], n)
 		}
 		used[name] = true
-		c.root.addEdge(name, &node{secret: isSecret(name)})
+		c.root.keys = append(c.root.keys, edge{name: name, n: &node{secret: isSecret(name)}})
 	}
 }
 
 // add counts a field of the current row.
-func (c *csvStats) add(column int, r *csvReader) {
+func (c *csvStats) add(column int, field []byte, size int64) {
 	if column >= len(c.root.keys) {
 		return
 	}
-	n := c.root.keys[column].n
-	field := r.field
-	if r.size > int64(len(field)) {
+	if size > int64(len(field)) {
 		field = cutRunes(field, len(field)-utf8.UTFMax)
 	}
-	n.addWord(field, r.size, 1)
+	c.root.keys[column].n.addWord(field, size, 1)
 }
 
-func (c *csvStats) endRow(fields int, row int64) {
+func (c *csvStats) endRow(fields int) {
 	c.rows++
-	want := c.form.columns
-	if c.lastRagged = fields != want; !c.lastRagged {
+	if c.lastRagged = fields != c.form.columns; !c.lastRagged {
 		return
 	}
 	if c.ragged++; c.ragged == 1 {
-		c.raggedAt, c.raggedBy = row, fields
+		c.raggedAt, c.raggedBy = c.rows, fields
+		if c.form.header {
+			c.raggedAt++
+		}
 	}
 }
 
@@ -262,27 +224,21 @@ var separators = map[byte]string{',': "comma", '\t': "tab", ';': "semicolon", '|
 func (c *csvStats) describe(in *source, o Options) description {
 	rows, columns := count(c.rows, "row"), count(int64(c.form.columns), "column")
 	begin := "no header"
-	var notes []string
 	if in.partial && c.lastRagged {
 		c.ragged--
 	}
-	if c.open && !in.partial {
-		notes = append(notes, "A quote is never closed.")
-	}
-	if c.ragged > 0 {
-		notes = append(notes, fmt.Sprintf("Rows with other numbers of fields: %d (the first: row %d has %d).", c.ragged, c.raggedAt, c.raggedBy))
-	}
-	if c.spanning > 0 {
-		notes = append(notes, fmt.Sprintf("Rows that span lines: %d (awk, sort and grep break them).", c.spanning))
-	}
 	if c.form.header {
 		begin = "header"
-		notes = append(notes, "In jq all values are strings (tonumber).")
 	}
+	var all notes
+	all.add(c.open && !in.partial, "A quote is never closed.")
+	all.add(c.ragged > 0, "Rows with other numbers of fields: %d (the first: row %d has %d).", c.ragged, c.raggedAt, c.raggedBy)
+	all.add(c.spanning > 0, "Rows that span lines: %d (awk, sort and grep break them).", c.spanning)
+	all.add(c.form.header, "In jq all values are strings (tonumber).")
 	return description{
 		summary: "CSV, " + rows,
 		header:  fmt.Sprintf("CSV (%s): %s and %s of %s, %s.", separators[c.form.separator], begin, rows, columns, in.size()),
-		notes:   notes,
+		notes:   all,
 		body:    func(budget int) string { return c.body(budget, o) },
 	}
 }
@@ -316,4 +272,93 @@ func (c *csvStats) try() string {
 		from = fmt.Sprintf("fromcsv(%q)", string(rune(c.form.separator)))
 	}
 	return "jq -R -s -c '" + from + "[] | {" + strings.Join(keys, ",") + "}'"
+}
+
+// csvReader reads fields of rows (RFC 4180; a quote within an unquoted field stands for itself). Its memory does not grow
+// with the size of fields and rows.
+type csvReader struct {
+	r         *bufio.Reader
+	separator byte
+	field     []byte // at most maxToken bytes of the field
+	size      int64
+	spans     bool  // the row has a line feed in a field
+	spanning  int64 // rows that have one
+	open      bool  // the data has ended inside quotes
+}
+
+func newCSVReader(r *bufio.Reader, separator byte) *csvReader {
+	return &csvReader{r: r, separator: separator, field: make([]byte, 0, maxToken)}
+}
+
+// row reads the next row that is not blank, gives its fields to use, and returns their number. After the last row it
+// returns io.EOF.
+func (c *csvReader) row(use func(i int, field []byte, size int64)) (n int, err error) {
+	for more := true; more; n++ {
+		more, err = c.next()
+		switch {
+		case err != nil && (n == 0 && c.size == 0 || !errors.Is(err, io.EOF)):
+			return 0, err
+		case n == 0 && c.size == 0 && !more: // a blank line
+			n, more = -1, true
+			continue
+		}
+		use(n, c.field, c.size)
+	}
+	if c.spans {
+		c.spanning++
+	}
+	c.spans = false
+	return n, nil
+}
+
+func (c *csvReader) put(b byte) {
+	if len(c.field) < maxToken {
+		c.field = append(c.field, b)
+	}
+	c.size++
+}
+
+// next reads one field and reports whether the row goes on.
+func (c *csvReader) next() (more bool, err error) {
+	c.field, c.size = c.field[:0], 0
+	quoted := false
+	for start := true; ; start = false {
+		b, err := c.r.ReadByte()
+		switch {
+		case err != nil:
+			c.open = c.open || quoted
+			return false, err
+		case quoted && b == '"':
+			if quoted = c.doubled(); quoted {
+				c.put('"')
+			}
+		case quoted:
+			c.spans = c.spans || b == '\n'
+			c.put(b)
+		case b == '"' && start:
+			quoted = true
+		case b == c.separator:
+			return true, nil
+		case b == '\n':
+			if n := len(c.field); n > 0 && c.field[n-1] == '\r' && int64(n) == c.size {
+				c.field, c.size = c.field[:n-1], c.size-1
+			}
+			return false, nil
+		default:
+			c.put(b)
+		}
+	}
+}
+
+// doubled reports whether a second quote follows one within quotes, and reads it.
+func (c *csvReader) doubled() bool {
+	b, err := c.r.ReadByte()
+	if err != nil {
+		return false // the next read returns the error
+	}
+	if b == '"' {
+		return true
+	}
+	_ = c.r.UnreadByte() // after a successful read it cannot fail
+	return false
 }

@@ -18,19 +18,16 @@ func csvRecords(data []byte, slow bool) (rows [][]string) {
 		src = bufio.NewReader(iotest.OneByteReader(bytes.NewReader(data)))
 	}
 	r := newCSVReader(src, ',')
-	var row []string
 	for {
-		end, _ := r.next()
-		if end == csvDone {
+		var row []string
+		n, err := r.row(func(_ int, field []byte, _ int64) { row = append(row, string(field)) })
+		if err != nil {
 			return rows
 		}
-		row = append(row, string(r.field))
-		if end == csvRow {
-			if len(row) > 1 || row[0] != "" {
-				rows = append(rows, row)
-			}
-			row = nil
+		if n != len(row) {
+			row = append(row, "not the number of fields")
 		}
+		rows = append(rows, row)
 	}
 }
 

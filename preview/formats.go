@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
@@ -121,4 +125,81 @@ func textInBase64(head []byte) string {
 		return base64Name(text)
 	}
 	return ""
+}
+
+// magics are the first bytes of binary formats.
+var magics = []struct{ magic, name string }{
+	{"\x1f\x8b", "gzip"},
+	{"PK\x03\x04", "zip"},
+	{"PK\x05\x06", "zip"},
+	{"%PDF-", "PDF"},
+	{"\x89PNG\r\n\x1a\n", "PNG image"},
+	{"\xff\xd8\xff", "JPEG image"},
+	{"GIF87a", "GIF image"},
+	{"GIF89a", "GIF image"},
+	{"BZh", "bzip2"},
+	{"\xfd7zXZ\x00", "xz"},
+	{"\x28\xb5\x2f\xfd", "zstd"},
+	{"\x7fELF", "ELF program"},
+	{"SQLite format 3\x00", "SQLite database"},
+	{"\x00asm", "WebAssembly"},
+}
+
+const unknownFormat = "unknown format"
+
+const binaryHead = 8 << 10 // bytes searched for NUL
+
+// binaryName names the format of binary data, "" for text. Data with the magic BZh must also hold other bytes than ASCII.
+func binaryName(head []byte) string {
+	part := head[:min(len(head), binaryHead)]
+	for _, m := range magics {
+		if bytes.HasPrefix(head, []byte(m.magic)) && (m.magic[0] != 'B' || !isPlain(part)) {
+			return m.name
+		}
+	}
+	if bytes.IndexByte(part, 0) >= 0 {
+		return unknownFormat
+	}
+	return ""
+}
+
+// isPlain reports whether b is printable ASCII and tabs.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if (c < ' ' && c != '\t') || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// utf16Encoding returns the encoding of UTF-16 data, which has a byte order mark or ASCII characters with zeros between
+// them, and nil for other data. Its decoder makes U+FFFD of half a surrogate pair and of half a character at the end.
+func utf16Encoding(head []byte) encoding.Encoding {
+	little, big := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	if len(head) < 4 {
+		return nil
+	}
+	switch [2]byte(head) {
+	case [2]byte{0xff, 0xfe}:
+		return little
+	case [2]byte{0xfe, 0xff}:
+		return big
+	}
+	var zeros [2]int
+	part := head[:min(len(head), 200)&^1]
+	for i, b := range part {
+		if b == 0 {
+			zeros[i%2]++
+		} else if b >= utf8.RuneSelf {
+			return nil
+		}
+	}
+	switch zeros {
+	case [2]int{0, len(part) / 2}:
+		return little
+	case [2]int{len(part) / 2, 0}:
+		return big
+	}
+	return nil
 }

@@ -139,7 +139,7 @@ func (it *item) fromJSON() string {
 
 // elements is the jq path to all values in the containers of kind k. .[] iterates over arrays and objects, so a path to
 // both must choose; it fails on all other values, null included.
-func (it *item) elements(k valueKind) string {
+func (it *item) elements(k kind) string {
 	n := it.n
 	switch {
 	case n.alone(k) && !it.null:
@@ -264,11 +264,7 @@ func (it *item) inline() string {
 		if kid.optional {
 			name += "?"
 		}
-		text := kid.text(max(kid.level, levelTypes))
-		if kid.n.kinds[kindObject] > 0 {
-			text = kid.inlineText(text)
-		}
-		parts[i] = name + ":" + text
+		parts[i] = name + ":" + kid.line(max(kid.level, levelTypes))
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // jsonStats is the result of one pass over JSON documents.
@@ -21,34 +24,23 @@ type jsonStats struct {
 // readJSON profiles all documents of src. Line numbers count the prefix lines before src.
 func readJSON(src io.Reader, prefix int64, seq bool) (*jsonStats, error) {
 	j := &jsonStats{s: newScanner(src), p: newProfile(), prefix: prefix}
-	j.s.seq, j.s.lenient, j.p.embeds = seq, true, true
+	j.s.seq, j.p.embeds = seq, true
 	j.s.line += prefix
-	var began, ended int64 // the lines on which this document begins and the last one ended
+	var ended int64 // the line on which the last document ended
 	for {
-		between := j.s.depth == 0
-		k, err := j.s.next()
-		if err != nil {
-			syntax, ok := errors.AsType[*syntaxError](err)
-			if !ok {
-				return nil, err
-			}
-			if between {
-				began = syntax.line
-			}
+		began, tokens, err := j.s.document(func(k kind) { j.p.add(k, &j.s.tok) })
+		j.joined = j.joined || tokens > 0 && began == ended
+		syntax, broken := errors.AsType[*syntaxError](err)
+		switch {
+		case broken:
 			if !j.recover(syntax, began) {
 				return j, nil
 			}
-			continue
-		}
-		if k == tokEnd {
+		case err != nil:
+			return nil, err
+		case tokens == 0:
 			return j, nil
-		}
-		if between {
-			began = j.s.line
-			j.joined = j.joined || began == ended
-		}
-		j.p.add(k, &j.s.tok)
-		if j.s.depth == 0 {
+		default:
 			ended = j.s.line
 		}
 	}
@@ -75,9 +67,9 @@ func (j *jsonStats) recover(e *syntaxError, began int64) bool {
 }
 
 func (j *jsonStats) describe(in *source, head []byte, o Options) description {
-	notes := j.notes(in) // before the summary, which does not mention a fence
+	all := j.notes(in) // before the summary, which does not mention a fence
 	return description{
-		summary: j.summary(in), header: j.header(in), notes: notes,
+		summary: j.summary(in), header: j.header(in), notes: all,
 		body: func(budget int) string { return j.body(budget, head, o) },
 	}
 }
@@ -106,7 +98,7 @@ func rootName(n *node) string {
 		if n.kinds[k] == 0 {
 			continue
 		}
-		if valueKind(k) == kindArray {
+		if kind(k) == kindArray {
 			return fmt.Sprintf("array of %d", n.lengths.hi)
 		}
 		return name
@@ -137,52 +129,44 @@ func (j *jsonStats) header(in *source) string {
 	return fmt.Sprintf("%s: %s, %s.", format, docs, in.size())
 }
 
-func (j *jsonStats) notes(in *source) (notes []string) {
-	add := func(wanted bool, format string, args ...any) {
-		if wanted {
-			notes = append(notes, fmt.Sprintf(format, args...))
-		}
-	}
+func (j *jsonStats) notes(in *source) (all notes) {
 	p := j.p
 	if j.broken != nil && !in.partial {
-		add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
+		all.add(true, "NOT VALID at %s; jq fails there, the shape is of the part before.", j.broken.explain())
 	}
-	add(p.nonFinite > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.nonFinite)
-	add(p.controls > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.controls)
+	all.add(p.odd[oddNumber] > 0, "NaN or Infinity: %d (not JSON; jq fails there).", p.odd[oddNumber])
+	all.add(p.odd[oddControl] > 0, "Strings with raw control characters: %d (not JSON; jq fails there).", p.odd[oddControl])
 	if j.fenced() {
-		add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
+		all.add(true, "The JSON stands in a fence; sed -e '0,/^```/d' -e '/^```/,$d' takes it out.")
 		j.prefix, j.others = 0, 0
 	}
 	if blocks := p.root.contentBlocks(); blocks != "" {
-		add(true, "MCP content: %s.", blocks)
+		all.add(true, "MCP content: %s.", blocks)
 	}
-	add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
+	all.add(j.prefix > 0, "The JSON begins at line %d (tail -n +%d).", j.prefix+1, j.prefix+1)
 	advice := "jq fails there"
 	if p.docs > 1 && !j.joined {
 		advice = "jq -R 'fromjson? // empty' leaves such lines out"
 	}
 	if j.others > 0 {
-		add(true, "%s not valid JSON (the first at %s); %s.", count(j.others, "line"), j.first.explain(), advice)
+		all.add(true, "%s not valid JSON (the first at %s); %s.", count(j.others, "line"), j.first.explain(), advice)
 	}
-	add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
-	add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
-	add(p.invalid > 0, "Strings that are not valid UTF-8: %d.", p.invalid)
-	add(p.lone > 0, "Strings with half a surrogate pair: %d.", p.lone)
-	add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, deepWarning(j.s.deepest))
-	add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
-	return notes
+	all.add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
+	all.add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
+	all.add(p.odd[oddInvalid] > 0, "Strings that are not valid UTF-8: %d.", p.odd[oddInvalid])
+	all.add(p.odd[oddSurrogate] > 0, "Strings with half a surrogate pair: %d.", p.odd[oddSurrogate])
+	limit := ""
+	if j.s.deepest > 10_000 {
+		limit = ", jq reads at most 10000"
+	}
+	all.add(j.s.deepest > maxDepth, "Nested %d deep; %d levels are shown%s.", j.s.deepest, maxDepth, limit)
+	all.add(p.nodes >= maxNodes, "More than %d different paths; not all are shown.", maxNodes)
+	return all
 }
 
 // fenced reports whether the JSON stands in a Markdown fence with only text around it.
 func (j *jsonStats) fenced() bool {
 	return j.prefix > 0 && j.first != nil && strings.HasSuffix(j.first.msg, "'`'")
-}
-
-func deepWarning(depth int) string {
-	if depth > 10_000 {
-		return ", jq reads at most 10000"
-	}
-	return ""
 }
 
 // body prints the tree, then a command to try and samples if there is room.
@@ -197,4 +181,51 @@ func (j *jsonStats) body(budget int, sample []byte, o Options) string {
 	text += tryLine(tryCommand(root, j.p.docs), budget-runes(text), o)
 	text += root.textLines(budget - runes(text))
 	return text + sampleLine(sample, min(budget-runes(text), maxSample))
+}
+
+// contentTypes are the types of the content blocks of an MCP result.
+var contentTypes = []string{"text", "image", "audio", "resource", "resource_link"}
+
+// contentBlocks counts the content blocks of an MCP result by type, if n is such a result, a list of blocks or a block.
+// It returns "" for text alone.
+func (n *node) contentBlocks() string {
+	if content := n.child("content"); content != nil && content.elem != nil {
+		n = content
+	}
+	if n.elem != nil {
+		n = n.elem
+	}
+	kind := n.child("type")
+	if kind == nil || kind.strs.over || !kind.alone(kindString) {
+		return ""
+	}
+	var parts []string
+	other := false
+	for _, v := range kind.strs.byCount() {
+		if !slices.Contains(contentTypes, v.text) {
+			return ""
+		}
+		other = other || v.text != "text"
+		parts = append(parts, count(v.n, strings.ReplaceAll(v.text, "_", " ")))
+	}
+	if !other || n.child("data") == nil && n.child("resource") == nil && n.child("uri") == nil {
+		return ""
+	}
+	text := strings.Join(parts, ", ")
+	if mime := n.child("mimeType"); mime != nil && !mime.strs.over && len(mime.strs.values) > 0 {
+		var types []string
+		for _, v := range mime.strs.byCount() {
+			types = append(types, texts.Fit(clean([]byte(v.text)), maxExample))
+		}
+		text += " (" + strings.Join(types, ", ") + ")"
+	}
+	return text
+}
+
+// child returns the node of a key, nil if there is none.
+func (n *node) child(name string) *node {
+	if at := n.find([]byte(name), 0); at >= 0 {
+		return n.keys[at].n
+	}
+	return nil
 }

@@ -13,26 +13,14 @@ var secretWords = []string{
 	"private_key", "privatekey", "credential",
 }
 
-// countedTokens come before "tokens" in keys that count the tokens of a language model.
-var countedTokens = []string{"input", "output", "total", "max", "min", "prompt", "completion", "cached", "reasoning", "num", "thinking"}
-
-// pageTokens occur before "token" in keys that lead to the next page of a list.
-var pageTokens = []string{"page", "next", "continu", "cursor", "sync", "start"}
+// harmlessKey matches keys that lead to the next page of a list, or count the tokens of a language model.
+var harmlessKey = lazy.Regexp(`(?s)(?:page|next|continu|cursor|sync|start).*token$|` +
+	`(?:input|output|total|max|min|prompt|completion|cached|reasoning|num|thinking)[_ -]*tokens$`)
 
 func isSecret(key string) bool {
 	key = strings.ToLower(key)
-	if before, ok := strings.CutSuffix(key, "token"); ok {
-		if containsAny(before, pageTokens) {
-			return false
-		}
-	}
-	if before, ok := strings.CutSuffix(key, "tokens"); ok {
-		before = strings.TrimRight(before, "_- ")
-		for _, w := range countedTokens {
-			if strings.HasSuffix(before, w) {
-				return false
-			}
-		}
+	if strings.HasSuffix(strings.TrimSuffix(key, "s"), "token") && harmlessKey().MatchString(strings.Clone(key)) {
+		return false
 	}
 	return containsAny(key, secretWords)
 }

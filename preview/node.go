@@ -10,19 +10,6 @@ const (
 	maxKeys  = 160  // keys of one node; a node with more is a map, whose keys are data
 )
 
-// valueKind is one of jq's types.
-type valueKind uint8
-
-const (
-	kindNull valueKind = iota
-	kindBool
-	kindNumber
-	kindString
-	kindArray
-	kindObject
-	numKinds
-)
-
 // node describes all values at one path.
 type node struct {
 	kinds  [numKinds]int64
@@ -81,13 +68,6 @@ func (n *node) total() (sum int64) {
 	return sum
 }
 
-func (n *node) addBool(v bool) {
-	n.kinds[kindBool]++
-	if v {
-		n.trues++
-	}
-}
-
 func (n *node) addNumber(t *token, times int64) {
 	n.kinds[kindNumber] += times
 	if t.float {
@@ -95,17 +75,17 @@ func (n *node) addNumber(t *token, times int64) {
 	}
 	switch {
 	case n.secret:
-	case t.nonFinite:
+	case t.odd[oddNumber]:
 		n.ints.drop()
 		n.nonFinite += times
 	case t.cut():
 		n.ints.drop()
 		n.huge += times
 	default:
-		v := parseNumber(t.raw(), t.float)
+		v := parseNumber(t.text, t.float)
 		n.lo.keep(&v, -1)
 		n.hi.keep(&v, 1)
-		n.ints.add(t.raw(), times)
+		n.ints.add(t.text, times)
 	}
 }
 
@@ -130,7 +110,8 @@ func (n *node) addString(b []byte, size int64, last byte, times int64) class {
 		n.patterns.drop()
 		return c
 	}
-	n.addText(b, times)
+	n.strs.add(b, times)
+	n.addPattern(b, times)
 	return c
 }
 
@@ -139,7 +120,7 @@ func (n *node) addWord(text []byte, size, times int64) {
 	last := byte(0)
 	if whole := size == int64(len(text)); whole && size > 0 {
 		if size <= maxNumber && isJSONNumber(text) {
-			n.addNumber(&token{kept: text, size: size, float: !isInteger(text)}, times)
+			n.addNumber(&token{text: text, size: size, float: !isInteger(text)}, times)
 			return
 		}
 		last = text[size-1]
@@ -147,25 +128,7 @@ func (n *node) addWord(text []byte, size, times int64) {
 	n.addString(text[:min(len(text), maxToken)], size, last, times)
 }
 
-// addText counts a short string as a value while the values are few, then by its pattern.
-func (n *node) addText(b []byte, times int64) {
-	if !n.strs.over {
-		few := n.strs.values
-		n.strs.add(b, times)
-		if !n.strs.over {
-			return
-		}
-		n.addPatterns(few)
-	}
-	n.addPattern(b, times)
-}
-
-func (n *node) addPatterns(values []tallied) {
-	for _, v := range values {
-		n.addPattern([]byte(v.text), v.n)
-	}
-}
-
+// addPattern counts a short string by its pattern.
 func (n *node) addPattern(b []byte, times int64) {
 	if n.patterns.over || len(b) == 0 { // classes counts empty strings
 		return
@@ -176,29 +139,6 @@ func (n *node) addPattern(b []byte, times int64) {
 	} else {
 		n.patterns.drop()
 	}
-}
-
-// mergeTexts adds the short strings of o.
-func (n *node) mergeTexts(o *node) {
-	if !o.strs.over {
-		for _, v := range o.strs.values {
-			n.addText([]byte(v.text), v.n)
-		}
-		return
-	}
-	n.addPatterns(n.strs.values)
-	n.strs.drop()
-	n.patterns.merge(&o.patterns)
-}
-
-// stringPatterns are the patterns of all strings of n.
-func (n *node) stringPatterns() *tally {
-	if n.strs.over {
-		return &n.patterns
-	}
-	var all node
-	all.addPatterns(n.strs.values)
-	return &all.patterns
 }
 
 func (n *node) addDate(b []byte) {
@@ -221,12 +161,6 @@ func (n *node) find(name []byte, expected int) int {
 		}
 	}
 	return -1
-}
-
-// addEdge appends a new key.
-func (n *node) addEdge(name string, child *node) *edge {
-	n.keys = append(n.keys, edge{name: name, n: child})
-	return &n.keys[len(n.keys)-1]
 }
 
 // cutRunes shortens b to at most size bytes and keeps runes whole.

@@ -86,8 +86,17 @@ type description struct {
 	summary string
 	text    bool // it may be printed as it is
 	header  string
-	notes   []string                // sentences after the header, the most important first
+	notes   notes                   // sentences after the header, the most important first
 	body    func(budget int) string // returns at most budget characters; nil: nothing to print
+}
+
+type notes []string
+
+// add appends a sentence if it is wanted.
+func (n *notes) add(wanted bool, format string, args ...any) {
+	if wanted {
+		*n = append(*n, fmt.Sprintf(format, args...))
+	}
 }
 
 // describe reads the rest of in, which begins with head.
@@ -106,16 +115,14 @@ func describe(in *source, head []byte, whole bool, o Options) (description, erro
 			return description{}, err
 		}
 		if name != "" {
-			return unreadable("binary ("+name+")", "BINARY: "+name, in), nil
+			return encoded("binary ("+name+")", "BINARY: "+name, "jq cannot read it; grep, sort and others can.", in), nil
 		}
 		return describeEmpty(in), nil
 	}
 	data, marked := bytes.CutPrefix(head, []byte(byteOrderMark))
 	about, err := describeText(in, data, whole, o)
 	about.text = true
-	if marked && err == nil {
-		about.notes = append(about.notes, "Begins with a byte order mark.")
-	}
+	about.notes.add(marked, "Begins with a byte order mark.")
 	return about, err
 }
 
@@ -160,7 +167,7 @@ func describeText(in *source, data []byte, whole bool, o Options) (description, 
 		return description{}, err
 	}
 	if name := textInBase64(data); name != "" {
-		return unreadable("base64 ("+name+")", "BASE64 ("+name+")", in), nil
+		return encoded("base64 ("+name+")", "BASE64 ("+name+")", "base64 -d decodes it.", in), nil
 	}
 	kind, note := textFormat(data)
 	if why := whyNotJSON(data); why != "" {
@@ -172,8 +179,9 @@ func describeText(in *source, data []byte, whole bool, o Options) (description, 
 	return t.describe(in, kind, note), nil
 }
 
-func unreadable(summary, format string, in *source) description {
-	return description{summary: summary, header: fmt.Sprintf("%s, %s.", format, in.size()), notes: []string{"Text filters cannot read it."}}
+// encoded describes data that is no text for people.
+func encoded(summary, format, note string, in *source) description {
+	return description{summary: summary, header: fmt.Sprintf("%s, %s.", format, in.size()), notes: []string{note}}
 }
 
 func describeEmpty(in *source) description {

@@ -1,10 +1,5 @@
 package preview
 
-import (
-	"unicode/utf16"
-	"unicode/utf8"
-)
-
 // maxDepth is the number of levels that are profiled; values below them are only counted.
 const maxDepth = 48
 
@@ -14,18 +9,14 @@ type profile struct {
 	nodes int
 	docs  int64
 
-	stack   []frame
-	skip    int // open containers below a value that is not profiled
-	scratch []byte
+	stack []frame
+	skip  int // open containers below a value that is not profiled
 
-	embeds    bool   // documents and lines in strings are profiled
-	inner     []byte // the text of a string that is profiled
+	embeds    bool // documents and lines in strings are profiled
 	textPaths int
 
-	invalid, lone int64 // strings with invalid UTF-8, with half a surrogate pair
-	controls      int64 // strings with raw control characters
-	nonFinite     int64 // NaN and Infinity
-	dups          int64
+	odd  [numOddities]int64
+	dups int64 // keys that an object has twice
 }
 
 // frame is an open container.
@@ -53,22 +44,33 @@ func (p *profile) newNode(secret bool) *node {
 }
 
 // add profiles one token.
-func (p *profile) add(k tokenKind, t *token) {
+func (p *profile) add(k kind, t *token) {
+	if t.odd != [numOddities]bool{} {
+		p.addOdd(t)
+	}
 	switch {
-	case p.skip > 0 && (k == tokObject || k == tokArray):
+	case p.skip > 0 && (k == kindObject || k == kindArray):
 		p.skip++
-	case p.skip > 0 && (k == tokObjectEnd || k == tokArrayEnd):
+	case p.skip > 0 && k == tokClose:
 		p.skip--
 	case p.skip > 0:
 	case k == tokKey:
 		p.key(t)
-	case k == tokObjectEnd || k == tokArrayEnd:
+	case k == tokClose:
 		p.pop()
 	default:
 		p.value(k, t)
 	}
 	if len(p.stack) == 0 && p.skip == 0 {
 		p.docs++
+	}
+}
+
+func (p *profile) addOdd(t *token) {
+	for o, is := range t.odd {
+		if is {
+			p.odd[o]++
+		}
 	}
 }
 
@@ -93,9 +95,9 @@ func (p *profile) pop() {
 	p.stack = p.stack[:len(p.stack)-1]
 }
 
-func (p *profile) value(k tokenKind, t *token) {
+func (p *profile) value(k kind, t *token) {
 	n := p.target()
-	opens := k == tokObject || k == tokArray
+	opens := k == kindObject || k == kindArray
 	if n == nil {
 		if opens {
 			p.skip = 1
@@ -103,45 +105,36 @@ func (p *profile) value(k tokenKind, t *token) {
 		return
 	}
 	switch k {
-	case tokNull:
+	case kindNull:
 		n.kinds[kindNull]++
-	case tokTrue, tokFalse:
-		n.addBool(k == tokTrue)
-	case tokNumber:
-		if t.nonFinite {
-			p.nonFinite++
+	case kindBool:
+		n.kinds[kindBool]++
+		if t.text[0] == 't' {
+			n.trues++
 		}
+	case kindNumber:
 		n.addNumber(t, 1)
-	case tokString:
-		b, size := p.text(t)
-		last := t.last
-		if len(b) > 0 && int64(len(b)) == size {
-			last = b[len(b)-1]
-		}
-		switch c := n.addString(b, size, last, 1); {
+	case kindString:
+		switch c := n.addString(t.begin(), t.size, t.last, 1); {
 		case !p.embeds:
 		case c == classJSON:
-			p.profileEmbedded(n, t.whole())
-		case c == classText && t.escaped && size > longString && !n.secret:
-			p.addLines(n, t.whole())
+			p.profileEmbedded(n, t)
+		case c == classText && t.escaped && t.size > longString && !n.secret:
+			p.addLines(n, t)
 		}
-	case tokObject, tokArray:
-		p.push(n, k == tokObject)
+	default:
+		p.push(n, k)
 	}
 }
 
-func (p *profile) push(n *node, object bool) {
-	if object {
-		n.kinds[kindObject]++
-	} else {
-		n.kinds[kindArray]++
-	}
+func (p *profile) push(n *node, k kind) {
+	n.kinds[k]++
 	if len(p.stack) == maxDepth {
 		n.incomplete = true
 		p.skip = 1
 		return
 	}
-	p.stack = append(p.stack, frame{n: n, object: object})
+	p.stack = append(p.stack, frame{n: n, object: k == kindObject})
 }
 
 // target is the node for the next value, nil if the value is not profiled.
@@ -172,21 +165,14 @@ func (p *profile) key(t *token) {
 		n.longKeys++
 		return
 	}
-	name, _ := p.text(t)
-	if n.mapValue != nil {
-		n.addMapKey(name)
-		if !n.mapValue.secret && isSecret(string(name)) {
-			n.mapValue.hide()
-		}
-		top.child = n.mapValue
-		return
-	}
+	name := t.text
 	at := n.find(name, top.pos)
 	if at < 0 {
-		if at = p.newKey(n, string(name)); at < 0 {
-			top.child = n.mapValue // nil unless the keys have just become data
-			return
-		}
+		at = p.newKey(n, name)
+	}
+	if at < 0 {
+		top.child = n.mapValue // nil if there is no node left
+		return
 	}
 	e := &n.keys[at]
 	top.pos = at + 1
@@ -200,85 +186,24 @@ func (p *profile) key(t *token) {
 	e.present++
 }
 
-// newKey adds a key to n and returns its position, or -1 if n has no room for it.
-func (p *profile) newKey(n *node, name string) int {
+// newKey adds a key to n and returns its position, or -1 if n has no room for it or is a map.
+func (p *profile) newKey(n *node, name []byte) int {
+	secret := isSecret(string(name))
 	if len(n.keys) == maxKeys {
 		p.fold(n)
-		if isSecret(name) {
+	}
+	if n.mapValue != nil {
+		n.addMapKey(name)
+		if secret && !n.mapValue.secret {
 			n.mapValue.hide()
 		}
 		return -1
 	}
-	child := p.newNode(n.secret || isSecret(name))
+	child := p.newNode(n.secret || secret)
 	if child == nil {
 		n.incomplete = true
 		return -1
 	}
-	n.addEdge(name, child).first = n.kinds[kindObject]
+	n.keys = append(n.keys, edge{name: string(name), n: child, first: n.kinds[kindObject]})
 	return len(n.keys) - 1
-}
-
-// text returns a string without escapes, only the beginning of a long one, and the length of the whole string in bytes.
-func (p *profile) text(t *token) ([]byte, int64) {
-	if t.invalid {
-		p.invalid++
-	}
-	if t.lone {
-		p.lone++
-	}
-	if t.control {
-		p.controls++
-	}
-	raw := t.raw()
-	if t.cut() {
-		raw = cutRunes(raw, len(raw)-utf8.UTFMax)
-	}
-	if !t.escaped && !t.invalid {
-		return raw, t.size
-	}
-	p.scratch = unescape(p.scratch[:0], raw)
-	if t.cut() {
-		return p.scratch, t.size
-	}
-	return p.scratch, int64(len(p.scratch))
-}
-
-// escapes maps the letter after a backslash to its character.
-var escapes = [256]byte{
-	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
-}
-
-// unescape appends the characters of a JSON string without its quotes. Invalid bytes become U+FFFD; an escape that is
-// cut at the end is left out.
-func unescape(dst, raw []byte) []byte {
-	for i := 0; i < len(raw); {
-		c := raw[i]
-		if c != '\\' {
-			r, n := utf8.DecodeRune(raw[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-			continue
-		}
-		if i+1 == len(raw) {
-			break
-		}
-		if raw[i+1] != 'u' {
-			dst = append(dst, escapes[raw[i+1]])
-			i += 2
-			continue
-		}
-		r, ok := hex4(raw[i:])
-		if !ok {
-			break
-		}
-		i += 6
-		if utf16.IsSurrogate(r) {
-			low, _ := hex4(raw[i:])
-			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-				i += 6
-			}
-		}
-		dst = utf8.AppendRune(dst, r)
-	}
-	return dst
 }

@@ -104,12 +104,11 @@ func (p *profile) detach(n *node, r recursion) *node {
 		return d
 	}
 	p.nodes++
-	level := &node{secret: d.secret, keys: d.keys, sizes: d.sizes, incomplete: d.incomplete, longKeys: d.longKeys, broken: d.broken}
-	level.kinds[kindObject] = d.kinds[kindObject] - d.movedOut
-	d.movedOut = d.kinds[kindObject]
-	level.recursive = d.recursive
-	d.keys, d.incomplete, d.longKeys, d.broken, d.recursive = nil, false, 0, 0, nil
-	return level
+	level := *d // which has objects and null only
+	level.kinds = [numKinds]int64{kindObject: d.kinds[kindObject] - d.movedOut}
+	level.recurses, level.movedOut = false, 0
+	*d = node{kinds: d.kinds, secret: d.secret, recurses: true, movedOut: d.kinds[kindObject]}
+	return &level
 }
 
 // recurse returns the jq expression for all levels of a recursion, "" if n has none.

@@ -60,20 +60,19 @@ func (it *item) print(out *budgetWriter, indent int) {
 		it.printKids(out, indent)
 		return
 	}
-	text := it.text(it.level)
-	inlined := it.inlined()
-	if inlined {
-		text = it.inlineText(text)
-	}
-	out.line(indent, it.seg+" "+text)
-	if !inlined && it.same == nil {
+	out.line(indent, it.seg+" "+it.line(it.level))
+	if !it.inlined() && it.same == nil {
 		it.printKids(out, indent+1)
 	}
 }
 
-// inlineText replaces the number of keys by the keys.
-func (it *item) inlineText(text string) string {
-	return strings.Replace(text, it.n.objectText(it.level), it.inline(), 1)
+// line describes the item at a level. If it is inlined, its keys stand in place of their number.
+func (it *item) line(level uint8) string {
+	text := it.text(level)
+	if it.inlined() {
+		text = strings.Replace(text, it.n.objectText(level), it.inline(), 1)
+	}
+	return text
 }
 
 // row is one line below an item: a path with kids, or all paths with the same text.
@@ -118,10 +117,7 @@ func (it *item) rows() (rows []row, hidden int) {
 			rows = append(rows, row{item: kid})
 			continue
 		}
-		text := kid.text(kid.level)
-		if kid.inlined() {
-			text = kid.inlineText(text)
-		}
+		text := kid.line(kid.level)
 		at, ok := groups[text]
 		if !ok {
 			at = len(rows)

@@ -97,7 +97,7 @@ var keywords = map[string]bool{
 // the first fitting record of an array in it is printed. It returns "" if head holds no whole record that fits.
 func sampleLine(head []byte, room int) string {
 	s := scanBytes(head)
-	s.seq, s.lenient = true, true
+	s.seq = true
 	var path [maxDepth]string // the path segment at each depth
 	for tries := 0; tries < maxSampleTries; {
 		k, err := s.next()
@@ -106,14 +106,14 @@ func sampleLine(head []byte, room int) string {
 		}
 		switch k {
 		case tokKey:
-			key := string(unescape(nil, s.tok.raw()))
+			key := string(s.tok.begin())
 			if isSecret(key) {
 				return ""
 			}
 			path[s.depth] = segment(key)
-		case tokArray:
+		case kindArray:
 			path[s.depth] = "[]"
-		case tokObject:
+		case kindObject:
 			if at := strings.Join(path[:s.depth], ""); s.depth == 1 || path[s.depth-1] == "[]" {
 				if line := sampleOf(head[s.offset()-1:], at); line != "" && runes(line) <= room {
 					return line
@@ -132,7 +132,6 @@ func sampleOf(head []byte, at string) string {
 		name = "sample of " + at + ": "
 	}
 	w := sampleWriter{scanner: scanBytes(head)}
-	w.lenient = true
 	k, err := w.next()
 	if err != nil || !w.value(k, false) {
 		return ""
@@ -148,77 +147,60 @@ type sampleWriter struct {
 
 // value prints the value that begins with a token. It returns false if the value does not end in the head or is too long,
 // which also bounds the recursion.
-func (w *sampleWriter) value(k tokenKind, hide bool) bool {
+func (w *sampleWriter) value(k kind, hide bool) bool {
 	switch k {
-	case tokObject:
-		return w.members(hide)
-	case tokArray:
-		return w.elements(hide)
+	case kindObject:
+		return w.container('{', '}', hide)
+	case kindArray:
+		return w.container('[', ']', hide)
 	}
 	w.out.WriteString(w.scalar(k, hide))
 	return w.out.Len() <= 4*maxSample
 }
 
-func (w *sampleWriter) members(hide bool) bool {
-	w.out.WriteByte('{')
-	for i := 0; ; i++ {
-		k, err := w.next()
-		if err != nil || w.out.Len() > 4*maxSample {
-			return false
-		}
-		if k == tokObjectEnd {
-			w.out.WriteByte('}')
-			return true
-		}
-		if i > 0 {
-			w.out.WriteByte(',')
-		}
-		key := string(unescape(nil, w.tok.raw()))
-		w.out.WriteString(quoteCut(key, maxToken) + ":")
-		if k, err = w.next(); err != nil || !w.value(k, hide || isSecret(key)) {
-			return false
-		}
-	}
-}
-
-func (w *sampleWriter) elements(hide bool) bool {
-	w.out.WriteByte('[')
+func (w *sampleWriter) container(opening, closing byte, hide bool) bool {
+	w.out.WriteByte(opening)
 	inside := w.depth
 	for i := 0; ; i++ {
 		k, err := w.next()
 		if err != nil || w.out.Len() > 4*maxSample {
 			return false
 		}
-		switch {
-		case k == tokArrayEnd && w.depth < inside:
-			w.out.WriteByte(']')
+		if k == tokClose && w.depth < inside {
+			w.out.WriteByte(closing)
 			return true
-		case i < maxSampleItems:
-			if i > 0 {
-				w.out.WriteByte(',')
+		}
+		if opening == '[' && i >= maxSampleItems { // the tokens of all other elements are left out
+			if i == maxSampleItems {
+				w.out.WriteString(",…")
 			}
-			if !w.value(k, hide) {
+			continue
+		}
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		secret := hide
+		if k == tokKey {
+			key := string(w.tok.begin())
+			w.out.WriteString(quoteCut(key, maxToken) + ":")
+			secret = hide || isSecret(key)
+			if k, err = w.next(); err != nil {
 				return false
 			}
-		case i == maxSampleItems:
-			w.out.WriteString(",…")
+		}
+		if !w.value(k, secret) {
+			return false
 		}
 	}
 }
 
 // scalar writes a value without others in it.
-func (w *sampleWriter) scalar(k tokenKind, hide bool) string {
+func (w *sampleWriter) scalar(k kind, hide bool) string {
 	switch {
-	case k == tokNull:
-		return "null"
-	case hide:
+	case k != kindNull && hide:
 		return quote(masked)
-	case k == tokString:
-		return quoteCut(maskText(string(unescape(nil, w.tok.raw()))), maxExample)
-	case k == tokNumber:
-		return texts.Fit(string(w.tok.raw()), maxNumber)
-	case k == tokTrue:
-		return "true"
+	case k == kindString:
+		return quoteCut(maskText(string(w.tok.begin())), maxExample)
 	}
-	return "false"
+	return texts.Fit(string(w.tok.begin()), maxNumber)
 }

@@ -1,6 +1,8 @@
 package preview
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -12,48 +14,46 @@ const (
 	maxWhole   = 64 << 10 // bytes of the longest string that is looked at as a text or document
 )
 
-type tokenKind uint8
+// kind is one of jq's types, and what else a token can be.
+type kind uint8
 
 const (
-	tokEnd tokenKind = iota // end of the data, after a document
-	tokNull
-	tokFalse
-	tokTrue
-	tokNumber
-	tokString
+	kindNull kind = iota
+	kindBool
+	kindNumber
+	kindString
+	kindArray // [
+	kindObject
+	numKinds
 	tokKey
-	tokObject // {
-	tokObjectEnd
-	tokArray // [
-	tokArrayEnd
+	tokClose // ] or }
+	tokEnd   // end of the data, after a document
 )
 
 // token is the last token read. Its text is valid until the next call of next.
 type token struct {
-	kept      []byte // as written, without quotes, at most maxWhole bytes
-	size      int64  // length of the whole token as written, without quotes
-	last      byte   // last byte of the string
-	escaped   bool   // a string with \ in it
-	invalid   bool   // a string that is not valid UTF-8
-	lone      bool   // a string with half a surrogate pair
-	control   bool   // a string with raw control characters
-	nonFinite bool   // NaN or Infinity
-	float     bool   // a number with fraction or exponent
+	text    []byte // a word, a number, or a string without quotes and escapes, at most maxWhole bytes
+	size    int64  // length of the whole text
+	last    byte   // last byte of the whole text
+	escaped bool   // a string with \ in it
+	float   bool   // a number with fraction or exponent
+	odd     [numOddities]bool
 }
 
-// raw is the token as written, or its beginning.
-func (t *token) raw() []byte { return t.kept[:min(len(t.kept), maxToken)] }
+// oddities are what other readers of JSON may refuse or change.
+const (
+	oddNumber    = iota // NaN or Infinity
+	oddControl          // a string with raw control characters
+	oddInvalid          // a string that is not valid UTF-8
+	oddSurrogate        // a string with half a surrogate pair
+	numOddities
+)
 
-// cut reports whether raw is only the beginning.
+// begin is the beginning of the text that is looked at as a name or value.
+func (t *token) begin() []byte { return cutRunes(t.text, maxToken) }
+
+// cut reports whether begin is not the whole text.
 func (t *token) cut() bool { return t.size > maxToken }
-
-// whole is the token as written, nil if it is too long.
-func (t *token) whole() []byte {
-	if t.size > maxWhole {
-		return nil
-	}
-	return t.kept
-}
 
 // scanState selects the tokens that the grammar allows next.
 type scanState uint8
@@ -76,41 +76,41 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d:%d: %s", e.line, e.col, e.msg) }
 
-// scanner reads a stream of JSON documents (RFC 8259, strictly) token by token. Its memory does not grow with the size
-// of tokens; each level of nesting takes one bit.
+// scanner reads a stream of JSON documents (RFC 8259) token by token. NaN, Infinity and raw control characters are the
+// only other things that it accepts. Its memory does not grow with the size of tokens; each level of nesting takes one bit.
 type scanner struct {
-	src  io.Reader
-	buf  []byte
-	r, w int   // unread bytes are buf[r:w]
+	src  *bufio.Reader
+	buf  []byte // what src has in memory; unread bytes are buf[r:]
+	r    int
+	tail int   // the end of what is read of the token, in buf
 	base int64 // offset of buf[0] in the data
-	eof  bool
+	eof  bool  // the rest is in buf
 	err  error // a read error
 
 	line    int64
 	lineOff int64 // offset of the line's first byte
 
 	tok     token
-	spill   []byte // beginning of a token that crosses a refill, at most maxWhole bytes
+	spill   []byte // beginning of a token that does not lie in buf as it is, at most maxWhole bytes
 	state   scanState
 	depth   int
 	deepest int      // the largest depth so far
 	stack   []uint64 // a bit per open container, 1 is an object
 	seq     bool     // documents have record separators before them (RFC 7464)
-
-	lenient bool // NaN, Infinity and raw control characters are accepted, which are not JSON
 }
 
 func newScanner(src io.Reader) *scanner {
-	return &scanner{src: src, buf: make([]byte, scanBuffer), line: 1}
+	return &scanner{src: bufio.NewReaderSize(src, scanBuffer), line: 1}
 }
 
 // scanBytes returns a scanner of data, which it does not change.
 func scanBytes(data []byte) *scanner {
-	return &scanner{buf: data, w: len(data), eof: true, line: 1}
+	return &scanner{buf: data, eof: true, line: 1}
 }
 
 // next reads one token. Its error is a *syntaxError or the reader's error. After a syntax error, only resync can continue.
-func (s *scanner) next() (tokenKind, error) {
+func (s *scanner) next() (kind, error) {
+	s.tok, s.spill = token{}, s.spill[:0]
 	c, ok := s.peek()
 	if !ok {
 		return s.end()
@@ -127,7 +127,7 @@ func (s *scanner) next() (tokenKind, error) {
 	case stNext:
 		object := s.inObject()
 		if object && c == '}' || !object && c == ']' {
-			return s.close(object)
+			return s.close()
 		}
 		if c != ',' {
 			return s.fail("a comma or the end of the container must follow the value, found %s")
@@ -141,50 +141,74 @@ func (s *scanner) next() (tokenKind, error) {
 		}
 	case stFirst:
 		if c == ']' {
-			return s.close(false)
+			return s.close()
 		}
 	case stFirstKey:
 		if c == '}' {
-			return s.close(true)
+			return s.close()
 		}
 		return s.key(c)
 	}
 	return s.value(c)
 }
 
+// document reads the tokens of one document and gives them to use. It returns the line on which the document begins and
+// the number of its tokens, which is 0 at the end of the data.
+func (s *scanner) document(use func(kind)) (began int64, tokens int, err error) {
+	for {
+		k, err := s.next()
+		if tokens == 0 {
+			began = s.line
+		}
+		if err != nil || k == tokEnd {
+			return began, tokens, err
+		}
+		tokens++
+		use(k)
+		if s.depth == 0 {
+			return began, tokens, nil
+		}
+	}
+}
+
 // offset is the position of the next unread byte.
 func (s *scanner) offset() int64 { return s.base + int64(s.r) }
 
-func (s *scanner) value(c byte) (tokenKind, error) {
+func (s *scanner) value(c byte) (kind, error) {
 	switch c {
 	case '"':
 		if err := s.str(); err != nil {
 			return tokEnd, err
 		}
-		return s.done(tokString)
+		return s.done(kindString)
 	case '{':
-		return s.open(tokObject)
+		return s.open(kindObject)
 	case '[':
-		return s.open(tokArray)
+		return s.open(kindArray)
 	case 't':
-		return s.literal("true", tokTrue)
+		return s.literal("true", kindBool)
 	case 'f':
-		return s.literal("false", tokFalse)
+		return s.literal("false", kindBool)
 	case 'n':
-		return s.literal("null", tokNull)
+		return s.literal("null", kindNull)
 	}
-	if s.lenient {
-		if word := s.nonFinite(c); word != "" {
-			return s.readNonFinite(word)
+	if '0' <= c && c <= '9' {
+		return s.number()
+	}
+	s.ensure(2)
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(s.buf[s.r:], []byte(word[:2])) {
+			s.tok.float, s.tok.odd[oddNumber] = true, true
+			return s.literal(word, kindNumber)
 		}
 	}
-	if c == '-' || '0' <= c && c <= '9' {
+	if c == '-' {
 		return s.number()
 	}
 	return s.fail("a value cannot begin with %s")
 }
 
-func (s *scanner) key(c byte) (tokenKind, error) {
+func (s *scanner) key(c byte) (kind, error) {
 	if c != '"' {
 		return s.fail("a key must be a string, found %s")
 	}
@@ -195,7 +219,7 @@ func (s *scanner) key(c byte) (tokenKind, error) {
 	return tokKey, nil
 }
 
-func (s *scanner) open(k tokenKind) (tokenKind, error) {
+func (s *scanner) open(k kind) (kind, error) {
 	s.r++
 	word, bit := s.depth/64, uint64(1)<<(s.depth%64)
 	if word == len(s.stack) {
@@ -203,7 +227,7 @@ func (s *scanner) open(k tokenKind) (tokenKind, error) {
 	}
 	s.stack[word] &^= bit
 	s.state = stFirst
-	if k == tokObject {
+	if k == kindObject {
 		s.stack[word] |= bit
 		s.state = stFirstKey
 	}
@@ -217,17 +241,14 @@ func (s *scanner) inObject() bool {
 	return s.stack[d/64]>>(d%64)&1 == 1
 }
 
-func (s *scanner) close(object bool) (tokenKind, error) {
+func (s *scanner) close() (kind, error) {
 	s.r++
 	s.depth--
-	if object {
-		return s.done(tokObjectEnd)
-	}
-	return s.done(tokArrayEnd)
+	return s.done(tokClose)
 }
 
 // done completes a value.
-func (s *scanner) done(k tokenKind) (tokenKind, error) {
+func (s *scanner) done(k kind) (kind, error) {
 	s.state = stNext
 	if s.depth == 0 {
 		s.state = stTop
@@ -235,9 +256,9 @@ func (s *scanner) done(k tokenKind) (tokenKind, error) {
 	return k, nil
 }
 
-func (s *scanner) literal(word string, k tokenKind) (tokenKind, error) {
+func (s *scanner) literal(word string, k kind) (kind, error) {
 	s.ensure(len(word) + 1)
-	n := min(len(word), s.w-s.r)
+	n := min(len(word), len(s.buf)-s.r)
 	for i := range n {
 		if s.buf[s.r+i] != word[i] {
 			s.r += i
@@ -248,9 +269,10 @@ func (s *scanner) literal(word string, k tokenKind) (tokenKind, error) {
 	if n < len(word) {
 		return tokEnd, s.truncated("the data ends inside the word " + word)
 	}
-	if s.r < s.w && isLetter(s.buf[s.r]) {
+	if s.r < len(s.buf) && isLetter(s.buf[s.r]) {
 		return s.fail("the word " + word + " goes on with %s")
 	}
+	s.tok.text = s.buf[s.r-n : s.r]
 	return s.done(k)
 }
 
@@ -260,7 +282,7 @@ func isLetter(c byte) bool {
 
 // peek is a fast skipSpace for the usual case without space.
 func (s *scanner) peek() (byte, bool) {
-	if s.r < s.w && s.buf[s.r] > 0x1f && s.buf[s.r] != ' ' {
+	if s.r < len(s.buf) && s.buf[s.r] > 0x1f && s.buf[s.r] != ' ' {
 		return s.buf[s.r], true
 	}
 	return s.skipSpace()
@@ -269,7 +291,7 @@ func (s *scanner) peek() (byte, bool) {
 // skipSpace moves to the next byte that is not white space and returns it.
 func (s *scanner) skipSpace() (byte, bool) {
 	for {
-		for s.r < s.w {
+		for s.r < len(s.buf) {
 			switch c := s.buf[s.r]; c {
 			case ' ', '\t', '\r':
 			case '\n':
@@ -288,40 +310,31 @@ func (s *scanner) skipSpace() (byte, bool) {
 	}
 }
 
-// fill moves the unread bytes to the front and reads more, unless all data has been read. It reports whether it read a byte.
+// fill reads more, unless all data has been read. It reports whether it read a byte.
 func (s *scanner) fill() bool {
 	if s.eof {
 		return false
 	}
+	unread := len(s.buf) - s.r
 	s.base += int64(s.r)
-	s.r, s.w = 0, copy(s.buf, s.buf[s.r:s.w])
-	for tries := 0; !s.eof && s.w < len(s.buf); tries++ {
-		n, err := s.src.Read(s.buf[s.w:])
-		s.w += n
-		if err == nil && n == 0 && tries > 100 {
-			err = io.ErrNoProgress
-		}
-		if err != nil {
-			s.eof = true
-			if err != io.EOF {
-				s.err = err
-			}
-		}
-		if n > 0 {
-			return true
-		}
+	_, _ = s.src.Discard(s.r) // it is in memory
+	_, err := s.src.Peek(unread + 1)
+	s.buf, _ = s.src.Peek(s.src.Buffered())
+	s.r, s.eof = 0, err != nil
+	if err != io.EOF {
+		s.err = err
 	}
-	return false
+	return len(s.buf) > unread
 }
 
 // ensure makes n bytes available from r on, if the data has so many.
 func (s *scanner) ensure(n int) {
-	for s.w-s.r < n && s.fill() {
+	for len(s.buf)-s.r < n && s.fill() {
 	}
 }
 
 // end handles the end of the data, which is an error inside a document.
-func (s *scanner) end() (tokenKind, error) {
+func (s *scanner) end() (kind, error) {
 	if s.err == nil && s.state == stTop {
 		return tokEnd, nil
 	}
@@ -343,12 +356,12 @@ func (s *scanner) errorAt(msg string) *syntaxError {
 }
 
 // fail returns a syntax error about the byte at r; format has one %s for it.
-func (s *scanner) fail(format string) (tokenKind, error) {
+func (s *scanner) fail(format string) (kind, error) {
 	s.ensure(utf8.UTFMax)
-	if s.r >= s.w {
+	if s.r >= len(s.buf) {
 		return tokEnd, s.truncated("the data ends inside a document")
 	}
-	return tokEnd, s.errorAt(fmt.Sprintf(format, byteText(s.buf[s.r:s.w])))
+	return tokEnd, s.errorAt(fmt.Sprintf(format, byteText(s.buf[s.r:])))
 }
 
 func byteText(b []byte) string {
@@ -366,15 +379,13 @@ func byteText(b []byte) string {
 func (s *scanner) resync() bool {
 	s.depth, s.state = 0, stTop
 	for {
-		for s.r < s.w {
-			c := s.buf[s.r]
-			s.r++
-			if c == '\n' {
-				s.line++
-				s.lineOff = s.offset()
-				return true
-			}
+		if n := bytes.IndexByte(s.buf[s.r:], '\n'); n >= 0 {
+			s.r += n + 1
+			s.line++
+			s.lineOff = s.offset()
+			return true
 		}
+		s.r = len(s.buf)
 		if !s.fill() {
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -20,28 +21,33 @@ import (
 func scanAll(src io.Reader) ([]string, error) {
 	s := newScanner(src)
 	var events []string
+	var closing []string
 	for {
 		k, err := s.next()
 		if err != nil {
 			return events, err
 		}
+		if s.tok.odd[oddNumber] || s.tok.odd[oddControl] {
+			return events, errors.New("not JSON")
+		}
 		switch k {
 		case tokEnd:
 			return events, nil
-		case tokKey, tokString:
-			events = append(events, fmt.Sprintf("%q/%d", unescape(nil, s.tok.raw()), s.tok.size))
-		case tokNumber:
-			events = append(events, string(s.tok.raw()))
+		case tokKey, kindString:
+			events = append(events, fmt.Sprintf("%q/%d", s.tok.begin(), s.tok.size))
+		case kindObject:
+			events, closing = append(events, "{"), append(closing, "}")
+		case kindArray:
+			events, closing = append(events, "["), append(closing, "]")
+		case tokClose:
+			events, closing = append(events, closing[len(closing)-1]), closing[:len(closing)-1]
 		default:
-			events = append(events, map[tokenKind]string{
-				tokNull: "null", tokTrue: "true", tokFalse: "false",
-				tokObject: "{", tokObjectEnd: "}", tokArray: "[", tokArrayEnd: "]",
-			}[k])
+			events = append(events, string(s.tok.begin()))
 		}
 	}
 }
 
-// stdEvents returns the same from encoding/json. Sizes are those of the raw strings, taken by decoding again.
+// stdEvents returns the same from encoding/json.
 func stdEvents(data []byte) []string {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -55,23 +61,9 @@ func stdEvents(data []byte) []string {
 		case nil:
 			events = append(events, "null")
 		case string:
-			raw := bytes.TrimRight(data[:d.InputOffset()], " \t\r\n")
-			events = append(events, fmt.Sprintf("%q/%d", v, len(raw)-2-openingQuote(raw)))
+			events = append(events, fmt.Sprintf("%q/%d", v, len(v)))
 		default:
 			events = append(events, fmt.Sprint(v))
-		}
-	}
-}
-
-// openingQuote finds the quote that opens the string at the end of raw.
-func openingQuote(raw []byte) int {
-	for i := len(raw) - 2; ; i-- {
-		slashes := 0
-		for i-slashes > 0 && raw[i-slashes-1] == '\\' {
-			slashes++
-		}
-		if raw[i] == '"' && slashes%2 == 0 {
-			return i
 		}
 	}
 }
@@ -188,11 +180,10 @@ var randomKeys = []string{"id", "name", "a b", `q"\`, "é", "👍", "", "$x", "1
 
 func TestScannerTokensAcrossBuffers(t *testing.T) {
 	for _, size := range []int{0, 1, 7, 255, 256, 257, scanBuffer - 3, scanBuffer, scanBuffer + 1, 3 * scanBuffer} {
-		for _, unit := range []string{"x", "é", `\u00e9`, `\ud83d\ude00`, `\"`} {
-			text := strings.Repeat(unit, size/len(unit))
+		for unit, char := range map[string]string{"x": "x", "é": "é", `\u00e9`: "é", `\ud83d\ude00`: "😀", `\"`: `"`, "\xff": "\ufffd"} {
+			text, want := strings.Repeat(unit, size/len(unit)), strings.Repeat(char, size/len(unit))
 			s := newScanner(strings.NewReader(strings.Repeat(" ", 5) + `{"` + text + `":["` + text + `",12]}`))
-			var kinds []tokenKind
-			var sizes []int64
+			var kinds []kind
 			for {
 				k, err := s.next()
 				if err != nil {
@@ -202,19 +193,21 @@ func TestScannerTokensAcrossBuffers(t *testing.T) {
 					break
 				}
 				kinds = append(kinds, k)
-				if k == tokKey || k == tokString {
-					sizes = append(sizes, s.tok.size)
-					if want := text[:min(len(text), maxToken)]; string(s.tok.raw()) != want {
-						t.Fatalf("size %d of %q: got %q, want %q", size, unit, s.tok.raw(), want)
+				if k == tokKey || k == kindString {
+					if kept := want[:min(len(want), maxWhole)]; string(s.tok.text) != kept || s.tok.size != int64(len(want)) {
+						t.Fatalf("size %d of %q: got %.50q, %d bytes of %d", size, unit, s.tok.text, len(s.tok.text), s.tok.size)
+					}
+					if len(want) > 0 && s.tok.last != want[len(want)-1] {
+						t.Fatalf("size %d of %q: the last byte is %q", size, unit, s.tok.last)
+					}
+					if begin := s.tok.begin(); len(begin) < min(len(want), maxToken-3) || !utf8.Valid(begin) {
+						t.Fatalf("size %d of %q: the beginning is %q", size, unit, begin)
 					}
 				}
 			}
-			want := []tokenKind{tokObject, tokKey, tokArray, tokString, tokNumber, tokArrayEnd, tokObjectEnd}
-			if diff := cmp.Diff(want, kinds); diff != "" {
+			wantKinds := []kind{kindObject, tokKey, kindArray, kindString, kindNumber, tokClose, tokClose}
+			if diff := cmp.Diff(wantKinds, kinds); diff != "" {
 				t.Fatalf("size %d of %q: kinds differ\n%s", size, unit, diff)
-			}
-			if diff := cmp.Diff([]int64{int64(len(text)), int64(len(text))}, sizes); diff != "" {
-				t.Fatalf("size %d of %q: sizes differ\n%s", size, unit, diff)
 			}
 		}
 	}
@@ -229,7 +222,8 @@ func TestScannerErrorPositions(t *testing.T) {
 		{"[01]", "line 1:3: a number cannot go on with '1'"},
 		{"[\"a", "line 1:4: the data ends inside a string"},
 		{"[1,\n", "line 2:1: the data ends inside a document"},
-		{"\"\x01\"", "line 1:2: a string must not hold the raw character U+0001"},
+		{"\"\n\"", "line 1:2: a string must not hold the raw character U+000A"},
+		{"[None]", "line 1:2: a value cannot begin with 'N'"},
 	} {
 		_, err := scanAll(strings.NewReader(tt.in))
 		if fmt.Sprint(err) != tt.want {

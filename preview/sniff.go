@@ -36,83 +36,46 @@ func sniffJSON(head []byte, whole bool) (at int, lines int64, ok bool) {
 
 // isJSON guesses whether b is JSON: it holds at least as many documents as other lines.
 func isJSON(b []byte, whole bool) bool {
-	g := guess{s: scanBytes(b)}
-	g.s.lenient, g.s.seq = true, len(b) > 0 && b[0] == 0x1e
-	for g.document() {
-	}
-	if g.cut && (!whole || g.proof) {
-		g.good++
-	}
-	return g.good > 0 && g.good >= g.bad
-}
-
-// guess counts documents and other lines.
-type guess struct {
-	s         *scanner
-	good, bad int
-	proof     bool // the current document has a token with which text hardly begins
-	cut       bool // the current document goes on after the end of the data
-}
-
-// document reads one document and reports whether more may follow.
-func (g *guess) document() bool {
-	g.proof = false
-	var began int64
-	for first := true; ; first = false {
-		k, err := g.s.next()
-		if first {
-			began = g.s.line
-		}
-		if e, ok := errors.AsType[*syntaxError](err); ok {
-			return g.failed(e, began)
-		}
-		if k == tokEnd {
-			return false
-		}
-		// Lines of logs begin with [INFO] or [12:30:01], but not with strings or containers in containers.
-		g.proof = g.proof || !first && g.proves(k)
-		if g.s.depth == 0 {
-			return g.complete(!g.proof)
+	s := scanBytes(b)
+	s.seq = len(b) > 0 && b[0] == 0x1e
+	good, bad := 0, 0
+	for more := true; more; {
+		proof, first := false, true // the document has a token with which text hardly begins
+		began, tokens, err := s.document(func(k kind) {
+			proof = proof || !first && s.proves(k)
+			first = false
+		})
+		e, broken := errors.AsType[*syntaxError](err)
+		switch {
+		case !broken && tokens == 0:
+			more = false
+		case broken && e.end:
+			if more = false; proof || !whole {
+				good++
+			}
+		case broken && good > 0 && strings.HasSuffix(e.msg, "'`'"): // the end of a fence: text follows
+			more = false
+		case proof:
+			good++
+			more = !broken || e.line == began && s.resync()
+		case !broken && s.lineEnds():
+			good++
+		default:
+			bad++
+			more = !(broken && e.line != began) && s.resync()
 		}
 	}
+	return good > 0 && good >= bad
 }
 
-func (g *guess) proves(k tokenKind) bool {
-	switch k {
-	case tokKey, tokObjectEnd, tokArrayEnd:
-		return false
-	case tokNumber:
-		return g.s.depth > 0 && g.s.inObject()
-	}
-	return true
+// proves reports whether a token that is not the first shows that this is JSON: lines of logs begin with [INFO] or
+// [12:30:01], but not with strings or containers in containers.
+func (s *scanner) proves(k kind) bool {
+	return k != tokKey && k != tokClose && (k != kindNumber || s.depth > 0 && s.inObject())
 }
 
-func (g *guess) failed(e *syntaxError, began int64) bool {
-	if e.end {
-		g.cut = true
-		return false
-	}
-	if g.good > 0 && strings.HasSuffix(e.msg, "'`'") { // the end of a fence: text follows
-		return false
-	}
-	if g.proof {
-		g.good++
-	} else {
-		g.bad++
-	}
-	return e.line == began && g.s.resync()
-}
-
-// complete counts a whole document. A weak one, such as a number or a word, must end its line.
-func (g *guess) complete(weak bool) bool {
-	if weak {
-		g.s.ensure(1)
-		rest := bytes.TrimLeft(g.s.buf[g.s.r:g.s.w], " \t\r")
-		if len(rest) > 0 && rest[0] != '\n' {
-			g.bad++
-			return g.s.resync()
-		}
-	}
-	g.good++
-	return true
+// lineEnds reports whether nothing follows on this line.
+func (s *scanner) lineEnds() bool {
+	rest := bytes.TrimLeft(s.buf[s.r:], " \t\r")
+	return len(rest) == 0 || rest[0] == '\n'
 }

@@ -105,23 +105,15 @@ func (t *textStats) add(line []byte, size int64) {
 }
 
 func (t *textStats) describe(in *source, kind, note string) description {
-	var notes []string
-	if note != "" {
-		notes = append(notes, note)
-	}
-	if t.blank > 0 {
-		notes = append(notes, fmt.Sprintf("Blank lines: %d.", t.blank))
-	}
-	if t.invalid > 0 {
-		notes = append(notes, fmt.Sprintf("Lines that are not valid UTF-8: %d.", t.invalid))
-	}
-	if t.repeats() {
-		found := t.patterns.repeated()
-		notes = append(notes, fmt.Sprintf("%s (count, pattern; what varies stands in <>):", count(int64(len(found)), "line pattern")))
-	}
+	var all notes
+	all.add(note != "", "%s", note)
+	all.add(t.blank > 0, "Blank lines: %d.", t.blank)
+	all.add(t.invalid > 0, "Lines that are not valid UTF-8: %d.", t.invalid)
+	patterns := count(int64(len(t.patterns.repeated())), "line pattern")
+	all.add(t.repeats(), "%s (count, pattern; what varies stands in <>):", patterns)
 	lines := count(t.lines, "line")
 	header := fmt.Sprintf("%s: %s, %s, the longest has %s.", kind, lines, in.size(), count(t.longest, "byte"))
-	return description{summary: "text, " + lines, header: header, notes: notes, body: t.body}
+	return description{summary: "text, " + lines, header: header, notes: all, body: t.body}
 }
 
 // repeats reports whether most lines follow patterns, like those of logs.
@@ -304,4 +296,45 @@ func takeLines(lines []string, budget, width int) (taken []string) {
 		taken = append(taken, line)
 	}
 	return taken
+}
+
+const (
+	minRecords = 3 // of the lines that are kept
+	minRecord  = 3 // lines from the beginning of a record to that of the next
+)
+
+// record returns the first record of a text whose records have several lines, such as git log or blocks of "Key: value":
+// the first word of the text begins other lines too, with lines between them. It returns "" for other text.
+func (t *textStats) record() string {
+	word := recordWord(t.begin())
+	if word == "" {
+		return ""
+	}
+	var starts []int
+	for i, line := range t.head {
+		if recordWord(line) != word {
+			continue
+		}
+		if n := len(starts); n > 0 && i-starts[n-1] < minRecord {
+			return ""
+		}
+		starts = append(starts, i)
+	}
+	if len(starts) < minRecords {
+		return ""
+	}
+	var lines []string
+	for _, line := range t.head[starts[0]:starts[1]] {
+		lines = append(lines, maskText(line))
+	}
+	return "one record:\n" + strings.TrimSpace(strings.Join(lines, "\n")) + "\n"
+}
+
+// recordWord returns the first word of a line if the first lines of all records can share it, that is, without digits.
+func recordWord(line string) string {
+	word, _, _ := strings.Cut(line, " ")
+	if strings.ContainsAny(word, "0123456789") {
+		return ""
+	}
+	return word
 }

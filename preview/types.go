@@ -25,7 +25,7 @@ const (
 // types writes the types of n.
 func (n *node) types(level uint8) string {
 	var parts []string
-	for _, k := range []valueKind{kindObject, kindArray, kindString, kindNumber, kindBool, kindNull} {
+	for _, k := range []kind{kindObject, kindArray, kindString, kindNumber, kindBool, kindNull} {
 		if n.kinds[k] == 0 {
 			continue
 		}
@@ -45,7 +45,7 @@ var typeTexts = [numKinds]func(*node, uint8) string{
 }
 
 // alone reports whether n has values of one type only.
-func (n *node) alone(k valueKind) bool { return n.kinds[k] == n.total() }
+func (n *node) alone(k kind) bool { return n.kinds[k] == n.total() }
 
 // mixed reports whether n has values of several types other than null.
 func (n *node) mixed() bool { return bits.OnesCount(n.kindMask()) > 1 }
@@ -153,17 +153,12 @@ func listed(t *tally, format func(string) string) string {
 
 // class returns the class of all nonempty strings of n, classText if they differ.
 func (n *node) class() class {
-	one := classText
-	for c := class(0); c < numClasses; c++ {
-		if c == classEmpty || n.classes[c] == 0 {
-			continue
+	for c, strings := range n.classes {
+		if class(c) != classEmpty && strings > 0 && strings+n.classes[classEmpty] == n.kinds[kindString] {
+			return class(c)
 		}
-		if n.classes[c]+n.classes[classEmpty] != n.kinds[kindString] {
-			return classText
-		}
-		one = c
 	}
-	return one
+	return classText
 }
 
 func (n *node) stringText(level uint8) string {
@@ -188,7 +183,7 @@ func (n *node) stringText(level uint8) string {
 	case (c == classDate || c == classDateTime) && string(n.dateLo) != string(n.dateHi):
 		name += " " + string(n.dateLo) + ".." + string(n.dateHi)
 	case n.hasPatterns(c):
-		name += " like " + patternList(n.stringPatterns())
+		name += " like " + patternList(&n.patterns)
 	case n.example != "":
 		name += " e.g. " + quoteCut(maskText(n.example), maxExample)
 	}
@@ -206,7 +201,7 @@ func (n *node) hasPatterns(c class) bool {
 	if n.kinds[kindString] < 3 || c != classText && c != classURL && c != classEmail {
 		return false
 	}
-	distinct := len(n.stringPatterns().values)
+	distinct := len(n.patterns.values)
 	return isEnum(distinct, maxPatterns, n.kinds[kindString]-n.classes[classEmpty])
 }
 

@@ -110,23 +110,23 @@ func identify(ctx context.Context, client *wire.Client, f wire.Found) (Availabil
 // versionText runs a program on empty input, and ends it when it has written versionSize bytes. A worker that takes longer
 // than ctx is lost.
 func versionText(ctx context.Context, client *wire.Client, p programs.Program) (string, *wire.Failure, error) {
-	id, err := client.Prepare(wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
+	return collect(ctx, client, versionSize, wire.Chain{Memory: Memory, Disk: Disk, Commands: []wire.Command{
 		{Name: p.Name, Argv: []string{p.Bin, "--version"}, Timeout: versionTimeout},
 	}})
-	if err != nil {
-		return "", nil, err
-	}
-	s, err := client.Run(id)
-	if err != nil {
-		return "", nil, err
-	}
-	return collect(ctx, client, s, versionSize)
 }
 
-// collect gives a run empty input and returns its output, as versionText does.
-func collect(ctx context.Context, client *wire.Client, s *wire.Stream, limit int64) (string, *wire.Failure, error) {
+// collect runs a chain on empty input and returns its output, as versionText does.
+func collect(ctx context.Context, client *wire.Client, limit int64, chain wire.Chain) (string, *wire.Failure, error) {
+	prepared, err := wire.Prepare(chain)
+	if err != nil {
+		return "", nil, err
+	}
 	stop := context.AfterFunc(ctx, func() { client.Fail(context.Cause(ctx)) })
 	defer stop()
+	s, err := client.Run(prepared)
+	if err != nil {
+		return "", nil, err
+	}
 	if err := s.End(); err != nil {
 		return "", nil, err
 	}

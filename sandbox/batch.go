@@ -68,7 +68,7 @@ var (
 // alone is an ordinary run, with the limits and errors of one. The fields belong to run.
 type batcher struct {
 	f        *filter
-	together uint32 // the chain for items that go together
+	together wire.Prepared // the chain for items that go together
 	format   format
 
 	waiting []stages.Job
@@ -91,9 +91,9 @@ func (f *filter) batches(format format) (stages.MapFilter, error) {
 	chain := f.session.pool.budget.chain()
 	chain.Commands = slices.Clone(f.chain)
 	chain.Commands[0].Batch = min(batchTime, f.chain[0].Timeout)
-	together, err := f.session.client.Prepare(chain)
+	together, err := wire.Prepare(chain)
 	if err != nil {
-		return nil, unprepared(err, []stages.Command{{Name: f.chain[0].Name}})
+		return nil, unprepared(err, f.chain[0].Name)
 	}
 	return func(ctx context.Context, jobs <-chan stages.Job, atOnce int) {
 		b := &batcher{f: f, together: together, format: format, window: batchItems, ended: make(chan batch)}
@@ -228,8 +228,8 @@ func (b *batcher) answers(ctx context.Context, jobs []stages.Job) (answers []ans
 		in = b.format.append(in, j.Input())
 	}
 	f := *b.f
-	f.id, f.used = b.together, func(_ int, u stages.Usage) { used = u }
-	var out bounded
+	f.prepared, f.used = b.together, func(_ int, u stages.Usage) { used = u }
+	out := bounded{max: batchOutput}
 	err = f.run(ctx, bytes.NewReader(in), &out)
 	switch {
 	case out.over:
@@ -259,6 +259,9 @@ func (b *batcher) hand(ctx context.Context, jobs []stages.Job, answers []answer,
 	for i, a := range answers {
 		// Nobody has measured the time of each: it gets its part.
 		u := stages.Usage{BytesIn: int64(len(jobs[i].Input())), Elapsed: max(used.Elapsed/n, 1), CPU: used.CPU / n}
+		if i == 0 {
+			u.Said = used.Said
+		}
 		var err error
 		if a.status == 0 {
 			u.BytesOut = int64(len(a.text))
@@ -290,15 +293,18 @@ func (b *batcher) alone(ctx context.Context, j stages.Job) bool {
 	return err == nil
 }
 
-// bounded keeps what is written if that is not too much.
+// bounded keeps up to max bytes that are written. If there are more, Write returns full, which may be nil.
 type bounded struct {
+	max  int
+	full error
 	b    []byte
 	over bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.over = b.over || len(b.b)+len(p) > batchOutput; !b.over {
-		b.b = append(b.b, p...)
+	if b.over = b.over || len(b.b)+len(p) > b.max; b.over {
+		return len(p), b.full
 	}
+	b.b = append(b.b, p...)
 	return len(p), nil
 }

@@ -80,13 +80,8 @@ type plan struct {
 }
 
 // Plan implements [stages.Commands].
-func (p *Pool) Plan(caller string) stages.CommandPlan {
-	return &plan{pool: p, caller: caller, workersOf: caller, turn: make(chan struct{}, 1)}
-}
-
-// For implements [stages.OwnedPlan].
-func (p *plan) For(owner, workersOf string) {
-	p.owner, p.workersOf = owner, cmp.Or(workersOf, p.caller)
+func (p *Pool) Plan(caller, owner, workersOf string) stages.CommandPlan {
+	return &plan{pool: p, caller: caller, owner: owner, workersOf: cmp.Or(workersOf, caller), turn: make(chan struct{}, 1)}
 }
 
 // Open implements [stages.CommandPlan]. It waits while Max runs hold a worker.
@@ -138,7 +133,7 @@ func (p *plan) Check(ctx context.Context, c stages.Command) (stages.Traits, erro
 func (p *plan) messages(c stages.Command, inv programs.Invocation) (all []wire.Command) {
 	program, _ := programs.Find(c.Name)
 	limits := p.pool.check
-	if program.HasScript() {
+	if program.Script {
 		message, check := command(c, inv), limits
 		check.Script = true
 		message.Check, message.Timeout = &check, max(message.Timeout, check.CPU)
@@ -203,10 +198,7 @@ func (s *session) check(ctx context.Context, message wire.Command) (text string,
 	defer cancel()
 	chain := s.pool.budget.chain()
 	chain.Commands = []wire.Command{message}
-	stream, err := s.client.Check(chain)
-	if err == nil {
-		text, failure, err = collect(ctx, s.client, stream, checkOutput)
-	}
+	text, failure, err = collect(ctx, s.client, checkOutput, chain)
 	s.judge(wire.Outcome{Failure: failure}, errors.Join(err, ctx.Err())) // which gives the client up
 	return text, failure, err
 }

@@ -51,8 +51,9 @@
 // # Decisions
 //
 //   - Scripts of jq, awk and sed are hostile work and are read in the jail, before anything is called. The gateway
-//     knows the options of these programs, not their languages. The answer is a verdict: a mistake, or the traits that
-//     the engine needs. Nothing runs without a verdict. Equal arguments are checked once.
+//     knows the options of these programs, not their languages. For jq and awk the answer is a verdict: a mistake, or
+//     the traits that the engine needs. Nothing runs without a verdict. Equal arguments are checked once. The traits of
+//     sed come from two patterns, which take time and memory as the script is long.
 //   - Workers, checks and conversions of pages follow one rule (turns.go): a caller gets another place only while it
 //     holds fewer than are free, and waiting callers take turns. Callers without a place therefore find one. Callers
 //     on this machine are exempt.

@@ -22,6 +22,9 @@ var reasons = map[wire.Reason]struct {
 	hint   func(c wire.Command) string
 }{
 	wire.Exit: {stages.CommandFailed, true, func(c wire.Command, f *wire.Failure) string {
+		if f.Status == 0 {
+			return c.Name + " reported an error"
+		}
 		return fmt.Sprintf("%s exited with status %d", c.Name, f.Status)
 	}, nil},
 	wire.Signal: {stages.CommandFailed, true, func(c wire.Command, f *wire.Failure) string {
@@ -94,7 +97,7 @@ func (f *filter) explain(fail *wire.Failure) error {
 		e.Msg, e.Said = e.Msg+": "+said, said
 	}
 	if fail.Reason == wire.Exit {
-		e.Hint = programs.Hint(c.Name, programs.Complaint{Args: f.args[fail.Command], Message: fail.Stderr, Sample: fail.Sample, Cut: fail.Cut})
+		e.Hint = programs.Hint(c.Name, programs.Complaint{Args: f.args[fail.Command], Message: fail.Stderr, Sample: fail.Sample})
 	}
 	return at(e, fail.Command, c.Name)
 }

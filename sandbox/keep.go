@@ -11,41 +11,25 @@ import (
 
 // Keep implements [stages.Session]. A Read of in may still be under way when it returns, as with a filter.
 func (s *session) Keep(ctx context.Context, set int, name string, in io.Reader) error {
-	select {
-	case s.keeping <- struct{}{}:
-	case <-s.client.Done():
-		return lostError(s.client.Err())
-	case <-ctx.Done():
-		return cancelled(ctx)
-	}
-	defer func() { <-s.keeping }()
-	if err := s.enter(); err != nil {
+	limit := s.pool.budget.Disk
+	chain, err := wire.Prepare(wire.Chain{Keep: &wire.Input{Set: uint32(set), Name: name, Disk: limit}})
+	if err != nil {
 		return err
 	}
-	defer s.leave()
-	limit := s.pool.budget.Disk
-	stream, err := s.client.Keep(wire.Input{Set: uint32(set), Name: name, Disk: limit})
-	if err != nil {
-		return lostError(err)
-	}
-	c := newCall(stream, s)
-	stop := context.AfterFunc(ctx, c.cancel)
-	defer stop()
-	go c.feed(in)
-	outcome, lost := stream.Outcome()
-	s.judge(outcome, lost)
-	readErr := c.close()
+	x, err := s.exchange(ctx, s.keeping, chain, in, io.Discard)
 	switch {
-	case lost == nil && outcome.Failure == nil:
+	case err != nil:
+		return err
+	case x.lost == nil && x.outcome.Failure == nil:
 		return nil
 	case ctx.Err() != nil:
 		return cancelled(ctx)
-	case readErr != nil:
-		return readErr
-	case lost != nil:
-		return lostError(lost)
+	case x.read != nil:
+		return x.read
+	case x.lost != nil:
+		return lostError(x.lost)
 	}
-	return notKept(name, limit, outcome.Failure)
+	return notKept(name, limit, x.outcome.Failure)
 }
 
 // notKept makes an error of an input that the worker has not kept.

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -37,16 +36,16 @@ func (p *Pool) Markdown(ctx context.Context, page, base string) (string, error) 
 	chain := p.budget.chain()
 	chain.Memory = min(chain.Memory, pageMemory)
 	chain.Commands = []wire.Command{{Name: programs.HTML, Argv: []string{programs.HTML, "--", base}, Timeout: pageTimeout}}
-	id, err := s.client.Prepare(chain)
+	prepared, err := wire.Prepare(chain)
 	if err != nil {
 		return "", err
 	}
-	f := &filter{session: s, chain: chain.Commands, args: [][]string{nil}, id: id}
-	out := &boundedBuffer{left: pageGrowth*len(page) + smallPage}
+	f := &filter{session: s, chain: chain.Commands, args: [][]string{nil}, prepared: prepared}
+	out := &bounded{max: pageGrowth*len(page) + smallPage, full: errLongPage}
 	if err := f.run(ctx, strings.NewReader(page), out); err != nil {
 		return "", converted(err)
 	}
-	return out.String(), nil
+	return string(out.b), nil
 }
 
 // converted says why a page was not converted, without the name of the program.
@@ -59,18 +58,4 @@ func converted(err error) error {
 		return errors.New(said)
 	}
 	return errors.New(e.Msg)
-}
-
-// A boundedBuffer refuses what it has no room for.
-type boundedBuffer struct {
-	bytes.Buffer
-	left int
-}
-
-// Write implements [io.Writer].
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.left -= len(p); b.left < 0 {
-		return 0, errLongPage
-	}
-	return b.Buffer.Write(p)
 }

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Driver Driver
 
-	Warm     int      // workers that wait for anybody: what the driver says or 1 if zero, none if negative
+	Warm     int      // workers that wait for anybody: what the driver says or 1 if zero, none if negative; at most [MaxWarm]
 	Max      int      // workers that runs hold at a time, then runs wait: what the driver says or 16 if zero
 	Lasting  bool     // a worker serves several runs of one caller; otherwise each run has a new one
 	Commands []string // the commands that are allowed; all if nil
@@ -30,6 +30,9 @@ type Options struct {
 	Check       time.Duration // of processor time
 	CheckMemory int64         // bytes
 }
+
+// MaxWarm is how many workers may wait for anybody.
+const MaxWarm = 64
 
 const (
 	defaultWarm  = 1
@@ -55,7 +58,7 @@ type Pool struct {
 	turns   *turns                  // of checks, of which there are as many at once as processors
 	pages   *turns                  // of conversions of pages, of which there are as many
 	checks  checks
-	buffers buffers
+	buffers wire.Buffers
 	queued  atomic.Int64 // runs that wait for a worker
 
 	ctx     context.Context // ends with Close; for the starts in the background
@@ -81,7 +84,7 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 		return nil, err
 	}
 	p := &Pool{driver: o.Driver, report: report, lasting: o.Lasting, sessions: map[*session]bool{}}
-	p.warm = max(cmp.Or(o.Warm, report.Warm, defaultWarm), 0)
+	p.warm = min(max(cmp.Or(o.Warm, report.Warm, defaultWarm), 0), MaxWarm)
 	runs := cmp.Or(max(o.Max, 0), report.Runs, defaultMax)
 	p.keeps = cmp.Or(report.Waiting, runs)
 	p.inUse, p.turns, p.pages = newTurns(runs), newTurns(runtime.GOMAXPROCS(0)), newTurns(runtime.GOMAXPROCS(0))
@@ -128,7 +131,7 @@ func (p *Pool) Report() Report {
 // parse reads the arguments of a command as far as its grammar knows them. It reads no script.
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	files := p.report.Workspace
-	inv, err := programs.ParseGiven(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
+	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
 	if err != nil {
 		if p, known := programs.Find(c.Name); !known || p.FilesOnly && !files {
 			return inv, err
@@ -182,7 +185,7 @@ func (p *Pool) usable() string {
 
 // Open is [stages.CommandPlan.Open] for a plan of which nothing was checked.
 func (p *Pool) Open(ctx context.Context, caller string) (stages.Session, error) {
-	return p.Plan(caller).Open(ctx)
+	return p.Plan(caller, "", "").Open(ctx)
 }
 
 // open opens a session for a caller that has entered, and calls leave when the session is gone or cannot be had.

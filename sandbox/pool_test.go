@@ -23,7 +23,6 @@ import (
 type scripted struct {
 	hello wire.Hello
 	run   wire.Runner
-	keep  wire.Keeper
 
 	mu     sync.Mutex
 	opened int
@@ -46,7 +45,7 @@ func (d *scripted) Open(context.Context) (sandbox.Worker, error) {
 		d.frozen--
 		worker = deaf{worker}
 	}
-	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, wire.Host{Run: d.run, Keep: d.keep}) })
+	d.served.Go(func() { _ = wire.Serve(context.Background(), worker, d.hello, wire.Host{Run: d.run}) })
 	return pipeEnd{gateway}, nil
 }
 
@@ -138,7 +137,7 @@ func TestAvailability(t *testing.T) {
 		{"grep", "x", "not among the commands", "jq, sort"},
 	} {
 		var e *stages.Error
-		_, err := p.Plan("somebody").Check(t.Context(), stages.Command{Name: test.name, Args: []string{test.arg}})
+		_, err := p.Plan("somebody", "", "").Check(t.Context(), stages.Command{Name: test.name, Args: []string{test.arg}})
 		if !errors.As(err, &e) || e.Code != stages.DisallowedCommand || !strings.Contains(e.Msg, test.msg) || !strings.Contains(e.Hint, test.hint) {
 			t.Errorf("%s: got %+v, want %s with %q and %q", test.name, err, stages.DisallowedCommand, test.msg, test.hint)
 		}
@@ -257,7 +256,7 @@ func TestLargestChain(t *testing.T) {
 	largest := stages.Command{Name: "jq"}
 	for n := 64 << 10; n > 0; n -= 1000 { // control characters take six bytes each
 		largest.Args = []string{`"` + strings.Repeat("\x01", n) + `"`}
-		if _, err = p.Plan("somebody").Check(t.Context(), largest); err == nil {
+		if _, err = p.Plan("somebody", "", "").Check(t.Context(), largest); err == nil {
 			break
 		}
 		var e *stages.Error
@@ -402,7 +401,12 @@ func TestInputNotKept(t *testing.T) {
 		wire.Refused:   {stages.Internal, "the input @users could not be kept: refused no room"},
 	} {
 		d := good(versions(nil))
-		d.keep = func(_ context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
+		run := d.run
+		d.run = func(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+			in := c.Keep
+			if in == nil {
+				return run(ctx, s, c)
+			}
 			if in.Name != "users" || in.Set != 7 || in.Disk != sandbox.Disk {
 				t.Errorf("got the input %+v", in)
 			}

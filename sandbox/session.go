@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"io"
 	"strconv"
 	"sync"
 	"time"
@@ -53,15 +54,16 @@ func (s *session) Prepare(chain []stages.Command, used func(i int, u stages.Usag
 // Map implements [stages.Mapper]: it is for programs that take items, and for those that map lines.
 func (s *session) Map(c stages.Command, used func(i int, u stages.Usage)) (stages.MapFilter, error) {
 	p, _ := programs.Find(c.Name)
+	takesItems := p.Script && p.Bin == ""
 	inv, err := s.pool.parse(c)
-	if err != nil || !c.Each || inv.Files != nil || p.Ready == nil && !c.MapsLines && !inv.Traits.MapsLines {
+	if err != nil || !c.Each || inv.Files != nil || !takesItems && !c.MapsLines && !inv.Traits.MapsLines {
 		return nil, err // each item has the files opened anew
 	}
 	f, err := s.prepare([]stages.Command{c}, used)
 	if err != nil {
 		return nil, err
 	}
-	if p.Ready == nil {
+	if !takesItems {
 		return f.batches(asLines)
 	}
 	return f.batches(asItems)
@@ -83,29 +85,20 @@ func (s *session) prepare(chain []stages.Command, used func(i int, u stages.Usag
 		}
 		message.Commands[i] = command(c, inv)
 	}
-	if err := s.enter(); err != nil {
-		return nil, at(err, 0, chain[0].Name)
-	}
-	defer s.leave()
-	id, err := s.client.Prepare(message)
+	prepared, err := wire.Prepare(message)
 	if err != nil {
-		return nil, unprepared(err, chain)
+		return nil, unprepared(err, chain[0].Name)
 	}
-	f := &filter{session: s, chain: message.Commands, id: id, used: used}
+	f := &filter{session: s, chain: message.Commands, prepared: prepared, used: used}
 	for _, c := range chain {
 		f.args = append(f.args, c.Args)
 	}
 	return f, nil
 }
 
-// unprepared explains why a chain did not reach the worker.
-func unprepared(err error, chain []stages.Command) error {
-	name := chain[0].Name
-	if errors.Is(err, wire.ErrTooLarge) || errors.Is(err, wire.ErrTooMany) {
-		return at(stages.Errorf(stages.LimitExceeded, "use fewer commands next to each other",
-			"preparing neighbouring commands: %w", err), 0, name)
-	}
-	return at(lostError(err), 0, name)
+// unprepared explains why a chain cannot be sent to the worker.
+func unprepared(err error, name string) error {
+	return at(stages.Errorf(stages.LimitExceeded, "use fewer commands next to each other", "preparing neighbouring commands: %w", err), 0, name)
 }
 
 // at says which command of the chain an error is about.
@@ -181,14 +174,39 @@ func (s *session) spoil() {
 	s.spoiled = true
 }
 
-// slot waits until the worker has room for one more chain.
-func (s *session) slot(ctx context.Context) error {
+// An exchange is what has come of a chain that ran.
+type exchange struct {
+	outcome     wire.Outcome
+	lost        error // why the worker is
+	read, write error // of what was read from and written to
+}
+
+// exchange has the worker run a chain on in, and writes to out what it says. places are for as many at once. The error is why
+// it was not run. A Read of in may still be under way when it returns.
+func (s *session) exchange(ctx context.Context, places chan struct{}, chain wire.Prepared, in io.Reader, out io.Writer) (x exchange, err error) {
 	select {
-	case s.slots <- struct{}{}:
-		return nil
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-s.client.Done():
-		return lostError(s.client.Err())
+		return x, lostError(s.client.Err())
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return x, cancelled(ctx)
 	}
+	if err := s.enter(); err != nil {
+		return x, err
+	}
+	defer s.leave()
+	stream, err := s.client.Run(chain)
+	if err != nil {
+		return x, lostError(err)
+	}
+	c := &call{stream: stream, session: s, fed: make(chan struct{})}
+	stop := context.AfterFunc(ctx, c.cancel)
+	defer stop()
+	go c.feed(in)
+	x.write = c.drain(out)
+	x.outcome, x.lost = stream.Outcome()
+	s.judge(x.outcome, x.lost)
+	x.read = c.close()
+	return x, nil
 }

@@ -69,7 +69,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPool(t, checking(test.check), sandbox.Options{Warm: -1})
-			traits, err := p.Plan("somebody").Check(t.Context(), jqOf(".a"))
+			traits, err := p.Plan("somebody", "", "").Check(t.Context(), jqOf(".a"))
 			if test.code == "" {
 				if err != nil || traits != test.traits {
 					t.Errorf("got %+v, %v, want %+v", traits, err, test.traits)
@@ -106,7 +106,7 @@ func TestCheckLimits(t *testing.T) {
 		{"check-memory", wire.MemoryLimit, sandbox.Options{Budget: sandbox.Budget{Memory: 64 << 20}}, wire.Check{CPU: time.Second, Memory: 64 << 20}, "more than 64 MiB of memory"},
 	} {
 		test.o.Warm, test.want.Script = -1, true
-		_, err := newPool(t, fails(test.reason), test.o).Plan("somebody").Check(t.Context(), jqOf(".a"))
+		_, err := newPool(t, fails(test.reason), test.o).Plan("somebody", "", "").Check(t.Context(), jqOf(".a"))
 		if got := <-given; got != test.want {
 			t.Errorf("the worker was given %+v, want %+v", got, test.want)
 		}
@@ -132,7 +132,7 @@ func TestCostlyArguments(t *testing.T) {
 	} {
 		d := checking(failsWith(wire.Failure{Reason: wire.MemoryLimit, Limit: 128 << 20}))
 		d.hello.Programs = append(d.hello.Programs, wire.Found{Name: "shuf", Path: "/usr/bin/shuf"})
-		_, err := newPool(t, d, sandbox.Options{Warm: -1}).Plan("somebody").Check(t.Context(), test.c)
+		_, err := newPool(t, d, sandbox.Options{Warm: -1}).Plan("somebody", "", "").Check(t.Context(), test.c)
 		e, ok := errors.AsType[*stages.Error](err)
 		if !ok || e.Limit != "check-memory" || !strings.Contains(e.Hint, test.hint) || strings.Contains(e.Hint, "program") {
 			t.Errorf("%s: got %v, want the hint %q", test.c.Name, err, test.hint)
@@ -160,7 +160,7 @@ func TestVerdictsKept(t *testing.T) {
 			p := newPool(t, d, sandbox.Options{Warm: -1})
 			before := d.opened
 			for _, caller := range []string{"a", "b", "a"} {
-				plan := p.Plan(caller)
+				plan := p.Plan(caller, "", "")
 				_, _ = plan.Check(t.Context(), jqOf(".a"))
 				_ = plan.Close()
 			}
@@ -189,7 +189,7 @@ func TestCheckLost(t *testing.T) {
 		return says(`{}`)(nil, s, c)
 	})
 	p := newPool(t, d, sandbox.Options{Warm: -1})
-	plan := p.Plan("somebody")
+	plan := p.Plan("somebody", "", "")
 	var e *stages.Error
 	if _, err := plan.Check(t.Context(), jqOf(".deadly")); !errors.As(err, &e) || e.Code != stages.SandboxUnavailable || !strings.Contains(e.Msg, "the worker was lost during the check") {
 		t.Errorf("got %v, want %s and that the worker was lost", err, stages.SandboxUnavailable)
@@ -231,7 +231,7 @@ func TestCheckCancelled(t *testing.T) {
 	})
 	p := newPool(t, d, sandbox.Options{Warm: -1})
 	ctx, cancel := context.WithCancel(t.Context())
-	plan, results := p.Plan("somebody"), make(chan error, 2)
+	plan, results := p.Plan("somebody", "", ""), make(chan error, 2)
 	for range cap(results) {
 		go func() {
 			_, err := plan.Check(ctx, jqOf(".a"))
@@ -267,7 +267,7 @@ func TestChecksTakeTurns(t *testing.T) {
 		processors := runtime.GOMAXPROCS(0)
 		var done atomic.Int64
 		for plan := range 2 * processors {
-			large := p.Plan(fmt.Sprint(plan))
+			large := p.Plan(fmt.Sprint(plan), "", "")
 			for i := range 16 {
 				go func() {
 					_, _ = large.Check(t.Context(), jqOf(fmt.Sprintf(".a%d_%d", plan, i)))
@@ -278,7 +278,7 @@ func TestChecksTakeTurns(t *testing.T) {
 		synctest.Wait()
 		small := make(chan error, 1)
 		go func() {
-			_, err := p.Plan("small").Check(t.Context(), jqOf(".small"))
+			_, err := p.Plan("small", "", "").Check(t.Context(), jqOf(".small"))
 			small <- err
 		}()
 		synctest.Wait()
@@ -329,7 +329,7 @@ func TestPagesHoldUpNoCheck(t *testing.T) {
 	}
 	within, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
-	if _, err := p.Plan("somebody").Check(within, jqOf(".a")); err != nil {
+	if _, err := p.Plan("somebody", "", "").Check(within, jqOf(".a")); err != nil {
 		t.Errorf("a check while pages are converted: %v", err)
 	}
 }

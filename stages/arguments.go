@@ -23,8 +23,8 @@ func arguments(ctx context.Context, tool *Tool, args, fallback []member, data []
 	var taken []member
 	fields, err := readObject(input)
 	switch {
-	case a.kind != ExactText && len(input) == 0:
-	case a.kind != ExactText && err == nil:
+	case a.Kind != ExactText && len(input) == 0:
+	case a.Kind != ExactText && err == nil:
 		for _, m := range fields {
 			if !takes(tool.Input, m.key) {
 				leftOut = append(leftOut, m.key)
@@ -116,7 +116,7 @@ func bareValue(ctx context.Context, tool *Tool, key string, data []byte, a about
 	text := json.RawMessage(a.string(data))
 	value := bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))
 	switch {
-	case a.kind == Values && json.Valid(value), a.kind != ExactText && wholeJSON(value):
+	case a.Kind == Values && json.Valid(value), a.Kind != ExactText && wholeJSON(value):
 	default:
 		if v := literal(ctx, tool, key, appendString(nil, value)); v[0] != '"' {
 			return v
@@ -172,12 +172,10 @@ func invalidUTF8(b []byte) int {
 	if utf8.Valid(b) {
 		return -1
 	}
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
+	for i, r := range string(b) {
+		if r == utf8.RuneError && !bytes.HasPrefix(b[i:], []byte(string(utf8.RuneError))) {
 			return i
 		}
-		i += n
 	}
 	return -1
 }

@@ -46,69 +46,6 @@ type caller struct {
 	shared *shared
 }
 
-// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
-// has.
-func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
-	limit := c.r.deps.Limits.Input
-	input, more, err := readAll(in, limit, room)
-	if err != nil {
-		return nil, err
-	}
-	if more {
-		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
-			"the tool would get more than %s in one call", texts.Bytes(limit))
-	}
-	if err := room.Grow(2 * int64(len(input))); err != nil {
-		return nil, noMemory(err)
-	}
-	data := headersOf(ctx).in
-	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
-	if err == nil {
-		err = c.check(ctx, args)
-	}
-	if err != nil {
-		return nil, c.perItem(ctx, err, input, data)
-	}
-	c.m.leave(leftOut, none && !c.joins)
-	return args, nil
-}
-
-// perItem adds to the refusal of an array that the tool can be called for each of its elements.
-func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
-	var e *Error
-	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
-		return err
-	}
-	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()
-	if none != nil {
-		return err
-	}
-	args, _, _, refused := arguments(ctx, c.info, c.args, c.fallback, first.data, first.about())
-	if refused != nil || c.check(ctx, args) != nil {
-		return err
-	}
-	item := *e
-	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
-	item.Fix = json.RawMessage(`{"for_each": true}`)
-	return &item
-}
-
-// check validates the arguments of a call.
-func (c *caller) check(ctx context.Context, args json.RawMessage) error {
-	if c.info.Input.Check == nil {
-		return nil
-	}
-	problems, note := c.info.Input.Check(ctx, args, false)
-	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
-		c.m.used("args", false, note)
-	}
-	if len(problems) > 0 {
-		return Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
-			strings.Join(problems, "; "), texts.Cut(string(args), 200))
-	}
-	return nil
-}
-
 func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error {
 	room := c.r.deps.Memory.Lease()
 	defer room.Close()
@@ -121,7 +58,7 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 		return err
 	}
 	if c.show {
-		c.r.show(result)
+		c.r.shown = result
 	} else {
 		defer result.Memory.Close()
 	}
@@ -165,78 +102,92 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 		return outcome{err: context.Cause(ctx)}
 	}
 	key, result, known, err := c.earlier(args)
+	if !known && err == nil {
+		err = c.r.called()
+	}
 	if known || err != nil {
 		return outcome{result: result, err: err}
 	}
-	if err := c.r.called(); err != nil {
-		return outcome{err: err}
-	}
 	defer c.m.call()()
-	stage := ctx
-	var hold *effectHold
+	s := &sending{caller: c, stage: ctx, ctx: ctx, key: key, outcome: outcome{err: errNoReturn}}
 	if !c.info.ReadOnly {
 		var release func()
-		hold, release = holdEffects(stage, c.r.outer, itemOf(stage).held(), true)
+		s.hold, release = holdEffects(ctx, c.r.outer, itemOf(ctx).held(), true)
 		defer release()
-		ctx = hold.ctx
+		s.ctx = s.hold.ctx
 	}
-	o.err = errNoReturn
-	defer func() {
-		if o.left {
-			c.caused(stage, key, o.result, o.err)
-		}
-	}()
-	o.result, o.err = c.r.deps.Tools.CallTool(ctx, Call{
+	defer func() { o = s.end() }() // also where the call panics: it may have taken effect
+	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given,
-		Reading: hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
-		Sent: func() bool {
-			if hold == nil && stage.Err() != nil || !hold.send() {
-				return false
-			}
-			o.left = true
-			c.m.count(func(r *StageReport) { r.Calls++ })
-			return true
-		},
-		Unsent: func() {
-			o.left = false
-			c.m.count(func(r *StageReport) { r.Calls-- })
-			hold.unsend()
-		},
+		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
+		Sent: s.send, Unsent: s.unsend,
 	})
-	c.count(ctx, &o)
 	return o
 }
 
-// count counts what a call came to, and marks its failure. A success is a call made. ctx is the call's.
-func (c *caller) count(ctx context.Context, o *outcome) {
-	if o.err != nil {
-		o.err = c.ofCall(ctx, o.err, o.left)
+// errNoReturn stands for what a call came to where it panics instead of returning.
+var errNoReturn = errors.New("the call did not return")
+
+// A sending is a call on its way.
+type sending struct {
+	*caller
+	stage context.Context
+	ctx   context.Context // of the call
+	hold  *effectHold     // nil: it only reads
+	key   string          // of an effect, where runs are kept
+	outcome
+}
+
+// send permits the call to leave, and notes that it has left.
+func (s *sending) send() bool {
+	if s.hold == nil && s.stage.Err() != nil || !s.hold.send() {
+		return false
 	}
-	c.m.count(func(r *StageReport) {
+	s.left = true
+	s.m.count(func(r *StageReport) { r.Calls++ })
+	return true
+}
+
+// unsend notes that the call has not left after all.
+func (s *sending) unsend() {
+	s.left = false
+	s.m.count(func(r *StageReport) { r.Calls-- })
+	s.hold.unsend()
+}
+
+// end counts what the call came to, marks its failure, and keeps that it has changed something, or may have. A success is a
+// call made. The answer is kept as well where nothing else keeps it: of a stage within another one, and of a call that is
+// made once for many items.
+func (s *sending) end() outcome {
+	if s.err != nil {
+		s.err = s.ofCall(s.ctx, s.err, s.left)
+	}
+	failed, _ := errors.AsType[*Error](s.err)
+	refused := failed != nil && failed.Answered
+	s.m.count(func(r *StageReport) {
 		switch {
-		case o.err == nil:
-			if !o.left {
+		case s.err == nil:
+			if !s.left {
 				r.Calls++
 			}
-			o.left = true
-			r.Returned += int64(len(o.result.Data))
-		case !o.left || c.info.ReadOnly:
-		case answered(o.err):
+			s.left = true
+			r.Returned += int64(len(s.result.Data))
+		case !s.left || s.info.ReadOnly:
+		case refused:
 			r.Refused++
 		default:
 			r.Unknown++
 		}
 	})
+	if s.left && s.key != "" && !refused {
+		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil}
+		if s.err == nil && (s.shared != nil || !s.each && e.Place.nested()) {
+			e.Kept, e.Result = true, append(s.result.about().encode(), s.result.Data...)
+		}
+		s.r.effects.add(s.stage, e)
+	}
+	return s.outcome
 }
-
-// answered reports whether a failure is the answer of a tool.
-func answered(err error) bool {
-	failed, ok := errors.AsType[*Error](err)
-	return ok && failed.Answered
-}
-
-// errNoReturn stands for what a call came to where it panics instead of returning.
-var errNoReturn = errors.New("the call did not return")
 
 // earlier returns what a call came to in the run that is continued, or refuses to make it again. key is that of a call
 // that may change something, where runs are kept; else it is empty.
@@ -259,19 +210,6 @@ func (c *caller) earlier(args json.RawMessage) (key string, result Result, known
 	}
 	a, data, err := decodeAbout(kept)
 	return key, a.result(data), err == nil, err
-}
-
-// caused keeps that a call has changed something, or may have. The answer is kept as well where nothing else keeps it: of a
-// stage within another one, and of a call that is made once for many items.
-func (c *caller) caused(ctx context.Context, key string, result Result, err error) {
-	if key == "" || answered(err) {
-		return
-	}
-	e := pastEffect{Key: key, Place: c.m.step.place, Unknown: err != nil}
-	if err == nil && (c.shared != nil || !c.each && e.Place.nested()) {
-		e.Kept, e.Result = true, append(result.about().encode(), result.Data...)
-	}
-	c.r.effects.add(ctx, e)
 }
 
 // ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
@@ -299,7 +237,7 @@ func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
 }
 
 // rehearse is a call that is noted and not made. Calls that would share one result are noted once.
-func (c *caller) rehearse(note func(undone) error) Filter {
+func (c *caller) rehearse(note noteCall) Filter {
 	return func(ctx context.Context, in io.Reader, _ io.Writer) error {
 		room := c.r.deps.Memory.Lease()
 		defer room.Close()
@@ -314,9 +252,9 @@ func (c *caller) rehearse(note func(undone) error) Filter {
 		case err != nil && key == "":
 			return err
 		case err != nil:
-			return note(undone{args: args, fails: err.Error()})
+			return note(args, err.Error())
 		}
-		return note(undone{args: args})
+		return note(args, "")
 	}
 }
 
@@ -355,4 +293,71 @@ func (a as) does() string {
 		return ""
 	}
 	return ", result as " + string(a)
+}
+
+// arguments makes the call's arguments of what flows in. They, what they are made of and the message count as what room
+// has.
+func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease) (json.RawMessage, error) {
+	limit := c.r.deps.Limits.Input
+	input, more, err := readAll(in, limit, room)
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		return nil, OverLimit("input", `set "for_each": true to call the tool once per item, or shrink the data with a command before`,
+			"the tool would get more than %s in one call", texts.Bytes(limit))
+	}
+	if err := room.Grow(2 * int64(len(input))); err != nil {
+		return nil, noMemory(err)
+	}
+	data := headersOf(ctx).in
+	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
+	if err == nil {
+		c.m.leave(leftOut, none && !c.joins)
+		err = c.check(ctx, args, leftOut...)
+	}
+	if err != nil {
+		return nil, c.perItem(ctx, err, input, data)
+	}
+	return args, nil
+}
+
+// perItem adds to the refusal of an array that the tool can be called for each of its elements.
+func (c *caller) perItem(ctx context.Context, err error, input []byte, data *header) error {
+	var e *Error
+	if rest := trimBlank(input); !errors.As(err, &e) || c.each || len(rest) == 0 || rest[0] != '[' {
+		return err
+	}
+	first, none := newItems(bytes.NewReader(input), c.r.deps.Limits.Item, data).next()
+	if none != nil {
+		return err
+	}
+	args, _, _, refused := arguments(ctx, c.info, c.args, c.fallback, first.data, first.about())
+	if refused != nil || c.check(ctx, args) != nil {
+		return err
+	}
+	item := *e
+	item.Hint = `the input is an array: "for_each": true calls the tool once per element; ` + e.Hint
+	item.Fix = json.RawMessage(`{"for_each": true}`)
+	return &item
+}
+
+// check validates the arguments of a call, from which fields of the data were left out.
+func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
+	if c.info.Input.Check == nil {
+		return nil
+	}
+	problems, note := c.info.Input.Check(ctx, args, false)
+	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
+		c.m.used("args", false, note)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
+		strings.Join(problems, "; "), texts.Cut(string(args), 200))
+	if len(leftOut) > 0 {
+		err.Msg += " (left out: " + visible(texts.Cut(strings.Join(leftOut, ", "), 200)) + ")"
+	}
+	return err
 }

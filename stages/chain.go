@@ -40,8 +40,8 @@ type link struct {
 
 	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
 
-	watched bool // it is told of ([RunOptions.Stage])
-	undone  bool // it stands in a dry run for what may change something, so it has no output
+	watch  watch // is told of it; nil: nobody is
+	undone bool  // it stands in a dry run for what may change something, so it has no output
 
 	onward []*Step   // its own steps, and those behind it
 	inputs []*inputs // of all commands in it, at any depth
@@ -52,8 +52,8 @@ func (l *link) effect() Effect { return effectOf(l.steps) }
 
 // call runs the filter once, beside the inputs of its commands.
 func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	if l.watched {
-		began, end := l.watch(ctx)
+	if l.watch != nil {
+		began, end := l.begin(ctx)
 		ctx = began
 		defer func() { end(err) }()
 	}
@@ -169,7 +169,7 @@ func (r *Run) links(ctx context.Context, steps []*Step, keep bool) ([]*link, []*
 			!r.ends(steps[i+n-1]) {
 			n++
 		}
-		l := &link{steps: steps[i : i+n], keep: keep, onward: steps[i:], watched: r.watched}
+		l := &link{steps: steps[i : i+n], keep: keep, onward: steps[i:], watch: r.watch}
 		for _, s := range l.steps {
 			l.meters = append(l.meters, newMeter(s))
 		}
@@ -312,18 +312,18 @@ func (f *flow) perform(i int) error {
 	}
 	spool := f.r.newSpool()
 	defer spool.Close()
-	max := int64(0)
-	if l.steps[0].tool != nil {
-		max = f.r.deps.Limits.Input
-		in = io.LimitReader(in, max+1)
+	step := l.steps[0]
+	bounded := step.most > 0 && !(l.undone && step.tool == nil) // a dry run tells how much there is to save
+	if bounded {
+		in = io.LimitReader(in, step.most+1)
 	}
 	n, err := io.Copy(spool, in)
 	switch {
 	case echo(err):
 		return err
 	case err != nil:
-		return located(err, l.steps[0].place, l.steps[0].Label)
-	case max > 0 && n > max:
+		return located(err, step.place, step.Label)
+	case bounded && step.tooMuch(n):
 		// The step says what is too much, and does nothing. Those before it wait for a reader: nobody may wait for them.
 		return l.call(l.ctx, spool.Reader(), l.out)
 	}
@@ -387,5 +387,22 @@ func (f *flow) breakPipes() {
 	for i, l := range f.links[1:] {
 		closeReader(l.in, errBroken)
 		f.links[i].pipe.CloseWithError(errBroken)
+	}
+}
+
+// begin tells the watch of a link that begins, and returns the context in which it runs, and what is to be told of its end.
+func (l *link) begin(ctx context.Context) (context.Context, func(error)) {
+	var commands []string
+	for _, s := range l.steps {
+		if c := s.own().Command; c != nil {
+			commands = append(commands, c.Name)
+		}
+	}
+	ctx, end := l.watch(ctx, l.steps[0].place, l.steps[0].Label.Kind, commands)
+	return ctx, func(err error) {
+		if echo(err) {
+			err = nil
+		}
+		end(err)
 	}
 }

@@ -62,7 +62,7 @@ type ending struct {
 	end context.CancelFunc
 }
 
-func (e ending) Plan(string) stages.CommandPlan { return e }
+func (e ending) Plan(_, _, _ string) stages.CommandPlan { return e }
 
 func (e ending) Check(ctx context.Context, _ stages.Command) (stages.Traits, error) {
 	e.end()

@@ -63,15 +63,9 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 
 // Commands runs allow-listed programs in a sandbox. It is implemented by *sandbox.Pool.
 type Commands interface {
-	// Plan returns what checks the commands of one plan of a caller, and then runs them. It starts nothing.
-	Plan(caller string) CommandPlan
-}
-
-// An OwnedPlan is a [CommandPlan] that counts its run for an owner, see [Deps.Owner], and takes the workers of another
-// name than its caller's, see [Deps.WorkersOf].
-type OwnedPlan interface {
-	// For is called once, before anything else.
-	For(owner, workersOf string)
+	// Plan returns what checks the commands of one plan, and then runs them. It starts nothing. See [Deps.Caller],
+	// [Deps.Owner] and [Deps.WorkersOf].
+	Plan(caller, owner, workersOf string) CommandPlan
 }
 
 // A CommandPlan checks the commands of one plan and runs them. Its methods may be called concurrently.
@@ -178,5 +172,6 @@ type Job interface {
 // Usage is what one command used in one call of its chain.
 type Usage struct {
 	BytesIn, BytesOut int64
+	Said              string // what a command that has succeeded wrote to standard error, shortened
 	Elapsed, CPU      time.Duration
 }

@@ -38,6 +38,9 @@ type DryCall struct {
 // dryCalls is how many argument objects a dry run shows as they are.
 const dryCalls = 3
 
+// noteCall is [rehearsal.note] for one stage.
+type noteCall func(args json.RawMessage, fails string) error
+
 // rehearsal stands in a dry run in the place of everything that may change something.
 type rehearsal struct {
 	r *Run
@@ -78,17 +81,17 @@ func (h *rehearsal) bind(ctx context.Context, s *Step, m *Meter) (Filter, error)
 	switch {
 	case s.Command != nil:
 		return discard, nil
-	case len(s.Nested) > 0 || s.mapped != nil:
+	case len(s.Nested) > 0:
 		return s.Bind(ctx, h.r, m)
 	}
 	part := &dryPart{call: DryCall{Place: s.place, Label: s.Label.String()}, all: h.r.newSpool()}
 	h.mu.Lock()
 	h.parts = append(h.parts, part)
 	h.mu.Unlock()
-	note := func(u undone) error { return h.note(part, u) }
+	note := func(args json.RawMessage, fails string) error { return h.note(part, args, fails) }
 	if s.rehearse == nil {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error {
-			if err := note(undone{}); err != nil {
+			if err := note(nil, ""); err != nil {
 				return err
 			}
 			return discard(ctx, in, out)
@@ -102,25 +105,20 @@ func discard(_ context.Context, in io.Reader, _ io.Writer) error {
 	return err
 }
 
-// An undone is a call that a dry run does not make.
-type undone struct {
-	args  json.RawMessage // nil where there are none
-	fails string          // why it would fail, as far as that is known
-}
-
-// note counts a call that is not made, and keeps its arguments.
-func (h *rehearsal) note(p *dryPart, u undone) error {
+// note counts a call that is not made, and keeps its arguments: nil where there are none. fails says why it would fail, as
+// far as that is known.
+func (h *rehearsal) note(p *dryPart, args json.RawMessage, fails string) error {
 	if err := h.r.called(); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p.call.Count++
-	p.call.Fails = cmp.Or(p.call.Fails, u.fails)
-	if u.args == nil {
+	p.call.Fails = cmp.Or(p.call.Fails, fails)
+	if args == nil {
 		return nil
 	}
-	line := oneLine(u.args)
+	line := oneLine(args)
 	if len(p.call.First) < dryCalls {
 		p.call.First = append(p.call.First, bytes.Clone(line))
 	}

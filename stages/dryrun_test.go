@@ -60,7 +60,7 @@ func TestDryRun(t *testing.T) {
 		},
 		{"a guard", `[{"type":"command","command":"fail-at","args":["2"]},` + each + `]`, lines(3), "COMMAND_FAILED at 1: cannot bear 2", 0},
 		{
-			"arguments that do not fit", `[` + each + `]`, `{"x":1} {"y":1}`, `INVALID_ARGUMENTS at 1 item 2: missing "x"; the arguments were {}`, 0,
+			"arguments that do not fit", `[` + each + `]`, `{"x":1} {"y":1}`, `INVALID_ARGUMENTS at 1 item 2: missing "x"; the arguments were {} (left out: y)`, 0,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

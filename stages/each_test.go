@@ -19,9 +19,11 @@ type recorder struct {
 
 	mu   sync.Mutex
 	each map[string]bool // by name; guarded by mu
+
+	said string // by each command, on standard error
 }
 
-func (r *recorder) Plan(string) stages.CommandPlan { return r }
+func (r *recorder) Plan(_, _, _ string) stages.CommandPlan { return r }
 
 func (r *recorder) Open(ctx context.Context) (stages.Session, error) {
 	s, err := r.CommandPlan.Open(ctx)
@@ -39,7 +41,25 @@ func (s recording) Prepare(chain []stages.Command, used func(int, stages.Usage))
 	for _, c := range chain {
 		s.r.each[c.Name] = c.Each
 	}
-	return s.Session.Prepare(chain, used)
+	return s.Session.Prepare(chain, func(i int, u stages.Usage) {
+		u.Said = s.r.said
+		used(i, u)
+	})
+}
+
+// TestWarning: what a command that succeeds writes to standard error is a note of its stage, once.
+func TestWarning(t *testing.T) {
+	w := newWorld()
+	d := w.deps()
+	d.Commands = &recorder{CommandPlan: w, each: map[string]bool{}, said: `odd "text"`}
+	report, err := compiled(t, d, `[{"type":"command","command":"cat","for_each":true}]`).
+		Run(t.Context(), strings.NewReader("\"a\"\n\"b\"\n"), new(strings.Builder), stages.RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`it wrote to standard error: "odd \"text\""`}, report.Stages[0].Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
 }
 
 // TestEachCommand: the sandbox is told which commands run once per item.

@@ -11,7 +11,7 @@ import (
 // Items splits everything in and returns the items as a for_each would see them.
 func Items(in io.Reader, max int64, kind DataKind) (data []string, text []bool, err error) {
 	h := new(header)
-	h.describe(about{kind: kind})
+	h.describe(about{Kind: kind})
 	s := newItems(in, max, h)
 	for {
 		it, err := s.next()
@@ -28,7 +28,7 @@ func Items(in io.Reader, max int64, kind DataKind) (data []string, text []bool, 
 // ValuesOf returns what the result of an item becomes.
 func ValuesOf(data []byte, kind DataKind) []string {
 	var list []string
-	for _, v := range (about{kind: kind}).values(data) {
+	for _, v := range (about{Kind: kind}).values(data) {
 		list = append(list, string(v))
 	}
 	return list
@@ -100,5 +100,5 @@ func Instructions(re *syntax.Regexp, limit int) int { return instructions(re, li
 
 // ItemError returns the failure of item n of a for_each that fails with err.
 func ItemError(err error, n int) error {
-	return new(queue).itemError(&item{number: n, of: &each{forEach: &forEach{}}}, err)
+	return (&item{number: n, of: &each{forEach: &forEach{}}}).failure(err)
 }

@@ -3,10 +3,11 @@ package stages
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -31,9 +32,7 @@ func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, merr, err); err != nil {
 		return nil, err
 	}
-	step := eachStep(body, f.Mapping, retryOn, s, collectArray, timeout)
-	step.Nested = []Nested{{Steps: body}}
-	return step, nil
+	return eachStep(body, f.Mapping, retryOn, s, collectArray, timeout), nil
 }
 
 // A collecting stage may write many values by itself. It is told what "collect" says where no for_each has it,
@@ -62,7 +61,7 @@ func compileEach(ctx context.Context, stage Stage, o EachOptions, s Scope) (*Ste
 		form = collectLines
 	}
 	each := eachStep([]*Step{step}, o.Mapping, retryOn, s, form, s.Limits.Run)
-	each.mapped, each.Nested = step, step.Nested
+	each.flag = true
 	return each, nil
 }
 
@@ -77,7 +76,7 @@ func eachStep(body []*Step, o Mapping, retryOn *regexp.Regexp, s Scope, collect 
 	f.OnError = cmp.Or(o.OnError, onErrorFail)
 	f.raw = f.Collect == collectLines && !o.WithItem && len(body) > 0 && body[len(body)-1].Command != nil
 	step := &Step{
-		Effect: f.effect, chains: chainsOf(body) * f.Concurrency, each: f,
+		Effect: f.effect, each: f, Nested: []Nested{{Steps: body}},
 		clock:   clock{timeout, s.Limits.Run, "run", `the stage's "timeout"`},
 		Does:    "runs once per item",
 		Expects: "a JSON array, JSON values or lines",
@@ -103,9 +102,9 @@ func (f *forEach) bind(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	watched := r.watched
-	r.watched = false // of every item would be too much
-	defer func() { r.watched = watched }()
+	watch := r.watch
+	r.watch = nil // of every item would be too much
+	defer func() { r.watch = watch }()
 	e := &each{forEach: f, log: log, r: r, m: m, atOnce: f.Concurrency}
 	if e.filter, e.many, m.nested, err = r.bindEach(ctx, f.body); err != nil {
 		return nil, err
@@ -127,7 +126,15 @@ func chainsOf(steps []*Step) int {
 		if s.Command != nil && (i == 0 || steps[i-1].Command == nil) {
 			n++
 		}
-		n += s.chains
+		times := 1
+		if s.each != nil {
+			times = s.each.Concurrency
+		}
+		for _, inner := range s.Nested {
+			if !inner.Input {
+				n += times * chainsOf(inner.Steps)
+			}
+		}
 	}
 	return n
 }
@@ -137,14 +144,9 @@ const maxConcurrency = 64
 
 // defaultConcurrency is 8 where running side by side is known to do no harm, else 1.
 func defaultConcurrency(body []*Step) int {
-	for _, s := range body {
+	for s := range repeatedSteps(body) {
 		if s.alone() {
 			return 1
-		}
-		for _, n := range s.Nested {
-			if !n.Input && defaultConcurrency(n.Steps) == 1 {
-				return 1
-			}
 		}
 	}
 	return 8
@@ -173,81 +175,155 @@ type each struct {
 	atOnce int // items
 }
 
-// run runs the items of in and writes their results to out, in order. Two goroutines share the work: this one reads
-// items and starts them, emit writes results.
-func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	tooSlow := e.tooSlow() // one of its own for each run: a for_each around this one can be too slow as well
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, e.m.step.clock.given, tooSlow)
-	defer cancelTimeout()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// Neither a read nor a wait has a context: when the items end early, both must wake up.
-	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
-	defer stopIn()
-	source := in
-	if e.effect == Changes {
-		checked, err := e.checked(in, headersOf(ctx).in)
-		switch {
-		case err != nil && context.Cause(ctx) == tooSlow:
-			return tooSlow
-		case err != nil:
-			return err
-		}
-		defer checked.Close()
-		source = checked.Reader()
-	}
-	q := newQueue(e, cancel, newItems(source, e.r.deps.Limits.Item, headersOf(ctx).in))
-	if err := q.run(ctx, out, e.describe(headersOf(ctx))); q.complete || context.Cause(ctx) != tooSlow {
-		return err
-	}
-	return e.late(q)
+// Mapping holds the choices of a for_each that do not depend on what it runs.
+type Mapping struct {
+	Concurrency int    `json:"concurrency,omitempty" jsonschema:"minimum=1,maximum=64" jsonschema_description:"Items in flight. Default 8 where everything only reads, else 1."`
+	OnError     string `json:"on_error,omitempty" jsonschema:"enum=fail,enum=skip,enum=collect" jsonschema_description:"fail (default): stop at the first failed item. skip: leave it out. collect: put {\"error\": {code, message, attempts, index, item}} in its place; index counts from 1."`
+	Retries     int    `json:"retries,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"Extra attempts per item, with growing waits. Only calls that never arrived, 429, 503, and tools that only read or are idempotent are tried again."`
+	RetryOn     string `json:"retry_on,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"Regular expression (RE2): only errors whose message or code matches are tried again."`
+	Distinct    *bool  `json:"distinct,omitempty" jsonschema_description:"Make calls with equal arguments once and share the result. Default true for tools that only read, where nothing in the for_each changes anything."`
+	WithItem    bool   `json:"with_item,omitempty" jsonschema_description:"Each result becomes {\"item\": ITEM, \"result\": RESULT}."`
+	Collect     string `json:"collect,omitempty" jsonschema:"enum=array,enum=lines" jsonschema_description:"array: one JSON array. lines: one result a line (default for commands)."`
 }
 
-// describe describes the output, and returns its header where that is left to the first result.
-func (e *each) describe(h headers) *header {
-	switch {
-	case !e.raw:
-		h.out.describe(about{kind: Values})
-	case !describeLines(e.body, h):
-		return h.out
+// The values of on_error.
+const (
+	onErrorFail    = "fail"
+	onErrorSkip    = "skip"
+	onErrorCollect = "collect"
+)
+
+// The values of collect.
+const (
+	collectArray = "array"
+	collectLines = "lines"
+)
+
+// retriedErrors returns what retry_on matches; nil: all errors.
+func (o Mapping) retriedErrors() (*regexp.Regexp, error) {
+	var idle error
+	if o.RetryOn != "" && o.Retries == 0 {
+		idle = fielded("retry_on", Errorf(InvalidPipeline, `add "retries": 3, or leave retry_on out`, "retry_on has no meaning without retries"))
 	}
+	on, err := pattern(o.RetryOn)
+	return on, errors.Join(idle, err)
+}
+
+// withoutFlag refuses the fields of a mapping where nothing is mapped: they would silently do nothing.
+func (o EachOptions) withoutFlag() error {
+	given, _ := json.Marshal(o.Mapping) // has only plain values
+	members, _ := readObject(given)
+	var errs []error
+	for _, m := range members {
+		errs = append(errs, fielded(m.key, Errorf(InvalidPipeline, `add "for_each": true, or leave `+m.key+` out`,
+			"%s has no meaning without for_each", m.key)))
+	}
+	return errors.Join(errs...)
+}
+
+// notes says in the plan what the choices come to for the stages of body.
+func (o Mapping) notes(body []*Step) string {
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	switch o.OnError {
+	case onErrorSkip:
+		note("items that fail are left out")
+	case onErrorCollect:
+		note("items that fail become error objects")
+	}
+	if o.Retries > 0 {
+		note("%s", retryNote(o.Retries, toolsOf(body)))
+	}
+	if o.Distinct != nil {
+		switch {
+		case len(toolsOf(body)) == 0:
+			note("distinct has no effect: no stage of it calls a tool")
+		case *o.Distinct:
+			note("calls with equal arguments are made once")
+		}
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(notes, "; ")
+}
+
+// retryNote says what is tried again, and what is not.
+func retryNote(n int, tools []*Step) string {
+	if len(tools) == 0 {
+		return "retries have no effect: only calls of tools are tried again"
+	}
+	var once []string
+	for _, s := range tools {
+		if !s.tool.repeats {
+			once = append(once, s.Label.Called())
+		}
+	}
+	text := fmt.Sprintf("an item whose call fails is tried up to %d more times", n)
+	if n == 1 {
+		text = "an item whose call fails is tried once more"
+	}
+	if len(once) > 0 {
+		names := strings.Join(once, ", ")
+		text += fmt.Sprintf(", but not once a call of %s may have taken effect: then retries have no effect", names)
+	}
+	return text
+}
+
+// mapped is a link whose filter takes many items.
+type mapped struct {
+	link   *link
+	filter MapFilter
+}
+
+// bindEach binds the stages of a for_each: as a filter of one item, and of many if there is one.
+func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*Meter, error) {
+	links, meters, err := r.links(ctx, body, false)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	many, err := r.mapper(ctx, links)
+	return chain(r, links), many, meters, err
+}
+
+// mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
+// item, and the session knows how. Else it returns nil.
+func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
+	if len(links) != 1 || len(links[0].steps) != 1 {
+		return nil, nil
+	}
+	l := links[0]
+	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
+		return nil, nil
+	}
+	session, err := r.commands(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := session.(Mapper)
+	if !ok {
+		return nil, nil
+	}
+	c := *l.steps[0].Command
+	c.Each, c.LineBuffered = true, stopEarly(l.onward[1:])
+	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
+	if filter == nil || err != nil {
+		return nil, err
+	}
+	return &mapped{l, filter}, nil
+}
+
+// run runs jobs. An error says that not all of them have ended.
+func (m *mapped) run(ctx context.Context, jobs <-chan Job, atOnce int) (err error) {
+	defer recovered(&err)
+	m.filter(ctx, jobs, atOnce)
 	return nil
 }
 
-// checked reads all items before the first of them may change anything, so that one that is no JSON, or one too many,
-// is found before.
-func (e *each) checked(in io.Reader, data *header) (*spool, error) {
-	limits := e.r.deps.Limits
-	kept := e.r.newSpool()
-	s := newItems(io.TeeReader(in, kept), limits.Item, data)
-	for n := 0; ; n++ {
-		el, err := s.next()
-		if err == nil && n == limits.Items {
-			err = tooMany(limits.Items)
-		}
-		if err == nil {
-			e.log.verify(n+1, el)
-		}
-		if err == io.EOF {
-			return kept, nil
-		}
-		if err != nil {
-			kept.Close()
-			return nil, err
-		}
+// explain is that of the link, whose end with an error is noted.
+func (m *mapped) explain(ctx context.Context, err error) error {
+	if err != nil {
+		m.link.meters[0].broke.Store(true)
 	}
-}
-
-// tooSlow is the cause of the context of items whose time is up.
-func (e *each) tooSlow() error {
-	c := e.m.step.clock
-	return c.late("pass fewer items, raise concurrency, or "+c.more(),
-		"the items of for_each took longer than %s together (%s)", shortTime(c.given), c.words())
-}
-
-// late is [each.tooSlow] with what became of the items. None of them runs any more.
-func (e *each) late(q *queue) error {
-	err := e.tooSlow().(*Error)
-	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.untried-q.ok-q.failed)
-	return err
+	return m.link.explain(ctx, err)
 }

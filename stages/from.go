@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 )
@@ -62,7 +63,7 @@ func fromStep(src *source, stage int, kind string) *Step {
 	if src.stage == 0 {
 		step.Does = fmt.Sprintf("runs the first stages of run %s again", src.id)
 	}
-	step.Nested, step.chains = []Nested{{Steps: src.replay}}, chainsOf(src.replay)
+	step.Nested = []Nested{{Steps: src.replay}}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		replay, meters, err := r.bind(ctx, src.replay, true)
 		m.nested = meters
@@ -95,4 +96,158 @@ func (src *source) filter(replay Filter) Filter {
 		_, err := io.Copy(out, in)
 		return err
 	}
+}
+
+// resumption is a run that is continued.
+type resumption struct {
+	storedRun
+	from  int     // the last of its stages whose output is kept; 0: none
+	steps []*Step // those behind it, after one that begins with that output
+}
+
+// Overrides are the choices of a for_each that may change when its run is continued.
+type Overrides struct {
+	Concurrency int    `json:"concurrency,omitempty" jsonschema:"minimum=1,maximum=64" jsonschema_description:"With resume: of the for_each that stopped."`
+	OnError     string `json:"on_error,omitempty" jsonschema:"enum=fail,enum=skip,enum=collect" jsonschema_description:"With resume: of the for_each that stopped."`
+	Retries     int    `json:"retries,omitempty" jsonschema:"minimum=0,maximum=100" jsonschema_description:"With resume: of the for_each that stopped."`
+}
+
+// ResumeStage is the stage that continues a run.
+func ResumeStage(run string) string {
+	return fmt.Sprintf(`{"type": "from", "run": %q, "resume": true}`, run)
+}
+
+// resume compiles the stored plan of a run again, from the stage where it stopped.
+func (f *FromStage) resume(ctx context.Context, s Scope) (*Step, error) {
+	switch {
+	case f.Stage != 0:
+		return nil, fielded("stage", Errorf(InvalidPipeline, "leave stage out, or resume", "resume continues where the run stopped, and stage names another place"))
+	case s.ListKind != AtTop || !s.Last:
+		return nil, fielded("resume", Errorf(InvalidPipeline, "send "+ResumeStage(f.Run)+" as the only stage; for other stages behind what the run has produced, use from with stage",
+			"resume continues the stored plan of a run, and must be the only stage"))
+	}
+	run, err := findRun(s.Runs, f.Run)
+	if err != nil {
+		return nil, err
+	}
+	var how end
+	_, _, err = run.read(endName, &how)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if err := run.free(); err != nil {
+		return nil, err
+	}
+	r := &resumption{storedRun: run}
+	r.Stages, err = run.overridden(f.Overrides, how)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.compile(ctx, s, how); err != nil {
+		return nil, err
+	}
+	if err := r.shown(how); err != nil {
+		return nil, err
+	}
+	s.c.resumed = r
+	return new(Step), nil
+}
+
+// free refuses a run that cannot be continued: it has not ended, or another continues it.
+func (p storedRun) free() error {
+	holder, _ := p.runs.Claim(p.id, "")
+	switch holder {
+	case "":
+		return nil
+	case p.id:
+		return Errorf(InvalidPipeline, "wait until it has ended", "run %s is still running", p.id)
+	}
+	return p.taken(holder)
+}
+
+// taken refuses a run that another one continues.
+func (p storedRun) taken(holder string) error {
+	return Errorf(InvalidPipeline, "when that run has ended, continue it instead: "+ResumeStage(holder), "run %s is continued by run %s already", p.id, holder)
+}
+
+// overridden returns the stages of a run, with other choices for the for_each that stopped.
+func (p storedRun) overridden(o Overrides, how end) (List, error) {
+	if o == (Overrides{}) {
+		return p.Stages, nil
+	}
+	fix, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	list, changed := append(List(nil), p.Stages...), false
+	for _, stage := range how.Stopped {
+		if stage > 0 && mapsItems(list[stage-1]) {
+			list[stage-1], changed = completed(list[stage-1], fix), true
+		}
+	}
+	if !changed {
+		return nil, Errorf(InvalidPipeline, "resume without them, or send the changed plan behind a from stage",
+			"concurrency, on_error and retries apply to the for_each that stopped, and no for_each of the plan of run %s did", p.id)
+	}
+	return list, nil
+}
+
+// mapsItems reports whether a stage runs once per item.
+func mapsItems(raw json.RawMessage) bool {
+	kind, err := kindOf(raw, nil)
+	var each EachOptions
+	return err == nil && (kind.Maps || kind.Each && json.Unmarshal(raw, &each) == nil && each.ForEach)
+}
+
+// begins reports whether a stage begins with what a run has produced.
+func begins(raw json.RawMessage) bool {
+	kind, err := kindOf(raw, nil)
+	return err == nil && kind.Begins
+}
+
+// compile checks the whole plan, as it is today, and replaces the stages that have ended by what they have produced.
+func (r *resumption) compile(ctx context.Context, s Scope, how end) error {
+	ended := len(r.Stages)
+	if how.At > 0 {
+		ended = how.At - 1 // what stands behind saw only a part
+	}
+	from, _ := r.nearest(ended)
+	if from < 0 {
+		_, why := r.whole(0)
+		return Errorf(InvalidPipeline, "run the pipeline again", "run %s cannot be continued: %w", r.id, Incomplete(why))
+	}
+	r.from = from
+	list := append(List(nil), r.Stages...)
+	if from > 0 && begins(list[0]) { // the run that it names may be gone
+		list[0] = json.RawMessage(fmt.Sprintf(`{"type":"from","run":%q,"stage":%d}`, r.id, from))
+	}
+	s.c.stages.Add(-1) // the stage that stands for them
+	s.place = ""
+	steps, err := s.c.list(ctx, list, s)
+	if err != nil || from == 0 {
+		r.steps = steps
+		return err
+	}
+	first := fromStep(&source{storedRun: r.storedRun, stage: from}, from, s.label.Kind)
+	first.place = Place(outputName(from))
+	r.steps = append([]*Step{first}, steps[from:]...)
+	return nil
+}
+
+// shown refuses to make the calls of a dry run where they could be others than it has shown.
+func (r *resumption) shown(how end) error {
+	switch {
+	case !r.DryRun || how.At == 0 && !how.Failed:
+		return nil
+	case how.Failed:
+		return Errorf(InvalidPipeline, "make the dry run again, or run the pipeline", "run %s is a dry run that failed, and has shown no calls", r.id)
+	}
+	for _, s := range r.steps {
+		at := s.place.top()
+		if at > r.from && at < how.At && !s.Replayable {
+			return Errorf(InvalidPipeline, "make the dry run again, or run the pipeline",
+				"the output of stage %d of the dry run %s is not kept: read again, the calls could be others than it has shown", how.At-1, r.id)
+		}
+	}
+	return nil
 }

@@ -3,10 +3,8 @@ package stages
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"math"
 	"sync/atomic"
 )
 
@@ -23,9 +21,9 @@ const (
 
 // about describes the data of a pipe.
 type about struct {
-	kind   DataKind
-	single bool   // the data is one result of a tool: of kind Values, it is null if it has no bytes
-	blocks []Span // the result's content blocks, if there are several: its value is an array with one element per block
+	Kind   DataKind `json:"kind"`
+	Single bool     `json:"single,omitempty"` // the data is one result of a tool: of kind Values, it is null if it has no bytes
+	Blocks []Span   `json:"blocks,omitempty"` // the result's content blocks, if there are several: its value is an array with one element per block
 }
 
 // A header describes the data of a pipe. The writer sets it before it writes the first byte; the reader reads it after
@@ -53,15 +51,15 @@ func (h *header) get() about {
 	d := h.description.Load()
 	switch {
 	case d == nil:
-		return about{kind: Values}
+		return about{Kind: Values}
 	case d.source == nil:
 		return d.about
 	case !d.lines:
 		return d.source.get()
-	case d.source.get().kind == Values:
-		return about{kind: Values}
+	case d.source.get().Kind == Values:
+		return about{Kind: Values}
 	}
-	return about{kind: CommandText}
+	return about{Kind: CommandText}
 }
 
 // headers describe a filter's input and output, and name the item that it runs for: nil, if it runs once. They are in the
@@ -88,27 +86,27 @@ func headersOf(ctx context.Context) headers {
 
 // about describes a result.
 func (r Result) about() about {
-	a := about{kind: r.Kind, single: true, blocks: r.Spans}
+	a := about{Kind: r.Kind, Single: true, Blocks: r.Spans}
 	if len(r.Data) == 0 && r.None {
-		a.kind = Values
+		a.Kind = Values
 	}
 	return a
 }
 
 // result returns the result that a describes, without its blocks that are not text.
 func (a about) result(data []byte) Result {
-	return Result{Data: data, Kind: a.kind, Spans: a.blocks, None: a.kind == Values && len(data) == 0}
+	return Result{Data: data, Kind: a.Kind, Spans: a.Blocks, None: a.Kind == Values && len(data) == 0}
 }
 
 // values returns data as JSON values. Data that is JSON keeps its bytes.
 func (a about) values(data []byte) []json.RawMessage {
-	if len(a.blocks) > 1 {
+	if len(a.Blocks) > 1 {
 		return []json.RawMessage{a.array(data)}
 	}
-	if a.kind != Values {
+	if a.Kind != Values {
 		return []json.RawMessage{a.value(data)}
 	}
-	if a.single { // a tool's result of this kind is one valid JSON value, or empty
+	if a.Single { // a tool's result of this kind is one valid JSON value, or empty
 		if data = bytes.TrimSpace(data); len(data) == 0 {
 			data = null
 		}
@@ -116,15 +114,15 @@ func (a about) values(data []byte) []json.RawMessage {
 	}
 	list, ok := readValues(data)
 	if !ok {
-		return []json.RawMessage{about{kind: CommandText}.string(data)}
+		return []json.RawMessage{about{Kind: CommandText}.string(data)}
 	}
 	return list
 }
 
 // array returns the values of the content blocks as one array.
 func (a about) array(data []byte) json.RawMessage {
-	list := make([]json.RawMessage, len(a.blocks))
-	for i, b := range a.blocks {
+	list := make([]json.RawMessage, len(a.Blocks))
+	for i, b := range a.Blocks {
 		list[i] = about{}.value(data[b.From:b.To])
 	}
 	return encodeArray(list)
@@ -132,7 +130,7 @@ func (a about) array(data []byte) json.RawMessage {
 
 // value returns text as one JSON value: the object or array that it is, or a string.
 func (a about) value(text []byte) json.RawMessage {
-	if trimmed := bytes.TrimSpace(text); a.kind != ExactText && wholeJSON(trimmed) {
+	if trimmed := bytes.TrimSpace(text); a.Kind != ExactText && wholeJSON(trimmed) {
 		return trimmed
 	}
 	return a.string(text)
@@ -143,7 +141,7 @@ func (a about) string(text []byte) json.RawMessage { return appendString(nil, a.
 
 // text returns the bytes of the string that data becomes.
 func (a about) text(data []byte) []byte {
-	if a.kind == CommandText || a.kind == Values {
+	if a.Kind == CommandText || a.Kind == Values {
 		return bytes.TrimSuffix(data, []byte("\n"))
 	}
 	return data
@@ -151,40 +149,29 @@ func (a about) text(data []byte) []byte {
 
 // encode returns the description as bytes that can be kept with the data.
 func (a about) encode() []byte {
-	b := []byte{byte(a.kind), 0}
-	if a.single {
-		b[1] = 1
-	}
-	b = binary.AppendUvarint(b, uint64(len(a.blocks)))
-	for _, block := range a.blocks {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(block.From)), uint64(block.To))
-	}
-	return b
+	text, _ := json.Marshal(a) // has only plain values
+	return text
 }
 
 // decodeAbout decodes the description at the beginning of b, and returns the bytes after it.
 func decodeAbout(b []byte) (a about, rest []byte, err error) {
-	if len(b) < 2 || DataKind(b[0]) > Values {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if d.Decode(&a) != nil || !a.valid() {
 		return a, nil, errAbout
 	}
-	a.kind, a.single = DataKind(b[0]), b[1] == 1
-	rest = b[2:]
-	next := func() uint64 {
-		v, n := binary.Uvarint(rest)
-		if n <= 0 || v > math.MaxInt64 {
-			err, n = errAbout, len(rest)
+	return a, b[d.InputOffset():], nil
+}
+
+// valid reports whether a description that was decoded can be one.
+func (a about) valid() bool {
+	last := int64(0)
+	for _, block := range a.Blocks {
+		if block.From < last || block.To < block.From {
+			return false
 		}
-		rest = rest[n:]
-		return v
+		last = block.To
 	}
-	for n, last := next(), uint64(0); n > 0 && err == nil; n-- {
-		from, to := next(), next()
-		if from < last || to < from {
-			err = errAbout
-		}
-		a.blocks, last = append(a.blocks, Span{int64(from), int64(to)}), to
-	}
-	return a, rest, err
+	return a.Kind <= Values
 }
 
 // errAbout is the error of a description that is damaged.

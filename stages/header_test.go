@@ -137,13 +137,13 @@ func TestFromLostDescription(t *testing.T) {
 	if _, errs := k.compile(t, pipeline); len(errs) != 1 || !strings.Contains(errs[0].Msg, "is incomplete: the store was full") {
 		t.Errorf("lost: got %v", errs)
 	}
-	for _, damaged := range []string{"", "\x00", "\x09\x01\x00", "\x00\x01", "\x00\x01\x80", "\x00\x01\xff\xff\x3f", "\x00\x01\x01\x02\x01", "\x00\x01\x02\x00\x02\x01\x02"} {
+	for _, damaged := range []string{"", "x", "{", `{"kind":9,"single":true}`, `{"kind":-1}`, `{"kind":0,"blocks":[{"From":2,"To":1}]}`, `{"kind":0,"blocks":[{"From":0,"To":2},{"From":1,"To":2}]}`} {
 		k.deps.Runs = &described{Runs: kept, as: []byte(damaged)}
 		if out, _, err := k.run(t, pipeline); err == nil || !strings.Contains(err.Error(), "is damaged") {
 			t.Errorf("%q: got %v, %q", damaged, err, out)
 		}
 	}
-	k.deps.Runs = &described{Runs: kept, as: []byte("\x00\x01\x00")}
+	k.deps.Runs = &described{Runs: kept, as: []byte(`{"kind":0,"single":true}`)}
 	if out, _ := k.must(t, pipeline); out != "{\"b\":\"12\"}\n" {
 		t.Errorf("got %q", out)
 	}

@@ -3,6 +3,7 @@ package stages
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -32,7 +33,20 @@ type item struct {
 	result  holder
 	isValue bool // result is one JSON value, not what the stages wrote
 	done    bool
+
+	// Where a filter that takes many runs it:
+	fed  []byte      // what it reads
+	over func(error) // called at its end
 }
+
+// Input implements [Job].
+func (it *item) Input() []byte { return it.fed }
+
+// Write implements [Job].
+func (it *item) Write(p []byte) (int, error) { return it.result.Write(p) }
+
+// End implements [Job].
+func (it *item) End(err error) { it.over(err) }
 
 // itemOf returns the item that a stage runs for, nil if there is none.
 func itemOf(ctx context.Context) *item { return headersOf(ctx).item }
@@ -72,12 +86,12 @@ func (it *item) become(object []member) error {
 }
 
 // known looks for the result of an item that an earlier run had.
-func (q *queue) known(it *item) (bool, error) {
-	known, err := q.e.log.answer(it)
+func (it *item) known() (bool, error) {
+	known, err := it.of.log.answer(it)
 	if !known || err != nil {
 		return false, err
 	}
-	q.e.m.count(func(r *StageReport) { r.Resumed++ })
+	it.of.m.count(func(r *StageReport) { r.Resumed++ })
 	return true, it.succeeded()
 }
 
@@ -135,19 +149,19 @@ func (e *each) input(it *item) []byte {
 // aboutInput describes what input returns.
 func (e *each) aboutInput(el element) about {
 	if el.text && !e.takesValue() {
-		return about{kind: CommandText} // a line
+		return about{Kind: CommandText} // a line
 	}
 	return el.about()
 }
 
-// conclude leaves in an item that was tried what stands for it in the output. It reports whether the item failed; its
+// conclude leaves in an item that was tried what stands for it in the output. It reports whether the item failed; the
 // error is what ends the other items too.
-func (q *queue) conclude(ctx context.Context, it *item, err error) (failed bool, ends error) {
+func (it *item) conclude(ctx context.Context, err error) (failed bool, ends error) {
 	defer recovered(&ends)
 	if err == nil {
-		q.e.log.keep(it)
-		if !q.e.r.dry.replaces(q.e.effect) {
-			q.e.m.count(func(r *StageReport) {
+		it.of.log.keep(it)
+		if !it.of.r.dry.replaces(it.of.effect) {
+			it.of.m.count(func(r *StageReport) {
 				r.OK++
 				if it.attempts > 1 {
 					r.Retried++
@@ -159,20 +173,20 @@ func (q *queue) conclude(ctx context.Context, it *item, err error) (failed bool,
 	if echo(err) || err == context.Cause(ctx) {
 		return false, err // it was cancelled
 	}
-	onError, f := q.e.OnError, failureOf(err)
+	onError, f := it.of.OnError, failureOf(err)
 	if f == nil {
 		onError = onErrorFail
 	}
-	q.e.m.failed(messageOf(err), onError == onErrorSkip)
+	it.of.m.failed(messageOf(err), onError == onErrorSkip)
 	if onError == onErrorFail {
-		return true, q.itemError(it, err)
+		return true, it.failure(err)
 	}
 	return true, it.failed(f, onError)
 }
 
-// itemError says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
+// failure says which item failed and shows it. Of nested for_each stages the innermost shows its item, those around
 // it say where that was.
-func (q *queue) itemError(it *item, err error) error {
+func (it *item) failure(err error) error {
 	var shared *Error
 	if !errors.As(err, &shared) {
 		return err
@@ -185,7 +199,7 @@ func (q *queue) itemError(it *item, err error) error {
 		return e
 	}
 	e.Item, e.Sample, e.Cut = it.number, it.data, false
-	e.queue = q
+	e.each = it.of
 	return e
 }
 
@@ -276,4 +290,84 @@ func messageOf(err error) string {
 		return f.Msg
 	}
 	return err.Error()
+}
+
+// ofItem says of every code whether a failure with it is one of the item, so that on_error applies. All others, and
+// those that are marked as failures of the run, end the run whatever on_error says: they would meet every item alike,
+// or nobody knows what has happened.
+var ofItem = map[Code]bool{
+	ToolError:         true,
+	ServerUnavailable: true, // this call did not come through; the next may
+	InvalidArguments:  true, // the item does not fit the tool
+	CommandFailed:     true,
+	Timeout:           true, // of one call, one command or a for_each within; that of the run and of the stage end the context
+	LimitExceeded:     true, // the item's data is too large; limits of the run are marked
+
+	InvalidPipeline:    false, // as all that the plan forbids
+	UnknownServer:      false, // the server was removed while the pipeline ran
+	UnknownTool:        false,
+	UnknownRun:         false,
+	DisallowedCommand:  false,
+	DisallowedArgument: false,
+	Denied:             false, // the tool may not be called, whatever the item is
+	SandboxUnavailable: false, // nothing of the plan is checked
+	Cancelled:          false, // the caller has gone, or the gateway closes
+	Internal:           false, // a sandbox that is lost, a bug
+}
+
+// failureOf returns the failure of an item that on_error applies to, or nil: what ended it is not its own.
+func failureOf(err error) *Error {
+	var f *Error
+	if !errors.As(err, &f) || f.OfRun || !ofItem[f.Code] && !f.repeats {
+		return nil
+	}
+	return f
+}
+
+// succeeded puts what stands for an item that succeeded into it.
+func (it *item) succeeded() error {
+	if !it.of.WithItem {
+		return nil
+	}
+	result := null
+	if list := it.out.get().values(it.result.buf.Bytes()); len(list) == 1 {
+		result = list[0]
+	} else if len(list) > 1 {
+		result = encodeArray(list)
+	}
+	return it.become([]member{{"item", it.value()}, {"result", result}})
+}
+
+// failed puts what stands for an item that failed into it.
+func (it *item) failed(failed *Error, onError string) error {
+	it.result.release()
+	if onError == onErrorSkip {
+		it.out.describe(about{Kind: Values}) // of which there is none
+		return nil
+	}
+	msg := failed.Msg
+	if failed.Item != 0 {
+		msg += " (item " + strconv.Itoa(failed.Item) + " of the for_each within)"
+	}
+	if it.note != "" {
+		msg += " (" + it.note + ")"
+	}
+	about := []member{
+		{"code", appendString(nil, []byte(failed.Code))},
+		{"message", appendString(nil, []byte(msg))},
+		{"attempts", json.RawMessage(strconv.Itoa(it.attempts))},
+		{"index", json.RawMessage(strconv.Itoa(it.number))},
+	}
+	if it.of.WithItem {
+		return it.become([]member{{"item", it.value()}, {"error", encodeObject(about)}})
+	}
+	return it.become([]member{{"error", encodeObject(append(about, member{"item", it.value()}))}})
+}
+
+// value returns the element as a JSON value, exactly as it came; a line of text as a string.
+func (el element) value() json.RawMessage {
+	if el.text {
+		return appendString(nil, el.data)
+	}
+	return el.data
 }

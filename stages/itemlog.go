@@ -16,7 +16,7 @@ type itemLog struct {
 	place   Place
 	data    *io.SectionReader
 	release func()
-	create  func() (io.Writer, func(string))
+	record  *record
 	dry     bool // what runs is no result
 
 	mu    sync.Mutex    // also while a result is written
@@ -28,9 +28,15 @@ type itemLog struct {
 
 // An entry of a log is an item that has succeeded.
 type entry struct {
-	number       int
-	key          itemKey
-	offset, size int64 // of its result
+	entryHead
+	offset int64 // of its result
+}
+
+// entryHead is what stands before the result of an item.
+type entryHead struct {
+	Number int64
+	Key    itemKey
+	Size   int64 // of the result
 }
 
 // itemKey stands for the bytes of an item, among items of the same place in other runs of this process: nobody can make
@@ -47,24 +53,20 @@ func itemKeyOf(el element) itemKey {
 	return key
 }
 
-// entryHead is the size of what stands before the result of an item: its number, its key and the size of the result.
-const entryHead = 4 + 8 + 8
-
 // eachEntry reads the heads of the entries in data, which may be nil.
 func eachEntry(data *io.SectionReader, do func(entry)) error {
 	if data == nil {
 		return nil
 	}
-	var head [entryHead]byte
-	for at := int64(0); at+entryHead <= data.Size(); {
-		if _, err := data.ReadAt(head[:], at); err != nil {
+	var e entry
+	head := make([]byte, binary.Size(e.entryHead))
+	for at := int64(0); at+int64(len(head)) <= data.Size(); {
+		if _, err := data.ReadAt(head, at); err != nil {
 			return unreadable(err)
 		}
-		e := entry{
-			number: int(binary.BigEndian.Uint32(head[:])), key: itemKey(binary.BigEndian.Uint64(head[4:])),
-			offset: at + entryHead, size: int64(binary.BigEndian.Uint64(head[12:])),
-		}
-		if at = e.offset + e.size; at > data.Size() {
+		_, _ = binary.Decode(head, binary.BigEndian, &e.entryHead) // it has the size
+		e.offset = at + int64(len(head))
+		if at = e.offset + e.Size; at > data.Size() {
 			return nil // the disk was full within it
 		}
 		do(e)
@@ -82,10 +84,7 @@ func (r *Run) newItemLog(s *Step) (*itemLog, error) {
 	if r.record == nil || s.each.inner || r.logOf(s.place) != nil { // long names of branches may make equal places
 		return nil, nil
 	}
-	l := &itemLog{place: s.place, dry: r.dry != nil && s.Effect == Changes}
-	l.create = func() (io.Writer, func(string)) {
-		return r.record.runs.Create(r.record.id, itemsName(s.place), true)
-	}
+	l := &itemLog{place: s.place, record: r.record, dry: r.dry != nil && s.Effect == Changes}
 	r.logs = append(r.logs, l)
 	if r.resumed == nil {
 		return l, nil
@@ -106,7 +105,7 @@ func (r *Run) logOf(place Place) *itemLog {
 func (l *itemLog) read(from storedRun) error {
 	l.data, _, l.release = from.runs.Open(from.id, itemsName(l.place))
 	l.known = map[int]entry{}
-	err := eachEntry(l.data, func(e entry) { l.known[e.number] = e })
+	err := eachEntry(l.data, func(e entry) { l.known[int(e.Number)] = e })
 	if err != nil || l.data == nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (l *itemLog) read(from storedRun) error {
 		if err != nil {
 			return err
 		}
-		l.write(e.number, e.key, result)
+		l.write(int(e.Number), e.Key, result)
 	}
 	return nil
 }
@@ -125,13 +124,14 @@ func (l *itemLog) read(from storedRun) error {
 // verify forgets the result of an item that is another now. It is called for all items before the first that may change
 // something.
 func (l *itemLog) verify(number int, el element) {
-	if e, ok := l.entry(number); ok && e.key != itemKeyOf(el) {
+	if e, ok := l.entry(number); ok && e.Key != itemKeyOf(el) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.known, number)
 	}
 }
 
+// entry returns what is kept of an item, if it is.
 func (l *itemLog) entry(number int) (e entry, ok bool) {
 	if l == nil {
 		return entry{}, false
@@ -142,16 +142,10 @@ func (l *itemLog) entry(number int) (e entry, ok bool) {
 	return e, ok
 }
 
-// knows reports whether an item is answered from what is kept.
-func (l *itemLog) knows(number int) bool {
-	_, ok := l.entry(number)
-	return ok
-}
-
 // answer writes the result of an item that is known, and reports whether it is.
 func (l *itemLog) answer(it *item) (bool, error) {
 	e, ok := l.entry(it.number)
-	if !ok || e.key != itemKeyOf(it.element) {
+	if !ok || e.Key != itemKeyOf(it.element) {
 		return false, nil
 	}
 	result, err := l.result(e)
@@ -169,7 +163,7 @@ func (l *itemLog) answer(it *item) (bool, error) {
 
 func (l *itemLog) result(e entry) ([]byte, error) {
 	var data bytes.Buffer
-	if _, err := io.Copy(&data, io.NewSectionReader(l.data, e.offset, e.size)); err != nil {
+	if _, err := io.Copy(&data, io.NewSectionReader(l.data, e.offset, e.Size)); err != nil {
 		return nil, unreadable(err)
 	}
 	return data.Bytes(), nil
@@ -188,11 +182,9 @@ func (l *itemLog) keep(it *item) {
 // write adds an entry. The caller has mu.
 func (l *itemLog) write(number int, key itemKey, result []byte) {
 	if l.out == nil {
-		l.out, l.end = l.create()
+		l.out, l.end = l.record.runs.Create(l.record.id, itemsName(l.place), true)
 	}
-	l.buf = binary.BigEndian.AppendUint32(l.buf[:0], uint32(number))
-	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(key))
-	l.buf = binary.BigEndian.AppendUint64(l.buf, uint64(len(result)))
+	l.buf, _ = binary.Append(l.buf[:0], binary.BigEndian, entryHead{int64(number), key, int64(len(result))}) // has a fixed size
 	l.buf = append(l.buf, result...)
 	_, _ = l.out.Write(l.buf) // it does not fail
 	if cap(l.buf) > 1<<20 {

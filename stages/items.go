@@ -20,9 +20,9 @@ type element struct {
 // about describes the element as the input of a stage.
 func (el element) about() about {
 	if el.text {
-		return about{kind: ExactText}
+		return about{Kind: ExactText}
 	}
-	return about{kind: Values}
+	return about{Kind: Values}
 }
 
 // line returns the element as a command gets it: one line of JSON, or the raw line, then a newline.
@@ -87,7 +87,7 @@ func (s *items) begin() (element, error) {
 		return element{}, s.behindArray(text)
 	case c == '[' && len(text) == 0:
 		s.mode = (*items).array
-	case c == '[', c != '{' && s.data != nil && s.data.get().kind != Values:
+	case c == '[', c != '{' && s.data != nil && s.data.get().Kind != Values:
 		s.mode, s.text = (*items).line, true
 	}
 	if c != '[' && c != '{' {

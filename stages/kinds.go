@@ -12,6 +12,8 @@ type Kind struct {
 	Begins  bool         // whether it begins with what another run has produced
 	Calls   bool         // whether it calls what its label names, so that the name alone says which stage is meant
 	Example string       // a stage as JSON; a test compiles it
+
+	Hints map[string]string // what to do about a field that has the wrong form, instead of the example
 }
 
 // Kinds returns the table of stage types. To add one, write its file and its entry here.
@@ -24,6 +26,7 @@ func Kinds() []Kind {
 			Each:    true,
 			Calls:   true,
 			Example: `{"type": "tool", "server": "demo", "name": "get_customer", "for_each": true, "concurrency": 16}`,
+			Hints:   paginateHints,
 		},
 		{
 			Name:    "command",

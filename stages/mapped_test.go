@@ -130,7 +130,7 @@ type bugs struct {
 	fail func(stages.Job)
 }
 
-func (b bugs) Plan(string) stages.CommandPlan { return bugPlan{b.world, b} }
+func (b bugs) Plan(_, _, _ string) stages.CommandPlan { return bugPlan{b.world, b} }
 
 type bugPlan struct {
 	*world

@@ -37,7 +37,7 @@ func (pg *paging) filter(c *caller, lines bool) Filter {
 		if err := w.begin(args); err != nil {
 			return err
 		}
-		headersOf(ctx).out.describe(about{kind: Values})
+		headersOf(ctx).out.describe(about{Kind: Values})
 		c.m.list(1, 0)
 		for more := true; more; {
 			if more, err = w.page(ctx); err != nil {
@@ -236,7 +236,7 @@ func (w *pages) unclear(ctx context.Context, value json.RawMessage, problem, hin
 	if err != nil {
 		return err
 	}
-	return Errorf(InvalidArguments, hint, "%s; it is:\n%s", problem, strings.TrimSuffix(shape.Text, "\n"))
+	return Errorf(CommandFailed, hint, "%s; it is:\n%s", problem, strings.TrimSuffix(shape.Text, "\n"))
 }
 
 // following returns the argument for the next page as the result gives it, nil if there is none, or says that it is to
@@ -352,7 +352,7 @@ func (w *pages) count(n int64) (json.RawMessage, error) {
 		n = 1
 	}
 	if w.at > math.MaxInt64-n {
-		return nil, Errorf(InvalidArguments, "", "%s cannot count beyond %d", texts.Quote(w.arg), w.at)
+		return nil, Errorf(CommandFailed, "", "%s cannot count beyond %d", texts.Quote(w.arg), w.at)
 	}
 	w.at += n
 	return w.typed(strconv.AppendInt(nil, w.at, 10)), nil

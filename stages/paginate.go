@@ -62,8 +62,14 @@ type paging struct {
 	max                int
 }
 
-// compile checks the stage's paging against the tool.
+// on reports whether pages are fetched; else the tool is called once.
+func (p *Paginate) on() bool { return p != nil && !p.off }
+
+// compile checks the stage's paging against the tool; nil where it is called once.
 func (p *Paginate) compile(info *Tool, s Scope) (*paging, error) {
+	if !p.on() {
+		return nil, nil
+	}
 	pg := &paging{arg: p.Arg, max: p.Max}
 	pg.max = cmp.Or(pg.max, defaultPages)
 	errs := []error{p.mayRepeat(info), p.argument(info, pg)}
@@ -100,9 +106,6 @@ var paginateHints = map[string]string{
 	"paginate.start": `write where counting begins, with digits only: "paginate": {"start": 0}`,
 	"paginate.max":   `write how many calls there may be, with digits only: "paginate": {"max": 100}`,
 }
-
-// fieldHint is what to do about a field that has the wrong form.
-func (*ToolStage) fieldHint(field string) string { return paginateHints[field] }
 
 // mayRepeat refuses tools that are not known to only read. To page is to call up to a hundred times what the plan
 // names once, and an argument such as "after" may as well be the place where something is inserted. Tools of which

@@ -29,7 +29,6 @@ func (p *ParallelStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		errs = append(errs, err)
 		step.Nested = append(step.Nested, Nested{Branch: b.Name, Steps: steps})
 		step.Effect = max(step.Effect, effectOf(steps))
-		step.chains += chainsOf(steps)
 	}
 	step.Bind = func(ctx context.Context, r *Run, m *Meter) (Filter, error) {
 		return bindBranches(ctx, r, m, step.Nested)
@@ -68,7 +67,7 @@ func runBranches(ctx context.Context, r *Run, branches []branch, in io.Reader, o
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	around := headersOf(ctx)
-	around.out.describe(about{kind: Values})
+	around.out.describe(about{Kind: Values})
 	results := make([]written, len(branches))
 	feeds := make([]*io.PipeWriter, len(branches))
 	errs := make([]error, len(branches))
@@ -173,18 +172,18 @@ func tooLongBranch(name string, max int64) error {
 func (b *written) writeValue(max int64, w *bufio.Writer) error {
 	a := b.header.get()
 	switch {
-	case len(a.blocks) > 1:
+	case len(a.Blocks) > 1:
 		return b.writeBlocks(a, max, w)
-	case a.kind == ExactText:
+	case a.Kind == ExactText:
 		return b.writeString(false, w)
-	case a.kind == CommandText && b.size == 0:
-		a.kind = Values // nothing was written
+	case a.Kind == CommandText && b.size == 0:
+		a.Kind = Values // nothing was written
 	}
 	count, err := copyValues(b.Reader(), max, "", io.Discard)
 	_, text := errors.AsType[*notJSON](err)
 	switch {
-	case text || err == nil && a.kind != Values && (count != 1 || !beginsContainer(b.Reader())):
-		return b.writeString(a.kind != ToolText, w)
+	case text || err == nil && a.Kind != Values && (count != 1 || !beginsContainer(b.Reader())):
+		return b.writeString(a.Kind != ToolText, w)
 	case err != nil:
 		return err
 	case count == 0:

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,10 +35,7 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	}
 	c := &compiler{}
 	if d.Commands != nil {
-		c.commands = d.Commands.Plan(d.Caller)
-		if p, ok := c.commands.(OwnedPlan); ok {
-			p.For(d.Owner, d.WorkersOf)
-		}
+		c.commands = d.Commands.Plan(d.Caller, d.Owner, d.WorkersOf)
 	}
 	steps, cerr := c.list(ctx, list, Scope{Deps: d, Fed: fed, c: c})
 	if c.commands != nil && (cerr != nil || d.CheckOnly) {
@@ -46,9 +44,8 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 	if cerr != nil {
 		return nil, limitOnce(flatten(cerr))
 	}
-	p := &Pipeline{steps: steps, list: list, deps: d, commands: c.commands}
-	if len(steps) == 1 && steps[0].resumed != nil {
-		p.resumed = steps[0].resumed
+	p := &Pipeline{steps: steps, list: list, deps: d, commands: c.commands, resumed: c.resumed}
+	if p.resumed != nil {
 		p.steps, p.list = p.resumed.steps, p.resumed.Stages
 	}
 	return p, nil
@@ -76,6 +73,9 @@ func parseList(pipeline []byte) (List, *Error) {
 	if len(text) == 0 {
 		return nil, Errorf(InvalidPipeline, hint, "the pipeline is missing")
 	}
+	if at := invalidUTF8(text); at >= 0 { // encoding/json would replace it
+		return nil, Errorf(InvalidPipeline, "send the pipeline as UTF-8", "the pipeline is not valid UTF-8 at %s", position(text, at))
+	}
 	var list List
 	if err := json.Unmarshal(text, &list); err == nil && text[0] == '[' {
 		return list, nil
@@ -94,10 +94,13 @@ func syntaxError(text []byte) string {
 	if !errors.As(err, &syntax) {
 		return fmt.Sprint(err)
 	}
-	at := min(int(syntax.Offset)+1-firstOffset(), len(text))
-	line := 1 + bytes.Count(text[:at], []byte("\n"))
-	column := at - (bytes.LastIndexByte(text[:at], '\n') + 1)
-	return fmt.Sprintf("line %d, column %d: %s", line, column, syntax)
+	return position(text, int(syntax.Offset)-firstOffset()) + ": " + syntax.Error()
+}
+
+// position says where the byte at an offset of text is, by line and column.
+func position(text []byte, at int) string {
+	before := text[:min(at+1, len(text))]
+	return fmt.Sprintf("line %d, column %d", 1+bytes.Count(before, []byte("\n")), len(before)-(bytes.LastIndexByte(before, '\n')+1))
 }
 
 // firstOffset is the offset of a mistake in the first byte: encoding/json counts that byte, GOEXPERIMENT=jsonv2 does not.
@@ -110,6 +113,7 @@ func firstOffset() int {
 type compiler struct {
 	stages   atomic.Int64
 	commands CommandPlan // nil where there are no commands
+	resumed  *resumption // set by the only stage, if that continues a run
 }
 
 // list compiles stages concurrently, so that servers that have to be started for the check start together.
@@ -171,15 +175,12 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	} else {
 		step, err = stage.Compile(ctx, s)
 	}
-	if err := errors.Join(shape, unlessImplied(shape, err, raw)); err != nil {
+	if err := errors.Join(shape, unlessImplied(shape, err, kind, raw)); err != nil {
 		return nil, located(hinted(err, kind, raw), s.place, s.label)
 	}
-	step.place, step.raw = s.place, raw
+	step.place, step.raw, step.own().raw = s.place, raw, raw
 	if step.Label.Kind == "" {
 		step.Label = s.label
-	}
-	if step.mapped != nil {
-		step.mapped.raw = raw
 	}
 	return step, nil
 }
@@ -203,9 +204,10 @@ func completed(raw, fix json.RawMessage) json.RawMessage {
 	return encodeObject(merge(stage, changes))
 }
 
-// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, a field or
-// an argument that is missing because it stands under a mistyped name.
-func unlessImplied(shape, err error, raw json.RawMessage) error {
+// unlessImplied drops from err what the mistakes of the shape bring about: another word on the same field, also on that of
+// a stage to which a stage that resumes passes it on, and a field or an argument that is missing because it stands under a
+// mistyped name.
+func unlessImplied(shape, err error, kind *Kind, raw json.RawMessage) error {
 	if shape == nil {
 		return err
 	}
@@ -217,7 +219,7 @@ func unlessImplied(shape, err error, raw json.RawMessage) error {
 	var rest []error
 	for _, e := range flatten(err) {
 		missing := e.Code == InvalidPipeline && !given(members, e.Field)
-		if e.Place == "" && (told[e.Field] || missing || e.Code == InvalidArguments) {
+		if told[e.Field] && kind.Begins || e.Place == "" && (told[e.Field] || missing || e.Code == InvalidArguments) {
 			continue
 		}
 		rest = append(rest, e)
@@ -228,21 +230,12 @@ func unlessImplied(shape, err error, raw json.RawMessage) error {
 // hinted gives every mistake that has no hint of its own an example of the stage, and completes what there is of a
 // corrected stage.
 func hinted(err error, kind *Kind, raw json.RawMessage) error {
-	var out []error
-	for _, e := range flatten(err) {
-		c := *e
-		if c.Place == "" && c.Fix != nil { // it reads the whole stage, and there may be as many mistakes as the stage has fields
-			c.Fix = completed(raw, c.Fix)
+	return changed(err, func(e *Error) {
+		if e.Place == "" && e.Fix != nil { // it reads the whole stage, and there may be as many mistakes as the stage has fields
+			e.Fix = completed(raw, e.Fix)
 		}
-		if h, ok := kind.New().(interface{ fieldHint(field string) string }); ok && c.Hint == "" {
-			c.Hint = h.fieldHint(c.Field)
-		}
-		if c.Hint == "" {
-			c.Hint = "a " + kind.Name + " stage looks like " + kind.Example
-		}
-		out = append(out, &c)
-	}
-	return errors.Join(out...)
+		e.Hint = cmp.Or(e.Hint, kind.Hints[e.Field], "a "+kind.Name+" stage looks like "+kind.Example)
+	})
 }
 
 // kindOf finds the kind of a stage by its "type".

@@ -7,9 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
+
+// A watch is told of a link that begins, and of its end with what it returns.
+type watch = func(ctx context.Context, place Place, kind string, commands []string) (context.Context, func(error))
 
 // Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
 type Pipeline struct {
@@ -43,7 +51,7 @@ type RunOptions struct {
 
 	// Stage is told of every link of the run that begins, a stage or neighbouring commands, and of its end: nil or what
 	// failed. What runs once per item is left out. The link runs in the context that it returns. Nil: nobody is told.
-	Stage func(ctx context.Context, place Place, kind string, commands []string) (context.Context, func(error))
+	Stage watch
 
 	// Forgets reports whether what is kept of the run is gone before anybody can go on from it: its error then names
 	// nothing to continue from. Nil: it is not.
@@ -64,9 +72,6 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			"timeout %s is not within what the operator allows: %s", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
-	if o.Stage != nil {
-		ctx = context.WithValue(ctx, stageKey{}, o.Stage)
-	}
 	outer := ctx
 	if o.Outlast != nil {
 		outer = o.Outlast
@@ -74,8 +79,8 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
 	r := &Run{
-		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watched: o.Stage != nil,
-		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(), windows: map[Place]Window{},
+		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watch: o.Stage,
+		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
 	}
 	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
 	if o.DryRun {
@@ -88,13 +93,13 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	r.record = newRecord(p, in != nil, o.DryRun)
 	defer r.closeRecord()
 	meters, err := p.perform(ctx, r, in, out, o.Begun)
-	report := Report{Elapsed: time.Since(start), Windows: r.ordered(p.steps), Blocks: r.shown.Blocks}
+	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
+	report.Windows = windows(report.Stages)
 	if o.DryRun && err == nil {
 		report.DryRun, err = r.dry.result(ctx, p.steps)
 	}
-	report.Stages = reports(meters)
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
-		err.(*Error).Changed = changed(report.Stages)
+		err.(*Error).Changed = effectsIn(report.Stages)
 	}
 	p.tell(r, &report, meters, err, o.Forgets != nil && o.Forgets())
 	return report, err
@@ -140,17 +145,20 @@ var passing = map[Code]bool{Timeout: true, ServerUnavailable: true, Cancelled: t
 // end says how a run ended, for the run that continues it.
 func (p *Pipeline) end(e *Error, d *DryRun, meters []*Meter) end {
 	how := end{Failed: e != nil}
+	at := Place("")
 	switch {
-	case e != nil && e.Place != "":
-		how.At = e.Place.top()
-		how.Stopped = []int{how.At}
 	case e != nil:
-		for _, s := range busy(e, meters) {
+		at = e.Place
+	case d != nil:
+		at = d.Place
+	}
+	if at != "" {
+		how.At = at.top()
+		how.Stopped = []int{how.At}
+	} else if e != nil {
+		for _, s := range busy(meters) {
 			how.Stopped = append(how.Stopped, s.place.top())
 		}
-	case d != nil && d.Place != "":
-		how.At = d.Place.top()
-		how.Stopped = []int{how.At}
 	}
 	return how
 }
@@ -161,24 +169,17 @@ func (e *Error) forgotten() {
 	if len(e.Changed) > 0 {
 		hint += ", after finding out what was changed (with a tool that reads), and only for what is left"
 	}
-	e.hintFirst(hint)
+	e.Hint = strings.TrimSuffix(hint+"; "+e.Hint, "; ")
 }
 
-func (e *Error) hintFirst(hint string) {
-	if e.Hint != "" {
-		hint += "; " + e.Hint
-	}
-	e.Hint = hint
-}
-
-// changed lists the tools with effects that were called, with their calls.
-func changed(list []StageReport) []string {
+// effectsIn lists the tools with effects that were called, with their calls.
+func effectsIn(list []StageReport) []string {
 	var names []string
 	for _, s := range list {
 		if s.Changes && s.Calls > 0 {
 			names = append(names, fmt.Sprintf("%s: %d", s.Label.Called(), s.Calls))
 		}
-		names = append(names, changed(s.Stages)...)
+		names = append(names, effectsIn(s.Stages)...)
 	}
 	return names
 }
@@ -197,7 +198,7 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 		}
 		given := new(header)
 		if in != nil {
-			given.describe(about{kind: CommandText})
+			given.describe(about{Kind: CommandText})
 		}
 		err = fed(withHeaders(ctx, headers{in: given, out: new(header)}), chain(r, links), in, out)
 	}
@@ -255,10 +256,10 @@ func Late(timeout time.Duration, l Limits, done, try string) *Error {
 		"the run took longer than %s (%s); %s", shortTime(timeout), c.words(), done)
 }
 
-// busy returns the steps of a run that had not ended when it was ended from outside.
-func busy(e *Error, meters []*Meter) (steps []*Step) {
+// busy returns the steps of a run that had not ended when something ended it.
+func busy(meters []*Meter) (steps []*Step) {
 	for _, m := range meters {
-		if e.Place == "" && m.broke.Load() {
+		if m.broke.Load() {
 			steps = append(steps, m.step)
 		}
 	}
@@ -267,35 +268,194 @@ func busy(e *Error, meters []*Meter) (steps []*Step) {
 
 // whereabouts says what the stages were doing when a run was ended.
 func whereabouts(meters []*Meter) string {
-	var busy []string
-	calls := int64(0)
-	for _, m := range meters {
-		r := m.report()
-		calls += r.allCalls()
-		if m.broke.Load() {
-			busy = append(busy, fmt.Sprintf("stage %s (%s)", m.step.place, m.step.Label))
-		}
+	var names []string
+	for _, s := range busy(meters) {
+		names = append(names, fmt.Sprintf("stage %s (%s)", s.place, s.Label))
 	}
-	text := fmt.Sprintf("tool calls made: %d", calls)
-	if len(busy) > 0 {
-		text = strings.Join(busy, ", ") + " had not ended; " + text
+	text := fmt.Sprintf("tool calls made: %d", Report{Stages: reports(meters)}.AllCalls())
+	if len(names) > 0 {
+		text = strings.Join(names, ", ") + " had not ended; " + text
 	}
 	return text
 }
 
 // AllCalls counts the tool calls of the run.
-func (r Report) AllCalls() int64 {
-	n := int64(0)
+func (r Report) AllCalls() (n int64) {
 	for _, s := range r.Stages {
-		n += s.allCalls()
+		n += s.Calls + Report{Stages: s.Stages}.AllCalls()
 	}
 	return n
 }
 
-func (s StageReport) allCalls() int64 {
-	n := s.Calls
-	for _, inner := range s.Stages {
-		n += inner.allCalls()
-	}
-	return n
+// Progress says how far a run is.
+type Progress struct {
+	Items int64 // items of for_each stages that are finished
+	Calls int64 // tool calls that were started
+
+	// Place is the stage whose tool has just said how far it is, and Tool the sum over its calls; empty: no tool has.
+	Place Place
+	Tool  ToolProgress
+	Each  bool // the stage runs once per item
 }
+
+// ToolProgress is what a tool says of how far a call is.
+type ToolProgress struct {
+	Done, Total float64 // Total is 0 where the tool does not know it
+	Message     string  // one clean line; empty in the sum over the calls of a for_each
+}
+
+// prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release gives up
+// the claim unless this run has changed something.
+func (r *Run) prepare(p *Pipeline) (release func(), err error) {
+	giveUp := func() {}
+	if p.resumed != nil && r.dry == nil {
+		giveUp, err = r.claim(p.resumed.storedRun)
+	}
+	if err == nil {
+		r.effects, err = newEffectLog(r, p.steps, p.resumed)
+	}
+	return func() {
+		if !r.effects.close() {
+			giveUp()
+		}
+	}, err
+}
+
+// claim makes this run the only one that continues a run, and those that the run has continued, unless it has claimed them.
+func (r *Run) claim(p storedRun) (release func(), err error) {
+	var chain []string
+	var held []func()
+	release = func() {
+		for _, giveUp := range held {
+			giveUp()
+		}
+	}
+	for {
+		holder, giveUp := p.runs.Claim(p.id, r.record.id)
+		held = append(held, giveUp)
+		switch chain = append(chain, p.id); {
+		case holder == "":
+			return release, p.gone()
+		case holder != r.record.id && !slices.Contains(chain, holder):
+			return release, p.taken(holder)
+		case p.Continues == "":
+			return release, nil
+		}
+		if p, err = findRun(p.runs, p.Continues); err != nil {
+			return release, nil // it is gone, and nobody else continues it
+		}
+	}
+}
+
+// Run is one execution of a pipeline: what its stages share.
+type Run struct {
+	deps     Deps
+	plan     CommandPlan     // of the pipeline's commands; nil where there are none
+	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
+	progress func(Progress)
+	trace    Trace
+	dry      *rehearsal  // of a dry run
+	record   *record     // what is kept of the run
+	resumed  *resumption // the run that this one continues
+	effects  *effectLog
+	logs     []*itemLog // of its for_each stages, added while the steps are bound
+
+	memory  *memory.Lease // of the process, for what is held
+	spools  *memory.Lease // for what spools have in memory, which leaves room for what cannot wait on the disk
+	calls   atomic.Int64
+	held    atomic.Int64
+	shared  atomic.Int64 // of held: results kept for equal calls
+	spooled atomic.Int64
+	saved   atomic.Int64 // written to the workspace
+	items   atomic.Int64
+
+	// While the steps are bound:
+	watch   watch     // is told of their links; nil: nobody is
+	session Session   // opened when one of them is a command
+	inputs  []*inputs // of all commands so far
+	sets    int       // how many commands have inputs
+
+	shown Result // of the last stage, which sets it; its memory is taken until the run ends
+}
+
+// commands returns the run's sandbox session, and opens it at first.
+func (r *Run) commands(ctx context.Context) (Session, error) {
+	if r.session == nil {
+		s, err := r.plan.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.session = s
+	}
+	return r.session, nil
+}
+
+// close gives the sandbox session back, or what the checks have kept for one that was not needed.
+func (r *Run) close() error {
+	switch {
+	case r.session != nil:
+		return r.session.Close()
+	case r.plan != nil:
+		_ = r.plan.Close() // a worker that is lost has ended too
+	}
+	return nil
+}
+
+// called counts a tool call before it is made.
+func (r *Run) called() error {
+	if n := r.calls.Add(1); n > int64(r.deps.Limits.Calls) {
+		return ofRun(OverLimit("calls", "filter the items before the call, or split the work into several pipelines",
+			"the run makes more than %d tool calls", r.deps.Limits.Calls))
+	}
+	return nil
+}
+
+// finished counts a finished item.
+func (r *Run) finished() {
+	items := r.items.Add(1)
+	if r.progress != nil {
+		r.progress(Progress{Items: items, Calls: r.calls.Load()})
+	}
+}
+
+// hold takes n bytes of the memory that one run may hold, and of that of the process.
+func (r *Run) hold(n int64) error {
+	if err := r.count(n); err != nil {
+		return err
+	}
+	if err := r.memory.Grow(n); err != nil {
+		r.held.Add(-n)
+		return noMemory(err)
+	}
+	return nil
+}
+
+// release gives back n bytes that were held.
+func (r *Run) release(n int64) {
+	r.held.Add(-n)
+	_ = r.memory.Grow(-n) // does not fail
+}
+
+// count takes n bytes of what one run may hold, whose memory has been taken already.
+func (r *Run) count(n int64) error {
+	if r.held.Add(n) > r.deps.Limits.Held {
+		r.held.Add(-n)
+		return ofRun(OverLimit("held", "lower concurrency, or make each item's result smaller",
+			"the run holds more than %s in memory", texts.Bytes(r.deps.Limits.Held)))
+	}
+	return nil
+}
+
+// noMemory is the error of what finds no room in the memory of the process, see [memory.Full].
+func noMemory(err error) *Error {
+	return ofRun(OverLimit("memory", "try again when less is running, or filter and page so that less is held at once", "%w", err))
+}
+
+// ofRun marks the failure of a limit that all of a run shares.
+func ofRun(e *Error) *Error {
+	e.OfRun = true
+	return e
+}
+
+// crowded reports whether the run holds so much that what runs should end before more begins.
+func (r *Run) crowded() bool { return r.held.Load() > r.deps.Limits.Held/4 }

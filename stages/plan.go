@@ -53,7 +53,7 @@ func planOf(steps []*Step, within Nested, times int64, l Limits) []PlanStage {
 			stage.Most.Concurrency, stage.Most.Items = s.each.Concurrency, int64(l.Items)
 		}
 		stage.Branch, stage.Input = within.names()
-		for _, n := range s.Nested {
+		for _, n := range s.own().Nested {
 			stage.Stages = append(stage.Stages, planOf(n.Steps, n, s.inner(n, times, l), l)...)
 		}
 		list = append(list, stage)
@@ -79,9 +79,6 @@ func (s *Step) attempts(l Limits) int64 {
 
 // calls is how many tools are called at most where s runs as often as times says.
 func (s *Step) calls(times int64, l Limits) (n int64) {
-	if s.mapped != nil {
-		return s.mapped.calls(min(times*s.attempts(l), int64(l.Calls)), l)
-	}
 	if s.tool != nil {
 		n = times * int64(max(1, s.tool.pages))
 	}

@@ -22,7 +22,7 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 			"a preview inside of for_each may only be the last of its stages")
 	}
 	step := &Step{
-		Does: "turns the data into a text that shows its shape", Expects: "any bytes", window: window,
+		Does: "turns the data into a text that shows its shape", Expects: "any bytes",
 		Traits: Traits{Blocking: !window, KeepsKind: window, Replayable: window},
 	}
 	if window {
@@ -34,7 +34,7 @@ func (p *PreviewStage) Compile(_ context.Context, s Scope) (*Step, error) {
 			if window {
 				return passWindow(ctx, o, r, m, in, out)
 			}
-			headersOf(ctx).out.describe(about{kind: CommandText})
+			headersOf(ctx).out.describe(about{Kind: CommandText})
 			result, err := preview.Preview(ctx, in, o)
 			if err != nil {
 				return err
@@ -77,7 +77,7 @@ func passWindow(ctx context.Context, o preview.Options, r *Run, m *Meter, in io.
 		defer recovered(&err)
 		result, err := preview.Preview(context.WithoutCancel(ctx), seen, o)
 		if err == nil {
-			r.looked(Window{Place: m.step.place, Text: result.Text})
+			m.count(func(r *StageReport) { r.Window = &result.Text })
 		}
 	}()
 	_, err := io.Copy(io.MultiWriter(out, feed), in)

@@ -1,9 +1,13 @@
 package stages
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 )
@@ -107,7 +111,7 @@ func (q *queue) dispatch(ctx context.Context) {
 			}
 			return
 		}
-		if known, err := q.known(it); known || err != nil {
+		if known, err := it.known(); known || err != nil {
 			q.leave(it, false, err)
 			continue
 		}
@@ -174,25 +178,19 @@ func tooMany(limit int) error {
 
 // finish ends an item whose stages have ended with err.
 func (q *queue) finish(ctx context.Context, it *item, err error) {
-	failed, err := q.conclude(ctx, it, err)
+	failed, err := it.conclude(ctx, err)
 	q.leave(it, failed, err)
 }
 
-// leave ends an item; err ends the others too. A result that waits behind a slower item keeps nothing of its own item.
+// leave ends an item and counts it; err ends the others. A result that waits behind a slower item keeps nothing of its own
+// item. The failure is known before the place of the item is free, so that no item takes it.
 func (q *queue) leave(it *item, failed bool, err error) {
 	q.e.r.release(int64(len(it.data)))
-	it.element, it.before, it.hold = element{}, failureGroups{}, nil
-	q.settle(it, failed, err)
-	if err == nil {
-		q.e.r.finished()
-	}
-}
-
-// settle counts an item that has ended; err ends the others. Such a failure is known before the place of the item is
-// free, so that no item takes it.
-func (q *queue) settle(it *item, failed bool, err error) {
+	it.element, it.before, it.hold, it.fed = element{}, failureGroups{}, nil, nil
 	if err != nil {
 		q.fail(err)
+	} else {
+		defer q.e.r.finished()
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -216,7 +214,7 @@ func (q *queue) settle(it *item, failed bool, err error) {
 // that had begun were let finish.
 func (q *queue) tell() {
 	e, ok := errors.AsType[*Error](q.err)
-	if !ok || e.queue != q {
+	if !ok || e.each != q.e {
 		return
 	}
 	e.Done, e.Failed, e.Started = q.ok, q.failed, q.begun-q.untried
@@ -304,49 +302,6 @@ func (q *queue) take(batch []*item) ([]*item, bool) {
 // ahead is how many items may be on their way through a [MapFilter].
 const ahead = 256
 
-// mapped is a link whose filter takes many items.
-type mapped struct {
-	link   *link
-	filter MapFilter
-}
-
-// bindEach binds the stages of a for_each: as a filter of one item, and of many if there is one.
-func (r *Run) bindEach(ctx context.Context, body []*Step) (Filter, *mapped, []*Meter, error) {
-	links, meters, err := r.links(ctx, body, false)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	many, err := r.mapper(ctx, links)
-	return chain(r, links), many, meters, err
-}
-
-// mapper returns how the links of a for_each are run on many items: where they are one command that reads nothing but its
-// item, and the session knows how. Else it returns nil.
-func (r *Run) mapper(ctx context.Context, links []*link) (*mapped, error) {
-	if len(links) != 1 || len(links[0].steps) != 1 {
-		return nil, nil
-	}
-	l := links[0]
-	if s := l.steps[0]; s.Command == nil || len(s.Nested) > 0 || s.Effect == Changes {
-		return nil, nil
-	}
-	session, err := r.commands(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m, ok := session.(Mapper)
-	if !ok {
-		return nil, nil
-	}
-	c := *l.steps[0].Command
-	c.Each, c.LineBuffered = true, stopEarly(l.onward[1:])
-	filter, err := m.Map(c, func(_ int, u Usage) { l.meters[0].add(u) })
-	if filter == nil || err != nil {
-		return nil, err
-	}
-	return &mapped{l, filter}, nil
-}
-
 // mapped returns how items are given to the filter that takes many, and what ends it.
 func (q *queue) mapped(ctx context.Context) (hand func(*item), end func()) {
 	jobs := make(chan Job, q.room)
@@ -356,7 +311,8 @@ func (q *queue) mapped(ctx context.Context) (hand func(*item), end func()) {
 		}
 	})
 	return func(it *item) {
-		jobs <- &job{item: it, in: q.e.input(it), end: func(err error) { q.over(ctx, it, err) }}
+		it.fed, it.over = q.e.input(it), func(err error) { q.over(ctx, it, err) }
+		jobs <- it
 	}, func() { close(jobs) }
 }
 
@@ -376,28 +332,159 @@ func (q *queue) over(ctx context.Context, it *item, how error) {
 	q.finish(ctx, it, q.many.explain(ctx, how))
 }
 
-// run runs jobs. An error says that not all of them have ended.
-func (m *mapped) run(ctx context.Context, jobs <-chan Job, atOnce int) (err error) {
-	defer recovered(&err)
-	m.filter(ctx, jobs, atOnce)
+// collector writes the results of items.
+type collector struct {
+	valueList
+	raw  bool    // results are bytes, passed on as they are
+	open bool    // raw results so far do not end with a newline
+	data *header // of the output, to be described with the first result; nil: it is
+}
+
+// collect writes one result, at the latest with the next Flush.
+func (c *collector) collect(it *item) error {
+	result := it.result.buf.Bytes()
+	if c.data != nil {
+		c.data.describe(about{Kind: it.out.get().Kind})
+		c.data = nil
+	}
+	raw := c.raw && !it.isValue
+	if c.open && (!raw || len(result) > 0) {
+		c.WriteByte('\n')
+		c.open = false
+	}
+	switch {
+	case raw:
+		if len(result) > 0 {
+			c.open = !bytes.HasSuffix(result, []byte("\n"))
+		}
+		_, err := c.Write(result)
+		return err
+	case it.isValue:
+		return c.add(result)
+	}
+	for _, v := range it.out.get().values(result) {
+		if err := c.add(v); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// explain is that of the link, whose end with an error is noted.
-func (m *mapped) explain(ctx context.Context, err error) error {
-	if err != nil {
-		m.link.meters[0].broke.Store(true)
+// valueList writes values as one JSON array or as lines. A value is written at the latest with the next Flush. It keeps
+// its first error.
+type valueList struct {
+	*bufio.Writer
+	lines bool
+	n     int64
+}
+
+// listChunk is how much is written at a time.
+const listChunk = 8 << 10
+
+func newValueList(out io.Writer, lines bool) valueList {
+	return valueList{Writer: bufio.NewWriterSize(out, listChunk), lines: lines}
+}
+
+func (l *valueList) add(v json.RawMessage) error {
+	switch {
+	case l.lines:
+		v = append(oneLine(v), '\n')
+	case l.n == 0:
+		l.WriteByte('[')
+	default:
+		l.WriteString(",\n")
 	}
-	return m.link.explain(ctx, err)
+	l.n++
+	_, err := l.Write(v)
+	return err
 }
 
-// A job is an item on its way through a filter that takes many. It implements [Job].
-type job struct {
-	item *item
-	in   []byte
-	end  func(error)
+// end closes the array.
+func (l *valueList) end() error {
+	if !l.lines {
+		if l.n == 0 {
+			l.WriteByte('[')
+		}
+		l.WriteString("]\n")
+	}
+	return l.Flush()
 }
 
-func (j *job) Input() []byte               { return j.in }
-func (j *job) Write(p []byte) (int, error) { return j.item.result.Write(p) }
-func (j *job) End(err error)               { j.end(err) }
+// run runs the items of in and writes their results to out, in order. Two goroutines share the work: this one reads
+// items and starts them, emit writes results.
+func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
+	tooSlow := e.tooSlow() // one of its own for each run: a for_each around this one can be too slow as well
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, e.m.step.clock.given, tooSlow)
+	defer cancelTimeout()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// Neither a read nor a wait has a context: when the items end early, both must wake up.
+	stopIn := context.AfterFunc(ctx, func() { stopReading(in) })
+	defer stopIn()
+	source := in
+	if e.effect == Changes {
+		checked, err := e.checked(in, headersOf(ctx).in)
+		switch {
+		case err != nil && context.Cause(ctx) == tooSlow:
+			return tooSlow
+		case err != nil:
+			return err
+		}
+		defer checked.Close()
+		source = checked.Reader()
+	}
+	q := newQueue(e, cancel, newItems(source, e.r.deps.Limits.Item, headersOf(ctx).in))
+	if err := q.run(ctx, out, e.describe(headersOf(ctx))); q.complete || context.Cause(ctx) != tooSlow {
+		return err
+	}
+	return e.late(q)
+}
+
+// describe describes the output, and returns its header where that is left to the first result.
+func (e *each) describe(h headers) *header {
+	switch {
+	case !e.raw:
+		h.out.describe(about{Kind: Values})
+	case !describeLines(e.body, h):
+		return h.out
+	}
+	return nil
+}
+
+// checked reads all items before the first of them may change anything, so that one that is no JSON, or one too many,
+// is found before.
+func (e *each) checked(in io.Reader, data *header) (*spool, error) {
+	limits := e.r.deps.Limits
+	kept := e.r.newSpool()
+	s := newItems(io.TeeReader(in, kept), limits.Item, data)
+	for n := 0; ; n++ {
+		el, err := s.next()
+		if err == nil && n == limits.Items {
+			err = tooMany(limits.Items)
+		}
+		if err == nil {
+			e.log.verify(n+1, el)
+		}
+		if err == io.EOF {
+			return kept, nil
+		}
+		if err != nil {
+			kept.Close()
+			return nil, err
+		}
+	}
+}
+
+// tooSlow is the cause of the context of items whose time is up.
+func (e *each) tooSlow() error {
+	c := e.m.step.clock
+	return c.late("pass fewer items, raise concurrency, or "+c.more(),
+		"the items of for_each took longer than %s together (%s)", shortTime(c.given), c.words())
+}
+
+// late is [each.tooSlow] with what became of the items. None of them runs any more.
+func (e *each) late(q *queue) error {
+	err := e.tooSlow().(*Error)
+	err.Msg += fmt.Sprintf("; %d of them had succeeded, %d had failed, %d were cut off", q.ok, q.failed, q.begun-q.untried-q.ok-q.failed)
+	return err
+}

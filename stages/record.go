@@ -1,11 +1,16 @@
 package stages
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // record keeps what the stages of a pipeline produce in one run (pipeline.md §7). A nil record keeps nothing.
@@ -20,27 +25,18 @@ func outputName(stage int) string { return strconv.Itoa(stage) }
 // aboutName is where the description of an output is kept.
 func aboutName(output string) string { return output + " about" }
 
-// describe keeps the description of an output.
-func (rec *record) describe(output string, a about) {
-	out, end := rec.runs.Create(rec.id, aboutName(output), false)
-	_, _ = out.Write(a.encode()) // it does not fail
-	end("")
-}
-
 // describe describes the output of a stage. Without its description data is not used: it could become other values.
 func (p storedRun) describe(stage int, h *header) error {
-	data, _, release := p.runs.Open(p.id, aboutName(outputName(stage)))
-	defer release()
-	if data == nil {
+	var a about
+	found, _, err := p.read(aboutName(outputName(stage)), &a)
+	switch {
+	case !found:
 		return p.gone()
+	case err != nil || !a.valid():
+		return errAbout
 	}
-	text, err := io.ReadAll(data)
-	if err != nil {
-		return unreadable(err)
-	}
-	a, _, err := decodeAbout(text)
 	h.describe(a)
-	return err
+	return nil
 }
 
 // newRecord opens a run.
@@ -78,13 +74,12 @@ func (rec *record) attach(links []*link, dry bool) {
 		last := l.steps[len(l.steps)-1]
 		name := outputName(last.place.top())
 		switch {
-		case last.window || dry && l.effect() == Changes:
+		case last.isWindow() || dry && l.effect() == Changes:
 		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
 			l.tape = func(out io.Writer) *tape {
-				t := &tape{out: out}
+				t := &tape{out: out, describe: func(a about) { rec.write(aboutName(name), a) }}
 				t.kept, t.end = rec.runs.Create(rec.id, name, false)
-				t.describe = func(a about) { rec.describe(name, a) }
 				return t
 			}
 		}
@@ -187,4 +182,211 @@ func (p *Pipeline) recoverable(rec storedRun, stage int) (last int) {
 		}
 	}
 	return last
+}
+
+// storedRun is a run of which outputs are kept.
+type storedRun struct {
+	runs Runs
+	id   string
+	plan
+}
+
+// plan is what is kept of the pipeline of a run.
+type plan struct {
+	Fed       bool   `json:"fed,omitempty"`     // it was given input of its own, which is not kept
+	DryRun    bool   `json:"dry_run,omitempty"` // its calls that may change something were only shown
+	Continues string `json:"continues,omitempty"`
+	Stages    List   `json:"stages"`
+}
+
+// Names of the outputs of a run, beside those of its stages.
+const (
+	planName = "plan" // the pipeline
+	endName  = "end"  // how the run ended
+)
+
+// An end says how a run ended.
+type end struct {
+	Failed  bool  `json:"failed,omitempty"`
+	At      int   `json:"at,omitempty"`      // the stage that failed, or before which a dry run ended; 0: it ended, or was ended from outside
+	Stopped []int `json:"stopped,omitempty"` // the stages that failed or were ended
+}
+
+// findRun returns an earlier run of the caller. Another caller's run is as unknown as one that never was.
+func findRun(runs Runs, id string) (storedRun, error) {
+	p := storedRun{runs: runs, id: id}
+	found, incomplete, err := p.read(planName, &p.plan)
+	switch {
+	case err != nil:
+		return storedRun{}, Errorf(Internal, "run the pipeline again, without from", "what is kept of run %s cannot be read: %w", id, err)
+	case incomplete != "":
+		return storedRun{}, fielded("run", Errorf(UnknownRun, "run the pipeline again, without from", "run %s was not kept: %w", id, Incomplete(incomplete)))
+	case !found:
+		return storedRun{}, fielded("run", Errorf(UnknownRun, "runs are kept for some time after their last use; run the pipeline again, without from",
+			"there is no run %s", texts.Quote(id)))
+	}
+	return p, nil
+}
+
+// read decodes an output that write has written.
+func (p storedRun) read(name string, to any) (found bool, incomplete string, err error) {
+	data, incomplete, release := p.runs.Open(p.id, name)
+	defer release()
+	if data == nil {
+		return false, incomplete, nil
+	}
+	text, err := io.ReadAll(data)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	return true, "", err
+}
+
+// write keeps a value as an output of a run that is under way.
+func (p storedRun) write(name string, value any) {
+	out, end := p.runs.Create(p.id, name, false)
+	text, err := json.Marshal(value)
+	if err != nil {
+		end("it cannot be written down")
+		return
+	}
+	_, _ = out.Write(text) // it does not fail
+	end("")
+}
+
+// gone is the failure of a run that was there when the pipeline was checked.
+func (p storedRun) gone() *Error {
+	return Errorf(UnknownRun, "run its stages again", "run %s was evicted after this pipeline was checked", p.id)
+}
+
+// whole reports whether the output of a stage and its description are kept, or why they are not. Before the first stage there is nothing.
+func (p storedRun) whole(stage int) (bool, string) {
+	if stage == 0 {
+		return !p.Fed, "the input of the run is not kept"
+	}
+	for _, name := range []string{outputName(stage), aboutName(outputName(stage))} {
+		data, incomplete, release := p.runs.Open(p.id, name)
+		release()
+		if data == nil && incomplete == "" {
+			incomplete = "it is not kept by itself"
+		}
+		if incomplete != "" {
+			return false, incomplete
+		}
+	}
+	return true, ""
+}
+
+// nearest returns the last stage up to the given one whose output is kept, 0 if there is none, -1 if the run was given
+// input, which is not kept. why says it of the given stage.
+func (p storedRun) nearest(stage int) (at int, why string) {
+	for at = stage; at >= 0; at-- {
+		whole, incomplete := p.whole(at)
+		if whole {
+			break
+		}
+		why = cmp.Or(why, incomplete)
+	}
+	return at, why
+}
+
+// source is where the data of a from stage comes from: a stage whose output is kept, and what is run on it.
+type source struct {
+	storedRun
+	stage  int     // the stage whose output is kept
+	replay []*Step // what is run on it
+}
+
+// source finds the data of a stage: its output, or that of an earlier stage, if what stands between only depends on
+// its input.
+func (p storedRun) source(ctx context.Context, s Scope, stage int) (*source, error) {
+	from, why := p.nearest(stage)
+	if from < 0 {
+		return nil, p.refuse(stage, why)
+	}
+	src := &source{storedRun: p, stage: from}
+	if from == stage {
+		return src, nil
+	}
+	var between List
+	for i, raw := range p.Stages[from:stage] {
+		kind, err := kindOf(raw, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !kind.Window {
+			between = append(between, raw)
+		} else if from+i+1 == len(p.Stages) {
+			return nil, p.refuse(stage, why) // it was no window but the output
+		}
+	}
+	steps, err := s.List(ctx, between, InInput, "", from > 0)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(steps, func(s *Step) bool { return !s.Replayable }) {
+		return nil, p.refuse(stage, why)
+	}
+	src.replay = steps
+	return src, nil
+}
+
+// refuse says why one cannot begin from a stage, and from which one can.
+func (p storedRun) refuse(stage int, why string) *Error {
+	hint := "run the pipeline again, without from"
+	if at, _ := p.nearest(stage - 1); at > 0 {
+		hint = fmt.Sprintf(`begin from {"type": "from", "run": %q, "stage": %d}, and give the stages behind it; or continue that run: %s`, p.id, at, ResumeStage(p.id))
+	}
+	return fielded("stage", Errorf(InvalidPipeline, hint, "the output of stage %d of that run is incomplete: %w", stage, Incomplete(why)))
+}
+
+// Incomplete is the cause of an error that tells that an output is not there: why it was not kept.
+type Incomplete string
+
+// Error implements error.
+func (i Incomplete) Error() string { return string(i) }
+
+// OpenOutput returns what a stage of an earlier run produced, to be released after use; stage 0 is the last. The error
+// is an *Error: UNKNOWN_RUN, or why the output is not there.
+func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, release func(), err error) {
+	if runs == nil {
+		return nil, nil, Errorf(UnknownRun, "", "nothing is kept here of earlier runs")
+	}
+	p, err := findRun(runs, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	stage = cmp.Or(stage, len(p.Stages))
+	if whole, why := p.whole(stage); !whole {
+		return nil, nil, p.refuse(stage, why)
+	}
+	data, _, release = runs.Open(run, outputName(stage))
+	if data == nil { // it has just given way
+		return nil, nil, Errorf(UnknownRun, "", "there is no run %s", texts.Quote(run))
+	}
+	return data, release, nil
+}
+
+// Runs keeps what the runs of one caller produce, in named outputs. It is implemented by *runs.Caller. All methods may
+// be called concurrently.
+type Runs interface {
+	// Begin opens a run and returns its id, which nobody can guess. After end nothing is added to the run.
+	Begin() (id string, end func())
+
+	// Create adds an output to a run that is under way. Writing to it never fails and takes hardly any time; what
+	// cannot be kept is dropped. end says that the output is whole, or why it is incomplete: then it is dropped too,
+	// but for its beginning where partial is set, which consists of whole writes.
+	Create(run, name string, partial bool) (out io.Writer, end func(incomplete string))
+
+	// Share gives a run that is under way an output of an earlier one, and reports whether it is there.
+	Share(run, name, to, as string) bool
+
+	// Claim makes the run by the only one that continues a run, until it gives that up with release, and returns which
+	// one does: by, or the one that was first, or the run itself while it is under way. With an empty by it only tells;
+	// empty: none does, or there is no such run.
+	Claim(run, by string) (holder string, release func())
+
+	// Open returns an output, to be released after use. Without data it was not kept, and incomplete says why;
+	// without either the caller has no such run, or that no such output.
+	Open(run, name string) (data *io.SectionReader, incomplete string, release func())
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,9 +70,11 @@ type StageReport struct {
 
 	Complete bool `json:"complete,omitempty"` // all lists were fetched to their ends
 
-	Notes []string `json:"notes,omitempty"` // which of its fields did nothing, though they should have
+	Notes []string `json:"notes,omitempty"` // what its author should look at: fields that did nothing, words of a command
 
 	Stages []StageReport `json:"stages,omitempty"` // stages within this one, summed over all items
+
+	Window *string `json:"-"` // the text of a window, the latest where it looked more than once
 }
 
 // A FailureGroup is failures that say the same but for numbers and quoted words.
@@ -117,7 +120,7 @@ func (m *Meter) count(change func(r *StageReport)) {
 // stage that runs once per item.
 func (m *Meter) report() StageReport {
 	r := m.own()
-	if m.step.mapped != nil && len(m.nested) == 1 {
+	if m.step.flag && len(m.nested) == 1 {
 		calls := m.nested[0].report()
 		r.Calls, r.Refused, r.Unknown, r.Returned, r.Shared = calls.Calls, calls.Refused, calls.Unknown, calls.Returned, calls.Shared
 		r.Pages, r.Fetched, r.More, r.Complete = calls.Pages, calls.Fetched, calls.More, calls.Complete
@@ -172,6 +175,17 @@ func reports(meters []*Meter) (list []StageReport) {
 	return list
 }
 
+// windows returns those of stages, in their order.
+func windows(stages []StageReport) (list []Window) {
+	for _, s := range stages {
+		if s.Window != nil {
+			list = append(list, Window{s.Place, *s.Window})
+		}
+		list = append(list, windows(s.Stages)...)
+	}
+	return list
+}
+
 // A use is whether a field of a stage has done anything, and what to say if it has not.
 type use struct {
 	worked bool
@@ -182,6 +196,11 @@ type use struct {
 func (m *Meter) used(field string, worked bool, idle string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.note(field, worked, idle)
+}
+
+// note is used for who holds the lock.
+func (m *Meter) note(field string, worked bool, idle string) {
 	if m.uses == nil {
 		m.uses = map[string]use{}
 	}
@@ -211,7 +230,13 @@ func (m *Meter) add(u Usage) {
 	m.counts.BytesOut += u.BytesOut
 	m.elapsed += u.Elapsed
 	m.busy += u.CPU
+	if _, again := m.uses[standardError]; u.Said != "" && !again {
+		m.note(standardError, false, "it wrote to standard error: "+strconv.Quote(u.Said))
+	}
 }
+
+// standardError stands for what a command writes besides its output, among the fields of a stage.
+const standardError = "standard error"
 
 // time counts one call of the filter from now until the returned function is called.
 func (m *Meter) time() (stop func()) {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 )
@@ -111,4 +113,212 @@ func (a *Args) UnmarshalJSON(data []byte) error {
 		return json.Unmarshal(data, &(*a)[0])
 	}
 	return json.Unmarshal(data, (*[]string)(a))
+}
+
+// A ListKind says where a list of stages stands; a few rules depend on it.
+type ListKind int
+
+// The kinds of lists of stages.
+const (
+	AtTop    ListKind = iota // the pipeline itself
+	InEach                   // the stages of a for_each
+	InBranch                 // a branch of a parallel stage
+	InInput                  // a named input of a command, which runs once whatever is around the command
+)
+
+// Scope is what a stage knows of its surroundings while it is compiled.
+type Scope struct {
+	Deps
+	ListKind ListKind
+	Each     bool // whether the stage runs once per item, of a for_each at any depth
+	Fed      bool // whether anything flows into the stage; if not, its input is empty
+	Last     bool // whether its output is the output of its list
+
+	place Place
+	label Label
+	depth int
+	c     *compiler
+
+	direct   bool  // what flows in is the item itself, unchanged: of the innermost for_each that tries items again
+	joins    bool  // whether items come out beside their results
+	distinct *bool // whether equal calls are to be made once, if a for_each around it says so
+}
+
+// mapping returns the scope of what runs once per item with the choices of o.
+func (s Scope) mapping(o Mapping) Scope {
+	if o.Retries > 0 {
+		s.direct = true
+	}
+	if o.Distinct != nil {
+		s.distinct = o.Distinct
+	}
+	s.joins = o.WithItem
+	return s
+}
+
+// List compiles the stages of a list that belongs to the stage of s. A branch or an input is named, a for_each's list is not.
+// The steps that compiled are returned along with the error, an [errors.Join] of everything that is wrong.
+func (s Scope) List(ctx context.Context, list List, kind ListKind, branch string, fed bool) ([]*Step, error) {
+	inner := s
+	inner.ListKind, inner.Fed, inner.depth = kind, fed, s.depth+1
+	inner.Each = kind == InEach || s.Each && kind != InInput
+	if kind == InInput { // it runs once, whatever becomes of the items
+		inner.direct, inner.distinct, inner.joins = false, nil, false
+	}
+	if branch != "" {
+		inner.place = Place(shown(branch)).In(s.place)
+	}
+	if inner.depth > s.Limits.Nesting {
+		return nil, OverLimit("nesting", "flatten the pipeline, or run the inner part as a pipeline of its own",
+			"stages are nested deeper than %d", s.Limits.Nesting)
+	}
+	return s.c.list(ctx, list, inner)
+}
+
+// A Step is a compiled stage: what it is called, what it may change and how it becomes a filter.
+type Step struct {
+	Label   Label
+	Effect  Effect
+	Does    string // one clause for a reader of the plan: "calls github/get_issue once per item, 8 at a time"
+	Expects string // the input that it makes sense of, such as "a JSON object of arguments"
+	Command *Command
+
+	// Bind makes the filter for one run, before anything has run. The filter may then be called many times and
+	// concurrently. A step with a Command has no Bind: neighbouring commands are bound together, as one chain.
+	Bind func(ctx context.Context, r *Run, m *Meter) (Filter, error)
+
+	Nested []Nested // lists of stages within this one
+
+	// rehearse makes the filter for a dry run, of a step that changes something by itself: it does all that Bind's
+	// does but for the change, and notes what that would be done with. Nil: that it would be run is all there is to say.
+	rehearse func(r *Run, m *Meter, note noteCall) Filter
+
+	Traits // what it does with its data
+
+	most   int64     // bytes of input, more than which it refuses; 0: any number
+	clock  clock     // how long a command, a call or all items may take
+	tool   *toolCall // nil: it calls no tool by itself
+	each   *forEach  // nil: it runs once
+	flag   bool      // it is a for_each flag: it and the step that it wraps are one line of the report
+	origin *source   // of a from stage
+
+	place Place
+	raw   json.RawMessage // the stage as it was written
+}
+
+// Nested is a compiled list of stages inside of a step.
+type Nested struct {
+	Branch string // the branch of a parallel stage, or the input of a command, else empty
+	Input  bool   // whether it is an input: it runs once, beside the stages around it
+	Steps  []*Step
+}
+
+// names returns the name as that of a branch, and as that of an input.
+func (n Nested) names() (branch, input string) {
+	if n.Input {
+		return "", shown(n.Branch)
+	}
+	return shown(n.Branch), ""
+}
+
+// stopEarly reports whether the first of steps may stop reading before its input ends: it does so by itself, or because
+// a step behind it does. A step that reads all of its input first ends the search.
+func stopEarly(steps []*Step) bool {
+	for _, s := range steps {
+		if s.StopsEarly {
+			return true
+		}
+		if s.Effect == Changes || s.Blocking {
+			return false
+		}
+	}
+	return false
+}
+
+// describeLines describes what steps write, from the last one back. It reports false where that depends on what a tool returns.
+func describeLines(steps []*Step, h headers) bool {
+	for _, s := range slices.Backward(steps) {
+		switch {
+		case s.KeepsKind:
+			continue
+		case s.Command == nil:
+			return false
+		case s.Values:
+			h.out.describe(about{Kind: Values})
+		default:
+			h.out.describe(about{Kind: CommandText})
+		}
+		return true
+	}
+	h.out.linesOf(h.in)
+	return true
+}
+
+// isWindow reports whether the output of a step is its input, which it does not change nor save.
+func (s *Step) isWindow() bool { return s.Command == nil && s.KeepsKind && s.Replayable }
+
+// own returns the step that a for_each flag wraps, else s.
+func (s *Step) own() *Step {
+	if s.flag {
+		return s.Nested[0].Steps[0]
+	}
+	return s
+}
+
+// alone reports whether calls of a step should not run side by side unless asked to.
+func (s *Step) alone() bool {
+	if s.tool != nil {
+		return !sideBySide(s.tool.info)
+	}
+	return s.Effect == Changes && len(s.Nested) == 0
+}
+
+// tooMuch reports whether the step refuses n bytes of input.
+func (s *Step) tooMuch(n int64) bool { return s.most > 0 && n > s.most }
+
+// ends reports whether what follows a command begins a chain of its own, so that its output can be kept.
+func (r *Run) ends(s *Step) bool { return r.record != nil && !s.Replayable && !s.place.nested() }
+
+// allSteps yields steps and those within them, at any depth.
+func allSteps(steps []*Step) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) { walkSteps(steps, true, yield) }
+}
+
+// repeatedSteps are [allSteps] without those of named inputs, which run once.
+func repeatedSteps(steps []*Step) iter.Seq[*Step] {
+	return func(yield func(*Step) bool) { walkSteps(steps, false, yield) }
+}
+
+func walkSteps(steps []*Step, inputs bool, yield func(*Step) bool) bool {
+	for _, s := range steps {
+		if !yield(s) {
+			return false
+		}
+		for _, n := range s.Nested {
+			if (inputs || !n.Input) && !walkSteps(n.Steps, inputs, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// toolsOf returns the tool stages among steps and within them.
+func toolsOf(steps []*Step) (tools []*Step) {
+	for s := range repeatedSteps(steps) {
+		if s.tool != nil {
+			tools = append(tools, s)
+		}
+	}
+	return tools
+}
+
+// effectOf returns what running all of steps may do.
+func effectOf(steps []*Step) Effect {
+	for _, s := range steps {
+		if s.Effect == Changes {
+			return Changes
+		}
+	}
+	return ReadOnly
 }

@@ -56,7 +56,7 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	}
 	file, err := s.Files.FileName(t.Path)
 	if err != nil {
-		return nil, withField(err, "path")
+		return nil, changed(err, func(e *Error) { e.Field = "path" })
 	}
 	if s.Each && !t.Append {
 		return nil, fielded("append", Errorf(InvalidPipeline, `add "append": true, or move the tee behind the for_each`,
@@ -69,24 +69,27 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	step := &Step{
 		Effect: Changes, Traits: Traits{Blocking: true, KeepsKind: true}, Does: how + shown(t.Path) + " in the workspace and passes it on", Expects: "any bytes",
 	}
+	if !t.Oversize {
+		step.most = teeMax
+	}
 	step.Bind = func(_ context.Context, r *Run, m *Meter) (Filter, error) {
 		return func(ctx context.Context, in io.Reader, out io.Writer) error { return t.save(ctx, r, m, file, in, out) }, nil
 	}
-	step.rehearse = func(_ *Run, _ *Meter, note func(undone) error) Filter {
+	step.rehearse = func(_ *Run, _ *Meter, note noteCall) Filter {
 		return func(ctx context.Context, in io.Reader, _ io.Writer) error {
 			n, err := io.Copy(io.Discard, in)
 			if err != nil {
 				return err
 			}
-			call := undone{args: encodeObject([]member{
+			fails := ""
+			if step.tooMuch(n) {
+				fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, texts.Bytes(teeMax))
+			}
+			return note(encodeObject([]member{
 				{"path", appendString(nil, []byte(t.Path))},
 				{"append", json.RawMessage(fmt.Sprint(t.Append))},
 				{"bytes", json.RawMessage(fmt.Sprint(n))},
-			})}
-			if n > teeMax && !t.Oversize {
-				call.fails = fmt.Sprintf(`%d bytes are more than %s: add "confirm_oversize": true if all of that is to be saved`, n, texts.Bytes(teeMax))
-			}
-			return note(call)
+			}), fails)
 		}
 	}
 	return step, nil
@@ -104,17 +107,14 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 		if err != nil {
 			return err
 		}
-		if in = all.Reader(); done {
+		if in = all.Reader(); done && !m.step.tooMuch(all.size) {
 			_, err := io.Copy(out, in)
 			return err
 		}
 	}
 	data := sha256.New()
 	in = io.TeeReader(in, data)
-	f := SavedFile{Path: t.Path, Append: t.Append, Max: teeMax, Charge: r.charge}
-	if t.Oversize {
-		f.Max = 0
-	}
+	f := SavedFile{Path: t.Path, Append: t.Append, Max: m.step.most, Charge: r.charge}
 	it := itemOf(ctx)
 	if !it.held().send() {
 		return context.Cause(ctx)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -109,9 +110,42 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// manyLines are empty lines without end, counted also while they are read.
+type manyLines struct{ read atomic.Int64 }
+
+func (l *manyLines) Read(p []byte) (int, error) {
+	l.read.Add(int64(len(p)))
+	for i := range p {
+		p[i] = '\n'
+	}
+	return len(p), nil
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestTeeRefusesEarly: more than is saved unasked is refused when it comes, not when the data ends.
+func TestTeeRefusesEarly(t *testing.T) {
+	for _, pipeline := range []string{
+		`[{"type":"tee","path":"big"}]`,
+		`[{"type":"command","command":"cat"},{"type":"tee","path":"big"}]`,
+		`[{"type":"command","command":"cat"},{"type":"tee","path":"big","append":true}]`,
+	} {
+		w := newWorld()
+		w.withFiles(t, "")
+		p, errs := stages.CompileFed(t.Context(), []byte(pipeline), w.deps())
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		in := new(manyLines)
+		_, err := p.Run(t.Context(), in, io.Discard, stages.RunOptions{})
+		var e *stages.Error
+		if !errors.As(err, &e) || e.Code != stages.LimitExceeded || in.read.Load() > 8<<20 || w.saved(t) != "" {
+			t.Errorf("%s: error %v after %d bytes, files %s", pipeline, err, in.read.Load(), w.saved(t))
+		}
+	}
+}
 
 // TestTeeBroken: an input that breaks off is not saved, and its error is the run's.
 func TestTeeBroken(t *testing.T) {

@@ -28,17 +28,7 @@ type ToolStage struct {
 // collectAs implements [collecting]: pages are collected as the results of a for_each are.
 func (t *ToolStage) collectAs(form string) bool {
 	t.collect = form
-	return t.pages()
-}
-
-func (t *ToolStage) pages() bool { return t.Paginate != nil && !t.Paginate.off }
-
-// paging compiles paginate; nil where the tool is called once.
-func (t *ToolStage) paging(info *Tool, s Scope) (*paging, error) {
-	if !t.pages() {
-		return nil, nil
-	}
-	return t.Paginate.compile(info, s)
+	return t.Paginate.on()
 }
 
 func (t *ToolStage) label() Label {
@@ -64,7 +54,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	if err := errors.Join(terr, err); err != nil {
 		return nil, err
 	}
-	pg, err := t.paging(info, s)
+	pg, err := t.Paginate.compile(info, s)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +62,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, err
 	}
 	step := &Step{
-		Effect: effect(info), Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits),
+		Effect: effect(info), Traits: Traits{Blocking: true}, clock: t.clock(timeout, info, s.Limits), most: s.Limits.Input,
 		Does:    fmt.Sprintf("calls %s%s%s", info.Signature, pg.does(), as.does()),
 		Expects: "nothing, a JSON object of arguments, or one value for the only argument that is open",
 	}
@@ -89,7 +79,7 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		}
 		return pg.filter(step.tool.bind(r, m), t.collect == collectLines), nil
 	}
-	step.rehearse = func(r *Run, m *Meter, note func(undone) error) Filter {
+	step.rehearse = func(r *Run, m *Meter, note noteCall) Filter {
 		return step.tool.bind(r, m).rehearse(note)
 	}
 	return step, nil

@@ -25,7 +25,7 @@ var errCallTimeout = errors.New("the call took too long")
 // call calls a tool and returns its raw result. A call that the tool has certainly not seen is made again, once, on a
 // new session. The call's time begins when it is sent: it does not count the wait for a slot or for a start.
 func (sc *serverConn) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, error) {
-	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.limits.CallTimeout)
+	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
 	select {
 	case sc.slots <- struct{}{}:
 		defer func() { <-sc.slots }()
@@ -103,7 +103,7 @@ func (sc *serverConn) noteOutcome(s *session, failure *rpc.Failure) {
 		sc.current = nil
 		sc.failure = unavailable(sc.server.Name, s.transport, failure.Err)
 		sc.backOff()
-		sc.tasks.start(s.close)
+		sc.pool.tasks.start(s.close)
 	}
 }
 
@@ -113,7 +113,7 @@ func (sc *serverConn) checkAlive(s *session) {
 	if !s.checking.CompareAndSwap(false, true) {
 		return
 	}
-	sc.tasks.start(func() {
+	sc.pool.tasks.start(func() {
 		defer s.checking.Store(false)
 		if s.alive(sc.life) || sc.life.Err() != nil || !sc.detach(s) {
 			return
@@ -145,7 +145,7 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c stages.Call
 	case isFull(failure):
 		return noMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
-		return stages.OverLimit("result", moreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.limits.ResultMax)
+		return stages.OverLimit("result", moreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
 	case errors.Is(failure, rpc.ErrBroken):
 		return stages.Errorf(stages.ToolError, choose(c.Reading, "", "the call may have taken effect; ")+"report it to the makers of the server", "%s: %w", what, cleanError{text, failure.Err})
 	case sc.life.Err() != nil:

@@ -42,15 +42,15 @@ type catalog struct {
 	lease *memory.Lease    // for the list
 	saved func() *toolList // of an earlier process, nil if there is none; read once
 
-	mu       sync.Mutex    // guards what follows; not held while fetching
-	list     *toolList     // nil before the first fetch
-	fetch    *fetch        // the one under way, if one is
-	stale    bool          // the server has said that the list changed
-	again    time.Time     // when the list was last fetched because it had changed
-	pause    time.Duration // between again and the next time
-	timedOut bool          // somebody has waited for the first list in vain: nobody waits again
-	kept     time.Time     // when the list was written to disk
-	err      error         // why it could not be
+	mu       sync.Mutex         // guards what follows; not held while fetching
+	list     *toolList          // nil before the first fetch
+	fetch    *flight[*toolList] // the one under way, if one is
+	stale    bool               // the server has said that the list changed
+	again    time.Time          // when the list was last fetched because it had changed
+	pause    time.Duration      // between again and the next time
+	timedOut bool               // somebody has waited for the first list in vain: nobody waits again
+	kept     time.Time          // when the list was written to disk
+	err      error              // why it could not be
 }
 
 // A toolList is one fetched list. It does not change.
@@ -68,13 +68,6 @@ type toolList struct {
 	reader  *reader
 }
 
-// A fetch is a request for the list that callers wait for together.
-type fetch struct {
-	done chan struct{}
-	list *toolList // once done is closed
-	err  error     // once done is closed
-}
-
 // invalidate marks the list as out of date.
 func (c *catalog) invalidate() {
 	c.mu.Lock()
@@ -83,14 +76,14 @@ func (c *catalog) invalidate() {
 }
 
 func newCatalog(sc *serverConn) *catalog {
-	return &catalog{conn: sc, lease: sc.limits.Catalogs.Lease(), saved: sync.OnceValue(func() *toolList { return sc.savedTools() })}
+	return &catalog{conn: sc, lease: sc.pool.options.Catalogs.Lease(), saved: sync.OnceValue(func() *toolList { return sc.savedTools() })}
 }
 
 // get returns the list, at once if it was ever fetched; one that is out of date is refreshed in the background.
 func (c *catalog) get(ctx context.Context) (*toolList, error) {
 	c.mu.Lock()
 	list := c.list
-	var f *fetch
+	var f *flight[*toolList]
 	if c.outdated() {
 		f = c.begin()
 	}
@@ -140,10 +133,10 @@ func (c *catalog) refresh(ctx context.Context) (*toolList, error) {
 	return c.wait(ctx, f)
 }
 
-func (c *catalog) wait(ctx context.Context, f *fetch) (*toolList, error) {
+func (c *catalog) wait(ctx context.Context, f *flight[*toolList]) (*toolList, error) {
 	select {
 	case <-f.done:
-		return f.list, f.err
+		return f.value, f.err
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			c.mu.Lock()
@@ -159,49 +152,48 @@ func (c *catalog) wait(ctx context.Context, f *fetch) (*toolList, error) {
 }
 
 // begin fetches the list, unless that is under way. c.mu is held.
-func (c *catalog) begin() *fetch {
+func (c *catalog) begin() *flight[*toolList] {
 	if c.fetch != nil {
 		return c.fetch
 	}
-	f := &fetch{done: make(chan struct{})}
-	c.fetch = f
 	if c.stale && c.list != nil {
 		c.noteChange()
 	}
 	c.stale = false
 	old := c.list
-	started := c.conn.tasks.start(func() {
-		if old == nil {
-			old = c.saved()
-		}
-		f.list, f.err = c.load(old)
-		if f.err == nil {
-			f.err = c.lease.Grow(f.list.size)
-		}
-		if f.err == nil {
-			c.keep(f.list, old)
-			c.conn.shapes.prune(f.list)
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.fetch = nil
-		if f.err == nil {
-			if c.list != nil {
-				_ = c.lease.Grow(-c.list.size)
-			}
-			c.list, c.timedOut = f.list, false
-			c.conn.probe(f.list)
-		} else {
-			c.stale = true
-		}
-		close(f.done)
-	})
-	if !started {
-		f.err = c.conn.closedError()
-		c.fetch = nil
-		close(f.done)
+	c.fetch = launch(&c.conn.pool.tasks, c.conn.closedError(), func() (*toolList, error) { return c.update(old) }, &c.mu, c.replace)
+	return c.fetch
+}
+
+// update fetches the list, and keeps it for later processes.
+func (c *catalog) update(old *toolList) (*toolList, error) {
+	if old == nil {
+		old = c.saved()
 	}
-	return f
+	list, err := c.load(old)
+	if err == nil {
+		err = c.lease.Grow(list.size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.keep(list, old)
+	c.conn.shapes.prune(list)
+	return list, nil
+}
+
+// replace makes a list that was fetched the current one. c.mu is held.
+func (c *catalog) replace(list *toolList, err error) {
+	c.fetch = nil
+	if err != nil {
+		c.stale = true
+		return
+	}
+	if c.list != nil {
+		_ = c.lease.Grow(-c.list.size)
+	}
+	c.list, c.timedOut = list, false
+	c.conn.probe(list)
 }
 
 // cutAt notes that the list is incomplete.
@@ -211,12 +203,16 @@ func (list *toolList) cutAt(why string) {
 
 // cutLong notes that the list exceeds its limit of bytes.
 func (list *toolList) cutLong() {
-	list.cutAt(fmt.Sprintf("it is longer than %d bytes (%s)", list.reader.limits.ToolList, raised("tool-list")))
+	limit := list.reader.limits.ToolList
+	list.cutAt(fmt.Sprintf("it is longer than %d bytes (%s)", limit, raised("tool-list", fmt.Sprintf("%dMiB", max(1, 2*limit>>20)))))
 }
 
+// moreTools names the limit of tools and how the operator raises it.
+func (list *toolList) moreTools() string { return raised("tools", 2*list.reader.limits.Tools) }
+
 // raised names a limit and how the operator raises it.
-func raised(limit string) string {
-	return fmt.Sprintf("limit %s; the operator can raise it with --limit %s=", limit, limit)
+func raised(limit string, value any) string {
+	return fmt.Sprintf("limit %s; the operator can raise it with --limit %s=%v", limit, limit, value)
 }
 
 // addPage reads one page, tool by tool: a malformed one does not lose the others, and nothing beyond the limits is
@@ -247,7 +243,7 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, 
 		}
 		switch list.read++; {
 		case list.read > list.reader.limits.Tools:
-			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, raised("tools")))
+			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, list.moreTools()))
 			return "", nil
 		case list.size+dec.InputOffset() > list.reader.limits.ToolList:
 			list.cutLong()
@@ -261,7 +257,8 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, 
 	return page.NextCursor, nil
 }
 
-// add reads one tool.
+// add reads one tool. Of two with the same name the first one stays in the list. A call may reach either, so their
+// annotations do not count.
 func (list *toolList) add(raw json.RawMessage, old *toolList) {
 	t, err := list.reader.parse(raw, false)
 	if err == nil && list.routed {
@@ -271,35 +268,24 @@ func (list *toolList) add(raw json.RawMessage, old *toolList) {
 		list.flaw("tool %d: %v", list.read, err)
 		return
 	}
-	if first := list.byName[t.name]; first != nil {
-		list.duplicate(first, old)
+	at, end := len(list.tools), len(list.tools)
+	if first := list.byName[t.Name]; first != nil && first.duplicated {
 		return
+	} else if first != nil {
+		if t, err = list.reader.parse(first.raw, true); err != nil {
+			return // cannot be: it has been read before
+		}
+		at = slices.Index(list.tools, first)
+		end = at + 1
 	}
 	t = old.reuse(t)
-	list.byName[t.name] = t
-	list.tools = append(list.tools, t)
-	if t.hints.doubt != "" {
-		list.flaw("%.100q counts as a tool that may change something: %s", t.name, t.hints.doubt)
-	}
-}
-
-// duplicate notes that another tool has the name of the first one, which stays in the list. A call may reach either, so
-// their annotations do not count.
-func (list *toolList) duplicate(first *tool, old *toolList) {
-	if first.duplicated {
-		return
-	}
-	t, err := list.reader.parse(first.raw, true)
-	if err != nil {
-		return // it has been read before
-	}
-	t = old.reuse(t)
-	list.byName[t.name] = t
-	list.tools[slices.Index(list.tools, first)] = t
-	if t.hints.doubt != "" {
-		list.flaw("%.100q counts as a tool that may change something: %s", t.name, t.hints.doubt)
-	} else {
-		list.flaw("the server lists two tools of the name %.100q", t.name)
+	list.byName[t.Name] = t
+	list.tools = slices.Replace(list.tools, at, end, t)
+	switch {
+	case t.hints.doubt != "":
+		list.flaw("%.100q counts as a tool that may change something: %s", t.Name, t.hints.doubt)
+	case t.duplicated:
+		list.flaw("the server lists two tools of the name %.100q", t.Name)
 	}
 }
 
@@ -308,7 +294,7 @@ func (list *toolList) reuse(t *tool) *tool {
 	if list == nil {
 		return t
 	}
-	if old := list.byName[t.name]; old != nil && bytes.Equal(old.raw, t.raw) && old.duplicated == t.duplicated {
+	if old := list.byName[t.Name]; old != nil && bytes.Equal(old.raw, t.raw) && old.duplicated == t.duplicated {
 		return old
 	}
 	return t
@@ -338,7 +324,7 @@ func (list *toolList) names() []string {
 	var names []string
 	for _, t := range list.tools {
 		if t.refused == "" {
-			names = append(names, t.name)
+			names = append(names, t.Name)
 		}
 	}
 	return names

@@ -254,7 +254,7 @@ func TestHostileLists(t *testing.T) {
 	}
 	most := int64(parttest.Times(1<<20, upstream.DefaultToolList))
 	big := strings.Repeat("x", int(most*3/8))
-	tooLong := fmt.Sprintf("it is longer than %d bytes (limit tool-list; the operator can raise it with --limit tool-list=)", most)
+	tooLong := fmt.Sprintf("it is longer than %d bytes (limit tool-list; the operator can raise it with --limit tool-list=%dMiB)", most, 2*most>>20)
 	var distinct []string
 	for i := range 10_001 {
 		distinct = append(distinct, one(fmt.Sprint("t", i), ""))
@@ -272,11 +272,11 @@ func TestHostileLists(t *testing.T) {
 		}, 3, "the tool list was cut after 3 tools: the server gives the same page again", upstream.Options{}},
 		{"without end", func(cursor string) string {
 			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + cursor + `x"}`
-		}, 100, "cut after 100 tools: it has more than 100 pages, one for each hundred tools that it may have (limit tools; the operator can raise it with --limit tools=)", upstream.Options{}},
+		}, 100, "cut after 100 tools: it has more than 100 pages, one for each hundred tools that it may have (limit tools; the operator can raise it with --limit tools=20000)", upstream.Options{}},
 		{"without end, of more tools", func(cursor string) string {
 			return `{"tools":[` + one("a"+cursor, "") + `],"nextCursor":"` + cursor + `x"}`
 		}, 102, "cut after 102 tools: it has more than 102 pages", upstream.Options{Tools: 10_200}},
-		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000 (limit tools; the operator can raise it with --limit tools=)", upstream.Options{}},
+		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000 (limit tools; the operator can raise it with --limit tools=20000)", upstream.Options{}},
 		{"as many as are allowed", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_001, "", upstream.Options{Tools: 10_001}},
 		{"more than are allowed", func(string) string { return many(20, one("a", "")) }, 1, "it has more than 3 (limit tools;", upstream.Options{Tools: 3}},
 		{"too many of one name", func(string) string { return many(20_000, one("a", "")) }, 1, "it has more than 10000", upstream.Options{}},
@@ -419,10 +419,9 @@ func TestServerTimeout(t *testing.T) {
 // TestTooLargeForStdio: a message over the limit fails its call, and the session goes on.
 func TestTooLargeForStdio(t *testing.T) {
 	c := mcptest.Child(t, "suite")
-	c.MaxMessage = 100_000
-	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
+	p := staticPool(t, upstream.Options{ResultMax: 1000}, upstream.Server{Name: "s", Dial: upstream.Stdio(c)})
 	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "big", Args: json.RawMessage(`{"bytes":3000000}`)})
-	wantError(t, err, stages.LimitExceeded, "has 3000083 bytes, and at most 100000 are taken for results of up to 67108864 bytes (limit result)", "--limit result=SIZE")
+	wantError(t, err, stages.LimitExceeded, "has 3000083 bytes, and at most 1051576 are taken for results of up to 1000 bytes (limit result)", "--limit result=SIZE")
 	_, err = p.CallTool(t.Context(), stages.Call{Server: "s", Name: "die"}) // tells the processes apart: the first is still there
 	wantError(t, err, stages.ServerUnavailable, "exit status 3", "")
 }

@@ -123,7 +123,8 @@ func TestChaos(t *testing.T) {
 		servers = append(servers, patients[name].server)
 	}
 	p := mcptest.NewPool(t, upstream.Options{
-		Sources: []upstream.Source{servers}, StartTimeout: 20 * time.Second, ProbeTimeout: 8 * time.Second, // all start at once
+		ResultMax: 64 << 10,
+		Sources:   []upstream.Source{servers}, StartTimeout: 20 * time.Second, ProbeTimeout: 8 * time.Second, // all start at once
 		ListTimeout: 8 * time.Second, CallTimeout: 4 * time.Second,
 	})
 	var ill sync.WaitGroup
@@ -150,7 +151,6 @@ func stdioPatient(t *testing.T, name string) *patient {
 	c := mcptest.Child(t, "chaos")
 	cure := filepath.Join(t.TempDir(), "cure")
 	c.Env[faultVariable], c.Env[cureVariable] = name, cure
-	c.MaxMessage = 1 << 20
 	c.Where = "mcp.json:7"
 	x := &patient{server: upstream.Server{Name: name, Dial: upstream.Stdio(c)}, cure: func() {
 		if err := os.WriteFile(cure, nil, 0o600); err != nil {
@@ -174,7 +174,7 @@ func httpPatient(t *testing.T, name string, fault func(http.ResponseWriter, *htt
 	})
 	s.Config.ErrorLog = nil
 	return &patient{
-		server: upstream.Server{Name: name, Dial: upstream.HTTP(upstream.Endpoint{URL: s.URL + "/mcp", MaxMessage: 1 << 20, Where: "mcp.json:7"})},
+		server: upstream.Server{Name: name, Dial: upstream.HTTP(upstream.Endpoint{URL: s.URL + "/mcp", Where: "mcp.json:7"})},
 		cure:   func() { healed.Store(true) },
 	}
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,13 +32,11 @@ type callResult struct {
 }
 
 // block is a content block as it was sent, with its text, still quoted, if it is a text block.
-type block struct {
-	quoted json.RawMessage
-	isText bool
-	raw    json.RawMessage
-}
+type block struct{ quoted, raw json.RawMessage }
 
-func (b *block) text() string { return rpc.Text(b.quoted) }
+func (b block) isText() bool { return b.quoted != nil }
+
+func (b block) text() string { return rpc.Text(b.quoted) }
 
 // resultOf turns the raw result of a call into pipeline data, which may use its memory. wrapped says that the tool's
 // output schema declares its structured content to be a mere wrapper. The error is an *Error with the tool's own text.
@@ -59,7 +58,7 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 		return stages.Result{}, err
 	}
 	res := r.data(blocks, wrapped)
-	if slices.ContainsFunc(blocks, func(b block) bool { return !b.isText }) {
+	if slices.ContainsFunc(blocks, func(b block) bool { return !b.isText() }) {
 		for _, b := range blocks {
 			res.Blocks = append(res.Blocks, b.raw)
 		}
@@ -110,7 +109,7 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 		return nil, nil
 	}
 	if content[0] == '"' {
-		return []block{{content, true, slices.Concat([]byte(`{"type":"text","text":`), content, []byte(`}`))}}, nil
+		return []block{{content, slices.Concat([]byte(`{"type":"text","text":`), content, []byte(`}`))}}, nil
 	}
 	if !rpc.Elements(content, func(raw []byte) {
 		if len(blocks) == maxBlocks {
@@ -132,7 +131,7 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 		if !object {
 			err = fmt.Errorf("a block is %s", texts.Cut(string(raw), 80))
 		}
-		if b.isText = string(kind) == `"text"` && len(b.quoted) > 0 && b.quoted[0] == '"'; !b.isText {
+		if string(kind) != `"text"` || len(b.quoted) == 0 || b.quoted[0] != '"' {
 			b.quoted = nil
 		}
 		blocks = append(blocks, b)
@@ -144,10 +143,11 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 
 // refusal is the error of a result without data: the tool failed, or asks for something that a pipeline cannot give.
 func (r *callResult) refusal(blocks []block) error {
+	asks, inputs := r.requestedInputs()
 	switch {
-	case r.ResultType == "input_required" || r.requestsInput():
+	case asks || r.ResultType == "input_required":
 		return stages.Errorf(stages.ToolError, "give what it asks for in args if the tool takes it, or use another tool",
-			"the tool asks for input from a person (%s), which a pipeline cannot give", r.requestedInputs())
+			"the tool asks for input from a person (%s), which a pipeline cannot give", inputs)
 	case r.ResultType == "task" || !isNull(r.Task) && len(blocks) == 0 && isNull(r.StructuredContent):
 		return stages.Errorf(stages.ToolError, "use a tool that answers at once",
 			"the tool answered with a task to be asked for later, which is not supported")
@@ -159,45 +159,32 @@ func (r *callResult) refusal(blocks []block) error {
 	return nil
 }
 
-// requestsInput reports whether the tool asks for anything.
-func (r *callResult) requestsInput() (asks bool) {
-	rpc.Members(r.InputRequests, func(_, _ []byte) { asks = true })
-	return asks
-}
-
-// requestedInputs lists what the tool asks for.
-func (r *callResult) requestedInputs() string {
+// requestedInputs reports whether the tool asks for anything, and lists it.
+func (r *callResult) requestedInputs() (asks bool, list string) {
 	var words []string
 	rpc.Members(r.InputRequests, func(_, request []byte) {
-		if len(words) == maxRequested {
-			return
-		}
 		var q struct {
 			Method string `json:"method"`
 			Params struct {
 				Message string `json:"message"`
 			} `json:"params"`
 		}
-		if json.Unmarshal(request, &q) != nil {
+		asks = true
+		if len(words) == maxRequested || json.Unmarshal(request, &q) != nil {
 			return
 		}
-		if q.Params.Message != "" {
-			words = append(words, texts.Cut(q.Params.Message, 200))
-		} else if q.Method != "" {
-			words = append(words, texts.Cut(q.Method, 200))
+		if said := cmp.Or(q.Params.Message, q.Method); said != "" {
+			words = append(words, texts.Cut(said, 200))
 		}
 	})
-	if len(words) == 0 {
-		return "it does not say what"
-	}
-	return strings.Join(words, "; ")
+	return asks, cmp.Or(strings.Join(words, "; "), "it does not say what")
 }
 
 // errorText is the tool's message about its failure. It overwrites the texts of the blocks.
 func (r *callResult) errorText(blocks []block) string {
 	var texts []string
 	for left := maxErrorRead; left > 0 && len(blocks) > 0; blocks = blocks[1:] {
-		if !blocks[0].isText {
+		if !blocks[0].isText() {
 			continue
 		}
 		said := bytes.TrimSpace(rpc.Unquote(blocks[0].quoted))
@@ -242,7 +229,7 @@ func (r *callResult) data(blocks []block, wrapped bool) stages.Result {
 	switch {
 	case len(blocks) == 0:
 		return stages.Result{None: true}
-	case len(blocks) == 1 && blocks[0].isText:
+	case len(blocks) == 1 && blocks[0].isText():
 		return stages.Result{Data: rpc.Unquote(blocks[0].quoted)}
 	}
 	return joinBlocks(blocks)
@@ -259,7 +246,7 @@ func unwrap(structured json.RawMessage, blocks []block, wrapped bool) (json.RawM
 	if !rpc.Members(structured, func(_, found []byte) { value, members = found, members+1 }) || members != 1 {
 		return nil, false
 	}
-	same := len(blocks) == 1 && blocks[0].isText && value[0] == '"' && (bytes.Equal(value, blocks[0].quoted) || rpc.Text(value) == blocks[0].text())
+	same := len(blocks) == 1 && blocks[0].isText() && value[0] == '"' && (bytes.Equal(value, blocks[0].quoted) || rpc.Text(value) == blocks[0].text())
 	return value, wrapped || same
 }
 
@@ -269,7 +256,7 @@ func joinBlocks(blocks []block) (res stages.Result) {
 	res.Kind = stages.Values
 	texts, allJSON := make([]string, len(blocks)), true
 	for i, b := range blocks {
-		if !b.isText {
+		if !b.isText() {
 			texts[i] = string(oneLine(b.raw))
 			continue
 		}

@@ -61,7 +61,7 @@ func filled(page string) []byte {
 // readList does with a page of a tool list everything that is done to list its tools, and returns what is said of it.
 func readList(page []byte) (tools int, said string) {
 	ctx := context.Background()
-	sc := newServerConn(Server{Name: "x"}, Options{}.withDefaults(), ctx, &tasks{}, newShapeSampler(ctx, &tasks{}, nil), new(startQueue))
+	sc := newServerConn(&Server{Name: "x"}, NewPool(Options{}))
 	list := &toolList{reader: newReader(sc), byName: map[string]*tool{}, routed: true}
 	if _, err := list.addPage(page, nil); err != nil {
 		return 0, err.Error()
@@ -93,8 +93,7 @@ func TestListCosts(t *testing.T) {
 // TestHeaderCosts: servers decide how many arguments are headers, and agents how long the arguments are.
 func TestHeaderCosts(t *testing.T) {
 	const n = 20_000
-	ctx := context.Background()
-	sc := newServerConn(Server{Name: "x"}, Options{}.withDefaults(), ctx, &tasks{}, newShapeSampler(ctx, &tasks{}, nil), new(startQueue))
+	sc := newServerConn(&Server{Name: "x"}, NewPool(Options{}))
 	wanted := repeat(n, `"p#N":{"type":"string","x-mcp-header":"H#N"}`)
 	deep := strings.Repeat(`{"properties":{"a":`, maxHeaderDepth+2)
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 // TestDescribedAfterCancel: a tool that was to be described for somebody who has gone is described for the next one.
 func TestDescribedAfterCancel(t *testing.T) {
 	ctx := t.Context()
-	sc := newServerConn(Server{Name: "x"}, Options{}.withDefaults(), ctx, &tasks{}, newShapeSampler(ctx, &tasks{}, nil), new(startQueue))
+	sc := newServerConn(&Server{Name: "x"}, NewPool(Options{}))
 	r := newReader(sc)
 	tool, err := r.parse(json.RawMessage(`{"name":"a","inputSchema":{"properties":{"b":{"type":"string"}}}}`), false)
 	if err != nil {

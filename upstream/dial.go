@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
 )
 
 // Protocol versions: the newer one has no handshake, the older ones begin with initialize.
@@ -42,24 +43,17 @@ type dialer struct {
 	onTransport func(mcp.Transport) // called with every transport before it is tried
 }
 
-// An attempt is one try to make a session.
-type attempt struct {
-	version string
-	limit   time.Duration // 0: what is left of the start's time
-}
-
-// attempts lists the attempts, in their order.
-func (d *dialer) attempts(known era) []attempt {
-	older, newer := attempt{oldVersion, 0}, attempt{newVersion, 0}
+// attempts lists the protocol versions to try, in their order.
+func (d *dialer) attempts(known era, olderOnly bool) []string {
 	switch {
-	case d.allowed == OnlyOlder, known == eraOld:
-		return []attempt{older}
+	case olderOnly, d.allowed == OnlyOlder, known == eraOld:
+		return []string{oldVersion}
 	case d.allowed == NewerFirst, known == eraNew: // the SDK falls back to the older era by itself
-		return []attempt{newer}
+		return []string{newVersion}
 	case d.allowed == OlderFirst:
-		return []attempt{older, newer}
+		return []string{oldVersion, newVersion}
 	}
-	return []attempt{{newVersion, d.probe}, older, newer} // the last where it was only slow to start
+	return []string{newVersion, oldVersion, newVersion} // the last where it was only slow to start
 }
 
 // worthTrying reports whether attempt i can succeed after the one before it has failed.
@@ -72,73 +66,60 @@ func (d *dialer) worthTrying(i int, err error) bool {
 // connect makes a session. A server that ignores unknown requests never answers the one for the newer protocol, and some
 // end at it; both get the older handshake on a transport of its own. The caller remembers the era. The transport is
 // returned with an error too, because it may explain the error.
-func (d *dialer) connect(ctx context.Context, known era) (*session, era, mcp.Transport, error) {
-	attempts := d.attempts(known)
-	var last mcp.Transport
-	var err error
-	left := d.limit
-	for i := 0; i < len(attempts) && (i == 0 || d.worthTrying(i, err)); i++ {
-		var t rawTransport
-		if t, err = d.open(ctx, &left); err != nil {
-			return nil, known, nil, markSlow(err, left)
+func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Transport, error) {
+	t, err := d.open(life)
+	if err != nil {
+		return nil, known, nil, err
+	}
+	if t.Traits().Program {
+		release, err := d.queue.acquire(life, d.needed)
+		if err != nil {
+			return nil, known, t, err
 		}
-		last = t
-		d.onTransport(t)
-		if t.Traits().OlderOnly {
-			attempts = []attempt{{oldVersion, 0}}
-			i = 0
+		defer release()
+	}
+	ctx, cancel := context.WithTimeout(life, d.limit)
+	defer cancel()
+	attempts := d.attempts(known, t.Traits().OlderOnly)
+	for i, version := range attempts {
+		if i > 0 && !d.worthTrying(i, err) {
+			break
+		}
+		if i > 0 {
+			if t, err = d.open(ctx); err != nil {
+				return nil, known, nil, err
+			}
+		}
+		limit := d.limit
+		if i == 0 && len(attempts) > 2 {
+			limit = d.probe
 		}
 		var s *session
-		if s, err = d.start(ctx, t, attempts[i], &left); err == nil {
+		if s, err = d.try(ctx, t, version, limit); err == nil {
 			return s, s.era(), t, nil
 		}
-		if s, other := d.fallback(ctx, t, err, &left); s != nil {
+		if s, other := d.fallback(ctx, t, err); s != nil {
 			return s, eraOld, other, nil
-		} else if other != nil || ctx.Err() != nil || left <= 0 || wantsSignIn(err) {
+		} else if other != nil || ctx.Err() != nil || remote.NeedsSignIn(err) {
 			break // another handshake would be refused too, for a reason that says less
 		}
 	}
 	if isAnswer(err) {
 		known = eraUnknown // the server has changed
 	}
-	err = markSlow(err, left)
-	if s, ok := last.(interface {
-		FindEndpoint(ctx context.Context, err error)
-	}); ok {
-		s.FindEndpoint(ctx, err)
+	if h, ok := t.(*remote.Transport); ok {
+		h.FindEndpoint(life, err)
 	}
-	return nil, known, last, err
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = slowStart{err}
+	}
+	return nil, known, t, err
 }
 
 // slowStart is the failure of a start that has used up its time.
 type slowStart struct{ error }
 
 func (e slowStart) Unwrap() error { return e.error }
-
-// markSlow marks the failure of a start that has used up its time.
-func markSlow(err error, left time.Duration) error {
-	if left <= 0 {
-		return slowStart{err}
-	}
-	return err
-}
-
-// start waits for a slot, and then makes a session on t within the time that is left.
-func (d *dialer) start(ctx context.Context, t rawTransport, a attempt, left *time.Duration) (*session, error) {
-	if t.Traits().Program {
-		release, err := d.queue.acquire(ctx, d.needed)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-	}
-	begun := time.Now()
-	defer func() { *left -= time.Since(begun) }()
-	if a.limit == 0 || a.limit > *left {
-		a.limit = *left
-	}
-	return d.try(ctx, t, a)
-}
 
 // era is the protocol that the session speaks.
 func (s *session) era() era {
@@ -148,56 +129,43 @@ func (s *session) era() era {
 	return eraOld
 }
 
-// fallback tries another transport to the same server, if the transport knows one that may fit better.
-func (d *dialer) fallback(ctx context.Context, t rawTransport, err error, left *time.Duration) (*session, rawTransport) {
-	f, ok := t.(interface {
-		Fallback(err error) (mcp.Transport, func())
-	})
+// fallback tries the older transport to the same server, if that may fit better.
+func (d *dialer) fallback(ctx context.Context, t rawTransport, err error) (*session, rawTransport) {
+	h, ok := t.(*remote.Transport)
 	if !ok {
 		return nil, nil
 	}
-	transport, works := f.Fallback(err)
-	other, ok := transport.(rawTransport)
-	if !ok {
+	older, works := h.Fallback(err)
+	if older == nil {
 		return nil, nil
 	}
-	d.onTransport(other)
-	s, err := d.start(ctx, other, attempt{oldVersion, 0}, left)
-	if err != nil {
-		return nil, other
+	d.onTransport(older)
+	s, err := d.try(ctx, older, oldVersion, d.limit)
+	if err == nil {
+		works()
 	}
-	works()
-	return s, other
+	return s, older
 }
 
-// wantsSignIn reports whether the server refuses every caller that has not signed in.
-func wantsSignIn(err error) bool {
-	var refusal interface{ NeedsSignIn() bool }
-	return errors.As(err, &refusal) && refusal.NeedsSignIn()
-}
-
-// open dials within the time that is left.
-func (d *dialer) open(ctx context.Context, left *time.Duration) (rawTransport, error) {
-	begun := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, *left)
-	defer func() { cancel(); *left -= time.Since(begun) }()
+// open makes a transport.
+func (d *dialer) open(ctx context.Context) (rawTransport, error) {
 	t, err := d.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p, ok := t.(rawTransport)
+	raw, ok := t.(rawTransport)
 	if !ok {
 		return nil, fmt.Errorf("its transport is a %T, and not one of package upstream: Stdio, HTTP or InProcess", t)
 	}
-	return p, nil
+	d.onTransport(raw)
+	return raw, nil
 }
 
-// try makes a session on t within the limit of the attempt.
-func (d *dialer) try(ctx context.Context, t rawTransport, a attempt) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.limit)
+// try makes a session on t within a limit.
+func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit time.Duration) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t.Notify(d.changed)
-	t.LimitMessages(d.memory, d.message)
+	t.Prepare(d.changed, d.memory, d.message)
 	options := &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{}, // nothing: no roots, sampling or questions to a person
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
@@ -205,11 +173,11 @@ func (d *dialer) try(ctx context.Context, t rawTransport, a attempt) (*session, 
 	if !t.Traits().NoListener {
 		options.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { d.changed() } // asks for the notification
 	}
-	sdk, err := mcp.NewClient(d.impl, options).Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: a.version})
+	sdk, err := mcp.NewClient(d.impl, options).Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Abort()
-		if r, ok := t.(interface{ Refusal() error }); ok && r.Refusal() != nil {
-			err = r.Refusal()
+		if h, ok := t.(*remote.Transport); ok && h.Refusal() != nil {
+			err = h.Refusal()
 		}
 		return nil, err
 	}

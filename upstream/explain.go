@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/stdio"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -28,25 +30,17 @@ type cleanError struct {
 func (c cleanError) Error() string { return c.text }
 func (c cleanError) Unwrap() error { return c.err }
 
-// explainer is implemented by transports that know more about a failure than the error says. Both texts may be empty.
-type explainer interface {
-	Explain(err error) (msg, hint string)
-}
-
 // unavailable is the error of a server that cannot be reached, in our words if the transport explains it.
 func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 	msg, hint := "", "call list_all_tools to see which servers work"
-	var dial *rpc.DialError
-	if errors.As(err, &dial) {
+	if dial, ok := errors.AsType[*rpc.DialError](err); ok {
 		hint = dial.Hint
-	} else if e, ok := t.(explainer); ok {
-		m, h := e.Explain(err)
-		if m != "" {
-			msg = m
-		}
-		if h != "" {
-			hint = h
-		}
+	} else if e, ok := t.(interface {
+		Explain(err error) (msg, hint string)
+	}); ok {
+		var advice string
+		msg, advice = e.Explain(err)
+		hint = cmp.Or(advice, hint)
 	}
 	if msg == "" {
 		msg = plainCause(err)
@@ -62,10 +56,7 @@ func unavailable(server string, t mcp.Transport, err error) *stages.Error {
 
 // outputOf is what a program has written: the last lines on standard error, and something odd but harmless.
 func outputOf(t mcp.Transport) (stderr, note string) {
-	if p, ok := t.(interface {
-		StderrTail() string
-		Note() string
-	}); ok {
+	if p, ok := t.(*stdio.Transport); ok {
 		return p.StderrTail(), p.Note()
 	}
 	return "", ""

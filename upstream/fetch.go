@@ -35,9 +35,9 @@ func (c *catalog) load(old *toolList) (*toolList, error) {
 
 // read reads the whole list on one session.
 func (c *catalog) read(s *session, old *toolList) (*toolList, error) {
-	ctx, cancel := context.WithTimeout(c.conn.life, c.conn.limits.ListTimeout)
+	ctx, cancel := context.WithTimeout(c.conn.life, c.conn.pool.options.ListTimeout)
 	defer cancel()
-	list := &toolList{reader: newReader(c.conn), byName: map[string]*tool{}, fetched: time.Now(), ttl: c.conn.limits.ListTTL, routed: s.routed()}
+	list := &toolList{reader: newReader(c.conn), byName: map[string]*tool{}, fetched: time.Now(), ttl: c.conn.pool.options.ListTTL, routed: s.routed()}
 	seen := map[string]bool{} // cursors
 	for cursor, page := "", 1; ; page++ {
 		raw, err := s.list(ctx, cursor)
@@ -57,7 +57,7 @@ func (c *catalog) read(s *session, old *toolList) (*toolList, error) {
 			list.cutAt("the server gives the same page again")
 			return list, nil
 		case page >= max(leastPages, list.reader.limits.Tools/100):
-			list.cutAt(fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, raised("tools")))
+			list.cutAt(fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, list.moreTools()))
 			return list, nil
 		}
 		seen[cursor] = true

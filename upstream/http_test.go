@@ -285,8 +285,8 @@ func TestAnswerForms(t *testing.T) {
 		{"comment, empty and notification first", "text/event-stream", ": hi\n\ndata:\n\ndata:{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":1}}\n\ndata:{\"result\":{" + exact + "},\"id\":ID,\"jsonrpc\":\"2.0\"}\n\n", `{"n":12345678901234567890}`},
 		{"JSON with spaces", "application/json; charset=utf-8", "\n {\"jsonrpc\" : \"2.0\", \"id\" : ID, \"result\" : {" + exact + "} }\n", `{"n":12345678901234567890}`},
 		{"protocol error", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"column \"nope\" does not exist"}}`, `TOOL_ERROR column "nope" does not exist`},
-		{"too large JSON", "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}]}}`, "LIMIT_EXCEEDED"},
-		{"too large event", "text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 1<<20) + "\"}]}}\n\n", "LIMIT_EXCEEDED"},
+		{"too large JSON", "application/json", `{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 2<<20) + `"}]}}`, "LIMIT_EXCEEDED"},
+		{"too large event", "text/event-stream", `data: {"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 2<<20) + "\"}]}}\n\n", "LIMIT_EXCEEDED"},
 		{"cut short", "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":ID", "SERVER_UNAVAILABLE"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestAnswerForms(t *testing.T) {
 				w.Header().Set("Content-Type", c.media)
 				io.WriteString(w, strings.ReplaceAll(c.body, "ID", string(id)))
 			})
-			p := httpPool(t, upstream.Endpoint{URL: s.URL, MaxMessage: 1 << 20})
+			p := staticPool(t, upstream.Options{ResultMax: 64 << 10}, upstream.Server{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{URL: s.URL})})
 			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
 			got := string(res.Data)
 			var e *stages.Error

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,15 +55,10 @@ type Listing struct {
 // moment.
 func (p *Pool) Catalog(ctx context.Context, names ...string) []Listing {
 	_ = p.Load(ctx) // the caller of Load reports its error
-	if len(names) == 0 {
-		p.mu.Lock()
-		conns := slices.Collect(maps.Values(p.conns))
-		p.mu.Unlock()
-		if slices.ContainsFunc(conns, func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, catalogWait)
-			defer cancel()
-		}
+	if len(names) == 0 && slices.ContainsFunc(p.connections(), func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, catalogWait)
+		defer cancel()
 	}
 	return p.listings(ctx, names, func(sc *serverConn) Listing { return sc.listing(ctx) })
 }
@@ -202,7 +196,7 @@ func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
 	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}} {
 		for _, p := range patterns.list {
 			one := compileGlobs([]string{p})
-			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.name) }) {
+			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.Name) }) {
 				notes = append(notes, fmt.Sprintf("the pattern %q of %s matches no tool", p, patterns.key))
 			}
 		}
@@ -216,7 +210,7 @@ func (c *catalog) cached(ctx context.Context) (*toolList, error) {
 	saved, resting := c.saved(), c.conn.state().resting
 	c.mu.Lock()
 	list, timedOut := c.list, c.timedOut
-	var f *fetch
+	var f *flight[*toolList]
 	if c.outdated() && !(resting && list != nil) {
 		f = c.begin()
 	}
@@ -231,7 +225,7 @@ func (c *catalog) cached(ctx context.Context) (*toolList, error) {
 	}
 	select {
 	case <-f.done:
-		return f.list, f.err
+		return f.value, f.err
 	default:
 	}
 	return nil, c.conn.lateError()

@@ -31,7 +31,7 @@ func (t *tool) headerArguments() []headerArgument {
 		return nil
 	}
 	var schema any
-	_ = json.Unmarshal(t.wire.InputSchema, &schema) // no schema wants no headers
+	_ = json.Unmarshal(t.InputSchema, &schema) // no schema wants no headers
 	return headersIn(schema, nil)
 }
 
@@ -95,7 +95,7 @@ func addHeaders(found map[string]string, in []headerArgument, depth int, value j
 
 // checkHeaders refuses a tool that wants impossible or repeated headers: the protocol forbids to call it.
 func (t *tool) checkHeaders() error {
-	what := fmt.Sprintf("%q is left out: ", t.name)
+	what := fmt.Sprintf("%q is left out: ", t.Name)
 	seen := map[string]bool{}
 	for _, a := range t.headers() {
 		name := a.path[len(a.path)-1]

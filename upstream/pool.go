@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,19 +19,17 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Options are the settings of a [Pool]. The zero value of a field means its default.
 type Options struct {
 	Sources []Source // read by Load
 
-	// Follow makes the pool read a [Watcher] again whenever it reports a change.
-	Follow bool
-	// OnChange is called after each such reading, never twice at the same time. It must not call the pool. May be nil.
+	// OnChange makes the pool read a [Watcher] again whenever it reports a change, and is called after each such reading,
+	// never twice at the same time. It must not call the pool. Nil: sources are read once.
 	OnChange func(Change)
 
-	ClientName, ClientVersion string // how we introduce ourselves: "mcsh", "dev"
+	ClientVersion string // how we introduce ourselves: "dev"
 
 	// Instance is the name of the gateway that owns the pool. A server that reports the same name is this gateway
 	// itself.
@@ -65,7 +61,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.ClientName = cmp.Or(o.ClientName, "mcsh")
 	o.ClientVersion = cmp.Or(o.ClientVersion, "dev")
 	o.CallTimeout = cmp.Or(o.CallTimeout, 60*time.Second)
 	o.StartTimeout = cmp.Or(o.StartTimeout, 60*time.Second)
@@ -83,25 +78,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) implementation() *mcp.Implementation {
-	return &mcp.Implementation{Name: o.ClientName, Version: o.ClientVersion}
-}
-
 // A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A slow or
 // broken server delays only callers that use it. All methods may be called concurrently.
 type Pool struct {
-	options      Options
-	life         context.Context
-	end          context.CancelFunc
-	tasks        tasks
-	shapeSampler *shapeSampler
-	queue        startQueue
+	options Options
+	life    context.Context
+	end     context.CancelFunc
+	tasks   tasks
+	samples sampler
+	queue   startQueue
 
-	mu      sync.Mutex    // guards what follows; not held while reading sources
-	loading chan struct{} // set once, closed when the sources have been read
-	conns   map[string]*serverConn
-	names   []string // sorted
-	err     error    // of Load
+	mu     sync.Mutex        // guards what follows; not held while reading sources
+	loaded *flight[struct{}] // of the sources, set once
+	conns  map[string]*serverConn
+	names  []string // sorted
 
 	sourcesMu sync.Mutex     // held while a source is read again; taken before mu
 	sources   []*sourceState // set by load; guarded by sourcesMu, their err by mu
@@ -112,9 +102,10 @@ var _ stages.Tools = (*Pool)(nil)
 // NewPool makes a pool. It reads and starts nothing yet.
 func NewPool(o Options) *Pool {
 	life, end := context.WithCancel(context.Background())
-	p := &Pool{options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{}, queue: startQueue{free: runtime.GOMAXPROCS(0)}}
-	p.shapeSampler = newShapeSampler(life, &p.tasks, o.State)
-	return p
+	return &Pool{
+		options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{},
+		queue: startQueue{free: runtime.GOMAXPROCS(0)}, samples: newSampler(),
+	}
 }
 
 // Close ends all sessions and cancels the calls in flight. It returns when the programs that the pool has started are
@@ -133,26 +124,23 @@ func (p *Pool) Close() error {
 // servers of the others are available. All other methods call Load if nobody has.
 func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
-	if p.loading == nil {
-		p.loading = make(chan struct{})
-		if !p.tasks.start(p.load) {
-			p.err = stages.Errorf(stages.Cancelled, "", "the gateway is closing")
-			close(p.loading)
-		}
+	if p.loaded == nil {
+		closed := stages.Errorf(stages.Cancelled, "", "the gateway is closing")
+		p.loaded = launch(&p.tasks, closed, p.load, &p.mu, func(struct{}, error) {})
 	}
+	f := p.loaded
 	p.mu.Unlock()
 	select {
-	case <-p.loading:
-	case <-ctx.Done():
-		select {
-		case <-p.loading: // it was there already
-		default:
-			return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
-		}
+	case <-f.done:
+		return f.err
+	default:
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
+	}
 }
 
 // conn returns the connection to a server.
@@ -244,9 +232,9 @@ func (p *Pool) toolList(ctx context.Context, server string) (*serverConn, *toolL
 
 // asError copies an error for one caller and gives it a code: one start or one list may fail many callers, and each adds
 // the place where it happened.
-func asError(err error) error {
-	var e *stages.Error
-	if !errors.As(err, &e) {
+func asError(err error) *stages.Error {
+	e, ok := errors.AsType[*stages.Error](err)
+	if !ok {
 		return stages.Errorf(stages.ServerUnavailable, "try again", "%w", err)
 	}
 	own := *e
@@ -276,20 +264,24 @@ func (p *Pool) unknownTool(sc *serverConn, list *toolList, name string) error {
 
 // serversWith returns the other servers whose known list has a tool.
 func (p *Pool) serversWith(name string, not *serverConn) []string {
-	p.mu.Lock()
-	conns := maps.Clone(p.conns)
-	p.mu.Unlock()
 	var found []string
-	for _, server := range slices.Sorted(maps.Keys(conns)) {
-		sc := conns[server]
-		if sc == not {
-			continue
-		}
-		if t := sc.tools.known(name); t != nil && t.refused == "" { // may read the disk
-			found = append(found, server)
+	for _, sc := range p.connections() {
+		if t := sc.tools.known(name); sc != not && t != nil && t.refused == "" {
+			found = append(found, sc.server.Name)
 		}
 	}
 	return found
+}
+
+// connections are the connections to all servers, sorted by name. Using one may take long, so the pool is not locked.
+func (p *Pool) connections() []*serverConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]*serverConn, len(p.names))
+	for i, name := range p.names {
+		list[i] = p.conns[name]
+	}
+	return list
 }
 
 // CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options.
@@ -319,18 +311,18 @@ func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (stages.Result, error) {
 	if call.Reading && !t.readOnly {
 		return stages.Result{}, stages.Errorf(stages.Denied, "check the pipeline again: the plan is out of date",
-			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.name))
+			"%s was planned as a tool that only reads, and now the server says that it may change something", toolLabel(sc.server.Name, t.Name))
 	}
 	operators, err := t.fixedArguments(ctx)
 	if err != nil {
-		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.name), err)
+		return stages.Result{}, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, t.Name), err)
 	}
 	args, wrong := operators.into(call.Args)
 	if wrong != nil {
 		return stages.Result{}, wrong
 	}
 	call.Args = args
-	lease := sc.limits.Results.Lease()
+	lease := sc.pool.options.Results.Lease()
 	raw, err := sc.call(ctx, call, t, lease)
 	var res stages.Result
 	if err == nil {
@@ -340,7 +332,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 		lease.Close()
 		return stages.Result{}, withSignature(ctx, err, t)
 	}
-	sc.shapeSampler.offer(sc, t, res)
+	sc.shapes.offer(t, res)
 	return res, nil
 }
 
@@ -351,13 +343,13 @@ func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) 
 		return res, err
 	}
 	size := int64(len(res.Data))
-	if size > sc.limits.ResultMax {
+	if size > sc.pool.options.ResultMax {
 		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d",
-			toolLabel(sc.server.Name, t.name), size, sc.limits.ResultMax)
+			toolLabel(sc.server.Name, t.Name), size, sc.pool.options.ResultMax)
 	}
 	if more := size - lease.Used(); more > 0 { // it is not part of the message
 		if err := lease.Grow(more); err != nil {
-			return res, noMemory(toolLabel(sc.server.Name, t.name), err)
+			return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
 		}
 	}
 	res.Memory = lease

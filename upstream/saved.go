@@ -15,10 +15,10 @@ const keepAgain = 24 * time.Hour
 // savedTools reads the list of an earlier process. It is parsed as if the server had sent it, so the current policy
 // holds.
 func (sc *serverConn) savedTools() *toolList {
-	if sc.limits.State == nil || sc.limits.Refresh || sc.server.InProcess {
+	if sc.pool.options.State == nil || sc.pool.options.Refresh || sc.server.InProcess {
 		return nil
 	}
-	saved, ok := sc.limits.State.Tools(sc.key())
+	saved, ok := sc.pool.options.State.Tools(sc.key())
 	if !ok {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (sc *serverConn) savedTools() *toolList {
 
 // save writes a list for later processes, unless it is there already.
 func (c *catalog) keep(list, old *toolList) {
-	dir := c.conn.limits.State
+	dir := c.conn.pool.options.State
 	if dir == nil || c.conn.server.InProcess {
 		return
 	}

@@ -52,7 +52,7 @@ func (sc *serverConn) refuseGateway(session *mcp.ClientSession) error {
 	switch instance := gatewayBehind(session); {
 	case instance == "":
 		return nil
-	case instance == sc.limits.Instance:
+	case instance == sc.pool.options.Instance:
 		return stages.Errorf(stages.Denied, "call the tools of the other servers: they are all here",
 			"server %q is this gateway itself: %w", sc.server.Name, errGateway)
 	case sc.server.Found:

@@ -26,23 +26,20 @@ const (
 
 // A serverConn is one server with its current session, which starts when it is first needed.
 type serverConn struct {
+	pool   *Pool
 	server Server
 	policy policy
-	limits Options // with defaults
 	dialer dialer
 	life   context.Context // ends with the pool, or when the server is replaced
 	end    context.CancelFunc
-	tasks  *tasks        // of the pool
 	slots  chan struct{} // one per call in flight
 	tools  *catalog
 	shapes *shapes
 
-	shapeSampler *shapeSampler // of the pool
-
 	needed atomic.Bool // a plan waits for it to start
 
 	origin   *Server       // from the source
-	secrets  *rpc.Hider    // hides what no message may show; nil hides nothing
+	secrets  *rpc.Hider    // hides what no message may show
 	replaced chan struct{} // closed when the source has another server in its place, or none
 
 	mu       sync.Mutex // guards what follows; not held while waiting
@@ -56,31 +53,30 @@ type serverConn struct {
 	resting  bool  // the last session was ended because it was unused
 }
 
-// A start is an attempt to make a session that callers wait for together.
+// A start is an attempt to make a session.
 type start struct {
+	*flight[*session]
 	begun     time.Time
 	transport mcp.Transport // being tried, or nil; guarded by the serverConn's mu
-	done      chan struct{}
-	session   *session // once done is closed
-	err       error    // once done is closed
 }
 
-func newServerConn(s Server, o Options, life context.Context, tasks *tasks, shapeSampler *shapeSampler, queue *startQueue) *serverConn {
+func newServerConn(origin *Server, p *Pool) *serverConn {
+	s, o := *origin, p.options
 	if s.Concurrency <= 0 {
 		s.Concurrency = o.Concurrency
 	}
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
-		server: s, policy: newPolicy(s, o.ReadOnly), limits: o, tasks: tasks, shapeSampler: shapeSampler,
-		slots: make(chan struct{}, s.Concurrency), secrets: hiding(s.Secrets), replaced: make(chan struct{}),
+		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly),
+		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 	}
-	sc.life, sc.end = context.WithCancel(life)
+	sc.life, sc.end = context.WithCancel(p.life)
 	sc.tools = newCatalog(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.shapes = newShapes(sc, o.State)
 	sc.dialer = dialer{
-		dial: s.Dial, impl: o.implementation(), allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
-		queue: queue, needed: sc.needed.Load, changed: sc.tools.invalidate, memory: o.Results,
+		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
+		queue: &p.queue, needed: sc.needed.Load, changed: sc.tools.invalidate, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport,
 	}
 	return sc
@@ -100,7 +96,7 @@ func (sc *serverConn) session(ctx context.Context) (*session, error) {
 	}
 	select {
 	case <-st.done:
-		return st.session, st.err
+		return st.value, st.err
 	case <-ctx.Done():
 		sc.mu.Lock()
 		transport := st.transport
@@ -146,19 +142,11 @@ func (sc *serverConn) joinStart() (*start, *session, error) {
 	case sc.start != nil:
 		return sc.start, nil, nil
 	case time.Until(sc.retryAt) > 0 && sc.failure != nil:
-		return nil, nil, withBackoff(sc.failure, time.Until(sc.retryAt))
+		e := asError(sc.failure)
+		e.Backoff = time.Until(sc.retryAt)
+		return nil, nil, e
 	}
 	return sc.begin(max(0, time.Until(sc.retryAt))), nil, nil
-}
-
-// withBackoff is the error of a server that waits before its next start, with the time that is left.
-func withBackoff(failure error, wait time.Duration) error {
-	err := asError(failure)
-	var e *stages.Error
-	if errors.As(err, &e) {
-		e.Backoff = wait
-	}
-	return err
 }
 
 // closedError is the error of every use after Close.
@@ -168,44 +156,33 @@ func (sc *serverConn) closedError() error {
 
 // begin starts the server after a wait. sc.mu is held.
 func (sc *serverConn) begin(wait time.Duration) *start {
-	st := &start{begun: time.Now(), done: make(chan struct{})}
-	sc.start, sc.resting = st, false
-	known := sc.era
-	started := sc.tasks.start(func() {
+	era := sc.era
+	sc.start, sc.resting = &start{begun: time.Now()}, false
+	sc.start.flight = launch(&sc.pool.tasks, sc.closedError(), func() (*session, error) {
 		select {
 		case <-time.After(wait):
 		case <-sc.life.Done():
 		}
-		s, found, t, err := sc.dialer.connect(sc.life, known)
+		s, found, t, err := sc.dialer.connect(sc.life, era)
+		era = found
 		if err != nil {
-			st.err = sc.notStarted(t, err)
+			return nil, sc.notStarted(t, err)
 		}
-		sc.finish(st, s, found)
-		if s != nil {
-			sc.watch(s)
-		}
-	})
-	if !started {
-		st.err = sc.closedError()
-		sc.start = nil
-		close(st.done)
-	}
-	return st
+		sc.pool.tasks.run(func() { sc.watch(s) })
+		return s, nil
+	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
+	return sc.start
 }
 
-// finish records the result of a start and wakes its callers.
-func (sc *serverConn) finish(st *start, s *session, found era) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	st.session = s
-	sc.start, sc.era, sc.failure = nil, found, st.err
+// finish records the result of a start. sc.mu is held.
+func (sc *serverConn) finish(s *session, found era, err error) {
+	sc.start, sc.era, sc.failure = nil, found, err
 	sc.needed.Store(false)
-	if st.err != nil {
+	if err != nil {
 		sc.backOff()
 	} else {
 		sc.current, sc.badCalls = s, 0
 	}
-	close(st.done)
 }
 
 // backOff sets the earliest time of the next start. sc.mu is held.
@@ -237,7 +214,7 @@ func (sc *serverConn) watch(s *session) {
 // while they wait.
 func (sc *serverConn) idleLimit(s *session) time.Duration {
 	if s.transport.Traits().Program {
-		return max(0, sc.limits.IdleStop)
+		return max(0, sc.pool.options.IdleStop)
 	}
 	return 0
 }
@@ -262,7 +239,7 @@ func (s *connState) alive() bool { return s.session != nil && !s.session.dead() 
 // discard makes the next use start a new session, and ends this one when its calls in flight have ended.
 func (sc *serverConn) discard(s *session) {
 	if sc.detach(s) {
-		sc.tasks.start(func() { sc.closeUnused(s) })
+		sc.pool.tasks.start(func() { sc.closeUnused(s) })
 	}
 }
 
@@ -294,7 +271,7 @@ func (sc *serverConn) is(s *Server) bool {
 // drain refuses new calls, waits for those in flight, and ends the session.
 func (sc *serverConn) drain() {
 	close(sc.replaced)
-	sc.tasks.start(func() {
+	sc.pool.tasks.start(func() {
 		defer sc.end()
 		for range cap(sc.slots) {
 			select {

@@ -26,15 +26,12 @@ const (
 type rawTransport interface {
 	mcp.Transport
 
-	// Notify sets a function that is called when the server reports a change of its tool list. It is called before
-	// Connect.
-	Notify(changed func())
+	// Prepare sets a function that is called when the server reports a change of its tool list, and the share that
+	// messages count in, each of at most max bytes. It is called before Connect.
+	Prepare(changed func(), share *memory.Share, max int)
 
 	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
 	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
-
-	// LimitMessages counts messages in share and bounds each to max bytes. It is called before Connect.
-	LimitMessages(share *memory.Share, max int)
 
 	Traits() rpc.Traits
 

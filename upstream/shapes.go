@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,82 +22,59 @@ const (
 	shapeDelay   = 2 * time.Second
 )
 
-// A shapeSampler learns the shapes of results from samples of them, in the background. It never delays a call: it skips
-// samples that it has no time for.
-type shapeSampler struct {
-	life    context.Context
-	tasks   *tasks
-	dir     *state.Dir // nil: shapes are kept in memory only
+// A sampler bounds the learning of shapes from results, which happens in the background, one after another.
+type sampler struct {
+	waiting chan struct{} // one for each sample
+	busy    *sync.Mutex
 	known   func(word string) bool
-	samples chan sample
-	once    sync.Once
 }
 
-// A sample is the beginning of a result.
-type sample struct {
-	conn *serverConn
-	tool *tool
-	data []byte
-	cut  bool
-	text bool // it counts as JSON only if it is one object or array
+func newSampler() sampler {
+	return sampler{make(chan struct{}, sampleQueue), new(sync.Mutex), shape.Common()}
 }
 
-func newShapeSampler(life context.Context, tasks *tasks, dir *state.Dir) *shapeSampler {
-	return &shapeSampler{life: life, tasks: tasks, dir: dir, known: shape.Common(), samples: make(chan sample, sampleQueue)}
-}
-
-// offer takes a sample of a tool's result, if that can be of use.
-func (l *shapeSampler) offer(sc *serverConn, t *tool, r stages.Result) {
-	if t.declared().Known() || !sc.shapes.wants(t) {
+// offer takes a sample of a tool's result, if that can be of use. It never delays a call: samples are skipped while many
+// wait.
+func (s *shapes) offer(t *tool, r stages.Result) {
+	if t.declared().Known() || !s.wants(t) {
 		return
 	}
-	l.once.Do(func() { l.tasks.start(l.work) })
-	size := min(len(r.Data), sampleSize)
+	l := s.conn.pool.samples
 	select {
-	case l.samples <- sample{sc, t, bytes.Clone(r.Data[:size]), size < len(r.Data), r.Kind == stages.ToolText}:
+	case l.waiting <- struct{}{}:
 	default:
+		return
 	}
+	size := min(len(r.Data), sampleSize)
+	data := bytes.Clone(r.Data[:size])
+	s.conn.pool.tasks.run(func() {
+		l.busy.Lock()
+		defer l.busy.Unlock()
+		defer func() { <-l.waiting }()
+		// Text counts as JSON only if it is one object or array.
+		learned, err := preview.ResultShape(data, size < len(r.Data), r.Kind == stages.ToolText, t.vocabulary(l.known))
+		if err == nil && s.add(t, learned) {
+			s.saveSoon()
+		}
+	})
 }
 
-// work handles samples until the pool ends, and saves the shapes from time to time.
-func (l *shapeSampler) work() {
-	var save <-chan time.Time
-	changed := map[*serverConn]bool{}
-	for l.life.Err() == nil {
+// saveSoon writes the shapes to disk, soon.
+func (s *shapes) saveSoon() {
+	s.mu.Lock()
+	waits := s.saving
+	s.saving = true
+	s.mu.Unlock()
+	if waits {
+		return
+	}
+	s.conn.pool.tasks.run(func() {
 		select {
-		case x := <-l.samples:
-			l.add(x, changed)
-			if save == nil && len(changed) > 0 {
-				save = time.After(shapeDelay)
-			}
-		case <-save:
-			l.save(changed)
-			save = nil
-		case <-l.life.Done():
+		case <-time.After(shapeDelay):
+		case <-s.conn.pool.life.Done():
 		}
-	}
-	for len(l.samples) > 0 {
-		l.add(<-l.samples, changed)
-	}
-	l.save(changed)
-}
-
-// add handles one sample. If it says something new, its server has changed.
-func (l *shapeSampler) add(x sample, changed map[*serverConn]bool) {
-	r, err := preview.ResultShape(x.data, x.cut, x.text, x.tool.vocabulary(l.known))
-	if err == nil && x.conn.shapes.add(x.tool, r) {
-		changed[x.conn] = true
-	}
-}
-
-// save writes the shapes of servers to disk.
-func (l *shapeSampler) save(changed map[*serverConn]bool) {
-	for sc := range changed {
-		if l.dir != nil {
-			sc.shapes.save(l.dir, l.known)
-		}
-	}
-	clear(changed)
+		s.save()
+	})
 }
 
 // shapes are the shapes of the results of one server's tools.
@@ -106,9 +82,10 @@ type shapes struct {
 	conn *serverConn
 	read func() state.Shapes // from disk, once
 
-	mu    sync.Mutex // guards what follows
-	tools map[string]*toolShape
-	err   error // of the last writing
+	mu     sync.Mutex // guards what follows
+	tools  map[string]*toolShape
+	saving bool  // it waits to be written
+	err    error // of the last writing
 }
 
 // toolShape is the shape of one tool's results, valid as long as its schema stays.
@@ -132,13 +109,13 @@ func (s *shapes) use(t *tool, f func(k *toolShape)) {
 	saved := s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.tools[t.name]
+	k := s.tools[t.Name]
 	if k == nil || k.schema != t.schema {
 		k = &toolShape{schema: t.schema}
-		if l, ok := saved[t.name]; ok && l.Schema == t.schema {
+		if l, ok := saved[t.Name]; ok && l.Schema == t.schema {
 			k.result = l.Result
 		}
-		s.tools[t.name] = k
+		s.tools[t.Name] = k
 	}
 	f(k)
 }
@@ -182,15 +159,20 @@ func (s *shapes) result(t *tool) (r *shape.Result) {
 }
 
 // save writes the shapes to disk. The listing reports an error.
-func (s *shapes) save(dir *state.Dir, common func(string) bool) {
-	all := state.Shapes{}
+func (s *shapes) save() {
+	all, common := state.Shapes{}, s.conn.pool.samples.known
 	s.mu.Lock()
+	s.saving = false
 	for name, k := range s.tools {
 		if k.result.Known() {
 			all[name] = state.ToolShape{Schema: k.schema, Result: k.result}
 		}
 	}
 	s.mu.Unlock()
+	dir := s.conn.pool.options.State
+	if dir == nil {
+		return
+	}
 	keep := func(name, schema string) bool {
 		t := s.conn.tools.known(name)
 		return t != nil && t.schema == schema
@@ -242,7 +224,7 @@ func (sc *serverConn) probe(list *toolList) {
 	if !sc.server.Probe {
 		return
 	}
-	sc.tasks.start(func() {
+	sc.pool.tasks.start(func() {
 		left := maxProbes
 		for _, t := range list.tools {
 			d := t.details(sc.life)
@@ -254,7 +236,7 @@ func (sc *serverConn) probe(list *toolList) {
 			}
 			left--
 			// Nobody asked for the call, so nobody needs its error.
-			_, _ = sc.callTool(sc.life, t, stages.Call{Server: sc.server.Name, Name: t.name, Args: json.RawMessage("{}"), Reading: true})
+			_, _ = sc.callTool(sc.life, t, stages.Call{Server: sc.server.Name, Name: t.Name, Args: json.RawMessage("{}"), Reading: true})
 		}
 	})
 }

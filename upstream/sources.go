@@ -42,8 +42,8 @@ func (r *sourceState) read(ctx context.Context, first bool) error {
 	return err
 }
 
-// load reads the sources and wakes the callers of Load.
-func (p *Pool) load() {
+// load reads the sources.
+func (p *Pool) load() (struct{}, error) {
 	p.sourcesMu.Lock()
 	defer p.sourcesMu.Unlock()
 	var sources []*sourceState
@@ -59,14 +59,13 @@ func (p *Pool) load() {
 	p.mu.Lock()
 	p.sources = sources
 	p.apply(wanted)
-	p.err = errors.Join(append(errs, err)...)
-	close(p.loading)
 	p.mu.Unlock()
 	for _, r := range sources {
-		if w, ok := r.source.(Watcher); ok && p.options.Follow {
+		if w, ok := r.source.(Watcher); ok && p.options.OnChange != nil {
 			p.tasks.start(func() { p.follow(r, w) })
 		}
 	}
+	return struct{}{}, errors.Join(append(errs, err)...)
 }
 
 // merge puts the servers of all sources together. Of two with the same name the first counts; a configured one replaces
@@ -109,8 +108,7 @@ func (p *Pool) apply(wanted map[string]*Server) Change {
 			conns[name] = old
 			continue
 		}
-		conns[name] = newServerConn(*s, p.options, p.life, &p.tasks, p.shapeSampler, &p.queue)
-		conns[name].origin = s
+		conns[name] = newServerConn(s, p)
 		if old == nil {
 			c.Added = append(c.Added, name)
 		} else {
@@ -165,7 +163,7 @@ func (p *Pool) reload(r *sourceState) {
 
 // report passes a change on. p.sourcesMu is held.
 func (p *Pool) report(c Change) {
-	if !c.IsZero() && p.options.OnChange != nil {
+	if !c.IsZero() {
 		p.options.OnChange(c)
 	}
 }

@@ -64,7 +64,7 @@ func (s *changingSource) change(t *testing.T, err error, servers ...upstream.Ser
 
 func (s *changingSource) pool(t *testing.T, more ...upstream.Source) *upstream.Pool {
 	return mcptest.NewPool(t, upstream.Options{
-		Sources: append([]upstream.Source{s}, more...), Follow: true, OnChange: func(c upstream.Change) { s.told <- c },
+		Sources: append([]upstream.Source{s}, more...), OnChange: func(c upstream.Change) { s.told <- c },
 	})
 }
 

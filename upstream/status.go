@@ -1,11 +1,6 @@
 package upstream
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/mcsh-dev/mcsh/stages"
-)
+import "github.com/mcsh-dev/mcsh/stages"
 
 // Further values of [ServerStatus].Status; see [StatusReady] for the others.
 const (
@@ -23,12 +18,9 @@ type ServerStatus struct {
 
 // Statuses returns the status of all servers, sorted by name. It asks nobody, starts nothing and never waits.
 func (p *Pool) Statuses() []ServerStatus {
-	p.mu.Lock()
-	conns := maps.Clone(p.conns)
-	p.mu.Unlock()
-	list := make([]ServerStatus, 0, len(conns))
-	for _, name := range slices.Sorted(maps.Keys(conns)) {
-		list = append(list, conns[name].serverStatus())
+	list := []ServerStatus{}
+	for _, sc := range p.connections() {
+		list = append(list, sc.serverStatus())
 	}
 	return list
 }
@@ -60,10 +52,7 @@ func (sc *serverConn) serverStatus() ServerStatus {
 	case now.alive():
 		s.Status = StatusReady
 	case now.failure != nil: // also during the next start
-		s.Status, s.Code = StatusFailed, stages.ServerUnavailable
-		if e, ok := asError(now.failure).(*stages.Error); ok {
-			s.Code = e.Code
-		}
+		s.Status, s.Code = StatusFailed, asError(now.failure).Code
 	case now.start != nil:
 		s.Status = StatusStarting
 	case now.session != nil: // it has ended, and was not needed since

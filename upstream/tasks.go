@@ -27,3 +27,35 @@ func (t *tasks) close() {
 	t.mu.Unlock()
 	t.wg.Wait()
 }
+
+// run runs f in a goroutine, or after close at once.
+func (t *tasks) run(f func()) {
+	if !t.start(f) {
+		f()
+	}
+}
+
+// A flight is work on a value that callers wait for together.
+type flight[T any] struct {
+	done  chan struct{}
+	value T     // once done is closed
+	err   error // once done is closed
+}
+
+// launch does work in a goroutine, and then calls land with mu held, until the flight is over: nobody sees what land
+// records before waiting callers are woken. After close there is no work, and the flight fails with the error closed.
+func launch[T any](t *tasks, closed error, work func() (T, error), mu *sync.Mutex, land func(T, error)) *flight[T] {
+	f := &flight[T]{done: make(chan struct{})}
+	started := t.start(func() {
+		f.value, f.err = work()
+		mu.Lock()
+		defer mu.Unlock()
+		land(f.value, f.err)
+		close(f.done)
+	})
+	if !started {
+		f.err = closed
+		close(f.done)
+	}
+	return f
+}

@@ -53,15 +53,12 @@ func (c *CatalogTool) Unchecked(ctx context.Context) string {
 
 // tool is a tool of a list, with what calling it needs.
 type tool struct {
-	wire       wireTool
+	wireTool
 	raw        json.RawMessage // as listed, without its spacing, to see whether it has changed
-	name       string
-	title      string
-	wrapped    bool // its structured content is a mere wrapper
-	hints      hints
-	readOnly   bool   // annotated so, or declared by the operator
-	duplicated bool   // the list has another tool of its name
-	refused    string // why it is neither listed nor called, or empty
+	wrapped    bool            // its structured content is a mere wrapper
+	readOnly   bool            // annotated so, or declared by the operator
+	duplicated bool            // the list has another tool of its name
+	refused    string          // why it is neither listed nor called, or empty
 
 	schema string // a hash of its schemas, for which its shape is learned
 	from   *reader
@@ -90,7 +87,7 @@ const (
 )
 
 func newReader(sc *serverConn) *reader {
-	return &reader{sc.server.Name, sc.policy, sc.limits.Schemas, sc.limits.Schemas.Limits().Allowance(), &sc.limits}
+	return &reader{sc.server.Name, sc.policy, sc.pool.options.Schemas, sc.pool.options.Schemas.Limits().Allowance(), &sc.pool.options}
 }
 
 // steps returns the steps for reading one tool.
@@ -105,18 +102,17 @@ func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
 	case len(w.Name) > maxName:
 		return nil, fmt.Errorf("reading a tool: its name has %d bytes, more than %d: it begins with %.40q", len(w.Name), maxName, w.Name)
 	}
-	h := w.hints
 	if duplicated {
-		h = doubt("the server lists two tools of this name")
+		w.hints = doubt("the server lists two tools of this name")
 	}
-	readOnly := h.readOnly || r.policy.readOnly.match(w.Name)
+	readOnly := w.hints.readOnly || r.policy.readOnly.match(w.Name)
 	if readOnly {
-		h.doubt = "" // the operator knows the tool
+		w.hints.doubt = "" // the operator knows the tool
 	}
 	raw = compacted(raw)
 	t := &tool{
-		wire: w, raw: raw, name: w.Name, title: w.Title, hints: h, readOnly: readOnly, duplicated: duplicated, from: r,
-		wrapped: wrapsResult(w.OutputSchema), refused: r.policy.refusal(w.Name, readOnly, h.doubt),
+		wireTool: w, raw: raw, readOnly: readOnly, duplicated: duplicated, from: r,
+		wrapped: wrapsResult(w.OutputSchema), refused: r.policy.refusal(w.Name, readOnly, w.hints.doubt),
 	}
 	var execution struct {
 		TaskSupport string `json:"taskSupport"`
@@ -145,14 +141,14 @@ func (t *tool) details(ctx context.Context) *CatalogTool {
 	}
 	steps := t.from.steps(ctx)
 	defer t.from.allowance.Charge(steps)
-	f, shown := t.from.policy.fixed.in(steps, t.wire.InputSchema)
-	said, err := schemas.Describe(steps, t.name, shown)
+	f, shown := t.from.policy.fixed.in(steps, t.InputSchema)
+	said, err := schemas.Describe(steps, t.Name, shown)
 	c := &CatalogTool{
-		Name: t.name, Title: t.title, Description: t.description(),
-		InputSchema: orNil(shown), OutputSchema: orNil(t.wire.OutputSchema), Annotations: orNil(t.wire.Annotations),
+		Name: t.Name, Title: t.Title, Description: t.description(),
+		InputSchema: orNil(shown), OutputSchema: orNil(t.OutputSchema), Annotations: orNil(t.Annotations),
 		ReadOnly: t.readOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
 		Tool: stages.Tool{
-			Server: t.from.server, Name: t.name, Annotated: t.hints.annotated || t.readOnly, ReadOnly: t.readOnly,
+			Server: t.from.server, Name: t.Name, Annotated: t.hints.annotated || t.readOnly, ReadOnly: t.readOnly,
 			Idempotent: t.hints.idempotent, Signature: said.Signature, Input: said.Input,
 		},
 	}
@@ -164,7 +160,7 @@ func (t *tool) details(ctx context.Context) *CatalogTool {
 	} else {
 		c.Tool.Input.Check = t.from.cache.Check(shown)
 	}
-	f.apply(ctx, c, t.from.cache.Check(t.wire.InputSchema))
+	f.apply(ctx, c, t.from.cache.Check(t.InputSchema))
 	if ctx.Err() == nil {
 		t.described, t.fixed = c, f
 	}
@@ -184,7 +180,7 @@ func (t *tool) fixedArguments(ctx context.Context) (fixed, error) {
 
 // description is the server's description of the tool, cut to its limit.
 func (t *tool) description() string {
-	text := t.wire.Description
+	text := t.Description
 	if len(text) <= maxDescription {
 		return text
 	}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -383,5 +385,51 @@ func TestHostileIssuer(t *testing.T) {
 				t.Error("it is found")
 			}
 		})
+	}
+}
+
+// TestSharedFetch: callers at the same time cause one request for keys, and none waits longer than its client.
+func TestSharedFetch(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	release, begun := make(chan struct{}), make(chan struct{}, 10)
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{"issuer": server.URL, "jwks_uri": server.URL + "/keys"})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		begun <- struct{}{}
+		<-release
+		json.NewEncoder(w).Encode(map[string]any{"keys": []any{
+			map[string]string{"kty": "unheard of", "kid": "0"}, "no key", jose.JSONWebKey{Key: key.Public(), KeyID: "1"},
+		}})
+	})
+	i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience})
+	<-begun
+	token := oidctest.SignWith(t, jose.RS256, key, "1", oidctest.Claims{"iss": server.URL, "aud": audience, "sub": "u", "exp": time.Now().Unix() + 600})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := i.Verify(gone, token); err == nil {
+		t.Error("a token without a key is taken")
+	}
+	var work sync.WaitGroup
+	for range 20 {
+		work.Go(func() {
+			if identity, err := i.Verify(t.Context(), token); err != nil || identity.Name != "u" {
+				t.Errorf("got %+v, %v", identity, err)
+			}
+		})
+	}
+	time.Sleep(50 * time.Millisecond) // in which they could ask
+	close(release)
+	work.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the keys were fetched %d times", n)
 	}
 }

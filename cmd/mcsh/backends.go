@@ -162,15 +162,16 @@ func workerArgv(self string) []string {
 
 // sandboxSettings come from flags and the environment.
 type sandboxSettings struct {
-	backend   string   // a backend, backendAuto or backendOff
-	host      string   // of the container engine; empty: the default socket
-	certDir   string   // for an engine with TLS; only from the environment
-	image     string   // empty: the image of this release
-	isolation string   // of containers and workers
-	warm      int      // idle workers in reserve, or backendDefault; 0 for a single run
-	max       int      // workers in use, or backendDefault
-	require   []string // names of [sandbox.Requirements]
-	workspace string   // absolute, of --workspace, readable by commands; empty: none
+	backend   string    // a backend, backendAuto or backendOff
+	allowed   []backend // by that
+	host      string    // of the container engine; empty: the default socket
+	certDir   string    // for an engine with TLS; only from the environment
+	image     string    // empty: the image of this release
+	isolation string    // of containers and workers
+	warm      int       // idle workers in reserve, or backendDefault; 0 for a single run
+	max       int       // workers in use, or backendDefault
+	require   []string  // names of [sandbox.Requirements]
+	workspace string    // absolute, of --workspace, readable by commands; empty: none
 
 	checkCPU    time.Duration // limits of one check of a command; 0: the default
 	checkMemory int64
@@ -210,9 +211,9 @@ func (s *sandboxSettings) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+backendAuto+" (the first backend whose audit passes), "+
 		strings.Join(help, "")+backendOff+" (no commands)")
-	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "what a container, and a worker, serves: "+
-		"one caller's runs (an identity, or an address without authentication; this machine is one) or a single run: "+strings.Join(isolations, " or "))
-	f.IntVar(&s.warm, "sandbox-warm", backendDefault, "workers that wait for the next run (default: the backend's choice)")
+	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "runs that share a container or worker: caller (all runs of one identity, or of "+
+		"one address without authentication; this machine is one) or run (none)")
+	f.IntVar(&s.warm, "sandbox-warm", backendDefault, fmt.Sprintf("workers that wait for the next run, at most %d (default: the backend's choice)", sandbox.MaxWarm))
 	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it
 	f.StringSliceVar(&s.require, "sandbox-require", nil,
@@ -253,7 +254,12 @@ func (p *program) fromEnvironment(f *pflag.FlagSet) error {
 }
 
 // check refuses invalid settings before a backend starts.
-func (s *sandboxSettings) check() error {
+func (s *sandboxSettings) check() (err error) {
+	if s.backend != "" { // commands for the engine alone have no backend
+		if s.allowed, err = findBackends(s.backend, backends); err != nil {
+			return err
+		}
+	}
 	for _, name := range s.require {
 		if !sandbox.IsRequirement(name) {
 			return usageError("use some of: "+strings.Join(sandbox.Requirements(), ", "), "--sandbox-require %q: there is no such requirement", name)
@@ -264,6 +270,9 @@ func (s *sandboxSettings) check() error {
 	}
 	if s.max == 0 || s.max < backendDefault || s.warm < backendDefault {
 		return usageError("give a number of workers above zero; --sandbox-warm may be 0", "--sandbox-max or --sandbox-warm is too small")
+	}
+	if s.warm > sandbox.MaxWarm {
+		return usageError("each takes memory of this machine while nobody uses it: give a smaller number", "--sandbox-warm %d: at most %d workers may wait for the next run", s.warm, sandbox.MaxWarm)
 	}
 	if s.image == "" {
 		s.image = docker.DefaultImage(release())
@@ -382,8 +391,8 @@ func (l *lazySandbox) attempt(ended chan<- struct{}) {
 	}
 }
 
-func (l *lazySandbox) Plan(caller string) stages.CommandPlan {
-	return &lazyPlan{sandbox: l, caller: caller}
+func (l *lazySandbox) Plan(caller, owner, workersOf string) stages.CommandPlan {
+	return &lazyPlan{sandbox: l, caller: caller, owner: owner, workersOf: workersOf}
 }
 
 // Markdown is a [fetch.Markdown]. Without a sandbox it converts in this process and refuses large pages.
@@ -457,14 +466,11 @@ type lazyPlan struct {
 	plan stages.CommandPlan // nil before the backend has started; guarded by mu
 }
 
-func (p *lazyPlan) For(owner, workersOf string) { p.owner, p.workersOf = owner, workersOf }
-
 func (p *lazyPlan) begin(active *activeBackend) stages.CommandPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.plan == nil {
-		p.plan = active.pool.Plan(p.caller)
-		p.plan.(stages.OwnedPlan).For(p.owner, p.workersOf)
+		p.plan = active.pool.Plan(p.caller, p.owner, p.workersOf)
 	}
 	return p.plan
 }

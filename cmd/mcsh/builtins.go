@@ -99,7 +99,7 @@ func optionsOf(values map[string]any) json.RawMessage { return json.RawMessage(t
 
 func (p *program) serverCommand() *cobra.Command {
 	cmd := group("server", "Serve a built-in MCP server", `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
-streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside.`, "mcsh server --help lists them", "which built-in server?")
+streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside.`, "mcsh server --help lists them", "the name of a built-in server is missing")
 	for _, b := range servers.Builtins() {
 		cmd.AddCommand(p.builtinCommand(b))
 	}
@@ -119,7 +119,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		}
 		if l.address == "" {
 			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
-			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: unwrap(p.stdout), Grace: end.begin, Finish: end.stop})
+			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Grace: end.begin, Finish: end.stop})
 		}
 		listeners, err := l.listen()
 		if err != nil {

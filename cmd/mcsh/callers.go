@@ -100,7 +100,7 @@ func (a *authFlags) check(l *listenFlags) error {
 	oidcs := a.audience + a.scope + a.name
 	switch {
 	case a.issuer == "" && oidcs != "":
-		return usageError("add --oidc-issuer, or leave out the others", "--oidc-audience, --oidc-scope and --oidc-name say what the tokens of an issuer have to be, and there is none")
+		return usageError("add --oidc-issuer, or leave out the others", "--oidc-audience, --oidc-scope and --oidc-name need an issuer")
 	case a.issuer != "" && a.audience == "":
 		return usageError("give the identifier of this gateway there, mostly its public address with /mcp",
 			"--oidc-issuer needs --oidc-audience: without it a token for any other service of the issuer would be accepted here")
@@ -119,7 +119,7 @@ func (a *authFlags) checkPublic() error {
 	}
 	u, err := url.Parse(a.public)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return usageError("such as https://mcp.example.com/mcp", "--public-url is not an address of http or https with a host and a path alone")
+		return usageError("such as https://mcp.example.com/mcp", "--public-url: want an http or https address with only a host and a path")
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/mcp")
 	u.Host = strings.ToLower(u.Host)
@@ -191,12 +191,12 @@ func (a *authFlags) plaintextWarning(addr net.Addr) string {
 	if err != nil || !a.enabled() || isLoopback(host) || strings.HasPrefix(a.public, "https://") {
 		return ""
 	}
-	return "tokens are sent to this address without encryption, so that the network can read them: put something that speaks TLS in front, and name it with --public-url https://..."
+	return "clients send tokens to this address without encryption, and the network can read them: put a TLS proxy in front, and give its address with --public-url https://..."
 }
 
 // tokenLong is the long help of mcsh token.
-const tokenLong = `Make the tokens by which callers of mcsh serve --listen show who they are. The file holds a name and a hash per
-line, never a token: what is printed here is printed once. A gateway that runs with --tokens FILE sees changes at once.`
+const tokenLong = `Make, list and remove the tokens with which callers authenticate to mcsh serve --listen. The file holds a name and a
+hash per line and no token, so a new token is printed only once. A gateway with --tokens FILE notices changes at once.`
 
 // tokenFile is the flag --file.
 type tokenFile struct{ path string }
@@ -214,7 +214,7 @@ func (t tokenFile) find(p *program) (string, error) {
 	if dir := p.userConfig(); dir != "" {
 		return filepath.Join(dir, "mcsh", "tokens"), nil
 	}
-	return "", usageError("name it with --file", "there is no place for the file of tokens: HOME is not set")
+	return "", usageError("name it with --file", "the place of the file of tokens is not known: HOME is not set")
 }
 
 func (t tokenFile) read(p *program) ([]tokens.Entry, error) {
@@ -232,7 +232,7 @@ func (t tokenFile) read(p *program) ([]tokens.Entry, error) {
 	}
 	entries, err := tokens.Parse(data)
 	if err != nil {
-		return nil, configError("fix it; mcsh token new writes lines as they should be", fmt.Errorf("%s: %w", path, err))
+		return nil, configError("fix it; mcsh token new writes valid lines", fmt.Errorf("%s: %w", path, err))
 	}
 	return entries, nil
 }
@@ -265,8 +265,8 @@ func (p *program) tokenNewCommand() *cobra.Command {
 		Args:    withFirst(cobra.ExactArgs(1)),
 	}
 
-	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: after a time such as 12h or 90d, or at one such as 2027-01-31 or 2027-01-31T12:00:00Z (default: never)")
-	cmd.Flags().BoolVar(&another, "another", false, "make one more token for a caller who has one, to be the same caller with both")
+	cmd.Flags().StringVar(&expires, "expires", "", "when the token expires: a duration such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T12:00:00Z (default: never)")
+	cmd.Flags().BoolVar(&another, "another", false, "make one more token for a caller who has one; both are the same caller")
 	return command(cmd, func(ctx context.Context, args []string) error {
 		return p.newToken(ctx, file, args[0], expires, another)
 	}, file.add, p.jsonFlag("print one JSON object"))
@@ -286,12 +286,12 @@ func (p *program) newToken(ctx context.Context, file tokenFile, name, expires st
 		return usageError("such as alice, ci or alice@example.com", "%w", err)
 	}
 	if p.discarded() {
-		return usageError("show standard output, or write it to a file", "the token would not be seen: standard output is closed, or %s", os.DevNull)
+		return usageError("show standard output, or write it to a file", "nobody would see the token: standard output is closed, or %s", os.DevNull)
 	}
 	shown := false
 	err = changeTokens(ctx, path, func(old []byte, has []tokens.Entry) ([]byte, error) {
 		if !another && slices.ContainsFunc(has, func(e tokens.Entry) bool { return e.Name == name }) {
-			return nil, usageError("--another makes one more for the same caller; mcsh token rm "+name+" takes away what there is", "%s has a token in %s", name, path)
+			return nil, usageError("--another makes one more for the same caller; mcsh token rm "+name+" removes the present one", "%s has a token in %s", name, path)
 		}
 		if err := p.showToken(token, path, entry); err != nil {
 			return nil, err // the token was not shown, so it must not work
@@ -314,10 +314,10 @@ func (p *program) showToken(token, path string, e tokens.Entry) error {
 	row.Token, row.File = token, path
 	var err error
 	if p.json {
-		err = writeJSON(unwrap(p.stdout), row)
+		err = writeJSON(p.stdout.w, row)
 	} else {
-		fmt.Fprintf(p.stderr, "the token of %s, which is shown this once (%s holds its hash):\n", e.Name, path)
-		_, err = fmt.Fprintln(unwrap(p.stdout), token)
+		fmt.Fprintf(p.stderr, "the token of %s, shown only this once (%s holds its hash):\n", e.Name, path)
+		_, err = fmt.Fprintln(p.stdout.w, token)
 	}
 	if err != nil {
 		// %v, not %w: a reader that left must not end the command as a success.
@@ -328,7 +328,7 @@ func (p *program) showToken(token, path string, e tokens.Entry) error {
 
 // discarded reports whether standard output is discarded. Go opens a closed one as the null device.
 func (p *program) discarded() bool {
-	f, ok := unwrap(p.stdout).(*os.File)
+	f, ok := p.stdout.w.(*os.File)
 	if !ok {
 		return false
 	}
@@ -354,11 +354,11 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	} else if day, err := time.Parse(time.DateOnly, text); err == nil {
 		end = day
 	} else if end, err = time.Parse(time.RFC3339, text); err != nil {
-		return end, errors.New("that is neither a time nor how long until then")
+		return end, errors.New("that is neither a time nor a duration")
 	}
 	switch {
 	case !end.After(now):
-		return end, errors.New("that is over already")
+		return end, errors.New("that time has passed")
 	case end.Year() > 9999:
 		return end, errors.New("that is too far away")
 	}
@@ -395,13 +395,13 @@ func (p *program) tokenListCommand() *cobra.Command {
 		}
 		table := tabwriter.NewWriter(p.text, 0, 0, 2, ' ', 0)
 		for _, e := range entries {
-			row, end := tokenRow(e), "never ends"
+			row, end := tokenRow(e), "does not expire"
 			switch {
 			case p.json:
 				p.print(row, "")
 				continue
 			case row.Expired:
-				end = "ended " + e.Expires.Format(time.RFC3339)
+				end = "expired " + e.Expires.Format(time.RFC3339)
 			case row.Expires != nil:
 				end = "until " + e.Expires.Format(time.RFC3339)
 			}
@@ -415,7 +415,7 @@ func (p *program) tokenRemoveCommand() *cobra.Command {
 	var file tokenFile
 	cmd := &cobra.Command{
 		Use:     "rm NAME [ID]",
-		Short:   "Take away the tokens of a caller, or the one with an id of mcsh token ls",
+		Short:   "Remove the tokens of a caller, or the token with an id of mcsh token ls",
 		Example: "  mcsh token rm alice\n  mcsh token rm alice 1f3870be",
 		Args:    withFirst(cobra.RangeArgs(1, 2)),
 	}
@@ -447,9 +447,9 @@ func (p *program) tokenRemoveCommand() *cobra.Command {
 		for _, e := range removed {
 			p.print(tokenRow(e), "")
 			if !p.json {
-				fmt.Fprintf(p.stderr, "%s %s is removed: a running gateway refuses it from now on, and ends its sessions\n", e.Name, e.ID())
+				fmt.Fprintf(p.stderr, "%s %s is removed: a running gateway now refuses it, and ends its sessions\n", e.Name, e.ID())
 			}
 		}
 		return nil
-	}, file.add, completing(false, names), p.jsonFlag("print one JSON object per token that is removed"))
+	}, file.add, completing(firstArgument, names), p.jsonFlag("print one JSON object per removed token"))
 }

@@ -57,16 +57,12 @@ func (p *program) commandsCommand() *cobra.Command {
 			return err
 		}
 		return p.print(page, fmt.Sprint(page))
-	}, completing(false, names), p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
+	}, completing(firstArgument, names), p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {
-	table, err := findBackends(s.sandbox.backend, backends)
-	if err != nil {
-		return err
-	}
 	s.sandbox.warm = 0
-	opened, err := openFirst(ctx, p, s.sandbox, table)
+	opened, err := openFirst(ctx, p, s.sandbox, s.sandbox.allowed)
 	if err != nil {
 		return configError("mcsh doctor shows what is missing; tool and preview stages work without commands",
 			fmt.Errorf("no command can run here: %w", err))

@@ -24,9 +24,9 @@ const connectLong = `Write this gateway into the configuration of an MCP client,
 address. Nothing else in the client's file changes, not even its layout; the file as it was is kept beside it, for its
 owner alone. A second time changes nothing. Without an argument it lists the clients.
 
-What stands after -- goes to mcsh serve. --replace takes the place of another server as a whole. --undo takes the entry out
-again, and only that; one with an address only if --http names the same. A server that it took the place of comes back
-if nothing else has changed since, and a file that was made for it goes.`
+The flags after -- go to mcsh serve. --replace replaces another server of the same name as a whole. --undo removes the
+entry and nothing else; it removes an entry with an address only if --http gives the same address. A replaced server
+comes back if nothing else has changed since, and a file that was made for the entry is removed.`
 
 const connectExample = `  mcsh connect cursor
   mcsh connect claude-code --project --config mcp.json
@@ -66,16 +66,16 @@ func (p *program) connectCommand() *cobra.Command {
 		case 1:
 			return p.connect(ctx, args[0], o)
 		}
-		return usageError("what the gateway is started with stands after --", "want one client, not %s", strings.Join(args, ", "))
+		return usageError("flags of the gateway come after --", "want one client, not %s", strings.Join(args, ", "))
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.print, "print", false, "write nothing and print what to add by hand")
-	f.BoolVar(&o.undo, "undo", false, "take the entry out again")
+	f.BoolVar(&o.undo, "undo", false, "remove the entry again")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and show what would change")
 	f.BoolVar(&o.project, "project", false, "the client's file for this directory instead of the user's")
-	f.BoolVar(&o.replace, "replace", false, "let the gateway take the place of another server with its name")
-	f.StringVar(&o.name, "name", gatewayName, "what the client calls the gateway")
-	f.StringVar(&o.file, "file", "", "the client's file, where it is not the usual one")
+	f.BoolVar(&o.replace, "replace", false, "replace another server with the name of the gateway")
+	f.StringVar(&o.name, "name", gatewayName, "name of the gateway in the client")
+	f.StringVar(&o.file, "file", "", "file of the client, if it is not the usual one")
 	f.StringVar(&o.http, "http", "", "address of a gateway that runs already, such as http://127.0.0.1:8808/mcp")
 	f.StringVar(&o.token, "token-env", "", "variable of the client's environment that holds the token for --http; the token itself is never written")
 	f.StringArrayVar(&o.configs, "config", nil, "configuration that the gateway is started with (repeatable; default: $"+configVariable+")")
@@ -83,7 +83,7 @@ func (p *program) connectCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("print", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("project", "file")
 	cmd.MarkFlagsMutuallyExclusive("http", "config")
-	return command(cmd, run, completing(false, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
+	return command(cmd, run, completing(firstArgument, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
 }
 
 type connectJSON struct {
@@ -165,9 +165,9 @@ func connectError(c clients.Client, o connectOptions, err error) error {
 	}
 	switch {
 	case errors.Is(err, clients.ErrTaken) && o.undo:
-		return configError("--name says what the gateway is called there, and --http where it is, if it was added with that", err)
+		return configError("give the name of the gateway there with --name, and its address with --http if it was added with one", err)
 	case errors.Is(err, clients.ErrTaken):
-		return configError("--name NAME gives the gateway another one, --replace takes the place of that server", err)
+		return configError("--name NAME gives the gateway another one, --replace replaces that server", err)
 	case errors.Is(err, clients.ErrChanged):
 		return configError("run it again", err)
 	case errors.Is(err, clients.ErrOwner):
@@ -231,7 +231,7 @@ func checkHTTP(c clients.Client, o connectOptions, u *url.URL, err error) error 
 		return usageError("leave it out, or give the address with --http", "--token-env: a gateway that the client starts takes no token")
 	case o.token != "" && (!variableName().MatchString(o.token) || strings.HasPrefix(o.token, tokens.Prefix)):
 		return usageError("such as --token-env MCSH_TOKEN, with the token in that variable",
-			"--token-env takes the name of a variable, not a token; if it was one, take it away with mcsh token rm: it may stand in the history of your shell")
+			"--token-env takes the name of a variable, not a token; if it was one, remove it with mcsh token rm: it may be in the history of your shell")
 	case o.token != "" && !c.NamesToken():
 		return usageError("leave --token-env out, and write the header into the entry by hand: Authorization: Bearer TOKEN",
 			"%s cannot take a token from a variable", c.Title)
@@ -336,7 +336,7 @@ func (p *program) printConnect(c clients.Client, result connectJSON, data []byte
 	if result.Written {
 		fmt.Fprintf(p.stderr, "to take it out again: mcsh connect %s --undo%s\n", c.Name, undoFlags(o))
 	}
-	others, ours := c.Others(result.File, data, o.name)
+	others, ours, _ := c.Others(result.File, data, o.name)
 	if len(ours) > 0 {
 		fmt.Fprintf(p.stderr, "note: the gateway is there a second time, as %s: one is enough\n", strings.Join(ours, ", "))
 	}

@@ -93,9 +93,9 @@ func (p *program) doctorCommand() *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what works on this machine, and what is missing",
-		Long: `Look at everything that pipelines run on, and say what is there, what is weaker than it could be, and what is
-missing, with what to do about it. Nothing is changed.
+		Short: "Show what works on this machine, and what is missing",
+		Long: `Check everything that pipelines need. Report what works, what is weaker than it could be and what is missing, with a
+remedy. Nothing is changed.
 
 Exit status: 0 pipelines with commands can run and all servers answer, 2 something is missing.`,
 		Args: cobra.NoArgs,
@@ -106,12 +106,8 @@ Exit status: 0 pipelines with commands can run and all servers answer, 2 somethi
 
 // doctor runs the checks and prints their findings.
 func (p *program) doctor(ctx context.Context, s settings) error {
-	table, err := findBackends(s.sandbox.backend, backends)
-	if err != nil {
-		return err
-	}
 	s.sandbox.warm = 0
-	d := &diagnosis{program: p, settings: s, backends: table, findings: []finding{}}
+	d := &diagnosis{program: p, settings: s, backends: s.sandbox.allowed, findings: []finding{}}
 	result := doctorJSON{Usable: true}
 	for _, c := range checks {
 		before := len(d.findings)
@@ -336,8 +332,8 @@ func checkClients(_ context.Context, d *diagnosis) {
 	}
 	before := len(d.findings)
 	for _, c := range clients.All() {
-		for path, data := range clientFiles(c, places) {
-			others, gateway := gatewayIn(c, path, data)
+		for _, path := range c.Files(places) {
+			others, gateway, _ := gatewayIn(c, path)
 			switch {
 			case !gateway:
 			case len(others) == 0:

@@ -23,8 +23,11 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/clients"
 )
 
-// helpWidth is the width of help texts in columns.
-const helpWidth = 100
+// The width of help texts and of the text of manual pages, in columns.
+const (
+	helpWidth = 100
+	manWidth  = 72
+)
 
 // A flagGroup is a group of flags in the help.
 type flagGroup struct {
@@ -70,10 +73,14 @@ func flagSections(cmd *cobra.Command) []helpSection {
 }
 
 func helpText(cmd *cobra.Command) string {
-	return wrapped(cmp.Or(cmd.Long, cmd.Short+"."), helpWidth) + "\n\n" + usageText(cmd)
+	return longText(cmd, helpWidth) + "\n\n" + usageText(cmd, helpWidth)
 }
 
-func usageText(cmd *cobra.Command) string {
+func longText(cmd *cobra.Command, width int) string {
+	return wrapped(cmp.Or(cmd.Long, cmd.Short+"."), width)
+}
+
+func usageText(cmd *cobra.Command, width int) string {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
 	if cmd.Runnable() && cmd.Flags().HasAvailableFlags() {
@@ -83,7 +90,7 @@ func usageText(cmd *cobra.Command) string {
 		b.WriteString("  " + cmd.CommandPath() + " COMMAND\n\nCommands:\n")
 		for _, below := range cmd.Commands() {
 			if below.IsAvailableCommand() || below.Name() == "help" {
-				fmt.Fprintf(&b, "  %-11s %s\n", below.Name(), hanging(below.Short, 14))
+				fmt.Fprintf(&b, "  %-11s %s\n", below.Name(), hanging(below.Short, 14, width))
 			}
 		}
 	}
@@ -91,7 +98,7 @@ func usageText(cmd *cobra.Command) string {
 		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
 	}
 	for _, s := range flagSections(cmd) {
-		b.WriteString("\n" + s.title + ":\n" + flagText(s.flags))
+		b.WriteString("\n" + s.title + ":\n" + flagText(s.flags, width))
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n%s COMMAND --help says more of a command.\n", cmd.CommandPath())
@@ -100,7 +107,7 @@ func usageText(cmd *cobra.Command) string {
 }
 
 // flagText describes each flag beside its name, or below a long name.
-func flagText(flags *pflag.FlagSet) string {
+func flagText(flags *pflag.FlagSet, width int) string {
 	const indent = 28
 	var b strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -112,7 +119,7 @@ func flagText(flags *pflag.FlagSet) string {
 			b.WriteString(name + "\n")
 			name = ""
 		}
-		fmt.Fprintf(&b, "%-*s%s\n", indent, name, hanging(flagUsage(f), indent))
+		fmt.Fprintf(&b, "%-*s%s\n", indent, name, hanging(flagUsage(f), indent, width))
 	})
 	return b.String()
 }
@@ -138,8 +145,8 @@ func flagUsage(f *pflag.Flag) string {
 }
 
 // hanging wraps a text whose lines begin at a column.
-func hanging(text string, column int) string {
-	lines := strings.Split(wrapped(text, helpWidth-column), "\n")
+func hanging(text string, column, width int) string {
+	lines := strings.Split(wrapped(text, width-column), "\n")
 	return strings.Join(lines, "\n"+strings.Repeat(" ", column))
 }
 
@@ -230,36 +237,22 @@ func manual(root *cobra.Command) map[string]string {
 
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage returns the page of a command.
+// manPage returns the help of a command as a page. Titles become sections, and the other lines stay lines.
 func manPage(cmd *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %s 1 \"\" \"mcsh\" \"mcsh\"\n", strings.ToUpper(roff(manName(cmd))))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n%s\n", roff(cmd.UseLine()))
-	if cmd.Long != "" {
-		fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", strings.ReplaceAll(roff(cmd.Long), "\n\n", "\n.PP\n"))
-	}
-	if cmd.Example != "" {
-		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
-	}
-	b.WriteString(".SH OPTIONS\n")
-	for _, s := range flagSections(cmd) {
-		fmt.Fprintf(&b, ".SS %s\n", roff(s.title))
-		s.flags.VisitAll(func(f *pflag.Flag) {
-			fmt.Fprintf(&b, ".TP\n%s\n%s\n", roff(flagName(f)), roff(flagUsage(f)))
-		})
-	}
-	var also []string
-	if cmd.HasParent() {
-		also = append(also, roff(manName(cmd.Parent()))+"(1)")
-	}
-	for _, below := range cmd.Commands() {
-		if below.IsAvailableCommand() {
-			also = append(also, roff(manName(below))+"(1)")
+	name := roff(manName(cmd))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" \"mcsh\" \"mcsh\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(name), name, roff(cmd.Short))
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n.nf\n%s\n", roff(longText(cmd, manWidth)))
+	for line := range strings.Lines(usageText(cmd, manWidth)) {
+		if title, ok := strings.CutSuffix(line, ":\n"); ok && line[0] != ' ' {
+			line = ".SH " + strings.ToUpper(title) + "\n.nf\n"
+		} else {
+			line = roff(line)
 		}
+		b.WriteString(line)
 	}
-	if len(also) > 0 {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n%s\n", strings.Join(also, ", "))
+	if cmd.HasParent() {
+		fmt.Fprintf(&b, ".SH SEE ALSO\n%s(1)\n", roff(manName(cmd.Parent())))
 	}
 	return b.String()
 }
@@ -303,9 +296,9 @@ func topics(document []byte) []topic {
 func (p *program) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [CODE]",
-		Short: "Say what an error code or an exit status means and what to do",
-		Long: `Say what an error code or an exit status means, what usually causes it and what to do about it. Without an argument
-it lists them.`,
+		Short: "Explain an error code or an exit status and its remedy",
+		Long: `Explain an error code or an exit status: its meaning, its usual causes and its remedy. Without an argument it lists
+them.`,
 		Example: "  mcsh explain INVALID_ARGUMENTS\n  mcsh explain 4",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -324,7 +317,7 @@ it lists them.`,
 			return usageError(didYouMean("did you mean %s?", name, names, "mcsh explain lists them"), "%q is neither an error code nor an exit status", args[0])
 		}
 		return p.print(list[i], list[i].Name+"\n\n"+forTerminal(list[i].Text)+"\n")
-	}, completing(false, topicNames), p.jsonFlag("print one JSON object per code, a line each"))
+	}, completing(firstArgument, topicNames), p.jsonFlag("print one JSON object per code, a line each"))
 }
 
 // forTerminal is Markdown without the marks that only matter to a browser: examples are indented.
@@ -350,14 +343,25 @@ const completeWait = time.Second
 // A completer returns the words for an argument, each alone or followed by a tab and a description.
 type completer func(ctx context.Context) []string
 
-// completing makes f complete the first argument of a command, or all arguments.
-func completing(all bool, f completer) func(*cobra.Command) {
+// Arguments that a completer completes.
+const (
+	firstArgument = iota
+	firstOrFile   // files too
+	everyArgument
+)
+
+// completing makes f complete arguments of a command.
+func completing(which int, f completer) func(*cobra.Command) {
 	return func(cmd *cobra.Command) {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 && !all {
+			if len(args) > 0 && which != everyArgument {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return f.complete(cmd, args, prefix)
+			words, directive := f.complete(cmd, args, prefix)
+			if which == firstOrFile {
+				directive = cobra.ShellCompDirectiveDefault
+			}
+			return words, directive
 		}
 	}
 }
@@ -374,18 +378,6 @@ func (f completer) complete(cmd *cobra.Command, args []string, prefix string) ([
 		words[i] = gateway.Plain(word, false)
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
-}
-
-// orFiles also allows files for the first argument.
-func orFiles(cmd *cobra.Command) {
-	words := cmd.ValidArgsFunction
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		list, directive := words(cmd, args, prefix)
-		if len(args) == 0 {
-			directive = cobra.ShellCompDirectiveDefault
-		}
-		return list, directive
-	}
 }
 
 // completeFlag sets the values that complete a flag.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,20 +35,20 @@ func (p *program) importCommand() *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import [CLIENT | FILE]",
-		Short: "Take servers from the configuration of another MCP client",
-		Long: `Take the servers of another MCP client, or of a file, into a configuration of mcsh. The client's own file stays
-as it is. Without an argument it lists the clients, and which of their files are there.
+		Short: "Copy servers from the configuration of another MCP client",
+		Long: `Copy the servers of another MCP client, or of a file, into a configuration of mcsh. The client's own file stays
+unchanged. Without an argument it lists the clients and their files.
 
-Servers that are there already stay as they are; with --replace they become what the client has. A first configuration
-of the user gets the built-in servers too, which are otherwise there only without one.`,
+Servers that the configuration has already stay unchanged, unless --replace replaces them. A user's first configuration
+gets the built-in servers too: without a configuration they are the default.`,
 		Example: `  mcsh import claude-code --dry-run
   mcsh import cursor
   mcsh import ~/other/mcp.json --to mcp.json`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.to, "to", "", "file to write to (default: the user's, which is read where no other is named)")
-	f.StringArrayVar(&o.only, "server", nil, "take only this server (repeatable)")
+	f.StringVar(&o.to, "to", "", "file to write to (default: the user's file)")
+	f.StringArrayVar(&o.only, "server", nil, "copy only this server (repeatable)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "write nothing and show what would change")
 	f.BoolVar(&o.replace, "replace", false, "let servers of the client replace those with the same name")
 	return command(cmd, func(ctx context.Context, args []string) error {
@@ -57,7 +56,7 @@ of the user gets the built-in servers too, which are otherwise there only withou
 			return p.listClients()
 		}
 		return p.importServers(ctx, args[0], o)
-	}, completing(false, clientNames), orFiles, p.jsonFlag("print one JSON object, or without an argument one per client"))
+	}, completing(firstOrFile, clientNames), p.jsonFlag("print one JSON object, or without an argument one per client"))
 }
 
 // places returns the directories in which clients keep their files.
@@ -105,10 +104,11 @@ func (p *program) listClients() error {
 	}
 	for _, c := range clients.All() {
 		there := clientJSON{Name: c.Name, Title: c.Title, Files: []string{}}
-		for path, data := range clientFiles(c, places) {
-			_, gateway := gatewayIn(c, path, data)
-			there.Files = append(there.Files, path)
-			there.Gateway = there.Gateway || gateway
+		for _, path := range c.Files(places) {
+			if _, gateway, readable := gatewayIn(c, path); readable {
+				there.Files = append(there.Files, path)
+				there.Gateway = there.Gateway || gateway
+			}
 		}
 		line := cmp.Or(strings.Join(there.Files, ", "), "nothing here")
 		if there.Gateway {
@@ -119,26 +119,15 @@ func (p *program) listClients() error {
 	return nil
 }
 
-// clientFiles yields the files of a client that can be read.
-func clientFiles(c clients.Client, places clients.Places) iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
-		seen := map[string]bool{}
-		for _, path := range c.Files(places) {
-			data, err := namedfile.Read(path, clients.MaxFile)
-			if err != nil || seen[path] { // files repeat if the project is the home directory
-				continue
-			}
-			if seen[path] = true; !yield(path, data) {
-				return
-			}
-		}
+// gatewayIn reports whether a file of a client has the gateway, and the servers beside it. A file that cannot be read has
+// nothing.
+func gatewayIn(c clients.Client, path string) (others []string, gateway, readable bool) {
+	data, err := namedfile.Read(path, clients.MaxFile)
+	if err != nil {
+		return nil, false, false
 	}
-}
-
-// gatewayIn reports whether a client's file has the gateway, and the servers beside it.
-func gatewayIn(c clients.Client, path string, data []byte) (others []string, gateway bool) {
-	others, ours := c.Others(path, data, gatewayName)
-	return others, len(ours) > 0 || c.Has(path, data, gatewayName)
+	others, ours, has := c.Others(path, data, gatewayName)
+	return others, has || len(ours) > 0, true
 }
 
 // importServers imports the servers of a client or a file.

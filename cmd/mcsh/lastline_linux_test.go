@@ -34,7 +34,7 @@ func TestLastLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &program{stdout: out, stderr: io.Discard}
+		p := &program{stdout: newStream(out, nil), stderr: plain{newStream(io.Discard, nil)}}
 		if err := p.runToStdout(t.Context(), pipeline, nil, stages.RunOptions{}, false); err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func TestLazySandboxStuck(t *testing.T) {
 		"a caller who leaves": {func(l *lazySandbox, _ context.CancelFunc) error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_, err := l.Plan("").Open(ctx)
+			_, err := l.Plan("", "", "").Open(ctx)
 			return err
 		}, "the sandbox is still starting", time.Second},
 		"a check": {func(l *lazySandbox, _ context.CancelFunc) error { return checkIn(l, jq) }, "it has taken more than 30s", startWait},
@@ -77,7 +77,7 @@ func TestLazySandboxShared(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := l.Plan("").Open(ctx); err == nil {
+		if _, err := l.Plan("", "", "").Open(ctx); err == nil {
 			t.Error("who has left got a session")
 		}
 		close(release)
@@ -90,6 +90,6 @@ func TestLazySandboxShared(t *testing.T) {
 }
 
 func checkIn(l *lazySandbox, c stages.Command) error {
-	_, err := l.Plan("").Check(context.Background(), c)
+	_, err := l.Plan("", "", "").Check(context.Background(), c)
 	return err
 }

@@ -32,7 +32,7 @@ func testLazySandbox(t *testing.T) {
 		starts int
 	}{{0, 1}, {0, 1}, {999 * time.Millisecond, 1}, {time.Millisecond, 2}, {time.Second, 2}, {time.Second, 3}, {time.Hour, 4}, {lastPause, 5}} {
 		time.Sleep(step.wait)
-		_, err := l.Plan("").Check(t.Context(), stages.Command{Name: "jq"})
+		_, err := l.Plan("", "", "").Check(t.Context(), stages.Command{Name: "jq"})
 		if err == nil || !strings.Contains(err.Error(), "the engine is down") || starts != step.starts {
 			t.Fatalf("at %v: got %v and %d starts, want the reason and %d", time.Since(begun), err, starts, step.starts)
 		}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"os"
-	"path"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -57,6 +55,9 @@ type limit struct {
 	at            func(*limits) any // *int: a number, *int64: bytes, *time.Duration
 }
 
+// mostOf are the largest values of limits that no run could use more of, whatever the memory of the machine.
+var mostOf = map[string]int64{"check-memory": sandbox.Memory}
+
 func (r limit) field(l *limits) reflect.Value { return reflect.ValueOf(r.at(l)).Elem() }
 
 // limitTable lists the limits of --limit.
@@ -88,7 +89,7 @@ var limitTable = []limit{
 	{"connections", "connections over HTTP at once", defaultConnections, func(l *limits) any { return &l.conns }},
 	{"address-connections", "connections over HTTP at once of one address, except the loopback address", defaultAddressConnections, func(l *limits) any { return &l.addrConns }},
 	{"check", "processor time for checking the arguments of one command before anything is called", int64(sandbox.DefaultCheck), func(l *limits) any { return &l.check }},
-	{"check-memory", "memory of such a check, in the sandbox", sandbox.DefaultCheckMemory, func(l *limits) any { return &l.checkMemory }},
+	{"check-memory", "memory of such a check, in the sandbox; at most 512 MiB", sandbox.DefaultCheckMemory, func(l *limits) any { return &l.checkMemory }},
 	{"tools", "tools of one server; the gateway reads one page of the list for each hundred of them, and at least 100 pages", upstream.DefaultTools, func(l *limits) any { return &l.upstream.Tools }},
 	{"tool-list", "the tool list of one server", upstream.DefaultToolList, func(l *limits) any { return &l.upstream.ToolList }},
 	{"schema", "one schema of a tool", schemas.DefaultSchema, func(l *limits) any { return &l.schemas.Schema }},
@@ -149,6 +150,9 @@ func (r limit) set(l *limits, text string) error {
 	if err != nil || n < 1 {
 		return fmt.Errorf("limit %s: %q is not %s", r.name, text, form)
 	}
+	if most := mostOf[r.name]; most > 0 && n > most {
+		return fmt.Errorf("limit %s: %s is more than one command may take: %s", r.name, text, r.format(most))
+	}
 	r.field(l).SetInt(n)
 	return nil
 }
@@ -205,7 +209,7 @@ func (s shares) used() map[string]int64 {
 }
 
 func (s *settings) addMemory(cmd *cobra.Command) {
-	cmd.Flags().Var(&s.memory, "memory", "memory for what is kept for others: results, messages, sessions, lists of tools "+
+	cmd.Flags().Var(&s.memory, "memory", "memory for kept data: results, messages, sessions, lists of tools "+
 		"(default the lesser of 384MiB and a quarter of the machine's or the control group's; $"+memoryVariable+")")
 }
 
@@ -217,7 +221,7 @@ func (p *program) setMemory(s *settings) error {
 		}
 	}
 	if s.memory == 0 {
-		s.memory = byteSize(max(minMemory, min(maxMemory, machineMemory("/")/4)))
+		s.memory = byteSize(max(minMemory, min(maxMemory, memory.Machine("/")/4)))
 	}
 	if s.memory < minMemory {
 		return usageError("leave it out for what fits the machine", "--memory %s is less than the least that works: %s", s.memory.String(), whole(minMemory))
@@ -277,69 +281,29 @@ func whole(n int64) string {
 	return b.String()
 }
 
-// machineMemory returns the memory that this process may use: of the machine, or of its control group and the groups
-// above. Without a limit it is 1<<62. root is the root of the file system.
-func machineMemory(root string) int64 {
-	least := int64(1 << 62)
-	read := func(parts ...string) string {
-		text, _ := os.ReadFile(path.Join(root, path.Join(parts...))) // a file that is not there limits nothing
-		return string(text)
+// addKeep adds the flags of the kept outputs of runs.
+func addKeep(o *runs.Options) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		o.Head, o.Output, o.Total = 1<<20, 64<<20, 2<<30
+		f := cmd.Flags()
+		f.DurationVar(&o.TTL, "keep-for", 30*time.Minute, "how long a run is kept after its last use, for pipelines that begin with from")
+		f.Var((*byteSize)(&o.Total), "keep-total", "size of all kept outputs together; the oldest runs are evicted; 0 keeps nothing")
+		f.Var((*byteSize)(&o.Output), "keep-stage", "size of the kept output of one stage; longer outputs are not kept")
+		f.Var((*byteSize)(&o.Head), "keep-memory", "the part of it that stays in memory; the rest is encrypted in files without names")
 	}
-	take := func(text string) {
-		if n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && n > 0 {
-			least = min(least, n)
-		}
-	}
-	if _, total, ok := strings.Cut(read("proc/meminfo"), "MemTotal:"); ok {
-		kib, _, _ := strings.Cut(total, " kB")
-		take(kib + "000") // approximately
-	}
-	for line := range strings.Lines(read("proc/self/cgroup")) {
-		// hierarchy:controllers:path; version 2 has no controllers
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) != 3 || fields[1] != "" && !slices.Contains(strings.Split(fields[1], ","), "memory") {
-			continue
-		}
-		dir, file := "sys/fs/cgroup", "memory.max"
-		if fields[1] != "" {
-			dir, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		}
-		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
-			take(read(dir, group, file))
-			if group == "/" {
-				break
-			}
-		}
-	}
-	return least
 }
 
-// keepFlags limit the kept outputs of runs and their age.
-type keepFlags struct {
-	ttl                 time.Duration
-	head, output, total byteSize
-}
-
-func (k *keepFlags) add(cmd *cobra.Command) {
-	k.head, k.output, k.total = 1<<20, 64<<20, 2<<30
-	f := cmd.Flags()
-	f.DurationVar(&k.ttl, "keep-for", 30*time.Minute, "how long a run is kept after its last use, for pipelines that begin with from")
-	f.Var(&k.total, "keep-total", "what is kept of all runs together, the oldest give way; 0 keeps nothing")
-	f.Var(&k.output, "keep-stage", "what is kept of one stage; longer outputs are not kept")
-	f.Var(&k.head, "keep-memory", "of that, what is kept in memory; the rest is encrypted in files without names")
-}
-
-// open returns the store, or nil if total is zero.
-func (k *keepFlags) open(dir string, room *memory.Share) (*runs.Store, error) {
-	if k.total == 0 {
+// openKept returns the store of kept outputs, or nil if its total is zero.
+func (p *program) openKept(o runs.Options, share *memory.Share) (*runs.Store, error) {
+	if o.Total == 0 {
 		return nil, nil
 	}
-	if k.ttl <= 0 || k.output <= 0 || k.head <= 0 {
+	if o.TTL <= 0 || o.Output <= 0 || o.Head <= 0 {
 		return nil, usageError("--keep-total 0 keeps nothing", "--keep-for, --keep-stage and --keep-memory must be above zero")
 	}
-	return runs.New(runs.Options{
-		Dir: dir, TTL: k.ttl, Head: min(int64(k.head), int64(k.output)), Output: min(int64(k.output), int64(k.total)), Total: int64(k.total), Share: room,
-	}), nil
+	o.Dir, o.Share = p.scratchDir(), share
+	o.Head, o.Output = min(o.Head, o.Output), min(o.Output, o.Total)
+	return runs.New(o), nil
 }
 
 // byteSize is a flag such as 64MiB: a number of bytes, or of units of 1024.

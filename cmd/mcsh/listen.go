@@ -54,7 +54,7 @@ type listenFlags struct {
 func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.address, "listen", "", "serve streamable HTTP on this address, such as 127.0.0.1:8808, instead of stdio")
 	cmd.Flags().StringArrayVar(&l.hosts, "allow-host", nil, "name under which clients may reach it, besides addresses and localhost: NAME, *.NAME or * for any (repeatable; $"+allowHostVariable+" with commas)")
-	cmd.Flags().StringArrayVar(&l.proxies, "trusted-proxy", nil, "network or address of proxies that say in X-Forwarded-For or Forwarded whom a request comes from, such as 10.0.0.0/8 (repeatable)")
+	cmd.Flags().StringArrayVar(&l.proxies, "trusted-proxy", nil, "network or address of proxies whose X-Forwarded-For or Forwarded header names the client, such as 10.0.0.0/8 (repeatable)")
 	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine without authentication: everyone who reaches the address may call every tool")
 }
 
@@ -216,7 +216,7 @@ func (c *connections) follow(conn net.Conn, state http.ConnState) {
 
 // open counts a connection, or returns the reason to refuse it.
 func (c *connections) open(conn net.Conn) string {
-	at, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // the zero address, if it is none
+	at, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // the zero address for an invalid one
 	peer := at.Addr().Unmap().WithZone("")
 	many := peer.IsLoopback() || slices.ContainsFunc(c.proxies, func(network netip.Prefix) bool { return network.Contains(peer) })
 	from := gateway.NetworkOf(peer)

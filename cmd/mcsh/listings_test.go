@@ -23,7 +23,7 @@ func TestNoteStale(t *testing.T) {
 		{[]upstream.Listing{kept(100 * time.Hour)}, "note: the tools of 1 server were read up to 4 days ago; --refresh asks again\n"},
 	} {
 		var stderr strings.Builder
-		(&program{stderr: &stderr}).noteStale(c.listings)
+		(&program{stderr: plain{newStream(&stderr, nil)}}).noteStale(c.listings)
 		if stderr.String() != c.want {
 			t.Errorf("got %q, want %q", stderr.String(), c.want)
 		}

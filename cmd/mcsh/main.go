@@ -38,22 +38,22 @@ func main() {
 // A program is the process environment of a command.
 type program struct {
 	stdin  io.Reader
-	stdout io.Writer // data and JSON, unchanged
-	text   io.Writer // standard output for people
-	stderr io.Writer // for people
+	stdout *stream // data and JSON, unchanged
+	text   plain   // standard output for people
+	stderr plain
 	env    map[string]string
 	json   bool // the command's --json: errors are JSON on stdout too
 }
 
 // run is the program without the worker. It returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	out := &output{w: stdout} // help and completions do not check their writes
-	p := &program{stdin: stdin, stdout: out, env: map[string]string{}}
+	p := &program{stdin: stdin, env: map[string]string{}}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		p.env[name] = value
 	}
-	p.text, p.stderr = plainWriter{out, hasColours(stdout, p.env)}, plainWriter{stderr, hasColours(stderr, p.env)}
+	p.stdout, p.stderr = newStream(stdout, p.env), plain{newStream(stderr, p.env)}
+	p.text = plain{p.stdout}
 	if err := hide(); err != nil {
 		return p.report(err)
 	}
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetErr(p.stderr)
-	return p.report(out.result(root.ExecuteContext(ctx)))
+	return p.report(p.stdout.result(root.ExecuteContext(ctx))) // help and completions do not check their writes
 }
 
 // endSignals are the signals that end the program. nohup makes it ignore SIGHUP.
@@ -94,16 +94,10 @@ func (p *program) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// isTerminal reports whether a stream is a terminal.
+// isTerminal reports whether an input or output is a terminal.
 func isTerminal(stream any) bool {
-	if w, ok := stream.(io.Writer); ok {
-		stream = unwrap(w)
-	}
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	return term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // root returns the tree of commands.
@@ -131,9 +125,9 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
 		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",
-			"what about tokens? new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),
+			"the command is missing: new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),
 		group("sandbox", "Build the image of sandbox containers, and show what the engine has", "", "mcsh sandbox status shows what there is",
-			"what about the sandbox? build or status", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
+			"the command is missing: build or status", p.sandboxBuildCommand(), p.sandboxStatusCommand()),
 	)
 	root.SetOut(p.stdout) // the completion command keeps it
 	root.InitDefaultHelpCmd()
@@ -148,7 +142,7 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), helpText(cmd)) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd))
+		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd, helpWidth))
 		return err
 	})
 	return root

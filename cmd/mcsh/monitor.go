@@ -47,11 +47,11 @@ func (o *observeFlags) flags(servers completer) func(*cobra.Command) {
 		f.StringVar(&o.logFormat, "log-format", "console", "console or json")
 		f.BoolVar(&o.logCalls, "log-calls", false, "log calls of tools with level info, not debug")
 		f.BoolVar(&o.noMetrics, "no-metrics", false, "serve no /metrics")
-		f.StringVar(&o.metrics, "metrics-listen", "", "serve /metrics, /readyz and /healthz on this address and /metrics on no other, also beside stdio")
-		f.BoolVar(&o.otel, "otel", false, "send traces to a collector over OTLP/HTTP, as $OTEL_EXPORTER_OTLP_ENDPOINT and the other variables of OpenTelemetry say")
+		f.StringVar(&o.metrics, "metrics-listen", "", "serve /metrics only on this address, with /readyz and /healthz; works beside stdio too")
+		f.BoolVar(&o.otel, "otel", false, "send traces over OTLP/HTTP to the collector of $OTEL_EXPORTER_OTLP_ENDPOINT; the other variables of OpenTelemetry count too")
 		completeFlag(cmd, "log-level", "debug", "info", "warn", "error")
 		completeFlag(cmd, "log-format", "console", "json")
-		f.StringArrayVar(&o.required, "require-server", nil, "server without which /readyz does not say ready, started at once: NAME, or * for all (repeatable)")
+		f.StringArrayVar(&o.required, "require-server", nil, "server that /readyz requires, started at once: NAME, or * for all (repeatable)")
 		withAll := completer(func(ctx context.Context) []string { return append(servers(ctx), "*") })
 		_ = cmd.RegisterFlagCompletionFunc("require-server", withAll.complete) // the flag exists
 		cmd.MarkFlagsMutuallyExclusive("no-metrics", "metrics-listen")
@@ -64,7 +64,7 @@ func (o *observeFlags) log(p *program, hide func(string) string) (*zap.Logger, e
 	if o.logLevel == "" && (o.verbose || o.logCalls) {
 		level = "info"
 	}
-	log, err := observe.NewLog(unwrap(p.stderr), observe.LogOptions{Level: level, Format: o.logFormat, Hide: hide})
+	log, err := observe.NewLog(p.stderr.w, level, o.logFormat, hide)
 	if err != nil {
 		return nil, usageError("mcsh serve --help shows the flags", "the log: %w", err)
 	}
@@ -112,9 +112,7 @@ func (p *program) newMonitor(ctx context.Context, o observeFlags, l listenFlags,
 	if o.logCalls {
 		level = zapcore.InfoLevel
 	}
-	m.watch = observe.NewWatch(observe.WatchOptions{
-		Metrics: m.metrics, Tracer: m.tracer, Calls: log, Level: level, Tools: gateway.ToolNames(),
-	})
+	m.watch = &observe.Watch{Metrics: m.metrics, Tracer: m.tracer, Calls: log, Level: level, Own: gateway.ToolNames()}
 	if o.metrics != "" {
 		if err := m.listen(p, l); err != nil {
 			m.close(ctx, log)
@@ -236,7 +234,7 @@ func (m *monitor) sandboxCondition() observe.Condition {
 	case err != nil:
 		return observe.Condition{Name: "sandbox", Ready: true, State: "none"}
 	}
-	return observe.Condition{Name: "sandbox", State: "starting", Why: "what commands will run in is being tried"}
+	return observe.Condition{Name: "sandbox", State: "starting", Why: "the backend of commands is starting"}
 }
 
 // workers reports the load of the sandbox.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode"
 	"unicode/utf16"
@@ -92,14 +93,10 @@ func (p *program) report(err error) int {
 	}
 	shown, status := explain(err)
 	if p.json {
-		werr := writeJSON(p.stdout, shown)
-		if werr == nil {
+		if writeJSON(p.stdout, shown) == nil {
 			return status
 		}
 		status = exitFailed
-		if errors.Is(err, syscall.EPIPE) {
-			return status // the reader left, which is not a further failure
-		}
 	}
 	fmt.Fprint(p.stderr, shown.text)
 	return status
@@ -235,18 +232,74 @@ func forCommandLine(e *stages.Error) *stages.Error {
 	return &own
 }
 
-// A plainWriter removes terminal commands, which the texts of servers may contain. Each write must be whole text.
-type plainWriter struct {
-	io.Writer
-	colour bool // colour the first words of lines
+// A stream is standard output or standard error. It keeps the error of a failed write.
+type stream struct {
+	w        io.Writer
+	terminal bool
+	colours  bool // in texts for people
+
+	mu     sync.Mutex // guards the fields below: several goroutines write to standard error
+	screen *screen    // erased before a write; nil: none
+	err    error
+	open   bool // the output does not end with a newline
 }
 
-func (w plainWriter) Write(text []byte) (int, error) {
-	plain := gateway.Plain(string(text), true)
-	if w.colour {
-		plain = colourize(plain)
+func newStream(w io.Writer, env map[string]string) *stream {
+	s := &stream{w: w, terminal: isTerminal(w)}
+	s.colours = s.terminal && env["NO_COLOR"] == "" && env["TERM"] != "dumb" // https://no-color.org
+	return s
+}
+
+// errReaderGone ends a run whose reader has closed standard output, which is not a failure.
+var errReaderGone = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
+
+func (s *stream) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.screen.stop()
+	n, err := s.w.Write(b)
+	if n > 0 {
+		s.open = b[n-1] != '\n'
 	}
-	if _, err := io.WriteString(w.Writer, plain); err != nil {
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		return n, errReaderGone
+	case err != nil:
+		s.err = err
+	}
+	return n, err
+}
+
+// show makes writes erase a screen on the same terminal.
+func (s *stream) show(above *screen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.terminal {
+		s.screen = above
+	}
+}
+
+// result returns the outcome of a writer that ended with err.
+func (s *stream) result(err error) error {
+	switch {
+	case errors.Is(err, errReaderGone):
+		return nil
+	case s.err != nil && (err == nil || errors.Is(err, s.err)):
+		return &failure{exitFailed, fmt.Errorf("writing the output: %w", s.err), "free some space, or write elsewhere"}
+	}
+	return err
+}
+
+// plain writes texts for people to a stream. It removes terminal commands, which the texts of servers may contain. Each
+// write must be whole text.
+type plain struct{ *stream }
+
+func (p plain) Write(text []byte) (int, error) {
+	clean := gateway.Plain(string(text), true)
+	if p.colours {
+		clean = colourize(clean)
+	}
+	if _, err := io.WriteString(p.stream, clean); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -271,27 +324,6 @@ func colourize(text string) string {
 		b.WriteString(line)
 	}
 	return b.String()
-}
-
-// hasColours reports whether texts on w may have colours: on a terminal without $NO_COLOR (https://no-color.org).
-func hasColours(w io.Writer, env map[string]string) bool {
-	return isTerminal(w) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
-}
-
-// unwrap returns the writer below those of this program, for output that has its own escapes.
-func unwrap(w io.Writer) io.Writer {
-	for {
-		switch outer := w.(type) {
-		case screenWriter:
-			w = outer.Writer
-		case plainWriter:
-			w = outer.Writer
-		case *output:
-			w = outer.w
-		default:
-			return w
-		}
-	}
 }
 
 // escapedJSON escapes the characters that a terminal would act on or hide.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/sockets"
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/worker"
 )
@@ -21,26 +22,18 @@ func hide() error { return jail.Hide() }
 
 // portOwner names the process that listens on a TCP port, if this user may see it: "mcsh (pid 4123)".
 func portOwner(port int) string {
-	sockets := map[string]bool{}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		data, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(data)) {
-			// Columns: number, local address, remote address, state (0A: listening), …, inode (the tenth).
-			columns := strings.Fields(line)
-			if len(columns) > 9 && columns[3] == "0A" && strings.HasSuffix(columns[1], fmt.Sprintf(":%04X", port)) {
-				sockets["socket:["+columns[9]+"]"] = true
-			}
+	links := map[string]bool{}
+	for _, s := range sockets.TCP() {
+		if s.State == sockets.Listening && int(s.Local.Port()) == port {
+			links["socket:["+s.Inode+"]"] = true
 		}
 	}
-	if len(sockets) == 0 {
+	if len(links) == 0 {
 		return ""
 	}
 	files, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is valid
 	for _, file := range files {
-		if link, err := os.Readlink(file); err != nil || !sockets[link] {
+		if link, err := os.Readlink(file); err != nil || !links[link] {
 			continue
 		}
 		process := filepath.Dir(filepath.Dir(file))

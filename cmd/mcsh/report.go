@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -9,14 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/mcsh-dev/mcsh/gateway"
-	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -36,33 +35,30 @@ const labelWidth = 44
 
 // tableOf formats a report as columns, text to the left and numbers to the right, and a summary.
 func tableOf(r stages.Report) string {
-	rows := append([]row{{"#", "stage", "items\tcalls\tin\tout\tbusy ms"}}, rowsOf(r.Stages, 0)...)
-	var places, labels int
+	rows := append([][]string{{"#", "stage", "items", "calls", "in", "out", "busy ms"}}, rowsOf(r.Stages, 0)...)
+	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
-		places, labels = max(places, utf8.RuneCountInString(row.place)), max(labels, utf8.RuneCountInString(row.label))
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
 	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, len(gap), ' ', tabwriter.AlignRight)
 	for _, row := range rows {
-		// The text is one padded cell: tabwriter aligns all cells to the same side.
-		fmt.Fprintf(t, "%-*s%s%-*s\t%s\t\n", places, row.place, gap, labels, row.label, row.figures)
+		for i, cell := range row {
+			width := widths[i]
+			if i < 2 {
+				width = -width // to the left
+			}
+			row[i] = fmt.Sprintf("%*s", width, cell)
+		}
+		b.WriteString(strings.TrimRight(strings.Join(row, "  "), " ") + "\n")
 	}
-	t.Flush()
-	text := strings.ReplaceAll("\n"+b.String(), "\n"+gap, "\n") // remove the gap before the first column
-	return blanks().ReplaceAllString(text[1:], "\n") + summary(r)
+	return b.String() + summary(r)
 }
 
-// blanks match spaces at the end of a line.
-var blanks = lazy.Regexp(` +\n`)
-
-// gap separates columns.
-const gap = "  "
-
-type row struct{ place, label, figures string } // figures have tabs between them
-
 // rowsOf flattens nested stages, indented.
-func rowsOf(list []stages.StageReport, depth int) []row {
-	var rows []row
+func rowsOf(list []stages.StageReport, depth int) [][]string {
+	var rows [][]string
 	for _, s := range list {
 		label := s.Label.String()
 		if s.Branch != "" {
@@ -72,8 +68,7 @@ func rowsOf(list []stages.StageReport, depth int) []row {
 			label = "@" + s.Input + ": " + label
 		}
 		label = strings.Repeat("  ", depth) + texts.Fit(gateway.Plain(label, false), labelWidth)
-		figures := []string{count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), busy(s.Busy)}
-		rows = append(rows, row{string(s.Place), label, strings.Join(figures, "\t")})
+		rows = append(rows, []string{string(s.Place), label, count(s.Items), count(s.Calls), size(s.BytesIn), size(s.BytesOut), busy(s.Busy)})
 		rows = append(rows, rowsOf(s.Stages, depth+1)...)
 	}
 	return rows
@@ -152,8 +147,9 @@ type screen struct {
 	size    func() (columns, rows int)
 	servers func() []upstream.ServerStatus // called from one goroutine
 
-	quit, ended chan struct{}
-	end         func() // closes quit; idempotent
+	life  context.Context // until stop
+	end   context.CancelFunc
+	ended chan struct{}
 
 	mu     sync.Mutex
 	stages func() []stages.StageReport // of the run; nil: not started; guarded by mu
@@ -161,32 +157,26 @@ type screen struct {
 
 // show starts a screen for the servers of a pool; nil without a terminal. A write of the program to a terminal stops it.
 func (p *program) show(servers func() []upstream.ServerStatus) *screen {
-	w := unwrap(p.stderr)
-	if !isTerminal(w) || p.env["TERM"] == "dumb" {
+	if !p.stderr.terminal || p.env["TERM"] == "dumb" {
 		return nil
 	}
-	s := newScreen(w, func() (int, int) { return p.terminalSize(w) }, servers)
+	s := newScreen(p.stderr.w, func() (int, int) { return p.terminalSize(p.stderr.w) }, servers)
 	go s.draw()
-	for _, out := range []*io.Writer{&p.stdout, &p.text, &p.stderr} {
-		if isTerminal(*out) {
-			*out = screenWriter{*out, s}
-		}
-	}
+	p.stdout.show(s)
+	p.stderr.show(s)
 	return s
 }
 
 func newScreen(w io.Writer, size func() (columns, rows int), servers func() []upstream.ServerStatus) *screen {
-	s := &screen{w: w, size: size, servers: servers, quit: make(chan struct{}), ended: make(chan struct{})}
-	s.end = sync.OnceFunc(func() { close(s.quit) })
+	s := &screen{w: w, size: size, servers: servers, ended: make(chan struct{})}
+	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
 
 // terminalSize returns the size of the terminal, or a default.
 func (p *program) terminalSize(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
-		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
-			columns, rows = int(size.Col), int(size.Row)
-		}
+		columns, rows, _ = term.GetSize(int(f.Fd())) // 0 if it is not known
 	}
 	fallback, _ := strconv.Atoi(p.env["COLUMNS"])
 	return cmp.Or(columns, fallback, 80), cmp.Or(rows, 24)
@@ -207,24 +197,13 @@ func (s *screen) stop() {
 	}
 }
 
-// A screenWriter stops the screen before it writes.
-type screenWriter struct {
-	io.Writer
-	screen *screen
-}
-
-func (w screenWriter) Write(text []byte) (int, error) {
-	w.screen.stop()
-	return w.Writer.Write(text)
-}
-
 // draw redraws the lines until stop.
 func (s *screen) draw() {
 	defer close(s.ended)
 	begun := time.Now()
 	starting := map[string]time.Time{}
 	select {
-	case <-s.quit:
+	case <-s.life.Done():
 		return
 	case <-time.After(screenAfter):
 	}
@@ -239,7 +218,7 @@ func (s *screen) draw() {
 			clear = fmt.Sprintf("\r\x1b[%dA\x1b[J", n)
 		}
 		select {
-		case <-s.quit:
+		case <-s.life.Done():
 			io.WriteString(s.w, clear)
 			return
 		case <-ticker.C:

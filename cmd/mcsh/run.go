@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +30,7 @@ type runOptions struct {
 	timeout time.Duration
 	table   bool
 	dry     bool
+	check   bool // explain the pipeline instead
 	fed     bool // for a check: the run will have an input
 }
 
@@ -67,7 +67,7 @@ standard error; what preview stages see stands before it. The whole plan is chec
 		p.jsonFlag("print one JSON object instead of the output"))
 }
 
-// runPipeline compiles and runs the pipeline, and closes everything that it started.
+// runPipeline compiles and runs the pipeline, or only explains it, and closes everything that it started.
 func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) (err error) {
 	begun := time.Now()
 	if err := p.setMemory(&o.settings); err != nil {
@@ -86,9 +86,14 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 	defer func() { err = errors.Join(err, parts.close()) }()
 	screen := p.show(parts.upstream.Statuses)
 	defer screen.stop()
-	pipeline, err := compile(ctx, text, parts.deps(), in != nil, within)
+	deps := parts.deps()
+	deps.CheckOnly = o.check
+	pipeline, err := compile(ctx, text, deps, o.fed || in != nil, within)
 	if err != nil {
 		return err
+	}
+	if o.check {
+		return p.print(pipeline.Plan(), gateway.PlanText(pipeline.Plan()))
 	}
 	options := stages.RunOptions{Timeout: o.timeout, Spent: time.Since(begun), DryRun: o.dry}
 	if screen != nil {
@@ -98,7 +103,7 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return p.runToJSON(ctx, pipeline, in, options)
 	}
 	err = p.runToStdout(ctx, pipeline, in, options, o.table)
-	if active, _ := parts.sandbox.state(); active != nil && (o.table || isTerminal(p.stderr)) {
+	if active, _ := parts.sandbox.state(); active != nil && (o.table || p.stderr.terminal) {
 		used := active.report()
 		fmt.Fprintf(p.stderr, "commands ran in %s\n", sandboxLine(used))
 		for _, note := range used.Notes {
@@ -167,62 +172,26 @@ func (e *runError) Unwrap() error { return e.err }
 
 // runToStdout streams the output, and then prints the notes and the report on standard error.
 func (p *program) runToStdout(ctx context.Context, pipeline *stages.Pipeline, in io.Reader, o stages.RunOptions, table bool) error {
-	out := &output{w: p.stdout}
-	report, err := pipeline.Run(ctx, in, out, o)
+	report, err := pipeline.Run(ctx, in, p.stdout, o)
 	if d := report.DryRun; d != nil && d.Place != "" {
-		_, werr := io.WriteString(plainWriter{Writer: out}, gateway.DryRunText(report))
+		_, werr := io.WriteString(p.text, gateway.DryRunText(report))
 		err = errors.Join(err, werr)
 	}
-	if isTerminal(p.stdout) && out.open { // end the last line
-		_, _ = out.Write([]byte{'\n'}) // Write keeps the error
+	if p.stdout.terminal && p.stdout.open { // end the last line
+		_, _ = p.stdout.Write([]byte{'\n'}) // the stream keeps the error
 	}
-	err = out.result(err)
+	err = p.stdout.result(err)
 	fmt.Fprint(p.stderr, gateway.NoteText(report, 0)) // the output is there byte for byte
 	for _, window := range report.Windows {
 		io.WriteString(p.stderr, gateway.WindowText(window))
 	}
-	if len(report.Stages) > 0 && (table || isTerminal(p.stderr)) {
+	if len(report.Stages) > 0 && (table || p.stderr.terminal) {
 		io.WriteString(p.stderr, tableOf(report))
 	}
 	if err != nil {
 		return &runError{err, jsonOf(report)}
 	}
 	return nil
-}
-
-// errReaderGone ends a run whose reader has closed standard output, which is not a failure.
-var errReaderGone = fmt.Errorf("the reader of the output has what it wanted: %w", io.ErrClosedPipe)
-
-// output is standard output. It keeps the error of a failed write.
-type output struct {
-	w    io.Writer
-	err  error
-	open bool // the output does not end with a newline
-}
-
-func (s *output) Write(b []byte) (int, error) {
-	n, err := s.w.Write(b)
-	if n > 0 {
-		s.open = b[n-1] != '\n'
-	}
-	switch {
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, errReaderGone):
-		return n, errReaderGone
-	case err != nil:
-		s.err = err
-	}
-	return n, err
-}
-
-// result returns the outcome of a writer that ended with err.
-func (s *output) result(err error) error {
-	switch {
-	case errors.Is(err, errReaderGone):
-		return nil
-	case s.err != nil && (err == nil || errors.Is(err, s.err)):
-		return &failure{exitFailed, fmt.Errorf("writing the output: %w", s.err), "free some space, or write elsewhere"}
-	}
-	return err
 }
 
 type resultJSON struct {
@@ -266,7 +235,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 func (p *program) checkCommand() *cobra.Command {
-	var o runOptions
+	o := runOptions{check: true}
 	cmd := &cobra.Command{
 		Use:   "check [PIPELINE | -]",
 		Short: "Check a pipeline and explain what it would do, calling nothing",
@@ -275,27 +244,9 @@ func (p *program) checkCommand() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().BoolVar(&o.fed, "fed", false, "the pipeline will be run with --input")
-	return command(cmd, func(ctx context.Context, args []string) (err error) {
-		text, err := p.pipelineText(ctx, args, o.file, "")
-		if err != nil {
-			return err
-		}
-		o.sandbox.warm = 0
-		parts, err := p.open(ctx, ctx, o.settings)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, parts.close()) }()
-		deps := parts.deps()
-		deps.CheckOnly = true
-		within := gateway.CallTime{Timeout: cmp.Or(parts.limits.Run, defaultRun), Begun: time.Now(), Limits: deps.Limits}
-		defer p.show(parts.upstream.Statuses).stop()
-		pipeline, err := compile(ctx, text, deps, o.fed, within)
-		if err != nil {
-			return err
-		}
-		return p.print(pipeline.Plan(), gateway.PlanText(pipeline.Plan()))
-	}, o.addSources, o.addWorkspace, o.limits.add, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
+	return command(cmd, func(ctx context.Context, args []string) error {
+		return p.runPipeline(ctx, args, o)
+	}, o.addSources, o.addWorkspace, o.limits.add, o.addMemory, p.sandboxFlags(&o.sandbox), o.addFile, p.jsonFlag(`print {"stages"}, or {"errors"}`))
 }
 
 // maxPipeline bounds the text of a pipeline. People and models write it; embedded data is a mistake.

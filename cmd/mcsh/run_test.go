@@ -76,7 +76,7 @@ func TestReaderLeaves(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			p := &program{stdout: out, stderr: &stderr}
+			p := &program{stdout: newStream(out, nil), stderr: plain{newStream(&stderr, nil)}}
 			status := p.report(p.runToStdout(t.Context(), pipeline, strings.NewReader("{\"n\": 1}\n{\"n\": 2}\n"), stages.RunOptions{}, false))
 			if status != c.status || !strings.Contains(stderr.String(), c.says) || c.status == exitOK && stderr.String() != c.says {
 				t.Errorf("exit status %d, want %d; it says %q, want %q", status, c.status, &stderr, c.says)

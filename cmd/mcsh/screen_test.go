@@ -136,7 +136,7 @@ func TestScreenRows(t *testing.T) {
 // TestColours: on a terminal the words that a reader looks for have colours.
 func TestColours(t *testing.T) {
 	var b strings.Builder
-	w := plainWriter{&b, true}
+	w := plain{&stream{w: &b, colours: true}}
 	text := "error: x\x1b[2J\nhint: y\n   Try: z\nokay\nok   sandbox\nan error: no\n"
 	want := "\x1b[1;31merror:\x1b[0m x\\x1b[2J\n\x1b[36mhint:\x1b[0m y\n   \x1b[36mTry:\x1b[0m z\nokay\n\x1b[32mok\x1b[0m   sandbox\nan error: no\n"
 	if n, err := w.Write([]byte(text)); n != len(text) || err != nil || b.String() != want {

@@ -20,13 +20,14 @@ import (
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/gateway/stdio"
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var l listenFlags
-	var k keepFlags
+	var k runs.Options
 	var o observeFlags
 	var e shutdownFlags
 	cmd := &cobra.Command{
@@ -35,22 +36,22 @@ func (p *program) serveCommand() *cobra.Command {
 		Long: `Serve the gateway: one MCP endpoint in front of all configured servers, with the tools execute_pipeline,
 list_all_tools, get_tool_details and list_available_shell_commands.
 
-On standard input and output it ends with its input. With --listen it serves streamable HTTP at /mcp, /healthz, /readyz
-and /metrics (docs/observability.md).
-Without flags it does what the variables of a runtime of MCP servers say: $MCP_TRANSPORT, $MCP_PORT, $MCP_HOST.`,
+Without --listen it serves one client on standard input and output, until the input ends. With --listen it serves
+streamable HTTP at /mcp, and beside it /healthz, /readyz and /metrics (docs/observability.md). Where a runtime of MCP
+servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST stand for --listen.`,
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, k, o, end) }),
 		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, l.auth.add, k.add, o.flags(p.serverNames(&s)), e.add)
+		l.add, l.auth.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, k keepFlags, ob observeFlags, end shutdown) (err error) {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
 	if err := p.setMemory(&s); err != nil {
 		return err
 	}
-	kept, err := k.open(p.scratchDir(), s.shares.runs)
+	kept, err := p.openKept(k, s.shares.runs)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 	}
 	p.greetTerminal("mcsh connect writes the gateway into the configuration of a client; --listen serves HTTP")
 	err := stdio.Serve(ctx, stdio.Options{
-		Server: g.Server(), In: p.stdin, Out: unwrap(p.stdout), Direct: g.Direct, Grace: end.begin, Finish: end.stop,
+		Server: g.Server(), In: p.stdin, Out: p.stdout.w, Direct: g.Direct, Grace: end.begin, Finish: end.stop,
 	})
 	if ctx.Err() != nil { // a signal ended it, and the grace is over
 		return err
@@ -162,7 +163,7 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 // greetTerminal explains a server that waits on a terminal.
 func (p *program) greetTerminal(instead string) {
 	if isTerminal(p.stdin) {
-		fmt.Fprintf(p.stderr, "mcsh: this waits for the messages of an MCP client on standard input, a terminal now; Ctrl-D ends it\nhint: %s\n", instead)
+		fmt.Fprintf(p.stderr, "mcsh: it waits for messages of an MCP client on standard input, which is a terminal; Ctrl-D ends it\nhint: %s\n", instead)
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *program) startSandbox(ctx context.Context, l *lazySandbox, backend stri
 			log.Info(note)
 		}
 	case backend != backendAuto && backend != backendOff:
-		return configError("mcsh doctor shows what is missing; --sandbox auto takes what there is", err)
+		return configError("mcsh doctor shows what is missing; --sandbox auto takes any backend that works", err)
 	default:
 		fmt.Fprintf(p.stderr, "mcsh: command stages are refused: %v\n", err)
 	}
@@ -219,7 +220,7 @@ type shutdownFlags struct{ grace time.Duration }
 
 func (e *shutdownFlags) add(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&e.grace, "grace", gateway.DefaultGrace,
-		"how long what runs may go on after SIGTERM, SIGINT or SIGHUP, and after its client was lost; a second signal cancels at once")
+		"time for running calls to finish after SIGTERM, SIGINT or SIGHUP, and after their client is lost; a second signal cancels them")
 }
 
 // wrap returns a command function that runs serve with a shutdown. It writes to w what the first signal does.
@@ -228,9 +229,9 @@ func (e *shutdownFlags) wrap(w io.Writer, serve func(context.Context, shutdown) 
 		if e.grace < 0 {
 			return usageError("--grace 0 cancels at once", "--grace %v is below zero", e.grace)
 		}
-		notice := fmt.Sprintf("ending: what runs may go on for %v, and a second signal cancels it", e.grace)
+		notice := fmt.Sprintf("ending: running calls may finish within %v; a second signal cancels them", e.grace)
 		if e.grace == 0 {
-			notice = "ending: what runs is cancelled"
+			notice = "ending: running calls are cancelled"
 		}
 		forced, stop := secondSignal(ctx, func() { fmt.Fprintln(w, notice) })
 		defer stop()

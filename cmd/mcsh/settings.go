@@ -207,10 +207,6 @@ type dependencies struct {
 
 // open assembles the parts, which start nothing after ctx has ended. reading bounds the time to read the configuration.
 func (p *program) open(ctx, reading context.Context, s settings) (*dependencies, error) {
-	table, err := findBackends(s.sandbox.backend, backends)
-	if err != nil {
-		return nil, err
-	}
 	saved, err := openFiles(s)
 	if err != nil {
 		return nil, err
@@ -222,7 +218,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
 	commands := &lazySandbox{
 		ended: starting.Done(), end: end,
-		start: func() (*activeBackend, error) { return openFirst(starting, p, s.sandbox, table) },
+		start: func() (*activeBackend, error) { return openFirst(starting, p, s.sandbox, s.sandbox.allowed) },
 	}
 	s.host.Markdown = commands.Markdown
 	tools, err := p.openUpstream(reading, s)
@@ -249,7 +245,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
-	o.Follow, o.OnChange = s.changed != nil, s.changed
+	o.OnChange = s.changed
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration

@@ -34,18 +34,18 @@ const (
 )
 
 type toolhiveFlags struct {
-	mode                  string
-	groups, names, labels []string
-	headers, apiHeaders   []string
+	mode                string
+	filter              toolhive.Filter
+	headers, apiHeaders []string
 }
 
 func (t *toolhiveFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.mode, "toolhive", "", "servers that ToolHive runs: auto (look for it), off, or the URL of its API (default auto; $"+toolhiveVariable+")")
 	completeFlag(cmd, "toolhive", toolhiveAuto, toolhiveOff)
-	f.StringArrayVar(&t.groups, "toolhive-group", nil, "only workloads of this group, a glob; !GLOB leaves out (repeatable; $"+toolhiveGroupVariable+" with commas)")
-	f.StringArrayVar(&t.names, "toolhive-name", nil, "only workloads of this name, a glob; !GLOB leaves out (repeatable)")
-	f.StringArrayVar(&t.labels, "toolhive-label", nil, "only workloads with this label, KEY or KEY=GLOB; !KEY=GLOB leaves out (repeatable)")
+	f.StringArrayVar(&t.filter.Groups, "toolhive-group", nil, "only workloads of this group, a glob; !GLOB leaves out (repeatable; $"+toolhiveGroupVariable+" with commas)")
+	f.StringArrayVar(&t.filter.Names, "toolhive-name", nil, "only workloads of this name, a glob; !GLOB leaves out (repeatable)")
+	f.StringArrayVar(&t.filter.Labels, "toolhive-label", nil, "only workloads with this label, KEY or KEY=GLOB; !KEY=GLOB leaves out (repeatable)")
 	f.StringArrayVar(&t.headers, "toolhive-header", nil, `header for workloads, 'NAMES Header: value', as in 'git* Authorization: Bearer ${TOKEN}' (repeatable)`)
 	f.StringArrayVar(&t.apiHeaders, "toolhive-api-header", nil, "header for ToolHive's API, 'Header: value' (repeatable)")
 }
@@ -72,8 +72,8 @@ func (p *program) toolhive(t toolhiveFlags, log func(text string)) (*toolhive.So
 	case toolhiveAuto:
 		o.URL, o.URLFrom = p.toolhiveFromEnvironment()
 	}
-	o.Filter = toolhive.Filter{Groups: t.groups, Names: t.names, Labels: t.labels}
-	if groups := p.env[toolhiveGroupVariable]; len(t.groups) == 0 && groups != "" {
+	o.Filter = t.filter
+	if groups := p.env[toolhiveGroupVariable]; len(t.filter.Groups) == 0 && groups != "" {
 		o.Filter.Groups = strings.Split(groups, ",")
 	}
 	err := p.toolhiveHeaders(t, &o)

@@ -53,7 +53,7 @@ func (p *program) toolsLsCommand() *cobra.Command {
 		Short: "List the tools, a line each; ! marks those that may change something",
 	}
 	return command(cmd, p.withTools(&s, p.listTools), s.addSources, s.addState, s.addRefresh,
-		completing(true, p.serverNames(&s)), p.jsonFlag("print one JSON object per tool, a line each"))
+		completing(everyArgument, p.serverNames(&s)), p.jsonFlag("print one JSON object per tool, a line each"))
 }
 
 type toolJSON struct {
@@ -123,7 +123,7 @@ func (p *program) toolsShowCommand() *cobra.Command {
 		Args:  withFirst(cobra.ExactArgs(1)),
 	}
 	return command(cmd, p.withTools(&s, p.showTool), s.addSources, s.addState,
-		completing(false, p.toolNames(&s)), p.jsonFlag("print one JSON object"))
+		completing(firstArgument, p.toolNames(&s)), p.jsonFlag("print one JSON object"))
 }
 
 // splitTool splits "server/tool". Only a tool's name may contain a slash.
@@ -231,7 +231,7 @@ func (p *program) toolsCallCommand() *cobra.Command {
 		}
 		o.limits.Call = max(o.timeout, cmp.Or(o.limits.Call, time.Minute))
 		return p.runPipeline(ctx, []string{texts.JSON([]stageJSON{stage})}, o)
-	}, o.addSources, o.addState, completing(false, p.toolNames(&o.settings)), p.jsonFlag(`print {"output", "report"}, or {"errors"}`))
+	}, o.addSources, o.addState, completing(firstArgument, p.toolNames(&o.settings)), p.jsonFlag(`print {"output", "report"}, or {"errors"}`))
 }
 
 func (p *program) toolsSearchCommand() *cobra.Command {

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // A Field is a part of a document. All documents have the same fields in the same order.
@@ -68,7 +70,7 @@ type term struct {
 func queryTerms(query string) []term {
 	var plain, all []term
 	prior, at := "", -1 // the word before, and where it is in plain
-	for word := range split(query) {
+	for word := range texts.Words(query) {
 		both := stem(prior + word)
 		if others := synonyms()[both]; prior != "" && others != nil {
 			if at >= 0 {

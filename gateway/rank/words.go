@@ -1,55 +1,22 @@
 package rank
 
 import (
+	_ "embed"
 	"iter"
 	"strings"
-	"unicode"
+	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Words returns the stems of the words of a text.
 func Words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for word := range split(text) {
+		for word := range texts.Words(text) {
 			if !yield(stem(word)) {
 				return
 			}
 		}
-	}
-}
-
-// split returns the words of a text in lower case. It splits identifiers such as "listIssues", "list_issues" and
-// "HTTPServer".
-func split(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		word, prior := []rune{}, ' '
-		flush := func() bool {
-			done := len(word) > 0 && !yield(string(word))
-			word = word[:0]
-			return !done
-		}
-		for _, c := range text {
-			switch {
-			case !unicode.IsLetter(c) && !unicode.IsDigit(c):
-				if !flush() {
-					return
-				}
-			case unicode.IsUpper(c) && unicode.IsLower(prior):
-				if !flush() {
-					return
-				}
-			case unicode.IsLower(c) && unicode.IsUpper(prior) && len(word) > 1: // the S of HTTPServer
-				last := word[len(word)-1]
-				if word = word[:len(word)-1]; !flush() {
-					return
-				}
-				word = append(word, last)
-			}
-			if unicode.IsLetter(c) || unicode.IsDigit(c) {
-				word = append(word, unicode.ToLower(c))
-			}
-			prior = c
-		}
-		flush()
 	}
 }
 
@@ -84,4 +51,42 @@ func stem(word string) string {
 		word = strings.TrimSuffix(word, "at") // configuration, configure; annotate
 	}
 	return word
+}
+
+var (
+	// alike has a group of synonyms per line, from names and descriptions of tools. A word may be in several groups. Two words
+	// written as one, such as "lookfor", match both in a row.
+	//
+	//go:embed synonyms.txt
+	alike string
+
+	//go:embed fillers.txt
+	fillerWords string
+)
+
+// fillers are words without meaning in a query.
+var fillers = sync.OnceValue(func() map[string]bool { return stems(fillerWords) })
+
+// synonyms returns the other stems of the groups of each stem.
+var synonyms = sync.OnceValue(func() map[string][]string {
+	others := map[string][]string{}
+	for line := range strings.Lines(alike) {
+		group := stems(line)
+		for word := range group {
+			for other := range group {
+				if other != word {
+					others[word] = append(others[word], other)
+				}
+			}
+		}
+	}
+	return others
+})
+
+func stems(text string) map[string]bool {
+	set := map[string]bool{}
+	for word := range Words(text) {
+		set[word] = true
+	}
+	return set
 }

@@ -24,7 +24,6 @@ var doors = []struct {
 	{"github.com/spf13", []string{"cmd"}},
 	{"github.com/google/renameio", []string{"upstream/clients"}},
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
-	{"github.com/fsnotify/fsnotify", []string{"upstream/config"}},
 	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd"}},
 	{"github.com/docker", []string{"sandbox/docker"}},
 	{"github.com/containerd", []string{"sandbox/docker"}},

@@ -1,5 +1,5 @@
 // Package texts writes values for messages and tables: text that is cut to a length, quoted text, JSON and numbers of
-// bytes. It knows nothing of what they mean.
+// bytes. It also splits text into words. It knows nothing of what they mean.
 package texts
 
 import (

@@ -106,7 +106,7 @@ func classOf(word string) string {
 			return c.part
 		}
 	}
-	if upper := strings.ToUpper(word); slices.Contains(logWords, upper) {
+	if upper := strings.ToUpper(word); areLevels(upper) {
 		return upper
 	}
 	return anyPart
@@ -175,24 +175,12 @@ func areLevels(text string) bool {
 	return true
 }
 
-// isClass reports whether a text could have come from classOf.
-func isClass(text string) bool {
-	return slices.Contains([]string{timePart, numberPart, addrPart, urlPart, idPart, anyPart}, text) || areLevels(text)
-}
+// examples are words of each class.
+var examples = strings.NewReplacer(
+	timePart, "00:00", numberPart, "0", addrPart, "0.0.0.0", urlPart, "a://", idPart, "0000000f", pythonPart, "[('",
+)
 
-// isPattern reports whether a text could have come from [Pattern]: every part is one that it writes.
+// isPattern reports whether a text could have come from [Pattern].
 func isPattern(line string, known func(string) bool) bool {
-	for i, part := range strings.Split(line, " ") {
-		_, inner, _ := brackets(part)
-		name, value, isLabel := strings.Cut(inner, "=")
-		switch {
-		case isClass(inner), inner == pythonPart:
-		case i == 0 && strings.Trim(part, "#-*>|") == "":
-		case isLabel && Named(name, known) && (value == "" || isClass(value)):
-		case Named(strings.TrimSuffix(part, ":"), known):
-		default:
-			return false
-		}
-	}
-	return true
+	return Pattern(examples.Replace(line)+" \n", known) == line // a line may be a mark and a space
 }

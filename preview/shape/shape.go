@@ -139,14 +139,3 @@ func bounded(s *Shape, depth int, left *int) *Shape {
 	out.Rest = Merge(out.Rest, bounded(s.Rest, depth-1, left))
 	return out
 }
-
-// Equal reports whether two shapes are equal.
-func Equal(a, b *Shape) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Kinds == b.Kinds && a.Cut == b.Cut && Equal(a.Items, b.Items) && Equal(a.Rest, b.Rest) &&
-		slices.EqualFunc(a.Fields, b.Fields, func(f, g Field) bool {
-			return f.Name == g.Name && f.Optional == g.Optional && Equal(f.Shape, g.Shape)
-		})
-}

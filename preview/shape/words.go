@@ -2,8 +2,11 @@ package shape
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // words.txt holds common words of field names, which reveal no data.
@@ -22,31 +25,13 @@ func Common() func(word string) bool {
 
 // Words splits text into words of letters, in lower case: "userId2 created_at" is user, id, created, at.
 func Words(text string) []string {
-	var all []string
-	var word []rune
-	flush := func() {
-		if len(word) > 0 {
-			all = append(all, strings.ToLower(string(word)))
-			word = word[:0]
+	letters := strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) {
+			return c
 		}
-	}
-	runes := []rune(text)
-	for i, c := range runes {
-		switch {
-		case !unicode.IsLetter(c):
-			flush()
-			continue
-		case unicode.IsUpper(c):
-			before := i > 0 && unicode.IsLower(runes[i-1])
-			after := i > 0 && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
-			if before || after { // userId, HTTPServer
-				flush()
-			}
-		}
-		word = append(word, c)
-	}
-	flush()
-	return all
+		return ' '
+	}, text)
+	return slices.Collect(texts.Words(letters))
 }
 
 // maxDigits is the number of digits that a name may have: a longer number is probably data.
@@ -69,10 +54,6 @@ func Named(name string, known func(word string) bool) bool {
 		}
 	}
 	all := Words(name)
-	for _, word := range all {
-		if !known(word) {
-			return false
-		}
-	}
-	return len(all) > 0 && digits <= maxDigits
+	unknown := func(word string) bool { return !known(word) }
+	return len(all) > 0 && digits <= maxDigits && !slices.ContainsFunc(all, unknown)
 }

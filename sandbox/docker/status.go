@@ -55,8 +55,7 @@ func (e *Engine) Status(ctx context.Context, image string) (Status, error) {
 	s.Name = "Docker " + version.Version
 	for _, c := range version.Components {
 		name := strings.ToLower(c.Name)
-		switch {
-		case strings.Contains(name, "podman"):
+		if strings.Contains(name, "podman") {
 			s.Name = c.Name + " " + c.Version
 		}
 		for _, runtime := range runtimes {

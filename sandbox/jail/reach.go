@@ -8,9 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,7 +44,7 @@ type Reach struct {
 // It can run and read what r names, and its own file; in its scratch directory it can do everything. Of /proc it can
 // open files by name, to measure what it has started; what they tell of memory and environment of processes outside,
 // Landlock refuses. It has no capability and no network, can signal and look into nothing but what it has started, is
-// the first to be killed when memory runs out (see [AwaitOffer]), and gets SIGTERM when its starter dies:
+// the first to be killed when memory runs out, and gets SIGTERM when its starter dies:
 // not SIGKILL, for what it keeps on disk is to go with it. Where abi is 0, there is no Landlock and it
 // has only the system call filter.
 func (r Reach) Start(path string, abi int, cmd Command) (*Process, error) {
@@ -68,7 +66,8 @@ func (r Reach) Start(path string, abi int, cmd Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	_ = offerToOOM(strconv.Itoa(p.pid)) // where that is impossible it stays as it is
+	// Where that is impossible it stays as it is. It must not hide itself before this has returned.
+	_ = os.WriteFile("/proc/"+strconv.Itoa(p.pid)+"/oom_score_adj", []byte(oomScore), 0)
 	return p, nil
 }
 
@@ -117,29 +116,3 @@ func Hide() error {
 
 // oomScore makes the kernel kill a process and what it starts first when memory runs out, the largest of them.
 const oomScore = "1000"
-
-func offerToOOM(pid string) error {
-	return os.WriteFile("/proc/"+pid+"/oom_score_adj", []byte(oomScore), 0)
-}
-
-// CanOffer says whether processes of this machine can be offered to be killed first when memory runs out. It changes
-// nothing.
-func CanOffer() bool {
-	const own = "/proc/self/oom_score_adj"
-	now, err := os.ReadFile(own)
-	return err == nil && os.WriteFile(own, now, 0) == nil
-}
-
-// offerTime is how long the starter of a process may take to offer it, which is usual to be done before it runs.
-const offerTime = 100 * time.Millisecond
-
-// AwaitOffer waits until the starter of this process has offered it to be killed first, for once it is hidden nobody can
-// any more.
-func AwaitOffer() {
-	for end := time.Now().Add(offerTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		text, err := os.ReadFile("/proc/self/oom_score_adj")
-		if err != nil || strings.TrimSpace(string(text)) == oomScore {
-			return
-		}
-	}
-}

@@ -39,7 +39,7 @@ func dial(t *testing.T, d sandbox.Driver) *wire.Client {
 func outcome(t *testing.T, c *wire.Client, command wire.Command) string {
 	t.Helper()
 	command.Timeout = time.Minute
-	id, err := c.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: sandbox.Disk, Commands: []wire.Command{command}})
+	id, err := wire.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: sandbox.Disk, Commands: []wire.Command{command}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,11 @@ func TestSessionsApart(t *testing.T) {
 	t.Cleanup(func() { d.Close() })
 	a, b := dial(t, d), dial(t, d)
 
-	kept, err := a.Keep(wire.Input{Set: 1, Name: "mine", Disk: sandbox.Disk})
+	input, err := wire.Prepare(wire.Chain{Keep: &wire.Input{Set: 1, Name: "mine", Disk: sandbox.Disk}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := a.Run(input)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +99,7 @@ func TestSessionsApart(t *testing.T) {
 		t.Fatalf("keeping: %+v, %v", o.Failure, err)
 	}
 	argv := []string{"sort", "-S1M"}
-	id, err := a.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: sandbox.Disk, Commands: []wire.Command{{Name: "sort", Argv: argv, Timeout: time.Minute}}})
+	id, err := wire.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: sandbox.Disk, Commands: []wire.Command{{Name: "sort", Argv: argv, Timeout: time.Minute}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/worker"
 )
@@ -17,8 +18,8 @@ import (
 type Driver struct {
 	options Options
 
-	looking  chan struct{}    // holds a value while somebody looks at what launcher is
-	launcher *worker.Launcher // nil until the first worker
+	looking  sync.Mutex
+	launcher *worker.Launcher // nil until the first worker; guarded by looking
 
 	mu      sync.Mutex
 	workers map[*process]bool
@@ -27,7 +28,7 @@ type Driver struct {
 
 // New returns a driver.
 func New(o Options) *Driver {
-	return &Driver{options: o, looking: make(chan struct{}, 1), workers: map[*process]bool{}}
+	return &Driver{options: o, workers: map[*process]bool{}}
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
@@ -50,7 +51,9 @@ func (d *Driver) Probe(ctx context.Context) (sandbox.Report, error) {
 		return sandbox.Report{}, err
 	}
 	r.Waiting = mostWaiting
-	r.RunsMemory = memory() / 2 // the other half is the gateway's and its servers'
+	if m := memory.Machine("/"); m < memory.NoLimit {
+		r.RunsMemory = m / 2 // the other half is the gateway's and its servers'
+	}
 	r.Runs = int(min(max(r.RunsMemory/sandbox.Memory, fewestRuns), mostRuns))
 	return r, nil
 }
@@ -93,17 +96,12 @@ func (d *Driver) Open(ctx context.Context) (sandbox.Worker, error) {
 
 // launch returns what starts workers. What it finds on this machine counts until the driver is closed.
 func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
-	select {
-	case d.looking <- struct{}{}:
-	case <-ctx.Done(): // whoever looks may have more time
-		return nil, context.Cause(ctx)
-	}
-	defer func() { <-d.looking }()
-	if d.launcher != nil {
-		return d.launcher, nil
-	}
+	d.looking.Lock()
+	defer d.looking.Unlock()
 	var err error
-	d.launcher, err = worker.NewLauncher(ctx, d.options.Worker, d.options.Workspace)
+	if d.launcher == nil {
+		d.launcher, err = worker.NewLauncher(ctx, d.options.Worker, d.options.Workspace)
+	}
 	return d.launcher, err
 }
 

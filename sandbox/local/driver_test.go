@@ -372,7 +372,7 @@ func TestWithoutLandlock(t *testing.T) {
 	if r := p.Report(); r.Profile != "pure" || r.Landlock != 0 || len(r.Gaps) == 0 {
 		t.Errorf("got profile %q, Landlock %d, gaps %q, want pure, 0 and a gap", r.Profile, r.Landlock, r.Gaps)
 	}
-	_, err = p.Plan("").Check(t.Context(), stages.Command{Name: "grep", Args: []string{"x"}})
+	_, err = p.Plan("", "", "").Check(t.Context(), stages.Command{Name: "grep", Args: []string{"x"}})
 	if err == nil || !strings.Contains(err.Error(), "Landlock") {
 		t.Errorf("grep: got %v, want a refusal that names Landlock", err)
 	}

@@ -42,7 +42,7 @@ func TestChecksAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	tries := p.Plan("somebody")
+	tries := p.Plan("somebody", "", "")
 	defer tries.Close()
 	var group errgroup.Group
 	for i, c := range rows {

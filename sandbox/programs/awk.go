@@ -13,39 +13,38 @@ var awk = Program{
 	Example: []string{"-F", ",", "{sum += $2} END {print sum}"},
 	Notes:   "system(), pipes and redirections inside of the program are not available, /dev/stderr neither. For CSV use jq -R -s fromcsv.",
 	Bin:     "gawk", Package: "gawk", Mark: "GNU Awk", Locale: true,
-	check: checkAwk,
-	grammar: later(func() grammar {
-		return grammar{
-			inject: []string{"--sandbox"}, inOrder: true,
-			script: "source", tries: given, dry: "--pretty-print=-",
-			arrange: awkOperands,
-			varies:  always, // rand and systime
-			options: shared(
-				value('F', "field-separator", nil),
-				value('v', "assign", like(assignment+`(?s:.*)`, "write NAME=VALUE")),
-				value('e', "source", nil), flag('b', "characters-as-bytes"), flag('M', "bignum"), flag('P', "posix"),
-				flag('c', "traditional"), flag('r', "re-interval"), flag('n', "non-decimal-data"), flag('N', "use-lc-numeric"),
-				flag('O', "optimize"), flag('s', "no-optimize"), alias('V', "", "version"),
-				skip('S', "sandbox", nothing),
-				deny('k', "csv", nothing, "only GNU awk 5.3 and later have it", "put a stage before that makes rows: jq -R -s -r 'fromcsv[] | [.name, .price] | @tsv', then awk -F with a tab"),
-				deny('f', "file", one, readsFile, "give the program as an argument; it may have several lines"),
-				deny('E', "exec", one, readsFile, "give the program as an argument"),
-				deny('i', "include", one, readsFile, "give the program as an argument"),
-				deny('l', "load", one, "it loads code from a file", useNothing),
-				deny('D', "debug", maybe, "there is nobody to talk to a debugger", useNothing),
-				deny('d', "dump-variables", maybe, writesFile, "print the variables in an END rule"),
-				deny('o', "pretty-print", maybe, writesFile, useNothing),
-				deny('p', "profile", maybe, writesFile, useNothing),
-				deny('L', "lint", maybe, "its warnings are lost in a pipeline", useNothing),
-				deny('t', "lint-old", nothing, "its warnings are lost in a pipeline", useNothing),
-				deny('g', "gen-pot", nothing, "it translates programs", useNothing),
-				deny('I', "trace", nothing, "it traces the interpreter", useNothing),
-				deny('C', "copyright", nothing, "it is the license text", useNothing),
-				deny('h', "", nothing, "it is the usage text", useNothing),
-				deny('W', "", one, "it hides a long option", "write the long option itself"),
-			),
-		}
-	}),
+	Script: true, Ready: readAwk,
+	inject: []string{"--sandbox"}, inOrder: true,
+	script: "source", tries: given, dry: "--pretty-print=-",
+	arrange: awkOperands,
+	varies:  always, // rand and systime
+	options: awkOptions,
+}
+
+// awkOptions are those of GNU awk 5.2.
+var awkOptions = []option{
+	value('F', "field-separator", nil),
+	value('v', "assign", like(assignment+`(?s:.*)`, "write NAME=VALUE")),
+	value('e', "source", nil), flag('b', "characters-as-bytes"), flag('M', "bignum"), flag('P', "posix"),
+	flag('c', "traditional"), flag('r', "re-interval"), flag('n', "non-decimal-data"), flag('N', "use-lc-numeric"),
+	flag('O', "optimize"), flag('s', "no-optimize"), alias('V', "", "version"),
+	skip('S', "sandbox", nothing),
+	deny('k', "csv", nothing, "only GNU awk 5.3 and later have it", "put a stage before that makes rows: jq -R -s -r 'fromcsv[] | [.name, .price] | @tsv', then awk -F with a tab"),
+	deny('f', "file", one, readsFile, "give the program as an argument; it may have several lines"),
+	deny('E', "exec", one, readsFile, "give the program as an argument"),
+	deny('i', "include", one, readsFile, "give the program as an argument"),
+	deny('l', "load", one, "it loads code from a file", useNothing),
+	deny('D', "debug", maybe, "there is nobody to talk to a debugger", useNothing),
+	deny('d', "dump-variables", maybe, writesFile, "print the variables in an END rule"),
+	deny('o', "pretty-print", maybe, writesFile, useNothing),
+	deny('p', "profile", maybe, writesFile, useNothing),
+	deny('L', "lint", maybe, "its warnings are lost in a pipeline", useNothing),
+	deny('t', "lint-old", nothing, "its warnings are lost in a pipeline", useNothing),
+	deny('g', "gen-pot", nothing, "it translates programs", useNothing),
+	deny('I', "trace", nothing, "it traces the interpreter", useNothing),
+	deny('C', "copyright", nothing, "it is the license text", useNothing),
+	deny('h', "", nothing, "it is the usage text", useNothing),
+	deny('W', "", one, "it hides a long option", "write the long option itself"),
 }
 
 const assignment = `[A-Za-z_][A-Za-z0-9_]*=`
@@ -69,16 +68,20 @@ func awkSource(p *parsed) string {
 	return ""
 }
 
-// checkAwk reads the program.
-func checkAwk(p *parsed) Verdict {
+// readAwk reads the program.
+func readAwk(args []string, _ Inputs) (Runner, Verdict) {
+	p, err := canonical("awk", awkOptions, args)
+	if err != nil {
+		return nil, verdictOf(err)
+	}
 	source := awkSource(p)
 	if loads().MatchString(source) {
-		return Verdict{Mistake: "@include and @load are not available: " + readsFile, Hint: "write the functions into the program itself"}
+		return nil, Verdict{Mistake: "@include and @load are not available: " + readsFile, Hint: "write the functions into the program itself"}
 	}
 	if wrong, what := awkMistake(source); wrong != nil {
-		return Verdict{Mistake: texts.Quote(what) + ": " + wrong.why, Hint: wrong.use}
+		return nil, Verdict{Mistake: texts.Quote(what) + ": " + wrong.why, Hint: wrong.use}.bounded()
 	}
-	return Verdict{StopsEarly: exits().MatchString(source)}
+	return nil, Verdict{StopsEarly: exits().MatchString(source)}
 }
 
 // awkOperands checks that there is a program and that nothing but assignments and "-" follows it.
@@ -87,7 +90,7 @@ func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 	if !p.has("source") {
 		rest := p.operands()
 		if len(rest) == 0 {
-			return refuse(-1, `for example "args": ["{print $1}"]`, "%s: the program is missing", p.name)
+			return refuse(-1, `for example "args": ["{print $1}"]`, "%s: the program is missing", p.Name)
 		}
 		if err := quotedScript(p, rest[0]); err != nil {
 			return err
@@ -99,7 +102,7 @@ func awkOperands(p *parsed, _ *Invocation) *stages.Error {
 		case w.opt != nil || w.at < first || w.value == "-" || assigns().MatchString(w.value):
 		case strings.HasPrefix(w.value, "-"):
 			return refuse(w.at, "put options before the program", "%s: %s stands after the program, where only NAME=VALUE may stand",
-				p.name, texts.Quote(w.value))
+				p.Name, texts.Quote(w.value))
 		default:
 			if err := p.reads(i); err != nil {
 				return err

@@ -97,44 +97,33 @@ func printed(tokens []awkToken, i int) int {
 // redirected returns the index of the < of a getline, behind what it reads into, which begins at i if there is any;
 // -1 if there is none, or if that is not certain.
 func redirected(tokens []awkToken, i int) int {
-	kind := func() string {
-		if i < len(tokens) {
-			return tokens[i].kind
+	next := func(kind string) bool {
+		if i == len(tokens) || tokens[i].kind != kind {
+			return false
 		}
-		return ""
+		i++
+		return true
 	}
-	if kind() == "$" {
-		if i++; kind() == "(" {
-			i = closed(tokens, i, ")")
-		} else if kind() == awkValue {
-			i++
-		}
-	}
-	if kind() == awkName {
-		if i++; kind() == "[" {
-			i = closed(tokens, i, "]")
-		}
-	}
-	if kind() == "<" {
-		return i
-	}
-	return -1
-}
-
-// closed returns the index behind the bracket that closes the one at i. It looks no further than the next getline, for
-// the same reason as printed.
-func closed(tokens []awkToken, i int, with string) int {
-	for open, depth := tokens[i].kind, 0; i < len(tokens) && tokens[i].text != "getline"; i++ {
-		switch tokens[i].kind {
-		case open:
-			depth++
-		case with:
-			if depth--; depth == 0 {
-				return i + 1
+	closed := func() { // to behind the bracket that closes; no further than the next getline, for the same reason as printed
+		for depth := 1; depth > 0 && i < len(tokens) && tokens[i].text != "getline"; i++ {
+			switch tokens[i].kind {
+			case "(", "[":
+				depth++
+			case ")", "]":
+				depth--
 			}
 		}
 	}
-	return i
+	if next("$") && !next(awkValue) && next("(") {
+		closed()
+	}
+	if next(awkName) && next("[") {
+		closed()
+	}
+	if next("<") {
+		return i - 1
+	}
+	return -1
 }
 
 // unknownFunction finds the call of a function that is neither gawk's nor the program's. In a call the parenthesis

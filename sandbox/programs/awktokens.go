@@ -23,112 +23,89 @@ type awkToken struct {
 var awkKeywords = strings.Fields(`BEGIN BEGINFILE END ENDFILE break case continue default delete do else exit for func function
 	getline if in next nextfile print printf return switch while`)
 
-// awkLong are the tokens of more than one character, longer ones first.
-var awkLong = strings.Fields(`**= |& || && ++ -- ** += -= *= %= ^= == != <= >= >> !~ ::`)
-
 var (
-	awkNumber = lazy.Regexp(`^(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
-	awkIdent  = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*`)
+	// awkLexer matches the next token: blanks, a string or number, a name, or an operator or other character.
+	awkLexer = lazy.Regexp(`^(?:((?:[ \t\r]|\\\r?\n|#[^\n]*)+)|` +
+		`("(?:[^"\\\n]|\\(?s:.))*"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)|` +
+		`([A-Za-z_][A-Za-z0-9_]*)|` +
+		`(\*\*=|\|&|&&|\|\||\+\+|--|\*\*|[-+*%^=!<>]=|>>|!~|::|(?s:.)))`)
+
+	// awkRegexp matches a regular expression. A / in brackets is itself. Brackets in brackets, which not everybody counts
+	// alike, it does not match.
+	awkRegexp = lazy.Regexp(`^/(?:[^/\\\n\[\]]|\\(?s:.)|\[\^?\]?(?:[^\]\\\n\[]|\\(?s:.)|\[:[a-z]+:\])*\])*/`)
 )
 
-// An awkReader splits a program into tokens as gawk does.
+// awkTokens splits a program into tokens as gawk does. It is whole unless there is something in it that could be read in
+// two ways, or not at all: then there are only the tokens before.
+func awkTokens(text string) (tokens []awkToken, whole bool) {
+	var r awkReader
+	for at := 0; at < len(text); {
+		m := awkLexer().FindStringSubmatchIndex(text[at:])
+		t := awkToken{text: text[at : at+m[1]], at: at}
+		at += m[1]
+		switch {
+		case m[2] >= 0:
+			continue
+		case m[4] >= 0:
+			t.kind = awkValue
+		case m[6] >= 0 && slices.Contains(awkKeywords, t.text):
+			t.kind = awkWord
+		case m[6] >= 0:
+			t.kind = awkName
+		case t.text == "/":
+			divides, known := r.divides(strings.HasPrefix(text[at:], "="))
+			if t.kind = "/"; known && !divides {
+				t.kind, t.text = awkValue, awkRegexp().FindString(text[t.at:])
+				at = t.at + len(t.text)
+			}
+			if !known || t.text == "" {
+				return r.tokens, false
+			}
+		case t.text == `"`:
+			return r.tokens, false
+		default:
+			t.kind = t.text
+		}
+		r.add(t)
+	}
+	return r.tokens, true
+}
+
+// An awkReader knows of the tokens so far what decides whether a / divides.
 type awkReader struct {
-	text   string
-	at     int
 	tokens []awkToken
 	parens []bool // those that are open; true: of the condition of a statement
 	ended  bool   // whether the last ) has ended such a condition
 	gets   bool   // whether the statement that is being read has a getline
 }
 
-// awkTokens splits a program into tokens. It is whole unless there is something in it that could be read in two ways, or
-// not at all: then there are only the tokens before.
-func awkTokens(text string) (tokens []awkToken, whole bool) {
-	r := &awkReader{text: text}
-	for {
-		r.blank()
-		if r.at >= len(text) {
-			return r.tokens, true
-		}
-		kind, n := r.token(text[r.at:])
-		if n == 0 {
-			return r.tokens, false
-		}
-		r.paren(kind)
-		switch token := text[r.at : r.at+n]; {
-		case token == "getline":
-			r.gets = true
-		case kind == ";" || kind == "{" || kind == "}" || kind == "\n":
-			r.gets = false
-		}
-		r.tokens = append(r.tokens, awkToken{kind, text[r.at : r.at+n], r.at})
-		r.at += n
+func (r *awkReader) last() (t awkToken) {
+	if n := len(r.tokens); n > 0 {
+		t = r.tokens[n-1]
 	}
+	return t
 }
 
-// blank passes over what separates tokens.
-func (r *awkReader) blank() {
-	for r.at < len(r.text) {
-		rest := r.text[r.at:]
-		switch {
-		case strings.IndexByte(" \t\r", rest[0]) >= 0:
-			r.at++
-		case strings.HasPrefix(rest, "\\\n"):
-			r.at += 2
-		case strings.HasPrefix(rest, "\\\r\n"):
-			r.at += 3
-		case rest[0] == '#':
-			if n := strings.IndexByte(rest, '\n'); n >= 0 {
-				r.at += n
-			} else {
-				r.at = len(r.text)
-			}
-		default:
-			return
+func (r *awkReader) add(t awkToken) {
+	switch n := len(r.parens); t.text {
+	case "(":
+		r.parens = append(r.parens, slices.Contains([]string{"if", "while", "for", "switch"}, r.last().text))
+	case ")":
+		if n > 0 {
+			r.ended, r.parens = r.parens[n-1], r.parens[:n-1]
 		}
+	case "getline":
+		r.gets = true
+	case ";", "{", "}", "\n":
+		r.gets = false
 	}
-}
-
-// token returns the token that rest begins with, and its length, 0 if that is not known.
-func (r *awkReader) token(rest string) (kind string, n int) {
-	switch {
-	case rest[0] == '"':
-		return awkValue, awkString(rest)
-	case rest[0] == '/':
-		divides, known := r.divides()
-		if !known {
-			return "", 0
-		}
-		if !divides {
-			return awkValue, awkRegexp(rest)
-		}
-		return "/", 1
-	case awkNumber().MatchString(rest):
-		return awkValue, len(awkNumber().FindString(rest))
-	case awkIdent().MatchString(rest):
-		word := awkIdent().FindString(rest)
-		if slices.Contains(awkKeywords, word) {
-			return awkWord, len(word)
-		}
-		return awkName, len(word)
-	}
-	for _, long := range awkLong {
-		if strings.HasPrefix(rest, long) {
-			return long, len(long)
-		}
-	}
-	return rest[:1], 1
+	r.tokens = append(r.tokens, t)
 }
 
 // divides reports whether a / at this place divides, rather than beginning a regular expression. Behind getline, and
 // where there is nothing that a /= could change, only gawk's grammar knows.
-func (r *awkReader) divides() (divides, known bool) {
-	if len(r.tokens) == 0 {
-		return false, true
-	}
-	last := r.tokens[len(r.tokens)-1]
-	changes := strings.HasPrefix(r.text[r.at:], "/=")
-	switch last.kind {
+func (r *awkReader) divides(changes bool) (divides, known bool) {
+	switch last := r.last(); last.kind {
 	case awkName:
 		divides, known = true, !changes || !slices.Contains(awkFunctions, last.text)
 	case "]":
@@ -141,64 +118,4 @@ func (r *awkReader) divides() (divides, known bool) {
 		known = true
 	}
 	return divides, known && !r.gets
-}
-
-// paren keeps count of parentheses.
-func (r *awkReader) paren(kind string) {
-	switch n := len(r.parens); {
-	case kind == "(":
-		before := ""
-		if len(r.tokens) > 0 {
-			before = r.tokens[len(r.tokens)-1].text
-		}
-		r.parens = append(r.parens, slices.Contains([]string{"if", "while", "for", "switch"}, before))
-	case kind == ")" && n > 0:
-		r.ended, r.parens = r.parens[n-1], r.parens[:n-1]
-	}
-}
-
-// awkString returns how long the string is that text begins with, 0 if it does not end.
-func awkString(text string) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '\n':
-			return 0
-		case '"':
-			return i + 1
-		}
-	}
-	return 0
-}
-
-var awkClass = lazy.Regexp(`^\[:[a-z]+:\]`)
-
-// awkRegexp returns how long the regular expression is that text begins with. A / in brackets is itself. It returns 0 if
-// there is no end, or brackets in brackets that not everybody counts alike.
-func awkRegexp(text string) int {
-	bracket := 0 // where the list of characters begins; 0: this is none
-	for i := 1; i < len(text); i++ {
-		c := text[i]
-		first := bracket > 0 && (i == bracket+1 || i == bracket+2 && text[i-1] == '^')
-		switch {
-		case c == '\\':
-			i++
-		case c == '\n' || c == ']' && bracket == 0:
-			return 0
-		case c == '[' && bracket == 0:
-			bracket = i
-		case c == '[' && i+1 < len(text) && strings.IndexByte(":.=", text[i+1]) >= 0:
-			class := awkClass().FindString(text[i:])
-			if class == "" {
-				return 0
-			}
-			i += len(class) - 1
-		case c == ']' && !first:
-			bracket = 0
-		case c == '/' && bracket == 0:
-			return i + 1
-		}
-	}
-	return 0
 }

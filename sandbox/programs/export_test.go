@@ -14,36 +14,34 @@ type Allowed struct {
 
 // AllowedOptions enumerates what p's grammar accepts. "-NUM" and "+NUM" stand for a number that is an option itself.
 func AllowedOptions(p Program) (all []Allowed) {
-	g := p.grammar()
-	for i := range g.options {
-		o := &g.options[i]
+	for o := range p.each {
 		if o.fate == refused {
 			continue
 		}
-		c := g.canonical(o)
-		a := Allowed{Option: o.String(), Ignored: c.fate == ignored, Version: c.long == "version", equals: g.equals, takes: c.takes}
+		c := p.canonical(o)
+		a := Allowed{Option: o.String(), Ignored: c.fate == ignored, Version: c.long == "version", equals: p.equals, takes: c.takes}
 		if o.short != 0 {
 			a.short = "-" + string(rune(o.short))
 		}
 		if o.long != "" {
-			a.long, a.abbreviated = "--"+o.long, g.shortest(o)
+			a.long, a.abbreviated = "--"+o.long, p.shortest(o)
 		}
 		all = append(all, a)
 	}
-	if g.number != "" {
+	if p.number != "" {
 		all = append(all, Allowed{Option: "-NUM", number: true})
 	}
-	if g.plus {
+	if p.plus {
 		all = append(all, Allowed{Option: "+NUM", number: true})
 	}
 	return all
 }
 
 // shortest returns the shortest spelling of a long option that is read as this option, empty if that is its name.
-func (g *grammar) shortest(o *option) string {
+func (p *Program) shortest(o *option) string {
 	for n := 1; n < len(o.long); n++ {
-		r := &reader{parsed: parsed{grammar: g}}
-		if found, err := r.find(0, o.long[:n]); err == nil && found == g.canonical(o) {
+		r := &reader{parsed: parsed{Program: p}}
+		if found, err := r.find(0, o.long[:n]); err == nil && found == p.canonical(o) {
 			return "--" + o.long[:n]
 		}
 	}

@@ -23,14 +23,14 @@ const maxFiles = 50
 // reads takes an operand for a file to read, or refuses it.
 func (p *parsed) reads(i int) *stages.Error {
 	w := p.words[i]
-	if !p.files || shellWords[w.value] != "" || isInputName(w.value) {
+	if !p.anyFiles || shellWords[w.value] != "" || isInputName(w.value) {
 		return p.noFile(w)
 	}
 	if wrong := filePath(w.value); wrong != nil {
-		return refuse(w.at, wrong.use, "%s: %s: %s", p.name, texts.Quote(w.value), wrong.why)
+		return refuse(w.at, wrong.use, "%s: %s: %s", p.Name, texts.Quote(w.value), wrong.why)
 	}
 	if n := len(p.named()); n == maxFiles {
-		return refuse(w.at, "name fewer, or search a directory with rg", "%s: more than %d files are named", p.name, maxFiles)
+		return refuse(w.at, "name fewer, or search a directory with rg", "%s: more than %d files are named", p.Name, maxFiles)
 	}
 	p.words[i].file = true
 	return nil
@@ -70,6 +70,3 @@ func (p *parsed) named() (names []string) {
 	}
 	return names
 }
-
-// dropFiles leaves the files out.
-func (p *parsed) dropFiles() { p.drop(func(w word) bool { return w.file }) }

@@ -12,7 +12,6 @@ type Complaint struct {
 	Args    []string // as the agent wrote them
 	Message string   // the program's own message
 	Sample  []byte   // the beginning of its input
-	Cut     bool     // whether there was more
 }
 
 // hintText is how much of a message is looked at, in bytes.

@@ -60,7 +60,7 @@ func (m mistake) make(t *testing.T) mistake {
 	}
 	p, _ := programs.Find("jq")
 	var out, said bytes.Buffer
-	if code := p.Applet(context.Background(), inv.Argv[1:], programs.IO{In: strings.NewReader(m.Input), Out: &out, Err: &said}); code == 0 {
+	if code := run(context.Background(), p, inv.Argv[1:], nil, strings.NewReader(m.Input), &out, &said); code == 0 {
 		t.Errorf("%s: this is no mistake: %s", m.Why, out.String())
 	}
 	got.Code, got.Says = stages.CommandFailed, strings.TrimSpace(said.String())

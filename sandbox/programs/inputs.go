@@ -17,35 +17,16 @@ const useInputs = `named inputs are for join, comm and paste (join - @b), grep -
 // isInputName says whether an argument is meant as the name of a second input, such as @users.
 func isInputName(arg string) bool { return len(arg) > 1 && arg[0] == '@' && jq.IsName(arg[1:]) }
 
-// source returns the argument in which a word names an input, empty if it names none.
-func (w word) source() string {
-	switch {
-	case w.opt == nil && w.input:
-		return w.value
-	case w.opt == nil || !w.opt.input:
-		return ""
-	}
-	return w.last()
-}
-
-// last returns the last value of an option.
-func (w word) last() string {
-	if w.opt.takes == two {
-		return w.second
-	}
-	return w.value
-}
-
 // inputs returns the names of the inputs that the words read, each once. All must be among those that are there.
 func (p *parsed) inputs(there []string) ([]string, *stages.Error) {
 	var names []string
 	for _, w := range p.words {
-		name, ok := strings.CutPrefix(w.source(), "@")
+		name, ok := strings.CutPrefix(w.source, "@")
 		switch {
 		case !ok || slices.Contains(names, name):
 			continue
 		case !slices.Contains(there, name):
-			return nil, unboundInput(p.name, name, there, w.at)
+			return nil, unboundInput(p.Name, name, there, w.at)
 		}
 		names = append(names, name)
 	}
@@ -63,8 +44,8 @@ func unboundInput(program, name string, there []string, at int) *stages.Error {
 // notRead refuses an input that no argument names: it would run for nothing.
 func notRead(p Program, input string) *stages.Error {
 	hint := "leave it out: " + useInputs
-	if p.grammar().inputs != "" {
-		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.grammar().inputs, texts.Cut(input, maxShown)))
+	if p.atInput != "" {
+		hint = fmt.Sprintf(`name it in "args", for example %s; or leave it out`, fmt.Sprintf(p.atInput, texts.Cut(input, maxShown)))
 	}
 	err := stages.Errorf(stages.InvalidPipeline, hint, "%s does not read the input @%s", p.Name, texts.Cut(input, maxShown))
 	err.Field = "inputs." + input
@@ -76,38 +57,8 @@ func noInput(name string, at int, arg string) *stages.Error {
 	return refuse(at, useInputs, "%s: the input %s cannot be read here", name, texts.Cut(arg, maxShown))
 }
 
-// oneInput refuses the value of an option that reads an input where it is something else.
-func (o *option) oneInput(program string, w word) *stages.Error {
-	arg := w.last()
-	if isInputName(arg) {
-		return nil
-	}
-	return refuse(w.at, o.use, "%s: %s %s is not available: there are no files, only named inputs such as @b", program, o, texts.Quote(arg))
-}
-
-var (
-	// dashesOnly is for programs to which "-" means more than its absence: wc then prints a name.
-	dashesOnly = dashes(false)
-	// dashesAndInputs is for programs to which every operand is an input: "-" is their own, the others have names.
-	dashesAndInputs = dashes(true)
-)
-
-func dashes(andInputs bool) arranger {
-	return func(p *parsed, _ *Invocation) *stages.Error {
-		for i, w := range p.words {
-			switch {
-			case w.opt != nil || w.value == "-":
-			case andInputs && isInputName(w.value):
-				p.words[i].input = true
-			default:
-				if err := p.reads(i); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-}
+// dashesAndInputs is for programs to which every operand is an input: "-" is their own, the others have names.
+func dashesAndInputs(p *parsed, _ *Invocation) *stages.Error { return p.take(0, true) }
 
 // twoInputs is for programs that compare two inputs, one of which at most is the command's own.
 func twoInputs(p *parsed, inv *Invocation) *stages.Error {
@@ -117,11 +68,11 @@ func twoInputs(p *parsed, inv *Invocation) *stages.Error {
 	ops := p.operands()
 	if len(ops) != 2 {
 		return refuse(-1, `for example "args": ["-", "@b"], "inputs": {"b": [stages]}`,
-			"%s: two inputs are needed, - for what the stage before wrote and the name of another, not %d", p.name, len(ops))
+			"%s: two inputs are needed, - for what the stage before wrote and the name of another, not %d", p.Name, len(ops))
 	}
 	if ops[0].value == "-" && ops[1].value == "-" {
 		return refuse(ops[1].at, `name the other input: "args": ["-", "@b"], "inputs": {"b": [stages]}`,
-			"%s: only one of the two inputs can be the stage before", p.name)
+			"%s: only one of the two inputs can be the stage before", p.Name)
 	}
 	return nil
 }

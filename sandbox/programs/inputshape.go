@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -13,7 +14,8 @@ import (
 
 // inShape fills in what a hint says of the input of jq.
 func (c Complaint) inShape(hint string) string {
-	p, err := jqGrammar().read("jq", c.Args)
+	jq, _ := Find("jq")
+	p, err := jq.read(c.Args)
 	if err != nil {
 		p = &parsed{}
 	}
@@ -52,11 +54,10 @@ const (
 
 // A shape is a JSON value as far as a hint needs to know it.
 type shape struct {
-	kind   string // object, array, string, number, boolean or null
-	names  []string
-	fields map[string]*shape
-	items  []*shape
-	cut    bool // the beginning ends within it
+	kind   string   // object, array, string, number, boolean or null
+	values []*shape // of the members of an object, or the elements of an array
+	names  []string // of these; empty for elements
+	cut    bool     // the beginning ends within it
 }
 
 // readShapes reads the documents that data begins with.
@@ -82,52 +83,42 @@ func readShape(d *json.Decoder, depth int) (*shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch v := token.(type) {
-	case json.Delim:
-		if depth == shapeDepth {
-			return nil, errDeep
-		}
-		s := &shape{kind: map[json.Delim]string{'[': "array", '{': "object"}[v], fields: map[string]*shape{}, cut: true}
-		return s, s.read(d, depth)
+	switch token.(type) {
 	case string:
 		return &shape{kind: "string"}, nil
 	case json.Number:
 		return &shape{kind: "number"}, nil
 	case bool:
 		return &shape{kind: "boolean"}, nil
+	case nil:
+		return &shape{kind: "null"}, nil
 	}
-	return &shape{kind: "null"}, nil
-}
-
-// read reads what is in an object or array to its end.
-func (s *shape) read(d *json.Decoder, depth int) error {
+	if depth == shapeDepth {
+		return nil, errDeep
+	}
+	s := &shape{kind: "array", cut: true}
+	if token == json.Delim('{') {
+		s.kind = "object"
+	}
 	for d.More() {
-		name := ""
+		name := "" // of an element
 		if s.kind == "object" {
-			token, err := d.Token()
-			if err != nil {
-				return err
+			if token, err = d.Token(); err != nil {
+				return s, err
 			}
 			name, _ = token.(string)
 		}
 		value, err := readShape(d, depth+1)
-		switch {
-		case value == nil:
-		case s.kind == "array":
-			s.items = append(s.items, value)
-		default:
-			if s.fields[name] == nil {
-				s.names = append(s.names, name)
-			}
-			s.fields[name] = value
+		if value != nil {
+			s.names, s.values = append(s.names, name), append(s.values, value)
 		}
 		if err != nil {
-			return err
+			return s, err
 		}
 	}
-	_, err := d.Token()
+	_, err = d.Token()
 	s.cut = err != nil
-	return err
+	return s, err
 }
 
 // wrappers are names of the member in which APIs return their lists.
@@ -135,60 +126,47 @@ var wrappers = []string{"items", "results", "result", "data", "records", "rows",
 
 // wrapped returns the one member of an object that is a list, by its usual names first.
 func (s *shape) wrapped() string {
+	var lists []string
+	for i, value := range s.values {
+		if s.kind == "object" && value.kind == "array" {
+			lists = append(lists, s.names[i])
+		}
+	}
 	for _, name := range wrappers {
-		if f := s.fields[name]; f != nil && f.kind == "array" {
+		if slices.Contains(lists, name) {
 			return name
 		}
 	}
-	found := ""
-	for _, name := range s.names {
-		if s.fields[name].kind == "array" {
-			if found != "" {
-				return ""
-			}
-			found = name
-		}
+	if len(lists) == 1 {
+		return lists[0]
 	}
-	return found
+	return ""
 }
 
 // describe says in a few words what a value is.
 func (s *shape) describe() string {
-	switch s.kind {
-	case "object":
-		return s.object()
-	case "array":
-		text := s.brief()
-		if len(s.items) > 0 && s.items[0].kind == "object" {
-			text += " (" + s.items[0].list(func(name string) string { return shownName(name) }) + ")"
-		}
-		return text
+	switch {
+	case s.kind == "object" && len(s.values) == 0 && !s.cut:
+		return "an empty object"
+	case s.kind == "object":
+		return "an object with " + s.members(true)
+	case s.kind == "array" && len(s.values) > 0 && s.values[0].kind == "object":
+		return s.brief() + " (" + s.values[0].members(false) + ")"
 	}
 	return s.brief()
 }
 
-func (s *shape) object() string {
-	if len(s.names) == 0 && !s.cut {
-		return "an empty object"
-	}
-	return "an object with " + s.list(func(name string) string {
-		if f := s.fields[name]; f.kind == "array" || f.kind == "object" {
-			return shownName(name) + ": " + f.brief()
-		}
-		return shownName(name)
-	})
-}
-
-// list names the first members.
-func (s *shape) list(show func(name string) string) string {
+// members names the first members of an object, and says what those are that hold others.
+func (s *shape) members(describe bool) string {
 	var parts []string
-	for i, name := range s.names {
-		if i == namesShown {
-			break
+	for i, value := range s.values[:min(len(s.values), namesShown)] {
+		part := shownName(s.names[i])
+		if describe && (value.kind == "array" || value.kind == "object") {
+			part += ": " + value.brief()
 		}
-		parts = append(parts, show(name))
+		parts = append(parts, part)
 	}
-	if len(s.names) > namesShown || s.cut {
+	if len(s.values) > namesShown || s.cut {
 		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")
@@ -203,37 +181,26 @@ func (s *shape) brief() string {
 		return "an object"
 	case s.kind != "array":
 		return "a " + s.kind
-	case len(s.items) == 0 && !s.cut:
+	case len(s.values) == 0 && !s.cut:
 		return "an empty array"
 	}
-	count, word := fmt.Sprint(len(s.items)), s.itemKind()
+	count, kind := strconv.Itoa(len(s.values)), "value"
+	if len(s.values) > 0 && s.values[0].kind != "null" &&
+		!slices.ContainsFunc(s.values, func(v *shape) bool { return v.kind != s.values[0].kind }) {
+		kind = s.values[0].kind
+	}
 	if s.cut {
 		count += " or more"
 	}
-	if len(s.items) != 1 || s.cut {
-		word += "s"
+	if len(s.values) != 1 || s.cut {
+		kind += "s"
 	}
-	return "an array of " + count + " " + word
-}
-
-// itemKind is what all items of an array are.
-func (s *shape) itemKind() string {
-	kind := ""
-	for _, item := range s.items {
-		if kind != "" && kind != item.kind {
-			return "value"
-		}
-		kind = item.kind
-	}
-	if kind == "" || kind == "null" {
-		return "value"
-	}
-	return kind
+	return "an array of " + count + " " + kind
 }
 
 // shownName is a name as a filter writes it, cut to what a hint has room for.
 func shownName(name string) string {
-	name = texts.Cut(strings.ToValidUTF8(name, ""), nameShown)
+	name = texts.Cut(name, nameShown)
 	if jq.IsName(name) {
 		return name
 	}

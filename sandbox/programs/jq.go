@@ -3,7 +3,6 @@ package programs
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
@@ -20,8 +19,10 @@ var jqProgram = Program{
 		"environment, input_filename or $__loc__. fromcsv and fromtsv read text with a header row: jq -R -s fromcsv gives one array of objects with " +
 		"string values; frompy reads what Python prints: jq -R -s frompy. --slurpfile NAME @b and --rawfile NAME @b read a named input.",
 	Differs: jqDiffers,
-	Applet:  runJQ, Ready: readyJQ,
-	grammar: jqGrammar,
+	Script:  true, Ready: readyJQ,
+	exact: true, atInput: `["--slurpfile", "%[1]s", "@%[1]s", "map(. + {other: $%[1]s[0]})"]`,
+	arrange: arrangeJQ, givesValues: jqWritesValues,
+	options: jqOptions,
 }
 
 // jqDiffers says how this jq differs from the one in C, versions 1.6 to 1.8. testdata/jqdiffers.json has examples.
@@ -40,35 +41,23 @@ var jqDiffers = []string{
 	"Errors are worded differently: do not compare their texts in catch.",
 }
 
-var jqGrammar = later(func() grammar {
-	return grammar{
-		exact: true, inputs: `["--slurpfile", "%[1]s", "@%[1]s", "map(. + {other: $%[1]s[0]})"]`,
-		arrange: arrangeJQ, values: jqWritesValues,
-		options: shared(
-			flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
-			flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
-			flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
-			pair("arg", nil), pair("argjson", nil), flag(0, "args"), flag(0, "jsonargs"),
-			alias('V', "", "version"),
-			skip('S', "sort-keys", nothing), skip('M', "monochrome-output", nothing), skip('C', "color-output", nothing),
-			skip(0, "unbuffered", nothing),
-			deny('f', "from-file", one, readsFile, "give the filter as an argument; it may have several lines"),
-			deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
-			reads(0, "slurpfile", two, `give small values with --argjson NAME JSON, others with "inputs": {"b": [stages]} and --slurpfile NAME @b`),
-			reads(0, "rawfile", two, `give small texts with --arg NAME TEXT, others with "inputs": {"b": [stages]} and --rawfile NAME @b`),
-			deny(0, "argfile", two, "jq has it no more", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
-			deny(0, "run-tests", maybe, readsFile, useNothing),
-			deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
-			deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
-			deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
-		),
-	}
-})
-
-// mayBeFile reports whether looksLikeFile can match. Every jq asks, and to make the expression takes longer than to compile
-// most filters.
-func mayBeFile(filter string) bool {
-	return filter != "" && !strings.ContainsAny(filter, " |[](){}\"$,:") && (strings.Contains(filter, "/") || strings.LastIndexByte(filter, '.') > 0)
+var jqOptions = []option{
+	flag('n', "null-input"), flag('r', "raw-output"), flag('j', "join-output"), flag('a', "ascii-output"),
+	flag(0, "raw-output0"), flag('c', "compact-output"), flag(0, "tab"), value(0, "indent", number(0, 7)),
+	flag('s', "slurp"), flag('R', "raw-input"), flag(0, "stream"), flag(0, "seq"), flag('e', "exit-status"),
+	pair("arg", nil), pair("argjson", nil), flag(0, "args"), flag(0, "jsonargs"),
+	alias('V', "", "version"),
+	skip('S', "sort-keys", nothing), skip('M', "monochrome-output", nothing), skip('C', "color-output", nothing),
+	skip(0, "unbuffered", nothing),
+	deny('f', "from-file", one, readsFile, "give the filter as an argument; it may have several lines"),
+	deny('L', "library-path", one, "there are no modules", "define functions in the filter: def f: …; …"),
+	reads(0, "slurpfile", two, `give small values with --argjson NAME JSON, others with "inputs": {"b": [stages]} and --slurpfile NAME @b`),
+	reads(0, "rawfile", two, `give small texts with --arg NAME TEXT, others with "inputs": {"b": [stages]} and --rawfile NAME @b`),
+	deny(0, "argfile", two, "jq has it no more", "write --slurpfile NAME @b, whose $NAME is an array of the values"),
+	deny(0, "run-tests", maybe, readsFile, useNothing),
+	deny(0, "stream-errors", nothing, "it is not built", "use --stream"),
+	deny(0, "debug-dump-disasm", nothing, "it is about the interpreter", useNothing),
+	deny('h', "", nothing, "it is the usage text", "list_available_shell_commands describes jq"),
 }
 
 // looksLikeFile matches a filter that is the name of a file: what "jq file.json" puts in the filter's place.
@@ -76,31 +65,30 @@ var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson
 
 // arrangeJQ writes the argv anew. The filter is not read here but in the jail, see [Program.Verdict].
 func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
-	options, err := jqOptions(p)
+	options, err := jqMeaning(p)
 	if err != nil {
 		return err
 	}
 	inv.Argv = jqArgv(p, options)
-	if ops := p.operands(); len(ops) > 0 {
-		inv.ScriptAt = ops[0].at
+	ops := p.operands()
+	if len(ops) == 0 {
+		return nil
 	}
-	return nil
+	inv.ScriptAt = ops[0].at
+	if looksLikeFile().MatchString(ops[0].value) {
+		return refuse(ops[0].at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
+			"jq: %s is the name of a file, and there are none", texts.Quote(ops[0].value))
+	}
+	return quotedScript(p, ops[0])
 }
 
-// jqOptions turns words into options. The first operand is the filter; the others are values for $ARGS.positional.
-func jqOptions(p *parsed) (jq.Options, *stages.Error) {
-	o := jq.Options{Filter: ".", Indent: 2}
+// jqMeaning turns words into what they mean. The first operand is the filter; the others are values for $ARGS.positional.
+func jqMeaning(p *parsed) (jq.Options, *stages.Error) {
+	o := jq.Options{Filter: ".", Indent: "  "}
 	mode, seen := "", false
 	for i, w := range p.words {
 		switch {
 		case w.opt == nil && !seen:
-			if mayBeFile(w.value) && looksLikeFile().MatchString(w.value) {
-				return o, refuse(w.at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
-					"jq: %s is the name of a file, and there are none", texts.Quote(w.value))
-			}
-			if err := quotedScript(p, w); err != nil {
-				return o, err
-			}
 			o.Filter, seen = w.value, true
 		case w.opt == nil && mode == "":
 			if err := p.reads(i); err != nil { // its input, which is not for the argv
@@ -135,9 +123,9 @@ var jqFlags = map[string]func(o *jq.Options, value string){
 	"join-output":    func(o *jq.Options, _ string) { o.Join = true },
 	"raw-output0":    func(o *jq.Options, _ string) { o.Raw0 = true },
 	"ascii-output":   func(o *jq.Options, _ string) { o.ASCII = true },
-	"compact-output": func(o *jq.Options, _ string) { o.Tab, o.Indent = false, 0 },
-	"tab":            func(o *jq.Options, _ string) { o.Tab = true },
-	"indent":         func(o *jq.Options, v string) { o.Tab, o.Indent = false, int(v[len(v)-1]-'0') },
+	"compact-output": func(o *jq.Options, _ string) { o.Indent = "" },
+	"tab":            func(o *jq.Options, _ string) { o.Indent = "\t" },
+	"indent":         func(o *jq.Options, v string) { o.Indent = strings.Repeat(" ", int(v[len(v)-1]-'0')) },
 	"slurp":          func(o *jq.Options, _ string) { o.Slurp = true },
 	"raw-input":      func(o *jq.Options, _ string) { o.RawInput = true },
 	"stream":         func(o *jq.Options, _ string) { o.Stream = true },
@@ -173,39 +161,42 @@ func jqArgv(p *parsed, o jq.Options) []string {
 	return argv
 }
 
-// runJQ is jq.
-func runJQ(ctx context.Context, args []string, files IO) int {
-	run, _ := readyJQ(args, files.Input)
-	return run(ctx, files)
-}
-
 // readyJQ compiles jq's filter and loads its named inputs. Like jq it exits with 2 for wrong arguments and 3 for a
 // filter that cannot be compiled.
-func readyJQ(args []string, input func(name string) (io.Reader, error)) (Runner, Verdict) {
-	p, err := jqGrammar().read("jq", args)
+func readyJQ(args []string, input Inputs) (Runner, Verdict) {
+	p, err := canonical("jq", jqOptions, args)
 	if err != nil {
-		return failing(2, err.Msg), verdictOf(err).bounded()
+		return failing(2, err.Msg), verdictOf(err)
 	}
 	if p.has("version") {
-		return func(_ context.Context, files IO) int {
-			fmt.Fprintln(files.Out, "jq-1.7 (gojq 0.12.20)")
-			return 0
-		}, Verdict{}
+		return saying("jq-1.7 (gojq 0.12.20)"), Verdict{}
 	}
-	options, err := jqOptions(p)
+	options, err := jqMeaning(p)
 	if err != nil {
-		return failing(2, err.Msg), verdictOf(err).bounded()
+		return failing(2, err.Msg), verdictOf(err)
 	}
 	filter, wrong := jq.Compile(options)
 	if wrong != nil {
-		return failing(3, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: ")),
-			Verdict{Mistake: wrong.Error(), Hint: wrong.Hint}.bounded()
+		return failing(3, "jq: "+strings.TrimPrefix(wrong.Error(), "jq: ")), Verdict{Mistake: wrong.Error(), Hint: wrong.Hint}.bounded()
 	}
 	verdict := Verdict{StopsEarly: filter.StopsEarly(), Varies: filter.AsksTime()}
-	if err := filter.Load(IO{Input: input}.open); err != nil {
+	if err := filter.Load(input); err != nil {
 		return failing(2, "jq: error: "+err.Error()), verdict
 	}
 	return func(ctx context.Context, files IO) int { return filter.Run(ctx, files.In, files.Out, files.Err) }, verdict
+}
+
+// canonical reads the arguments of a canonical Argv, for which only the options count.
+func canonical(name string, options []option, args []string) (*parsed, *stages.Error) {
+	return (&Program{Name: name, options: options}).read(args)
+}
+
+// saying is a program that writes a line.
+func saying(line string) Runner {
+	return func(_ context.Context, files IO) int {
+		fmt.Fprintln(files.Out, line)
+		return 0
+	}
 }
 
 // failing is a program that cannot do more than say why.

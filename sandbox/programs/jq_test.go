@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -43,15 +42,15 @@ func runJQ(t testing.TB, args []string, in io.Reader, out io.Writer) (errOut str
 // runJQWith is runJQ with named inputs.
 func runJQWith(t testing.TB, inputs map[string]string, args []string, in io.Reader, out io.Writer) (errOut string, exit int) {
 	t.Helper()
-	inv, err := programs.Parse("jq", args, slices.Collect(maps.Keys(inputs))...)
+	inv, err := programs.Parse("jq", args, programs.Given{Inputs: slices.Collect(maps.Keys(inputs))})
 	if err != nil {
 		t.Fatalf("jq %q: %v", args, err)
 	}
 	p, _ := programs.Find("jq")
 	var e bytes.Buffer
-	exit = p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: in, Out: out, Err: &e, Input: func(name string) (io.Reader, error) {
+	exit = run(t.Context(), p, inv.Argv[1:], func(name string) (io.Reader, error) {
 		return strings.NewReader(inputs[name]), nil
-	}})
+	}, in, out, &e)
 	return e.String(), exit
 }
 
@@ -238,20 +237,7 @@ func TestJQCancelled(t *testing.T) {
 	p, _ := programs.Find("jq")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if exit := p.Applet(ctx, []string{"def f: f; f"}, programs.IO{In: strings.NewReader("1"), Out: io.Discard, Err: io.Discard}); exit == 0 {
+	if exit := run(ctx, p, []string{"def f: f; f"}, nil, strings.NewReader("1"), io.Discard, io.Discard); exit == 0 {
 		t.Error("a cancelled run ended with success")
-	}
-}
-
-// TestSleep: sleep waits as a timer or as an applet, and ends with its context.
-func TestSleep(t *testing.T) {
-	p, _ := programs.Find("sleep")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if exit := p.Applet(ctx, []string{"--", "1h"}, programs.IO{Out: os.Stdout, Err: os.Stderr}); exit != 1 {
-		t.Errorf("a cancelled sleep: exit %d, want 1", exit)
-	}
-	if exit := p.Applet(t.Context(), []string{"0.001"}, programs.IO{Out: os.Stdout, Err: os.Stderr}); exit != 0 {
-		t.Errorf("exit %d, want 0", exit)
 	}
 }

@@ -2,11 +2,11 @@ package programs
 
 import "slices"
 
-// options are names of options as [parsed.has] takes them.
-type options []string
+// optionNames are names of options as [parsed.has] takes them.
+type optionNames []string
 
 // only reports whether no option was given but these. Nil allows none.
-func (o options) only(p *parsed) bool {
+func (o optionNames) only(p *parsed) bool {
 	return o != nil && !slices.ContainsFunc(p.words, func(w word) bool {
 		return w.opt != nil && !slices.ContainsFunc(o, w.is)
 	})
@@ -14,14 +14,14 @@ func (o options) only(p *parsed) bool {
 
 // The options with which programs pick or order whole lines.
 var (
-	keepsSorted = options{
+	keepsSorted = optionNames{
 		"ignore-leading-blanks", "dictionary-order", "ignore-case", "general-numeric-sort", "ignore-nonprinting", "month-sort",
 		"human-numeric-sort", "numeric-sort", "random-sort", "reverse", "version-sort", "merge", "stable", "unique", "key", "field-separator", "sort",
 	}
-	keepsDistinct = options{"repeated", "unique", "ignore-case", "skip-fields", "skip-chars", "check-chars"}
-	keepsEnd      = options{"lines", "quiet"}
-	keepsShuffled = options{"repeat", "head-count"}
-	keepsMatching = options{
+	keepsDistinct = optionNames{"repeated", "unique", "ignore-case", "skip-fields", "skip-chars", "check-chars"}
+	keepsEnd      = optionNames{"lines", "quiet"}
+	keepsShuffled = optionNames{"repeat", "head-count"}
+	keepsMatching = optionNames{
 		"extended-regexp", "fixed-strings", "basic-regexp", "perl-regexp", "regexp", "ignore-case", "no-ignore-case", "invert-match", "word-regexp",
 		"line-regexp", "max-count", "no-filename", "no-messages", "text", "line-buffered", "file",
 		"no-fixed-strings", "pcre2", "smart-case", "case-sensitive", "no-line-number", "no-heading", "no-unicode", "hidden", "block-buffered", // of rg
@@ -29,7 +29,7 @@ var (
 )
 
 // plain reports whether no option was given.
-func plain(p *parsed) bool { return options{}.only(p) }
+func plain(p *parsed) bool { return optionNames{}.only(p) }
 
 // countsLines reports whether wc counts lines and nothing else.
 func countsLines(p *parsed) bool { return p.has("lines") && countsOne(p) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -72,27 +73,15 @@ var renamed = map[string][]string{
 	"ghead": {"head"}, "gtail": {"tail"}, "gsort": {"sort"}, "gdate": {"date"}, "sha256": {"sha256sum"},
 }
 
-// stage is a command stage as it is written in a pipeline.
+// stage is a command stage as it is written in a pipeline, or those of its members that are wrong.
 type stage struct {
-	Type    string   `json:"type"`
-	Command string   `json:"command"`
+	Type    string   `json:"type,omitempty"`
+	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"`
 }
 
-// member is one of the members of a stage's JSON.
-type member struct {
-	name  string
-	value any
-}
-
 // fix writes members of a stage that would be right.
-func fix(members ...member) json.RawMessage {
-	var parts []string
-	for _, m := range members {
-		parts = append(parts, texts.JSON(m.name)+":"+texts.JSON(m.value))
-	}
-	return json.RawMessage("{" + strings.Join(parts, ",") + "}")
-}
+func fix(s stage) json.RawMessage { return json.RawMessage(texts.JSON(s)) }
 
 func disallowed(hint, format string, args ...any) *stages.Error {
 	err := stages.Errorf(stages.DisallowedCommand, hint, format, args...)
@@ -106,18 +95,18 @@ func unknownCommand(name string, args []string) *stages.Error {
 	if trimmed == "" {
 		return disallowed("commands: "+strings.Join(names(), " "), "the command is empty")
 	}
-	if strings.ContainsAny(trimmed, " \t\n|;&<>`$()'\"") {
+	if len(trimmed) <= maxArgBytes && strings.ContainsAny(trimmed, " \t\n|;&<>`$()'\"") {
 		return commandLine(trimmed, args)
 	}
 	plain := strings.ToLower(path.Base(trimmed))
 	if offered(plain) {
 		err := disallowed("write "+texts.JSON(plain), "command %s is not written plainly: commands have no path and are lower case", texts.Quote(name))
-		err.Fix = fix(member{"command", plain})
+		err.Fix = fix(stage{Command: plain})
 		return err
 	}
 	if to, ok := renamed[plain]; ok {
 		err := disallowed("use "+to[0], "command %s is available as %s", texts.Quote(name), to[0])
-		err.Fix = fix(member{"command", to[0]}, member{"args", append(slices.Clone(to[1:]), args...)})
+		err.Fix = fix(stage{Command: to[0], Args: append(slices.Clone(to[1:]), args...)})
 		return err
 	}
 	if use := substitute(plain); use != "" {
@@ -131,9 +120,9 @@ func unknownCommand(name string, args []string) *stages.Error {
 
 func names() []string {
 	var ns []string
-	for i := range table {
-		if offered(table[i].Name) {
-			ns = append(ns, table[i].Name)
+	for _, p := range All() {
+		if !p.FilesOnly {
+			ns = append(ns, p.Name)
 		}
 	}
 	return ns
@@ -177,7 +166,11 @@ func commandLine(line string, args []string) *stages.Error {
 		}
 	}
 	if len(commands) > 1 {
-		return disallowed("no shell reads the command: write one stage for each, "+shortJSON(fixed),
+		short := texts.JSON(fixed)
+		if len(short) > 2000 {
+			short = `with the name in "command" and the rest in "args"`
+		}
+		return disallowed("no shell reads the command: write one stage for each, "+short,
 			"command %s is several commands", texts.Quote(line))
 	}
 	return argumentsToo(line, fixed[0])
@@ -186,7 +179,7 @@ func commandLine(line string, args []string) *stages.Error {
 // argumentsToo refuses a command line that is one command, with the stage that it should be.
 func argumentsToo(line string, fixed stage) *stages.Error {
 	err := disallowed("give the arguments apart", "command %s holds its arguments too", texts.Quote(line))
-	err.Fix = fix(member{"command", fixed.Command}, member{"args", fixed.Args})
+	err.Fix = fix(stage{Command: fixed.Command, Args: fixed.Args})
 	return err
 }
 
@@ -207,28 +200,20 @@ func filterLine(line string, args []string, commands [][]string, rest string) *s
 		return nil
 	}
 	var options []string
-	for range filterOptions {
+	for more := true; more && len(options) < filterOptions; {
 		text = strings.TrimSpace(text)
 		all := slices.Concat(options, []string{text}, args)
 		if withinBounds(name, all) != nil {
 			return nil
 		}
-		if p.filters(all, text) {
-			return argumentsToo(line, stage{"command", name, all})
+		if p, err := p.read(all); err == nil && len(p.operands()) > 0 && p.operands()[0].value == text { // no option's value
+			return argumentsToo(line, stage{Command: name, Args: all})
 		}
-		word, behind, more := strings.Cut(text, " ")
-		if !more {
-			break
-		}
-		options, text = append(options, word), behind
+		var word string
+		word, text, more = strings.Cut(text, " ")
+		options = append(options, word)
 	}
 	return nil
-}
-
-// filters reports whether args are right, and text is the filter among them and no option's value.
-func (p Program) filters(args []string, text string) bool {
-	parsed, err := p.grammar().read(p.Name, args)
-	return err == nil && len(parsed.operands()) > 0 && parsed.operands()[0].value == text
 }
 
 // noCommand reports whether words begin with anything but the name of a command, of this place or another.
@@ -241,91 +226,51 @@ func noCommand(words []string) bool {
 	return !offered(name) && !other && substitute(name) == ""
 }
 
-// shortJSON writes v as JSON unless that is too long for a hint.
-func shortJSON(v any) string {
-	if s := texts.JSON(v); len(s) <= 2000 {
-		return s
-	}
-	return "with the name in \"command\" and the rest in \"args\""
-}
+// shellPart matches blanks, an operator, or a part of a word, which may be quoted.
+var shellPart = lazy.Regexp("^(?:\\s+|\\|\\||&&|>>|<<|[|&;<>()$`]|'[^']*'|\"(?:[^\"\\\\]|\\\\(?s:.))*\"|\\\\(?s:.)?|[^\\s|&;<>()$`'\"\\\\]+)")
 
 // splitLine splits a command line into commands at "|", and into words as a shell does with simple quotes. rest is
 // the first thing in it that only a shell could carry out, if there is one.
 func splitLine(line string) (commands [][]string, rest string) {
 	var words []string
-	var word strings.Builder
-	inWord := false
+	var word []byte // nil between words
 	end := func() {
-		if inWord {
-			words = append(words, word.String())
-			word.Reset()
-			inWord = false
+		if word != nil {
+			words, word = append(words, string(word)), nil
 		}
 	}
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; c {
-		case ' ', '\t', '\n', '\r':
-			end()
-		case '|':
-			if strings.HasPrefix(line[i:], "||") {
-				return nil, "||"
-			}
+	for line != "" {
+		part := shellPart().FindString(line)
+		switch {
+		case part == "": // a quote that is not closed
+			return nil, line[:1]
+		case part == "|":
 			end()
 			commands, words = append(commands, words), nil
-		case ';', '&', '<', '>', '`', '(', ')':
-			return nil, operatorAt(line[i:])
-		case '$':
-			return nil, "$"
-		case '\\':
-			if i++; i < len(line) {
-				word.WriteByte(line[i])
-				inWord = true
-			}
-		case '\'', '"':
-			n := closing(line[i+1:], c)
-			if n < 0 {
-				return nil, string(c)
-			}
-			word.WriteString(unescape(line[i+1:i+1+n], c))
-			inWord = true
-			i += n + 1
+		case strings.TrimSpace(part) == "":
+			end()
+		case strings.ContainsAny(part[:1], "|&;<>()$`"):
+			return nil, part
 		default:
-			word.WriteByte(c)
-			inWord = true
+			word = append(slices.Grow(word, 1), unquoted(part)...) // which is a word even where it is empty
 		}
+		line = line[len(part):]
 	}
 	end()
 	return append(commands, words), ""
 }
 
-// operatorAt returns the operator that s begins with.
-func operatorAt(s string) string {
-	for _, op := range []string{"&&", ">>", "<<"} {
-		if strings.HasPrefix(s, op) {
-			return op
-		}
+// unquoted takes away the quotes and backslashes that a shell takes away.
+func unquoted(part string) string {
+	switch part[0] {
+	case '\'':
+		return part[1 : len(part)-1]
+	case '"':
+		return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`").Replace(part[1 : len(part)-1])
+	case '\\':
+		return part[1:]
 	}
-	return s[:1]
-}
-
-// closing returns where the quote c ends in s, or -1.
-func closing(s string, c byte) int {
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && c == '"' {
-			i++
-		} else if s[i] == c {
-			return i
-		}
-	}
-	return -1
-}
-
-// unescape takes away the backslashes that a shell takes away inside of double quotes.
-func unescape(s string, c byte) string {
-	if c == '\'' {
-		return s
-	}
-	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`").Replace(s)
+	return part
 }
 
 // offered reports whether there is a program of that name, with or without a workspace.

@@ -19,7 +19,7 @@ const (
 	refused
 )
 
-// An option is one row of a grammar.
+// An option is one that a program takes, or that is refused with a reason.
 type option struct {
 	short byte   // 0 if there is none
 	long  string // "" if there is none
@@ -75,37 +75,53 @@ const (
 )
 
 // option returns the row of a short option, nil if there is none.
-func (g *grammar) short(c byte) *option {
-	for i := range g.options {
-		if g.options[i].short == c {
-			return &g.options[i]
-		}
-	}
-	return nil
+func (p *Program) short(c byte) *option {
+	return p.optionThat(func(o *option) bool { return o.short == c })
 }
 
 // long returns the row of a long option, nil if there is none.
-func (g *grammar) long(name string) *option {
-	for i := range g.options {
-		if g.options[i].long == name {
-			return &g.options[i]
+func (p *Program) long(name string) *option {
+	return p.optionThat(func(o *option) bool { return o.long == name })
+}
+
+func (p *Program) optionThat(is func(o *option) bool) *option {
+	for o := range p.each {
+		if is(o) {
+			return o
 		}
 	}
 	return nil
 }
 
+// each yields the rows of all options.
+func (p *Program) each(yield func(*option) bool) {
+	for _, rows := range [][]option{p.options, common} {
+		for i := range rows {
+			if !yield(&rows[i]) {
+				return
+			}
+		}
+	}
+}
+
 // canonical returns the row that o is another spelling of, or o.
-func (g *grammar) canonical(o *option) *option {
+func (p *Program) canonical(o *option) *option {
 	if o.as == "" {
 		return o
 	}
-	return g.long(o.as)
+	return p.long(o.as)
 }
 
 // String returns the option as one would write it, preferring the short form.
-func (o *option) String() string {
+func (o *option) String() string { return o.names()[0] }
+
+// names are its short and its long form, as far as it has them.
+func (o *option) names() (names []string) {
 	if o.short != 0 {
-		return "-" + string(rune(o.short))
+		names = append(names, "-"+string(rune(o.short)))
 	}
-	return "--" + o.long
+	if o.long != "" {
+		names = append(names, "--"+o.long)
+	}
+	return names
 }

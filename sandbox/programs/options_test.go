@@ -111,12 +111,10 @@ func (r optionRow) original(t *testing.T, p programs.Program, args []string) str
 
 // canonical runs what a worker runs.
 func (r optionRow) canonical(t *testing.T, p programs.Program, inv programs.Invocation) string {
-	if p.Applet != nil {
+	if p.Bin == "" {
 		var out bytes.Buffer
-		code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{
-			In: strings.NewReader(r.In), Out: &out, Err: &out,
-			Input: func(name string) (io.Reader, error) { return strings.NewReader(r.Inputs[name]), nil },
-		})
+		input := func(name string) (io.Reader, error) { return strings.NewReader(r.Inputs[name]), nil }
+		code := run(t.Context(), p, inv.Argv[1:], input, strings.NewReader(r.In), &out, &out)
 		return r.masked(out.String(), code)
 	}
 	dir := r.files(t)
@@ -132,7 +130,7 @@ func optionRows(t *testing.T) []optionRow {
 				continue
 			}
 			r := optionRow{Command: p.Name, Option: a.Option}
-			if p.Applet != nil || a.Option == "-V" && p.Name == "rg" {
+			if p.Bin == "" || a.Option == "-V" && p.Name == "rg" {
 				r.Differs = "another version is behind the name, or the tool says less of it"
 			}
 			rows = append(rows, r)
@@ -167,7 +165,7 @@ func (r optionRow) test(t *testing.T, p programs.Program, a programs.Allowed) {
 	var argv []string // canonical
 	var got string
 	for _, args := range r.ways(a) {
-		inv, err := programs.ParseGiven(r.Command, args, programs.Given{Inputs: inputs, Files: r.Files != nil || p.FilesOnly})
+		inv, err := programs.Parse(r.Command, args, programs.Given{Inputs: inputs, Files: r.Files != nil || p.FilesOnly})
 		switch {
 		case err != nil:
 			t.Errorf("%q: %v", args, err)

@@ -42,23 +42,21 @@ func PageOf(name string) (Page, error) {
 
 // Page returns the page of the program.
 func (p Program) Page() Page {
-	g := p.grammar()
-	page := Page{Name: p.Name, Summary: p.Summary, Notes: p.Notes, Options: []PageOption{}, Always: g.inject, Differs: p.Differs}
+	page := Page{Name: p.Name, Summary: p.Summary, Notes: p.Notes, Options: []PageOption{}, Always: p.inject, Differs: p.Differs}
 	page.Example = p.stage(p.Example)
-	if g.number != "" {
-		page.Number = "--" + g.number
+	if p.number != "" {
+		page.Number = "--" + p.number
 	}
-	if g.inputs != "" && !slices.Contains(p.Example, "@b") {
+	if p.atInput != "" && !slices.Contains(p.Example, "@b") {
 		var args []string
-		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(g.inputs, "%[1]s", "b"), "%s", "b")), &args) // the table's own
+		_ = json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(p.atInput, "%[1]s", "b"), "%s", "b")), &args) // the table's own
 		page.Inputs = p.stage(args)
 	}
-	for i := range g.options {
-		o := &g.options[i]
+	for o := range p.each {
 		if o.as != "" {
 			continue
 		}
-		line := PageOption{Spelling: g.spellings(o)}
+		line := PageOption{Spelling: p.spellings(o)}
 		switch o.fate {
 		case ignored:
 			page.Ignored = append(page.Ignored, line.Spelling)
@@ -86,10 +84,10 @@ func (p Program) stage(args []string) string {
 }
 
 // spellings are all names of an option, and what it takes.
-func (g *grammar) spellings(o *option) string {
+func (p *Program) spellings(o *option) string {
 	var names []string
-	for i := range g.options {
-		if same := &g.options[i]; same == o || same.as == o.long && same.as != "" {
+	for same := range p.each {
+		if same == o || same.as == o.long && same.as != "" {
 			names = append(names, same.names()...)
 		}
 	}
@@ -98,16 +96,6 @@ func (g *grammar) spellings(o *option) string {
 		values = strings.ReplaceAll(values, "VALUE", "@INPUT")
 	}
 	return strings.Join(names, ", ") + values
-}
-
-func (o *option) names() (names []string) {
-	if o.short != 0 {
-		names = append(names, "-"+string(rune(o.short)))
-	}
-	if o.long != "" {
-		names = append(names, "--"+o.long)
-	}
-	return names
 }
 
 // allows says which values an option takes: what its check asks for when it is given one that no option takes.
@@ -121,42 +109,49 @@ func (o *option) allows() string {
 	return ""
 }
 
+// text is the option in one line.
+func (o PageOption) text() string {
+	return strings.TrimSuffix(o.Spelling+": "+strings.TrimSuffix(o.Says+"; "+o.Instead, "; "), ": ")
+}
+
 // String writes the page as text of about 100 columns.
 func (p Page) String() string {
 	var b strings.Builder
-	paragraph := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	paragraph("%s: %s", p.Name, p.Summary)
+	fmt.Fprintf(&b, "%s: %s\n", p.Name, p.Summary)
 	if p.Notes != "" {
-		paragraph("\n%s", wrapped(p.Notes, ""))
+		fmt.Fprintf(&b, "\n%s\n", wrapped(p.Notes, ""))
 	}
-	paragraph("\nA stage:\n  %s", p.Example)
+	fmt.Fprintf(&b, "\nA stage:\n  %s\n", p.Example)
 	if p.Inputs != "" {
-		paragraph("\nWith a second input:\n  %s", p.Inputs)
+		fmt.Fprintf(&b, "\nWith a second input:\n  %s\n", p.Inputs)
 	}
-	b.WriteString("\nOptions:\n")
+	title := "Options"
+	line := func(text string) {
+		if title != "" {
+			b.WriteString("\n" + title + ":\n")
+		}
+		title = ""
+		b.WriteString(wrapped(text, "  ") + "\n")
+	}
 	for _, o := range p.Options {
-		paragraph("%s", wrapped(strings.TrimSuffix(o.Spelling+": "+o.Says, ": "), "  "))
+		line(o.text())
 	}
 	if p.Number != "" {
-		paragraph("  -5 means %s=5", p.Number)
+		line("-5 means " + p.Number + "=5")
 	}
 	if len(p.Always) > 0 {
-		paragraph("\nAlways given: %s", strings.Join(p.Always, " "))
+		fmt.Fprintf(&b, "\nAlways given: %s\n", strings.Join(p.Always, " "))
 	}
-	if len(p.Ignored) > 0 {
-		paragraph("\nAccepted, without effect:\n%s", wrapped(strings.Join(p.Ignored, "; "), "  "))
+	if title = "Accepted, without effect"; len(p.Ignored) > 0 {
+		line(strings.Join(p.Ignored, "; "))
 	}
-	if len(p.Refused) > 0 {
-		b.WriteString("\nRefused:\n")
-	}
+	title = "Refused"
 	for _, o := range p.Refused {
-		paragraph("%s", wrapped(o.Spelling+": "+strings.Join([]string{o.Says, o.Instead}, "; "), "  "))
+		line(o.text())
 	}
-	if len(p.Differs) > 0 {
-		b.WriteString("\nDiffers:\n")
-	}
+	title = "Differs"
 	for _, d := range p.Differs {
-		paragraph("%s", wrapped("- "+d, "  "))
+		line("- " + d)
 	}
 	return b.String()
 }

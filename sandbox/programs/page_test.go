@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 			for name := range s.Inputs {
 				there.Inputs = append(there.Inputs, name)
 			}
-			if _, err := programs.ParseGiven(s.Command, s.Args, there); err != nil {
+			if _, err := programs.Parse(s.Command, s.Args, there); err != nil {
 				t.Errorf("%s: the example %s: %v", p.Name, stage, err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestArgumentNotes(t *testing.T) {
 		{"cut", []string{"-b", "1-3"}, ""},
 		{"cut", []string{"-d", ",", "-f", "1"}, ""},
 	} {
-		inv, err := programs.Parse(tt.command, tt.args)
+		inv, err := programs.Parse(tt.command, tt.args, programs.Given{})
 		if err != nil || !strings.Contains(inv.Traits.Note, tt.says) || (tt.says == "") != (inv.Traits.Note == "") {
 			t.Errorf("%s %q: note %q, error %v, want %q", tt.command, tt.args, inv.Traits.Note, err, tt.says)
 		}

@@ -69,7 +69,7 @@ func parse(t *testing.T, command string, args, inputs []string) (r row) {
 		}{command, slices.Clone(args)}
 		if err := json.Unmarshal(e.Fix, &fixed); err != nil {
 			t.Errorf("Parse(%q, %q): the correction is no JSON: %v", command, args, err)
-		} else if _, err := programs.Parse(fixed.Command, fixed.Args, inputs...); err != nil { // what no grammar reads is checked when it comes
+		} else if _, err := programs.Parse(fixed.Command, fixed.Args, programs.Given{Inputs: inputs}); err != nil { // what no grammar reads is checked when it comes
 			t.Errorf("Parse(%q, %q): the correction %s is refused: %v", command, args, e.Fix, err)
 		}
 	}
@@ -206,14 +206,14 @@ func TestTable(t *testing.T) {
 		if got, ok := programs.Find(p.Name); !ok || got.Name != p.Name {
 			t.Errorf("Find(%q) = %q, %v", p.Name, got.Name, ok)
 		}
-		if p.Summary == "" || (p.Bin == "") != (p.Applet != nil) || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
+		if p.Summary == "" || p.Bin == "" && p.Ready == nil || (p.Bin == "") != (p.Package == "") || (p.Bin == "") != (p.Mark == "") {
 			t.Errorf("%s: the row is not complete: %+v", p.Name, p)
 		}
 		there := programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly}
-		if _, err := programs.ParseGiven(p.Name, p.Example, there); err != nil {
+		if _, err := programs.Parse(p.Name, p.Example, there); err != nil {
 			t.Errorf("%s: its example is refused: %v", p.Name, err)
 		}
-		if _, err := programs.ParseGiven(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly}); err != nil {
+		if _, err := programs.Parse(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly}); err != nil {
 			t.Errorf("%s --version: %v", p.Name, err)
 		}
 	}

@@ -1,6 +1,9 @@
 package programs
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // A Part is a stretch of the input that is passed on as it is.
 type Part struct {
@@ -9,42 +12,22 @@ type Part struct {
 	Zero       bool  // lines end with NUL
 }
 
-// headPart is what head prints, unless that is all but the end of its input, or has a title.
-func headPart(p *parsed) *Part {
-	part, number := p.part("10")
-	n, err := strconv.ParseUint(number, 10, 62)
-	if err != nil || part == nil {
-		return nil
-	}
-	part.Take = int64(n)
-	return part
-}
-
-// tailPart is what tail prints from a line or byte on, which it counts from 1.
-func tailPart(p *parsed) *Part {
-	part, number := p.part("10")
-	if part == nil || number[0] != '+' {
-		return nil
-	}
-	n, err := strconv.ParseUint(number[1:], 10, 62)
-	if err != nil {
-		return nil
-	}
-	part.Skip, part.Take = max(int64(n)-1, 0), -1
-	return part
-}
-
-// part reads the options of head and tail, of which the last that gives a number decides. It returns nil where they ask
-// for a title.
-func (p *parsed) part(number string) (*Part, string) {
-	part := &Part{Zero: p.has("zero-terminated")}
-	if p.has("verbose") {
-		return nil, ""
-	}
-	for _, w := range p.words {
+// partOf returns what head prints, unless that is all but the end of its input, and what tail prints from a line or byte on,
+// which it counts from 1. Where they print a title it is nil.
+func partOf(p *parsed) *Part {
+	part, number := &Part{Zero: p.has("zero-terminated")}, "10"
+	for _, w := range p.words { // the last one decides
 		if w.is("lines") || w.is("bytes") {
 			part.Bytes, number = w.is("bytes"), w.value
 		}
 	}
-	return part, number
+	digits, from := strings.CutPrefix(number, "+")
+	n, err := strconv.ParseInt(digits, 10, 63)
+	if err != nil || n < 0 || p.has("verbose") || from != (p.Name == "tail") {
+		return nil
+	}
+	if part.Take = n; from {
+		part.Skip, part.Take = max(n-1, 0), -1
+	}
+	return part
 }

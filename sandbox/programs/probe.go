@@ -12,7 +12,7 @@ func (inv Invocation) ArgProbe() (Invocation, bool) {
 	if inv.bare != nil {
 		inv.Argv, inv.Files = inv.bare, nil
 	}
-	return inv.with(inv.dry), true
+	return inv.with(inv.program.dry), true
 }
 
 // given is for programs that may refuse any arguments, but not that there are none.
@@ -29,7 +29,7 @@ func givenAny(options ...string) func(p *parsed) bool {
 // scriptAt returns the index of the argument that is the program's script, or its pattern; -1 if there is none.
 func (p *parsed) scriptAt() int {
 	for _, w := range p.words {
-		if p.grammar.script != "" && (w.opt == nil || w.is(p.grammar.script)) {
+		if p.script != "" && (w.opt == nil || w.is(p.script)) {
 			return w.at
 		}
 	}

@@ -1,12 +1,12 @@
 package programs
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
@@ -40,47 +40,60 @@ type Program struct {
 
 	SuccessCodes []int // exit codes besides 0 that mean success
 
-	// Applet is the program itself where it is part of this module. It is meant to run in a jailed process of its
-	// own: neither its memory nor its time is bounded here. args are those of a canonical Argv, without the name.
-	Applet func(ctx context.Context, args []string, io IO) int
+	// Errors matches what the program writes to standard error when it has failed and exits with 0; nil: it never does.
+	Errors func() *regexp.Regexp
 
-	// Ready, where it is there, does once what Applet does for each input alike: it reads args and the named inputs,
-	// and returns the rest. What it could not do is said, with the exit code, by each call of that. The verdict is
-	// about the script in args alone.
-	Ready func(args []string, input func(name string) (io.Reader, error)) (Runner, Verdict)
+	options []option
+	inject  []string // options that are always given, right after the name
+	number  string   // the long name of the option that -5 means
+	plus    bool     // +5 as first argument means it too, sign included
+	inOrder bool     // options end at the first operand
+	exact   bool     // long options cannot be abbreviated
+	equals  bool     // -e=x means -e x, and a value that begins with "=" must stand apart so as not to lose that sign
+	oneFile bool     // it reads one file at most
+	byLine  string   // the option that asks for output line by line
+	atInput string   // arguments that read the named input %[1]s, for hints; empty: it reads none
+	script  string   // the option whose value is the script or the pattern, which is else the first operand; empty: there is no such thing
+	dry     string   // the option with which a program on empty input reads its script and does not run it; empty: none is needed
 
-	check func(p *parsed) Verdict // reads the script, where Ready does not; see [Program.Verdict]
+	// arrange checks what options and operands mean together, and may change them. It may set inv's Argv and Timer.
+	arrange arranger
+	part    func(p *parsed) *Part  // see [Invocation]; nil: it does something else
+	note    func(p *parsed) string // see [stages.Traits]; nil: there is none
+	keeps   optionNames            // the options with which it keeps the kind of its input, see [stages.Traits]; nil: it does not
 
-	grammar func() *grammar // made when the first command is read: a worker reads none
+	// What is so for some arguments, see [stages.Traits].
+	stops, blocks, maps, givesValues says
+
+	varies says // the output depends on more than arguments and input: the time, or chance
+	ends   says // its input is given the newline that it lacks at its end
+	tries  says // a run on empty input may show mistakes that no row of options does
+
+	// Script says that its arguments hold a script, which only Ready reads.
+	Script bool
+
+	// Ready reads the arguments of a canonical Argv, without the name, and the named inputs, for a program that is part
+	// of this module; else it reads the script alone, and there is no Runner. It is meant for a jailed process of its own:
+	// neither memory nor time is bounded here. Each call of the Runner says what Ready could not do, with the exit code.
+	Ready func(args []string, input Inputs) (Runner, Verdict)
 }
 
-// later makes a grammar when it is first needed.
-func later(make func() grammar) func() *grammar {
-	return sync.OnceValue(func() *grammar {
-		g := make()
-		return &g
-	})
-}
+// says answers a question about arguments. Nil says no.
+type says func(p *parsed) bool
+
+func (f says) of(p *parsed) bool { return f != nil && f(p) }
+
+// Inputs opens a named input.
+type Inputs = func(name string) (io.Reader, error)
 
 // A Runner is a program that has read its arguments. It may be called again when it has returned, and keeps nothing
-// from one call to the next. Input of io is not used.
+// from one call to the next.
 type Runner func(ctx context.Context, io IO) int
 
-// IO is what an applet reads and writes.
+// IO is what a program of this module reads and writes.
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
-
-	// Input opens a named input; nil where there are none.
-	Input func(name string) (io.Reader, error)
-}
-
-// open opens the input that an argument names.
-func (files IO) open(arg string) (io.Reader, error) {
-	if files.Input == nil || arg == "" {
-		return nil, errors.New("there are no inputs")
-	}
-	return files.Input(arg[1:])
 }
 
 // An Invocation is a program with arguments that were accepted.
@@ -108,12 +121,9 @@ type Invocation struct {
 	// Traits are as far as the options tell. [Invocation.Judge] adds what the script tells.
 	Traits stages.Traits
 
-	byLine string // the option that asks for output line by line, if there is one
-	head   int    // where that option goes: after the name and what is injected
-
-	tries bool
-	bare  []string // Argv without files, for a probe; nil if there are none
-	dry   string   // the option for a probe
+	program *Program
+	tries   bool
+	bare    []string // Argv without files, for a probe; nil if there are none
 
 	// ScriptAt is the index of the argument that is the script, or the pattern; -1 if there is none.
 	ScriptAt int
@@ -123,7 +133,7 @@ type Invocation struct {
 // program can do that; otherwise it returns the invocation as it is. It costs speed: it is worth it where the reader
 // may stop early.
 func (inv Invocation) LineBuffered() Invocation {
-	return inv.with(inv.byLine)
+	return inv.with(inv.program.byLine)
 }
 
 // with adds an option that is not there; none, if it is empty.
@@ -131,39 +141,19 @@ func (inv Invocation) with(option string) Invocation {
 	if option == "" || slices.Contains(inv.Argv, option) {
 		return inv
 	}
-	inv.Argv = slices.Insert(slices.Clone(inv.Argv), inv.head, option)
+	inv.Argv = slices.Insert(slices.Clone(inv.Argv), 1+len(inv.program.inject), option)
 	return inv
 }
 
-// All returns the table, sorted by name.
-func All() []Program { return slices.Clone(table) }
-
-// Find returns the program of that exact name.
-func Find(name string) (Program, bool) {
-	i, ok := slices.BinarySearchFunc(table, name, func(p Program, name string) int {
-		return strings.Compare(p.Name, name)
-	})
-	if !ok {
-		return Program{}, false
-	}
-	return table[i], true
-}
-
 // Parse checks a command's arguments and returns them in canonical form. It runs nothing, and equal arguments give
-// equal results. Parsing a canonical argv (without its first element) gives that argv again. inputs are the names of
-// the inputs that there are besides the standard input; one that is not read is a mistake too. The error is a
-// *stages.Error, DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
-func Parse(name string, args []string, inputs ...string) (Invocation, error) {
-	return ParseGiven(name, args, Given{Inputs: inputs})
-}
-
-// ParseGiven is [Parse] where a command may name files too.
-func ParseGiven(name string, args []string, there Given) (Invocation, error) {
+// equal results. Parsing a canonical argv (without its first element) gives that argv again. The error is a *stages.Error,
+// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
+func Parse(name string, args []string, there Given) (Invocation, error) {
 	p, ok := Find(name)
 	if !ok || p.FilesOnly && !there.Files {
 		return Invocation{}, unknownCommand(name, args)
 	}
-	if err := withinBounds(p.Name, args); err != nil {
+	if err := withinBounds(name, args); err != nil {
 		return Invocation{}, err
 	}
 	inv, err := p.parse(args, there)
@@ -202,68 +192,62 @@ func tooMany(name string, n int) *stages.Error {
 		"%s: %d arguments, but at most %d are allowed", name, n, maxArgs)
 }
 
-// parse reads args by p's grammar and writes them anew.
-func (p Program) parse(args []string, there Given) (Invocation, *stages.Error) {
-	g := p.grammar()
-	parsed, err := g.read(p.Name, args)
+// parse reads args and writes them anew.
+func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) {
+	w, err := p.read(args)
 	if err != nil {
 		return Invocation{}, err
 	}
 	// A cluster of letters counts as the options that it is written out as.
-	if len(parsed.words) > maxArgs {
-		return Invocation{}, tooMany(p.Name, len(parsed.words))
+	if len(w.words) > maxArgs {
+		return Invocation{}, tooMany(p.Name, len(w.words))
 	}
-	first := p.Bin
-	if first == "" {
-		first = p.Name
+	w.anyFiles = there.Files
+	if w.has("version") {
+		return Invocation{program: &Program{}, Argv: []string{cmp.Or(p.Bin, p.Name), "--version"}, Traits: stages.Traits{Replayable: true}}, nil
 	}
-	parsed.files = there.Files
-	if parsed.has("version") {
-		return Invocation{Argv: []string{first, "--version"}, Traits: stages.Traits{Replayable: true}}, nil
-	}
-	inv := Invocation{byLine: g.byLine, dry: g.dry, head: 1 + len(g.inject), ScriptAt: parsed.scriptAt()}
-	if g.arrange != nil {
-		if err := g.arrange(parsed, &inv); err != nil {
+	inv := Invocation{program: p, ScriptAt: w.scriptAt()}
+	if p.arrange != nil {
+		if err := p.arrange(w, &inv); err != nil {
 			return Invocation{}, err
 		}
 	}
-	if inv.Inputs, err = parsed.inputs(there.Inputs); err != nil {
+	if inv.Inputs, err = w.inputs(there.Inputs); err != nil {
 		return Invocation{}, err
 	}
 	if inv.Argv == nil {
-		inv.Argv = g.argv(first, parsed)
+		inv.Argv = w.argv()
 	}
-	if inv.Files = parsed.named(); inv.Files != nil {
+	if inv.Files = w.named(); inv.Files != nil {
 		if inv.Inputs != nil {
 			return Invocation{}, mixed(p.Name)
 		}
-		without := *parsed
-		without.words = slices.Clone(parsed.words)
-		without.dropFiles()
-		inv.bare = g.argv(first, &without)
+		without := *w
+		without.words = slices.Clone(w.words)
+		without.drop(func(w word) bool { return w.file })
+		inv.bare = without.argv()
 	}
-	inv.Traits = g.traits(parsed, inv)
-	if g.part != nil && inv.Inputs == nil && inv.Files == nil {
-		inv.Part = g.part(parsed)
+	inv.Traits = w.traits(inv)
+	if p.part != nil && inv.Inputs == nil && inv.Files == nil {
+		inv.Part = p.part(w)
 	}
-	inv.EndLine = inv.Files == nil && g.ends != nil && g.ends(parsed)
-	inv.tries = g.tries != nil && len(inv.Inputs) == 0 && g.tries(parsed)
+	inv.EndLine = inv.Files == nil && p.ends.of(w)
+	inv.tries = len(inv.Inputs) == 0 && p.tries.of(w)
 	return inv, nil
 }
 
 // traits are what the options tell of what the program does with its data.
-func (g *grammar) traits(p *parsed, inv Invocation) stages.Traits {
-	says := func(f func(*parsed) bool) bool { return f != nil && f(p) }
-	h := stages.Traits{
-		StopsEarly: says(g.stops),
-		Blocking:   says(g.gathers),
-		Replayable: inv.Files == nil && !says(g.varies), // the files may be others by then
-		MapsLines:  inv.Inputs == nil && inv.Files == nil && says(g.maps),
-		KeepsKind:  inv.Files == nil && g.keeps.only(p),
-		Values:     says(g.values),
+func (p *parsed) traits(inv Invocation) stages.Traits {
+	t := stages.Traits{
+		StopsEarly: p.stops.of(p),
+		Blocking:   p.blocks.of(p),
+		Replayable: inv.Files == nil && !p.varies.of(p), // the files may be others by then
+		MapsLines:  inv.Inputs == nil && inv.Files == nil && p.maps.of(p),
+		KeepsKind:  inv.Files == nil && p.keeps.only(p),
+		Values:     p.givesValues.of(p),
 	}
-	if g.note != nil {
-		h.Note = g.note(p)
+	if p.note != nil {
+		t.Note = p.note(p)
 	}
-	return h
+	return t
 }

@@ -45,7 +45,7 @@ func (p Program) apart(args []string, there Given, refused *stages.Error) *stage
 		}
 		split := slices.Replace(slices.Clone(args), at, at+1, m[1], m[2])
 		if _, err := p.parse(split, there); err == nil {
-			refused.Hint, refused.Fix = "make every argument an element of its own", fix(member{"args", split})
+			refused.Hint, refused.Fix = "make every argument an element of its own", fix(stage{Args: split})
 		}
 	}
 	return refused
@@ -53,8 +53,8 @@ func (p Program) apart(args []string, there Given, refused *stages.Error) *stage
 
 // noFile refuses an operand that names a file.
 func (p *parsed) noFile(w word) *stages.Error {
-	name := p.name
-	if p.grammar.number == "lines" && count(w.value) == nil {
+	name := p.Name
+	if p.number == "lines" && count(w.value) == nil {
 		return refuse(w.at, "write -n "+w.value, "%s: %s is read as the name of a file, and there are none", name, texts.Quote(w.value))
 	}
 	if use, ok := shellWords[w.value]; ok {
@@ -66,22 +66,22 @@ func (p *parsed) noFile(w word) *stages.Error {
 	return refuse(w.at, useStdin, "%s: file operands such as %s are not available: there are no files", name, texts.Quote(w.value))
 }
 
-// unknown refuses an option that is not in the grammar. letters is the cluster that it stands in.
+// unknown refuses an option that there is not. letters is the cluster that it stands in.
 func (r *reader) unknown(at int, opt, letters string) *stages.Error {
-	hint := "offered: " + r.grammar.offered()
-	if len(letters) > 1 && r.grammar.long(letters) != nil {
+	hint := "offered: " + r.offered()
+	if len(letters) > 1 && r.long(letters) != nil {
 		hint = "write --" + letters
-	} else if near := r.grammar.nearest(strings.TrimPrefix(opt, "--")); near != "" && strings.HasPrefix(opt, "--") {
+	} else if near := r.nearest(strings.TrimPrefix(opt, "--")); near != "" && strings.HasPrefix(opt, "--") {
 		hint = "did you mean --" + near + "? " + hint
 	}
-	return refuse(at, hint, "%s: %s is not an option that is offered here", r.name, texts.Cut(opt, maxShown))
+	return refuse(at, hint, "%s: %s is not an option that is offered here", r.Name, texts.Cut(opt, maxShown))
 }
 
-// offered lists the options of a grammar that have an effect.
-func (g *grammar) offered() string {
+// offered lists the options that have an effect.
+func (p *Program) offered() string {
 	var names []string
-	for i := range g.options {
-		if o := &g.options[i]; o.fate == kept && o.as == "" {
+	for o := range p.each {
+		if o.fate == kept && o.as == "" {
 			names = append(names, o.String())
 		}
 	}
@@ -89,11 +89,11 @@ func (g *grammar) offered() string {
 }
 
 // nearest returns the long option that is most like name, or "".
-func (g *grammar) nearest(name string) string {
+func (p *Program) nearest(name string) string {
 	var names []string
-	for i := range g.options {
-		if g.options[i].fate != refused && g.options[i].long != "" {
-			names = append(names, g.options[i].long)
+	for o := range p.each {
+		if o.fate != refused && o.long != "" {
+			names = append(names, o.long)
 		}
 	}
 	return nearest.Name(name, names)

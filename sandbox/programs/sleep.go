@@ -1,8 +1,6 @@
 package programs
 
 import (
-	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -18,20 +16,14 @@ var sleep = Program{
 	Name: "sleep", Summary: "wait, then end with empty output",
 	Example: []string{"0.5"},
 	Notes:   "Units: s, m, h, d. At most one hour, and within the stage's timeout.",
-	Applet:  runSleep,
-	grammar: sleepGrammar,
+	Ready: func([]string, Inputs) (Runner, Verdict) { // for --version: else a timer is all
+		return saying("sleep (mcsh)"), Verdict{}
+	},
+	arrange: func(p *parsed, inv *Invocation) (err *stages.Error) {
+		inv.Timer, err = sleepTime(p)
+		return err
+	},
 }
-
-var sleepGrammar = later(func() grammar {
-	return grammar{
-		arrange: func(p *parsed, inv *Invocation) *stages.Error {
-			d, err := sleepTime(p)
-			inv.Timer = d
-			return err
-		},
-		options: shared(),
-	}
-})
 
 var duration = lazy.Regexp(`^([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})([smhd]?)$`)
 
@@ -40,44 +32,20 @@ func sleepTime(p *parsed) (time.Duration, *stages.Error) {
 	const hint = `give seconds, such as 0.5, or a number with s, m, h or d`
 	ops := p.operands()
 	if len(ops) == 0 {
-		return 0, refuse(-1, hint, "%s: the time is missing", p.name)
+		return 0, refuse(-1, hint, "%s: the time is missing", p.Name)
 	}
 	total := 0.0
 	for _, w := range ops {
 		m := duration().FindStringSubmatch(w.value)
 		if m == nil {
-			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, texts.Quote(w.value))
+			return 0, refuse(w.at, hint, "%s: %s is not a time", p.Name, texts.Quote(w.value))
 		}
-		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			return 0, refuse(w.at, hint, "%s: %s is not a time", p.name, texts.Quote(w.value))
-		}
+		n, _ := strconv.ParseFloat(m[1], 64) // which takes all that the expression does
 		total += n * float64(units[m[2]])
 	}
 	if total > float64(maxSleep) {
-		return 0, refuse(-1, "wait at most one hour", "%s: %s is longer than a pipeline may take", p.name,
+		return 0, refuse(-1, "wait at most one hour", "%s: %s is longer than a pipeline may take", p.Name,
 			time.Duration(min(total, float64(365*24*time.Hour))))
 	}
 	return max(time.Duration(total), 1), nil
-}
-
-// runSleep is sleep for a worker that prefers a process to a timer, and for --version.
-func runSleep(ctx context.Context, args []string, io IO) int {
-	inv, err := (Program{Name: "sleep", grammar: sleepGrammar}).parse(args, Given{})
-	if err != nil {
-		fmt.Fprintln(io.Err, err.Msg)
-		return 1
-	}
-	if inv.Timer == 0 {
-		fmt.Fprintln(io.Out, "sleep (mcsh)")
-		return 0
-	}
-	timer := time.NewTimer(inv.Timer)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return 0
-	case <-ctx.Done():
-		return 1
-	}
 }

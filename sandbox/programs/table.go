@@ -1,39 +1,34 @@
 package programs
 
-// table is sorted by name. A new program is a row here and a file, or a place in its family's file, that says what it
-// is. Programs whose purpose is to run others, to write files or to open connections (xargs, find, tee, split, env,
-// timeout, dc, ed, tar, ...) have no place in it.
-var table = []Program{
-	awk,
-	base64sum,
-	bc,
-	column,
-	comm,
-	cut,
-	date,
-	fd,
-	fold,
-	grep,
-	head,
-	join,
-	jqProgram,
-	ls,
-	nl,
-	numfmt,
-	paste,
-	rev,
-	rg,
-	sed,
-	sha256sum,
-	shuf,
-	sleep,
-	sort,
-	tac,
-	tail,
-	tr,
-	tsort,
-	uniq,
-	wc,
+import (
+	"slices"
+	"strings"
+)
+
+// families are the rows of the table. A new program is a row of its family, which says what it is. Programs whose purpose is
+// to run others, to write files or to open connections (xargs, find, tee, split, env, timeout, dc, ed, tar, ...) have no place
+// in it.
+var families = [][]Program{
+	fieldPrograms, grepPrograms, linePrograms, listPrograms, numberPrograms, sortPrograms, textPrograms, {awk, date, jqProgram, sed, sleep},
+}
+
+// All returns the table, sorted by name.
+func All() []Program {
+	all := slices.Concat(families...)
+	slices.SortFunc(all, func(a, b Program) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find returns the program of that exact name.
+func Find(name string) (Program, bool) {
+	for _, family := range families {
+		for i := range family {
+			if family[i].Name == name {
+				return family[i], true
+			}
+		}
+	}
+	return Program{}, false
 }
 
 // What the tools' own version texts hold.
@@ -42,10 +37,8 @@ const (
 	utilLinux = "util-linux"
 )
 
-// shared are the rows that every program has.
-func shared(rows ...option) []option {
-	return append(rows,
-		flag(0, "version"),
-		deny(0, "help", nothing, "usage texts describe options that are not offered here",
-			"list_available_shell_commands describes the command"))
+// common are the options that every program has.
+var common = []option{
+	flag(0, "version"),
+	deny(0, "help", nothing, "usage texts describe options that are not offered here", "list_available_shell_commands describes the command"),
 }

@@ -111,13 +111,13 @@ func TestToolsAgree(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for _, p := range programs.All() {
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.ParseGiven(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly})
+			inv, err := programs.Parse(p.Name, []string{"--version"}, programs.Given{Files: p.FilesOnly})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Applet != nil {
+			if p.Bin == "" {
 				var out, errOut bytes.Buffer
-				if code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: strings.NewReader(""), Out: &out, Err: &errOut}); code != 0 || out.Len() == 0 {
+				if code := run(t.Context(), p, inv.Argv[1:], nil, strings.NewReader(""), &out, &errOut); code != 0 || out.Len() == 0 {
 					t.Errorf("exit %d, %q, %q", code, out.String(), errOut.String())
 				}
 				return
@@ -137,13 +137,13 @@ func TestExamples(t *testing.T) {
 			continue
 		}
 		t.Run(p.Name, func(t *testing.T) {
-			inv, err := programs.ParseGiven(p.Name, p.Example, programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly})
+			inv, err := programs.Parse(p.Name, p.Example, programs.Given{Inputs: exampleInputs(p), Files: p.FilesOnly})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Applet != nil {
+			if p.Bin == "" {
 				var errOut bytes.Buffer
-				if code := p.Applet(t.Context(), inv.Argv[1:], programs.IO{In: strings.NewReader("[]"), Out: &errOut, Err: &errOut}); code != 0 {
+				if code := run(t.Context(), p, inv.Argv[1:], nil, strings.NewReader("[]"), &errOut, &errOut); code != 0 {
 					t.Errorf("exit %d: %s", code, errOut.String())
 				}
 				return
@@ -164,7 +164,7 @@ func TestExamples(t *testing.T) {
 
 // TestScratch: sort really uses the directory that TMPDIR names.
 func TestScratch(t *testing.T) {
-	inv, err := programs.Parse("sort", []string{"-n"})
+	inv, err := programs.Parse("sort", []string{"-n"}, programs.Given{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ type Verdict struct {
 	Hint    string `json:",omitempty"` // one concrete step, if the reader of the script knows one
 
 	StopsEarly bool `json:",omitempty"` // see [stages.Traits]
-	MapsLines  bool `json:",omitempty"` // likewise
 	Varies     bool `json:",omitempty"` // equal input may give different output
 }
 
@@ -28,24 +27,7 @@ func (v Verdict) bounded() Verdict {
 }
 
 // verdictOf makes the verdict of a refusal.
-func verdictOf(err *stages.Error) Verdict { return Verdict{Mistake: err.Msg, Hint: err.Hint} }
-
-// HasScript reports whether the arguments of p hold a script that only [Program.Verdict] reads.
-func (p Program) HasScript() bool { return p.check != nil || p.Ready != nil }
-
-// Verdict checks the script in a canonical argv, given without its first element. It takes memory and time that only
-// the limits of its process bound: it is meant for a jailed process.
-func (p Program) Verdict(args []string) Verdict {
-	if p.Ready != nil {
-		_, v := p.Ready(args, nil)
-		return v
-	}
-	parsed, err := p.grammar().read(p.Name, args)
-	if err != nil {
-		return verdictOf(err).bounded()
-	}
-	return p.check(parsed).bounded()
-}
+func verdictOf(err *stages.Error) Verdict { return Verdict{Mistake: err.Msg, Hint: err.Hint}.bounded() }
 
 // Judge applies a verdict to the invocation that args were parsed to: it returns what the command does with its data, or
 // a *stages.Error, DISALLOWED_ARGUMENT.
@@ -54,7 +36,6 @@ func (inv Invocation) Judge(name string, args []string, v Verdict) (stages.Trait
 	h := inv.Traits
 	if v.Mistake == "" {
 		h.StopsEarly = h.StopsEarly || v.StopsEarly
-		h.MapsLines = h.MapsLines || v.MapsLines && inv.Inputs == nil && inv.Files == nil
 		h.Replayable = h.Replayable && !v.Varies
 		return h, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,7 +218,7 @@ func (r raw) run(ctx context.Context, name string, args []string, in io.Reader) 
 	if p, ok := programs.Find(name); ok && p.Bin != "" {
 		first = p.Bin
 	}
-	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
+	id, err := wire.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
 		{Name: name, Argv: append([]string{first}, args...), Timeout: r.timeout},
 	}})
 	if err != nil {
@@ -258,18 +257,11 @@ type onlyReader struct{ io.Reader }
 // testAttacksOnJail sends every attack past the grammar: the jail alone must hold.
 func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
 	c := newCanary(t)
-	for some := range slices.Chunk(attacks(t, c), wire.MaxChains/2) {
-		attackJail(t, c, newRaw(t, open), some)
-	}
-}
-
-// attackJail sends some attacks to one worker.
-func attackJail(t *testing.T, c *canary, r raw, some []attack) {
-	t.Helper()
+	r := newRaw(t, open)
 	attacker := raw{r.client, rawTime}
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	for _, a := range some {
+	for _, a := range attacks(t, c) {
 		if _, known := programs.Find(a.Command); known && a.Jail != absent && !r.can(a.Command) {
 			continue // not installed here
 		}

@@ -55,6 +55,14 @@ func testChains(t *testing.T, open func() sandbox.Driver) {
 		},
 		{name: "jq", chain: []stages.Command{command("jq", "-c", ".a")}, in: `{"a":{"b":12345678901234567890}}`, out: "{\"b\":12345678901234567890}\n"},
 		{name: "empty input", chain: []stages.Command{command("wc", "-c")}, out: "0\n"},
+		{
+			name: "an error with status 0", chain: []stages.Command{command("bc"), command("head", "-n", "9")}, in: "1+1\n1/0\n", out: "2\n",
+			code: stages.CommandFailed, place: "1", msg: "bc reported an error: Runtime error (func=(main), adr=3): Divide by zero",
+		},
+		{
+			name: "another error with status 0", chain: []stages.Command{command("bc")}, in: "2 apples",
+			code: stages.CommandFailed, place: "1", msg: "bc reported an error: (standard_in) 1: syntax error",
+		},
 		{name: "no match is success", chain: []stages.Command{command("grep", "zzz")}, in: "a\n"},
 		{name: "no match in the middle", chain: []stages.Command{command("grep", "zzz"), command("wc", "-l")}, in: "a\n", out: "0\n"},
 		{name: "sort on disk", chain: []stages.Command{command("sort", "-rn"), command("head", "-n", "2")}, in: "1\n3\n2\n", out: "3\n2\n"},
@@ -125,6 +133,11 @@ func testChains(t *testing.T, open func() sandbox.Driver) {
 
 func testUsage(t *testing.T, open func() sandbox.Driver) {
 	s := newSession(t, open)
+	said := ""
+	warns := prepare(t, s, func(_ int, u stages.Usage) { said += u.Said }, command("numfmt", "--invalid=warn"), command("wc", "-l"))
+	if out, err := run(t.Context(), warns, "abc\n"); err != nil || out != "1\n" || said != "numfmt: invalid number: ‘abc’" {
+		t.Errorf("got %q, %v, and %q on standard error", out, err, said)
+	}
 	var got [3]stages.Usage
 	f := prepare(t, s, func(i int, u stages.Usage) { got[i] = u },
 		command("tr", "a", "b"), command("grep", "x"), command("wc", "-c"))

@@ -82,12 +82,9 @@ func testCheckLimits(t *testing.T, open func() sandbox.Driver) {
 	r := newRaw(t, open)
 	filter := costlyScripts[6].script
 	ask := func(c wire.Check) (string, *wire.Failure) {
-		s, err := r.client.Check(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
+		s := r.start(t, wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
 			{Name: "jq", Argv: []string{"jq", "--", filter}, Timeout: time.Minute, Check: &c},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		_ = s.End()
 		text, _ := io.ReadAll(s)
 		o, err := s.Outcome()

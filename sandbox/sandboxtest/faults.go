@@ -59,26 +59,14 @@ func testLost(t *testing.T, open func() sandbox.Driver) {
 // testNotStarted has a chain whose middle cannot be started: the rest must end, and the worker go on.
 func testNotStarted(t *testing.T, open func() sandbox.Driver) {
 	r := newRaw(t, open)
-	if id, err := r.client.Prepare(wire.Chain{}); err != nil {
-		t.Fatal(err)
-	} else if s, err := r.client.Run(id); err != nil {
-		t.Fatal(err)
-	} else if o, err := s.Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.Refused {
+	if o, err := r.start(t, wire.Chain{}).Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.Refused {
 		t.Errorf("an empty chain: got %+v, %v, want a refusal", o.Failure, err)
 	}
 	var chain wire.Chain
 	for _, name := range []string{"wc", "no-such-program", "wc"} {
 		chain.Commands = append(chain.Commands, wire.Command{Name: name, Argv: []string{name}, Timeout: time.Minute})
 	}
-	id, err := r.client.Prepare(chain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := r.client.Run(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := s.Outcome()
+	o, err := r.start(t, chain).Outcome()
 	if err != nil || o.Failure == nil || o.Failure.Reason != wire.Refused || o.Failure.Command != 1 {
 		t.Errorf("got %+v, %v, want command 1 refused", o.Failure, err)
 	}

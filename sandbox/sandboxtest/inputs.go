@@ -197,10 +197,7 @@ func testInputLimit(t *testing.T, open func() sandbox.Driver) {
 	r := newRaw(t, open)
 	send := func(name string, n int64) *wire.Failure {
 		t.Helper()
-		s, err := r.client.Keep(wire.Input{Set: 1, Name: name, Disk: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := r.start(t, wire.Chain{Keep: &wire.Input{Set: 1, Name: name, Disk: limit}})
 		if _, err := io.Copy(onlyWriter{s}, &endless{text: "x y\n", n: n}); err == nil {
 			_ = s.End()
 		}
@@ -230,10 +227,7 @@ func testInputLimit(t *testing.T, open func() sandbox.Driver) {
 func testInputJail(t *testing.T, open func() sandbox.Driver) {
 	r := newRaw(t, open)
 	for _, name := range []string{"mine", "other"} {
-		s, err := r.client.Keep(wire.Input{Set: 1, Name: name, Disk: sandbox.Disk})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := r.start(t, wire.Chain{Keep: &wire.Input{Set: 1, Name: name, Disk: sandbox.Disk}})
 		_, _ = io.WriteString(s, "canary of "+name+"\n")
 		_ = s.End()
 		if o, err := s.Outcome(); err != nil || o.Failure != nil {
@@ -262,17 +256,24 @@ func testInputJail(t *testing.T, open func() sandbox.Driver) {
 	}
 }
 
+// start starts a run.
+func (r raw) start(t *testing.T, chain wire.Chain) *wire.Stream {
+	t.Helper()
+	prepared, err := wire.Prepare(chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.client.Run(prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // runWith runs one command and returns what it has said.
 func (r raw) runWith(t *testing.T, c wire.Command) string {
 	t.Helper()
-	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{c}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := r.client.Run(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := r.start(t, wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{c}})
 	_ = s.End()
 	var out capped
 	_, _ = io.Copy(&out, onlyReader{s})

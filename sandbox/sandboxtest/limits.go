@@ -122,7 +122,7 @@ func testComplaints(t *testing.T, open func() sandbox.Driver) {
 	if !testing.Short() {
 		size = int64(parttest.Times(16<<20, 256<<20))
 	}
-	id, err := r.client.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
+	id, err := wire.Prepare(wire.Chain{Memory: sandbox.Memory, Disk: rawDisk, Commands: []wire.Command{
 		{Name: "numfmt", Argv: []string{"numfmt", "--invalid=fail"}, Timeout: 10 * time.Minute},
 	}})
 	if err != nil {

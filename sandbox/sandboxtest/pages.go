@@ -11,7 +11,7 @@ import (
 // testPages converts pages to Markdown. A hostile one ends with its limits, and the next one is converted all the same.
 func testPages(t *testing.T, open func() sandbox.Driver) {
 	p := newPool(t, open, sandbox.Options{Warm: -1, Max: 1})
-	plan := p.Plan("somebody")
+	plan := p.Plan("somebody", "", "")
 	run, err := plan.Open(t.Context()) // of those that runs hold, the only one
 	if err != nil {
 		t.Fatal(err)

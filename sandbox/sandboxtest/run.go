@@ -141,7 +141,7 @@ func command(name string, args ...string) stages.Command {
 // check checks a command as the only one of a plan, which does not run.
 func check(t *testing.T, p *sandbox.Pool, c stages.Command) (stages.Traits, error) {
 	t.Helper()
-	plan := p.Plan("somebody")
+	plan := p.Plan("somebody", "", "")
 	defer plan.Close()
 	return plan.Check(t.Context(), c)
 }

@@ -42,7 +42,7 @@ func testScripts(t *testing.T, open func() sandbox.Driver) {
 		usable[a.Name] = a.Refusal == ""
 	}
 	for range 2 { // what was found is remembered
-		plan := p.Plan("somebody")
+		plan := p.Plan("somebody", "", "")
 		var group errgroup.Group
 		for _, s := range all {
 			if !usable[s.Command] {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,19 +21,13 @@ type Client struct {
 	hello Hello
 	ready chan struct{} // closed when hello has come
 	ended sync.WaitGroup
-
-	mu     sync.Mutex
-	chains map[string]uint32 // by what was sent
-	runs   uint32
-	pings  map[uint64]chan struct{}
-	nonce  uint64
+	runs  atomic.Uint32 // that were started
 }
 
 // Dial waits for the worker's hello on rwc, which is the Client's from then on, also when there is an error. Closing
 // rwc must make its Read and Write return.
 func Dial(ctx context.Context, rwc io.ReadWriteCloser) (*Client, error) {
-	c := &Client{conn: newConn(rwc, gateway), ready: make(chan struct{}), pings: map[uint64]chan struct{}{}}
-	c.chains = map[string]uint32{}
+	c := &Client{conn: newConn(rwc, gateway), ready: make(chan struct{})}
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.read(c.handle))) })
 	c.ended.Go(func() { c.conn.fail(lost(c.conn.out.run(rwc))) })
 	select {
@@ -96,100 +91,46 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Prepare sends a chain and returns its id; equal chains have one. [ErrTooLarge] and [ErrTooMany] say that it cannot be
-// sent.
-func (c *Client) Prepare(chain Chain) (uint32, error) {
+// A Prepared chain is one that can be sent.
+type Prepared []byte
+
+// Prepare makes a chain ready to be sent. The error is [ErrTooLarge].
+func Prepare(chain Chain) (Prepared, error) {
 	if len(chain.Commands) > MaxCommands {
-		return 0, fmt.Errorf("%d commands, where %d are allowed: %w", len(chain.Commands), MaxCommands, ErrTooLarge)
+		return nil, fmt.Errorf("%d commands, where %d are allowed: %w", len(chain.Commands), MaxCommands, ErrTooLarge)
 	}
-	payload, err := encode(chain, MaxPrepare)
-	if err != nil {
-		return 0, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if id, ok := c.chains[string(payload)]; ok {
-		return id, nil
-	}
-	if len(c.chains) == MaxChains {
-		return 0, ErrTooMany
-	}
-	id := uint32(len(c.chains) + 1)
-	c.chains[string(payload)] = id
-	return id, c.conn.message(kindPrepare, id, payload)
+	return encode(chain, MaxChain)
 }
 
-// Renew has the worker forget everything, so that it can serve another pipeline. Nothing may be under way, and the chains
-// that were prepared are none any more. A [Client.Ping] is answered when it is done.
-func (c *Client) Renew() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.chains)
-	return c.conn.message(kindRenew, 0, nil)
-}
-
-// Run starts a run of a prepared chain. The caller reads the stream to its end, or cancels it, and then asks for its
-// Outcome; no more than Slots may be under way.
-func (c *Client) Run(chain uint32) (*Stream, error) {
-	return c.start(kindRun, binary.BigEndian.AppendUint32(nil, chain))
-}
-
-// Check starts a run of a chain whose commands are only checked. The chain need not be prepared. Else it is like Run.
-func (c *Client) Check(chain Chain) (*Stream, error) {
-	payload, err := encode(chain, MaxPrepare)
+// Run starts a run. The caller reads the stream to its end, or cancels it, and then asks for its Outcome; no more than
+// Slots may be under way. Where an input is kept, the caller writes it to the stream and ends or cancels it; no more than
+// MaxInputs may be on their way.
+func (c *Client) Run(chain Prepared) (*Stream, error) {
+	id := c.runs.Add(1)
+	s, err := c.conn.open(id)
 	if err != nil {
 		return nil, err
 	}
-	return c.start(kindCheck, payload)
+	return s, c.conn.message(kindRun, id, chain)
 }
 
-// Keep starts to send an input that commands of later runs read. The caller writes it to the stream and ends or cancels
-// it, and then asks for its Outcome, whose Failure says why it was not kept; no more than MaxInputs may be under way.
-func (c *Client) Keep(in Input) (*Stream, error) {
-	payload, err := encode(in, maxKeep)
-	if err != nil {
-		return nil, err
-	}
-	return c.start(kindKeep, payload)
-}
+// Renew has the worker forget everything, so that it can serve another pipeline. Nothing may be under way. A
+// [Client.Ping] is answered when it is done.
+func (c *Client) Renew() error { return c.conn.message(kindRenew, 0, nil) }
 
-// start opens a stream under a new id. The lock keeps ids in order on the way.
-func (c *Client) start(k kind, payload []byte) (*Stream, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs++
-	s, err := c.conn.open(c.runs, k == kindKeep)
-	if err != nil {
-		return nil, err
-	}
-	return s, c.conn.message(k, c.runs, payload)
-}
+// ping is the chain that asks for nothing but an outcome.
+const ping = "{}"
 
 // Ping asks the worker for a sign of life.
 func (c *Client) Ping(ctx context.Context) error {
-	answered := make(chan struct{})
-	c.mu.Lock()
-	c.nonce++
-	nonce := c.nonce
-	c.pings[nonce] = answered
-	err := c.conn.message(kindPing, 0, binary.BigEndian.AppendUint64(nil, nonce))
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.pings, nonce)
-	}()
+	s, err := c.Run(Prepared(ping))
 	if err != nil {
 		return err
 	}
-	select {
-	case <-answered:
-		return nil
-	case <-c.conn.done:
-		return c.Err()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	stop := context.AfterFunc(ctx, func() { s.fail(context.Cause(ctx)) })
+	defer stop()
+	_, err = s.Outcome()
+	return err
 }
 
 // End says that the input has ended.
@@ -230,10 +171,7 @@ func (c *Client) handle(h header, payload []byte) error {
 	if h.kind == kindHello {
 		return protocolError("second hello")
 	}
-	if h.kind == kindPong {
-		return c.pong(binary.BigEndian.Uint64(payload))
-	}
-	s, _ := c.conn.find(h.id)
+	s := c.conn.find(h.id)
 	if s == nil {
 		return protocolError("%s frame for run %d, which is not under way", kinds[h.kind].name, h.id)
 	}
@@ -252,22 +190,9 @@ func (c *Client) greet(payload []byte) error {
 	return nil
 }
 
-func (c *Client) pong(nonce uint64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if answered, ok := c.pings[nonce]; ok {
-		close(answered)
-		delete(c.pings, nonce)
-	}
-	return nil
-}
-
 func (c *Client) streamFrame(s *Stream, h header, payload []byte) error {
 	switch h.kind {
 	case kindData:
-		if s.keep {
-			return protocolError("data of input %d, which only goes the other way", h.id)
-		}
 		return s.receive(payload)
 	case kindCredit:
 		return s.earn(binary.BigEndian.Uint32(payload))

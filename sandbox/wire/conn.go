@@ -13,7 +13,6 @@ var (
 	ErrLost      = errors.New("the connection to the sandbox worker is lost")
 	ErrDeaf      = errors.New("the reader has stopped reading")
 	ErrCancelled = errors.New("the run was cancelled")
-	ErrTooMany   = fmt.Errorf("more than %d different chains in one run", MaxChains)
 	ErrTooLarge  = errors.New("too large for one message")
 )
 
@@ -27,13 +26,11 @@ type conn struct {
 
 	mu      sync.Mutex
 	streams map[uint32]*Stream
-	lastID  uint32 // of the runs and inputs so far
-	keeping int    // how many of streams are inputs
-	err     error  // why done is closed
+	err     error // why done is closed
 }
 
 func newConn(rwc io.ReadWriteCloser, self side) *conn {
-	return &conn{rwc: rwc, self: self, out: newOutbox(), done: make(chan struct{}), streams: map[uint32]*Stream{}}
+	return &conn{rwc: rwc, self: self, out: newOutbox(hardLimits[self]), done: make(chan struct{}), streams: map[uint32]*Stream{}}
 }
 
 // handle takes one frame that is not data or credit. payload is valid until it returns.
@@ -50,7 +47,7 @@ func (c *conn) read(handle handle) error {
 			return err
 		}
 		if int(h.length) > len(buf) {
-			buf = make([]byte, h.length) // at most MaxPrepare, see readHeader
+			buf = make([]byte, h.length) // at most MaxChain, see readHeader
 		}
 		payload := buf[:h.length]
 		if _, err := io.ReadFull(r, payload); err != nil {
@@ -88,39 +85,32 @@ func (c *conn) fail(err error) {
 	})
 }
 
-// open registers the stream of a new run, or of an input to be kept.
-func (c *conn) open(id uint32, keep bool) (*Stream, error) {
+// open registers the stream of a new run.
+func (c *conn) open(id uint32) (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
 	}
-	if id <= c.lastID {
-		return nil, protocolError("run %d after run %d", id, c.lastID)
+	if c.streams[id] != nil {
+		return nil, protocolError("a second run %d", id)
 	}
-	switch {
-	case keep && c.keeping >= MaxInputs:
-		return nil, protocolError("more than %d inputs at a time", MaxInputs)
-	case !keep && len(c.streams)-c.keeping >= Slots:
-		return nil, protocolError("more than %d runs at a time", Slots)
+	if len(c.streams) >= MaxStreams {
+		return nil, protocolError("more than %d runs at a time", MaxStreams)
 	}
-	c.lastID = id
 	s := newStream(c, id)
-	if s.keep = keep; keep {
-		c.keeping++
-	}
 	c.streams[id] = s
 	return s, nil
 }
 
-// find returns the stream of a run, nil if there is none; past says that there was one.
-func (c *conn) find(id uint32) (s *Stream, past bool) {
+// find returns the stream of a run that is under way, nil if there is none.
+func (c *conn) find(id uint32) *Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.streams[id], id != 0 && id <= c.lastID
+	return c.streams[id]
 }
 
-// under returns how many runs and inputs are under way.
+// under returns how many runs are under way.
 func (c *conn) under() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,9 +120,6 @@ func (c *conn) under() int {
 func (c *conn) forget(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.streams[id]; s != nil && s.keep {
-		c.keeping--
-	}
 	delete(c.streams, id)
 }
 

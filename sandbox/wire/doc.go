@@ -6,7 +6,7 @@
 // A frame is a header of nine bytes and a payload:
 //
 //	kind   1 byte
-//	id     4 bytes, big endian: the run, the prepared chain or 0
+//	id     4 bytes, big endian: the run, or 0
 //	length 4 bytes, big endian: bytes of payload
 //
 // Every kind has one direction and bounds of length; [kinds] is the table. A frame of an unknown kind, in the wrong
@@ -14,16 +14,12 @@
 // that anything else is a fault or an attack. Nothing is allocated before the length has been checked.
 //
 //	worker → gateway                          gateway → worker
-//	hello    JSON, once, first                prepare  JSON of a chain, under a new id
-//	data     output of a run                  run      starts a run; the payload is the id of its chain
-//	credit   4 bytes: more input is welcome   data     input of a run
-//	deaf     no more input is wanted          end      the input has ended
-//	outcome  JSON, the last frame of a run    credit   4 bytes: more output is welcome
-//	pong     the payload of the ping          cancel   kill the run
-//	                                          ping     8 bytes
-//	                                          keep     JSON of an input; its data follows
+//	hello    JSON, once, first                run      JSON of a chain, which it starts under a new id
+//	data     output of a run                  data     input of a run
+//	credit   4 bytes: more input is welcome   end      the input has ended
+//	deaf     no more input is wanted          credit   4 bytes: more output is welcome
+//	outcome  JSON, the last frame of a run    cancel   kill the run
 //	                                          renew    forget everything
-//	                                          check    JSON of a chain, which is run once and not kept
 //
 // # Flow
 //
@@ -34,18 +30,19 @@
 //
 // # Life of a run
 //
-// The gateway chooses ids, each larger than the last. A run ends with its outcome and in no other way: after cancel
-// too the worker answers with an outcome, when all of its processes are dead. Frames for a run that were on their way
-// when the outcome was sent are dropped by the worker; after the outcome the worker sends nothing for it. The worker
-// runs at most [Slots] at a time; one more ends the connection. The chains of one pipeline can wait for each other, as
+// The gateway chooses ids; two runs at a time have different ones. A run ends with its outcome and in no other way: after
+// cancel too the worker answers with an outcome, when all of its processes are dead. Frames for a run that were on their
+// way when the outcome was sent are dropped by the worker; after the outcome the worker sends nothing for it. At most
+// [MaxStreams] run at a time; one more ends the connection. The chains of one pipeline can wait for each other, as
 // branches do that are fed from one input, so a limit that a pipeline can reach would be a deadlock: the engine keeps
-// what it runs side by side below Slots, and the gateway's queue in front of it is a safeguard only.
+// what it runs side by side below [Slots], and the gateway's queue in front of it is a safeguard only.
+//
+// The chain `{}` is a ping: its outcome comes at once.
 //
 // # Checks
 //
-// A check frame starts a run as prepare and run do together, without an id for the chain: so a worker can check more
-// commands than it may have prepared chains. The commands of the chain have a [Check], which replaces the work of the
-// command by the check of its arguments, within tighter bounds. The data of a check of a script is its verdict.
+// A command with a [Check] does not do its work: its arguments are checked, within tighter bounds. The data of a check of a
+// script is its verdict.
 //
 // # Items
 //
@@ -57,14 +54,14 @@
 //
 // # Inputs
 //
-// An input that commands read beside their standard input comes before the runs that need it: a keep frame opens a
-// stream as a run does, whose data the worker keeps on disk, and whose outcome says that all of it is there. Up to
-// [MaxInputs] may be on their way besides the runs. A run whose inputs have not all been kept is refused.
+// An input that commands read beside their standard input comes before the runs that need it: it is the data of a run
+// whose chain has a [Chain.Keep] and no commands. The worker keeps the data on disk, and the outcome says that all of it is
+// there. Up to [MaxInputs] are on their way besides the runs. A run whose inputs have not all been kept is refused.
 //
 // # Another run of a pipeline
 //
 // A gateway that keeps a worker for another pipeline renews it: the worker ends and removes whatever it has left of what
-// it ran, forgets the prepared chains, and takes the next frame when that is done, so that the answer to a ping says so.
+// it ran, and takes the next frame when that is done, so that the answer to a ping says so.
 // A renew frame while something runs ends the connection, and so does a worker that cannot clear itself. Ids go on.
 //
 // When the gateway's stream ends the worker kills everything and exits. When the worker's stream ends every run fails

@@ -8,29 +8,26 @@ import (
 
 // The measures of the protocol. Both ends are built with the same.
 const (
-	Window     = 1 << 20  // bytes that may be under way in one direction of one run
-	MaxData    = 64 << 10 // bytes of one data frame
-	MaxMessage = 1 << 20  // bytes of one JSON message, prepare excepted
-	Slots      = 256      // runs at a time in one worker: as many as a plan of 64 stages can need at once, see doc.go
-	MaxChains  = 256      // prepared chains of one worker
-	MaxInputs  = 64       // named inputs on their way to one worker at a time, besides the runs
+	Window     = 1 << 20                // bytes that may be under way in one direction of one run
+	MaxData    = 64 << 10               // bytes of one data frame
+	MaxMessage = 1 << 20                // bytes of one JSON message, run excepted
+	Slots      = 256                    // runs at a time in one worker: as many as a plan of 64 stages can need at once, see doc.go
+	MaxInputs  = 64                     // named inputs on their way to one worker at a time, besides the runs
+	MaxStreams = Slots + MaxInputs + 16 // of them all, and pings
 
 	MaxCommands = 64                                 // of one chain; a pipeline has no more stages
 	MaxCommand  = 80 << 10                           // bytes of one command as JSON, see [Command.Size]
-	MaxPrepare  = MaxCommands*(MaxCommand+256) + 256 // bytes of a chain as JSON: any chain within the two fits
+	MaxChain    = MaxCommands*(MaxCommand+256) + 512 // bytes of a chain as JSON: any chain within the two fits
 
 	headerSize = 9
 	maxHello   = 64 << 10 // bytes of a [Hello] as JSON: what it makes in memory is kept as long as its worker
-	maxKeep    = 1 << 10  // bytes of an [Input] as JSON
-	pingSize   = 8
-	version    = 9
+	version    = 10
 )
 
 type kind byte
 
 const (
 	kindHello kind = iota + 1
-	kindPrepare
 	kindRun
 	kindData
 	kindEnd
@@ -38,11 +35,7 @@ const (
 	kindDeaf
 	kindCancel
 	kindOutcome
-	kindPing
-	kindPong
-	kindKeep
 	kindRenew
-	kindCheck
 )
 
 // A side is one end of the connection, as a set, because data and credit come from both.
@@ -60,19 +53,14 @@ var kinds = [...]struct {
 	min, max uint32
 }{
 	kindHello:   {"hello", worker, 2, maxHello},
-	kindPrepare: {"prepare", gateway, 2, MaxPrepare},
-	kindRun:     {"run", gateway, 4, 4},
+	kindRun:     {"run", gateway, 2, MaxChain},
 	kindData:    {"data", gateway | worker, 1, MaxData},
 	kindEnd:     {"end", gateway, 0, 0},
 	kindCredit:  {"credit", gateway | worker, 4, 4},
 	kindDeaf:    {"deaf", worker, 0, 0},
 	kindCancel:  {"cancel", gateway, 0, 0},
 	kindOutcome: {"outcome", worker, 2, MaxMessage},
-	kindPing:    {"ping", gateway, pingSize, pingSize},
-	kindPong:    {"pong", worker, pingSize, pingSize},
-	kindKeep:    {"keep", gateway, 2, maxKeep},
 	kindRenew:   {"renew", gateway, 0, 0},
-	kindCheck:   {"check", gateway, 2, MaxPrepare},
 }
 
 type header struct {

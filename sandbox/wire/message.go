@@ -46,11 +46,12 @@ type Found struct {
 	Refusal string `json:",omitempty"` // why it cannot run here; empty: it can
 }
 
-// A Chain is commands that are joined by pipes.
+// A Chain is what a worker is to run: commands that are joined by pipes.
 type Chain struct {
 	Commands []Command
-	Memory   int64 // bytes of private memory that one process may take
-	Disk     int64 // bytes that one command may keep in its scratch directory
+	Keep     *Input `json:",omitempty"` // where it is there: no commands; keep the data for those of later runs
+	Memory   int64  // bytes of private memory that one process may take
+	Disk     int64  // bytes that one command may keep in its scratch directory
 	Worker   Budget
 }
 
@@ -111,6 +112,9 @@ type Outcome struct {
 // check says what no worker that means well reports. Counts below zero would turn back those of the gateway, which only
 // grow.
 func (o Outcome) check() error {
+	if len(o.Usage) > MaxCommands {
+		return protocolError("what %d commands have used", len(o.Usage))
+	}
 	for i, u := range o.Usage {
 		if least := min(u.In, u.Out, int64(u.Elapsed), int64(u.CPU)); least < 0 {
 			return protocolError("command %d has used %d", i, least)
@@ -123,13 +127,17 @@ func (o Outcome) check() error {
 type Usage struct {
 	In, Out      int64
 	Elapsed, CPU time.Duration
+	Said         string `json:",omitempty"` // the beginning of what one has written to standard error that did not fail
 }
+
+// MaxSaid bounds [Usage.Said], in bytes.
+const MaxSaid = 200
 
 // Usages are those of the commands of a chain.
 type Usages []Usage
 
 // maxUsages is more than those of a chain take as JSON.
-const maxUsages = MaxCommands * 256
+const maxUsages = MaxCommands * (256 + 6*MaxSaid)
 
 // UnmarshalJSON refuses what is longer: an empty value takes a tenth of what is made of it.
 func (u *Usages) UnmarshalJSON(text []byte) error {

@@ -5,16 +5,18 @@ import (
 	"sync"
 )
 
-// The bounds of what waits to be written. Data waits for room; a message that needs more than hardLimit means that
-// the peer keeps asking and does not read the answers.
-const (
-	softLimit = 256 << 10
-	hardLimit = 8 << 20
-)
+// softLimit bounds the data that waits to be written: more waits for room.
+const softLimit = 256 << 10
+
+// hardLimits bound all that waits, by side. A message that needs more means that the peer does not read. All chains of a
+// pipeline, each started four times at once, take less.
+var hardLimits = map[side]int{gateway: 32 << 20, worker: 8 << 20}
 
 // An outbox collects frames for one writer, so that nobody holds a lock while writing and small frames travel
 // together.
 type outbox struct {
+	limit int // of pending
+
 	mu      sync.Mutex
 	changed sync.Cond // pending grew or shrank, or err was set
 	pending []byte
@@ -22,8 +24,8 @@ type outbox struct {
 	err     error
 }
 
-func newOutbox() *outbox {
-	o := &outbox{}
+func newOutbox(limit int) *outbox {
+	o := &outbox{limit: limit}
 	o.changed.L = &o.mu
 	return o
 }
@@ -42,7 +44,7 @@ func (o *outbox) data(id uint32, payload []byte) error {
 func (o *outbox) message(k kind, id uint32, payload []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.pending)+len(payload) > hardLimit {
+	if len(o.pending)+len(payload) > o.limit {
 		return protocolError("the peer does not read what it asks for")
 	}
 	return o.add(k, id, payload)

@@ -7,19 +7,18 @@ import (
 	"sync"
 )
 
-// A Stream is one run, or one input that is kept, as one end sees it. Read gives what the other end sends, Write sends.
+// A Stream is one run as one end sees it. Read gives what the other end sends, Write sends.
 // One goroutine may read while another writes.
 type Stream struct {
 	conn *conn
 	id   uint32
-	keep bool // it brings an input
 
 	cancel context.CancelCauseFunc // of what serves it, in the worker
 
 	mu       sync.Mutex
 	arrived  sync.Cond // data, the end, or err
 	allowed  sync.Cond // credit, deafness, or err
-	in       ring
+	in       inbox
 	window   int   // what the peer may still send
 	owed     int   // read since credit was last given
 	ended    bool  // no more data will come
@@ -34,6 +33,31 @@ func newStream(c *conn, id uint32) *Stream {
 	s := &Stream{conn: c, id: id, window: Window, credit: Window}
 	s.arrived.L, s.allowed.L = &s.mu, &s.mu
 	return s
+}
+
+// An inbox holds bytes that have arrived and were not read yet. The credit of the protocol bounds it to Window.
+type inbox struct {
+	buf   []byte
+	start int // index of the oldest byte
+}
+
+func (b *inbox) len() int { return len(b.buf) - b.start }
+
+func (b *inbox) write(p []byte) {
+	if len(b.buf)+len(p) > cap(b.buf) {
+		b.buf = b.buf[:copy(b.buf, b.buf[b.start:])]
+		b.start = 0
+	}
+	b.buf = append(b.buf, p...)
+}
+
+// read moves the oldest bytes to p and returns how many.
+func (b *inbox) read(p []byte) int {
+	n := copy(p, b.buf[b.start:])
+	if b.start += n; b.start == len(b.buf) {
+		b.buf, b.start = b.buf[:0], 0
+	}
+	return n
 }
 
 // Read returns what has arrived, waiting for it if necessary. io.EOF means that the other end has said it all.
@@ -53,7 +77,7 @@ func (s *Stream) Read(p []byte) (int, error) {
 func (s *Stream) take(p []byte) (n, grant int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.in.n == 0 && !s.ended && s.err == nil && !s.deafSelf {
+	for s.in.len() == 0 && !s.ended && s.err == nil && !s.deafSelf {
 		s.arrived.Wait()
 	}
 	switch {
@@ -61,7 +85,7 @@ func (s *Stream) take(p []byte) (n, grant int, err error) {
 		return 0, 0, s.err
 	case s.deafSelf:
 		return 0, 0, io.ErrClosedPipe
-	case s.in.n == 0:
+	case s.in.len() == 0:
 		return 0, 0, io.EOF
 	}
 	n = s.in.read(p)
@@ -163,7 +187,7 @@ func (s *Stream) stopReading() bool {
 	defer s.mu.Unlock()
 	tell := !s.deafSelf && !s.ended
 	s.deafSelf = true
-	s.in.drop()
+	s.in = inbox{} // which gives the memory back
 	s.arrived.Broadcast()
 	return tell
 }

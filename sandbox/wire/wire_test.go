@@ -56,6 +56,9 @@ type onlyWriter struct{ io.Writer }
 type onlyReader struct{ io.Reader }
 
 func runner(ctx context.Context, s *wire.Stream, c wire.Chain) wire.Outcome {
+	if c.Keep != nil {
+		return kept(ctx, s, *c.Keep)
+	}
 	if len(c.Commands) > 0 {
 		if r, ok := runners[c.Commands[0].Name]; ok {
 			return r(ctx, s, c)
@@ -78,7 +81,7 @@ func kept(ctx context.Context, s *wire.Stream, in wire.Input) wire.Outcome {
 	return wire.Outcome{Usage: []wire.Usage{{In: n}}}
 }
 
-var host = wire.Host{Run: runner, Keep: kept, Renew: func() error { return nil }}
+var host = wire.Host{Run: runner, Renew: func() error { return nil }}
 
 // connect returns a client of a worker that ends with the test.
 func connect(t *testing.T) *wire.Client {
@@ -99,11 +102,16 @@ func connect(t *testing.T) *wire.Client {
 
 func start(t *testing.T, c *wire.Client, name string) *wire.Stream {
 	t.Helper()
-	id, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: name}}})
+	return startChain(t, c, wire.Chain{Commands: []wire.Command{{Name: name}}})
+}
+
+func startChain(t *testing.T, c *wire.Client, chain wire.Chain) *wire.Stream {
+	t.Helper()
+	prepared, err := wire.Prepare(chain)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Run(id)
+	s, err := c.Run(prepared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +190,11 @@ func TestCancel(t *testing.T) {
 func TestSlots(t *testing.T) {
 	c := connect(t)
 	var streams []*wire.Stream
-	for range wire.Slots {
+	for range wire.MaxStreams {
 		streams = append(streams, start(t, c, "wait"))
 	}
-	if _, err := c.Run(1); err == nil {
-		t.Error("more runs than slots")
+	if err := c.Ping(t.Context()); err == nil {
+		t.Error("more runs than there may be")
 	}
 	for _, s := range streams {
 		_ = s.Cancel()
@@ -222,14 +230,10 @@ func TestKeep(t *testing.T) {
 	}
 	var streams []*wire.Stream
 	for range wire.MaxInputs {
-		s, err := c.Keep(wire.Input{Set: 1, Name: "b", Disk: 3 * wire.Window})
-		if err != nil {
-			t.Fatal(err)
-		}
-		streams = append(streams, s)
+		streams = append(streams, startChain(t, c, wire.Chain{Keep: &wire.Input{Set: 1, Name: "b", Disk: 3 * wire.Window}}))
 	}
-	if _, err := c.Keep(wire.Input{}); err == nil {
-		t.Error("one input too many was accepted")
+	if err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
 	}
 	for i, s := range streams {
 		n := (i%2 + 2) * wire.Window // what is more than the limit is told, not cut
@@ -243,27 +247,18 @@ func TestKeep(t *testing.T) {
 			t.Errorf("got %+v, %v, want %d bytes kept", o, err, n)
 		}
 	}
-	s, err := c.Keep(wire.Input{Disk: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := startChain(t, c, wire.Chain{Keep: &wire.Input{Disk: 1}})
 	_, _ = s.Write([]byte("ab"))
 	_ = s.End()
 	if o, err := s.Outcome(); err != nil || o.Failure == nil || o.Failure.Reason != wire.DiskLimit {
 		t.Errorf("got %+v, %v, want %s", o, err, wire.DiskLimit)
-	}
-	if _, err := c.Keep(wire.Input{Name: strings.Repeat("x", 2<<10)}); !errors.Is(err, wire.ErrTooLarge) {
-		t.Errorf("got %v, want %v", err, wire.ErrTooLarge)
 	}
 }
 
 // TestKeepSlowly has a worker that takes nothing of an input: no more than the window leaves, and a cancel ends it.
 func TestKeepSlowly(t *testing.T) {
 	c := connect(t)
-	s, err := c.Keep(wire.Input{Name: "stuck"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := startChain(t, c, wire.Chain{Keep: &wire.Input{Name: "stuck"}})
 	if n, err := s.Write(make([]byte, wire.Window)); n != wire.Window || err != nil {
 		t.Fatalf("got %d, %v, want the whole window taken", n, err)
 	}
@@ -292,22 +287,31 @@ func TestKeepSlowly(t *testing.T) {
 }
 
 func TestPrepare(t *testing.T) {
-	c := connect(t)
-	_, err := c.Prepare(wire.Chain{Commands: []wire.Command{{Name: strings.Repeat("x", wire.MaxPrepare)}}})
-	if !errors.Is(err, wire.ErrTooLarge) {
-		t.Errorf("got %v, want %v", err, wire.ErrTooLarge)
-	}
-	for i := range wire.MaxChains + 1 {
-		for range 2 { // equal chains count once
-			_, err = c.Prepare(wire.Chain{Memory: int64(i)})
+	large := []wire.Command{{Name: strings.Repeat("x", wire.MaxChain)}}
+	for _, commands := range [][]wire.Command{large, make([]wire.Command, wire.MaxCommands+1)} {
+		if _, err := wire.Prepare(wire.Chain{Commands: commands}); !errors.Is(err, wire.ErrTooLarge) {
+			t.Errorf("got %v, want %v", err, wire.ErrTooLarge)
 		}
-	}
-	if !errors.Is(err, wire.ErrTooMany) {
-		t.Errorf("got %v, want %v", err, wire.ErrTooMany)
 	}
 }
 
-// TestRenew: a worker that was renewed runs what is prepared anew, and one that cannot clear itself is lost.
+// TestPingEnds: a ping that is not answered ends with its context.
+func TestPingEnds(t *testing.T) {
+	script, worker := io.Pipe()
+	go func() { _, _ = worker.Write(greeting) }()
+	c, err := wire.Dial(t.Context(), duplex{script, io.Discard, func() { script.Close() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := c.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+	}
+}
+
+// TestRenew: a worker that was renewed goes on, and one that cannot clear itself is lost.
 func TestRenew(t *testing.T) {
 	dirty := errors.New("something is left")
 	for _, left := range []error{nil, dirty} {
@@ -344,7 +348,6 @@ func frame(kind byte, id uint32, payload []byte) []byte {
 // Numbers of the kinds, as they are on the wire.
 const (
 	hello = iota + 1
-	prepare
 	run
 	data
 	end
@@ -352,9 +355,6 @@ const (
 	deaf
 	cancel
 	outcome
-	ping
-	pong
-	keep
 	renew
 )
 
@@ -376,13 +376,13 @@ var fromWorker = map[string]struct {
 	script [][]byte
 	want   string
 }{
-	"no hello":       {[][]byte{frame(pong, 0, make([]byte, 8))}, "before hello"},
+	"no hello":       {[][]byte{frame(outcome, 1, []byte("{}"))}, "before hello"},
 	"old version":    {[][]byte{frame(hello, 0, []byte(`{"Version":99}`))}, "version 99"},
 	"bad json":       {[][]byte{frame(hello, 0, []byte(`{"Version"`))}, "hello frame"},
 	"unknown field":  {[][]byte{frame(hello, 0, []byte(`{"Nonsense":1}`))}, "unknown field"},
 	"second hello":   {[][]byte{greeting, greeting}, "second hello"},
 	"unknown kind":   {[][]byte{greeting, frame(77, 1, nil)}, "unknown frame kind"},
-	"wrong way":      {[][]byte{greeting, frame(run, 1, make([]byte, 4))}, "wrong end"},
+	"wrong way":      {[][]byte{greeting, frame(run, 1, []byte("{}"))}, "wrong end"},
 	"huge":           {[][]byte{greeting, {data, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff}}, "4294967295 bytes"},
 	"no such run":    {[][]byte{greeting, frame(data, 9, []byte("x"))}, "not under way"},
 	"beyond credit":  {append([][]byte{greeting}, flood()...), "beyond the credit"},
@@ -390,12 +390,13 @@ var fromWorker = map[string]struct {
 	"cut short":      {[][]byte{greeting, frame(data, 1, []byte("abc"))[:10]}, "unexpected EOF"},
 	"silence":        {[][]byte{greeting}, "exited"},
 	"large hello":    {[][]byte{frame(hello, 0, []byte(`{"Programs":[`+strings.Repeat("{},", 22_000)+`{}]}`))}, "hello frame of 66017 bytes"},
-	"many used":      {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 6_000)+`{}]}`))}, "what commands have used takes 18004 bytes"},
+	"many used":      {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 40_000)+`{}]}`))}, "what commands have used takes 120004 bytes"},
+	"some more used": {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[`+strings.Repeat("{},", 64)+`{}]}`))}, "what 65 commands have used"},
 	"used below 0":   {[][]byte{greeting, frame(outcome, 1, []byte(`{"Usage":[{"In":1,"Out":-1}]}`))}, "used -1"},
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 9}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 10}))
 
 func flood() [][]byte {
 	var all [][]byte
@@ -403,25 +404,6 @@ func flood() [][]byte {
 		all = append(all, frame(data, 1, make([]byte, wire.MaxData)))
 	}
 	return all
-}
-
-// TestDataOfInput: a worker that sends data for an input, which nobody reads, is given up.
-func TestDataOfInput(t *testing.T) {
-	script, worker := io.Pipe()
-	go func() { _, _ = worker.Write(greeting) }()
-	c, err := wire.Dial(t.Context(), duplex{script, io.Discard, func() { script.Close() }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	s, err := c.Keep(wire.Input{Set: 1, Name: "b", Disk: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = worker.Write(frame(data, 1, []byte("x"))) }()
-	if _, err := s.Outcome(); err == nil || !strings.Contains(err.Error(), "data of input 1") {
-		t.Errorf("got %v, want that it only goes the other way", err)
-	}
 }
 
 func TestHostileWorker(t *testing.T) {
@@ -449,8 +431,7 @@ func talkToWorker(t *testing.T, script []byte) error {
 		return err
 	}
 	defer c.Close()
-	id, _ := c.Prepare(wire.Chain{})
-	s, err := c.Run(id)
+	s, err := c.Run(wire.Prepared("{}"))
 	if n > 0 {
 		close(hold)
 	}
@@ -487,40 +468,42 @@ var fromGateway = map[string]struct {
 	want   string // empty: a clean end
 }{
 	"nothing":         {nil, ""},
-	"unprepared":      {[][]byte{frame(run, 1, []byte{0, 0, 0, 9})}, "not prepared"},
-	"same id":         {[][]byte{chain("wait"), runOf(2), runOf(2)}, "run 2 after run 2"},
-	"too many":        {append([][]byte{chain("wait")}, runs(wire.Slots+1)...), "at a time"},
-	"prepared twice":  {[][]byte{chain("wait"), chain("wait")}, "in use"},
-	"never started":   {[][]byte{frame(data, 5, []byte("x"))}, "never started"},
-	"two ends":        {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(end, 1, nil)}, "second end"},
-	"data after end":  {[][]byte{chain("wait"), runOf(1), frame(end, 1, nil), frame(data, 1, []byte("x"))}, "after the end"},
-	"beyond credit":   {append([][]byte{chain("wait"), runOf(1)}, flood()...), "beyond the credit"},
+	"no chain":        {[][]byte{frame(run, 1, []byte("[]"))}, "run frame"},
+	"same id":         {[][]byte{runOf(2, "wait"), runOf(2, "wait")}, "a second run 2"},
+	"too many":        {runs(wire.MaxStreams + 1), "at a time"},
+	"long chain":      {[][]byte{frame(run, 1, message(wire.Chain{Commands: make([]wire.Command, wire.MaxCommands+1)}))}, "a chain of 65 commands"},
+	"never started":   {[][]byte{frame(data, 5, []byte("x"))}, ""},
+	"two ends":        {[][]byte{runOf(1, "wait"), frame(end, 1, nil), frame(end, 1, nil)}, "second end"},
+	"data after end":  {[][]byte{runOf(1, "wait"), frame(end, 1, nil), frame(data, 1, []byte("x"))}, "after the end"},
+	"beyond credit":   {append([][]byte{runOf(1, "wait")}, flood()...), "beyond the credit"},
 	"wrong way":       {[][]byte{frame(outcome, 1, []byte("{}"))}, "wrong end"},
-	"cancel":          {[][]byte{chain("wait"), runOf(1), frame(cancel, 1, nil), frame(cancel, 1, nil)}, ""},
-	"keep and cancel": {[][]byte{frame(keep, 1, message(wire.Input{Name: "b"})), frame(data, 1, []byte("x")), frame(cancel, 1, nil)}, ""},
-	"no input":        {[][]byte{frame(keep, 1, []byte("[]"))}, "keep frame"},
-	"keep, same id":   {[][]byte{chain("wait"), runOf(1), frame(keep, 1, message(wire.Input{}))}, "run 1 after run 1"},
-	"forgotten":       {[][]byte{chain("wait"), frame(renew, 0, nil), runOf(1)}, "not prepared"},
-	"prepared again":  {[][]byte{chain("wait"), frame(renew, 0, nil), chain("wait"), runOf(1), frame(cancel, 1, nil)}, ""},
-	"renew in a run":  {[][]byte{chain("wait"), runOf(1), frame(renew, 0, nil)}, "1 runs are under way"},
-	"renew in a keep": {[][]byte{frame(keep, 1, message(wire.Input{Name: "stuck"})), frame(renew, 0, nil)}, "1 runs are under way"},
+	"cancel":          {[][]byte{runOf(1, "wait"), frame(cancel, 1, nil), frame(cancel, 1, nil)}, ""},
+	"keep and cancel": {[][]byte{keepOf(1, "b"), frame(data, 1, []byte("x")), frame(cancel, 1, nil)}, ""},
+	"keep, same id":   {[][]byte{runOf(1, "wait"), keepOf(1, "b")}, "a second run 1"},
+	"renewed":         {[][]byte{frame(renew, 0, nil), runOf(1, "wait"), frame(cancel, 1, nil)}, ""},
+	"renew in a run":  {[][]byte{runOf(1, "wait"), frame(renew, 0, nil)}, "1 runs are under way"},
+	"renew in a keep": {[][]byte{keepOf(1, "stuck"), frame(renew, 0, nil)}, "1 runs are under way"},
 	"renew, loudly":   {[][]byte{frame(renew, 0, []byte("x"))}, "renew frame of 1 bytes"},
-	"pings":           {[][]byte{frame(ping, 0, make([]byte, 8)), frame(ping, 0, make([]byte, 8))}, ""},
+	"pings":           {[][]byte{ping, ping}, ""},
 }
+
+var ping = frame(run, 1, []byte("{}"))
 
 // runs starts n runs.
 func runs(n int) (frames [][]byte) {
 	for i := range n {
-		frames = append(frames, runOf(uint32(i+1)))
+		frames = append(frames, runOf(uint32(i+1), "wait"))
 	}
 	return frames
 }
 
-func chain(name string) []byte {
-	return frame(prepare, 1, message(wire.Chain{Commands: []wire.Command{{Name: name}}}))
+func runOf(id uint32, name string) []byte {
+	return frame(run, id, message(wire.Chain{Commands: []wire.Command{{Name: name}}}))
 }
 
-func runOf(id uint32) []byte { return frame(run, id, []byte{0, 0, 0, 1}) }
+func keepOf(id uint32, name string) []byte {
+	return frame(run, id, message(wire.Chain{Keep: &wire.Input{Name: name}}))
+}
 
 func TestHostileGateway(t *testing.T) {
 	for name, test := range fromGateway {
@@ -556,11 +539,14 @@ func TestStalledWorker(t *testing.T) {
 	}
 	defer c.Close()
 	defer close(dying)
-	large := slices.Repeat([]wire.Command{{Argv: []string{strings.Repeat("x", 79<<10)}}}, wire.MaxCommands)
+	large, err := wire.Prepare(wire.Chain{Commands: slices.Repeat([]wire.Command{{Argv: []string{strings.Repeat("x", 79<<10)}}}, wire.MaxCommands)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	told := make(chan error, 1)
 	go func() {
-		for n := int64(0); ; n++ {
-			if _, err := c.Prepare(wire.Chain{Commands: large, Memory: n}); err != nil {
+		for {
+			if _, err := c.Run(large); err != nil {
 				told <- err
 				return
 			}
@@ -585,7 +571,7 @@ type endlessPings struct{ buf []byte }
 
 func (e *endlessPings) Read(p []byte) (int, error) {
 	if len(e.buf) == 0 {
-		e.buf = bytes.Repeat(frame(ping, 0, make([]byte, 8)), 100)
+		e.buf = bytes.Repeat(ping, 100)
 	}
 	n := copy(p, e.buf)
 	e.buf = e.buf[n:]
@@ -607,7 +593,7 @@ func FuzzGatewayFrames(f *testing.F) {
 	for _, test := range fromGateway {
 		f.Add(bytes.Join(test.script, nil))
 	}
-	f.Add(bytes.Join([][]byte{chain("echo"), runOf(1), frame(data, 1, []byte("abc")), frame(end, 1, nil)}, nil))
+	f.Add(bytes.Join([][]byte{runOf(1, "echo"), frame(data, 1, []byte("abc")), frame(end, 1, nil)}, nil))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		done := make(chan error, 1)
 		go func() { done <- wire.Serve(context.Background(), peer(script), wire.Hello{}, host) }()

@@ -95,18 +95,10 @@ func appletMain(args []string, o Options) int {
 // ready returns the program of a spec.
 func (o Options) ready(s appletSpec) (programs.Runner, error) {
 	p, ok := find(s.Name, o.Extra)
-	var run programs.Runner
-	var verdict programs.Verdict
-	switch {
-	case ok && p.Ready != nil:
-		run, verdict = p.Ready(s.Args, s.inputs())
-	case ok && s.Check && p.HasScript():
-		verdict = p.Verdict(s.Args)
-	case ok && p.Applet != nil && !s.Check:
-		run = func(ctx context.Context, files programs.IO) int { return p.Applet(ctx, s.Args, files) }
-	default:
+	if !ok || p.Ready == nil || s.Check && !p.Script || !s.Check && p.Bin != "" {
 		return nil, errNoApplet
 	}
+	run, verdict := p.Ready(s.Args, s.inputs())
 	if s.Files > 0 {
 		run = withInput(run, s.files())
 	}

@@ -89,7 +89,7 @@ func immortal(t *testing.T) (k *kept, die func()) {
 	}
 	all.closeTheirs()
 	attended := &task{Process: p, stderr: new(stderr), done: make(chan struct{})}
-	k = &kept{key: "a program", task: attended, in: all[0].ours, out: all[1].ours, statm: openStatm(p.Pid())}
+	k = &kept{key: "a program", task: attended, in: all[0].ours, out: all[1].ours}
 	return k, func() { attended.collect(all[2].ours) }
 }
 
@@ -112,7 +112,7 @@ func outcomeOf(t *testing.T, w *worker, chain wire.Chain) <-chan wire.Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := client.Prepare(chain)
+	id, err := wire.Prepare(chain)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ type tool struct {
 }
 
 // linked reports whether the process is one of this binary.
-func (t *tool) linked() bool { return t.reader || t.Applet != nil }
+func (t *tool) linked() bool { return t.reader || t.Ready != nil && t.Bin == "" }
 
 // cell returns the jail for a process of the tool with these files of its own. It is private if there are any.
 func (t *tool) cell(scratch, dir string, files []string, v *view) (_ *jail.Cell, private bool, err error) {

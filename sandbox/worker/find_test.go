@@ -14,7 +14,7 @@ import (
 func TestPure(t *testing.T) {
 	tools, found := locate(nil, jail.Support{Seccomp: true})
 	for name := range tools {
-		if p, _ := find(name, nil); p.Applet == nil {
+		if p, _ := find(name, nil); p.Ready == nil {
 			t.Errorf("%s runs without Landlock", name)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
+
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
@@ -49,7 +51,7 @@ func echoes(some int64) func(appletSpec) (programs.Runner, error) {
 
 func TestAttend(t *testing.T) {
 	large := strings.Repeat("0123456789", 3*frameMax/10)
-	for _, some := range []int64{0, 3, pumpBuffer, frameMax, 10 * frameMax} {
+	for _, some := range []int64{0, 3, wire.MaxData, frameMax, 10 * frameMax} {
 		var out bytes.Buffer
 		in := bytes.NewBuffer(specOf(t, appletSpec{}))
 		w := frameWriter{w: in}

@@ -20,7 +20,6 @@ type hostInfo struct {
 	Around    wire.Surroundings // which cannot be seen from within
 	Loader    string            // of the worker's own binary; empty if it is static
 	Workspace string            // the directory whose files commands may read; empty if there is none
-	Offers    bool              // a process can be offered to be killed first when memory runs out
 }
 
 // A located program is one that can run.
@@ -31,7 +30,7 @@ type located struct {
 
 // lookAround looks around.
 func lookAround(o Options) hostInfo {
-	s := hostInfo{Support: jail.Supported(), Around: surroundings(), Offers: jail.CanOffer()}
+	s := hostInfo{Support: jail.Supported(), Around: surroundings()}
 	s.Tools, s.Found = locate(o.Extra, s.Support)
 	if loader, err := loaderOf("/proc/self/exe"); err == nil {
 		s.Loader = loader

@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
+	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
 // An inputServer is the applet's end of the frames: it hands one input after another to a program. As a Reader it is the
@@ -30,7 +31,7 @@ type inputServer struct {
 func serveInputs(ready func(s appletSpec) (programs.Runner, error), in io.Reader, out io.Writer) error {
 	said := bufio.NewWriterSize(out, flushSize)
 	defer func() { _ = said.Flush() }() // where it fails too: nothing is said later
-	a := &inputServer{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameHeader+pumpBuffer)}, out: frameWriter{w: said}, ready: ready}
+	a := &inputServer{in: frameReader{r: bufio.NewReaderSize(prompt{in, said}, frameHeader+wire.MaxData)}, out: frameWriter{w: said}, ready: ready}
 	for {
 		if err := a.begin(); err == io.EOF {
 			return nil

@@ -31,7 +31,6 @@ type kept struct {
 	task    *task       // its standard error is what the runtime says when it fails
 	in, out *os.File
 	kills   int64       // of the kernel for want of memory, when it was started
-	statm   *os.File    // what memory it has; nil where that cannot be seen
 	send    frameWriter // to in; for the pump that feeds the input
 	receive frameReader // of out; for the pump that takes what it says
 
@@ -73,10 +72,10 @@ const (
 func (k *kept) freshData() int64 { return max(startData, k.born+laterData) }
 
 // newKept makes an applet without a program of a process that has started.
-func newKept(t wired, bound bool, kills int64) *kept {
+func newKept(t *task, bound bool, kills int64) *kept {
 	return &kept{
-		bound: bound, task: t.task, in: t.in, out: t.out, kills: kills, statm: openStatm(t.Pid()),
-		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+pumpBuffer)},
+		bound: bound, task: t, in: t.in, out: t.out, kills: kills,
+		send: frameWriter{w: t.in}, receive: frameReader{r: bufio.NewReaderSize(t.out, frameHeader+wire.MaxData)},
 	}
 }
 
@@ -90,7 +89,7 @@ func (k *kept) reusable() bool {
 // of no use.
 func (k *kept) learn(key string, l jail.Limits, spec appletSpec) error {
 	if k.turns == 0 {
-		_, k.born = usedBy(k.statm)
+		_, k.born = used(k.task.Pid())
 	}
 	k.key, k.limits = key, l.Hard()
 	text, err := json.Marshal(spec)
@@ -220,7 +219,7 @@ func (k *kept) kill() { k.task.Kill() }
 func (k *kept) end() {
 	k.kill()
 	<-k.task.done
-	closeAll(k.in, k.out, k.statm)
+	closeAll(k.in, k.out)
 }
 
 // settle completes what was sent of an input that was served, whose pumps have ended. It reports whether the applet can
@@ -232,7 +231,7 @@ func (k *kept) settle(c wire.Command, memory int64) bool {
 	}
 	// RLIMIT_CPU and RLIMIT_DATA are those of the process: the next input must find as much of both as it may use. With
 	// files it has no next input, since it reads those instead and its key does not name them.
-	k.alone, k.data = usedBy(k.statm)
+	k.alone, k.data = used(k.task.Pid())
 	again := c.Each && len(c.Files) == 0 && k.used <= c.Timeout && k.data <= max(memory/keptShare, k.freshData())
 	if k.torn || !again && !k.reusable() {
 		return false

@@ -33,13 +33,12 @@ type idlePool struct {
 	start func(files []*os.File) (*kept, error)
 
 	mu     sync.Mutex // not held while a process ends: one may take long to die
-	come   sync.Cond  // coming has changed
 	idle   []*kept    // the one that has waited longest first
-	coming int        // that are being started, for no command yet
 	closed bool
 	used   bool // by the present run
 
-	ending sync.WaitGroup // those that were discarded
+	starting sync.WaitGroup // those that no command needs yet
+	ending   sync.WaitGroup // those that were discarded
 }
 
 // starter returns how applets are started. files are the descriptors of one after standard error.
@@ -68,19 +67,14 @@ func (s hostInfo) starter(prefix []string) func(files []*os.File) (*kept, error)
 func (i *idlePool) spare() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.closed || i.used || len(i.idle) > 0 || i.coming > 0 {
+	if i.closed || i.used || len(i.idle) > 0 {
 		return
 	}
-	i.coming++
-	go func() {
-		k, err := i.start(nil)
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if i.coming--; err == nil {
-			i.idle = append(i.idle, k)
+	i.starting.Go(func() {
+		if k, err := i.start(nil); err == nil {
+			i.put(k)
 		}
-		i.come.Broadcast()
-	}()
+	})
 }
 
 // keptKey tells the commands apart that an applet can be kept for. It is asked for with every input.
@@ -98,11 +92,6 @@ func (i *idlePool) free(limits jail.Limits) *kept {
 	if k := i.take(func(k *kept) bool { return k.limits == limits && k.reusable() }); k != nil {
 		return k
 	}
-	i.mu.Lock()
-	for i.coming > 0 {
-		i.come.Wait()
-	}
-	i.mu.Unlock()
 	return i.take(func(k *kept) bool { return k.turns == 0 && !k.bound })
 }
 
@@ -170,7 +159,7 @@ func (i *idlePool) memory() (sum int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, k := range i.idle {
-		alone, _ := usedBy(k.statm)
+		alone, _ := used(k.task.Pid())
 		sum += alone
 	}
 	return sum
@@ -206,10 +195,8 @@ func (i *idlePool) drain() {
 func (i *idlePool) close() {
 	i.mu.Lock()
 	i.closed = true
-	for i.coming > 0 {
-		i.come.Wait()
-	}
 	i.mu.Unlock()
+	i.starting.Wait()
 	i.discard(i.takeAll()...)
 	i.ending.Wait()
 }

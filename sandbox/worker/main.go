@@ -82,13 +82,7 @@ func serve(args []string, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := newWorker(o, scratch(args[0]), s)
-	if s.Offers {
-		jail.AwaitOffer()
-	}
-	if err := jail.Hide(); err != nil {
-		return err
-	}
+	w := newWorker(o, args[0], s)
 	lingerBriefly()
 	defer w.inputs.drop()
 	defer w.idle.close()
@@ -98,8 +92,9 @@ func serve(args []string, o Options) error {
 			return os.NewSyscallError("fcntl", err)
 		}
 	}
-	return wire.Serve(context.Background(), stdio{os.NewFile(0, "input"), os.NewFile(1, "output")}, w.hello(), wire.Host{
-		Run: w.busy(w.run), Keep: w.keep, Renew: w.renew,
+	time.AfterFunc(offerTime, func() { _ = jail.Hide() }) // the gateway may say nothing for long; an error comes again then
+	return wire.Serve(context.Background(), stdio{&hiding{in: os.NewFile(0, "input")}, os.NewFile(1, "output")}, w.hello(), wire.Host{
+		Run: w.busy(w.run), Renew: w.renew,
 	})
 }
 
@@ -116,6 +111,28 @@ func lingerBriefly() {
 		time.Sleep(lastMoments)
 		os.Exit(1)
 	}()
+}
+
+// offerTime is how long the starter of a process may take to make it the first to be killed when memory runs out.
+const offerTime = 100 * time.Millisecond
+
+// A hiding reader hides this process before it returns the first words of the gateway. By then the starter has made it
+// the first to be killed, which nobody can do to a hidden one.
+type hiding struct {
+	in   io.Reader
+	done bool
+}
+
+// Read implements [io.Reader].
+func (h *hiding) Read(p []byte) (int, error) {
+	n, err := h.in.Read(p)
+	if n > 0 && !h.done {
+		if err := jail.Hide(); err != nil {
+			return 0, err
+		}
+		h.done = true
+	}
+	return n, err
 }
 
 // stdio joins standard input and output. Close has nothing to do: the process ends with the connection.

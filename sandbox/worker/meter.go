@@ -4,7 +4,6 @@ package worker
 
 import (
 	"cmp"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -89,7 +88,7 @@ func (m *meter) look(b wire.Budget) {
 	for _, p := range members {
 		p.measure(disk)
 	}
-	idle, inputs := m.idle.memory(), m.inputs.size()
+	idle, inputs := m.idle.memory(), m.inputs.used.Load()
 	if m.judge(members, disk, idle, inputs, b) {
 		m.idle.discard(m.idle.takeAll()...)
 	}
@@ -159,34 +158,8 @@ func condemn(members []*process, reason wire.Reason, limit int64, uses func(read
 // used returns the bytes of memory that a process alone has, and the bytes that count for its limit, touched or not; 0
 // if it is gone. See proc_pid_statm(5).
 func used(pid int) (alone, data int64) {
-	if pid == 0 {
-		return 0, 0
-	}
-	f := openStatm(pid)
-	defer f.Close() // nil if it is gone: an error that does no harm
-	return usedBy(f)
-}
-
-// openStatm opens what the kernel says of a process's memory. It is nil if the process is gone.
-func openStatm(pid int) *os.File {
-	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/statm")
-	if err != nil {
-		return nil
-	}
-	return f
-}
-
-// usedBy is used for a process whose file is open.
-func usedBy(statm *os.File) (alone, data int64) {
-	if statm == nil {
-		return 0, 0
-	}
-	var text [128]byte
-	n, err := statm.ReadAt(text[:], 0)
-	if err != nil && err != io.EOF {
-		return 0, 0
-	}
-	fields := strings.Fields(string(text[:n]))
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	fields := strings.Fields(string(text))
 	if len(fields) < 6 {
 		return 0, 0
 	}

@@ -91,7 +91,7 @@ func dialParts(t *testing.T) *wire.Client {
 // start runs a chain.
 func start(t *testing.T, c *wire.Client, commands ...wire.Command) *wire.Stream {
 	t.Helper()
-	id, err := c.Prepare(wire.Chain{Commands: commands})
+	id, err := wire.Prepare(wire.Chain{Commands: commands})
 	if err != nil {
 		t.Fatal(err)
 	}

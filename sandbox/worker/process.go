@@ -36,7 +36,6 @@ type process struct {
 	task    *task // once it is started; nil for what needs no process
 	stderr  *stderr
 	scratch string
-	room    *room  // that scratch belongs to, if it outlives the process
 	inputs  string // the directory of its named inputs, empty if it has none
 	view    *view  // of the workspace, until it has started; nil if it names no file
 	started time.Time
@@ -112,27 +111,22 @@ func (p *process) spec(c wire.Command, chain wire.Chain) appletSpec {
 // start starts a program in its jail, and returns our ends of its pipes.
 func (w *worker) start(p *process, c wire.Command, chain wire.Chain, exits chan<- *process) (e ends, err error) {
 	w.meter.makeWay(chain.Worker)
-	var cell *jail.Cell
-	if p.room != nil {
-		cell = p.room.cell
-	} else {
-		dir := p.inputs
-		if p.view != nil {
-			dir = w.hostInfo.Workspace
-		}
-		var private bool
-		if cell, private, err = p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.view); err != nil {
-			return e, err
-		}
-		if private {
-			defer cell.Close()
-		}
+	dir := p.inputs
+	if p.view != nil {
+		dir = w.hostInfo.Workspace
+	}
+	cell, private, err := p.tool.cell(p.scratch, dir, inputFiles(p.inputs, c), p.view)
+	if err != nil {
+		return e, err
+	}
+	if private {
+		defer cell.Close()
 	}
 	t, err := connect(cell.Start, p.command(c, chain))
 	if err != nil {
 		return e, err
 	}
-	p.task, p.stderr = t.task, t.stderr
+	p.task, p.stderr = t, t.stderr
 	p.id.Store(int64(t.Pid()))
 	go func() {
 		<-t.done
@@ -201,6 +195,11 @@ func (p *process) kill() {
 		return
 	}
 	p.task.Kill()
+}
+
+// ended reports whether the process of a program has ended by itself.
+func (p *process) ended() bool {
+	return p.task != nil && p.kept == nil && !p.killed && p.task.state.Status.Exited()
 }
 
 // pid returns the process's id, 0 for what needs no process and for what has not started.

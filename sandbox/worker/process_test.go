@@ -26,7 +26,7 @@ func FuzzArgv(f *testing.F) {
 		if !utf8.ValidString(joined) {
 			return // arguments come from JSON
 		}
-		inv, err := programs.ParseGiven(name, strings.Split(joined, "|"), programs.Given{Files: true})
+		inv, err := programs.Parse(name, strings.Split(joined, "|"), programs.Given{Files: true})
 		if err != nil {
 			return
 		}
@@ -42,7 +42,7 @@ func FuzzArgv(f *testing.F) {
 		p := &process{tool: &tool{Program: program}, scratch: "/tmp/a scratch directory"}
 		command := p.command(c, wire.Chain{})
 		got := command.Argv
-		if program.Applet != nil {
+		if program.Bin == "" {
 			text, err := json.Marshal(p.spec(c, wire.Chain{}))
 			if err != nil {
 				t.Fatal(err)

@@ -4,24 +4,10 @@ package worker
 
 import (
 	"io"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
-
-const pumpBuffer = 64 << 10
-
-// buffers are shared by all pumps of the worker.
-type buffers struct{ pool sync.Pool }
-
-func (b *buffers) get() *[]byte {
-	if p, ok := b.pool.Get().(*[]byte); ok {
-		return p
-	}
-	p := make([]byte, pumpBuffer)
-	return &p
-}
 
 // A pump carries data from one command to the next, counting it. There is one before the first command, one between
 // neighbours and one behind the last.
@@ -42,10 +28,10 @@ type pump struct {
 	sample []byte // the beginning of the data; to be read after done
 }
 
-func (p *pump) run(b *buffers) {
+func (p *pump) run(b *wire.Buffers) {
 	defer close(p.done)
-	buf := b.get()
-	defer b.pool.Put(buf)
+	buf := b.Get()
+	defer b.Put(buf)
 	last := byte('\n')
 	for {
 		n, err := p.src.Read(*buf)

@@ -114,7 +114,7 @@ func TestLearn(t *testing.T) {
 // program, which was compiled once.
 func TestCheckThenRun(t *testing.T) {
 	compiled := 0
-	o := Options{Extra: []programs.Program{{Name: "say", Ready: func(args []string, _ func(string) (io.Reader, error)) (programs.Runner, programs.Verdict) {
+	o := Options{Extra: []programs.Program{{Name: "say", Script: true, Ready: func(args []string, _ func(string) (io.Reader, error)) (programs.Runner, programs.Verdict) {
 		compiled++
 		return func(_ context.Context, files programs.IO) int {
 			fmt.Fprint(files.Out, "ran ", args)
@@ -139,7 +139,9 @@ func TestCheckThenRun(t *testing.T) {
 
 // TestCheckWithoutScript: a linked program that has no script is tried out by running it, and has no verdict.
 func TestCheckWithoutScript(t *testing.T) {
-	program := programs.Program{Name: "say", Applet: func(context.Context, []string, programs.IO) int { return 3 }}
+	program := programs.Program{Name: "say", Ready: func([]string, programs.Inputs) (programs.Runner, programs.Verdict) {
+		return func(context.Context, programs.IO) int { return 3 }, programs.Verdict{}
+	}}
 	o := Options{Extra: []programs.Program{program}}
 	p := &process{tool: &tool{Program: program}}
 	run, err := o.ready(p.spec(wire.Command{Name: "say", Argv: []string{"say"}, Check: &wire.Check{}}, wire.Chain{}))

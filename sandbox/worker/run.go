@@ -271,15 +271,16 @@ func (r *run) finish() wire.Outcome {
 	}
 	o := wire.Outcome{Failure: r.failure}
 	for i, p := range r.processes {
-		if p.room != nil {
-			r.worker.rooms.leave(p.room)
-		} else if p.scratch != "" {
-			_ = os.RemoveAll(p.scratch) // what stays is removed with the base directory
+		if p.scratch != "" {
+			r.worker.scratch.leave(p.scratch)
 		}
 		if p.kept != nil {
 			r.release(p)
 		}
 		u := wire.Usage{Elapsed: p.elapsed, CPU: p.cpu()}
+		if r.failure == nil && p.ended() && !r.readerStopped(i) {
+			u.Said = p.stderr.beginning(wire.MaxSaid)
+		}
 		if i < len(r.pumps) {
 			u.In = r.pumps[i].given.Load()
 		}

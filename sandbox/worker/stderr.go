@@ -100,6 +100,12 @@ func (s *stderr) text() string {
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", s.head, s.dropped, s.tail)
 }
 
+// beginning returns at most n bytes of the text.
+func (s *stderr) beginning(n int) string {
+	text := s.text()
+	return text[:min(n, len(text))]
+}
+
 // withoutNumbers returns a copy of line with every run of digits replaced by one '#', and without the values that jq
 // quotes behind their kinds: string ("a").
 func withoutNumbers(line []byte) []byte {

@@ -12,34 +12,29 @@ import (
 // A task is a process that has been started, with what it says on standard error.
 type task struct {
 	*jail.Process
-	stderr *stderr // to be read after done
-	done   chan struct{}
-	state  jail.State // to be read after done
-	err    error      // of waiting for it; likewise
-}
-
-// A wired task is one with our ends of its standard input and output.
-type wired struct {
-	*task
-	in, out *os.File
+	in, out *os.File // our ends of its standard input and output
+	stderr  *stderr  // to be read after done
+	done    chan struct{}
+	state   jail.State // to be read after done
+	err     error      // of waiting for it; likewise
 }
 
 // connect starts a process with pipes.
-func connect(start func(jail.Command) (*jail.Process, error), c jail.Command) (wired, error) {
+func connect(start func(jail.Command) (*jail.Process, error), c jail.Command) (*task, error) {
 	all, err := pipes(3, pipeSize)
 	if err != nil {
-		return wired{}, err
+		return nil, err
 	}
 	defer all.closeTheirs()
 	c.Files = append(all.descriptors(), c.Files...)
 	p, err := start(c)
 	if err != nil {
 		all.closeOurs()
-		return wired{}, err
+		return nil, err
 	}
-	t := &task{Process: p, stderr: new(stderr), done: make(chan struct{})}
+	t := &task{Process: p, in: all[0].ours, out: all[1].ours, stderr: new(stderr), done: make(chan struct{})}
 	go t.collect(all[2].ours)
-	return wired{t, all[0].ours, all[1].ours}, nil
+	return t, nil
 }
 
 // saidBuffer is small, as most processes say nothing.

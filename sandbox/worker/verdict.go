@@ -11,10 +11,11 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// exhausted are words with which programs say that there is no memory, by program: glibc tools, gawk, bc, Go.
+// exhausted are words with which programs say that there is no memory, by program: glibc tools, gawk, bc, Rust, Go.
 var exhausted = []string{
 	"memory exhausted", "cannot allocate", "cannot reallocate", "out of memory", "Out of memory",
 	"Cannot allocate memory", "Memory exhausted", "virtual memory exhausted",
+	"memory allocation of ",
 	"failed to reserve", "memory reservation exceeds",
 }
 
@@ -103,7 +104,11 @@ func (p *process) bySignal(f *wire.Failure, sig syscall.Signal, broken bool) *wi
 }
 
 func (p *process) byStatus(f *wire.Failure, status int, broken bool) *wire.Failure {
-	if status == 0 || slices.Contains(p.tool.SuccessCodes, status) || broken && holdsAny(f.Stderr, readerless) {
+	success := slices.Contains(p.tool.SuccessCodes, status) || broken && holdsAny(f.Stderr, readerless)
+	if status == 0 {
+		success = p.tool.Errors == nil || !p.tool.Errors().MatchString(f.Stderr)
+	}
+	if success {
 		return nil
 	}
 	f.Reason, f.Status = wire.Exit, status

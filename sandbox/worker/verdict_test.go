@@ -3,7 +3,6 @@
 package worker
 
 import (
-	"context"
 	"syscall"
 	"testing"
 
@@ -18,7 +17,7 @@ func TestWantOfMemory(t *testing.T) {
 	const collector = "SIGSEGV: segmentation violation\nPC=0x43365d m=3 sigcode=1 addr=0x0\n\n" +
 		"goroutine 0 gp=0xcc422b80780 m=3 mp=0xcc422b8a008 [idle]:\nruntime.(*spanQueue).tryDrain(0xcc400000400?, 0x434191?)\n"
 	native := &tool{Program: programs.Program{Name: "awk"}}
-	applet := &tool{Program: programs.Program{Name: "jq", Applet: func(context.Context, []string, programs.IO) int { return 0 }}}
+	applet := &tool{Program: programs.Program{Name: "jq", Ready: func([]string, programs.Inputs) (programs.Runner, programs.Verdict) { return nil, programs.Verdict{} }}}
 	for _, test := range []struct {
 		name string
 		tool *tool
@@ -28,6 +27,7 @@ func TestWantOfMemory(t *testing.T) {
 		want wire.Reason
 	}{
 		{"the words", native, "sed: memory exhausted\n", 0, 0, wire.MemoryLimit},
+		{"the words of Rust", native, "memory allocation of 8000008 bytes failed\n", 0, syscall.SIGABRT, wire.MemoryLimit},
 		{"the runtime's words", applet, "fatal error: runtime: out of memory\n", 0, 0, wire.MemoryLimit},
 		{"no arena", applet, "fatal error: failed to reserve page summary memory\n", 0, 0, wire.MemoryLimit},
 		{"no stack for a thread", applet, "runtime: failed to create new OS thread (have 5 already; errno=12)\nfatal error: newosproc\n", 0, 0, wire.MemoryLimit},

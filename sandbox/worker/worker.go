@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -18,19 +19,19 @@ type worker struct {
 	hostInfo hostInfo
 	tools    map[string]*tool
 	scratch  scratch
-	rooms    rooms
 	inputs   inputs
-	buffers  buffers
+	buffers  wire.Buffers
 	meter    meter
 	idle     idlePool
 
 	processors int // that it may use; it uses one for short runs, which end sooner than others have woken up
 }
 
-func newWorker(o Options, dir scratch, s hostInfo) *worker {
-	w := &worker{scratch: dir, hostInfo: s, tools: toolsOf(s, o.Extra), processors: runtime.GOMAXPROCS(1)}
+func newWorker(o Options, dir string, s hostInfo) *worker {
+	w := &worker{scratch: scratch{base: dir}, hostInfo: s, tools: toolsOf(s, o.Extra), processors: runtime.GOMAXPROCS(1)}
+	w.inputs.dir = filepath.Join(dir, "inputs")
 	w.meter.inputs, w.meter.idle = &w.inputs, &w.idle
-	w.idle.start, w.idle.come.L = s.starter(o.Prefix), &w.idle.mu
+	w.idle.start = s.starter(o.Prefix)
 	time.AfterFunc(spareDelay, w.idle.spare) // most runs need one
 	return w
 }
@@ -58,6 +59,9 @@ func (w *worker) busy(run wire.Runner) wire.Runner {
 
 // run is the [wire.Runner].
 func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire.Outcome {
+	if chain.Keep != nil {
+		return w.keep(s, *chain.Keep)
+	}
 	if len(chain.Commands) == 0 {
 		return wire.Outcome{Failure: &wire.Failure{Reason: wire.Refused, Detail: "the chain is empty"}}
 	}
@@ -77,7 +81,7 @@ func (w *worker) renew() error {
 	if n := w.meter.count(); n > 0 {
 		return fmt.Errorf("%d commands of the run before still run", n)
 	}
-	if err := w.rooms.empty(w.scratch); err != nil {
+	if err := w.scratch.check(); err != nil {
 		return err
 	}
 	runtime.GOMAXPROCS(1)
@@ -102,7 +106,7 @@ func (w *worker) newProcess(i int, chain wire.Chain) (_ *process, err error) {
 	if c.Check != nil {
 		p.limit = c.Check.Memory
 		if c.Check.Script {
-			if !t.HasScript() {
+			if !t.Script {
 				return p, fmt.Errorf("%s has no script", c.Name)
 			}
 			p.tool = &tool{Program: programs.Program{Name: c.Name}, reader: true}
@@ -125,20 +129,7 @@ func (w *worker) furnish(p *process, c wire.Command) (_ wire.Command, err error)
 		return c, err
 	}
 	if p.tool.Scratch {
-		err = w.house(p)
+		p.scratch, err = w.scratch.take()
 	}
 	return c, err
-}
-
-// house gives a process a directory to write in. With named inputs or files its jail is like no other.
-func (w *worker) house(p *process) (err error) {
-	if p.inputs != "" || p.view != nil {
-		p.scratch, err = w.scratch.make()
-		return err
-	}
-	if p.room, err = w.rooms.take(p.tool, w.scratch); err != nil {
-		return err
-	}
-	p.scratch = p.room.dir
-	return nil
 }

@@ -37,17 +37,15 @@ func New(o Options) (*mcp.Server, error) {
 		seed:   seed,
 		chance: rand.New(rand.NewPCG(seed, 2)),
 	}
-	tools := append(s.shop.tools(), s.slow(), s.flaky(), s.picture(), s.notes.add(), s.notes.list())
-	if o.Latency > 0 {
-		for i := range tools {
-			tools[i].Call = tools[i].Call.After(func(ctx context.Context) error { return wait(ctx, o.Latency) })
-		}
+	shop := tool.Server{
+		Name: "demo", Title: "A made-up shop", Instructions: instructions,
+		Tools: append(s.shop.tools(), s.slow(), s.flaky(), s.picture(), s.notes.add(), s.notes.list()),
 	}
-	return tool.Open(tool.Server{Name: "demo", Title: "A made-up shop", Instructions: instructions, Tools: tools})
+	if o.Latency > 0 {
+		shop.Before = func(ctx context.Context) error { return wait(ctx, o.Latency) }
+	}
+	return tool.Open(shop)
 }
-
-// looking are the effects of the tools that do not write.
-var looking = tool.Effects{ReadOnly: true, Idempotent: true}
 
 // wait waits for d or for ctx.
 func wait(ctx context.Context, d time.Duration) error {

@@ -40,6 +40,7 @@ func (n *notes) add() tool.Tool {
   "required": ["text"],
   "additionalProperties": false
 }`,
+		Annotations: tool.Changing(false, false),
 		Call: tool.New(func(_ context.Context, a addNoteArgs) (*mcp.CallToolResult, error) {
 			if len(a.Text) < 1 || len(a.Text) > maxNoteBytes {
 				return nil, invalid("text has %d bytes, want 1 to %d", len(a.Text), maxNoteBytes)
@@ -69,7 +70,7 @@ func (n *notes) list() tool.Tool {
 		Name:        "list_notes",
 		Description: "Lists the notes, oldest first: {notes: [{id, text}]}.",
 		Input:       `{"type": "object", "properties": {}, "additionalProperties": false}`,
-		Effects:     looking,
+		Annotations: tool.ReadOnly(false),
 		Call: tool.New(func(context.Context, struct{}) (*mcp.CallToolResult, error) {
 			n.mu.Lock()
 			all := append([]note{}, n.all...) // never null

@@ -131,8 +131,8 @@ func (s *shop) tools() []tool.Tool {
   "properties": {"orders": {"type": "array", "items": ` + orderSchema + `}, "matching": {"type": "integer"}},
   "required": ["orders", "matching"]
 }`,
-		Effects: looking,
-		Call:    tool.New(s.listOrders),
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.listOrders),
 	}, {
 		Name:        "get_customer",
 		Description: "Gets one customer by id.",
@@ -154,8 +154,8 @@ func (s *shop) tools() []tool.Tool {
   },
   "required": ["id", "name", "email", "region", "active"]
 }`,
-		Effects: looking,
-		Call:    tool.New(s.getCustomer),
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.getCustomer),
 	}, {
 		Name:        "get_page",
 		Description: "Gets one page of 20 orders: {page, items, next_page}; next_page is null on the last of 10 pages.",
@@ -165,8 +165,8 @@ func (s *shop) tools() []tool.Tool {
   "required": ["n"],
   "additionalProperties": false
 }`,
-		Effects: looking,
-		Call:    tool.New(s.getPage),
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.getPage),
 	}}
 }
 

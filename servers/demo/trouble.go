@@ -39,7 +39,7 @@ func (s *server) slow() tool.Tool {
   "required": ["ms"],
   "additionalProperties": false
 }`,
-		Effects: looking,
+		Annotations: tool.ReadOnly(false),
 		Call: tool.New(func(ctx context.Context, a slowArgs) (*mcp.CallToolResult, error) {
 			if a.MS < 0 || a.MS > longestWait.Milliseconds() {
 				return nil, invalid("ms is %d, want 0 to %d", a.MS, longestWait.Milliseconds())
@@ -71,7 +71,7 @@ func (s *server) flaky() tool.Tool {
   "required": ["p"],
   "additionalProperties": false
 }`,
-		Effects: looking,
+		Annotations: tool.ReadOnly(false),
 		Call: tool.New(func(_ context.Context, a flakyArgs) (*mcp.CallToolResult, error) {
 			if a.P < 0 || a.P > 1 {
 				return nil, invalid("p is %v, want 0 to 1", a.P)
@@ -99,7 +99,7 @@ func (s *server) picture() tool.Tool {
 		Name:        "picture",
 		Description: "Returns a small PNG image.",
 		Input:       `{"type": "object", "properties": {}, "additionalProperties": false}`,
-		Effects:     looking,
+		Annotations: tool.ReadOnly(false),
 		Call: tool.New(func(context.Context, struct{}) (*mcp.CallToolResult, error) {
 			data, err := paint()
 			if err != nil {

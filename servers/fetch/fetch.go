@@ -104,7 +104,7 @@ func (s *server) fetch() tool.Tool {
 		Name:        "fetch",
 		Description: "Gets a URL. JSON comes as received, HTML as Markdown, other text as text, images as images. The final URL, status and type are in _meta.",
 		Input:       fetchInput,
-		Effects:     tool.Effects{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: tool.ReadOnly(true),
 		Call: tool.New(func(ctx context.Context, a fetchArgs) (*mcp.CallToolResult, error) {
 			return s.do(ctx, requestArgs{fetchArgs: a, Method: http.MethodGet})
 		}),
@@ -116,7 +116,7 @@ func (s *server) request() tool.Tool {
 		Name:        "request",
 		Description: "Makes an HTTP request with any method and a body. The answer comes as with fetch; of HEAD, the status and headers come as JSON.",
 		Input:       requestInput,
-		Effects:     tool.Effects{Destructive: true, OpenWorld: true},
+		Annotations: tool.Changing(true, true),
 		Call:        tool.New(s.do),
 	}
 }

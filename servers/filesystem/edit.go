@@ -74,10 +74,10 @@ func (s *server) editFile() tool.Tool {
 		Name: "edit_file",
 		Description: "Replaces parts of a text file, all or none, and returns a unified diff. Each oldText is looked for in the file " +
 			"as it was before the call, and must occur exactly once; line ends of the file are kept.",
-		Input:   editInput,
-		Output:  editOutput,
-		Effects: tool.Effects{Destructive: true},
-		Call:    tool.New(s.edit),
+		Input:       editInput,
+		Output:      editOutput,
+		Annotations: tool.Changing(true, false),
+		Call:        tool.New(s.edit),
 	}
 }
 

@@ -116,10 +116,13 @@ func (s *server) tools(o Options) []tool.Tool {
 		all = append(all, s.undoFile(), s.redoFile())
 	}
 	if o.ReadOnly {
-		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !t.Effects.ReadOnly })
+		all = slices.DeleteFunc(all, func(t tool.Tool) bool { return !t.Annotations.ReadOnlyHint })
 	}
 	return all
 }
 
-// reading are the effects of all tools here.
-var reading = tool.Effects{ReadOnly: true, Idempotent: true}
+// repeatable marks the annotations of a tool whose second call with equal arguments changes nothing more.
+func repeatable(a *mcp.ToolAnnotations) *mcp.ToolAnnotations {
+	a.IdempotentHint = true
+	return a
+}

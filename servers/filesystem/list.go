@@ -79,10 +79,10 @@ func (s *server) listDirectory() tool.Tool {
 		Name: "list_directory",
 		Description: "Lists one directory, sorted by name: entries with name, path, type, size and modified. " +
 			"As text, one line each: [FILE] name, [DIR] name, [LINK] name, [OTHER] name.",
-		Input:   listInput,
-		Output:  listOutput,
-		Effects: reading,
-		Call:    tool.New(s.list),
+		Input:       listInput,
+		Output:      listOutput,
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.list),
 	}
 }
 

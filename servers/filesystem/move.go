@@ -67,7 +67,7 @@ func (s *server) createDirectory() tool.Tool {
 		Description: "Makes a directory, with those above it. If it exists, nothing changes.",
 		Input:       makeInput,
 		Output:      makeOutput,
-		Effects:     tool.Effects{Idempotent: true},
+		Annotations: repeatable(tool.Changing(false, false)),
 		Call: tool.New(func(ctx context.Context, a pathArgs) (*mcp.CallToolResult, error) {
 			rel, created, err := s.history.MakeDir(ctx, a.Path)
 			if err != nil {
@@ -87,7 +87,7 @@ func (s *server) moveFile() tool.Tool {
 		Description: "Moves or renames a file or directory, with its versions. If something is at the destination, the call fails with AlreadyExists.",
 		Input:       moveInput,
 		Output:      moveOutput,
-		Effects:     tool.Effects{},
+		Annotations: tool.Changing(false, false),
 		Call: tool.New(func(ctx context.Context, a move) (*mcp.CallToolResult, error) {
 			from, to, err := s.history.Move(ctx, a.Source, a.Destination)
 			if err != nil {

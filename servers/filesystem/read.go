@@ -44,9 +44,9 @@ func (s *server) readTextFile() tool.Tool {
 		Name: "read_text_file",
 		Description: "Reads a text file, or its first (head) or last (tail) lines. The text comes exactly as it is in the file, " +
 			"but bytes that are not UTF-8 become U+FFFD, counted in _meta. Binary files are refused.",
-		Input:   readInput,
-		Effects: reading,
-		Call:    tool.New(s.read),
+		Input:       readInput,
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.read),
 	}
 }
 

@@ -119,8 +119,8 @@ func (r *reference) writers() []tool.Tool {
 	return []tool.Tool{
 		{
 			Name: "write_file", Description: "Creates a file or overwrites it, whole or not at all.", Output: contentOutput,
-			Input:   input(pathArg, property{"content", `{"type": "string", "description": "All text of the file."}`}),
-			Effects: tool.Effects{Destructive: true, Idempotent: true}, Call: tool.New(r.write),
+			Input:       input(pathArg, property{"content", `{"type": "string", "description": "All text of the file."}`}),
+			Annotations: repeatable(tool.Changing(true, false)), Call: tool.New(r.write),
 		},
 		{
 			Name: "edit_file", Output: contentOutput,
@@ -128,15 +128,15 @@ func (r *reference) writers() []tool.Tool {
 			Input: input(pathArg, property{"edits", `{"type": "array", "description": "Made in their order, all or none.", "items": {"type": "object", "properties": {
 				"oldText": {"type": "string", "description": "The text to replace."}, "newText": {"type": "string", "description": "The text in its place."}
 				}, "required": ["oldText", "newText"]}}`}, property{"dryRun?", `{"type": "boolean", "default": false, "description": "Only return the diff."}`}),
-			Effects: tool.Effects{Destructive: true}, Call: tool.New(r.edit),
+			Annotations: tool.Changing(true, false), Call: tool.New(r.edit),
 		},
 		{
 			Name: "create_directory", Description: "Creates a directory with those above it, or makes sure that it exists.", Output: contentOutput,
-			Input: input(pathArg), Effects: tool.Effects{Idempotent: true}, Call: tool.New(r.makeDirectory),
+			Input: input(pathArg), Annotations: repeatable(tool.Changing(false, false)), Call: tool.New(r.makeDirectory),
 		},
 		{
 			Name: "move_file", Description: "Moves or renames a file or directory. Fails if the destination exists.", Output: contentOutput,
-			Input: input(property{"source", pathArg.schema}, property{"destination", pathArg.schema}), Effects: tool.Effects{Destructive: true}, Call: tool.New(r.move),
+			Input: input(property{"source", pathArg.schema}, property{"destination", pathArg.schema}), Annotations: tool.Changing(true, false), Call: tool.New(r.move),
 		},
 	}
 }

@@ -26,16 +26,16 @@ const mediaOutput = `{"type": "object", "properties": {"content": {"type": "arra
 func (r *reference) readers() []tool.Tool {
 	text := input(pathArg, property{"head?", `{"type": "integer", "description": "Only the first lines, this many."}`}, property{"tail?", `{"type": "integer", "description": "Only the last lines, this many."}`})
 	return []tool.Tool{
-		{Name: "read_file", Description: "Reads a file as text. Deprecated: use read_text_file.", Input: text, Output: contentOutput, Effects: reading, Call: tool.New(r.readText)},
-		{Name: "read_text_file", Description: "Reads a file as text, or its first (head) or last (tail) lines.", Input: text, Output: contentOutput, Effects: reading, Call: tool.New(r.readText)},
+		{Name: "read_file", Description: "Reads a file as text. Deprecated: use read_text_file.", Input: text, Output: contentOutput, Annotations: tool.ReadOnly(false), Call: tool.New(r.readText)},
+		{Name: "read_text_file", Description: "Reads a file as text, or its first (head) or last (tail) lines.", Input: text, Output: contentOutput, Annotations: tool.ReadOnly(false), Call: tool.New(r.readText)},
 		{
 			Name: "read_media_file", Description: "Reads an image or audio file, or any other as an embedded resource, in base64.", Output: mediaOutput,
-			Input: input(pathArg), Effects: reading, Call: tool.New(r.readMedia),
+			Input: input(pathArg), Annotations: tool.ReadOnly(false), Call: tool.New(r.readMedia),
 		},
 		{
 			Name: "read_multiple_files", Description: "Reads files as text, each after its path. A file that cannot be read is named with its error.", Output: contentOutput,
-			Input:   input(property{"paths", `{"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1000, "description": "Paths in allowed directories."}`}),
-			Effects: reading, Call: tool.New(r.readMany),
+			Input:       input(property{"paths", `{"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1000, "description": "Paths in allowed directories."}`}),
+			Annotations: tool.ReadOnly(false), Call: tool.New(r.readMany),
 		},
 	}
 }
@@ -167,29 +167,29 @@ func (r *reference) listers() []tool.Tool {
 	return []tool.Tool{
 		{
 			Name: "list_directory", Description: "Lists a directory: one line each, [FILE] or [DIR] and the name.", Output: contentOutput,
-			Input: input(pathArg), Effects: reading, Call: tool.New(r.list),
+			Input: input(pathArg), Annotations: tool.ReadOnly(false), Call: tool.New(r.list),
 		},
 		{
 			Name: "list_directory_with_sizes", Description: "Lists a directory with sizes and a summary.", Output: contentOutput,
-			Input:   input(pathArg, property{"sortBy?", `{"enum": ["name", "size"], "default": "name", "description": "The order; the largest first."}`}),
-			Effects: reading, Call: tool.New(r.listSizes),
+			Input:       input(pathArg, property{"sortBy?", `{"enum": ["name", "size"], "default": "name", "description": "The order; the largest first."}`}),
+			Annotations: tool.ReadOnly(false), Call: tool.New(r.listSizes),
 		},
 		{
 			Name: "directory_tree", Description: "Shows a directory with all that is below it as JSON: name, type, and children of directories.", Output: contentOutput,
-			Input: input(pathArg, excludeArg), Effects: reading, Call: tool.New(r.tree),
+			Input: input(pathArg, excludeArg), Annotations: tool.ReadOnly(false), Call: tool.New(r.tree),
 		},
 		{
 			Name: "search_files", Description: "Finds files and directories whose path below path matches a glob, such as **/*.go.", Output: contentOutput,
-			Input:   input(pathArg, property{"pattern", `{"type": "string", "description": "A glob: * stays within a directory, ** does not."}`}, excludeArg),
-			Effects: reading, Call: tool.New(r.searchFiles),
+			Input:       input(pathArg, property{"pattern", `{"type": "string", "description": "A glob: * stays within a directory, ** does not."}`}, excludeArg),
+			Annotations: tool.ReadOnly(false), Call: tool.New(r.searchFiles),
 		},
 		{
 			Name: "get_file_info", Description: "Tells size, times, type and permissions of a file or directory.", Output: contentOutput,
-			Input: input(pathArg), Effects: reading, Call: tool.New(r.info),
+			Input: input(pathArg), Annotations: tool.ReadOnly(false), Call: tool.New(r.info),
 		},
 		{
 			Name: "list_allowed_directories", Description: "Lists the directories that paths may be in.", Output: contentOutput,
-			Input: input(), Effects: reading, Call: tool.New(r.allowed),
+			Input: input(), Annotations: tool.ReadOnly(false), Call: tool.New(r.allowed),
 		},
 	}
 }

@@ -150,7 +150,7 @@ func (s *server) deleteFile() tool.Tool {
 		Description: "Moves a file, or a directory with all that is in it, to the trash. restore_file brings it back.",
 		Input:       pathInput,
 		Output:      deleteOutput,
-		Effects:     tool.Effects{Destructive: true},
+		Annotations: tool.Changing(true, false),
 		Call: tool.New(func(ctx context.Context, a pathArgs) (*mcp.CallToolResult, error) {
 			gone, err := s.history.Delete(ctx, a.Path)
 			if err != nil {
@@ -167,7 +167,7 @@ func (s *server) listTrash() tool.Tool {
 		Description: "Lists what delete_file has moved to the trash, the last deletion first. As text, one line each: id, type, path and time.",
 		Input:       trashInput,
 		Output:      trashOutput,
-		Effects:     reading,
+		Annotations: tool.ReadOnly(false),
 		Call:        tool.New(s.trash),
 	}
 }
@@ -207,7 +207,7 @@ func (s *server) restoreFile() tool.Tool {
 		Description: "Brings an entry of the trash back to where it was, with its versions. If something is there, the call fails with AlreadyExists.",
 		Input:       restoreInput,
 		Output:      restoreOutput,
-		Effects:     tool.Effects{},
+		Annotations: tool.Changing(false, false),
 		Call: tool.New(func(ctx context.Context, a restoreArgs) (*mcp.CallToolResult, error) {
 			rel, err := s.history.Restore(ctx, a.ID)
 			if err != nil {
@@ -224,7 +224,7 @@ func (s *server) searchFile() tool.Tool {
 		Description: "Says where the file or directory went that was last at a path: its moves, deletions and restores by this server.",
 		Input:       pathInput,
 		Output:      searchOutput,
-		Effects:     reading,
+		Annotations: tool.ReadOnly(false),
 		Call:        tool.New(s.search),
 	}
 }

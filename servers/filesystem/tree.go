@@ -72,10 +72,10 @@ func (s *server) directoryTree() tool.Tool {
 		Name: "directory_tree",
 		Description: "Shows a directory with all that is below it as JSON: {name, path, type, children}, sorted by name. " +
 			"Links are not followed. With jq, all files: .. | objects | select(.type==\"file\") | {path}.",
-		Input:   treeInput,
-		Output:  treeOutput,
-		Effects: reading,
-		Call:    tool.New(s.tree),
+		Input:       treeInput,
+		Output:      treeOutput,
+		Annotations: tool.ReadOnly(false),
+		Call:        tool.New(s.tree),
 	}
 }
 

@@ -66,7 +66,7 @@ func (d direction) tool() tool.Tool {
 		Description: d.description,
 		Input:       undoInput,
 		Output:      undoOutput,
-		Effects:     tool.Effects{},
+		Annotations: tool.Changing(false, false),
 		Call: tool.New(func(ctx context.Context, a undoArgs) (*mcp.CallToolResult, error) {
 			n := 1
 			if a.Versions != nil {

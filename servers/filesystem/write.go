@@ -49,7 +49,7 @@ func (s *server) createFile() tool.Tool {
 		Description: "Makes a text file that does not exist yet. An existing one stays as it is, and the call fails with AlreadyExists.",
 		Input:       writeInput,
 		Output:      writeOutput,
-		Effects:     tool.Effects{},
+		Annotations: tool.Changing(false, false),
 		Call: tool.New(func(ctx context.Context, a writeArgs) (*mcp.CallToolResult, error) {
 			return s.write(ctx, a, func(info fs.FileInfo) error {
 				if info != nil {
@@ -67,7 +67,7 @@ func (s *server) writeFile() tool.Tool {
 		Description: "Makes a text file or replaces all of its text, whole or not at all. Mode and owner of the file stay.",
 		Input:       writeInput,
 		Output:      writeOutput,
-		Effects:     tool.Effects{Destructive: true, Idempotent: true},
+		Annotations: repeatable(tool.Changing(true, false)),
 		Call: tool.New(func(ctx context.Context, a writeArgs) (*mcp.CallToolResult, error) {
 			return s.write(ctx, a, func(fs.FileInfo) error { return nil })
 		}),

@@ -34,16 +34,17 @@ func Decode(what string, data []byte, v any, required ...string) error {
 			return fmt.Errorf("%s %q is missing", what, name)
 		}
 	}
-	names, values := fieldsOf(v)
+	s := reflect.ValueOf(v).Elem()
+	fields := fieldsOf(s.Type())
 	for _, m := range members {
-		i := slices.Index(names, m.Name)
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == m.Name })
 		if i < 0 {
-			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, names))
+			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, fields))
 		}
 		if string(m.Value) == "null" {
 			continue
 		}
-		if err := assign(values[i], m.Value); err != nil {
+		if err := assign(s.FieldByIndex(fields[i].index), m.Value); err != nil {
 			return fmt.Errorf("%s %q: %w", what, m.Name, err)
 		}
 	}
@@ -100,34 +101,21 @@ type Field struct {
 	Name  string
 	Usage string // the tag "usage": one line for people
 	Type  reflect.Type
+
+	index []int
 }
 
 // Fields describes the members that Decode accepts for the struct S, in their order.
-func Fields[S any]() []Field {
-	var list []Field
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[S]()) {
-		if name := nameOf(f); name != "" {
-			list = append(list, Field{name, f.Tag.Get("usage"), f.Type})
+func Fields[S any]() []Field { return fieldsOf(reflect.TypeFor[S]()) }
+
+func fieldsOf(s reflect.Type) (list []Field) {
+	for _, f := range reflect.VisibleFields(s) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			list = append(list, Field{name, f.Tag.Get("usage"), f.Type, f.Index})
 		}
 	}
 	return list
-}
-
-// fieldsOf returns the names and values of the fields that Decode accepts for the struct that v points to.
-func fieldsOf(v any) (names []string, values []reflect.Value) {
-	s := reflect.ValueOf(v).Elem()
-	for _, f := range reflect.VisibleFields(s.Type()) {
-		if name := nameOf(f); name != "" {
-			names, values = append(names, name), append(values, s.FieldByIndex(f.Index))
-		}
-	}
-	return names, values
-}
-
-// nameOf returns the name of a field in JSON, "" if the field is not settable.
-func nameOf(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return strings.TrimPrefix(name, "-")
 }
 
 // assign decodes raw, which is not null, into v.
@@ -209,9 +197,13 @@ func describe(t reflect.Type) string {
 const maxShown = 60
 
 // suggest ends the message about an unknown name: the nearest known one, or all of them.
-func suggest(name string, known []string) string {
-	if len(known) == 0 {
+func suggest(name string, fields []Field) string {
+	if len(fields) == 0 {
 		return "; there are none"
+	}
+	var known []string
+	for _, f := range fields {
+		known = append(known, f.Name)
 	}
 	all := "; known: " + strings.Join(known, ", ")
 	if near := nearest.Name(name, known); near != "" {

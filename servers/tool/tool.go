@@ -1,4 +1,4 @@
-// Package tool builds the MCP servers of the binary. A tool has schemas, effects and a function; a server of tools checks
+// Package tool builds the MCP servers of the binary. A tool has schemas, annotations and a function; a server of tools checks
 // arguments, bounds concurrency, survives panics and reports failures as results that an agent can read. The package
 // knows nothing of particular tools.
 package tool
@@ -26,18 +26,20 @@ const maxCalls = 64
 type Tool struct {
 	Name        string
 	Description string
-	Input       string  // JSON Schema of the arguments, an object schema; published as it is
-	Output      string  // JSON Schema of the structured result, or empty
-	Effects     Effects // what a call may do
+	Input       string // JSON Schema of the arguments, an object schema; published as it is
+	Output      string // JSON Schema of the structured result, or empty
+	Annotations *mcp.ToolAnnotations
 	Call        Func
 }
 
-// Effects are published as the tool's annotations.
-type Effects struct {
-	ReadOnly    bool
-	Destructive bool // may overwrite or remove; for tools that are not read-only
-	Idempotent  bool // a second call with equal arguments changes nothing more
-	OpenWorld   bool // reaches beyond this machine
+// ReadOnly returns the annotations of a tool that changes nothing, and may reach beyond this machine.
+func ReadOnly(openWorld bool) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &openWorld}
+}
+
+// Changing returns the annotations of a tool that may change something, and whether it may overwrite or remove it.
+func Changing(destructive, openWorld bool) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: &openWorld}
 }
 
 // A Func runs a tool. Each call must return a new result. An error becomes a result too (see [Error]).
@@ -59,18 +61,6 @@ func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func
 			return call(ctx, args)
 		},
 	}
-}
-
-// After returns a Func that runs first before every call of f, and f only if it succeeds.
-func (f Func) After(first func(context.Context) error) Func {
-	call := f.call
-	f.call = func(ctx context.Context, args json.RawMessage, required []string) (*mcp.CallToolResult, error) {
-		if err := first(ctx); err != nil {
-			return nil, err
-		}
-		return call(ctx, args, required)
-	}
-	return f
 }
 
 // Routed returns t with one more required argument, a string. Each call goes to the Func that pick returns for its value, and
@@ -113,6 +103,8 @@ type Server struct {
 	Title        string // a few words for people
 	Instructions string // for agents: the purpose of the tools, in a sentence or two
 	Tools        []Tool
+
+	Before func(context.Context) error // runs before each call, which fails with its error; nil: nothing does
 }
 
 // Open makes the server. It fails only if the description of a tool is invalid.
@@ -129,7 +121,7 @@ func Open(s Server) (*mcp.Server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tool %q: %w", t.Name, err)
 		}
-		server.AddTool(describe(t), handler(t, required, slots))
+		server.AddTool(describe(t), s.handler(t, required, slots))
 	}
 	server.AddReceivingMiddleware(onlyTools)
 	return server, nil
@@ -141,14 +133,7 @@ func describe(t Tool) *mcp.Tool {
 		Name:        t.Name,
 		Description: t.Description,
 		InputSchema: json.RawMessage(t.Input),
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint:   t.Effects.ReadOnly,
-			IdempotentHint: t.Effects.Idempotent,
-			OpenWorldHint:  &t.Effects.OpenWorld,
-		},
-	}
-	if !t.Effects.ReadOnly {
-		d.Annotations.DestructiveHint = &t.Effects.Destructive
+		Annotations: t.Annotations,
 	}
 	if t.Output != "" {
 		d.OutputSchema = json.RawMessage(t.Output)
@@ -183,7 +168,7 @@ func check(t Tool) (required []string, err error) {
 
 // handler wraps a tool's function: it bounds concurrent calls by slots, recovers from panics, and turns errors into
 // results.
-func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
+func (s Server) handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, err error) {
 		select {
 		case slots <- struct{}{}:
@@ -196,7 +181,12 @@ func handler(t Tool, required []string, slots chan struct{}) mcp.ToolHandler {
 				res, err = Failure(&Error{Kind: Internal, Msg: fmt.Sprintf("the tool %s broke: %v", t.Name, p)}), nil
 			}
 		}()
-		res, err = t.Call.call(ctx, req.Params.Arguments, required)
+		if s.Before != nil {
+			err = s.Before(ctx)
+		}
+		if err == nil {
+			res, err = t.Call.call(ctx, req.Params.Arguments, required)
+		}
 		if err != nil {
 			return Failure(err), nil
 		}

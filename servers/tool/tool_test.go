@@ -37,7 +37,7 @@ func endings(context.Context, args) func(string) (*mcp.CallToolResult, error) {
 
 func TestEndings(t *testing.T) {
 	call := tool.New(func(ctx context.Context, a args) (*mcp.CallToolResult, error) { return endings(ctx, a)(a.How) })
-	server, err := tool.Open(tool.Server{Name: "t", Tools: []tool.Tool{{Name: "end", Description: "Ends.", Input: schema, Call: call}}})
+	server, err := tool.Open(tool.Server{Name: "t", Tools: []tool.Tool{{Name: "end", Description: "Ends.", Input: schema, Annotations: tool.ReadOnly(false), Call: call}}})
 	c := servertest.Connect(t, server, err)
 	for how, want := range map[string]string{
 		"well":     "well",
@@ -62,7 +62,7 @@ func TestCallsAreBounded(t *testing.T) {
 		<-release
 		return tool.Text("x"), nil
 	})
-	server, err := tool.Open(tool.Server{Name: "t", Tools: []tool.Tool{{Name: "hold", Description: "Holds.", Input: schema, Call: call}}})
+	server, err := tool.Open(tool.Server{Name: "t", Tools: []tool.Tool{{Name: "hold", Description: "Holds.", Input: schema, Annotations: tool.ReadOnly(false), Call: call}}})
 	c := servertest.Connect(t, server, err)
 	done := make(chan struct{})
 	for range 100 {

@@ -29,6 +29,8 @@ type Original struct {
 type Backup struct {
 	Path string
 	Data []byte
+
+	number int // of the path
 }
 
 // OriginalOf reads what [SaveOriginal] has saved for a file.
@@ -41,22 +43,20 @@ func OriginalOf(path string) (Original, error) {
 	if err != nil {
 		return original, err
 	}
-	var numbers []int
 	for _, entry := range entries {
 		rest, ok := strings.CutPrefix(entry.Name(), filepath.Base(path))
-		if n := backupNumber(rest); ok && n > 0 {
-			numbers = append(numbers, n)
-		}
 		original.Made = original.Made || ok && rest == madeSuffix
-	}
-	slices.Sort(numbers)
-	for _, n := range slices.Backward(numbers) {
-		backup := Backup{Path: backupPath(path, n)}
+		n := backupNumber(rest)
+		if !ok || n == 0 {
+			continue
+		}
+		backup := Backup{Path: backupPath(path, n), number: n}
 		if backup.Data, err = namedfile.Read(backup.Path, MaxFile); err != nil {
 			return Original{}, fmt.Errorf("reading a backup of %s: %w", path, err)
 		}
 		original.Backups = append(original.Backups, backup)
 	}
+	slices.SortFunc(original.Backups, func(a, b Backup) int { return b.number - a.number })
 	return original, nil
 }
 
@@ -87,7 +87,7 @@ func SaveOriginal(path string, old []byte, edit Edit) (string, error) {
 		if bytes.Equal(backup.Data, old) {
 			return backup.Path, nil
 		}
-		last = max(last, backupNumber(strings.TrimPrefix(backup.Path, path)))
+		last = max(last, backup.number)
 	}
 	name := backupPath(path, last+1)
 	if err := create(name, path, old); err != nil {

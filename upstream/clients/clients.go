@@ -71,14 +71,33 @@ func anyFile() Client {
 // Places are the directories in which the files of clients are.
 type Places struct{ Home, Config, Project string }
 
-// Files are the paths of a client's files, whether they exist or not: those of the project first.
-func (c Client) Files(p Places) []string {
-	var paths []string
+// A clientFile is a file of a client, whether it exists or not.
+type clientFile struct {
+	path    string // empty: its directory is not known
+	rest    string // of the path, below that directory
+	project bool   // it belongs to the project, not to the user
+}
+
+func (c Client) filesAt(p Places) []clientFile {
+	var list []clientFile
 	for _, name := range c.files {
 		base, rest, _ := strings.Cut(name, "/")
-		dir := map[string]string{"~": p.Home, "{config}": p.Config, ".": p.Project}[base]
-		if dir != "" {
-			paths = append(paths, filepath.Join(dir, filepath.FromSlash(rest)))
+		f := clientFile{rest: rest, project: base == "."}
+		if dir := map[string]string{"~": p.Home, "{config}": p.Config, ".": p.Project}[base]; dir != "" {
+			f.path = filepath.Join(dir, filepath.FromSlash(rest))
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// Files are the paths of a client's files, whether they exist or not: those of the project first. The project may be the
+// home directory; no file comes twice.
+func (c Client) Files(p Places) []string {
+	var paths []string
+	for _, f := range c.filesAt(p) {
+		if f.path != "" && !slices.Contains(paths, f.path) {
+			paths = append(paths, f.path)
 		}
 	}
 	return paths
@@ -87,9 +106,8 @@ func (c Client) Files(p Places) []string {
 // Of returns the client that owns a file, as far as its path says.
 func Of(path string, p Places) Client {
 	for _, c := range All() {
-		for i, known := range c.Files(p) {
-			_, rest, _ := strings.Cut(c.files[i], "/")
-			if path == known || strings.HasSuffix(filepath.ToSlash(path), "/"+rest) {
+		for _, f := range c.filesAt(p) {
+			if path == f.path || strings.HasSuffix(filepath.ToSlash(path), "/"+f.rest) {
 				return c
 			}
 		}
@@ -147,8 +165,7 @@ func (c Client) Read(path string, data []byte, p Places) (Contents, error) {
 
 // isProject reports whether a file belongs to the project rather than to the user.
 func (c Client) isProject(path string, p Places) bool {
-	i := slices.Index(c.Files(p), path)
-	return i >= 0 && strings.HasPrefix(c.files[i], "./")
+	return slices.ContainsFunc(c.filesAt(p), func(f clientFile) bool { return f.path == path && f.project })
 }
 
 // lookup follows a path with dots. {project} is the directory of the project.

@@ -27,6 +27,18 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
+	for _, path := range []string{"/other/.claude.json", "/other/.copilot/mcp-config.json"} {
+		if got := Of(path, Places{Project: "/srv/p"}).Name; got == "file" {
+			t.Errorf("%s is of nobody where HOME is not set", path)
+		}
+	}
+	for path, want := range map[string]bool{"/srv/p/.zed/settings.json": true, "/home/me/.config/zed/settings.json": false, "": false} {
+		for _, places := range []Places{testPlaces, {Project: "/srv/p"}} {
+			if got := client(t, "zed").isProject(path, places); got != want {
+				t.Errorf("%s belongs to the project: %v", path, got)
+			}
+		}
+	}
 	seen := map[string]bool{}
 	for _, c := range All() {
 		if seen[c.Name] || len(c.Files(testPlaces)) != len(c.files) || len(c.Files(Places{})) != 0 {

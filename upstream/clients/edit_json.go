@@ -25,9 +25,6 @@ var errNoObject = errors.New("want an object with servers")
 type jsonEditor struct{}
 
 func (jsonEditor) put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error) {
-	if isBlank(old) {
-		old = []byte("{}\n")
-	}
 	d, err := parseJSON(old)
 	if err != nil {
 		return nil, err
@@ -40,37 +37,33 @@ func (jsonEditor) put(old []byte, key, name string, entry []member, own []string
 	return d.pack(), err
 }
 
-func (jsonEditor) differOnlyIn(a, b []byte, key, name string) bool {
-	var rest [2][]byte
-	for i, text := range [][]byte{a, b} {
-		d, err := parseJSON(text)
-		if err != nil {
-			return false
-		}
-		_, value, err := d.find(key, name)
-		if err != nil {
-			return false
-		}
-		value.Value = hujson.Literal("\x00") // which no JSON contains
-		rest[i] = d.pack()
+func (jsonEditor) adds(data, backup []byte, key, name string) bool {
+	d, err := parseJSON(data)
+	before, wrong := parseJSON(backup)
+	if err != nil || wrong != nil {
+		return false
 	}
-	return bytes.Equal(rest[0], rest[1])
+	_, value, err := d.find(key, name)
+	if err != nil {
+		return false
+	}
+	raw := string(d.source[value.StartOffset:value.EndOffset])
+	if _, old, missing := before.find(key, name); missing == nil {
+		old.Value = hujson.Literal(raw)
+	} else if before.insert(key, name, func(string) string { return raw }) != nil {
+		return false
+	}
+	return bytes.Equal(before.pack(), data)
 }
 
-func (jsonEditor) drop(data, backup []byte, key, name string, empty bool) ([]byte, error) {
+func (jsonEditor) drop(data []byte, key, name string, empty bool) ([]byte, error) {
 	d, err := parseJSON(data)
 	if err != nil {
 		return nil, err
 	}
-	servers, value, err := d.find(key, name)
+	servers, _, err := d.find(key, name)
 	if err != nil {
 		return nil, err
-	}
-	raw := string(d.source[value.StartOffset:value.EndOffset])
-	if before, err := parseJSON(backup); err == nil {
-		if before.insert(key, name, func(string) string { return raw }) == nil && bytes.Equal(before.pack(), data) {
-			return backup, nil
-		}
 	}
 	servers.remove(name)
 	if empty && len(servers.Members) == 0 && isBlank(servers.AfterExtra) {
@@ -95,7 +88,11 @@ type object struct {
 	start int // where it begins in the source
 }
 
+// parseJSON reads a file. A blank one is an empty object.
 func parseJSON(text []byte) (*document, error) {
+	if isBlank(text) {
+		text = []byte("{}\n")
+	}
 	d := &document{unit: "  "}
 	if source, ok := bytes.CutPrefix(text, []byte(byteOrderMark)); ok {
 		text, d.mark = source, byteOrderMark

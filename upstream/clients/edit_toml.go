@@ -47,11 +47,16 @@ func (tomlEditor) add(old []byte, block string) []byte {
 	return []byte(text + block)
 }
 
-func (t tomlEditor) drop(data, backup []byte, key, name string, _ bool) ([]byte, error) {
+func (t tomlEditor) adds(data, backup []byte, key, name string) bool {
 	start, end := t.block(data, key, name)
-	if backup != nil && bytes.Equal(t.add(backup, strings.ReplaceAll(string(data[start:end]), "\r\n", "\n")), data) {
-		return backup, nil
+	if from, to := t.block(backup, key, name); to > 0 {
+		return end > 0 && bytes.Equal(slices.Concat(backup[:from], data[start:end], backup[to:]), data)
 	}
+	return bytes.Equal(t.add(backup, strings.ReplaceAll(string(data[start:end]), "\r\n", "\n")), data)
+}
+
+func (t tomlEditor) drop(data []byte, key, name string, _ bool) ([]byte, error) {
+	start, end := t.block(data, key, name)
 	before := data[:start]
 	for _, blank := range []string{"\r\n\r\n", "\n\n"} {
 		if bytes.HasSuffix(before, []byte(blank)) {
@@ -60,12 +65,6 @@ func (t tomlEditor) drop(data, backup []byte, key, name string, _ bool) ([]byte,
 		}
 	}
 	return slices.Concat(before, data[end:]), nil
-}
-
-func (t tomlEditor) differOnlyIn(a, b []byte, key, name string) bool {
-	startA, endA := t.block(a, key, name)
-	startB, endB := t.block(b, key, name)
-	return endA > 0 && endB > 0 && bytes.Equal(a[:startA], b[:startB]) && bytes.Equal(a[endA:], b[endB:])
 }
 
 // header matches a line that begins a table.

@@ -1,10 +1,10 @@
 package clients
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -112,17 +112,19 @@ func (c Client) NamesToken() bool { return c.form.env != "" || c.form.token != "
 
 // Target is the file that a new server goes into: the first existing one of the user's or the project's, else the first.
 func (c Client) Target(p Places, project bool) (string, error) {
-	of := c
-	of.files = slices.DeleteFunc(slices.Clone(c.files), func(name string) bool { return strings.HasPrefix(name, "./") != project })
-	paths := of.Files(p)
-	for _, path := range paths {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
+	first := ""
+	for _, f := range c.filesAt(p) {
+		if f.path == "" || f.project != project {
+			continue
 		}
+		if _, err := os.Stat(f.path); err == nil {
+			return f.path, nil
+		}
+		first = cmp.Or(first, f.path)
 	}
 	switch {
-	case len(paths) > 0:
-		return paths[0], nil
+	case first != "":
+		return first, nil
 	case project:
 		return "", fmt.Errorf("%s has no file for one project", c.Title)
 	}
@@ -140,11 +142,10 @@ type editor interface {
 	// put writes an entry. If there is one already, it changes the members named by own, or the whole entry if own is
 	// nil.
 	put(old []byte, key, name string, entry []member, own []string, there bool) ([]byte, error)
-	// drop removes an entry, and the object that is then empty if empty is set. It returns the backup if the entry is
-	// the only addition to it.
-	drop(data, backup []byte, key, name string, empty bool) ([]byte, error)
-	// differOnlyIn reports whether two files differ only in the entry of that name, which both have.
-	differOnlyIn(a, b []byte, key, name string) bool
+	// drop removes an entry, and the object that is then empty if empty is set.
+	drop(data []byte, key, name string, empty bool) ([]byte, error)
+	// adds reports whether the file is the backup with only that entry added or replaced.
+	adds(data, backup []byte, key, name string) bool
 }
 
 func (c Client) editor(path string) editor {
@@ -167,33 +168,27 @@ var ErrTaken = errors.New("the name is taken")
 // ErrForm is wrapped by the error of a file that cannot be changed without loss.
 var ErrForm = errors.New("that would lose data")
 
-// Add writes the gateway into a file of the client, which may be empty. Everything else in the file stays as it is, byte
+// Add writes the gateway into a file of the client, which may be empty. The client can be given an address or a token if
+// g has one. Everything else in the file stays as it is, byte
 // for byte. An entry of another server with the gateway's name is replaced only on request, and then as a whole: its
 // variables, headers and rights are not for the gateway.
 func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, error) {
-	switch {
-	case !names().MatchString(g.Name):
+	if !names().MatchString(g.Name) {
 		return Edit{}, fmt.Errorf("%q cannot be the name of a server: want up to 64 of A-Z, a-z, 0-9, _ and -", g.Name)
-	case g.URL != "" && !c.SpeaksHTTP():
-		return Edit{}, fmt.Errorf("%s only starts programs; it cannot be given an address", c.Title)
-	case g.Token != "" && !c.NamesToken():
-		return Edit{}, fmt.Errorf("the file of %s cannot name a variable; it would have to hold the token itself", c.Title)
 	}
 	was, there, err := c.find(path, old, g.Name)
 	if err != nil {
 		return Edit{}, err
 	}
 	ours, want, own := c.ours(was, g), c.form.entry(g), c.form.own(g)
-	after := plain(want)
+	after := merged(was, want, own)
 	switch {
-	case there && c.same(was, want, g):
+	case there && reflect.DeepEqual(was, any(after)):
 		return Edit{Outcome: Same, Data: old}, nil
 	case there && !replace && !ours:
 		return Edit{}, fmt.Errorf("%s: %w: %q is another server there", path, ErrTaken, g.Name)
-	case there && ours:
-		after = c.merged(was, want, g)
-	case there:
-		own = nil
+	case there && !ours:
+		own, after = nil, merged(nil, want, nil)
 	}
 	data, err := c.editor(path).put(old, c.keys[0], g.Name, want, own, there)
 	if err == nil {
@@ -203,7 +198,7 @@ func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, err
 		return Edit{}, err
 	}
 	if there {
-		return Edit{Outcome: Replaced, Data: data, NeedsBackup: !ours || len(after) > len(plain(want))}, nil
+		return Edit{Outcome: Replaced, Data: data, NeedsBackup: !ours || len(after) > len(want)}, nil
 	}
 	return Edit{Outcome: Added, Data: data, NeedsBackup: true}, nil
 }
@@ -231,14 +226,6 @@ func (c Client) servers(path string, data []byte) (servers map[string]any, there
 	return nil, true, fmt.Errorf("%s: %s is not an object with servers", path, c.keys[0])
 }
 
-// same reports whether an entry has our values. People may have added others to it.
-func (c Client) same(was any, want []member, g Gateway) bool {
-	entry, ok := was.(map[string]any)
-	wanted := plain(want)
-	differs := func(name string) bool { return !reflect.DeepEqual(entry[name], wanted[name]) }
-	return ok && !slices.ContainsFunc(c.form.own(g), differs)
-}
-
 // ours reports whether an entry starts this gateway or reaches the one that g does. Any other address is another server's.
 func (c Client) ours(was any, g Gateway) bool {
 	entry, _ := was.(map[string]any)
@@ -251,24 +238,16 @@ func (c Client) starts(entry any) bool {
 	return errors.Is((translator{variant: c.variant}).server(entry).Err, errOurs)
 }
 
-// merged is an entry with our members and those that others have added.
-func (c Client) merged(was any, want []member, g Gateway) map[string]any {
-	entry := plain(want)
-	old, ok := was.(map[string]any)
-	if !ok {
-		return entry
-	}
-	for _, name := range c.form.own(g) {
-		delete(old, name)
-	}
-	maps.Copy(old, entry)
-	return old
-}
-
-// plain is an entry in its decoded form.
-func plain(list []member) map[string]any {
+// merged is an entry with our members and those that others have added to it.
+func merged(was any, want []member, own []string) map[string]any {
+	old, _ := was.(map[string]any)
 	entry := map[string]any{}
-	for _, m := range list {
+	for name, value := range old {
+		if !slices.Contains(own, name) {
+			entry[name] = value
+		}
+	}
+	for _, m := range want {
 		var value any
 		_ = json.Unmarshal([]byte(m.value), &value) // it was encoded here
 		entry[m.name] = value
@@ -314,18 +293,12 @@ func isBlank(data []byte) bool {
 	return strings.TrimSpace(strings.TrimPrefix(string(data), byteOrderMark)) == ""
 }
 
-// Has reports whether a file has a server of that name.
-func (c Client) Has(path string, data []byte, name string) bool {
-	_, there, err := c.find(path, data, name)
-	return there && err == nil
-}
-
 // Others are the names of the other servers that a client has in a file, and of entries of the gateway with another
-// name.
-func (c Client) Others(path string, data []byte, name string) (others, ours []string) {
+// name. has reports whether a server has that name.
+func (c Client) Others(path string, data []byte, name string) (others, ours []string, has bool) {
 	servers, _, err := c.servers(path, data)
 	if err != nil {
-		return nil, nil
+		return nil, nil, false
 	}
 	for _, other := range sortedNames(servers) {
 		switch {
@@ -336,5 +309,6 @@ func (c Client) Others(path string, data []byte, name string) (others, ours []st
 			others = append(others, other)
 		}
 	}
-	return others, ours
+	_, has = servers[name]
+	return others, ours, has
 }

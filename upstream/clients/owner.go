@@ -56,20 +56,9 @@ func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil { // another process may make it, too
 		return err
 	}
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	return setDirOwner(dir)
-}
-
-func setDirOwner(dir string) error {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(filepath.Dir(dir))
-	if err == nil {
-		err = setOwner(f, info)
-	}
-	return errors.Join(err, f.Close())
+	return errors.Join(inheritOwner(f, filepath.Dir(dir)), f.Close())
 }

@@ -1,14 +1,11 @@
 package clients
 
-import (
-	"bytes"
-	"fmt"
-)
+import "fmt"
 
 // Outcomes for the gateway's entry, besides [Added], [Replaced] and [Same].
 const (
 	Removed  = "removed"
-	Restored = "removed, and the server that it took the place of is back"
+	Restored = "removed, and the server that it replaced is back"
 	Missing  = "not there"
 )
 
@@ -24,61 +21,40 @@ func (c Client) Remove(path string, data []byte, original Original, g Gateway) (
 	case !c.ours(was, g):
 		return Edit{}, fmt.Errorf("%s: %w: %q is another server there", path, ErrTaken, g.Name)
 	}
-	if before, ok := c.replaced(path, data, original, g); ok {
-		return Edit{Outcome: Restored, Data: before}, nil
+	for _, backup := range original.Backups {
+		if edit, ok := c.restore(path, data, backup.Data, g); ok {
+			return edit, nil
+		}
 	}
-	edited, err := c.without(path, data, original, g.Name)
+	empty := original.Made
+	if len(original.Backups) > 0 && !empty {
+		_, hadServers, _ := c.servers(path, original.Backups[0].Data) // an unreadable file counts as having had them
+		empty = !hadServers
+	}
+	edited, err := c.editor(path).drop(data, c.keys[0], g.Name, empty)
 	if err == nil {
 		err = c.check(path, data, edited, g.Name, func(servers map[string]any) { delete(servers, g.Name) })
 	}
-	if err != nil {
-		return Edit{}, err
-	}
-	blank := len(original.Backups) > 0 && isBlank(original.Backups[0].Data)
 	switch {
+	case err != nil:
+		return Edit{}, err
 	case original.Made && c.isEmpty(path, edited):
 		edited = nil
-	case blank && c.isEmpty(path, edited):
-		edited = original.Backups[0].Data
 	case edited == nil: // the file stays, but is empty
 		edited = []byte{}
 	}
 	return Edit{Outcome: Removed, Data: edited}, nil
 }
 
-// replaced finds the backup from before the entry replaced another server, if only that has changed since.
-func (c Client) replaced(path string, data []byte, original Original, g Gateway) ([]byte, bool) {
-	for _, backup := range original.Backups {
-		was, there, err := c.find(path, backup.Data, g.Name)
-		if err != nil || !there || c.ours(was, g) || !c.editor(path).differOnlyIn(data, backup.Data, c.keys[0], g.Name) {
-			continue
-		}
-		if c.check(path, data, backup.Data, g.Name, func(servers map[string]any) { servers[g.Name] = was }) == nil {
-			return backup.Data, true
-		}
+// restore returns a backup from before the entry was written, if only the entry has changed since.
+func (c Client) restore(path string, data, backup []byte, g Gateway) (Edit, bool) {
+	was, there, err := c.find(path, backup, g.Name)
+	if err != nil || there && c.ours(was, g) || !c.editor(path).adds(data, backup, c.keys[0], g.Name) {
+		return Edit{}, false
 	}
-	return nil, false
-}
-
-// without is the file without the entry: one of the backups if nothing else has changed. Without backups, only the entry
-// is removed.
-func (c Client) without(path string, data []byte, original Original, name string) ([]byte, error) {
-	drop := func(before []byte, empty bool) ([]byte, error) {
-		return c.editor(path).drop(data, before, c.keys[0], name, empty)
+	edit, change := Edit{Outcome: Removed, Data: backup}, func(servers map[string]any) { delete(servers, g.Name) }
+	if there {
+		edit.Outcome, change = Restored, func(servers map[string]any) { servers[g.Name] = was }
 	}
-	if original.Made || len(original.Backups) == 0 {
-		return drop(nil, original.Made)
-	}
-	var newest []byte
-	for i, backup := range original.Backups {
-		_, hadServers, _ := c.servers(path, backup.Data) // an unreadable one counts as having had them
-		edited, err := drop(backup.Data, !hadServers)
-		if err != nil || bytes.Equal(edited, backup.Data) {
-			return edited, err
-		}
-		if i == 0 {
-			newest = edited
-		}
-	}
-	return newest, nil
+	return edit, c.check(path, data, backup, g.Name, change) == nil
 }

@@ -39,7 +39,7 @@ func TestReplace(t *testing.T) {
 			if bytes.Equal(later, edit.Data) {
 				continue
 			}
-			if out, err := c.Remove(test.path, later, pastOf(old), g); err != nil || out.Outcome != Removed || c.Has(test.path, out.Data, "mcsh") {
+			if out, err := c.Remove(test.path, later, pastOf(old), g); err != nil || out.Outcome != Removed || has(c, test.path, out.Data) {
 				t.Errorf("%s, %v:\n%s", out.Outcome, err, out.Data)
 			}
 		}

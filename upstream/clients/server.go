@@ -76,7 +76,7 @@ var members = map[string]setter{
 	"type": setType, "transport": setType, "transportType": setType,
 	"command": setCommand, "cmd": setCommand, "args": setArgs,
 	"env": setEnv, "environment": setEnv, "envs": setEnv, "env_vars": setEnvNames,
-	"envFile": setEnvFile, "cwd": text(func(s *Server) *string { return &s.Dir }),
+	"envFile": setEnvFile, "cwd": setDir,
 	"url": setURL, "httpUrl": setURL, "serverUrl": setURL, "uri": setURL,
 	"headers": setHeaders, "http_headers": setHeaders, "env_http_headers": setHeaderNames, "bearer_token_env_var": setBearer,
 	"disabled": disableIf(true), "enabled": disableIf(false),
@@ -145,17 +145,16 @@ func as[T any](v any, want string) (T, error) {
 	return value, nil
 }
 
-func setType(_ translator, s *Server, v any) (err error) {
-	s.Type, err = as[string](v, "a string")
-	return err
-}
+func setType(t translator, s *Server, v any) error { return t.text(&s.Type, v) }
+
+func setDir(t translator, s *Server, v any) error { return t.text(&s.Dir, v) }
 
 // setCommand accepts a program, a program with its arguments, or an object of both.
 func setCommand(t translator, s *Server, v any) error {
 	switch v := v.(type) {
 	case []any:
-		words, err := t.strings(v)
-		if err != nil || len(words) == 0 {
+		var words []string
+		if err := t.append(&words, v); err != nil || len(words) == 0 {
 			return errors.New("want a program and its arguments")
 		}
 		s.Command, s.Args = words[0], append(words[1:], s.Args...)
@@ -163,7 +162,7 @@ func setCommand(t translator, s *Server, v any) error {
 	case map[string]any:
 		return t.each(s, v, map[string]setter{"path": setCommand, "command": setCommand, "args": setArgs, "env": setEnv})
 	}
-	return text(func(s *Server) *string { return &s.Command })(t, s, v)
+	return t.text(&s.Command, v)
 }
 
 func setArgs(t translator, s *Server, v any) error { return t.append(&s.Args, v) }
@@ -173,28 +172,20 @@ func setEnv(t translator, s *Server, v any) error { return t.into(&s.Env, v) }
 func setHeaders(t translator, s *Server, v any) error { return t.into(&s.Headers, v) }
 
 // setEnvNames accepts names of variables that are passed on.
-func setEnvNames(_ translator, s *Server, v any) error {
-	const want = "an array of names"
-	list, err := as[[]any](v, want)
-	for _, v := range list {
-		name, err := as[string](v, want)
-		if err != nil {
-			return err
-		}
+func setEnvNames(t translator, s *Server, v any) error {
+	var names []string
+	err := t.append(&names, v)
+	for _, name := range names {
 		put(&s.Env, name, "${"+name+"}")
 	}
 	return err
 }
 
 // setHeaderNames accepts headers with the names of variables that hold their values.
-func setHeaderNames(_ translator, s *Server, v any) error {
-	const want = "an object of names of variables"
-	headers, err := as[map[string]any](v, want)
-	for header, v := range headers {
-		name, err := as[string](v, want)
-		if err != nil {
-			return err
-		}
+func setHeaderNames(t translator, s *Server, v any) error {
+	var names map[string]string
+	err := t.into(&names, v)
+	for header, name := range names {
 		put(&s.Headers, header, "${"+name+"}")
 	}
 	return err
@@ -214,7 +205,7 @@ func put(m *map[string]string, name, value string) {
 }
 
 func setEnvFile(t translator, s *Server, v any) error {
-	err := text(func(s *Server) *string { return &s.EnvFile })(t, s, v)
+	err := t.text(&s.EnvFile, v)
 	if !filepath.IsAbs(s.EnvFile) && !strings.HasPrefix(s.EnvFile, "${") {
 		s.EnvFile = filepath.Join(t.workspace, s.EnvFile)
 	}
@@ -225,7 +216,7 @@ func setURL(t translator, s *Server, v any) error {
 	if s.URL != "" {
 		return errors.New("there is an address already")
 	}
-	return text(func(s *Server) *string { return &s.URL })(t, s, v)
+	return t.text(&s.URL, v)
 }
 
 // disableIf disables a server whose member has that value.
@@ -291,33 +282,25 @@ func setTimeout(_ translator, s *Server, v any) error {
 	return nil
 }
 
-func text(to func(*Server) *string) setter {
-	return func(t translator, s *Server, v any) error {
-		words, err := as[string](v, "a string")
-		*to(s) = t.adapt(words)
-		return err
-	}
+// text sets a string.
+func (t translator) text(to *string, v any) error {
+	words, err := as[string](v, "a string")
+	*to = t.adapt(words)
+	return err
 }
 
 // append adds an array of strings to a list.
 func (t translator) append(to *[]string, v any) error {
-	words, err := t.strings(v)
-	*to = append(*to, words...)
-	return err
-}
-
-func (t translator) strings(v any) ([]string, error) {
 	const want = "an array of strings"
 	list, err := as[[]any](v, want)
-	var words []string
 	for _, v := range list {
 		word, err := as[string](v, want)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		words = append(words, t.adapt(word))
+		*to = append(*to, t.adapt(word))
 	}
-	return words, err
+	return err
 }
 
 // into adds an object of strings. Numbers and booleans become strings.

@@ -226,26 +226,23 @@ func (e *entry) inputVariable(id string) (string, error) {
 		e.secrets.add(value)
 		return value, nil
 	}
-	i := slices.IndexFunc(e.reader.inputs, func(in input) bool { return in.ID == id })
-	if i < 0 {
-		var ids []string
-		for _, in := range e.reader.inputs {
-			ids = append(ids, in.ID)
-		}
-		if near := nearest.Name(id, ids); near != "" {
-			return "", fmt.Errorf("there is no input %q; did you mean ${input:%s}?", id, near)
-		}
-		return "", fmt.Errorf("${input:%s} asks a person, and nobody is there; set the variable %s", texts.Cut(id, maxShown), name)
-	}
-	in := e.reader.inputs[i]
-	if in.Default != nil {
-		return *in.Default, nil
-	}
+	var others []string
 	about := ""
-	if in.Description != "" {
-		about = " (" + texts.Cut(in.Description, maxShown) + ")"
+	for _, in := range e.reader.inputs {
+		switch {
+		case in.ID != id:
+			others = append(others, in.ID)
+		case in.Default != nil:
+			return *in.Default, nil
+		default:
+			about = " (" + texts.Cut(in.Description, maxShown) + ")"
+		}
 	}
-	return "", fmt.Errorf("${input:%s}%s asks a person, and nobody is there; set the variable %s", id, about, name)
+	if near := nearest.Name(id, others); near != "" && about == "" {
+		return "", fmt.Errorf("there is no input %q; did you mean ${input:%s}?", id, near)
+	}
+	about = strings.TrimSuffix(about, " ()")
+	return "", fmt.Errorf("${input:%s}%s asks a person, and nobody is there; set the variable %s", texts.Cut(id, maxShown), about, name)
 }
 
 // asVariable makes a word the name of a variable.

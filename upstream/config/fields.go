@@ -134,22 +134,19 @@ func kindOf(value json.RawMessage) string {
 }
 
 func (e *entry) readKind(value json.RawMessage) error {
-	if err := into("a string", func(e *entry) *string { return &e.Kind })(e, value); err != nil {
-		return err
-	}
-	if kinds[e.Kind] == "" {
-		kind := e.Kind
-		e.Kind = ""
+	kind, err := decode[string](value, "a string")
+	if err == nil && kinds[kind] == "" {
 		return fmt.Errorf("unknown type %q; want stdio, http or sse", kind)
 	}
-	return nil
+	e.Kind = kind
+	return err
 }
 
-func (e *entry) readURL(value json.RawMessage) error {
+func (e *entry) readURL(value json.RawMessage) (err error) {
 	if e.URL != "" {
 		return fmt.Errorf("there is an address already")
 	}
-	if err := into("a string", func(e *entry) *string { return &e.URL })(e, value); err != nil {
+	if e.URL, err = decode[string](value, "a string"); err != nil {
 		return err
 	}
 	return upstream.Endpoint{URL: e.URL}.Check()
@@ -205,8 +202,8 @@ func (e *entry) readEnvFile(value json.RawMessage) error {
 }
 
 // readHeaders reads an object of headers that can be sent.
-func (e *entry) readHeaders(value json.RawMessage) error {
-	if err := into("an object of strings", func(e *entry) *map[string]string { return &e.Headers })(e, value); err != nil {
+func (e *entry) readHeaders(value json.RawMessage) (err error) {
+	if e.Headers, err = decode[map[string]string](value, "an object of strings"); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {

@@ -3,8 +3,8 @@
 //
 // # Decisions
 //
-//   - Directories are watched, and content decides: editors, Kubernetes and checkouts each replace files in their own
-//     way. A file is read when it has stayed the same for 200 ms.
+//   - Files are read twice a second, and content decides: editors, Kubernetes and checkouts each replace files in their
+//     own way, and network file systems report no changes. A changed file counts when it has stayed the same for 200 ms.
 package config
 
 import (

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +64,7 @@ func decodeStrict[T any](value json.RawMessage, known ...string) (v T, err error
 	if err != nil {
 		return v, err
 	}
-	for key := range all {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if !slices.Contains(known, key) {
 			return v, unknownKey(key, known)
 		}

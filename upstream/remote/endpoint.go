@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // idlePerHost is how many connections are kept open; with the default of 2, parallel calls cost a third more.
@@ -36,8 +34,6 @@ type Endpoint struct {
 	// LegacySSE uses the transport of 2024-11-05 with its two addresses, instead of streamable HTTP. Either tries
 	// streamable HTTP first, and the older transport if the server does not know it.
 	LegacySSE, Either bool
-
-	MaxMessage int // bytes of one message, 0: what the limit of a result says; a longer one fails its call with LIMIT_EXCEEDED
 
 	Where string // where it is configured, such as "mcp.json:7", for messages
 }
@@ -82,57 +78,28 @@ func Dial(e Endpoint) func(context.Context) (mcp.Transport, error) {
 type dialer struct {
 	endpoint Endpoint
 
-	mu      sync.Mutex   // guards what follows
-	client  *http.Client // nil before the first success
-	tripper *roundTripper
-	legacy  bool // the server has only the older transport
+	mu     sync.Mutex // guards what follows
+	client *client    // nil before the first success
+	legacy bool       // the server has only the older transport
 }
 
 func (d *dialer) dial(context.Context) (mcp.Transport, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.client == nil {
-		if err := d.open(); err != nil {
+		var err error
+		if d.client, err = newClient(d.endpoint); err != nil {
 			return nil, err
 		}
 	}
-	if d.endpoint.LegacySSE || d.legacy {
-		return d.newSSE(), nil
+	if d.client.LegacySSE || d.legacy {
+		return newSSE(d.client), nil
 	}
-	t := newTransport(d.endpoint, d.client, d.tripper)
-	if d.endpoint.Either {
-		t.fallback = d.newSSE
-		t.onFallback = func() {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.legacy = true
-		}
-	}
-	return t, nil
-}
-
-// open makes the client. The files of TLS are read when they are first needed, and again after an error.
-func (d *dialer) open() error {
-	e := d.endpoint
-	target, err := parse(e.URL)
-	if err != nil {
-		return &rpc.DialError{Hint: "give the server's address as url" + at(e.Where), Err: err}
-	}
-	own, err := e.TLS.config()
-	var others *tls.Config
-	if err == nil {
-		others, err = e.TLS.elsewhere()
-	}
-	if err != nil {
-		return &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
-	}
-	base := e.baseTransport(own)
-	tripper := newRoundTripper(base, target, e.Headers, int64(e.MaxMessage))
-	if tripper.auth, err = e.OAuth.signer(base, e.baseTransport(others), target); err != nil {
-		return &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
-	}
-	d.tripper, d.client = tripper, &http.Client{Transport: tripper, CheckRedirect: tripper.redirect}
-	return nil
+	return newTransport(d.client, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.legacy = true
+	}), nil
 }
 
 // baseTransport makes the transport that sends requests.

@@ -47,7 +47,6 @@ const (
 	maxField   = 16 << 10              // bytes of a line without data; the id, one of these, goes back in a header
 	bareLines  = 32                    // such as comments, between events; a stream with more is read slowly
 	leastRetry = 20 * time.Millisecond // the shortest wait before a stream is resumed
-	edge       = 4 << 10               // bytes kept of each end of an event that is too long
 )
 
 // next returns the next event that has data or an id, and frees the memory of the last one. For one that is too long it
@@ -76,7 +75,7 @@ func (s *events) next() (e event, err error) {
 			}
 			err = s.add(&data, value, err)
 		case errors.Is(err, bufio.ErrBufferFull):
-			err = s.skipField(line, err)
+			err = new(rpc.Overlong).Skip(s.in, line, err, &s.skips, s.done)
 		default:
 			s.set(&e, string(field), string(value))
 		}
@@ -141,34 +140,20 @@ func (s *events) add(data *rpc.Buffer, value []byte, err error) error {
 	}
 }
 
-// skipField reads the rest of a line.
-func (s *events) skipField(part []byte, err error) error {
-	for errors.Is(err, bufio.ErrBufferFull) {
-		s.skips.Wait(float64(len(part)), s.done)
-		part, err = s.in.ReadSlice('\n')
-	}
-	return err
-}
-
 // skip reads the rest of an event that is too long, of which data and a part of another line have arrived.
 func (s *events) skip(data *rpc.Buffer, part []byte, err error) error {
 	o := &rpc.Overlong{Size: int64(data.Len() + s.prefix + len(part)), Max: s.max}
-	o.Head = slices.Concat(data.Head(edge), bytes.TrimPrefix(part[:min(len(part), edge)], []byte("data:")))
-	o.Head = o.Head[:min(len(o.Head), edge)]
+	o.Head = slices.Concat(data.Head(rpc.EdgeLength), bytes.TrimPrefix(part[:min(len(part), rpc.EdgeLength)], []byte("data:")))
+	o.Head = o.Head[:min(len(o.Head), rpc.EdgeLength)]
 	data.Close() // the rest may take long, or have no end: until then the file would take space on the disk
-	blank := false
 	for {
-		o.Tail = append(o.Tail, bytes.TrimRight(part, "\r\n")...)
-		o.Tail = append(o.Tail[:0], o.Tail[max(0, len(o.Tail)-edge):]...)
-		if blank && len(bytes.TrimRight(part, "\r\n")) == 0 {
-			return o
-		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+		if err = o.Skip(s.in, part, err, &s.skips, s.done); err != nil {
 			return fmt.Errorf("%w: %w", rpc.ErrTooLarge, err)
 		}
-		blank = err == nil
 		s.skips.Wait(float64(len(part)), s.done)
 		part, err = s.in.ReadSlice('\n')
-		o.Size += int64(len(part))
+		if o.Size += int64(len(part)); err == nil && len(bytes.TrimRight(part, "\r\n")) == 0 {
+			return o
+		}
 	}
 }

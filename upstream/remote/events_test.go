@@ -23,7 +23,7 @@ func read(t *testing.T, in io.Reader, limit int64) (got []string) {
 		var long *rpc.Overlong
 		switch {
 		case errors.As(err, &long):
-			if long.Size <= limit || len(long.Head) > edge || len(long.Tail) > edge {
+			if long.Size <= limit || len(long.Head) > rpc.EdgeLength || len(long.Tail) > rpc.EdgeLength {
 				t.Fatalf("%d bytes are too long; %d and %d of them are kept", long.Size, len(long.Head), len(long.Tail))
 			}
 			got = append(got, "too long")

@@ -31,16 +31,16 @@ func (t *Transport) Explain(err error) (msg, hint string) {
 	if errors.Unwrap(err) == io.EOF && strings.HasPrefix(err.Error(), `calling "`) {
 		err = fmt.Errorf("%w: it has neither a result nor an error", rpc.ErrBroken)
 	}
-	msg, hint = t.endpointInfo.Explain(err)
+	msg, hint = t.client.Explain(err)
 	if found := t.found.Load(); found != nil {
-		hint = "there is an MCP server at " + *found + ": write that as url" + at(t.where)
+		hint = "there is an MCP server at " + *found + ": write that as url" + at(t.Where)
 	}
 	return msg, hint
 }
 
 // Explain explains a failure of HTTP. Both texts may be empty.
-func (t *endpointInfo) Explain(err error) (msg, hint string) {
-	host := t.tripper.target.Host
+func (t *client) Explain(err error) (msg, hint string) {
+	host := t.target.Host
 	var status *statusError
 	var dns *net.DNSError
 	var redirect *redirectError
@@ -60,28 +60,28 @@ func (t *endpointInfo) Explain(err error) (msg, hint string) {
 		if hint == "" {
 			hint = "see the server's logs"
 		}
-		return status.Error(), hint + at(t.where)
+		return status.Error(), hint + at(t.Where)
 	case errors.As(err, &redirect):
-		return redirect.Error(), "if that is where the server is now, set url to an address there" + at(t.where)
+		return redirect.Error(), "if that is where the server is now, set url to an address there" + at(t.Where)
 	case errors.As(err, &signIn):
-		return "signing in failed: " + texts.Cut(rpc.WithoutRequest(t.Hide(signIn.Error())), 500), "check oauth: issuer, clientId and clientSecret" + at(t.where)
+		return "signing in failed: " + texts.Cut(rpc.WithoutRequest(t.Hide(signIn.Error())), 500), "check oauth: issuer, clientId and clientSecret" + at(t.Where)
 	case errors.Is(err, rpc.ErrBroken):
-		return host + " answers, but not with MCP: " + texts.Cut(text, 300), "check the path of url: most servers answer at /mcp" + at(t.where)
+		return host + " answers, but not with MCP: " + texts.Cut(text, 300), "check the path of url: most servers answer at /mcp" + at(t.Where)
 	case errors.As(err, &dns):
-		return fmt.Sprintf("there is no host named %q", dns.Name), "check the host of url" + at(t.where)
+		return fmt.Sprintf("there is no host named %q", dns.Name), "check the host of url" + at(t.Where)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens on " + host, "start the server, or check the host and port of url" + at(t.where)
+		return "nothing listens on " + host, "start the server, or check the host and port of url" + at(t.Where)
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return host + " speaks http, not https", "write url with http://" + at(t.where)
+		return host + " speaks http, not https", "write url with http://" + at(t.Where)
 	case strings.Contains(text, "malformed HTTP response"):
-		return host + " does not answer with HTTP", "check the port, or write url with https://" + at(t.where)
+		return host + " does not answer with HTTP", "check the port, or write url with https://" + at(t.Where)
 	case strings.Contains(text, "x509: "):
 		_, cert, _ := strings.Cut(text, "x509: ")
-		return "the certificate of " + host + " is not accepted: " + texts.Cut(cert, 300), "check the host name and the certificate" + at(t.where)
+		return "the certificate of " + host + " is not accepted: " + texts.Cut(cert, 300), "check the host name and the certificate" + at(t.Where)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), strings.Contains(text, "terminated without response"), errors.Is(err, syscall.EPIPE):
 		return host + " closed the connection before it answered", "see the server's logs: it may have crashed or been restarted"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer from " + origin(t.tripper.target), "see whether the server runs and the address is right" + at(t.where)
+		return "no answer from " + origin(t.target), "see whether the server runs and the address is right" + at(t.Where)
 	}
-	return "", "see whether the server runs and the address is right" + at(t.where)
+	return "", "see whether the server runs and the address is right" + at(t.Where)
 }

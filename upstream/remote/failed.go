@@ -29,7 +29,8 @@ func (c *call) failed(ctx context.Context, err error) *rpc.Failure {
 		f.Lost = isDial(err)
 	default:
 		_, full := errors.AsType[*memory.Full](err)
-		f.Unavailable = !full && !errors.Is(err, rpc.ErrTooLarge) && !errors.Is(err, rpc.ErrBroken) && !isAnswer(err)
+		_, answered := errors.AsType[*jsonrpc.Error](err)
+		f.Unavailable = !full && !answered && !errors.Is(err, rpc.ErrTooLarge) && !errors.Is(err, rpc.ErrBroken)
 	}
 	return f
 }
@@ -37,20 +38,14 @@ func (c *call) failed(ctx context.Context, err error) *rpc.Failure {
 // notReached reports whether a request was never sent to the server. One answered with a redirect was: 303 means that it
 // is done.
 func notReached(err error) bool {
-	var signIn *signInError
-	return errors.As(err, &signIn) || isDial(err)
-}
-
-// isAnswer reports whether the server has answered with an error of its own.
-func isAnswer(err error) bool {
-	var wire *jsonrpc.Error
-	return errors.As(err, &wire)
+	_, signIn := errors.AsType[*signInError](err)
+	return signIn || isDial(err)
 }
 
 // isDial reports whether there was no connection to send a request on.
 func isDial(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial"
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && dial.Op == "dial"
 }
 
 // classifyStatus handles an answer other than 2xx. In a session, 404 means that the session has ended, whatever the body says,
@@ -85,11 +80,10 @@ func (t *Transport) sessionLost(ctx context.Context, version string) bool {
 	if err == nil {
 		_ = resp.Body.Close()
 	}
-	var status *statusError
-	return errors.As(err, &status) && status.sessionMaybeLost() && !isCode(status.rpc, jsonrpc.CodeMethodNotFound)
-}
-
-func isCode(err error, code int64) bool {
-	var wire *jsonrpc.Error
-	return errors.As(err, &wire) && wire.Code == code
+	status, ok := errors.AsType[*statusError](err)
+	if !ok || !status.sessionMaybeLost() {
+		return false
+	}
+	wire, answered := errors.AsType[*jsonrpc.Error](status.rpc)
+	return !answered || wire.Code != jsonrpc.CodeMethodNotFound
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,8 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
@@ -28,8 +27,8 @@ func (t *Transport) FindEndpoint(ctx context.Context, err error) {
 	if !errors.As(err, &status) || status.status != http.StatusNotFound && status.status != http.StatusMethodNotAllowed {
 		return
 	}
-	target := *t.tripper.target
-	if strings.TrimSuffix(target.Path, "/") == defaultPath || status.rpc != nil || t.tripper.auth != nil {
+	target := *t.target
+	if strings.TrimSuffix(target.Path, "/") == defaultPath || status.rpc != nil || t.auth != nil {
 		return
 	}
 	target.Path, target.RawPath, target.RawQuery, target.Fragment = defaultPath, "", "", ""
@@ -49,18 +48,14 @@ func (t *Transport) serves(ctx context.Context, address *url.URL) bool {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := t.client.Do(req)
+	resp, err := t.http.Do(req)
 	var status *statusError
 	if errors.As(err, &status) {
-		return status.rpc != nil || status.NeedsSignIn()
+		return status.rpc != nil || NeedsSignIn(err)
 	} else if err != nil {
 		return false
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, findBytes)) // as much as arrives in time
-	if _, data, ok := strings.Cut(string(text), "data:"); ok && mediaOf(resp) == "text/event-stream" {
-		text = []byte(data)
-	}
-	answer, _ := rpc.Scan(text)
-	return answer.Answers()
+	return bytes.Contains(text, []byte(`"jsonrpc"`))
 }

@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -21,21 +19,20 @@ import (
 // which the stream names.
 type SSETransport struct {
 	rpc.Transport
-	endpointInfo
+	*client
 }
 
-// newSSE makes a transport. The dialer is open.
-func (d *dialer) newSSE() mcp.Transport {
-	w := &sse{client: d.client, tripper: d.tripper, address: d.endpoint.URL}
-	return &SSETransport{rpc.Transport{Open: w.open, Kind: rpc.Traits{OlderOnly: true}}, endpointInfo{d.tripper, d.endpoint.Where}}
+func newSSE(c *client) *SSETransport {
+	w := &sse{client: c}
+	return &SSETransport{rpc.Transport{Open: w.open, Kind: rpc.Traits{OlderOnly: true}}, c}
 }
 
 // Explain explains a failure. A server that refuses to open a stream often has the newer transport.
 func (t *SSETransport) Explain(err error) (msg, hint string) {
-	msg, hint = t.endpointInfo.Explain(err)
+	msg, hint = t.client.Explain(err)
 	var status *statusError
 	if errors.As(err, &status) && (status.status == http.StatusBadRequest || status.status == http.StatusMethodNotAllowed) {
-		hint = `check the path of url, or leave out "type": "sse" if this is a server of streamable HTTP` + at(t.where)
+		hint = `check the path of url, or leave out "type": "sse" if this is a server of streamable HTTP` + at(t.Where)
 	}
 	return msg, hint
 }
@@ -48,10 +45,7 @@ func (t *SSETransport) Abort() {
 
 // sse is the wire of an SSETransport.
 type sse struct {
-	client  *http.Client
-	tripper *roundTripper
-	address string
-
+	client *client
 	life   context.Context // of the stream
 	cancel context.CancelFunc
 	body   io.ReadCloser
@@ -78,18 +72,23 @@ func (w *sse) open(ctx context.Context) (rpc.Wire, error) {
 	return w, nil
 }
 
-// LimitMessages bounds one message to max bytes, unless the endpoint did. The stream counts no memory. It is called
-// before Connect.
-func (t *SSETransport) LimitMessages(_ *memory.Share, max int) { t.tripper.max.Store(int64(max)) }
+// Prepare implements [rpc.Wire]. The stream counts no memory.
+func (w *sse) Prepare(_ *memory.Share, max int) {
+	w.client.max.Store(int64(max))
+	w.events.max = w.client.messageMax()
+}
+
+// Lease implements [rpc.Wire].
+func (w *sse) Lease() *memory.Lease { return nil }
 
 // begin reads the address for messages.
 func (w *sse) begin(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.address, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.URL, nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	resp, err := w.client.Do(req)
+	resp, err := w.client.http.Do(req)
 	if err != nil {
 		return err
 	}
@@ -97,13 +96,13 @@ func (w *sse) begin(ctx context.Context) error {
 	if media := mediaOf(resp); media != "text/event-stream" {
 		return fmt.Errorf("%w: it is of type %q, not a stream of events", rpc.ErrBroken, texts.Cut(media, 80))
 	}
-	w.events = newEvents(resp.Body, w.tripper.messageMax(), w.life.Done())
+	w.events = newEvents(resp.Body, w.client.messageMax(), w.life.Done())
 	first, err := w.events.next()
 	if err != nil || first.name != "endpoint" {
 		return fmt.Errorf("%w: the stream does not begin with an address", errors.Join(rpc.ErrBroken, err))
 	}
-	to, err := w.tripper.target.Parse(strings.TrimSpace(string(first.data)))
-	if err != nil || origin(to) != origin(w.tripper.target) {
+	to, err := w.client.target.Parse(strings.TrimSpace(string(first.data)))
+	if err != nil || origin(to) != origin(w.client.target) {
 		return &redirectError{originOrNone(to)}
 	}
 	w.post = to.String()
@@ -141,7 +140,7 @@ func (w *sse) Send(ctx context.Context, msg []byte) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := w.client.Do(req)
+	resp, err := w.client.http.Do(req)
 	if err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRPCError))
 		return resp.Body.Close()

@@ -118,7 +118,7 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	for name, value := range c.r.Headers {
 		req.Header.Set(name, value)
 	}
-	return c.t.client.Do(req)
+	return c.t.http.Do(req)
 }
 
 // newRequest makes a request with the headers of the session.
@@ -157,7 +157,7 @@ func (t *Transport) post(msg []byte, version string) {
 	if err != nil {
 		return
 	}
-	if resp, err := t.client.Do(req); err == nil {
+	if resp, err := t.http.Do(req); err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRPCError))
 		_ = resp.Body.Close()
 	}
@@ -169,7 +169,7 @@ func (c *call) read(ctx context.Context, resp *http.Response) (result json.RawMe
 	c.accepted = true
 	switch media := mediaOf(resp); media {
 	case "application/json":
-		raw, err := readAll(resp, c.t.tripper.messageMax(), c.r.Lease)
+		raw, err := readAll(resp, c.t.messageMax(), c.r.Lease)
 		if err != nil {
 			return nil, true, err
 		}
@@ -256,7 +256,7 @@ func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage
 			return nil, rerr
 		}
 		req.Header.Set("Last-Event-ID", at.last)
-		again, rerr := c.t.client.Do(req)
+		again, rerr := c.t.http.Do(req)
 		if rerr != nil {
 			return nil, fmt.Errorf("%w; taking it up again: %w", err, rerr)
 		}
@@ -267,7 +267,7 @@ func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage
 
 // events reads one stream. found says that it held the answer, or something that cannot be one.
 func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (result json.RawMessage, found bool, err error) {
-	stream := newEvents(body, c.t.tripper.messageMax(), ctx.Done())
+	stream := newEvents(body, c.t.messageMax(), ctx.Done())
 	stream.lease = c.r.Lease
 	limiter := rpc.UnaskedLimiter()
 	for {

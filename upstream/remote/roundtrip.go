@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -72,28 +73,55 @@ func (e *redirectError) Error() string {
 	return "the server redirects to " + e.to + "; requests with arguments and credentials do not follow there"
 }
 
-// A roundTripper sends our requests and those of the SDK's client: with our headers, only to our host, and with bounded
-// answers. It keeps the text of errors.
-type roundTripper struct {
+// A client sends our requests to an endpoint and those of the SDK's client: with our headers, only to our host, and with
+// bounded answers. It keeps the text of errors. All sessions with the endpoint share it.
+type client struct {
+	Endpoint
+	http    http.Client
 	base    *http.Transport
 	target  *url.URL
-	headers http.Header
 	auth    *signer      // nil: none
-	fixed   int64        // bytes of one message, set by the endpoint; 0: not set
-	max     atomic.Int64 // the same, set by LimitMessages; 0: not set
+	max     atomic.Int64 // bytes of one message, set by Prepare; 0: not set
 	secrets *addressHider
 }
 
-func newRoundTripper(base *http.Transport, target *url.URL, headers http.Header, limit int64) *roundTripper {
-	return &roundTripper{base: base, target: target, headers: headers, fixed: limit, secrets: newAddressHider(target, headers)}
+// newClient makes a client. The files of TLS are read when they are first needed, and again after an error.
+func newClient(e Endpoint) (*client, error) {
+	target, err := parse(e.URL)
+	if err != nil {
+		return nil, &rpc.DialError{Hint: "give the server's address as url" + at(e.Where), Err: err}
+	}
+	own, err := e.TLS.config()
+	var others *tls.Config
+	if err == nil {
+		others, err = e.TLS.elsewhere()
+	}
+	if err != nil {
+		return nil, &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
+	}
+	c := &client{Endpoint: e, base: e.baseTransport(own), target: target, secrets: newAddressHider(target, e.Headers)}
+	if c.auth, err = e.OAuth.signer(c.base, e.baseTransport(others), target); err != nil {
+		return nil, &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
+	}
+	c.http = http.Client{Transport: c, CheckRedirect: c.redirect}
+	return c, nil
 }
 
 // messageMax bounds one message, in bytes.
-func (t *roundTripper) messageMax() int64 { return cmp.Or(t.fixed, t.max.Load(), rpc.DefaultMax) }
+func (t *client) messageMax() int64 { return cmp.Or(t.max.Load(), rpc.DefaultMax) }
+
+// Hide removes the secrets of the endpoint from a text.
+func (t *client) Hide(text string) string { return t.secrets.hide(text) }
+
+// abort closes idle connections, and those that become idle within a moment.
+func (t *client) abort() {
+	t.base.CloseIdleConnections()
+	time.AfterFunc(2*drainWait, t.base.CloseIdleConnections)
+}
 
 // redirect follows redirects only within the server's host, and from http to https there. A request that would lose its
 // body is not followed either.
-func (t *roundTripper) redirect(req *http.Request, via []*http.Request) error {
+func (t *client) redirect(req *http.Request, via []*http.Request) error {
 	same := req.URL.Host == t.target.Host && req.URL.Scheme == t.target.Scheme ||
 		req.URL.Hostname() == t.target.Hostname() && t.target.Scheme == "http" && req.URL.Scheme == "https"
 	if !same || req.Method != via[0].Method {
@@ -107,7 +135,7 @@ func (t *roundTripper) redirect(req *http.Request, via []*http.Request) error {
 
 // RoundTrip implements [http.RoundTripper]. An HTTP error becomes a Go error with its text, unless the SDK must see the
 // answer.
-func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *client) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.send(req)
 	if err != nil {
 		return nil, err
@@ -129,7 +157,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 type rawKey struct{}
 
 // send sends a request, and signs in first if the server demands it.
-func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
+func (t *client) send(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	if req.Method == http.MethodDelete {
 		short, cancel := context.WithTimeout(ctx, deleteWait)
@@ -139,7 +167,7 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	out := req.Clone(ctx)
 	out.Close = req.Method == http.MethodDelete // the session is over
 	out.Header.Del("Referer")                   // the client adds it to redirects, with the secrets of the address
-	for name, values := range t.headers {
+	for name, values := range t.Headers {
 		out.Header[name] = values
 	}
 	token := ""
@@ -164,7 +192,7 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 }
 
 // again signs in and sends a refused request once more.
-func (t *roundTripper) again(req *http.Request, token string, resp *http.Response) (*http.Response, error) {
+func (t *client) again(req *http.Request, token string, resp *http.Response) (*http.Response, error) {
 	if err := t.auth.renew(req.Context(), token, req, resp); err != nil {
 		return nil, &signInError{err}
 	}
@@ -186,16 +214,17 @@ type signInError struct{ err error }
 func (e *signInError) Error() string { return e.err.Error() }
 func (e *signInError) Unwrap() error { return e.err }
 
-// NeedsSignIn reports that the failure concerns the caller, not the request.
-func (e *signInError) NeedsSignIn() bool { return true }
-
-// NeedsSignIn reports whether the server or a proxy demands another sign-in, or any.
-func (e *statusError) NeedsSignIn() bool {
-	return e.status == http.StatusUnauthorized || e.status == http.StatusProxyAuthRequired
+// NeedsSignIn reports whether an error is the refusal of a caller who has not signed in, by the server or a proxy.
+func NeedsSignIn(err error) bool {
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.status == http.StatusUnauthorized || status.status == http.StatusProxyAuthRequired
+	}
+	_, failed := errors.AsType[*signInError](err)
+	return failed
 }
 
 // failure turns an answer other than 2xx into an error with its text, or passes it on if the SDK must see it.
-func (t *roundTripper) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
+func (t *client) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError)) // as much as arrives
 	_ = resp.Body.Close()
 	e := &statusError{status: resp.StatusCode, at: origin(req.URL), body: t.secrets.hide(errorText(raw)), wait: retryAfter(resp.Header.Get("Retry-After"))}

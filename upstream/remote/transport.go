@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -17,13 +16,11 @@ import (
 // A Transport is a session over streamable HTTP. Connect returns the SDK's own connection (the SDK would not recognise a
 // wrapped one), and Request makes requests of our own beside it.
 type Transport struct {
-	endpointInfo
-	sdk    *mcp.StreamableClientTransport
-	client *http.Client
+	*client
+	sdk *mcp.StreamableClientTransport
 
-	changed    func()
-	fallback   func() mcp.Transport // nil: there is no other transport
-	onFallback func()               // called when the fallback works
+	changed  func()
+	onLegacy func() // called when the server turns out to have only the older transport
 
 	found      atomic.Pointer[string]        // the address that FindEndpoint has found
 	refusal    atomic.Pointer[error]         // the first that demands a sign-in
@@ -38,49 +35,26 @@ type Transport struct {
 	end       context.CancelFunc
 }
 
-// endpointInfo is common to all transports to an endpoint.
-type endpointInfo struct {
-	tripper *roundTripper
-	where   string
-}
-
-// Hide removes the secrets of the endpoint from a text.
-func (o *endpointInfo) Hide(text string) string { return o.tripper.secrets.hide(text) }
-
-// abort closes idle connections, and those that become idle within a moment.
-func (o *endpointInfo) abort() {
-	o.tripper.base.CloseIdleConnections()
-	time.AfterFunc(2*drainWait, o.tripper.base.CloseIdleConnections)
-}
-
-func newTransport(e Endpoint, client *http.Client, tripper *roundTripper) *Transport {
-	t := &Transport{endpointInfo: endpointInfo{tripper, e.Where}, client: client}
-	listening := *client
-	listening.Transport = &refusalRecorder{next: client.Transport, t: t}
+func newTransport(c *client, onLegacy func()) *Transport {
+	t := &Transport{client: c, onLegacy: onLegacy}
+	listening := c.http
+	listening.Transport = &refusalRecorder{t}
 	t.sdk = &mcp.StreamableClientTransport{
-		Endpoint: e.URL, HTTPClient: &listening, DisableStandaloneSSE: true, MaxEventSize: -1,
+		Endpoint: c.URL, HTTPClient: &listening, DisableStandaloneSSE: true, MaxEventSize: -1,
 	}
 	t.next.Store(rpc.FirstID - 1)
 	t.life, t.end = context.WithCancel(context.Background())
 	return t
 }
 
-// LimitMessages bounds one message to max bytes, unless the endpoint did. Requests count their own memory. It is called
-// before Connect.
-func (t *Transport) LimitMessages(_ *memory.Share, max int) { t.tripper.max.Store(int64(max)) }
-
 // refusalRecorder sends the SDK's requests and remembers a demand to sign in: the SDK goes on with another handshake,
 // whose failure may say less.
-type refusalRecorder struct {
-	next http.RoundTripper
-	t    *Transport
-}
+type refusalRecorder struct{ t *Transport }
 
 // RoundTrip implements [http.RoundTripper].
 func (l *refusalRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := l.next.RoundTrip(req)
-	var refusal interface{ NeedsSignIn() bool }
-	if errors.As(err, &refusal) && refusal.NeedsSignIn() {
+	resp, err := l.t.client.RoundTrip(req)
+	if NeedsSignIn(err) {
 		l.t.refusal.CompareAndSwap(nil, &err)
 	}
 	return resp, err
@@ -101,8 +75,12 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return c, err
 }
 
-// Notify sets a function that is called when an answer brings news of a changed tool list.
-func (t *Transport) Notify(changed func()) { t.changed = changed }
+// Prepare sets a function that is called when an answer brings news of a changed tool list, and bounds one message to max
+// bytes. Requests count their own memory. It is called before Connect.
+func (t *Transport) Prepare(changed func(), _ *memory.Share, max int) {
+	t.changed = changed
+	t.client.max.Store(int64(max))
+}
 
 // Traits says that there is no standing stream.
 func (t *Transport) Traits() rpc.Traits { return rpc.Traits{NoListener: true} }
@@ -121,16 +99,16 @@ func (t *Transport) FlushCancelled() { t.notifying.Wait() }
 
 // Fallback returns another transport to try, if the handshake failed as with a server that does not know this one, and a
 // function to call when the other one works.
-func (t *Transport) Fallback(err error) (other mcp.Transport, works func()) {
+func (t *Transport) Fallback(err error) (other *SSETransport, works func()) {
 	var status *statusError
-	if t.fallback == nil || !errors.As(err, &status) {
+	if !t.Either || !errors.As(err, &status) {
 		return nil, nil
 	}
 	switch s := status.status; {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == http.StatusProxyAuthRequired, s == http.StatusTooManyRequests:
 		return nil, nil
 	case s/100 == 4:
-		return t.fallback(), t.onFallback
+		return newSSE(t.client), t.onLegacy
 	}
 	return nil, nil
 }

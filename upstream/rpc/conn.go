@@ -35,6 +35,13 @@ type Wire interface {
 	// have understood any of it.
 	Send(ctx context.Context, msg []byte) error
 
+	// Prepare counts messages in share, if the wire can, and bounds each to max bytes; 0: [DefaultMax]. It is called
+	// before the first Next.
+	Prepare(share *memory.Share, max int)
+
+	// Lease is the memory of the last message, nil if it is not counted. The next Next frees it.
+	Lease() *memory.Lease
+
 	// Close ends the wire and wakes a waiting Next. It may be called more than once.
 	Close() error
 }
@@ -61,17 +68,10 @@ type Traits struct {
 // Traits returns Kind.
 func (t *Transport) Traits() Traits { return t.Kind }
 
-// Notify sets a function that is called when the server reports a change of its tool list. It is called before Connect.
-func (t *Transport) Notify(changed func()) { t.changed = changed }
-
-// LimitMessages counts messages in share and bounds each to max bytes, if the wire supports that. It is called before
-// Connect.
-func (t *Transport) LimitMessages(share *memory.Share, max int) { t.share, t.max = share, max }
-
-// A countingWire counts its messages.
-type countingWire interface {
-	LimitMessages(share *memory.Share, max int)
-	Lease() *memory.Lease
+// Prepare sets a function that is called when the server reports a change of its tool list, and the share that messages
+// count in, each of at most max bytes. It is called before Connect.
+func (t *Transport) Prepare(changed func(), share *memory.Share, max int) {
+	t.changed, t.share, t.max = changed, share, max
 }
 
 // Connect implements [mcp.Transport].
@@ -80,13 +80,9 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	counting, _ := wire.(countingWire)
-	if counting != nil {
-		counting.LimitMessages(t.share, t.max)
-	}
+	wire.Prepare(t.share, t.max)
 	t.conn = &Conn{
-		counting: counting,
-		wire:     wire, onJunk: t.OnJunk, changed: t.changed, limiter: UnaskedLimiter(),
+		wire: wire, onJunk: t.OnJunk, changed: t.changed, limiter: UnaskedLimiter(),
 		next: FirstID, pending: map[int64]pendingRequest{}, done: make(chan struct{}),
 	}
 	return t.conn, nil
@@ -126,11 +122,10 @@ type response struct {
 
 // A Conn is a connection with requests of our own beside those of the SDK, which reads it.
 type Conn struct {
-	wire     Wire
-	counting countingWire // wire, if it counts its messages
-	onJunk   func([]byte)
-	changed  func()
-	limiter  Limiter
+	wire    Wire
+	onJunk  func([]byte)
+	changed func()
+	limiter Limiter
 
 	replies Replies
 	cancels sync.WaitGroup // notifications being sent
@@ -240,8 +235,8 @@ func (c *Conn) deliver(id int64, a response) bool {
 	w, ok := c.pending[id]
 	if ok {
 		delete(c.pending, id)
-		if c.counting != nil && w.request.Lease != nil {
-			w.request.Lease.Adopt(c.counting.Lease())
+		if w.request.Lease != nil {
+			w.request.Lease.Adopt(c.wire.Lease())
 		}
 		w.result <- a
 	}
@@ -318,7 +313,7 @@ func (c *Conn) recoverMessage(line []byte) jsonrpc.Message {
 	begun := slices.ContainsFunc(starts, func(start []byte) bool { return bytes.HasPrefix(line, start) })
 	id, known := "", false
 	if begun {
-		id, known = EdgeID(line[:min(len(line), edgeLength)], nil)
+		id, known = EdgeID(line[:min(len(line), EdgeLength)], nil)
 	}
 	if n, err := strconv.ParseInt(id, 10, 64); known && err == nil {
 		c.deliver(n, broken)

@@ -1,160 +1,137 @@
 package rpc
 
 import (
-	"bytes"
-	"iter"
-	"slices"
+	"encoding/json"
 	"strconv"
-	"unicode/utf16"
+	"strings"
 	"unicode/utf8"
 )
 
 // maxEscape is the length of the longest escape, in bytes: two halves of a character.
 const maxEscape = len(`\ud83d\ude00`)
 
-// A decoder removes one layer of escapes from a stream: percent signs, backslash escapes of JSON, Go, Python, JavaScript
-// and C, and line ends with the white space after them. A character of Latin-1 becomes one byte, because \xe9 is the
+// A layer is a text without some layers of escapes. A character of Latin-1 is one byte in it, because \xe9 is the
 // character in Python and a byte elsewhere.
-type decoder struct {
-	emit    func(char) bool
-	waiting []char // possible beginning of an escape, at most maxEscape
-	breaks  int    // line ends so far
-	folding bool   // white space is removed
-	decoded bool   // there was an escape or a line end
+type layer struct {
+	text   string
+	places []place // of each byte
 }
 
-// decode returns the stream without its escapes. It is read to its end.
-func (d *decoder) decode(stream iter.Seq[char]) iter.Seq[char] {
-	return func(yield func(char) bool) {
-		*d = decoder{emit: yield}
-		for c := range stream {
-			if len(d.waiting) == 0 && !d.folding && !mayEscape(c.b) {
-				c.breaks += d.breaks
-				yield(c)
-				continue
-			}
-			d.waiting = append(d.waiting, c)
-			for len(d.waiting) == maxEscape || len(d.waiting) > 0 && !d.folding && !mayEscape(d.waiting[0].b) {
-				d.step()
-			}
-		}
-		for len(d.waiting) > 0 {
-			d.step()
-		}
-	}
+// A place is where a byte of a layer is in the text as it was sent.
+type place struct {
+	from, to int32
+	breaks   int32 // line breaks that were removed before it
 }
 
-// mayEscape reports whether an escape may begin with b.
-func mayEscape(b byte) bool {
-	return b == '%' || b == '\\' || b == '\n' || b == '\r' || b == 0xC2 || b == 0xC3
+// firstLayer is a text as it was sent.
+func firstLayer(text string) layer {
+	places := make([]place, len(text))
+	for i := range places {
+		places[i] = place{from: int32(i), to: int32(i + 1)}
+	}
+	return layer{text, places}
 }
 
-// step decodes the escape or the byte that has waited longest.
-func (d *decoder) step() {
-	first := d.waiting[0]
-	var text [maxEscape]byte
-	for i, c := range d.waiting {
-		text[i] = c.b
-	}
-	used, out := 1, []byte(nil)
-	if d.folding = d.folding && (first.b == ' ' || first.b == '\t'); !d.folding {
-		if used, out = readEscape(text[:len(d.waiting)]); len(out) == 0 {
-			d.breaks++
-			d.folding = true
-		}
-	}
-	d.decoded = d.decoded || used > 1 || d.folding
-	for _, b := range out {
-		d.emit(char{b, first.from, d.waiting[used-1].to, first.breaks + d.breaks})
-	}
-	d.waiting = slices.Delete(d.waiting, 0, used)
-}
-
-// charsOf is a text as a stream.
-func charsOf(text string) iter.Seq[char] {
-	return func(yield func(char) bool) {
-		for i := range len(text) {
-			yield(char{b: text[i], from: i, to: i + 1})
-		}
-	}
-}
-
-// decoded is a text without one layer of escapes.
-func decoded(text string) string {
-	var b []byte
-	for c := range new(decoder).decode(charsOf(text)) {
-		b = append(b, c.b)
-	}
-	return string(b)
-}
-
-// readEscape reads the escape, or else the byte, at the beginning of b: its length, and the bytes it stands for, none for
-// a line end.
-func readEscape(b []byte) (used int, out []byte) {
-	second := byte(0)
-	if len(b) > 1 {
-		second = b[1]
-	}
-	switch {
-	case b[0] == '\n' || b[0] == '\r':
-		return 1, nil
-	case b[0]|1 == 0xC3 && second >= 0x80 && second < 0xC0: // U+0080 to U+00FF
-		return 2, []byte{b[0]<<6 | second&0x3F}
-	case b[0] == '\\' && (second == '\n' || second == '\r'):
-		return 2, nil
-	case b[0] == '\\' && plainEscapes[second] != 0:
-		return 2, []byte{plainEscapes[second]}
-	case b[0] == '\\' && (second == '\'' || second == '`'):
-		return 2, b[1:2]
-	case b[0] == '\\' && second == 'a':
-		return 2, []byte{'\a'}
-	case b[0] == '\\' && second == 'v':
-		return 2, []byte{'\v'}
-	case b[0] == '\\' && second == 'u' && len(b) > 2 && b[2] == '{':
-		hex, _, closed := bytes.Cut(b[3:], []byte("}"))
-		if n, err := strconv.ParseUint(string(hex), 16, 32); closed && len(hex) <= 6 && err == nil {
-			return len(`\u{}`) + len(hex), bytesOf(rune(n))
-		}
-		return 1, b[:1]
-	}
-	length, number := readNumber(b)
-	if length == 0 {
-		return 1, b[:1]
-	}
-	if length == maxEscape/2 && utf16.IsSurrogate(number) {
-		more, low := readNumber(b[length:])
-		if more != length {
-			return 1, b[:1]
-		}
-		return maxEscape, bytesOf(utf16.DecodeRune(number, low))
-	}
-	return length, bytesOf(number)
-}
-
-// numbers are the escapes that have a number of so many digits.
-var numbers = []struct {
-	prefix       string
-	digits, base int
-}{{"%", 2, 16}, {`\x`, 2, 16}, {`\u`, 4, 16}, {`\U`, 8, 16}, {`\`, 3, 8}}
-
-// readNumber reads the escape with a number at the beginning of b: its length, 0 if there is none, and the number.
-func readNumber(b []byte) (length int, number rune) {
-	for _, e := range numbers {
-		end := len(e.prefix) + e.digits
-		if len(b) < end || string(b[:len(e.prefix)]) != e.prefix {
+// decoded removes one layer of escapes: percent signs, backslash escapes of JSON, Go, Python, JavaScript and C, and line
+// ends with the white space after them. It reports whether there were any.
+func (l layer) decoded() (inner layer, changed bool) {
+	text := make([]byte, 0, len(l.text))
+	places := make([]place, 0, len(l.text))
+	breaks, folding := int32(0), false
+	for i, used := 0, 0; i < len(l.text); i += used {
+		var char rune
+		if folding = folding && (l.text[i] == ' ' || l.text[i] == '\t'); folding {
+			used, changed = 1, true
 			continue
 		}
-		if n, err := strconv.ParseUint(string(b[len(e.prefix):end]), e.base, 32); err == nil && (e.base == 16 || n <= 0xFF) {
-			return end, rune(n)
+		if used, char = readEscape(l.text[i:min(len(l.text), i+maxEscape)]); char == lineEnd {
+			breaks++
+			folding, changed = true, true
+			continue
+		}
+		changed = changed || used > 1
+		if char <= 0xFF {
+			text = append(text, byte(char))
+		} else {
+			text = utf8.AppendRune(text, char)
+		}
+		for len(places) < len(text) {
+			places = append(places, place{l.places[i].from, l.places[i+used-1].to, l.places[i].breaks + breaks})
 		}
 	}
-	return 0, 0
+	return layer{string(text), places}, changed
 }
 
-// bytesOf returns a character in the form in which it is compared.
-func bytesOf(c rune) []byte {
-	if c <= 0xFF {
-		return []byte{byte(c)}
+// lineEnd stands for the end of a line.
+const lineEnd = -1
+
+// readEscape reads the escape, or else the byte, at the beginning of s: its length, and what it stands for.
+func readEscape(s string) (used int, char rune) {
+	second := byte(0)
+	if len(s) > 1 {
+		second = s[1]
 	}
-	return utf8.AppendRune(nil, c)
+	switch first := s[0]; {
+	case first == '\n' || first == '\r':
+		return 1, lineEnd
+	case first|1 == 0xC3 && second >= 0x80 && second < 0xC0: // U+0080 to U+00FF
+		return 2, rune(first<<6 | second&0x3F)
+	case first == '%' && len(s) > 2:
+		if n, err := strconv.ParseUint(s[1:3], 16, 8); err == nil {
+			return 3, rune(n)
+		}
+	case first != '\\':
+	case second == '\n' || second == '\r':
+		return 2, lineEnd
+	case second == '/' || second == '\'' || second == '"' || second == '`':
+		return 2, rune(second)
+	case strings.HasPrefix(s, `\u{`):
+		digits, _, closed := strings.Cut(s[3:], "}")
+		if n, err := strconv.ParseUint(digits, 16, 32); closed && len(digits) <= 6 && err == nil {
+			return len(`\u{}`) + len(digits), rune(n)
+		}
+	default:
+		return readBackslash(s)
+	}
+	return 1, rune(s[0])
+}
+
+// readBackslash reads an escape that Go writes too, or the two halves of a character, as JSON has them.
+func readBackslash(s string) (used int, char rune) {
+	if char, _, rest, err := strconv.UnquoteChar(s, 0); err == nil {
+		return len(s) - len(rest), char
+	}
+	var pair string
+	if len(s) == maxEscape && json.Unmarshal([]byte(`"`+s+`"`), &pair) == nil && utf8.RuneCountInString(pair) == 1 {
+		char, _ = utf8.DecodeRuneInString(pair)
+		return maxEscape, char
+	}
+	return 1, '\\'
+}
+
+// A span is a part of a text.
+type span struct{ from, to int32 }
+
+// find finds a word in a layer, and returns its places in the text as it was sent. A short word with line breaks in it
+// does not count.
+func (l layer) find(word string) (found []span) {
+	for at := 0; ; at++ {
+		next := strings.Index(l.text[at:], word)
+		if next < 0 {
+			return found
+		}
+		at += next
+		if first, last := l.places[at], l.places[at+len(word)-1]; len(word) >= minCaseFolded || first.breaks == last.breaks {
+			found = joined(found, span{first.from, last.to})
+		}
+	}
+}
+
+// joined adds a span to spans that are sorted by their beginnings, and merges those that overlap.
+func joined(spans []span, p span) []span {
+	if n := len(spans); n > 0 && spans[n-1].to > p.from {
+		spans[n-1].to = max(spans[n-1].to, p.to)
+		return spans
+	}
+	return append(spans, p)
 }

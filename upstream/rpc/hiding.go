@@ -15,7 +15,7 @@ const Hidden = "***"
 
 const (
 	// MaxHidden bounds the text that is searched for secrets, in bytes. The rest is cut: messages are much shorter.
-	MaxHidden = 1 << 20
+	MaxHidden = 256 << 10
 	// hiddenMargin is cut from the end of a text that was cut there, maybe within a secret.
 	hiddenMargin = 64 << 10
 
@@ -26,21 +26,28 @@ const (
 
 // A Hider hides secret words in every form in which servers and libraries repeat them: with percent signs and escapes of
 // JSON, Go, Python, JavaScript and C, also nested, broken over lines, as hex, and as base64 alone or as a part of
-// something longer such as user:password. Time is linear in the text, memory in the words. Its methods may be called
+// something longer such as user:password. Time and memory are linear in the text. Its methods may be called
 // concurrently.
-type Hider struct{ words *wordSet }
+type Hider struct{ words []string }
 
 // NewHider makes a Hider.
 func NewHider(words []string) *Hider {
-	var all []string
+	h := &Hider{}
 	for _, word := range words {
-		all = append(all, forms(word)...)
+		h.words = append(h.words, forms(word)...)
 	}
-	return &Hider{newWordSet(all)}
+	slices.Sort(h.words)
+	h.words = slices.Compact(h.words)
+	return h
 }
 
 // Hide hides the words in a text. A text longer than [MaxHidden] is cut.
-func (h *Hider) Hide(text string) string { return Bounded(text, h.hide) }
+func (h *Hider) Hide(text string) string {
+	if len(h.words) == 0 {
+		return text
+	}
+	return Bounded(text, h.hide)
+}
 
 // Bounded applies hide to at most [MaxHidden] bytes of a text.
 func Bounded(text string, hide func(string) string) string {
@@ -52,13 +59,9 @@ func Bounded(text string, hide func(string) string) string {
 }
 
 func (h *Hider) hide(text string) string {
-	found, _ := h.find(text)
-	if len(found) == 0 {
-		return text
-	}
 	var b strings.Builder
-	at := 0
-	for _, f := range found {
+	at := int32(0)
+	for _, f := range h.find(text) {
 		b.WriteString(text[at:f.from] + Hidden)
 		at = f.to
 	}
@@ -66,25 +69,22 @@ func (h *Hider) hide(text string) string {
 	return b.String()
 }
 
-// find returns the parts of a text that are words in some form, in order and without overlaps, and the number of steps.
-// It searches the text as it is, and after the decoding of each layer of escapes.
-func (h *Hider) find(text string) (found []span, steps int) {
-	stream, last := charsOf(text), &decoder{decoded: true}
-	for range 1 + layers {
-		more, taken := h.words.find(stream)
-		found, steps = append(found, more...), steps+taken
-		if !last.decoded { // the next layer is the same
-			break
+// find returns the parts of a text that are words in some form, in order and without overlaps. It searches the text as
+// it is, and after the removal of each layer of escapes.
+func (h *Hider) find(text string) (found []span) {
+	l, more := firstLayer(text), true
+	for i := 0; more && i <= layers; i++ {
+		for _, word := range h.words {
+			found = append(found, l.find(word)...)
 		}
-		last = &decoder{}
-		stream = last.decode(stream)
+		l, more = l.decoded()
 	}
 	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var all []span
-	for _, p := range found {
-		all = joined(all, p)
+	all := found[:0]
+	for _, f := range found {
+		all = joined(all, f)
 	}
-	return all, steps
+	return all
 }
 
 // forms are the forms of a word that are searched: decoded up to each layer, with + for spaces, in other letter case, as
@@ -114,9 +114,10 @@ func forms(word string) (list []string) {
 		}
 	}
 	for _, form := range slices.Clone(list) {
+		l := firstLayer(form)
 		for range layers {
-			if form = decoded(form); len(strings.TrimSpace(form)) >= min(len(word), minDecoded) {
-				add(form)
+			if l, _ = l.decoded(); len(strings.TrimSpace(l.text)) >= min(len(word), minDecoded) {
+				add(l.text)
 			}
 		}
 	}

@@ -35,7 +35,8 @@ func TestPaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				in, over := &endless{text: text}, make(chan struct{})
-				line := NewLine(in, io.Discard, LineOptions{Max: 1 << 20})
+				line := NewLine(in, io.Discard, LineOptions{})
+				line.Prepare(nil, 1<<20)
 				go func() {
 					defer close(over)
 					for _, err := line.Next(); err != io.EOF; _, err = line.Next() { // the long line is an error, and not the end

@@ -21,8 +21,8 @@ const (
 	// lineBuffer is the capacity of a pipe on Linux, which one read may return.
 	lineBuffer = 64 << 10
 
-	// edgeLength is how much is kept of each end of a message that is too long, to find its id.
-	edgeLength = 4 << 10
+	// EdgeLength is how much is kept of each end of a message that is too long, to find its id.
+	EdgeLength = 4 << 10
 )
 
 // An Overlong is a message over the limit, of which only the ends were kept.
@@ -33,9 +33,7 @@ type Overlong struct {
 	Why        error // a [*memory.Full]; nil: that limit
 }
 
-func (o *Overlong) Error() string {
-	return o.Unwrap().Error()
-}
+func (o *Overlong) Error() string { return o.Unwrap().Error() }
 
 // Unwrap returns the reason.
 func (o *Overlong) Unwrap() error {
@@ -45,12 +43,27 @@ func (o *Overlong) Unwrap() error {
 	return &TooLarge{Size: o.Size, Max: o.Max}
 }
 
+// Skip reads the rest of a line, of which a part was read with err: [bufio.ErrBufferFull], if there is more. It keeps the
+// end of the line.
+func (o *Overlong) Skip(in *bufio.Reader, part []byte, err error, limiter *Limiter, done <-chan struct{}) error {
+	for {
+		o.Tail = append(o.Tail, part...)
+		o.Tail = append(o.Tail[:0], o.Tail[max(0, len(o.Tail)-EdgeLength):]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		limiter.Wait(float64(len(part)), done)
+		part, err = in.ReadSlice('\n')
+		o.Size += int64(len(part))
+	}
+}
+
 // A Line is a wire of newline-delimited messages. Unlike the SDK's, it has no fixed bound of a message, survives
 // messages over its limit, and honours the context if the other side does not read.
 type Line struct {
 	in      *bufio.Reader
 	out     io.Writer
-	max     int             // bytes of one message; 0: not set yet
+	max     int             // bytes of one message
 	ended   <-chan struct{} // closed when the other side no longer reads; may be nil
 	close   func() error    // ends both directions and frees their resources
 	limiter Limiter         // of bytes that are skipped
@@ -65,7 +78,6 @@ type Line struct {
 
 // LineOptions are the choices for a [Line]. The zero value works.
 type LineOptions struct {
-	Max   int             // bytes of one message; 0: set by LimitMessages, or [DefaultMax]
 	Ended <-chan struct{} // closed when the other side is gone, even if its pipes are open; nil: not known
 	Close func() error    // ends both directions and frees their resources
 }
@@ -73,16 +85,13 @@ type LineOptions struct {
 // NewLine makes a wire of two streams.
 func NewLine(in io.Reader, out io.Writer, o LineOptions) *Line {
 	return &Line{
-		in: bufio.NewReaderSize(in, lineBuffer), out: out, max: o.Max, ended: o.Ended, close: o.Close,
+		in: bufio.NewReaderSize(in, lineBuffer), out: out, max: DefaultMax, ended: o.Ended, close: o.Close,
 		limiter: SkipLimiter(), writing: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
 
-// LimitMessages counts messages in share, and bounds one to max bytes unless the options did; 0: [DefaultMax]. It is
-// called before the first Next.
-func (l *Line) LimitMessages(share *memory.Share, max int) {
-	l.share, l.max = share, cmp.Or(l.max, max)
-}
+// Prepare counts messages in share, and bounds one to max bytes; 0: [DefaultMax]. It is called before the first Next.
+func (l *Line) Prepare(share *memory.Share, max int) { l.share, l.max = share, cmp.Or(max, DefaultMax) }
 
 // Lease is the memory of the last message. The next Next frees it.
 func (l *Line) Lease() *memory.Lease { return l.lease }
@@ -148,7 +157,7 @@ func (l *Line) readLine() ([]byte, error) {
 		case line.Len() > fileFrom:
 			alive, stop = l.stallGuard()
 		}
-		if line.Len()+len(part) > cmp.Or(l.max, DefaultMax) {
+		if line.Len()+len(part) > l.max {
 			stop()
 			return nil, l.skipLine(&line, part, err, nil)
 		}
@@ -178,24 +187,15 @@ func (l *Line) readLine() ([]byte, error) {
 
 // skipLine reads the rest of a line that is too long, keeping its ends. It returns an *Overlong, unless reading fails.
 func (l *Line) skipLine(line *Buffer, part []byte, err, why error) error {
-	o := &Overlong{Size: int64(line.Len() + len(part)), Max: int64(cmp.Or(l.max, DefaultMax)), Why: why}
-	o.Head = append(o.Head, line.Head(edgeLength)...)
+	o := &Overlong{Size: int64(line.Len() + len(part)), Max: int64(l.max), Why: why}
+	o.Head = append(o.Head, line.Head(EdgeLength)...)
 	line.Close()
 	l.lease.Close() // a line without an end must not hold memory
-	o.Head = append(o.Head, part[:min(len(part), edgeLength-len(o.Head))]...)
-	for {
-		o.Tail = append(o.Tail, part...)
-		o.Tail = append(o.Tail[:0], o.Tail[max(0, len(o.Tail)-edgeLength):]...)
-		if err == nil {
-			return o
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return err
-		}
-		l.limiter.Wait(float64(len(part)), l.done)
-		part, err = l.in.ReadSlice('\n')
-		o.Size += int64(len(part))
+	o.Head = append(o.Head, part[:min(len(part), EdgeLength-len(o.Head))]...)
+	if err = o.Skip(l.in, part, err, &l.limiter, l.done); err != nil {
+		return err
 	}
+	return o
 }
 
 // Send sends a message. When ctx ends while the other side does not read, it returns at once; if a part of the message

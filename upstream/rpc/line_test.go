@@ -50,8 +50,8 @@ func TestLineGivesMemoryBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				in, server := io.Pipe()
 				share := memory.New(64<<20).Share("results", 64<<20)
-				line := rpc.NewLine(in, io.Discard, rpc.LineOptions{Max: tt.max, Close: in.Close})
-				line.LimitMessages(share, 0)
+				line := rpc.NewLine(in, io.Discard, rpc.LineOptions{Close: in.Close})
+				line.Prepare(share, tt.max)
 				ended := make(chan error, 1)
 				go func() {
 					_, err := line.Next()

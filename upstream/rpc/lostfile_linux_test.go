@@ -29,7 +29,7 @@ func TestLineLosesFile(t *testing.T) {
 			in, server := io.Pipe()
 			share := memory.New(64<<20).Share("results", 64<<20)
 			line := rpc.NewLine(in, io.Discard, rpc.LineOptions{Close: in.Close})
-			line.LimitMessages(share, 0)
+			line.Prepare(share, 0)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := line.Next()

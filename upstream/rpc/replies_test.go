@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -23,6 +24,10 @@ type asker struct {
 	waiting int // answers that are not taken, guarded by mu
 	most    int // of them at the same time, guarded by mu
 }
+
+func (a *asker) Prepare(*memory.Share, int) {}
+
+func (a *asker) Lease() *memory.Lease { return nil }
 
 func (a *asker) Next() ([]byte, error) {
 	if len(a.asks) == 0 {

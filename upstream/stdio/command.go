@@ -28,8 +28,7 @@ type Command struct {
 	// called for other variables. A nil Lookup returns none.
 	Lookup func(name string) (string, bool)
 
-	MaxMessage int    // bytes of one message, 0: what the limit of a result says; a longer one fails its call with LIMIT_EXCEEDED
-	Where      string // where it is configured, such as "mcp.json:7", for messages
+	Where string // where it is configured, such as "mcp.json:7", for messages
 }
 
 // environ is the whole environment of the program.

@@ -94,9 +94,7 @@ func (p *process) start(context.Context) (rpc.Wire, error) {
 			Err:  fmt.Errorf("starting %q: %w", p.command.Name, bare(err)),
 		}, inW.Close(), outR.Close())
 	}
-	return rpc.NewLine(outR, inW, rpc.LineOptions{
-		Max: p.command.MaxMessage, Ended: p.exited, Close: func() error { return p.end(outR) },
-	}), nil
+	return rpc.NewLine(outR, inW, rpc.LineOptions{Ended: p.exited, Close: func() error { return p.end(outR) }}), nil
 }
 
 // run starts the program, waits for its end, and then ends its group. It locks its thread, because on Linux the death
@@ -112,10 +110,14 @@ func (p *process) run(started chan<- error) {
 		return
 	}
 	awaitEnd(p.cmd)
-	p.abandon()                                           // from here on its id may be reused
+	p.mu.Lock()
+	p.gone = true // from here on its id may be reused
+	p.mu.Unlock()
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // processes that it left
 	_ = p.cmd.Wait()                                      // waits for standard error too
-	p.noteExit(p.cmd.ProcessState.String())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status, p.lived = p.cmd.ProcessState.String(), time.Since(p.started)
 }
 
 // runs reports whether the program runs, or ran until we ended it. If its output has ended, we ended it only if it
@@ -172,20 +174,6 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// abandon makes signal do nothing from now on.
-func (p *process) abandon() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gone = true
-}
-
-// noteExit records how the program ended.
-func (p *process) noteExit(status string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.status, p.lived = status, time.Since(p.started)
-}
-
 func (p *process) noteJunk(line []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,11 +205,12 @@ func (p *process) Explain(err error) (msg, hint string) {
 		return fmt.Sprintf("command %q answers, but not with MCP: %s", p.command.Name, texts.Cut(strings.TrimPrefix(err.Error(), `calling "initialize": `), 300)),
 			"see its documentation: it may want other arguments to be an MCP server" + p.command.at()
 	}
+	running := p.runs(err) // before its standard error is read: it may still write
 	hint = "see its standard error, and check its command, args and env" + p.command.at()
 	if p.StderrTail() == "" {
 		hint = "run it in a terminal to see what it does, and check its command, args and env" + p.command.at()
 	}
-	switch running := p.runs(err); {
+	switch {
 	case running && errors.Is(err, context.DeadlineExceeded):
 		msg = fmt.Sprintf("command %q runs but does not answer", p.command.Name)
 		if note := p.Note(); note != "" {

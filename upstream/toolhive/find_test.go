@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -303,45 +302,6 @@ func TestOwnerOfConnection(t *testing.T) {
 		}
 		_, _, _ = conn.Close(), far.Close(), l.Close()
 	}
-}
-
-const socketTable = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 31337 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:1F90 0100007F:A1B2 01 00000000:00000000 00:00000000 00000000  1001        0 31338 1 0000000000000000 20 4 30 10 -1
-   2: 0000000000000000FFFF00000100007F:1F91 0000000000000000FFFF00000100007F:A1B3 01 00000000:00000000 00:00000000 00000000     0        0 1 1 0000000000000000 20 4 30 10 -1
-   3: 00000000000000000000000001000000:1F92 00000000000000000000000001000000:A1B4 01 00000000:00000000 00:00000000 00000000    7        0 1 1 0
-`
-
-func TestSocketOwner(t *testing.T) {
-	tests := []struct {
-		local, remote string
-		want          int // -1: not there
-	}{
-		{"127.0.0.1:8080", "127.0.0.1:41394", 1001},
-		{"127.0.0.1:8081", "127.0.0.1:41395", 0},
-		{"[::1]:8082", "[::1]:41396", 7},
-		{"127.0.0.1:8080", "127.0.0.1:41395", -1},
-		{"127.0.0.2:8080", "127.0.0.1:41394", -1},
-	}
-	for _, tt := range tests {
-		uid, ok := socketOwner(socketTable, netip.MustParseAddrPort(tt.local), netip.MustParseAddrPort(tt.remote))
-		if !ok {
-			uid = -1
-		}
-		if uid != tt.want {
-			t.Errorf("%s from %s: got %d, want %d", tt.local, tt.remote, uid, tt.want)
-		}
-	}
-}
-
-func FuzzSocketOwner(f *testing.F) {
-	f.Add(socketTable)
-	f.Fuzz(func(t *testing.T, table string) {
-		_, ok := socketOwner(table, netip.MustParseAddrPort("127.0.0.1:8080"), netip.MustParseAddrPort("127.0.0.1:41394"))
-		if ok && !strings.Contains(strings.ToUpper(table), "0100007F:1F90") && !strings.Contains(strings.ToUpper(table), "FFFF00000100007F:1F90") {
-			t.Fatalf("found in %q", table)
-		}
-	})
 }
 
 // TestGuesses: from a container, the names of the machine are tried too.

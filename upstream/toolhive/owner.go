@@ -1,14 +1,12 @@
 package toolhive
 
 import (
-	"encoding/hex"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/sockets"
 )
 
 // ownersKnown says that this system shows the owner of a connection.
@@ -21,10 +19,9 @@ func isOurs(uid int) bool { return uid == 0 || uid == os.Geteuid() }
 // on it: until then the socket counts as root's.
 func ownerOf(conn net.Conn) (uid int, ok bool) {
 	near, far := addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr())
-	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		table, _ := os.ReadFile(name) // without IPv6 there is no such file
-		if uid, ok := socketOwner(string(table), far, near); ok {
-			return uid, true
+	for _, s := range sockets.TCP() {
+		if s.State == sockets.Connected && s.Local == far && s.Remote == near {
+			return s.User, true
 		}
 	}
 	return 0, false
@@ -37,39 +34,4 @@ func addrPort(a net.Addr) netip.AddrPort {
 	}
 	ap := tcp.AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
-}
-
-// socketOwner finds, in a table of sockets as Linux shows it (proc_pid_net(5)), the user whose socket has the local
-// address and is connected to the remote one.
-func socketOwner(table string, local, remote netip.AddrPort) (uid int, ok bool) {
-	for line := range strings.Lines(table) {
-		f := strings.Fields(line)
-		if len(f) < 8 || f[3] != "01" { // established
-			continue
-		}
-		l, okl := socketAddress(f[1])
-		r, okr := socketAddress(f[2])
-		if !okl || !okr || l != local || r != remote {
-			continue
-		}
-		if uid, err := strconv.Atoi(f[7]); err == nil {
-			return uid, true
-		}
-	}
-	return 0, false
-}
-
-// socketAddress reads an address of the table: words of four bytes, each the wrong way round, and the port.
-func socketAddress(text string) (netip.AddrPort, bool) {
-	words, port, ok := strings.Cut(text, ":")
-	raw, err := hex.DecodeString(words)
-	n, portErr := strconv.ParseUint(port, 16, 16)
-	if !ok || err != nil || portErr != nil || len(raw)%4 != 0 {
-		return netip.AddrPort{}, false
-	}
-	for word := range slices.Chunk(raw, 4) {
-		slices.Reverse(word)
-	}
-	ip, ok := netip.AddrFromSlice(raw)
-	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), ok
 }

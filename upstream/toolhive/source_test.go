@@ -48,7 +48,7 @@ func newWorld(t *testing.T, api *toolhivetest.API, o toolhive.Options) *world {
 		t.Fatal(err)
 	}
 	w.pool = mcptest.NewPool(t, upstream.Options{
-		Sources: []upstream.Source{w.source}, Follow: true,
+		Sources:  []upstream.Source{w.source},
 		OnChange: func(c upstream.Change) { w.locked(func() { w.changes = append(w.changes, c) }) },
 	})
 	return w

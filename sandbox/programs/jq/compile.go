@@ -20,10 +20,11 @@ type Filter struct {
 	query   *gojq.Query
 	names   []string
 	values  []any
-	calls   map[string]bool // the functions that the program names
+	calls   map[string]bool // the words of the program that may be calls
 
-	code     *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
-	elements *elements  // nil if the program needs a whole array at once
+	code    *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
+	each    *gojq.Code // runs on the elements of arrays; nil if the program needs a whole array at once
+	inArray bool       // the results of each are the elements of an array
 }
 
 // An Error says why a filter cannot be compiled.
@@ -40,8 +41,8 @@ func Compile(o Options) (*Filter, *Error) {
 	if err != nil {
 		return nil, syntaxMistake(o.Filter, err)
 	}
-	f := &Filter{options: o, query: query, calls: calls(query)}
-	if f.names, f.values, err = o.variables(); err != nil {
+	f := &Filter{options: o, query: query, calls: calls(o.Filter)}
+	if f.names, f.values, err = o.variables(nil); err != nil {
 		return nil, &Error{Msg: err.Error()}
 	}
 	query.FuncDefs = append(f.prelude(), query.FuncDefs...)
@@ -71,6 +72,18 @@ func (f *Filter) StopsEarly() bool {
 
 // AsksTime says whether the program may look at the clock.
 func (f *Filter) AsksTime() bool { return f.callsAny("now") }
+
+// call matches a word where a function or a keyword may stand: it is no field, no variable, and begins no string.
+var call = lazy.Regexp(`(?:^|[^\w.$"])([a-z_]\w*)`)
+
+// calls returns the words of a program that may be calls. There are more where text looks like calls.
+func calls(filter string) map[string]bool {
+	names := map[string]bool{}
+	for _, m := range call().FindAllStringSubmatch(filter, -1) {
+		names[m[1]] = true
+	}
+	return names
+}
 
 func (f *Filter) callsAny(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.calls[name] })
@@ -151,21 +164,19 @@ func at(text string, offset int) string {
 
 func tabless(s string) string { return strings.ReplaceAll(s, "\t", " ") }
 
-var (
-	noFunction = lazy.Regexp(`^function not defined: (.+)/(\d+)$`)
-	noVariable = lazy.Regexp(`^variable not defined: (\$.+)$`)
-)
+// undefined matches what gojq says of a function, with the number of its arguments, or of a variable that there is not.
+var undefined = lazy.Regexp(`^(?:function|variable) not defined: (.+?)(/\d+)?$`)
 
 // meaningMistake shows where a program uses what does not exist.
 func (f *Filter) meaningMistake(err error) *Error {
-	text, msg := f.options.Filter, err.Error()
-	if m := noFunction().FindStringSubmatch(msg); m != nil {
-		return &Error{Msg: msg + place(text, m[1]), Hint: similar(m[1])}
+	e := &Error{Msg: err.Error()}
+	if m := undefined().FindStringSubmatch(e.Msg); m != nil {
+		e.Msg += place(f.options.Filter, m[1])
+		if m[2] != "" {
+			e.Hint = similar(m[1])
+		}
 	}
-	if m := noVariable().FindStringSubmatch(msg); m != nil {
-		return &Error{Msg: msg + place(text, m[1])}
-	}
-	return &Error{Msg: msg}
+	return e
 }
 
 // Names of other lengths, in bytes, are not compared with those of functions.
@@ -179,23 +190,18 @@ func similar(name string) string {
 	if len(name) < minSimilar || len(name) > maxSimilar {
 		return ""
 	}
-	query, err := gojq.Parse("builtins | map(sub(\"/.*\"; \"\")) | unique")
+	query, err := gojq.Parse(`builtins | map(sub("/.*"; "")) | unique | map(select(startswith("_") | not))`)
 	if err != nil {
 		return ""
 	}
-	v, ok := query.Run(nil).Next()
-	list, isList := v.([]any)
-	if !ok || !isList {
-		return ""
+	v, _ := query.Run(nil).Next()
+	list, _ := v.([]any)
+	if slices.Contains(list, any(name)) {
+		return "" // it is there, with another number of arguments
 	}
 	var names []string
 	for _, v := range list {
-		if s, ok := v.(string); ok && s[0] != '_' {
-			names = append(names, s)
-		}
-		if v == name {
-			return "" // it is there, with another number of arguments
-		}
+		names = append(names, fmt.Sprint(v))
 	}
 	if near := nearest.List(name, names, 3); len(near) > 0 {
 		return "did you mean " + strings.Join(near, " or ") + "?"

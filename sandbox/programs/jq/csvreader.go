@@ -11,7 +11,6 @@ import (
 type csvReader struct {
 	text      string
 	pos       int
-	lineStop  int // where the line of the last bare field ends: many fields of one line look for it once
 	separator rune
 	lazy      bool // a quote may stand anywhere in a field, as files with tabs have it
 }
@@ -58,12 +57,11 @@ func (r *csvReader) field() (string, error) {
 		return r.quoted()
 	}
 	begin := r.pos
-	if begin >= r.lineStop {
-		line, _, _ := strings.Cut(r.text[begin:], "\n")
-		r.lineStop = begin + len(line)
+	field := r.text[begin:]
+	if end := strings.IndexAny(field, string(r.separator)+"\n"); end >= 0 {
+		field = field[:end]
 	}
-	field, _, separated := strings.Cut(r.text[begin:r.lineStop], string(r.separator))
-	if !separated {
+	if rest := r.text[begin+len(field):]; rest == "" || rest[0] == '\n' {
 		field = strings.TrimSuffix(field, "\r")
 	}
 	if i := strings.IndexByte(field, '"'); i >= 0 && !r.lazy {

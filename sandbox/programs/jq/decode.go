@@ -27,25 +27,25 @@ type decoder struct {
 	readErr  error // what ended the input
 	base     int64 // the offset of buf[0] in the input
 
-	line      int   // of the next byte, counted from 1
+	lines     int   // up to the next byte, with its own
 	lineStart int64 // offset of that line
 	records   bool  // U+001E separates documents
 
-	scratch []byte
+	scratch []byte            // the string, number or word that is being read
 	keys    map[string]string // keys seen, so that equal ones share memory
-	failed  error             // the first mistake; there is no going on after it
+	failed  error             // the first mistake, or what ended the input; there is no going on after it
 }
 
 func newDecoder(r io.Reader) *decoder {
-	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), line: 1, keys: map[string]string{}}
+	return &decoder{r: r, buf: make([]byte, 0, firstBuffer), lines: 1, keys: map[string]string{}}
 }
 
-// begun is how many lines have been read, with the one of which a part was.
-func (d *decoder) begun() int {
+// line implements source. A line of which a part was read counts.
+func (d *decoder) line() int {
 	if d.base+int64(d.pos) == d.lineStart {
-		return d.line - 1
+		return d.lines - 1
 	}
-	return d.line
+	return d.lines
 }
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) }
@@ -56,18 +56,9 @@ func (d *decoder) next() (any, error) {
 		return nil, d.failed
 	}
 	if _, err := d.peek(); err != nil {
-		return nil, d.fail(err)
+		return nil, err
 	}
-	v, err := d.value(0)
-	if err != nil {
-		return nil, d.fail(err)
-	}
-	return v, nil
-}
-
-func (d *decoder) fail(err error) error {
-	d.failed = err
-	return err
+	return d.value(0)
 }
 
 // fill reads more input. It keeps a little of what was used up, to show it with a mistake.
@@ -105,7 +96,7 @@ func (d *decoder) peek() (byte, error) {
 		for d.pos < d.end {
 			switch c := d.buf[d.pos]; c {
 			case '\n':
-				d.line++
+				d.lines++
 				d.lineStart = d.base + int64(d.pos) + 1
 				d.pos++
 			case ' ', '\t', '\r':
@@ -115,29 +106,20 @@ func (d *decoder) peek() (byte, error) {
 					return c, nil
 				}
 				d.pos++
-			case 0xef:
-				if d.base+int64(d.pos) > 0 || !d.byteOrderMark() {
+			case 0xef: // of a byte order mark at the beginning of the input
+				if d.base+int64(d.pos) > 0 || !d.has(3) || !bytes.HasPrefix(d.buf[d.pos:d.end], []byte("\ufeff")) {
 					return c, nil
 				}
+				d.pos += 3
 			default:
 				return c, nil
 			}
 		}
 		if !d.fill() {
-			return 0, d.readErr
+			d.failed = d.readErr
+			return 0, d.failed
 		}
 	}
-}
-
-// byteOrderMark skips the mark at the beginning of the input.
-func (d *decoder) byteOrderMark() bool {
-	for d.end-d.pos < 3 && d.fill() {
-	}
-	if !bytes.HasPrefix(d.buf[d.pos:d.end], []byte("\ufeff")) {
-		return false
-	}
-	d.pos += 3
-	return true
 }
 
 // inside is peek where a value has begun and the input must not end.
@@ -155,57 +137,36 @@ func (d *decoder) value(depth int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case c == '{':
+	switch c {
+	case '{':
 		return d.object(depth + 1)
-	case c == '[':
-		return d.array(depth + 1)
-	case c == '"':
+	case '[':
+		vs := []any{}
+		err := d.each(depth+1, func(v any) error {
+			vs = append(vs, v)
+			return nil
+		})
+		return vs, err
+	case '"':
 		b, err := d.text()
 		return string(b), err
 	}
 	return d.scalar(c)
 }
 
-func (d *decoder) scalar(c byte) (any, error) {
-	switch {
-	case c == 't':
-		return true, d.word("true")
-	case c == 'f':
-		return false, d.word("false")
-	case c == 'n':
-		return nil, d.word("null")
-	case c == '-' || '0' <= c && c <= '9':
-		return d.number()
-	}
-	return nil, d.unexpected(c)
-}
-
-func (d *decoder) array(depth int) (any, error) {
-	vs := []any{}
-	err := d.each(depth, func(v any) error {
-		vs = append(vs, v)
-		return nil
-	})
-	return vs, err
-}
-
 // each calls f with every element of the array that comes next.
 func (d *decoder) each(depth int, f func(any) error) error {
 	if err := d.open(depth); err != nil {
-		return d.fail(err)
+		return err
 	}
 	for first := true; ; first = false {
-		more, err := d.element(first)
-		if err != nil {
-			return d.fail(err)
-		}
-		if !more {
-			return nil
+		more, err := d.element(first, ']')
+		if err != nil || !more {
+			return err
 		}
 		v, err := d.value(depth)
 		if err != nil {
-			return d.fail(err)
+			return err
 		}
 		if err := f(v); err != nil {
 			return err
@@ -222,22 +183,23 @@ func (d *decoder) open(depth int) error {
 	return nil
 }
 
-// element stands before an element of an array and says whether there is one. It consumes the comma or the bracket.
-func (d *decoder) element(first bool) (bool, error) {
+// element stands before an element of an array, or a member of an object, and says whether there is one. It consumes the
+// comma or the closing bracket.
+func (d *decoder) element(first bool, closing byte) (bool, error) {
 	c, err := d.inside()
 	switch {
 	case err != nil:
 		return false, err
-	case c == ']':
+	case c == closing:
 		d.pos++
 		return false, nil
 	case first:
 		return true, nil
 	case c != ',':
-		return false, d.expected("a comma or ]", c)
+		return false, d.expected("a comma or "+string(rune(closing)), c)
 	}
 	d.pos++
-	if c, err = d.inside(); err == nil && c == ']' {
+	if c, err = d.inside(); err == nil && closing == ']' && c == ']' {
 		err = d.mistake("a comma without a value after it")
 	}
 	return true, err
@@ -263,21 +225,10 @@ func (d *decoder) object(depth int) (any, error) {
 
 // key reads a key of an object with its colon. more is false at the end of the object.
 func (d *decoder) key(first bool) (key string, more bool, err error) {
-	c, err := d.inside()
-	if err == nil && c == '}' {
-		d.pos++
-		return "", false, nil
-	}
-	if err == nil && !first {
-		if c != ',' {
-			return "", false, d.expected("a comma or }", c)
-		}
-		d.pos++
-		c, err = d.inside()
-	}
-	if err != nil {
+	if more, err = d.element(first, '}'); err != nil || !more {
 		return "", false, err
 	}
+	c := d.buf[d.pos]
 	if c != '"' {
 		return "", false, d.expected("a key in double quotes", c)
 	}

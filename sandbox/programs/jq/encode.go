@@ -1,11 +1,9 @@
 package jq
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +26,7 @@ type printer struct {
 	err error // the first writing error; later output is dropped
 	b   []byte
 
-	tab    bool
-	indent int
+	indent string // of each level; empty for everything on one line
 	ascii  bool
 }
 
@@ -43,27 +40,37 @@ func (p *printer) flush() {
 	}
 }
 
-// pretty says whether values take several lines.
-func (p *printer) pretty() bool { return p.tab || p.indent > 0 }
-
 // value appends v, which stands inside of depth arrays and objects.
 func (p *printer) value(v any, depth int) error {
 	if depth > maxOutputDepth {
 		return fmt.Errorf("the result has more than %d arrays and objects inside of one another", maxOutputDepth)
 	}
 	switch v := v.(type) {
-	case int:
-		p.b = strconv.AppendInt(p.b, int64(v), 10)
-	case string:
-		p.text(v)
-	case nil, bool, float64, *big.Int, json.Number:
-		p.leaf(v)
 	case []any:
-		return p.array(v, depth)
+		p.b = append(p.b, '[')
+		for i, element := range v {
+			p.separate(i == 0, depth+1)
+			if err := p.value(element, depth+1); err != nil {
+				return err
+			}
+		}
+		p.close(']', len(v) == 0, depth)
 	case map[string]any:
-		return p.object(v, depth)
+		p.b = append(p.b, '{')
+		for i, k := range slices.Sorted(maps.Keys(v)) {
+			p.separate(i == 0, depth+1)
+			p.leaf(k)
+			p.b = append(p.b, ':')
+			if p.indent != "" {
+				p.b = append(p.b, ' ')
+			}
+			if err := p.value(v[k], depth+1); err != nil {
+				return err
+			}
+		}
+		p.close('}', len(v) == 0, depth)
 	default:
-		return fmt.Errorf("a value of type %T cannot be written", v)
+		p.leaf(v)
 	}
 	if len(p.b) > flushSize {
 		p.flush()
@@ -72,8 +79,18 @@ func (p *printer) value(v any, depth int) error {
 }
 
 // leaf appends a value as gojq writes it: NaN as null, the infinities as the largest numbers there are, and DEL and what
-// is not UTF-8 escaped.
+// is not UTF-8 escaped. It is faster for numbers and for strings that stand for themselves.
 func (p *printer) leaf(v any) {
+	switch v := v.(type) {
+	case int:
+		p.b = strconv.AppendInt(p.b, int64(v), 10)
+		return
+	case string:
+		if !strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+			p.b = append(append(append(p.b, '"'), v...), '"')
+			return
+		}
+	}
 	b, _ := gojq.Marshal(v) // there is an error in its signature alone
 	if p.ascii {
 		b = escaped(b)
@@ -81,41 +98,19 @@ func (p *printer) leaf(v any) {
 	p.b = append(p.b, b...)
 }
 
-// text is leaf for strings, faster for those that stand for themselves.
-func (p *printer) text(s string) {
-	if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
-		p.leaf(s)
-		return
-	}
-	p.b = append(append(append(p.b, '"'), s...), '"')
-}
-
 // escaped escapes everything beyond ASCII.
 func escaped(b []byte) (out []byte) {
+	var units [2]uint16
 	for _, c := range string(b) {
-		switch {
-		case c < utf8.RuneSelf:
+		if c < utf8.RuneSelf {
 			out = append(out, byte(c))
-		case c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, c)
+			continue
+		}
+		for _, u := range utf16.AppendRune(units[:0], c) {
+			out = fmt.Appendf(out, `\u%04x`, u)
 		}
 	}
 	return out
-}
-
-func (p *printer) array(vs []any, depth int) error {
-	p.b = append(p.b, '[')
-	for i, v := range vs {
-		p.separate(i == 0, depth+1)
-		if err := p.value(v, depth+1); err != nil {
-			return err
-		}
-	}
-	p.close(']', len(vs) == 0, depth)
-	return nil
 }
 
 // separate begins an element that stands inside of depth arrays and objects.
@@ -123,44 +118,24 @@ func (p *printer) separate(first bool, depth int) {
 	if !first {
 		p.b = append(p.b, ',')
 	}
-	if p.pretty() {
-		p.newline(depth)
-	}
+	p.newline(depth)
 }
 
 func (p *printer) close(bracket byte, empty bool, depth int) {
-	if !empty && p.pretty() {
+	if !empty {
 		p.newline(depth)
 	}
 	p.b = append(p.b, bracket)
 }
 
 func (p *printer) newline(depth int) {
+	if p.indent == "" {
+		return
+	}
 	p.b = append(p.b, '\n')
-	c, n := byte(' '), p.indent*depth
-	if p.tab {
-		c, n = '\t', depth
+	for range depth {
+		p.b = append(p.b, p.indent...)
 	}
-	for range n {
-		p.b = append(p.b, c)
-	}
-}
-
-func (p *printer) object(m map[string]any, depth int) error {
-	p.b = append(p.b, '{')
-	for i, k := range slices.Sorted(maps.Keys(m)) {
-		p.separate(i == 0, depth+1)
-		p.text(k)
-		p.b = append(p.b, ':')
-		if p.pretty() {
-			p.b = append(p.b, ' ')
-		}
-		if err := p.value(m[k], depth+1); err != nil {
-			return err
-		}
-	}
-	p.close('}', len(m) == 0, depth)
-	return nil
 }
 
 // compact returns v on one line, for messages.

@@ -21,16 +21,6 @@ func (s *streamer) next() (any, error) {
 	if s.d.failed != nil {
 		return nil, s.d.failed
 	}
-	v, err := s.event()
-	if err != nil {
-		return nil, s.d.fail(err)
-	}
-	return v, nil
-}
-
-func (s *streamer) line() int { return s.d.begun() }
-
-func (s *streamer) event() (any, error) {
 	if len(s.levels) == 0 {
 		if _, err := s.d.peek(); err != nil {
 			return nil, err
@@ -47,14 +37,16 @@ func (s *streamer) event() (any, error) {
 	path := s.path()
 	ended := s.levels[len(s.levels)-1]
 	s.levels = s.levels[:len(s.levels)-1]
-	if !ended.first {
+	switch {
+	case !ended.first:
 		return []any{path}, nil
-	}
-	if ended.object {
+	case ended.object:
 		return []any{path[:len(path)-1], map[string]any{}}, nil
 	}
 	return []any{path[:len(path)-1], []any{}}, nil
 }
+
+func (s *streamer) line() int { return s.d.line() }
 
 // advance goes to the next element of the innermost level. more is false where the level has ended.
 func (s *streamer) advance() (more bool, err error) {
@@ -64,7 +56,7 @@ func (s *streamer) advance() (more bool, err error) {
 		if key, more, err = s.d.key(l.first); more && err == nil {
 			l.step = key
 		}
-	} else if more, err = s.d.element(l.first); more && err == nil && !l.first {
+	} else if more, err = s.d.element(l.first, ']'); more && err == nil && !l.first {
 		l.step = l.step.(int) + 1
 	}
 	if more {
@@ -90,7 +82,7 @@ func (s *streamer) value() (any, error) {
 		return nil, err
 	}
 	s.levels = append(s.levels, level{object: c == '{', first: true, step: 0})
-	return s.event()
+	return s.next()
 }
 
 func (s *streamer) path() []any {

@@ -2,7 +2,7 @@ package jq
 
 import (
 	"bufio"
-	"fmt"
+	"bytes"
 	"io"
 	"strings"
 )
@@ -13,11 +13,6 @@ type source interface {
 	next() (any, error)
 	line() int
 }
-
-// documents are JSON documents one after another.
-type documents struct{ *decoder }
-
-func (s documents) line() int { return s.begun() }
 
 // slurped is one array of everything that another source yields.
 type slurped struct {
@@ -43,43 +38,30 @@ func (s *slurped) next() (any, error) {
 	}
 }
 
-// lines are the lines of a text without their newlines.
-type lines struct {
-	r *bufio.Reader
-	n int
+// text is the lines of a text without their newlines, or all of it as one string.
+type text struct {
+	r     *bufio.Reader
+	whole bool
+	n     int // lines that were read; of all of it at least one
 }
 
-func (s *lines) line() int { return s.n }
+func (s *text) line() int { return s.n }
 
-func (s *lines) next() (any, error) {
-	text, err := s.r.ReadString('\n')
-	if err != nil && (!isEOF(err) || text == "") {
-		return nil, err
+func (s *text) next() (any, error) {
+	if !s.whole {
+		line, err := s.r.ReadString('\n')
+		if err != nil && (!isEOF(err) || line == "") {
+			return nil, err
+		}
+		s.n++
+		return strings.ToValidUTF8(strings.TrimSuffix(line, "\n"), "\ufffd"), nil
 	}
-	s.n++
-	return strings.ToValidUTF8(strings.TrimSuffix(text, "\n"), "\ufffd"), nil
-}
-
-// whole is a text as one string.
-type whole struct {
-	r    io.Reader
-	done bool
-	n    int
-}
-
-func (s *whole) line() int { return s.n }
-
-func (s *whole) next() (any, error) {
-	if s.done {
+	if s.n > 0 {
 		return nil, io.EOF
 	}
-	s.done = true
-	b, err := io.ReadAll(s.r)
-	if err != nil {
-		return nil, err
-	}
-	s.n = max(1, strings.Count(string(b), "\n"))
-	return strings.ToValidUTF8(string(b), "\ufffd"), nil
+	all, err := io.ReadAll(s.r)
+	s.n = max(1, bytes.Count(all, []byte("\n")))
+	return strings.ToValidUTF8(string(all), "\ufffd"), err
 }
 
 // eager calls before ahead of every read: a run does not wait for input with output in hand.
@@ -99,14 +81,11 @@ const lineBuffer = 16 << 10
 // source returns what a run reads from r.
 func (o Options) source(r io.Reader) source {
 	if o.RawInput {
-		if o.Slurp {
-			return &whole{r: r}
-		}
-		return &lines{r: bufio.NewReaderSize(r, lineBuffer)}
+		return &text{r: bufio.NewReaderSize(r, lineBuffer), whole: o.Slurp}
 	}
 	d := newDecoder(r)
 	d.records = o.Seq
-	var s source = documents{d}
+	var s source = d
 	if o.Stream {
 		s = &streamer{d: d}
 	}
@@ -116,34 +95,9 @@ func (o Options) source(r io.Reader) source {
 	return s
 }
 
-// Load reads the inputs that the options name, each once, and gives their values to the variables. It is to be called
-// before Run where there are any.
-func (f *Filter) Load(open func(input string) (io.Reader, error)) error {
-	loaded := f.options
-	loaded.Named = append([]Var(nil), loaded.Named...)
-	for i, v := range loaded.Named {
-		if !v.Input {
-			continue
-		}
-		x, err := v.load(open)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", v.Text, err)
-		}
-		loaded.Named[i].loaded = x
-	}
-	var err error
-	_, f.values, err = loaded.variables()
+// Load reads the inputs that the options name and gives their values to the variables. It is to be called before Run where
+// there are any.
+func (f *Filter) Load(open func(name string) (io.Reader, error)) (err error) {
+	_, f.values, err = f.options.variables(open)
 	return err
-}
-
-func (v Var) load(open func(input string) (io.Reader, error)) (any, error) {
-	r, err := open(v.Text)
-	if err != nil {
-		return nil, err
-	}
-	var s source = &whole{r: r}
-	if v.JSON {
-		s = &slurped{source: documents{newDecoder(r)}}
-	}
-	return s.next()
 }

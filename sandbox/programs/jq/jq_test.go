@@ -141,7 +141,7 @@ func checkPrinter(t *testing.T, v any) {
 	for _, tt := range []struct {
 		p      printer
 		indent string
-	}{{printer{indent: 2}, "  "}, {printer{indent: 7}, "       "}, {printer{tab: true}, "\t"}} {
+	}{{printer{indent: "  "}, "  "}, {printer{indent: "       "}, "       "}, {printer{indent: "\t"}, "\t"}} {
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, want, "", tt.indent); err != nil {
 			return // an infinite number or the like
@@ -201,7 +201,7 @@ func byElement(t *testing.T, o Options, text string) {
 	}
 	var whole, parts, wholeErr, partsErr bytes.Buffer
 	same := *f
-	same.elements = nil
+	same.each = nil
 	wantExit := same.Run(t.Context(), strings.NewReader(text), &whole, &wholeErr)
 	exit := f.Run(t.Context(), iotest.HalfReader(strings.NewReader(text)), &parts, &partsErr)
 	if wantExit > 1 {
@@ -220,9 +220,9 @@ func byElement(t *testing.T, o Options, text string) {
 func layouts(filter string) []Options {
 	return []Options{
 		{Filter: filter},
-		{Filter: filter, Indent: 2},
-		{Filter: filter, Tab: true},
-		{Filter: filter, Raw: true, Indent: 1},
+		{Filter: filter, Indent: "  "},
+		{Filter: filter, Indent: "\t"},
+		{Filter: filter, Raw: true, Indent: " "},
 		{Filter: filter, Join: true},
 		{Filter: filter, Raw0: true, ASCII: true},
 		{Filter: filter, Seq: true, ExitStatus: true},
@@ -250,7 +250,7 @@ func FuzzByElement(f *testing.F) {
 		if err != nil || len(filter) > 60 || len(text) > 2000 || len(query.FuncDefs) > 1 {
 			return
 		}
-		for name := range calls(query) {
+		for name := range calls(filter) {
 			if slices.Contains([]string{"range", "repeat", "recurse", "while", "until", "now", "combinations", "pow", "exp10", "splits", "ltrimstr", "implode", "mktime", "debug", "stderr", "tojson", "limit", "getpath", "setpath", "flatten"}, name) {
 				return
 			}
@@ -271,14 +271,15 @@ func TestTakenApart(t *testing.T) {
 			t.Errorf("%s: %v", filter, err)
 			continue
 		}
-		if want := filter != ".[] , .[]"; (f.elements != nil) != want {
+		whole := []string{".[] , .[]", "map(.a?) | map([.])", "map(.a?) | .[] | tojson", ". | map(.)", "def f: [.]; map(f)", "map(.a) | .", "map(tostring) | map(length)"}
+		if want := !slices.Contains(whole, filter); (f.each != nil) != want {
 			t.Errorf("%s: taken apart: %v, want %v", filter, !want, want)
 		}
 	}
 	for _, filter := range []string{
 		"length", "map(.a) | length", "sort", ".[0]", ".[1:]", "first(.[])", "[.[] | .a] | add", "{x: .[]}", ".[] as $x | .", "reduce .[] as $x (0; .)",
 		"map(input)", ".[] | input", "map(halt)", ".[] | halt_error", "map(input_line_number)", "def map(f): 1; map(.)", ".[]?", ".[].a?", "map(.)[0]", "[.[]], 1",
-		"try .[] catch .", "label $f | .[] | break $f", "map(.; .)", ".[] // 1", "[.[], 1]", "[limit(1; .[])]", "map(debug)", ".[.[]]", ".[] += 1", "to_entries",
+		`map("x)") | map(.)`, "map(.) # map(.)", ".[] # | .", "[.[] | .], [.]", "[.[]] | [.[]]", "map(.), map(.)", "map(.) | {a: (.)}", "try .[] catch .", "label $f | .[] | break $f", "map(.; .)", ".[] // 1", "[.[], 1]", "[limit(1; .[])]", "map(debug)", ".[.[]]", ".[] += 1", "to_entries",
 	} {
 		f, err := Compile(Options{Filter: filter})
 		if err != nil {
@@ -287,13 +288,13 @@ func TestTakenApart(t *testing.T) {
 			}
 			continue
 		}
-		if f.elements != nil {
+		if f.each != nil {
 			t.Errorf("%s is taken apart", filter)
 		}
 	}
 	for _, o := range []Options{{NullInput: true}, {Slurp: true}, {RawInput: true}, {Stream: true}} {
 		o.Filter = "map(.)"
-		if f, err := Compile(o); err != nil || f.elements != nil {
+		if f, err := Compile(o); err != nil || f.each != nil {
 			t.Errorf("%+v: taken apart, or %v", o, err)
 		}
 	}
@@ -372,12 +373,12 @@ func TestAgain(t *testing.T) {
 	}
 	for _, o := range []Options{
 		{Filter: "."},
-		{Filter: ".id", Indent: 2},
+		{Filter: ".id", Indent: "  "},
 		{Filter: ".[]?", ExitStatus: true},
 		{Filter: "if . == null then halt_error else . end"},
 		{Filter: ".", Stream: true},
 		{Filter: ".", Slurp: true},
-		{Filter: ".", Seq: true, Tab: true},
+		{Filter: ".", Seq: true, Indent: "\t"},
 		{Filter: ".", RawInput: true},
 		{Filter: "debug, input_line_number"},
 	} {

@@ -33,14 +33,15 @@ func (e *SyntaxError) Error() string {
 // ended returns why there is no more input: a reading error, or a mistake.
 func (d *decoder) ended(msg string) error {
 	if !isEOF(d.readErr) {
-		return d.readErr
+		d.failed = d.readErr
+		return d.failed
 	}
 	return d.mistake(msg)
 }
 
 func (d *decoder) unexpected(c byte) error {
 	err := d.mistake("unexpected " + d.character(c))
-	err.text = d.line == 1 && err.Column == 1 && (c == '<' || unicode.IsLetter(rune(c)))
+	err.text = d.lines == 1 && err.Column == 1 && (c == '<' || unicode.IsLetter(rune(c)))
 	return err
 }
 
@@ -56,11 +57,13 @@ func (d *decoder) character(c byte) string {
 	return strconv.QuoteRune(r)
 }
 
-// mistake makes an error about the byte at pos.
+// mistake makes an error about the byte at pos. Nothing is read after it.
 func (d *decoder) mistake(msg string) *SyntaxError {
-	return &SyntaxError{
-		Msg: msg, Line: d.line, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near(d.buf[:d.end], d.pos),
+	err := &SyntaxError{
+		Msg: msg, Line: d.lines, Column: int(d.base + int64(d.pos) - d.lineStart + 1), Near: near(d.buf[:d.end], d.pos),
 	}
+	d.failed = err
+	return err
 }
 
 // near shows the text around a place.

@@ -5,6 +5,8 @@ package jq
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 )
 
@@ -19,12 +21,11 @@ type Options struct {
 	Stream    bool // the documents' events, [path, leaf] and [path]
 	Seq       bool // documents begin with the record separator, U+001E
 
-	Raw    bool // strings without quotes
-	Join   bool // like Raw, and no newline after an output
-	Raw0   bool // like Raw, and NUL instead of a newline
-	ASCII  bool // escape everything beyond ASCII
-	Tab    bool // indent with one tab
-	Indent int  // spaces, 0 for everything on one line
+	Raw    bool   // strings without quotes
+	Join   bool   // like Raw, and no newline after an output
+	Raw0   bool   // like Raw, and NUL instead of a newline
+	ASCII  bool   // escape everything beyond ASCII
+	Indent string // of each level; empty for everything on one line
 
 	ExitStatus bool // 1 if the last output was false or null, 4 if there was none
 
@@ -38,10 +39,8 @@ type Var struct {
 	Text string
 	JSON bool // Text is a JSON value, not a string
 
-	// Input says that Text names an input, which Load reads: a string, or with JSON the array of its values.
+	// Input says that Text names an input, as @NAME, which Load reads: a string, or with JSON the array of its values.
 	Input bool
-
-	loaded any // what Load has read
 }
 
 // IsName says whether a text can stand behind the $ of a variable.
@@ -55,15 +54,26 @@ func (v Var) Check() error {
 	if v.Name != "" && !IsName(v.Name) {
 		return errors.New("the name must consist of letters, digits and _")
 	}
-	_, err := v.value()
+	_, err := v.value(nil)
 	return err
 }
 
-func (v Var) value() (any, error) {
-	if v.Input {
-		return v.loaded, nil
-	}
-	if !v.JSON {
+// value returns the value of v: null, if it is an input and open is nil.
+func (v Var) value(open func(name string) (io.Reader, error)) (any, error) {
+	switch {
+	case v.Input && open == nil:
+		return nil, nil
+	case v.Input:
+		r, err := open(strings.TrimPrefix(v.Text, "@"))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", v.Text, err)
+		}
+		x, err := Options{Slurp: true, RawInput: !v.JSON}.source(r).next()
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", v.Text, err)
+		}
+		return x, nil
+	case !v.JSON:
 		return v.Text, nil
 	}
 	d := newDecoder(strings.NewReader(v.Text))
@@ -77,22 +87,22 @@ func (v Var) value() (any, error) {
 	return x, nil
 }
 
-// variables returns the names and values that a program sees.
-func (o Options) variables() (names []string, values []any, err error) {
+// variables returns the names and values that a program sees. A nil open leaves inputs out.
+func (o Options) variables(open func(name string) (io.Reader, error)) (names []string, values []any, err error) {
 	named, positional := map[string]any{}, []any{}
 	for _, v := range o.Named {
-		x, err := v.value()
-		if err != nil {
-			return nil, nil, err
-		}
 		if _, ok := named[v.Name]; ok {
 			continue
+		}
+		x, err := v.value(open)
+		if err != nil {
+			return nil, nil, err
 		}
 		named[v.Name] = x
 		names, values = append(names, "$"+v.Name), append(values, x)
 	}
 	for _, v := range o.Positional {
-		x, err := v.value()
+		x, err := v.value(open)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -97,7 +95,8 @@ func (p *pythonReader) value(depth int) any {
 		return list
 	case '{':
 		return p.dict(depth + 1)
-	case '\'', '"':
+	}
+	if strings.IndexByte(`'"`, p.text[p.pos]) >= 0 || pythonString().MatchString(p.text[p.pos:]) {
 		return p.strings()
 	}
 	return p.word()
@@ -194,8 +193,6 @@ func (p *pythonReader) word() any {
 	}
 	name := pythonName().MatchString(word)
 	switch {
-	case (next == "'" || next == `"`) && strings.EqualFold(word, "u"):
-		return p.strings()
 	case (next == "'" || next == `"`) && strings.EqualFold(word, "b"):
 		return p.fail(begin, "bytes have no JSON form (print .decode() of them)")
 	case word == "" && next == "<":
@@ -212,104 +209,63 @@ func (p *pythonReader) word() any {
 	return p.fail(begin, "unexpected "+texts.Quote(word+next))
 }
 
+// pythonString matches a string on its line.
+var pythonString = lazy.Regexp(`^[uU]?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")`)
+
 // strings reads one string, or several that stand side by side and are one.
 func (p *pythonReader) strings() any {
-	var out []byte
+	var out strings.Builder
 	for {
-		switch c := p.peek(); {
+		c := p.peek()
+		literal := pythonString().FindString(p.text[p.pos:])
+		switch {
+		case literal != "":
 		case c == '\'' || c == '"':
-			p.pos++
-			if out = p.string(out, c); p.failed != nil {
-				return nil
-			}
-		case (c == 'u' || c == 'U') && len(p.text) > p.pos+1 && strings.IndexByte(`'"`, p.text[p.pos+1]) >= 0:
-			p.pos++
+			return p.fail(p.pos, "the quote that begins a string is not closed on its line")
 		default:
-			return string(validUTF8(out))
+			return out.String()
 		}
-	}
-}
-
-// string appends what stands up to the quote.
-func (p *pythonReader) string(out []byte, quote byte) []byte {
-	begin := p.pos - 1
-	for {
-		i := strings.IndexAny(p.text[p.pos:], "\\\n"+string(rune(quote)))
-		if i < 0 || p.text[p.pos+i] == '\n' {
-			p.fail(begin, "the quote that begins a string is not closed on its line")
+		body := strings.TrimLeft(literal, "uU")
+		p.pos += len(literal) - len(body) + 1
+		text := p.asJSON(body[1 : len(body)-1])
+		var piece string
+		if p.failed != nil || json.Unmarshal([]byte(`"`+text+`"`), &piece) != nil {
 			return nil
 		}
-		out = append(out, p.text[p.pos:p.pos+i]...)
-		p.pos += i + 1
-		if p.text[p.pos-1] == quote {
-			return out
+		p.pos += len(body) - 1
+		out.WriteString(piece)
+	}
+}
+
+// pythonEscape matches what JSON writes otherwise, or might.
+var pythonEscape = lazy.Regexp(`\\(?:x[0-9a-fA-F]{0,2}|u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|.)|["\x00-\x1f]`)
+
+// asJSON writes the inside of a string, which stands at pos, as that of a JSON string. A backslash before what needs none
+// stands for itself.
+func (p *pythonReader) asJSON(body string) string {
+	var out strings.Builder
+	last := 0
+	for _, m := range pythonEscape().FindAllStringIndex(body, -1) {
+		escape := body[m[0]:m[1]]
+		code, err := strconv.ParseUint(escape[min(len(escape), 2):], 16, 32)
+		switch kind := escape[min(len(escape)-1, 1)]; {
+		case len(escape) == 1:
+			escape = fmt.Sprintf(`\u%04x`, kind)
+		case kind == '\'':
+			escape = "'"
+		case kind == 'x' && len(escape) == len(`\xXX`), kind == 'u' && len(escape) == len(`\uXXXX`):
+			escape = fmt.Sprintf(`\u%04x`, code)
+		case kind == 'U' && len(escape) == len(`\UXXXXXXXX`) && err == nil && code <= unicode.MaxRune:
+			escape = string(rune(code))
+		case strings.IndexByte("xuUNav01234567", kind) >= 0:
+			p.fail(p.pos+m[0], "an unknown escape "+strconv.Quote(escape))
+			return ""
+		case strings.IndexByte(`"\nrtbf`, kind) < 0:
+			escape = `\` + escape
 		}
-		if out = p.escape(out); p.failed != nil {
-			return nil
-		}
+		out.WriteString(body[last:m[0]])
+		out.WriteString(escape)
+		last = m[1]
 	}
-}
-
-var pythonEscapes = map[byte]string{
-	'\\': `\`, '\'': `'`, '"': `"`, 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\n': "",
-}
-
-// escape appends what the escape means whose backslash stands before pos.
-func (p *pythonReader) escape(out []byte) []byte {
-	if p.pos == len(p.text) {
-		p.fail(p.pos-1, "the text ends inside of a string")
-		return nil
-	}
-	at, c := p.pos-1, p.text[p.pos]
-	p.pos++
-	if text, ok := pythonEscapes[c]; ok {
-		return append(out, text...)
-	}
-	switch {
-	case '0' <= c && c <= '7':
-		p.pos--
-		return utf8.AppendRune(out, p.digits(at, 1, 3, 8))
-	case c == 'x':
-		return utf8.AppendRune(out, p.digits(at, 2, 2, 16))
-	case c == 'u':
-		return utf8.AppendRune(out, p.utf16(at))
-	case c == 'U':
-		return utf8.AppendRune(out, p.digits(at, 8, 8, 16))
-	case c == 'N':
-		p.fail(at, "the escape \\N is not known here")
-	}
-	return append(out, '\\', c)
-}
-
-// utf16 reads the digits of \u. Two of them that are a surrogate pair are one character, as in JSON.
-func (p *pythonReader) utf16(at int) rune {
-	r, next := p.digits(at, 4, 4, 16), p.pos
-	if utf16.IsSurrogate(r) && strings.HasPrefix(p.text[next:], `\u`) {
-		p.pos += 2
-		if pair := utf16.DecodeRune(r, p.digits(next, 4, 4, 16)); pair != unicode.ReplacementChar {
-			return pair
-		}
-		p.pos = next // the second one stands for itself
-	}
-	return r
-}
-
-// digits reads the digits of an escape that begins at at.
-func (p *pythonReader) digits(at, least, most, base int) rune {
-	n := 0
-	for n < most && p.pos+n < len(p.text) && isDigit(p.text[p.pos+n], base) {
-		n++
-	}
-	code, err := strconv.ParseUint(p.text[p.pos:p.pos+n], base, 32)
-	if n < least || err != nil || code > 0x10ffff {
-		p.fail(at, "an unknown escape "+strconv.Quote(p.text[at:p.pos+n]))
-		return 0
-	}
-	p.pos += n
-	return rune(code)
-}
-
-func isDigit(c byte, base int) bool {
-	_, err := strconv.ParseUint(string(rune(c)), base, 8)
-	return err == nil
+	return out.String() + body[last:]
 }

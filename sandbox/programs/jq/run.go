@@ -40,7 +40,7 @@ type run struct {
 // document, or with the largest element where the filter allows arrays to be read by element.
 func (f *Filter) Run(ctx context.Context, in io.Reader, out, errOut io.Writer) int {
 	o := f.options
-	r := &run{f: f, ctx: ctx, err: errOut, code: f.code, out: &printer{w: out, tab: o.Tab, indent: o.Indent, ascii: o.ASCII}}
+	r := &run{f: f, ctx: ctx, err: errOut, code: f.code, out: &printer{w: out, indent: o.Indent, ascii: o.ASCII}}
 	if ctx.Done() == nil {
 		r.ctx = context.Background() // gojq runs faster where it need not look
 	}
@@ -64,23 +64,22 @@ func (r *run) all() {
 		r.document(nil)
 		return
 	}
-	docs, isDocs := r.source.(documents)
+	d, _ := r.source.(*decoder)
 	for r.going() {
-		if isDocs && r.f.elements != nil {
-			if c, err := docs.peek(); err == nil && c == '[' && docs.failed == nil {
-				r.array(docs.decoder)
+		if d != nil && r.f.each != nil {
+			if c, err := d.peek(); err == nil && c == '[' && d.failed == nil {
+				r.array(d)
 				continue
 			}
 		}
 		v, err := r.source.next()
-		if isEOF(err) {
+		switch {
+		case isEOF(err):
 			return
-		}
-		if err != nil {
+		case err != nil:
 			r.unreadable(err)
 			return
-		}
-		if !r.document(v) {
+		case !r.document(v):
 			return
 		}
 	}
@@ -91,12 +90,7 @@ func (r *run) going() bool { return r.out.err == nil && !r.broken && r.ctx.Err()
 
 // document runs the program on one input. It returns false if the run is over.
 func (r *run) document(v any) bool {
-	err := r.outputsOf(r.code, v, func(v any) error { return r.print(v) })
-	return r.settle(err)
-}
-
-// settle reports an error of the program. It returns false if the run is over.
-func (r *run) settle(err error) bool {
+	err := r.outputsOf(r.code, v, r.print)
 	var halt *gojq.HaltError
 	switch {
 	case err == nil:
@@ -105,7 +99,10 @@ func (r *run) settle(err error) bool {
 		r.exit = halt.ExitCode()
 		r.out.flush()
 		if v := halt.Value(); v != nil {
-			r.tell(v)
+			r.stderr(v, nil)
+			if _, ok := v.(string); !ok {
+				fmt.Fprintln(r.err)
+			}
 		}
 		r.halted = true
 		return false
@@ -180,10 +177,9 @@ func (r *run) end(isTrue bool) {
 
 // array runs the program on an array whose bracket comes next, element by element.
 func (r *run) array(d *decoder) {
-	e := r.f.elements
 	n := 0
 	emit := r.print
-	if e.inArray {
+	if r.f.inArray {
 		r.begin()
 		r.out.b = append(r.out.b, '[')
 		emit = func(v any) error {
@@ -193,35 +189,28 @@ func (r *run) array(d *decoder) {
 		}
 	}
 	err := d.each(1, func(v any) error {
-		if err := r.outputsOf(e.code, v, emit); err != nil {
+		if err := r.outputsOf(r.f.each, v, emit); err != nil {
 			return err
 		}
 		return r.out.err
 	})
-	if r.out.err != nil {
+	switch {
+	case r.out.err != nil:
 		return
-	}
-	if err != nil {
-		// What was written cannot be taken back: the run ends here.
-		r.partial(err)
+	case err == nil:
+		if r.f.inArray {
+			r.out.close(']', n == 0, 0)
+			r.end(true)
+		}
 		return
-	}
-	if e.inArray {
-		r.out.close(']', n == 0, 0)
-		r.end(true)
-	}
-}
-
-// partial reports an error in the middle of an array.
-func (r *run) partial(err error) {
-	if r.f.elements.inArray {
+	case r.f.inArray:
 		r.out.b = append(r.out.b, '\n')
 	}
-	if r.source.(documents).failed != nil {
+	// What was written cannot be taken back: the run ends here.
+	if r.broken = true; d.failed != nil {
 		r.unreadable(err)
 		return
 	}
-	r.broken = true
 	r.report(err)
 	r.exit = exitError
 }
@@ -288,19 +277,12 @@ func (r *run) report(err error) {
 	fmt.Fprintf(r.err, "jq: error (at %s)%s\n", where, msg)
 }
 
-// tell writes a value to the error output, strings as they are.
-func (r *run) tell(v any) {
-	if _, ok := v.(string); !ok {
-		v = compact(v) + "\n"
-	}
-	fmt.Fprint(r.err, v)
-}
-
 func (r *run) debug(v any, _ []any) any {
 	fmt.Fprintln(r.err, compact([]any{"DEBUG:", v}))
 	return v
 }
 
+// stderr writes strings as they are.
 func (r *run) stderr(v any, _ []any) any {
 	s, ok := v.(string)
 	if !ok {

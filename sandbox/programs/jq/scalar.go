@@ -3,63 +3,105 @@ package jq
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
-	"unicode"
-	"unicode/utf16"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// text reads a string. The result is valid until the next call.
-func (d *decoder) text() ([]byte, error) {
-	d.pos++
-	start := d.pos
-	for i := start; i < d.end; i++ {
-		c := d.buf[i]
-		if c == '"' {
-			d.pos = i + 1
-			return validUTF8(d.buf[start:i]), nil
-		}
-		if c == '\\' || c < ' ' {
-			break
-		}
+// bytesThat says of each byte whether it belongs to a set.
+func bytesThat(belong func(c byte) bool) (set []bool) {
+	for c := range 256 {
+		set = append(set, belong(byte(c)))
 	}
-	return d.longText()
+	return set
 }
 
-// longText reads a string that has escapes or does not stand in the buffer as a whole.
-func (d *decoder) longText() ([]byte, error) {
-	out := d.scratch[:0]
+var (
+	// inString are the bytes that stand for themselves in a string.
+	inString = bytesThat(func(c byte) bool { return c >= ' ' && c != '"' && c != '\\' })
+
+	// inWord are those of numbers and literals.
+	inWord = bytesThat(func(c byte) bool {
+		return strings.IndexByte("_.+-", c) >= 0 || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	})
+)
+
+// begin readies scratch for a token. A large one is not kept.
+func (d *decoder) begin() {
+	if cap(d.scratch) > bufferSize {
+		d.scratch = nil
+	}
+	d.scratch = d.scratch[:0]
+}
+
+// span moves the bytes up to the next one that is not in set to scratch. It reports whether there is such a byte.
+func (d *decoder) span(set []bool) bool {
 	for {
 		i := d.pos
-		for i < d.end && d.buf[i] != '"' && d.buf[i] != '\\' && d.buf[i] >= ' ' {
+		for i < d.end && set[d.buf[i]] {
 			i++
 		}
-		out = append(out, d.buf[d.pos:i]...)
+		d.scratch = append(d.scratch, d.buf[d.pos:i]...)
 		d.pos = i
-		if i == d.end {
-			if !d.fill() {
-				return nil, d.ended("unexpected end of the input inside of a string")
-			}
-			continue
+		if i < d.end {
+			return true
 		}
-		switch d.buf[i] {
+		if !d.fill() {
+			return false
+		}
+	}
+}
+
+// text reads a string. The result is valid until the next call.
+func (d *decoder) text() ([]byte, error) {
+	d.begin()
+	d.pos++
+	for escaped := false; d.span(inString); {
+		switch c := d.buf[d.pos]; c {
 		case '"':
 			d.pos++
-			if cap(out) <= bufferSize {
-				d.scratch = out
+			if !escaped {
+				return validUTF8(d.scratch), nil
 			}
-			return validUTF8(out), nil
+			var s string
+			err := json.Unmarshal(append(slices.Insert(d.scratch, 0, '"'), '"'), &s)
+			d.scratch = append(d.scratch[:0], s...)
+			return d.scratch, err
 		case '\\':
-			var err error
-			if out, err = d.escape(out); err != nil {
+			escaped = true
+			if err := d.escape(); err != nil {
 				return nil, err
 			}
 		default:
-			return nil, d.mistake(fmt.Sprintf("a control character %q inside of a string", d.buf[i]))
+			return nil, d.mistake(fmt.Sprintf("a control character %q inside of a string", c))
 		}
 	}
+	return nil, d.ended("unexpected end of the input inside of a string")
+}
+
+// escape moves an escape to scratch as it is written.
+func (d *decoder) escape() error {
+	if !d.has(2) {
+		return d.ended("unexpected end of the input inside of a string")
+	}
+	n, known := 2, strings.IndexByte(`"\/bfnrt`, d.buf[d.pos+1]) >= 0
+	if d.buf[d.pos+1] == 'u' {
+		if n = len(`\uXXXX`); !d.has(n) {
+			return d.mistake("an escape that is not complete")
+		}
+		_, err := strconv.ParseUint(string(d.buf[d.pos+2:d.pos+n]), 16, 16)
+		known = err == nil
+	}
+	text := d.buf[d.pos : d.pos+n]
+	if !known {
+		return d.mistake(fmt.Sprintf("an unknown escape %q", text))
+	}
+	d.scratch = append(d.scratch, text...)
+	d.pos += n
+	return nil
 }
 
 // validUTF8 writes U+FFFD for each wrong byte, as encoding/json does.
@@ -70,93 +112,32 @@ func validUTF8(b []byte) []byte {
 	return []byte(string([]rune(string(b))))
 }
 
-var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escape reads what begins with a backslash and appends what it means.
-func (d *decoder) escape(out []byte) ([]byte, error) {
-	if !d.has(2) {
-		return nil, d.ended("unexpected end of the input inside of a string")
+// scalar reads a value that begins with c and is no string, array or object.
+func (d *decoder) scalar(c byte) (any, error) {
+	if c != '-' && (c < '0' || c > '9') && strings.IndexByte("tfn", c) < 0 {
+		return nil, d.unexpected(c)
 	}
-	c := d.buf[d.pos+1]
-	if c != 'u' {
-		if escapes[c] == 0 {
-			return nil, d.mistake(fmt.Sprintf("an unknown escape %q", d.buf[d.pos:d.pos+2]))
-		}
-		d.pos += 2
-		return append(out, escapes[c]), nil
+	d.begin()
+	d.span(inWord)
+	switch string(d.scratch) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	case "null":
+		return nil, nil
 	}
-	r, err := d.unicode()
-	if err != nil {
-		return nil, err
+	if v, ok := numberOf(d.scratch); ok {
+		return v, nil
 	}
-	if utf16.IsSurrogate(r) {
-		pair := unicode.ReplacementChar
-		if d.has(2) && d.buf[d.pos] == '\\' && d.buf[d.pos+1] == 'u' {
-			low, err := d.unicode()
-			if err != nil {
-				return nil, err
-			}
-			if pair = utf16.DecodeRune(r, low); pair == unicode.ReplacementChar {
-				d.pos -= len(`\uXXXX`) // the second one stands for itself
-			}
-		}
-		r = pair
+	d.pos -= min(len(d.scratch), d.pos)
+	if c >= 'a' {
+		return nil, d.mistake("an unknown word")
 	}
-	return utf8.AppendRune(out, r), nil
+	return nil, d.mistake("an unknown number " + texts.Quote(d.scratch))
 }
 
-// unicode reads \uXXXX.
-func (d *decoder) unicode() (rune, error) {
-	if !d.has(6) {
-		return 0, d.mistake("an escape that is not complete")
-	}
-	n, err := strconv.ParseUint(string(d.buf[d.pos+2:d.pos+6]), 16, 16)
-	if err != nil {
-		return 0, d.mistake(fmt.Sprintf("an unknown escape %q", d.buf[d.pos:d.pos+6]))
-	}
-	d.pos += 6
-	return rune(n), nil
-}
-
-// word consumes a literal.
-func (d *decoder) word(w string) error {
-	if !d.has(len(w)) || string(d.buf[d.pos:d.pos+len(w)]) != w {
-		return d.mistake("an unknown word")
-	}
-	d.pos += len(w)
-	if d.has(1) && isWord(d.buf[d.pos]) {
-		return d.mistake("an unknown word")
-	}
-	return nil
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c == '.' || c == '+' || c == '-' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
-
-// number reads a number. An integer of up to 18 digits becomes an int; everything else keeps its text.
-func (d *decoder) number() (any, error) {
-	out := d.scratch[:0]
-	for d.has(1) && isWord(d.buf[d.pos]) {
-		i := d.pos
-		for i < d.end && isWord(d.buf[i]) {
-			i++
-		}
-		out = append(out, d.buf[d.pos:i]...)
-		d.pos = i
-	}
-	if cap(out) <= bufferSize {
-		d.scratch = out
-	}
-	v, ok := numberOf(out)
-	if !ok {
-		d.pos -= min(len(out), d.pos)
-		return nil, d.mistake("an unknown number " + texts.Quote(out))
-	}
-	return v, nil
-}
-
-// numberOf returns the value of a JSON number.
+// numberOf returns the value of a JSON number: an int, if it has up to 18 digits and no fraction, else its text.
 func numberOf(text []byte) (v any, ok bool) {
 	if !json.Valid(text) || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 		return nil, false

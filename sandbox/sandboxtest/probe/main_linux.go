@@ -43,7 +43,9 @@ func main() {
 	os.Exit(worker.Main(args, worker.Options{Prefix: prefix, Extra: []programs.Program{
 		{Name: sandboxtest.ProbeName, Bin: self, Threads: true},
 		{Name: sandboxtest.ProbeName + "-scratch", Bin: self, Scratch: true, Threads: true},
-		{Name: sandboxtest.ProbeName + "-applet", Applet: probe},
+		{Name: sandboxtest.ProbeName + "-applet", Ready: func(args []string, _ programs.Inputs) (programs.Runner, programs.Verdict) {
+			return func(ctx context.Context, files programs.IO) int { return probe(ctx, args, files) }, programs.Verdict{}
+		}},
 	}}))
 }
 

@@ -2,6 +2,7 @@ package preview
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -24,8 +25,8 @@ type longTexts struct {
 	first []string // the first lines of the first text
 }
 
-// addLines adds the lines of a long string of n, which is nil if it is too long.
-func (p *profile) addLines(n *node, text []byte) {
+// addLines adds the lines of a long string of n, unless it is too long.
+func (p *profile) addLines(n *node, t *token) {
 	if n.texts == nil {
 		if p.textPaths == maxTextPaths {
 			return
@@ -33,15 +34,15 @@ func (p *profile) addLines(n *node, text []byte) {
 		p.textPaths++
 		n.texts = &longTexts{lines: newClusters()}
 	}
-	if text == nil || n.texts.n == maxTexts {
+	if t.size > maxWhole || n.texts.n == maxTexts {
 		return
 	}
 	n.texts.n++
-	p.inner = unescape(p.inner[:0], cutRunes(text, maxTextSize))
+	text := cutRunes(t.text, maxTextSize)
 	if n.texts.n == 1 {
-		n.texts.first = firstLines(p.inner)
+		n.texts.first = firstLines(text)
 	}
-	for line := range bytes.Lines(p.inner) {
+	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
@@ -121,4 +122,29 @@ func (it *item) lineItem() *item {
 	}
 	kid.texts[levelTypes], kid.texts[levelValues] = text, text
 	return kid
+}
+
+// profileEmbedded profiles the document in a string of n, unless it is too long: some tools return the result of another
+// tool that way. A string in that document stays a string.
+func (p *profile) profileEmbedded(n *node, t *token) {
+	if t.size > maxWhole {
+		n.badEmbedded = true
+		return
+	}
+	if n.embedded == nil {
+		if n.embedded = p.newNode(false); n.embedded == nil {
+			n.incomplete = true
+			return
+		}
+	}
+	if !json.Valid(t.text) { // it is checked first, as a profile cannot be undone
+		n.badEmbedded = true
+		return
+	}
+	below := profile{root: n.embedded, nodes: p.nodes}
+	s := scanBytes(t.text)
+	for k, err := s.next(); err == nil && k != tokEnd; k, err = s.next() {
+		below.add(k, &s.tok)
+	}
+	p.nodes = below.nodes
 }
