@@ -37,7 +37,7 @@ func TestBuiltins(t *testing.T) {
 
 func TestOptionErrors(t *testing.T) {
 	for _, tt := range []struct{ server, options, want string }{
-		{"filesystem", `{"rot":"."}`, `built-in server "filesystem": unknown option "rot", did you mean "root"; known: root, multi, allow_roots, read_only, backup, keep_versions, keep_bytes, max_bytes`},
+		{"filesystem", `{"rot":"."}`, `built-in server "filesystem": unknown option "rot", did you mean "root"; known: root, multi, allow_roots, reference, directories, read_only, backup, keep_versions, keep_bytes, max_bytes`},
 		{"filesystem", `{"root":1}`, `built-in server "filesystem": option "root": want a string, got 1`},
 		{"filesystem", `[]`, `built-in server "filesystem": want a JSON object of options, got []`},
 		{"fetch", `{"allowPrivate":true}`, `built-in server "fetch": unknown option "allowPrivate", did you mean "allow_private"; known: allow_private, allow_hosts, max_bytes, timeout`},

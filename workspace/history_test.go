@@ -411,3 +411,35 @@ func TestHistoryOfMany(t *testing.T) {
 		t.Errorf("the first version: %v, %q", err, content(t, root, "f"))
 	}
 }
+
+// TestOddLogs reads logs that somebody else has written to: lines that are not of their form do not count.
+func TestOddLogs(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	if err := put(t.Context(), h, "f", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Move(t.Context(), "f", "g"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".moves", ".deletes"} {
+		f, err := os.OpenFile(filepath.Join(root, ".filesystem", name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, "%s\n\n\x00\xff\t\t\n2026-01-01T00:00:00Z\tdelete\tx\tf\n2026-01-01T00:00:00Z\n9999-12-31T23:59:59Z\tg", strings.Repeat("x", 1<<20))
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Delete(t.Context(), "g"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := h.Trash(t.Context())
+	if err != nil || len(list) != 1 || list[0].Path != "g" {
+		t.Errorf("the trash is %v, %v", list, err)
+	}
+	if _, trail, err := h.Trace(t.Context(), "f"); err != nil || len(trail) != 2 || trail[1].ID != list[0].ID {
+		t.Errorf("the trail is %v, %v", trail, err)
+	}
+}

@@ -42,6 +42,19 @@ func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMes
 // optionFlags name the flags of options whose own name is another flag: --allow-host is a flag of the listener.
 var optionFlags = map[string]string{"allow_hosts": "reach-host", "allow_roots": "allow-root"}
 
+// optionArgs name the options that arguments of a server's command set too, as those of other such programs do.
+var optionArgs = map[string]string{"filesystem": "directories"}
+
+// setAll sets a repeatable flag.
+func setAll(f *pflag.FlagSet, name string, values []string) error {
+	for _, v := range values {
+		if err := f.Set(name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // flagOf returns the flag name of an option.
 func flagOf(o strictjson.Field) string {
 	return cmp.Or(optionFlags[o.Name], strings.ReplaceAll(o.Name, "_", "-"))
@@ -112,6 +125,10 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var e shutdownFlags
 	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
 	options := addOptions(cmd.Flags(), b.Options)
+	if option := optionArgs[b.Name]; option != "" {
+		cmd.Use, cmd.Args = b.Name+" ["+strings.ToUpper(option)+"...]", cobra.ArbitraryArgs
+		cmd.PreRunE = func(_ *cobra.Command, args []string) error { return setAll(cmd.Flags(), option, args) }
+	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error {
 		server, err := b.Open(options(), servers.Host{Remote: l.address != ""})
 		if err != nil {

@@ -140,3 +140,24 @@ func contents(t *testing.T, root string) map[string]string {
 	}
 	return files
 }
+
+// TestGlobs: a pattern that would take long is refused, and one that is wrong too.
+func TestGlobs(t *testing.T) {
+	c := connect(t, filesystem.Options{Reference: true, Directories: []string{tree(t, map[string]string{strings.Repeat("a", 200): "x"})}})
+	for pattern, want := range map[string]string{
+		strings.Repeat("*a", 400):         "No matches found",
+		strings.Repeat("**/", 300) + "b":  "No matches found",
+		strings.Repeat("{a,a}", 10) + "b": "No matches found",
+		strings.Repeat("{a,a}", 11) + "b": "InvalidArgument: ",
+		"[a":                              "InvalidArgument: ",
+		strings.Repeat("a", 1001):         "InvalidArgument: ",
+	} {
+		args, err := json.Marshal(map[string]any{"path": ".", "pattern": pattern})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := c.Call(t, "search_files", string(args)); !strings.HasPrefix(r.Text, want) {
+			t.Errorf("%.20q: got %.200q, want %q", pattern, r.Text, want)
+		}
+	}
+}
