@@ -1,6 +1,7 @@
 package programs
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,10 @@ var sleep = Program{
 	Name: "sleep", Summary: "wait, then end with empty output",
 	Example: []string{"0.5"},
 	Notes:   "Units: s, m, h, d. At most one hour, and within the stage's timeout.",
-	Ready: func([]string, Inputs) (Runner, Verdict) { // for --version: else a timer is all
+	Ready: func(args []string, _ Inputs) (Runner, Verdict) { // for --version: else a timer is all
+		if !slices.Equal(args, []string{"--version"}) {
+			return failing(1, "sleep: it is a timer of the worker"), Verdict{}
+		}
 		return saying("sleep (mcsh)"), Verdict{}
 	},
 	arrange: func(p *parsed, inv *Invocation) (err *stages.Error) {
