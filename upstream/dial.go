@@ -64,8 +64,9 @@ func (d *dialer) worthTrying(i int, err error) bool {
 }
 
 // connect makes a session. A server that ignores unknown requests never answers the one for the newer protocol, and some
-// end at it; both get the older handshake on a transport of its own. The caller remembers the era. The transport is
-// returned with an error too, because it may explain the error.
+// end at it; both get the older handshake on a transport of its own. All attempts have one slot of the queue, which is free
+// again after [slotLimit]: a program that is started a second time may then start beside others. The caller remembers the
+// era. The transport is returned with an error too, because it may explain the error.
 func (d *dialer) connect(life context.Context, known era) (*session, era, mcp.Transport, error) {
 	t, err := d.open(life)
 	if err != nil {
@@ -147,10 +148,15 @@ func (d *dialer) fallback(ctx context.Context, t rawTransport, err error) (*sess
 	return s, older
 }
 
-// open makes a transport.
+// open makes a transport, within the limit of a start.
 func (d *dialer) open(ctx context.Context) (rawTransport, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.limit)
+	defer cancel()
 	t, err := d.dial(ctx)
 	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = slowStart{err}
+		}
 		return nil, err
 	}
 	raw, ok := t.(rawTransport)

@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -41,6 +42,8 @@ func TestWrongPath(t *testing.T) {
 		{"it wants a session", answer(400, "application/json", jsonrpc), "/", "there is an MCP server at URL/mcp: write that as url", 1},
 		{"it wants sign-in", answer(401, "text/plain", "who are you?"), "/nope", "there is an MCP server at URL/mcp: write that as url", 1},
 		{"a stream", answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"), "/sse", "there is an MCP server at URL/mcp: write that as url", 1},
+		{"an echo", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }), "/nope", "check the path of url: most servers answer at /mcp", 1},
+		{"a page that tells of it", answer(200, "text/html", "<pre>"+jsonrpc+"</pre>"), "/nope", "check the path of url: most servers answer at /mcp", 1},
 		{"a page", answer(200, "text/html", "<html>hello</html>"), "/nope", "check the path of url: most servers answer at /mcp", 1},
 		{"nothing", answer(404, "text/plain", "no"), "/nope", "check the path of url: most servers answer at /mcp", 1},
 		{"it was there", answer(404, "text/plain", "no"), "/mcp/", "check the path of url: most servers answer at /mcp", 0},

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -198,6 +199,12 @@ func TestStartTimeout(t *testing.T) {
 		upstream.Server{Name: "s", Protocol: upstream.OnlyOlder, StartTimeout: 300 * time.Millisecond, Dial: upstream.Stdio(mcptest.Child(t, "waiting"))})
 	_, err := p.Tool(t.Context(), "s", "one")
 	wantError(t, err, stages.ServerUnavailable, "last on standard error: waiting for the database", "set startTimeout for it (0.3s now)")
+	p = staticPool(t, upstream.Options{}, upstream.Server{Name: "s", StartTimeout: 300 * time.Millisecond, Dial: func(ctx context.Context) (mcp.Transport, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	_, err = p.Tool(t.Context(), "s", "one")
+	wantError(t, err, stages.ServerUnavailable, "no answer within the time allowed for a start", "set startTimeout for it (0.3s now)")
 }
 
 func TestCrash(t *testing.T) {

@@ -56,7 +56,7 @@ type Issuer struct {
 	mu      sync.Mutex
 	address string            // of the keys; empty: the issuer has not been found; guarded by mu, as is everything below
 	keys    []jose.JSONWebKey // of the latest answer; the elements do not change
-	fetched time.Time         // the begin of the latest fetch
+	fetched time.Time         // when the latest fetch began
 	why     string            // the reason why there are no keys; empty: there are
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,10 +130,14 @@ func (i *Issuer) fetch() error {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	err := i.get(context.Background(), address, &answer)
+	keys := readKeys(answer.Keys)
+	if err == nil && len(keys) == 0 && len(answer.Keys) > 0 {
+		err = errors.New("none of its keys can be used here")
+	}
 	i.mu.Lock()
 	was := i.why
 	if err == nil {
-		i.keys, i.why = readKeys(answer.Keys), ""
+		i.keys, i.why = keys, ""
 	}
 	switch {
 	case len(i.keys) > 0:
@@ -154,11 +159,15 @@ func (i *Issuer) fetch() error {
 	return err
 }
 
-// readKeys returns the public keys of a set. A set may hold keys of kinds that nobody here knows (RFC 7517, section 5).
+// readKeys returns the public keys of a set that sign tokens. A set may hold keys of kinds that nobody here knows (RFC 7517,
+// section 5), and keys that encrypt.
 func readKeys(set []json.RawMessage) (keys []jose.JSONWebKey) {
 	for _, raw := range set {
 		var key jose.JSONWebKey
-		if json.Unmarshal(raw, &key) == nil && key.IsPublic() {
+		if json.Unmarshal(raw, &key) != nil || !key.IsPublic() || key.Use == "enc" {
+			continue
+		}
+		if key.Algorithm == "" || slices.Contains(algorithms, jose.SignatureAlgorithm(key.Algorithm)) {
 			keys = append(keys, key)
 		}
 	}

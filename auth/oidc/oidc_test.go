@@ -106,6 +106,8 @@ func TestTokens(t *testing.T) {
 		{"a clock that is behind", issuer.Sign("1", with(good(), "exp", now-30)), 0, "u-1"},
 		{"a clock that is ahead", issuer.Sign("1", with(good(), "nbf", now+30)), 0, "u-1"},
 		{"it ran out", issuer.Sign("1", with(good(), "exp", now-90)), 401, "the token ran out at "},
+		{"an end in milliseconds", issuer.Sign("1", with(good(), "exp", now*1000)), 401, "ends too far away (exp)"},
+		{"the end of time", issuer.Sign("1", with(good(), "exp", 1e300)), 401, "ends too far away (exp)"},
 		{"no end", issuer.Sign("1", with(good(), "exp", nil)), 401, "does not say when it ends"},
 		{"not yet", issuer.Sign("1", with(good(), "nbf", now+90)), 401, "not valid yet (nbf)"},
 		{"another audience", issuer.Sign("1", with(good(), "aud", "https://other.example")), 401, "not meant for this gateway"},
@@ -124,6 +126,8 @@ func TestTokens(t *testing.T) {
 		{"a number for a subject", issuer.Sign("1", with(good(), "sub", 5)), 401, "claims of the token are not what they should be"},
 		{"a number for an issuer", issuer.Sign("1", with(good(), "iss", 5)), 401, "claims of the token are not what they should be"},
 		{"a number for a subject of another audience", issuer.Sign("1", with(with(good(), "sub", 5), "aud", "x")), 401, "not meant for this gateway"},
+		{"a number among audiences", issuer.Sign("1", with(good(), "aud", []any{audience, 5})), 401, "not meant for this gateway"},
+		{"a number among scopes", issuer.Sign("1", with(with(good(), "scope", nil), "scp", []any{"mcp", 5})), 403, `was not given for "mcp"`},
 		{"a number for an audience", issuer.Sign("1", with(good(), "aud", 5)), 401, "not meant for this gateway"},
 		{"a clock that made it ahead", issuer.Sign("1", with(good(), "iat", now+30)), 0, "u-1"},
 		{"no time at which it was made", issuer.Sign("1", with(good(), "iat", nil)), 0, "u-1"},
@@ -222,17 +226,55 @@ func TestWithdrawnKey(t *testing.T) {
 			t.Fatal("a token of a key that was withdrawn is taken")
 		}
 	}
-	issuer.SetDown(true)
+	issuer.SetKeys(`{"keys": [{"kty": "unheard of"}, "no key"]}`)
 	for end, failed := time.After(20*time.Second), false; !failed; {
 		select {
 		case text := <-told:
-			failed = strings.Contains(text, "cannot be fetched")
+			failed = strings.Contains(text, "cannot be fetched: none of its keys can be used")
 		case <-end:
 			t.Fatal("keys are not fetched again")
 		}
 	}
 	if err := verify(good); err != nil {
-		t.Errorf("the keys that there were are gone with the issuer: %v", err)
+		t.Errorf("the keys that there were are gone with the answer: %v", err)
+	}
+}
+
+// TestKeysForSignatures: a key that is not for the signatures of tokens proves nothing.
+func TestKeysForSignatures(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := oidctest.New(t)
+	token := oidctest.SignWith(t, jose.RS256, key, "k", issuer.Claims("u", audience))
+	for _, test := range []struct {
+		use, algorithm string
+		taken          bool
+	}{
+		{"sig", "RS256", true},
+		{"sig", "", true},
+		{"", "", true},
+		{"enc", "RSA-OAEP", false},
+		{"enc", "RS256", false},
+		{"enc", "", false},
+		{"", "RSA-OAEP", false},
+		{"sig", "HS256", false},
+	} {
+		set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Use: test.use, Algorithm: test.algorithm}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		issuer.SetKeys(string(set))
+		i, err := oidc.New(oidc.Options{Issuer: issuer.URL, Audience: audience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready := i.Check(t.Context())
+		_, err = i.Verify(t.Context(), token)
+		if (ready == nil) != test.taken || (err == nil) != test.taken {
+			t.Errorf("use %q, alg %q: got %v, %v", test.use, test.algorithm, ready, err)
+		}
 	}
 }
 

@@ -168,7 +168,10 @@ func (i *Issuer) times(c claims) *auth.Refusal {
 	now, end := time.Now(), c.end()
 	latest := float64(now.Add(auth.Skew).Unix())
 	issued, _ := c.IssuedAt.Float64() // 0 if absent, infinite if too large
+	expires, _ := c.Expires.Float64() // as well
 	switch {
+	case expires > lastSecond:
+		return auth.Invalid("the token ends too far away (exp)", "the issuer has to write the time in seconds since 1970")
 	case end.IsZero():
 		return auth.Invalid("the token does not say when it ends (exp)", i.signIn())
 	case now.After(end.Add(auth.Skew)):
@@ -184,7 +187,7 @@ func (i *Issuer) times(c claims) *auth.Refusal {
 // lastSecond bounds the end of a token, far below the end of [time.Time].
 const lastSecond = 1 << 40
 
-// end returns the time at which the token expires; zero: it does not say.
+// end returns the time at which the token expires; zero: it does not say, or too late a time.
 func (c claims) end() time.Time {
 	if end, _ := c.Expires.Float64(); end >= 1 && end <= lastSecond {
 		return time.Unix(int64(end), 0)
@@ -204,7 +207,9 @@ func words(claim json.RawMessage, split func(string) []string) []string {
 	if json.Unmarshal(claim, &text) == nil {
 		return split(text)
 	}
-	_ = json.Unmarshal(claim, &texts) // other values have no words
+	if json.Unmarshal(claim, &texts) != nil { // also of a list that is text in part
+		return nil
+	}
 	return texts
 }
 

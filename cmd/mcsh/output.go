@@ -18,6 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
 )
 
 // The exit statuses.
@@ -159,8 +160,7 @@ func explain(err error) (errorOutput, int) {
 }
 
 func statusOf(e *stages.Error) int {
-	var refused interface{ NeedsSignIn() bool }
-	if errors.As(e, &refused) && refused.NeedsSignIn() {
+	if remote.NeedsSignIn(e) {
 		return exitAuth
 	}
 	return cmp.Or(exitCodes[e.Code], exitFailed)

@@ -36,6 +36,7 @@ type Issuer struct {
 	name    string         // what it says that it is, guarded by mu
 	keys    map[string]key // those that it publishes, by their ids; guarded by mu
 	down    bool           // guarded by mu
+	set     string         // of keys that it publishes in their place; empty: none; guarded by mu
 	keyless bool           // whether its keys are not to be had, guarded by mu
 	fetched int            // how often its keys were, guarded by mu
 	asked   url.Values     // of the latest sign-in, guarded by mu
@@ -101,6 +102,13 @@ func (i *Issuer) SetKeyless(keyless bool) {
 	i.keyless = keyless
 }
 
+// SetKeys makes the issuer publish a text in place of its keys.
+func (i *Issuer) SetKeys(set string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.set = set
+}
+
 // SetName makes the issuer say that it is another.
 func (i *Issuer) SetName(name string) {
 	i.mu.Lock()
@@ -135,6 +143,10 @@ func (i *Issuer) publish(w http.ResponseWriter, _ *http.Request) {
 	i.fetched++
 	if i.keyless {
 		http.Error(w, "out of order", http.StatusServiceUnavailable)
+		return
+	}
+	if i.set != "" {
+		i.answer(w, json.RawMessage(i.set))
 		return
 	}
 	set := jose.JSONWebKeySet{}

@@ -1,7 +1,10 @@
 package sockets
 
 import (
+	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,8 +30,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: every table can be read.
+// FuzzParse: every table can be read, and each socket in it is one that stands there.
 func FuzzParse(f *testing.F) {
 	f.Add(table)
-	f.Fuzz(func(_ *testing.T, table string) { parse(table) })
+	f.Fuzz(func(t *testing.T, table string) {
+		for _, s := range parse(table) {
+			near, far := fmt.Sprintf("%x", s.Local.Port()), fmt.Sprintf("%x", s.Remote.Port())
+			for _, part := range []string{near, far, string(s.State), strconv.Itoa(s.User), s.Inode} {
+				if !strings.Contains(strings.ToLower(table), strings.ToLower(part)) || !s.Local.IsValid() || !s.Remote.IsValid() {
+					t.Errorf("got %+v of %q", s, table)
+				}
+			}
+		}
+	})
 }

@@ -12,7 +12,8 @@ const (
 )
 
 // Watch implements [upstream.Watcher]. It reads the files again and again: editors, Kubernetes and checkouts each replace
-// files in their own way, and network file systems report nothing. Only a changed content counts.
+// files in their own way, and network file systems report nothing. Only a changed content counts: size and times of a file
+// miss a write within their resolution, and a new owner who makes the file readable.
 func (f *File) Watch(ctx context.Context, changed func()) error {
 	for pause(ctx, pollEvery) {
 		if f.stale(ctx) {

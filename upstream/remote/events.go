@@ -147,7 +147,10 @@ func (s *events) skip(data *rpc.Buffer, part []byte, err error) error {
 	o.Head = o.Head[:min(len(o.Head), rpc.EdgeLength)]
 	data.Close() // the rest may take long, or have no end: until then the file would take space on the disk
 	for {
-		if err = o.Skip(s.in, part, err, &s.skips, s.done); err != nil {
+		err = o.Skip(s.in, part, err, &s.skips, s.done)
+		if err == io.EOF && len(part) == 0 { // the end of the stream ends the event
+			return o
+		} else if err != nil {
 			return fmt.Errorf("%w: %w", rpc.ErrTooLarge, err)
 		}
 		s.skips.Wait(float64(len(part)), s.done)

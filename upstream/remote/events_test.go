@@ -60,6 +60,7 @@ func TestEvents(t *testing.T) {
 		"a whole message":         {"data: {\"b\":1}", []string{"||{\"b\":1}"}},
 		"too long":                {"data: " + long + "\n\ndata: a\n\n", []string{"too long", "||a"}},
 		"too many lines":          {strings.Repeat("data: xxxxxxxxxxxxxxxx\n", 8) + "\ndata: a\n\n", []string{"too long", "||a"}},
+		"too long, no blank line": {"data: " + long + "\n", []string{"too long"}},
 		"too long, no end":        {"data: " + long, nil},
 		"a comment too long":      {": " + long + "\n\ndata: a\n\n", []string{"too long", "||a"}},
 	} {

@@ -49,7 +49,7 @@ func isDial(err error) bool {
 }
 
 // classifyStatus handles an answer other than 2xx. In a session, 404 means that the session has ended, whatever the body says,
-// and 400 may mean it; but tools cause these too. Only if a ping is classifyStatus as well has the server certainly lost the
+// and 400 may mean it; but tools cause these too. Only if a ping is refused as well has the server certainly lost the
 // session, and no tool has seen the request.
 func (c *call) classifyStatus(ctx context.Context, f *rpc.Failure, status *statusError) {
 	f.RetryAfter = status.wait

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
@@ -57,5 +59,9 @@ func (t *Transport) serves(ctx context.Context, address *url.URL) bool {
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, findBytes)) // as much as arrives in time
-	return bytes.Contains(text, []byte(`"jsonrpc"`))
+	if _, data, ok := bytes.Cut(text, []byte("data:")); ok && mediaOf(resp) == "text/event-stream" {
+		text = data
+	}
+	answer, _ := rpc.Scan(text) // it need not have arrived whole
+	return answer.Answers()
 }

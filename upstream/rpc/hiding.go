@@ -26,8 +26,8 @@ const (
 
 // A Hider hides secret words in every form in which servers and libraries repeat them: with percent signs and escapes of
 // JSON, Go, Python, JavaScript and C, also nested, broken over lines, as hex, and as base64 alone or as a part of
-// something longer such as user:password. Time and memory are linear in the text. Its methods may be called
-// concurrently.
+// something longer such as user:password. Memory is linear in the text, and time in the text and the number of words: the
+// longest text takes less than a second with 300 words. Its methods may be called concurrently.
 type Hider struct{ words []string }
 
 // NewHider makes a Hider.

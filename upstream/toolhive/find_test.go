@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/sockets"
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
 )
 
@@ -301,6 +303,38 @@ func TestOwnerOfConnection(t *testing.T) {
 			t.Errorf("%s: got %d, %t", address, uid, ok)
 		}
 		_, _, _ = conn.Close(), far.Close(), l.Close()
+	}
+}
+
+func TestSocketOwner(t *testing.T) {
+	at := netip.MustParseAddrPort
+	list := []sockets.Socket{
+		{Local: at("127.0.0.1:8080"), Remote: at("0.0.0.0:0"), State: sockets.Listening, User: 1000},
+		{Local: at("127.0.0.1:8080"), Remote: at("127.0.0.1:41394"), State: sockets.Connected, User: 1001},
+		{Local: at("127.0.0.1:8081"), Remote: at("127.0.0.1:41395"), State: sockets.Connected},
+		{Local: at("[::1]:8082"), Remote: at("[::1]:41396"), State: sockets.Connected, User: 7},
+		{Local: at("127.0.0.1:8083"), Remote: at("127.0.0.1:41397"), State: "06", User: 8},
+	}
+	for _, tt := range []struct {
+		local, remote string
+		want          int // -1: not there
+	}{
+		{"127.0.0.1:8080", "127.0.0.1:41394", 1001},
+		{"127.0.0.1:8081", "127.0.0.1:41395", 0},
+		{"[::1]:8082", "[::1]:41396", 7},
+		{"127.0.0.1:8080", "127.0.0.1:41395", -1},
+		{"127.0.0.2:8080", "127.0.0.1:41394", -1},
+		{"127.0.0.1:41394", "127.0.0.1:8080", -1},
+		{"127.0.0.1:8080", "0.0.0.0:0", -1},
+		{"127.0.0.1:8083", "127.0.0.1:41397", -1},
+	} {
+		uid, ok := socketOwner(list, at(tt.local), at(tt.remote))
+		if !ok {
+			uid = -1
+		}
+		if uid != tt.want {
+			t.Errorf("%s from %s: got %d, want %d", tt.local, tt.remote, uid, tt.want)
+		}
 	}
 }
 

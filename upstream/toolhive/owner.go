@@ -18,8 +18,12 @@ func isOurs(uid int) bool { return uid == 0 || uid == os.Geteuid() }
 // ownerOf finds the user who has the other end of a connection within this machine. The other side must have answered
 // on it: until then the socket counts as root's.
 func ownerOf(conn net.Conn) (uid int, ok bool) {
-	near, far := addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr())
-	for _, s := range sockets.TCP() {
+	return socketOwner(sockets.TCP(), addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()))
+}
+
+// socketOwner finds the user of the socket at far that is connected with near.
+func socketOwner(list []sockets.Socket, far, near netip.AddrPort) (uid int, ok bool) {
+	for _, s := range list {
 		if s.State == sockets.Connected && s.Local == far && s.Remote == near {
 			return s.User, true
 		}

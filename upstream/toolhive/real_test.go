@@ -100,7 +100,7 @@ func TestRealToolHive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}})
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}, OnChange: func(upstream.Change) {}}) // it follows
 	w := &world{t: t, source: source, pool: pool}
 	w.untilServers("")
 	if s := source.State(); s.Err != nil || s.Version == "" || !strings.Contains(s.From, "discovery file") {
