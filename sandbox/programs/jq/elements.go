@@ -8,7 +8,7 @@ import (
 )
 
 // compileElements takes the program apart, if it can, for arrays too large to hold: f.each runs on every element by itself,
-// and with f.inArray the results are the elements of one array again. Such programs are these, and pipes of them:
+// and with f.inArray the results are the elements of one array again. These programs are such, and pipes of them:
 //
 //	.    map(f)    [.[] | f]    .[] | f    .[].a.b | f
 //
