@@ -117,6 +117,26 @@ func TestMistakeHasItsPlace(t *testing.T) {
 	}
 }
 
+// TestWords: a word is read as far as it takes to know it, and no further, since the input may wait there or have no end.
+func TestWords(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want any
+	}{{"true ", true}, {"false\n", false}, {"null,", nil}} {
+		got, err := newDecoder(io.MultiReader(strings.NewReader(tt.text), iotest.ErrReader(errors.New("it reads on")))).next()
+		if err != nil || got != tt.want {
+			t.Errorf("%q: got %v, %v", tt.text, got, err)
+		}
+	}
+	for _, word := range []string{"truetrue", "tttttttt", "nullnull", "falsefal"} {
+		in := strings.NewReader(strings.Repeat(word, bufferSize))
+		var syntax *SyntaxError
+		if _, err := newDecoder(in).next(); !errors.As(err, &syntax) || syntax.Msg != "an unknown word" || in.Size()-int64(in.Len()) > bufferSize {
+			t.Errorf("%s…: %v, after %d bytes", word, err, in.Size()-int64(in.Len()))
+		}
+	}
+}
+
 // FuzzEncode: the printer writes what gojq writes, and prettily what encoding/json makes of that.
 func FuzzEncode(f *testing.F) {
 	for _, text := range seeds {
