@@ -212,7 +212,7 @@ var programsByElement = []string{
 	".[] | select(type == \"number\") | . + 1", "map(try error(.) catch .)", "[.[] | . as $x | [$x]]", "map([limit(2; .[]?)])", "map(label $f | (.[]? | ., break $f))",
 	"[.[] | def g: [.]; g]", "map(reduce .[]? as $x (0; . + 1))", "map(.a) | .", ".[] , .[]", "map(not)", "map(tostring) | map(length)",
 	"map(. |= .)", ".[] | . |= .", "[.[].a] | .[]", "[.[].a]", "[.[] | .a?] | .[]", "map(.a?) | .[] | tojson | length", "map({input: .})", "map({halt: \"debug inputs\"}) # input",
-	".[] | select(. == \"not now\") | .", "def f: 1; map([f, .]) | def f: 2; map(. + [f])", "map(def g: 1; g)", "[map(.) | .[]]", "map(tojson) # map(.)", ".[] # | .",
+	".[] | select(. == \"not now\") | .", "def f: 1; map([f, .]) | def f: 2; map(. + [f])", "map(def g: 1; g)", "[map(.) | .[]]", "map(tojson) # map(.)", ".[] # | .", `map("x)") | map(.)`, "[.[]] | [.[]]",
 }
 
 // byElement runs a program and the same program on whole documents.
