@@ -18,8 +18,8 @@ import (
 type Driver struct {
 	options Options
 
-	looking  sync.Mutex
-	launcher *worker.Launcher // nil until the first worker; guarded by looking
+	looking  chan struct{}    // has room while nobody looks for programs on this machine
+	launcher *worker.Launcher // nil until the first worker; for whoever looks
 
 	mu      sync.Mutex
 	workers map[*process]bool
@@ -28,7 +28,7 @@ type Driver struct {
 
 // New returns a driver.
 func New(o Options) *Driver {
-	return &Driver{options: o, workers: map[*process]bool{}}
+	return &Driver{options: o, looking: make(chan struct{}, 1), workers: map[*process]bool{}}
 }
 
 var _ sandbox.Driver = (*Driver)(nil)
@@ -96,8 +96,12 @@ func (d *Driver) Open(ctx context.Context) (sandbox.Worker, error) {
 
 // launch returns what starts workers. What it finds on this machine counts until the driver is closed.
 func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
-	d.looking.Lock()
-	defer d.looking.Unlock()
+	select {
+	case d.looking <- struct{}{}:
+	case <-ctx.Done(): // whoever looks may have more time
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-d.looking }()
 	var err error
 	if d.launcher == nil {
 		d.launcher, err = worker.NewLauncher(ctx, d.options.Worker, d.options.Workspace)

@@ -4,6 +4,7 @@ package local_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -305,6 +307,30 @@ func TestRefusals(t *testing.T) {
 				t.Log(err)
 			}
 		})
+	}
+}
+
+// TestSurveyBusy: who opens a worker while another looks for programs on this machine waits no longer than its own context.
+func TestSurveyBusy(t *testing.T) {
+	dir := t.TempDir()
+	slow, looks := filepath.Join(dir, "slow"), filepath.Join(dir, "looks")
+	if err := os.WriteFile(slow, []byte("#!/bin/sh\n: >"+looks+"\nexec /bin/sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := local.New(local.Options{Worker: []string{slow}, Scratch: dir})
+	ctx, cancel := context.WithCancel(t.Context())
+	var first sync.WaitGroup
+	first.Go(func() { _, _ = d.Open(ctx) })
+	defer first.Wait()
+	defer cancel()
+	for _, err := os.Stat(looks); err != nil; _, err = os.Stat(looks) {
+		time.Sleep(time.Millisecond)
+	}
+	short, done := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer done()
+	began := time.Now()
+	if _, err := d.Open(short); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 10*time.Second {
+		t.Errorf("after %v: %v, want that its time is up", time.Since(began), err)
 	}
 }
 

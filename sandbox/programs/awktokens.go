@@ -30,9 +30,9 @@ var (
 		`([A-Za-z_][A-Za-z0-9_]*)|` +
 		`(\*\*=|\|&|&&|\|\||\+\+|--|\*\*|[-+*%^=!<>]=|>>|!~|::|(?s:.)))`)
 
-	// awkRegexp matches a regular expression. A / in brackets is itself. Brackets in brackets, which not everybody counts
-	// alike, it does not match.
-	awkRegexp = lazy.Regexp(`^/(?:[^/\\\n\[\]]|\\(?s:.)|\[\^?\]?(?:[^\]\\\n\[]|\\(?s:.)|\[:[a-z]+:\])*\])*/`)
+	// awkRegexp matches a regular expression. In brackets a / and a [ are themselves. Behind [ a ":", "." or "=" begins
+	// what not everybody reads alike, so that only classes match there.
+	awkRegexp = lazy.Regexp(`^/(?:[^/\\\n\[\]]|\\(?s:.)|\[\^?\]?(?:\[*(?:[^\]\\\n\[:.=]|\\(?s:.)|\[:[a-z]+:\])|[:.=])*\[*\])*/`)
 )
 
 // awkTokens splits a program into tokens as gawk does. It is whole unless there is something in it that could be read in

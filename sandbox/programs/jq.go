@@ -65,21 +65,22 @@ var looksLikeFile = lazy.Regexp(`^(~?/|\.\.?/)?[\w./-]*[\w-]\.(json|jsonl|ndjson
 
 // arrangeJQ writes the argv anew. The filter is not read here but in the jail, see [Program.Verdict].
 func arrangeJQ(p *parsed, inv *Invocation) *stages.Error {
+	if ops := p.operands(); len(ops) > 0 {
+		inv.ScriptAt = ops[0].at
+		if looksLikeFile().MatchString(ops[0].value) {
+			return refuse(ops[0].at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
+				"jq: %s is the name of a file, and there are none", texts.Quote(ops[0].value))
+		}
+		if err := quotedScript(p, ops[0]); err != nil {
+			return err
+		}
+	}
 	options, err := jqMeaning(p)
 	if err != nil {
 		return err
 	}
 	inv.Argv = jqArgv(p, options)
-	ops := p.operands()
-	if len(ops) == 0 {
-		return nil
-	}
-	inv.ScriptAt = ops[0].at
-	if looksLikeFile().MatchString(ops[0].value) {
-		return refuse(ops[0].at, useStdin+`; jq's first argument is the filter, such as ".items[]"`,
-			"jq: %s is the name of a file, and there are none", texts.Quote(ops[0].value))
-	}
-	return quotedScript(p, ops[0])
+	return nil
 }
 
 // jqMeaning turns words into what they mean. The first operand is the filter; the others are values for $ARGS.positional.

@@ -235,7 +235,7 @@ func TestJQStreams(t *testing.T) {
 
 func TestJQCancelled(t *testing.T) {
 	p, _ := programs.Find("jq")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if exit := run(ctx, p, []string{"def f: f; f"}, nil, strings.NewReader("1"), io.Discard, io.Discard); exit == 0 {
 		t.Error("a cancelled run ended with success")

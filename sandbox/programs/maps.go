@@ -22,6 +22,12 @@ func cutMaps(p *parsed) bool {
 	return !strings.Contains(separators, "\n") && !p.has("only-delimited") && !p.has("zero-terminated")
 }
 
+func numfmtMaps(p *parsed) bool {
+	return !p.has("header") && !p.has("zero-terminated") && !slices.ContainsFunc(p.words, func(w word) bool {
+		return w.opt == nil || strings.Contains(w.value, "\n") // an operand is printed in place of the input
+	})
+}
+
 // substitution is an s command of sed that writes no newline: what it writes has no escapes but those of groups, of case,
 // and of characters that stand for themselves.
 var substitution = lazy.Regexp(`^\s*s(?:` +

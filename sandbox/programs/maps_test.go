@@ -14,7 +14,7 @@ import (
 
 // FuzzMaps: a command that is said to map lines makes of two lines together what it makes of each.
 func FuzzMaps(f *testing.F) {
-	names := []string{"tr", "sed", "cut", "rev"}
+	names := []string{"tr", "sed", "cut", "numfmt", "rev"}
 	for _, r := range readJSON[[]row](f, "testdata/accepted.json") {
 		for i, name := range names {
 			if r.Command == name && len(r.Inputs) == 0 {
@@ -84,6 +84,14 @@ var mapping = [][]string{
 	{"cut", "-d\xa9", "-f1,3-"},
 	{"cut", "-f2-"},
 	{"rev"},
+	{"numfmt"},
+	{"numfmt", "--to=iec", "--invalid=ignore"},
+	{"numfmt", "--field=2", "--to=si", "--invalid=warn"},
+	{"numfmt", "--field=-", "--from=auto", "--invalid=ignore"},
+	{"numfmt", "--padding=-10", "--suffix=kg", "--invalid=ignore"},
+	{"numfmt", "--format=x%010.2f%%", "--invalid=ignore"},
+	{"numfmt", "-d,", "--field=2-", "--grouping", "--debug", "--invalid=fail"},
+	{"numfmt", "-d", "", "--round=up", "--to-unit=1000", "--invalid=ignore"},
 	{"sed", "s/.*/\\U&/"},
 	{"sed", "-E", "s/(.)(.)/\\L\\2\\u\\1\\E&/g"},
 	{"sed", "s/x*/-/2"},

@@ -23,7 +23,7 @@ var numberPrograms = []Program{
 		Name: "numfmt", Summary: "convert numbers to and from forms such as 1.5K or 3Gi",
 		Example: []string{"--field=2", "--to=iec"},
 		Bin:     "numfmt", Package: "coreutils", Mark: coreutils, Locale: true,
-		tries: given,
+		tries: given, maps: numfmtMaps,
 		options: []option{
 			flag(0, "debug"), value('d', "delimiter", cutDelimiter), value(0, "field", ranges),
 			value(0, "format", numberFormat), value(0, "from", scale), value(0, "to", scale),

@@ -7,7 +7,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// arranger is the type of a grammar's arrange.
+// An arranger checks the arguments of a program together, and may change them.
 type arranger = func(p *parsed, inv *Invocation) *stages.Error
 
 // take reads the operands behind the first ones: "-", files, and with inputs the names of inputs.

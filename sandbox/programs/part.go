@@ -22,12 +22,12 @@ func partOf(p *parsed) *Part {
 		}
 	}
 	digits, from := strings.CutPrefix(number, "+")
-	n, err := strconv.ParseInt(digits, 10, 63)
-	if err != nil || n < 0 || p.has("verbose") || from != (p.Name == "tail") {
+	n, err := strconv.ParseUint(digits, 10, 63) // "-0" is all of the input
+	if err != nil || p.has("verbose") || from != (p.Name == "tail") {
 		return nil
 	}
-	if part.Take = n; from {
-		part.Skip, part.Take = max(n-1, 0), -1
+	if part.Take = int64(n); from {
+		part.Skip, part.Take = max(part.Take-1, 0), -1
 	}
 	return part
 }

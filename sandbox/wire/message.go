@@ -127,7 +127,7 @@ func (o Outcome) check() error {
 type Usage struct {
 	In, Out      int64
 	Elapsed, CPU time.Duration
-	Said         string `json:",omitempty"` // the beginning of what one has written to standard error that did not fail
+	Said         string `json:",omitempty"` // how its standard error begins, if it did not fail
 }
 
 // MaxSaid bounds [Usage.Said], in bytes.

@@ -30,7 +30,7 @@
 //   - Budgets belong to a run, and the worker measures them: a control group of our own needs rights that a container
 //     lacks. A process over the limit is refused, not queued, because chains of one pipeline can wait for each other.
 //   - The worker pumps between fused commands, so that each has exact counts and a sample of its input for errors.
-//   - Directories of commands wait, empty, for the next command: to make and remove one takes as long as building its jail
+//   - Directories of commands wait, empty, for the next command: making and removing one takes as long as building its jail
 //     three times.
 //   - A scratch directory is locked (flock) while its gateway lives. The next gateway recognises leftovers of a killed
 //     one by the missing lock.

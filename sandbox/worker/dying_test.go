@@ -5,6 +5,7 @@ package worker
 import (
 	"context"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -67,6 +68,26 @@ func TestSlowDeath(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestComing: a program that comes while a spare is being started waits for that one.
+func TestComing(t *testing.T) {
+	started, let := make(chan struct{}), make(chan struct{})
+	k, die := immortal(t)
+	i := idlePool{start: func([]*os.File) (*kept, error) {
+		close(started)
+		<-let
+		return k, nil
+	}}
+	i.spare()
+	<-started
+	time.AfterFunc(50*time.Millisecond, func() { close(let) })
+	if got := i.free(jail.Limits{}); got != k {
+		t.Errorf("got %p, want the spare %p", got, k)
+	}
+	i.discard(k)
+	die()
+	i.close()
 }
 
 // immortal returns an applet whose death is not seen before die is called.

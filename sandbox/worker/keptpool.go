@@ -92,6 +92,7 @@ func (i *idlePool) free(limits jail.Limits) *kept {
 	if k := i.take(func(k *kept) bool { return k.limits == limits && k.reusable() }); k != nil {
 		return k
 	}
+	i.starting.Wait() // a second start would take longer; since take no further one begins
 	return i.take(func(k *kept) bool { return k.turns == 0 && !k.bound })
 }
 

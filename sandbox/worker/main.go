@@ -92,7 +92,8 @@ func serve(args []string, o Options) error {
 			return os.NewSyscallError("fcntl", err)
 		}
 	}
-	time.AfterFunc(offerTime, func() { _ = jail.Hide() }) // the gateway may say nothing for long; an error comes again then
+	// The gateway may say nothing for long. If this fails the hiding reader tries again, and tells.
+	time.AfterFunc(offerTime, func() { _ = jail.Hide() })
 	return wire.Serve(context.Background(), stdio{&hiding{in: os.NewFile(0, "input")}, os.NewFile(1, "output")}, w.hello(), wire.Host{
 		Run: w.busy(w.run), Renew: w.renew,
 	})

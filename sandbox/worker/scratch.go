@@ -14,8 +14,8 @@ import (
 // maxSpare is how many directories wait for a process at most.
 const maxSpare = 4
 
-// A scratch has private directories for processes, each of which finds its own empty. Some wait for the next one: to make
-// and remove a directory takes half as long as a small command.
+// A scratch has private directories for processes, each of which finds its own empty. Some wait for the next one:
+// making and removing a directory takes half as long as a small command.
 type scratch struct {
 	base string // where they are
 
@@ -26,9 +26,11 @@ type scratch struct {
 // take returns a directory that only this user can enter.
 func (s *scratch) take() (dir string, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if n := len(s.spare); n > 0 {
 		dir, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
+	s.mu.Unlock()
+	if dir != "" {
 		return dir, nil
 	}
 	if dir, err = os.MkdirTemp(s.base, ""); err != nil {

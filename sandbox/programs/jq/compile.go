@@ -3,6 +3,7 @@ package jq
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +21,7 @@ type Filter struct {
 	query   *gojq.Query
 	names   []string
 	values  []any
-	calls   map[string]bool // the words of the program that may be calls
+	calls   map[string]bool // the functions that the program names, and "label" if it has one
 
 	code    *gojq.Code // nil if the program has to be compiled for each run, because it reads or reports by itself
 	each    *gojq.Code // runs on the elements of arrays; nil if the program needs a whole array at once
@@ -41,7 +42,8 @@ func Compile(o Options) (*Filter, *Error) {
 	if err != nil {
 		return nil, syntaxMistake(o.Filter, err)
 	}
-	f := &Filter{options: o, query: query, calls: calls(o.Filter)}
+	f := &Filter{options: o, query: query, calls: map[string]bool{}}
+	findCalls(reflect.ValueOf(query), f.calls)
 	if f.names, f.values, err = o.variables(nil); err != nil {
 		return nil, &Error{Msg: err.Error()}
 	}
@@ -72,18 +74,6 @@ func (f *Filter) StopsEarly() bool {
 
 // AsksTime says whether the program may look at the clock.
 func (f *Filter) AsksTime() bool { return f.callsAny("now") }
-
-// call matches a word where a function or a keyword may stand: it is no field, no variable, and begins no string.
-var call = lazy.Regexp(`(?:^|[^\w.$"])([a-z_]\w*)`)
-
-// calls returns the words of a program that may be calls. There are more where text looks like calls.
-func calls(filter string) map[string]bool {
-	names := map[string]bool{}
-	for _, m := range call().FindAllStringSubmatch(filter, -1) {
-		names[m[1]] = true
-	}
-	return names
-}
 
 func (f *Filter) callsAny(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.calls[name] })

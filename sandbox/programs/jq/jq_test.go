@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -116,6 +117,26 @@ func TestMistakeHasItsPlace(t *testing.T) {
 	}
 }
 
+// TestWords: a word is read as far as it takes to know it, and no further, since the input may wait there or have no end.
+func TestWords(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want any
+	}{{"true ", true}, {"false\n", false}, {"null,", nil}} {
+		got, err := newDecoder(io.MultiReader(strings.NewReader(tt.text), iotest.ErrReader(errors.New("it reads on")))).next()
+		if err != nil || got != tt.want {
+			t.Errorf("%q: got %v, %v", tt.text, got, err)
+		}
+	}
+	for _, word := range []string{"truetrue", "tttttttt", "nullnull", "falsefal"} {
+		in := strings.NewReader(strings.Repeat(word, bufferSize))
+		var syntax *SyntaxError
+		if _, err := newDecoder(in).next(); !errors.As(err, &syntax) || syntax.Msg != "an unknown word" || in.Size()-int64(in.Len()) > bufferSize {
+			t.Errorf("%s…: %v, after %d bytes", word, err, in.Size()-int64(in.Len()))
+		}
+	}
+}
+
 // FuzzEncode: the printer writes what gojq writes, and prettily what encoding/json makes of that.
 func FuzzEncode(f *testing.F) {
 	for _, text := range seeds {
@@ -190,6 +211,8 @@ var programsByElement = []string{
 	"map(select(type == \"object\"))", "map(.a?) | map([.])", "map(.a?) | .[] | tojson", ".[] | [.] | .[0]", ". | map(.)", "def f: [.]; map(f)",
 	".[] | select(type == \"number\") | . + 1", "map(try error(.) catch .)", "[.[] | . as $x | [$x]]", "map([limit(2; .[]?)])", "map(label $f | (.[]? | ., break $f))",
 	"[.[] | def g: [.]; g]", "map(reduce .[]? as $x (0; . + 1))", "map(.a) | .", ".[] , .[]", "map(not)", "map(tostring) | map(length)",
+	"map(. |= .)", ".[] | . |= .", "[.[].a] | .[]", "[.[].a]", "[.[] | .a?] | .[]", "map(.a?) | .[] | tojson | length", "map({input: .})", "map({halt: \"debug inputs\"}) # input",
+	".[] | select(. == \"not now\") | .", "def f: 1; map([f, .]) | def f: 2; map(. + [f])", "map(def g: 1; g)", "[map(.) | .[]]", "map(tojson) # map(.)", ".[] # | .", `map("x)") | map(.)`, "[.[]] | [.[]]",
 }
 
 // byElement runs a program and the same program on whole documents.
@@ -250,7 +273,9 @@ func FuzzByElement(f *testing.F) {
 		if err != nil || len(filter) > 60 || len(text) > 2000 || len(query.FuncDefs) > 1 {
 			return
 		}
-		for name := range calls(filter) {
+		names := map[string]bool{}
+		findCalls(reflect.ValueOf(query), names)
+		for name := range names {
 			if slices.Contains([]string{"range", "repeat", "recurse", "while", "until", "now", "combinations", "pow", "exp10", "splits", "ltrimstr", "implode", "mktime", "debug", "stderr", "tojson", "limit", "getpath", "setpath", "flatten"}, name) {
 				return
 			}
@@ -271,15 +296,15 @@ func TestTakenApart(t *testing.T) {
 			t.Errorf("%s: %v", filter, err)
 			continue
 		}
-		whole := []string{".[] , .[]", "map(.a?) | map([.])", "map(.a?) | .[] | tojson", ". | map(.)", "def f: [.]; map(f)", "map(.a) | .", "map(tostring) | map(length)"}
-		if want := !slices.Contains(whole, filter); (f.each != nil) != want {
+		if want := filter != ".[] , .[]"; (f.each != nil) != want {
 			t.Errorf("%s: taken apart: %v, want %v", filter, !want, want)
 		}
 	}
 	for _, filter := range []string{
 		"length", "map(.a) | length", "sort", ".[0]", ".[1:]", "first(.[])", "[.[] | .a] | add", "{x: .[]}", ".[] as $x | .", "reduce .[] as $x (0; .)",
 		"map(input)", ".[] | input", "map(halt)", ".[] | halt_error", "map(input_line_number)", "def map(f): 1; map(.)", ".[]?", ".[].a?", "map(.)[0]", "[.[]], 1",
-		`map("x)") | map(.)`, "map(.) # map(.)", ".[] # | .", "[.[] | .], [.]", "[.[]] | [.[]]", "map(.), map(.)", "map(.) | {a: (.)}", "try .[] catch .", "label $f | .[] | break $f", "map(.; .)", ".[] // 1", "[.[], 1]", "[limit(1; .[])]", "map(debug)", ".[.[]]", ".[] += 1", "to_entries",
+		".[] |= .", ".[]|=.", ".[].a |= .", "[.[].a?]", "map(.) |= .", ".[][.a]", ".[].a[.[0]]", "map(.a) | length | .", "map(.) | def map(f): 1; map(.)",
+		"[.[] | .], [.]", "map(.), map(.)", "map(.) | {a: (.)}", "try .[] catch .", "label $f | .[] | break $f", "map(.; .)", ".[] // 1", "[.[], 1]", "[limit(1; .[])]", "map(debug)", ".[.[]]", ".[] += 1", "to_entries",
 	} {
 		f, err := Compile(Options{Filter: filter})
 		if err != nil {
@@ -333,10 +358,18 @@ func TestStopsEarly(t *testing.T) {
 		{Options{Filter: "."}, false},
 		{Options{Filter: "first(.[])"}, false},
 		{Options{Filter: "halt"}, true},
+		{Options{Filter: "map(halt_error)"}, true},
+		{Options{Filter: "\"do not halt\""}, false},
+		{Options{Filter: "{halt: .halt} # halt"}, false},
+		{Options{Filter: "\"\\(halt)\""}, true},
 		{Options{Filter: "1", NullInput: true}, true},
 		{Options{Filter: "input", NullInput: true}, true},
 		{Options{Filter: "[inputs]", NullInput: true}, false},
 		{Options{Filter: "first(inputs)", NullInput: true}, true},
+		{Options{Filter: "\"all inputs\"", NullInput: true}, true},
+		{Options{Filter: "[inputs | \"first\"] # any", NullInput: true}, false},
+		{Options{Filter: "{all: [inputs]}", NullInput: true}, false},
+		{Options{Filter: "label $f | inputs", NullInput: true}, true},
 	} {
 		f, err := Compile(tt.o)
 		if err != nil {
@@ -344,6 +377,22 @@ func TestStopsEarly(t *testing.T) {
 		}
 		if got := f.StopsEarly(); got != tt.want {
 			t.Errorf("%+v: %v, want %v", tt.o, got, tt.want)
+		}
+	}
+}
+
+// TestAsksTime: only a call asks for the time.
+func TestAsksTime(t *testing.T) {
+	for filter, want := range map[string]bool{
+		"now": true, "{at: (now | floor)}": true, "def f: now; f": true, "\"\\(now)\"": true,
+		"select(.s == \"not now\")": false, "{now: 1}": false, ".now": false, ". # now": false,
+	} {
+		f, err := Compile(Options{Filter: filter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.AsksTime(); got != want {
+			t.Errorf("%s: %v, want %v", filter, got, want)
 		}
 	}
 }

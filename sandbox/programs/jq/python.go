@@ -209,8 +209,8 @@ func (p *pythonReader) word() any {
 	return p.fail(begin, "unexpected "+texts.Quote(word+next))
 }
 
-// pythonString matches a string on its line.
-var pythonString = lazy.Regexp(`^[uU]?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")`)
+// pythonString matches a string, which ends on its line unless a backslash stands before the line end.
+var pythonString = lazy.Regexp(`^[uU]?(?:'(?:[^'\\\n]|\\(?s:.))*'|"(?:[^"\\\n]|\\(?s:.))*")`)
 
 // strings reads one string, or several that stand side by side and are one.
 func (p *pythonReader) strings() any {
@@ -238,7 +238,10 @@ func (p *pythonReader) strings() any {
 }
 
 // pythonEscape matches what JSON writes otherwise, or might.
-var pythonEscape = lazy.Regexp(`\\(?:x[0-9a-fA-F]{0,2}|u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|.)|["\x00-\x1f]`)
+var pythonEscape = lazy.Regexp(`\\(?:x[0-9a-fA-F]{0,2}|u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|[0-7]{1,3}|(?s:.))|["\x00-\x1f]`)
+
+// pythonEscapes are those of one character that JSON lacks, as JSON.
+var pythonEscapes = map[byte]string{'\'': "'", 'a': `\u0007`, 'v': `\u000b`, '\n': ""}
 
 // asJSON writes the inside of a string, which stands at pos, as that of a JSON string. A backslash before what needs none
 // stands for itself.
@@ -247,17 +250,22 @@ func (p *pythonReader) asJSON(body string) string {
 	last := 0
 	for _, m := range pythonEscape().FindAllStringIndex(body, -1) {
 		escape := body[m[0]:m[1]]
-		code, err := strconv.ParseUint(escape[min(len(escape), 2):], 16, 32)
-		switch kind := escape[min(len(escape)-1, 1)]; {
+		kind := escape[min(len(escape)-1, 1)]
+		digits, base := escape[min(len(escape), 2):], 16
+		if '0' <= kind && kind <= '7' {
+			digits, base = escape[1:], 8
+		}
+		code, err := strconv.ParseUint(digits, base, 32)
+		switch simple, known := pythonEscapes[kind]; {
 		case len(escape) == 1:
 			escape = fmt.Sprintf(`\u%04x`, kind)
-		case kind == '\'':
-			escape = "'"
-		case kind == 'x' && len(escape) == len(`\xXX`), kind == 'u' && len(escape) == len(`\uXXXX`):
+		case known:
+			escape = simple
+		case base == 8, kind == 'x' && len(escape) == len(`\xXX`), kind == 'u' && len(escape) == len(`\uXXXX`):
 			escape = fmt.Sprintf(`\u%04x`, code)
 		case kind == 'U' && len(escape) == len(`\UXXXXXXXX`) && err == nil && code <= unicode.MaxRune:
 			escape = string(rune(code))
-		case strings.IndexByte("xuUNav01234567", kind) >= 0:
+		case strings.IndexByte("xuUN", kind) >= 0:
 			p.fail(p.pos+m[0], "an unknown escape "+strconv.Quote(escape))
 			return ""
 		case strings.IndexByte(`"\nrtbf`, kind) < 0:

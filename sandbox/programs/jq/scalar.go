@@ -117,24 +117,32 @@ func (d *decoder) scalar(c byte) (any, error) {
 	if c != '-' && (c < '0' || c > '9') && strings.IndexByte("tfn", c) < 0 {
 		return nil, d.unexpected(c)
 	}
+	if c >= 'a' {
+		return d.word()
+	}
 	d.begin()
 	d.span(inWord)
-	switch string(d.scratch) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	case "null":
-		return nil, nil
-	}
 	if v, ok := numberOf(d.scratch); ok {
 		return v, nil
 	}
 	d.pos -= min(len(d.scratch), d.pos)
-	if c >= 'a' {
+	return nil, d.mistake("an unknown number " + texts.Quote(d.scratch))
+}
+
+var words = map[string]any{"true": true, "false": false, "null": nil}
+
+// word reads a literal. It reads no more than it takes to see that a word is none.
+func (d *decoder) word() (any, error) {
+	n := 0
+	for n <= len("false") && d.has(n+1) && inWord[d.buf[d.pos+n]] {
+		n++
+	}
+	v, known := words[string(d.buf[d.pos:d.pos+n])]
+	if !known {
 		return nil, d.mistake("an unknown word")
 	}
-	return nil, d.mistake("an unknown number " + texts.Quote(d.scratch))
+	d.pos += n
+	return v, nil
 }
 
 // numberOf returns the value of a JSON number: an int, if it has up to 18 digits and no fraction, else its text.
