@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 
@@ -157,7 +158,7 @@ func (f *front) tooLongFor(n int64) *refusal {
 }
 
 // kib writes a number of bytes as --limit takes it, rounded up.
-func kib(n int64) string { return fmt.Sprintf("%dKiB", (n+1023)>>10) }
+func kib(n int64) string { return fmt.Sprintf("%dKiB", (min(n, math.MaxInt64-1023)+1023)>>10) }
 
 // firstMethod returns the method in the beginning of a message, as written, or nil.
 func firstMethod(begin []byte) (method []byte) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -74,6 +75,24 @@ func TestMessageLength(t *testing.T) {
 					checkKept(t, s.InitializeParams())
 				}
 			})
+		}
+	}
+}
+
+// TestAnnouncedLength: a length that is announced is refused as it stands, and the hint is a size that the limit takes.
+func TestAnnouncedLength(t *testing.T) {
+	for announced, hint := range map[int64]string{
+		8<<20 + 1:     "--limit body=16384KiB",
+		16<<20 + 1:    "--limit body=16385KiB",
+		math.MaxInt64: "--limit body=9007199254740991KiB",
+	} {
+		a := &httpAgent{h: gateway.New(gateway.Options{}).Handler(), version: "2025-06-18"}
+		r := a.request(t.Context(), http.MethodPost, "{}")
+		r.ContentLength = announced
+		w := httptest.NewRecorder()
+		a.h.ServeHTTP(w, r)
+		if text := strings.TrimSpace(w.Body.String()); w.Code != http.StatusRequestEntityTooLarge || !strings.HasSuffix(text, hint) {
+			t.Errorf("%d: got %d %s, want %s", announced, w.Code, text, hint)
 		}
 	}
 }

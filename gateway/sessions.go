@@ -67,7 +67,8 @@ type owner struct {
 	sessions map[*session]bool // those that have taken their slots
 }
 
-// unused returns the least recently used session without a request, or nil.
+// unused returns the least recently used session without a request, or nil. It looks at up to
+// [sessions.mostOfOne] sessions.
 func (o *owner) unused() (oldest *session) {
 	for n := range o.sessions {
 		if n.requests == 0 && (oldest == nil || n.used < oldest.used) {

@@ -313,12 +313,12 @@ func (c *caller) arguments(ctx context.Context, in io.Reader, room *memory.Lease
 	data := headersOf(ctx).in
 	args, leftOut, none, err := arguments(ctx, c.info, c.args, c.fallback, input, data.get())
 	if err == nil {
-		c.m.leave(leftOut, none && !c.joins)
 		err = c.check(ctx, args, leftOut...)
 	}
 	if err != nil {
 		return nil, c.perItem(ctx, err, input, data)
 	}
+	c.m.leave(leftOut, none && !c.joins)
 	return args, nil
 }
 
@@ -342,6 +342,19 @@ func (c *caller) perItem(ctx context.Context, err error, input []byte, data *hea
 	return &item
 }
 
+// quotedNames lists the first names. They are quoted, so that failures that differ only in them are counted together.
+func quotedNames(names []string) string {
+	const most = 10
+	var quoted []string
+	for _, name := range names[:min(most, len(names))] {
+		quoted = append(quoted, texts.Quote(name))
+	}
+	if len(names) > most {
+		quoted = append(quoted, "…")
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // check validates the arguments of a call, from which fields of the data were left out.
 func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
 	if c.info.Input.Check == nil {
@@ -357,7 +370,7 @@ func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...str
 	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
 		strings.Join(problems, "; "), texts.Cut(string(args), 200))
 	if len(leftOut) > 0 {
-		err.Msg += " (left out: " + visible(texts.Cut(strings.Join(leftOut, ", "), 200)) + ")"
+		err.Msg += " (left out: " + quotedNames(leftOut) + ")"
 	}
 	return err
 }

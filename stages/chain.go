@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -313,7 +314,9 @@ func (f *flow) perform(i int) error {
 	spool := f.r.newSpool()
 	defer spool.Close()
 	step := l.steps[0]
-	bounded := step.most > 0 && !(l.undone && step.tool == nil) // a dry run tells how much there is to save
+	// What a link before it may have changed is not stopped half way, nor lost. A dry run tells how much there is to save.
+	changing := func(before *runningLink) bool { return before.effect() == Changes }
+	bounded := step.most > 0 && !(l.undone && step.tool == nil) && !slices.ContainsFunc(f.links[:i], changing)
 	if bounded {
 		in = io.LimitReader(in, step.most+1)
 	}

@@ -72,7 +72,13 @@ func (h *rehearsal) replaces(e Effect) bool { return h != nil && e == Changes }
 // alone reports whether a dry run maps steps one item at a time, so that the first calls are those of the first items.
 // That costs nothing where nothing is called for them.
 func (h *rehearsal) alone(steps []*Step) bool {
-	return h != nil && len(steps) > 0 && steps[0].Effect == Changes && len(steps[0].Nested) == 0
+	if h == nil || len(steps) == 0 || steps[0].Effect != Changes {
+		return false
+	}
+	if steps[0].each != nil {
+		return h.alone(steps[0].Nested[0].Steps)
+	}
+	return len(steps[0].Nested) == 0
 }
 
 // bind binds a step that may change something. Stages within it are bound as ever, each in its turn; a command whose

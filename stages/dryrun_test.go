@@ -51,6 +51,10 @@ func TestDryRun(t *testing.T) {
 			`{"stage":"1","label":"for_each","before":0,"after":0,"calls":[{"stage":"1.2","label":"tool demo/write","count":2,"first":[{"x":"0"},{"x":"1"}]}]}`, 2,
 		},
 		{
+			"the first calls are those of the first items", `[{"type":"for_each","concurrency":8,"stages":[` + each + `]}]`, strings.Repeat("[\"a1\",\"a2\"] [\"b1\",\"b2\"] ", 50),
+			`{"stage":"1","label":"for_each","before":0,"after":0,"calls":[{"stage":"1.1","label":"tool demo/write","count":200,"first":[{"x":"a1"},{"x":"a2"},{"x":"b1"}],"shape":"=== PREVIEW (not valid JSON: shape of the data) ===\nJSON Lines: 200 documents, 2.2kB. Paths are per document (jq -c; jq -s makes one array).\n. {1}\n .x \"a1\"×50|\"a2\"×50|\"b1\"×50|\"b2\"×50\nsample: {\"x\":\"a1\"}\n=== END PREVIEW ===\n"}]}`, 0,
+		},
+		{
 			"branches", `[{"type":"parallel","branches":{"a":[` + get + `],"b":[` + cat + `,` + write + `],"c":[` + write + `]}},` + cat + `]`, "7",
 			`{"stage":"1","label":"parallel","before":0,"after":1,"calls":[{"stage":"1.b.2","label":"tool demo/write","count":1,"first":[{"x":"7"}]},{"stage":"1.c.1","label":"tool demo/write","count":1,"first":[{"x":"7"}]}]}`, 1,
 		},
@@ -60,7 +64,7 @@ func TestDryRun(t *testing.T) {
 		},
 		{"a guard", `[{"type":"command","command":"fail-at","args":["2"]},` + each + `]`, lines(3), "COMMAND_FAILED at 1: cannot bear 2", 0},
 		{
-			"arguments that do not fit", `[` + each + `]`, `{"x":1} {"y":1}`, `INVALID_ARGUMENTS at 1 item 2: missing "x"; the arguments were {} (left out: y)`, 0,
+			"arguments that do not fit", `[` + each + `]`, `{"x":1} {"y":1}`, `INVALID_ARGUMENTS at 1 item 2: missing "x"; the arguments were {} (left out: "y")`, 0,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -137,7 +137,11 @@ func TestFromLostDescription(t *testing.T) {
 	if _, errs := k.compile(t, pipeline); len(errs) != 1 || !strings.Contains(errs[0].Msg, "is incomplete: the store was full") {
 		t.Errorf("lost: got %v", errs)
 	}
-	for _, damaged := range []string{"", "x", "{", `{"kind":9,"single":true}`, `{"kind":-1}`, `{"kind":0,"blocks":[{"From":2,"To":1}]}`, `{"kind":0,"blocks":[{"From":0,"To":2},{"From":1,"To":2}]}`} {
+	k.deps.Runs = &torn{kept, " about"}
+	if out, _, err := k.run(t, pipeline); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Errorf("unreadable: got %v, %q", err, out)
+	}
+	for _, damaged := range []string{`{"kind":0} x`, "", "x", "{", `{"kind":9,"single":true}`, `{"kind":-1}`, `{"kind":0,"blocks":[{"From":2,"To":1}]}`, `{"kind":0,"blocks":[{"From":0,"To":2},{"From":1,"To":2}]}`} {
 		k.deps.Runs = &described{Runs: kept, as: []byte(damaged)}
 		if out, _, err := k.run(t, pipeline); err == nil || !strings.Contains(err.Error(), "is damaged") {
 			t.Errorf("%q: got %v, %q", damaged, err, out)

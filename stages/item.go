@@ -34,7 +34,7 @@ type item struct {
 	isValue bool // result is one JSON value, not what the stages wrote
 	done    bool
 
-	// Where a filter that takes many runs it:
+	// Set while a MapFilter runs it:
 	fed  []byte      // what it reads
 	over func(error) // called at its end
 }

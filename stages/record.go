@@ -27,12 +27,18 @@ func aboutName(output string) string { return output + " about" }
 
 // describe describes the output of a stage. Without its description data is not used: it could become other values.
 func (p storedRun) describe(stage int, h *header) error {
-	var a about
-	found, _, err := p.read(aboutName(outputName(stage)), &a)
+	text, _, err := p.text(aboutName(outputName(stage)))
 	switch {
-	case !found:
+	case err != nil:
+		return unreadable(err)
+	case text == nil:
 		return p.gone()
-	case err != nil || !a.valid():
+	}
+	a, rest, err := decodeAbout(text)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
 		return errAbout
 	}
 	h.describe(a)
@@ -230,16 +236,22 @@ func findRun(runs Runs, id string) (storedRun, error) {
 
 // read decodes an output that write has written.
 func (p storedRun) read(name string, to any) (found bool, incomplete string, err error) {
+	text, incomplete, err := p.text(name)
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, to)
+	}
+	return text != nil, incomplete, err
+}
+
+// text returns an output, nil if it is not kept.
+func (p storedRun) text(name string) (text []byte, incomplete string, err error) {
 	data, incomplete, release := p.runs.Open(p.id, name)
 	defer release()
 	if data == nil {
-		return false, incomplete, nil
+		return nil, incomplete, nil
 	}
-	text, err := io.ReadAll(data)
-	if err == nil {
-		err = json.Unmarshal(text, to)
-	}
-	return true, "", err
+	text, err = io.ReadAll(data)
+	return text, "", err
 }
 
 // write keeps a value as an output of a run that is under way.

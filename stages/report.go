@@ -199,7 +199,7 @@ func (m *Meter) used(field string, worked bool, idle string) {
 	m.note(field, worked, idle)
 }
 
-// note is used for who holds the lock.
+// note is [Meter.used] for a caller that holds mu.
 func (m *Meter) note(field string, worked bool, idle string) {
 	if m.uses == nil {
 		m.uses = map[string]use{}

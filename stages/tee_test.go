@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcsh-dev/mcsh/internal/flock"
+	"github.com/mcsh-dev/mcsh/runs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -144,6 +145,21 @@ func TestTeeRefusesEarly(t *testing.T) {
 		if !errors.As(err, &e) || e.Code != stages.LimitExceeded || in.read.Load() > 8<<20 || w.saved(t) != "" {
 			t.Errorf("%s: error %v after %d bytes, files %s", pipeline, err, in.read.Load(), w.saved(t))
 		}
+	}
+}
+
+// TestTeeRefusesLate: what may have changed something before a tee that refuses is done to the end, and kept.
+func TestTeeRefusesLate(t *testing.T) {
+	k := newKept(t, runs.Options{})
+	k.withFiles(t, "")
+	k.deps.Files = k.files
+	post := k.add("post", writes, "x", func(context.Context, map[string]any) (string, error) { return strings.Repeat("x", 50_000), nil })
+	e := k.failedRun(t, numbers100, postEach, `{"type":"tee","path":"big"}`)
+	if calls := post.calls.Load(); calls != 100 || e.Code != stages.LimitExceeded || e.Place != "3" || !e.Resume && e.Continue != 2 {
+		t.Errorf("%d calls, then %v, Continue %d, Resume %v", calls, e, e.Continue, e.Resume)
+	}
+	if out, _ := k.must(t, from(e.Run, 2, `{"type":"command","command":"cat"}`)); len(out) < 100*50_000 || k.saved(t) != "" {
+		t.Errorf("%d bytes are kept, files %s", len(out), k.saved(t))
 	}
 }
 

@@ -54,6 +54,7 @@ type conn struct {
 // parsed is a message for the SDK, or the reason why there are no more.
 type parsed struct {
 	message jsonrpc.Message
+	weight  int64 // that the message has of unanswered
 	err     error
 }
 
@@ -115,7 +116,7 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if !ok {
 		return next.message, next.err
 	}
-	c.note(req)
+	c.note(req, next.weight)
 	if first && req.Method == "tools/call" && !stateless(req) {
 		return c.shakeHands(req)
 	}
@@ -143,13 +144,13 @@ func (c *conn) shakeHands(call *jsonrpc.Request) (jsonrpc.Message, error) {
 	}, nil
 }
 
-// note records calls and their cancellations: a cancelled call gets no answer.
-func (c *conn) note(req *jsonrpc.Request) {
+// note records calls with their weights, and their cancellations: a cancelled call gets no answer.
+func (c *conn) note(req *jsonrpc.Request, weight int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if req.ID.IsValid() {
 		id := req.ID.Raw()
-		c.asked[id] = append(c.asked[id], weight(len(req.Params))) // calls with equal ids get an answer each
+		c.asked[id] = append(c.asked[id], weight) // calls with equal ids get an answer each
 		return
 	}
 	var cancelled struct {

@@ -49,7 +49,7 @@ type conversation struct {
 	end    context.CancelFunc // as SIGTERM does
 }
 
-func converse(t *testing.T, direct bool) *conversation {
+func converse(t *testing.T, direct bool, change ...func(*Options)) *conversation {
 	u := mcptest.New(mcptest.Tool{Name: "quick", ReadOnly: true, Text: "here"}, mcptest.Tool{Name: "slow", ReadOnly: true, Latency: time.Hour, Text: "late"})
 	g := gateway.New(gateway.Options{
 		Upstream: mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": u}), Version: "test", Limits: stages.Limits{Run: 2 * time.Hour, Call: 2 * time.Hour},
@@ -61,6 +61,9 @@ func converse(t *testing.T, direct bool) *conversation {
 	if direct {
 		c.direct = &counting{Gateway: g}
 		o.Direct = c.direct.Direct
+	}
+	for _, f := range change {
+		f(&o)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.end = cancel
@@ -106,7 +109,7 @@ func (c *conversation) shakeHands() {
 	c.direct.calls.Store(0)
 }
 
-// TestUnread: the gateway stops to read requests of a client that reads no answers, and goes on when it does.
+// TestUnread: the gateway stops reading requests of a client that reads no answers, and goes on when it does.
 func TestUnread(t *testing.T) {
 	c := converse(t, true)
 	c.shakeHands()
@@ -324,6 +327,31 @@ func TestStdioDirectUnread(t *testing.T) {
 		}
 	case <-time.After(10 * unreadWait):
 		t.Error("it does not end")
+	}
+}
+
+// What is asked after all calls were cancelled is answered too, until the session ends.
+func TestStdioDirectAfterLife(t *testing.T) {
+	for _, direct := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := make(chan struct{})
+			defer close(asked)
+			c := converse(t, direct, func(o *Options) { o.Finish = func(context.Context) error { <-asked; return nil } })
+			c.say(handshake)
+			c.answer()
+			synctest.Wait()
+			c.end()
+			synctest.Wait()
+			for id := 3.0; id < 6; id++ {
+				c.say(pipelineCall(fmt.Sprint(id), "quick"))
+				if got := c.answer(); got["id"] != id {
+					t.Errorf("direct %t: got %v", direct, got)
+				}
+			}
+			if direct && c.direct.calls.Load() != 3 {
+				t.Errorf("%d calls went beside the SDK", c.direct.calls.Load())
+			}
+		})
 	}
 }
 

@@ -14,8 +14,12 @@ import (
 func (c *conn) readAll() {
 	for {
 		m, err := c.next()
+		next := parsed{message: m, err: err}
+		if req, ok := m.(*jsonrpc.Request); ok && req.ID.IsValid() {
+			next.weight = c.admit(len(req.Params))
+		}
 		select {
-		case c.parsed <- parsed{m, err}:
+		case c.parsed <- next:
 		case <-c.open.Done():
 			return
 		}
@@ -39,13 +43,7 @@ func (c *conn) next() (jsonrpc.Message, error) {
 			c.begun = true
 			c.piped = !o.opens() || c.in.Buffered() > 0
 		}
-		m, err := c.read(&o, line)
-		if req, ok := m.(*jsonrpc.Request); ok && req.ID.IsValid() {
-			if err := c.unanswered.Acquire(c.life, weight(len(req.Params))); err != nil {
-				return nil, err
-			}
-		}
-		if m != nil || err != nil {
+		if m, err := c.read(&o, line); m != nil || err != nil {
 			return m, err
 		}
 	}
@@ -78,7 +76,8 @@ func (c *conn) read(o *outline, line []byte) (jsonrpc.Message, error) {
 		call, fault := c.take(c.life, c.session, line)
 		if call != nil {
 			c.line = nil // it belongs to the call
-			return nil, c.start(call, weight(len(line)))
+			c.start(call, len(line))
+			return nil, nil
 		}
 		if fault != nil { // the client would take its id for the other call
 			return nil, c.send(gateway.ErrorAnswer(nil, fault))
@@ -91,18 +90,27 @@ func (c *conn) read(o *outline, line []byte) (jsonrpc.Message, error) {
 	return c.refuse(o, fault)
 }
 
-// start runs an ordinary call.
-func (c *conn) start(call *gateway.Call, weight int64) error {
-	err := errors.Join(c.unanswered.Acquire(c.life, weight), c.direct.Acquire(c.life, 1))
-	if err != nil {
-		return err
+// admit waits until a request of so many bytes may be answered, and returns the weight that it took. After the end of life,
+// which cancels all calls, it takes none: the answer comes at once.
+func (c *conn) admit(bytes int) int64 {
+	weight := weight(bytes)
+	if c.unanswered.Acquire(c.life, weight) != nil {
+		return 0
 	}
+	return weight
+}
+
+// start runs an ordinary call of so many bytes.
+func (c *conn) start(call *gateway.Call, bytes int) {
+	weight := c.admit(bytes)
+	counted := c.direct.TryAcquire(1) // fails only after the end of life
 	go func() {
 		defer c.unanswered.Release(weight)
-		defer c.direct.Release(1)
+		if counted {
+			defer c.direct.Release(1)
+		}
 		c.answer(call)
 	}()
-	return nil
 }
 
 // answer answers an ordinary call.
