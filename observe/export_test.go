@@ -47,3 +47,6 @@ func (m *Metrics) Touched() []*dto.MetricFamily {
 	}
 	return families
 }
+
+// CodeOf is the label of an outcome.
+var CodeOf = codeOf

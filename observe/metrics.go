@@ -189,7 +189,7 @@ func codeOf(err error) string {
 	switch {
 	case err == nil:
 		return codeOK
-	case errors.As(err, &e):
+	case errors.As(err, &e) && e.Code != "":
 		return string(e.Code)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return string(stages.Cancelled)

@@ -1,7 +1,9 @@
 package observe_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -151,6 +153,24 @@ func TestNames(t *testing.T) {
 	slices.Sort(want)
 	if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
 		t.Errorf("the table of docs/observability.md (-registry +document):\n%s", diff)
+	}
+}
+
+// TestCodes: every outcome has a code, also an error without one.
+func TestCodes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "OK"},
+		{&stages.Error{Code: stages.ToolError}, "TOOL_ERROR"},
+		{&stages.Error{}, "INTERNAL"},
+		{context.Canceled, "CANCELLED"},
+		{io.EOF, "INTERNAL"},
+	} {
+		if got := observe.CodeOf(c.err); got != c.want {
+			t.Errorf("%v has the code %q, want %q", c.err, got, c.want)
+		}
 	}
 }
 

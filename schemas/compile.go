@@ -193,7 +193,8 @@ func collect(keyword reflect.Value, all map[*jsonschema.Schema]bool) {
 func (v *validator) check(steps *Steps, value any, partial bool) ([]flaw, error) {
 	e := evaluation{v: v, steps: steps}
 	e.apply(&frame{schema: v.root, partial: partial, open: opened(value, v.root, false, &e)}, value)
-	return tidy(e.flaws), steps.Err()
+	flaws := tidy(e.flaws, steps)
+	return flaws, steps.Err()
 }
 
 // bounded returns the number of values and names in JSON. It refuses JSON that is too large or too deep, or has numbers too

@@ -2,7 +2,11 @@ package schemas
 
 import (
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -63,24 +67,41 @@ func (e *evaluation) missing(o map[string]any, names []string) []string {
 	return missing
 }
 
+// names returns the names of an object's members. They are in order if the flaws matter: merged looks at the first one.
+func (f *frame) names(o map[string]any) iter.Seq[string] {
+	if f.quiet || len(o) < 2 {
+		return maps.Keys(o)
+	}
+	return slices.Values(slices.Sorted(maps.Keys(o)))
+}
+
 // members applies the schemas of the members of an object.
 func (e *evaluation) members(f *frame, o map[string]any) {
 	s := f.schema
 	if len(s.Properties) == 0 && len(s.PatternProperties) == 0 && s.AdditionalProperties == nil {
 		return
 	}
-	for name, value := range o {
+	if !e.steps.Take(len(s.PatternProperties)) {
+		return
+	}
+	patterns := slices.AppendSeq(make([]jsonschema.Regexp, 0, len(s.PatternProperties)), maps.Keys(s.PatternProperties))
+	if !f.quiet {
+		slices.SortFunc(patterns, func(a, b jsonschema.Regexp) int { return strings.Compare(a.String(), b.String()) })
+	}
+	var unknown []string
+	for name := range f.names(o) {
 		if f.done() || !e.steps.Take(1) {
 			return
 		}
+		value := o[name]
 		sub, evaluated := s.Properties[name]
 		if evaluated {
 			e.child(f, sub, value, name)
 		}
-		for re, sub := range s.PatternProperties {
+		for _, re := range patterns {
 			if e.matches(re, name) {
 				evaluated = true
-				e.child(f, sub, value, name)
+				e.child(f, s.PatternProperties[re], value, name)
 			}
 		}
 		if !evaluated && s.AdditionalProperties != nil {
@@ -88,12 +109,15 @@ func (e *evaluation) members(f *frame, o map[string]any) {
 			if sub, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
 				e.child(f, sub, value, name)
 			} else if s.AdditionalProperties == false {
-				e.add(f, flaw{about: unknownField, member: name})
+				f.failed, unknown = true, append(unknown, name)
 			}
 		}
 		if evaluated {
 			delete(f.open.left, name)
 		}
+	}
+	if unknown != nil {
+		e.add(f, flaw{about: unknownField, members: unknown})
 	}
 }
 
@@ -116,36 +140,31 @@ func (e *evaluation) name(f *frame, name string) {
 
 // dependent applies the keywords that one member's presence activates.
 func (e *evaluation) dependent(f *frame, o map[string]any) {
-	for name, either := range f.schema.Dependencies {
-		switch either := either.(type) {
+	s := f.schema
+	if len(s.Dependencies) == 0 && len(s.DependentSchemas) == 0 && len(s.DependentRequired) == 0 {
+		return
+	}
+	for name := range f.names(o) {
+		if !e.steps.Take(1) {
+			return
+		}
+		switch either := s.Dependencies[name].(type) {
 		case []string:
 			e.requires(f, o, name, either)
 		case *jsonschema.Schema:
-			e.also(f, o, name, either)
+			e.self(f, either, f.quiet, false)
 		}
-	}
-	for name, sub := range f.schema.DependentSchemas {
-		e.also(f, o, name, sub)
-	}
-	for name, required := range f.schema.DependentRequired {
-		e.requires(f, o, name, required)
+		if sub := s.DependentSchemas[name]; sub != nil {
+			e.self(f, sub, f.quiet, false)
+		}
+		e.requires(f, o, name, s.DependentRequired[name])
 	}
 }
 
 // requires refuses an object that has one member and lacks others.
 func (e *evaluation) requires(f *frame, o map[string]any, name string, others []string) {
-	if _, ok := o[name]; !ok || !e.steps.Take(1) {
-		return
-	}
 	if missing := e.missing(o, others); missing != nil {
 		e.say(f, "must have %s where it has %s", quoted(missing, 8), texts.JSON(texts.Fit(name, maxShown)))
-	}
-}
-
-// also applies another schema to an object that has one member.
-func (e *evaluation) also(f *frame, o map[string]any, name string, s *jsonschema.Schema) {
-	if _, ok := o[name]; ok && e.steps.Take(1) {
-		e.self(f, s, f.quiet, false)
 	}
 }
 
@@ -296,7 +315,7 @@ func (e *evaluation) unevaluated(f *frame, v any) {
 	if sub == nil || f.partial {
 		return
 	}
-	for token := range f.open.left {
+	for _, token := range slices.Sorted(maps.Keys(f.open.left)) {
 		e.child(f, sub, lookup(v, []string{token}), token)
 	}
 	f.open.left = nil

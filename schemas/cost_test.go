@@ -38,6 +38,8 @@ func costly(by int) []costCase {
 		{"enum of arrays", `{"properties":{"l":{"items":{"enum":[` + repeat(40_000, `[1,2,3,#N]`) + `]}}}}`, `{"l":[` + repeat(20_000, `[1,2,3,#N]`) + `]}`, "takes more than 262144 steps"},
 		{"enum that fits no item", `{"properties":{"l":{"items":{"enum":[` + repeat(40_000, `[1,#N]`) + `]}}}}`, `{"l":[` + repeat(20_000, `[2,#N]`) + `]}`, "and 19988 mistakes more"},
 		{"enums of branches", `{"properties":{"l":{"items":{"anyOf":[` + repeat(300, `{"enum":[`+repeat(200, `"v#N"`)+`]}`) + `]}}}}`, `{"l":[` + repeat(200, `"x"`) + `]}`, "must be one of"},
+		{"enums of branches with long words", `{"properties":{"l":{"items":{"anyOf":[` + repeat(16, `{"enum":[`+strings.ReplaceAll(repeat(256, `"`+strings.Repeat("w", 16)+`-#N"`), "-", "-#N-")+`]}`) + `]}}}}`, `{"l":[` + repeat(12, `"`+strings.Repeat("x", 40)+`"`) + `]}`, "must be one of"},
+		{"unions of closed objects", `{"properties":{"f":{"anyOf":[` + repeat(130, `{"properties":{"p#N":{}},"additionalProperties":false}`) + `]}}}`, `{"f":{` + repeat(1000, `"y#N":1`) + `}}`, "and 988 mistakes more"},
 		{"many patternProperties", `{"patternProperties":{` + repeat(300, `"^(key|name)?.*[a-f]#N$":{}`) + `}}`, `{` + repeat(5000, `"key of some length #N":1`) + `}`, "takes more than"},
 		{"equal items", `{"properties":{"l":{"uniqueItems":true}}}`, `{"l":[` + repeat(20_000, `[[[#N]]]`) + `]}`, ""},
 		{"large numbers", `{"properties":{"l":{"uniqueItems":true,"items":{"multipleOf":1e-300,"enum":[1e400]}}}}`, `{"l":[` + repeat(20_000, `1e400`) + `]}`, "must not repeat items"},

@@ -78,9 +78,6 @@ func nodeAt(text []byte, i int) (*node, int) {
 			p.value, at = nodeAt(text, at)
 			i = skipSpace(text, at)
 			p.after = text[at:i]
-			if n.parts == nil {
-				n.parts = make([]part, 0, 4)
-			}
 			n.parts = append(n.parts, p)
 		}
 		i = skipSpace(text, i) + 1

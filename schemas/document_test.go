@@ -3,11 +3,29 @@ package schemas
 import (
 	"bytes"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// TestDocumentMemory: a schema of many small containers takes little memory.
+func TestDocumentMemory(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	text := []byte(`{"enum":[` + strings.Repeat("[0],", 125_000) + `0]}`)
+	before := heap()
+	doc, err := newDocument(text, NewSteps(t.Context(), 1<<18))
+	if after := heap(); err != nil || after > before+40<<20 {
+		t.Errorf("%d bytes of a schema take %d, %v", len(text), after-before, err)
+	}
+	runtime.KeepAlive(doc)
+}
 
 // FuzzReadObject compares the members found with those of the standard decoder, in their order and with their spelling.
 func FuzzReadObject(f *testing.F) {

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -28,6 +30,8 @@ func FuzzEvaluate(f *testing.F) {
 		{`{"propertyNames":{"pattern":"^[a-z]+$","maxLength":3},"patternProperties":{"^a":{"enum":["x",1,null]}},"minProperties":3,"maxProperties":1}`, `{"A":1,"abcd":2}`},
 		{`{"dependencies":{"a":["b"],"c":{"required":["d"]}},"dependentRequired":{"a":["z"]},"dependentSchemas":{"a":{"minProperties":9}}}`, `{"a":1,"c":2}`},
 		{`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"anyOf":[{"$ref":"#/$defs/a"},{"type":"string"}]}}}`, `{}`},
+		{`{"properties":{"f":{"oneOf":[{"properties":{"k":{"const":"a"}},"additionalProperties":false},{"properties":{"k":{"const":"b"}},"additionalProperties":false}]}}}`, `{"f":{"k":"c","y":1}}`},
+		{`{"properties":{"f":{"anyOf":[{"patternProperties":{"a":{"type":"null"},"b":{"const":1}}},{"dependentSchemas":{"ab":{"type":"array"},"c":{"minProperties":3}},"properties":{"c":{"const":2},"ab":{"const":3}}}]}}}`, `{"f":{"ab":"c","c":1}}`},
 		{`{"allOf":[{"properties":{"a":{"multipleOf":0.1}}},{"properties":{"a":{"type":"array"}}}],"properties":{"a":false}}`, `{"a":0.25}`},
 	} {
 		f.Add([]byte(seed.schema), []byte(seed.value))
@@ -44,23 +48,38 @@ func FuzzEvaluate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		e := evaluation{v: v, steps: NewSteps(context.Background(), 1<<14)}
-		valid := e.apply(&frame{schema: v.root, open: opened(value, v.root, false, &e)}, value)
-		if e.steps.Err() != nil {
+		apply := func() (valid bool, flaws []flaw, told []string, err error) {
+			e := evaluation{v: v, steps: NewSteps(context.Background(), 1<<14)}
+			valid = e.apply(&frame{schema: v.root, open: opened(value, v.root, false, &e)}, value)
+			flaws = tidy(e.flaws, e.steps)
+			for _, fl := range flaws {
+				said, _ := teller{value, "it", NewSteps(context.Background(), maxHintSteps)}.tell(fl)
+				told = append(told, said)
+			}
+			return valid, flaws, told, e.steps.Err()
+		}
+		valid, flaws, told, err := apply()
+		_, _, again, errAgain := apply()
+		if err != nil || errAgain != nil {
 			return
+		}
+		if !slices.Equal(told, again) {
+			t.Errorf("%s on %s: it says %q and then %q", schema, text, told, again)
 		}
 		var invalid *jsonschema.ValidationError
 		errors.As(v.root.Validate(value), &invalid)
-		if valid != (invalid == nil) || valid && len(e.flaws) > 0 {
-			t.Fatalf("%s on %s: valid %v with the flaws %v, the library says %v", schema, text, valid, e.flaws, invalid)
+		if valid != (invalid == nil) || valid && len(flaws) > 0 {
+			t.Fatalf("%s on %s: valid %v with the flaws %v, the library says %v", schema, text, valid, flaws, invalid)
 		}
 		at := map[string][]jsonschema.ErrorKind{}
 		places(invalid, at)
-		for _, fl := range tidy(e.flaws) {
-			said, _ := teller{value, "it", NewSteps(context.Background(), maxHintSteps)}.tell(fl)
-			if said == "" || !slices.ContainsFunc(at[fmt.Sprint(fl.path)], fl.agrees) {
-				t.Errorf("%s on %s: the library does not say %q, but %v", schema, text, said, invalid)
+		for i, fl := range flaws {
+			if told[i] == "" || !slices.ContainsFunc(at[fmt.Sprint(fl.path)], fl.agrees) {
+				t.Errorf("%s on %s: the library does not say %q, but %v", schema, text, told[i], invalid)
 			}
+		}
+		if !valid && len(flaws) == 0 && !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(at))...), isCycle) {
+			t.Errorf("%s on %s: it is not valid, but has no flaw; the library says %v", schema, text, invalid)
 		}
 	})
 }
@@ -77,6 +96,23 @@ func places(e *jsonschema.ValidationError, at map[string][]jsonschema.ErrorKind)
 	}
 }
 
+func isCycle(k jsonschema.ErrorKind) bool { _, ok := k.(*kind.RefCycle); return ok }
+
+// phrases are parts of what is said of the library's kinds of errors.
+var phrases = map[string][]string{
+	"FalseSchema":   {"is not allowed here"},
+	"MinProperties": {"must have at least", "must not be empty"}, "MaxProperties": {"must have at most"},
+	"MinItems": {"must have at least", "must not be empty"}, "MaxItems": {"must have at most"},
+	"MinLength": {"must have at least", "must not be empty"}, "MaxLength": {"must have at most"},
+	"AdditionalItems": {"too many"}, "UniqueItems": {"must not repeat items"},
+	"Dependency": {" where it has "}, "DependentRequired": {" where it has "},
+	"Contains": {"has no item of the form"}, "MinContains": {"of a certain form"}, "MaxContains": {"of a certain form"},
+	"Pattern": {"must match the pattern"}, "MultipleOf": {"must be a multiple of"},
+	"Minimum": {"must be at least"}, "Maximum": {"must be at most"},
+	"ExclusiveMinimum": {"must be more than"}, "ExclusiveMaximum": {"must be less than"},
+	"Not": {"is ruled out"}, "AnyOf": {"fits none of"}, "OneOf": {"fits none of", "fits more than one of"},
+}
+
 // agrees reports whether an error of the library can be the flaw.
 func (fl flaw) agrees(k jsonschema.ErrorKind) bool {
 	switch k := k.(type) {
@@ -91,7 +127,23 @@ func (fl flaw) agrees(k jsonschema.ErrorKind) bool {
 	case *kind.Enum, *kind.Const:
 		return len(fl.want) > 0 && fl.fixed
 	}
-	return fl.about == "" && fl.want == nil
+	named := strings.TrimPrefix(fmt.Sprintf("%T", k), "*kind.")
+	return fl.about == "" && fl.want == nil && slices.ContainsFunc(phrases[named], func(p string) bool { return strings.Contains(fl.said, p) })
+}
+
+// TestTellSpent: a flaw with many allowed values is told after the steps are spent, but without a hint.
+func TestTellSpent(t *testing.T) {
+	var want []string
+	for i := range maxWant {
+		want = append(want, fmt.Sprintf(`"w%d"`, i))
+	}
+	for steps, hint := range map[int]string{0: "", maxWant: "", (1 + stepsPerName) * maxWant: `did you mean "w1"?`} {
+		tell := teller{"w1x", "it", NewSteps(t.Context(), steps)}
+		said, got := tell.tell(flaw{want: [][]string{want[1:], want}, fixed: true})
+		if !strings.HasPrefix(said, `it must be one of "w1", `) || !strings.HasSuffix(said, `, "w20", ..., got "w1x"`) || got != hint {
+			t.Errorf("in %d steps it says %s (%s), want the hint %q", steps, said, got, hint)
+		}
+	}
 }
 
 // TestCanonical: equal values have one canonical text, and others have others.

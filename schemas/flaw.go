@@ -18,9 +18,11 @@ type flaw struct {
 	schema *jsonschema.Schema
 	about  string // a constant below: the mistake is about a member of the value; or empty
 	member string
-	said   string     // the sentence after the place; empty if about or want says all
-	want   [][]string // allowed types, or values if fixed; a list for each branch
-	fixed  bool
+	// members, while the value is evaluated, are all unknown fields: a union can have many closed objects.
+	members []string
+	said    string     // the sentence after the place; empty if about or want says all
+	want    [][]string // allowed types, or values if fixed; a list for each branch
+	fixed   bool
 }
 
 // The values of flaw.about.
@@ -34,16 +36,19 @@ const (
 	maxShownValues = 256     // values of an enum that are compared with a wrong one
 	maxWant        = 1 << 12 // values of all branches together that are compared
 	maxHintSteps   = 1 << 18 // steps of searching the hints of one check
+	stepsPerName   = 32      // steps of comparing a wrong name with a known one
+	shownWords     = 20      // allowed types or values that a sentence lists
 )
 
-// words returns the allowed types or values, each once.
-func (fl flaw) words() []string {
+// words returns the allowed types or values, each once: all until the steps are spent, but those that are shown anyway.
+func (t teller) words(fl flaw) []string {
 	var words []string
+	seen := map[string]bool{}
 	left := maxWant
 	for _, list := range fl.want {
 		for _, word := range list[:min(left, len(list))] {
-			if !slices.Contains(words, word) {
-				words = append(words, word)
+			if !seen[word] && (t.steps.Take(1) || len(words) <= shownWords) {
+				seen[word], words = true, append(words, word)
 			}
 		}
 		left -= min(left, len(list))
@@ -84,6 +89,7 @@ func closest(options [][]flaw, depth int) []flaw {
 	badness := func(option []flaw) int {
 		score := len(option)
 		for _, fl := range option {
+			score += max(0, len(fl.members)-1)
 			if fl.fixed {
 				score += 100
 			}
@@ -96,8 +102,20 @@ func closest(options [][]flaw, depth int) []flaw {
 	return slices.MinFunc(options, func(a, b []flaw) int { return badness(a) - badness(b) })
 }
 
-// tidy sorts flaws by place and drops repetitions.
-func tidy(flaws []flaw) []flaw {
+// tidy sorts flaws by place and drops repetitions. It makes one flaw of each unknown field.
+func tidy(found []flaw, steps *Steps) []flaw {
+	var flaws []flaw
+	for _, fl := range found {
+		for _, name := range fl.members {
+			if steps.Take(stepsPerFlaw) {
+				fl.member = name
+				flaws = append(flaws, fl)
+			}
+		}
+		if fl.members == nil {
+			flaws = append(flaws, fl)
+		}
+	}
 	compare := func(a, b flaw) int {
 		return cmp.Or(
 			slices.Compare(a.path, b.path),
@@ -133,11 +151,11 @@ func (t teller) tell(fl flaw) (said, hint string) {
 		return "field name " + place + " " + fl.said, ""
 	}
 	said, got := fl.said, lookup(t.value, fl.path)
-	if words := fl.words(); len(words) > 0 {
-		said = "must be " + alternatives(cutList(words, 20))
+	if words := t.words(fl); len(words) > 0 {
+		said = "must be " + alternatives(cutList(words, shownWords))
 		if fl.fixed && len(words) > 1 {
-			said = "must be one of " + strings.Join(cutList(words, 20), ", ")
-			if text, ok := got.(string); ok {
+			said = "must be one of " + strings.Join(cutList(words, shownWords), ", ")
+			if text, ok := got.(string); ok && t.steps.Take(stepsPerName*len(words)) {
 				hint = meant(nearest.Name(texts.JSON(text), words))
 			}
 		}
@@ -166,7 +184,7 @@ func (t teller) knownFields(fl flaw) string {
 	known := slices.Sorted(maps.Keys(all))
 	given, _ := lookup(t.value, fl.path).(map[string]any)
 	free := slices.DeleteFunc(slices.Clone(known), func(name string) bool { _, ok := given[name]; return ok })
-	if t.steps.Take(32 * len(free)) {
+	if t.steps.Take(stepsPerName * len(free)) {
 		if best := nearest.Name(fl.member, free); best != "" {
 			return meant(texts.JSON(best))
 		}

@@ -42,8 +42,8 @@ func TestSchemaLimits(t *testing.T) {
 					t.Error("the example is not valid")
 				}
 			}
-			pruned := string(schemas.Without(cache.Limits().Allowance().Steps(t.Context()), c.schema, d.Input.Required))
-			if len(d.Input.Required) > 0 && strings.Contains(pruned, `"a"`) {
+			pruned, _ := schemas.Without(cache.Limits().Allowance().Steps(t.Context()), c.schema, d.Input.Required)
+			if len(d.Input.Required) > 0 && strings.Contains(string(pruned), `"a"`) {
 				t.Error("the schema still has its property")
 			}
 		})

@@ -125,13 +125,13 @@ func splitName(errs []*stages.Error, fields map[string]any) {
 }
 
 // advice returns a hint about a value of the wrong type, or "".
-func advice(fl flaw, kind string, required []string, value any) string {
-	got, words := lookup(value, fl.path), fl.words()
+func (t teller) advice(fl flaw, kind string, required []string) string {
+	got, words := lookup(t.value, fl.path), t.words(fl)
 	_, isObject := got.(map[string]any)
 	switch {
 	case got == nil && len(fl.path) == 1 && slices.Contains(required, fl.path[0]):
-		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(words, 20)))
-	case got == nil && inArray(value, fl.path):
+		return fmt.Sprintf("a %s stage needs this field: give %s", kind, alternatives(cutList(words, shownWords)))
+	case got == nil && inArray(t.value, fl.path):
 		return "leave it out of the array"
 	case got == nil:
 		return "leave the field out for its default"
@@ -176,7 +176,7 @@ func (t teller) asError(fl flaw, hint, kind string, required []string) *stages.E
 	said, own := t.tell(fl)
 	hint = cmp.Or(hint, own)
 	if hint == "" && fl.about == "" {
-		hint = advice(fl, kind, required, t.value)
+		hint = t.advice(fl, kind, required)
 	}
 	if fl.fixed && hint != "" { // the hint says that it is one of them
 		fl.fixed = false

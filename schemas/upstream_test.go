@@ -198,6 +198,34 @@ func TestOutline(t *testing.T) {
 	}
 }
 
+// TestCheckRepeated: a check says the same each time, in whatever order the maps are read.
+func TestCheckRepeated(t *testing.T) {
+	for _, tt := range []struct{ schema, args, want string }{
+		{
+			`{"properties":{"f":{"oneOf":[{"properties":{"kind":{"const":"a"}},"additionalProperties":false},{"properties":{"kind":{"const":"b"}},"additionalProperties":false}]}}}`,
+			`{"f":{"kind":"c","y":1}}`, `f.kind must be one of "a", "b", got "c" (did you mean "a"?)`,
+		},
+		{
+			`{"anyOf":[{"properties":{"a":{"const":1},"b":{"type":"null"}}},{"properties":{"a":{"const":2},"b":{"type":"null"}}}]}`,
+			`{"a":3,"b":4}`, `a must be one of 1, 2, got 3`,
+		},
+		{
+			`{"properties":{"a":{"anyOf":[{"const":1},{"const":2}]}},"patternProperties":{"a":{"anyOf":[{"type":"null"},{"const":2}]}}}`,
+			`{"a":3}`, `a must be one of 1, 2, got 3; a must be 2, got 3`,
+		},
+	} {
+		in, err := compileInput(json.RawMessage(tt.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if said := strings.Join(check(in, json.RawMessage(tt.args), false), "; "); said != tt.want {
+				t.Fatalf("%s on %s: %s, want %s", tt.schema, tt.args, said, tt.want)
+			}
+		}
+	}
+}
+
 // TestHostile gives schemas that would take a validator down, and arguments that would; everything must end soon.
 func TestHostile(t *testing.T) {
 	doubling := func(format, last string, n int) string {

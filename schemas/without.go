@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,14 +12,14 @@ import (
 
 // Without removes some properties from an input schema: from properties, required and the dependent keywords, also in the
 // schemas that it combines or refers to for the same object. All other bytes stay. A definition that other places use too
-// is copied first. A schema that cannot be read, or would grow too large, is returned unchanged.
-func Without(steps *Steps, schema json.RawMessage, names []string) json.RawMessage {
+// is copied first. It fails if the schema cannot be read within the steps, or would grow too large.
+func Without(steps *Steps, schema json.RawMessage, names []string) (json.RawMessage, error) {
 	if len(names) == 0 {
-		return schema
+		return schema, nil
 	}
 	doc, err := newDocument(schema, steps)
 	if err != nil {
-		return schema
+		return nil, err
 	}
 	p := &pruner{
 		document: doc, names: names, left: maxOutline, room: int(steps.limits.withDefaults().Schema),
@@ -26,10 +27,13 @@ func Without(steps *Steps, schema json.RawMessage, names []string) json.RawMessa
 	}
 	p.count(doc.root)
 	p.prune(doc.root)
-	if p.room < 0 || steps.Err() != nil {
-		return schema
+	switch {
+	case steps.Err() != nil:
+		return nil, steps.Err()
+	case p.left < 0 || p.room < 0:
+		return nil, errors.New("it combines too many schemas")
 	}
-	return doc.root.write(nil)
+	return doc.root.write(nil), nil
 }
 
 // A pruner removes properties from a schema.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,20 +16,28 @@ import (
 // fixed are the arguments that the operator adds to every call of a tool.
 type fixed map[string]json.RawMessage
 
-// in returns the fixed arguments that a tool takes, and its input schema without them. A tool that takes only declared
-// arguments gets no others: it would refuse every call.
-func (f fixed) in(steps *schemas.Steps, schema json.RawMessage) (fixed, json.RawMessage) {
-	if len(f) == 0 {
-		return nil, schema
+// in returns the fixed arguments that a tool takes, and its input schema without them: no schema if that fails, since
+// agents must not see them. A tool that takes only declared arguments gets no others: it would refuse every call.
+func (f fixed) in(ctx context.Context, r *reader, schema json.RawMessage) (fixed, json.RawMessage, error) {
+	if len(f) == 0 || len(schema) == 0 {
+		return f, schema, nil
 	}
+	steps := r.steps(ctx)
 	said, _ := schemas.Describe(steps, "", schema) // the part that can be read is enough
+	r.allowance.Charge(steps)
 	takes := fixed{}
 	for name, value := range f {
 		if !said.Input.Closed || slices.Contains(said.Input.Properties, name) {
 			takes[name] = value
 		}
 	}
-	return takes, schemas.Without(steps, schema, takes.names())
+	steps = r.steps(ctx)
+	defer r.allowance.Charge(steps)
+	shown, err := schemas.Without(steps, schema, takes.names())
+	if err != nil {
+		return takes, nil, fmt.Errorf("taking the fixed arguments out of the input schema: %w", err)
+	}
+	return takes, shown, nil
 }
 
 func (f fixed) names() []string { return slices.Sorted(maps.Keys(f)) }

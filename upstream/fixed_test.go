@@ -26,6 +26,8 @@ func fixedPool(t *testing.T) *upstream.Pool {
 		showing("closed", `{"type":"object","properties":{"root":{"type":"string"},"path":{"type":"string"}},"required":["root","path"],"additionalProperties":false}`),
 		showing("open", `{"type":"object","properties":{"path":{"type":"string"}}}`),
 		showing("other", `{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":false}`),
+		showing("long", `{"type":"object","properties":{"root":{},"path":{"enum":[`+strings.Repeat(`"12345",`, 90_000)+`0]}}}`),
+		showing("costly", `{"type":"object","properties":{"root":{},"path":{"enum":[`+strings.Repeat("0,", 261_000)+`0]}}}`),
 		showing("wants-number", `{"type":"object","properties":{"root":{"type":"integer"}}}`),
 	)
 	return staticPool(t, upstream.Options{}, upstream.Server{
@@ -55,7 +57,10 @@ func TestWith(t *testing.T) {
 	wantError(t, err, stages.Denied, "the operator's fixed arguments (with) are wrong", "")
 	for _, tool := range p.Catalog(t.Context())[0].Tools {
 		if tool.Name != "wants-number" && bytes.Contains(tool.InputSchema, []byte("root")) || strings.Contains(tool.Tool.Signature, "root") {
-			t.Errorf("%s shows what is fixed: %s, %s", tool.Name, tool.Tool.Signature, tool.InputSchema)
+			t.Errorf("%s shows what is fixed: %s, %.1000s", tool.Name, tool.Tool.Signature, tool.InputSchema)
+		}
+		if costly := tool.Name == "costly"; costly != strings.Contains(tool.Flaw, "steps") || costly != (tool.InputSchema == nil) {
+			t.Errorf("%s has the flaw %q and the schema %.1000s", tool.Name, tool.Flaw, tool.InputSchema)
 		}
 	}
 }

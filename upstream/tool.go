@@ -139,10 +139,11 @@ func (t *tool) details(ctx context.Context) *CatalogTool {
 	if t.described != nil {
 		return t.described
 	}
+	f, shown, hidden := t.from.policy.fixed.in(ctx, t.from, t.InputSchema)
 	steps := t.from.steps(ctx)
 	defer t.from.allowance.Charge(steps)
-	f, shown := t.from.policy.fixed.in(steps, t.InputSchema)
 	said, err := schemas.Describe(steps, t.Name, shown)
+	err = cmp.Or(hidden, err)
 	c := &CatalogTool{
 		Name: t.Name, Title: t.Title, Description: t.description(),
 		InputSchema: orNil(shown), OutputSchema: orNil(t.OutputSchema), Annotations: orNil(t.Annotations),

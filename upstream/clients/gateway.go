@@ -168,10 +168,10 @@ var ErrTaken = errors.New("the name is taken")
 // ErrForm is wrapped by the error of a file that cannot be changed without loss.
 var ErrForm = errors.New("that would lose data")
 
-// Add writes the gateway into a file of the client, which may be empty. The client can be given an address or a token if
-// g has one. Everything else in the file stays as it is, byte
-// for byte. An entry of another server with the gateway's name is replaced only on request, and then as a whole: its
-// variables, headers and rights are not for the gateway.
+// Add writes the gateway into a file of the client, which may be empty. The caller has checked that the client takes an
+// address, or a token, if g has one. Everything else in the file stays as it is, byte for byte. An entry of another server
+// with the gateway's name is replaced only on request, and then as a whole: its variables, headers and rights are not for
+// the gateway.
 func (c Client) Add(path string, old []byte, g Gateway, replace bool) (Edit, error) {
 	if !names().MatchString(g.Name) {
 		return Edit{}, fmt.Errorf("%q cannot be the name of a server: want up to 64 of A-Z, a-z, 0-9, _ and -", g.Name)
