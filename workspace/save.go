@@ -34,6 +34,9 @@ type SaveOptions struct {
 // ErrOversize is the error of data longer than [SaveOptions.Max].
 var ErrOversize = errors.New("the data is longer than allowed")
 
+// maxLevels bounds the cost of a path, each level of which is looked up from the root.
+const maxLevels = 200
+
 // SaveName returns the canonical name of a file to save, relative to the root, or an error if the text of the name is
 // invalid.
 func (d *Dir) SaveName(name string) (string, error) {
@@ -43,6 +46,9 @@ func (d *Dir) SaveName(name string) (string, error) {
 	}
 	if rel == "." || strings.HasSuffix(name, "/") {
 		return "", Errorf(InvalidArgument, "name a file in it", "%s is a directory", quote(name))
+	}
+	if strings.Count(rel, "/") >= maxLevels {
+		return "", Errorf(InvalidArgument, "save it higher up", "%s is more than %d levels deep", quote(rel), maxLevels)
 	}
 	for part := range strings.SplitSeq(rel, "/") {
 		if strings.TrimSpace(part) == "" {
