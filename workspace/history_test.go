@@ -72,6 +72,7 @@ var changes = map[string]func(context.Context, *workspace.History) error{
 		return err
 	},
 	"delete":           func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "dir/f"); return err },
+	"delete-far":       func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "disk/dir"); return err },
 	"delete-directory": func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "dir"); return err },
 	"restore":          func(ctx context.Context, h *workspace.History) error { _, err := h.Restore(ctx, 1); return err },
 }
@@ -80,6 +81,9 @@ var changes = map[string]func(context.Context, *workspace.History) error{
 // after it, the records agree with that, and every version is there.
 func TestHistoryOfKilled(t *testing.T) {
 	for name := range changes {
+		if name == "delete-far" {
+			continue // see TestHistoryOfKilledOnMounts
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n++ {
@@ -473,7 +477,7 @@ func TestNamesOfRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err := h.Trash(t.Context()); err != nil || list[0] != gone || list[len(list)-1].Path != "f" {
+		if list, err := h.Trash(t.Context()); err != nil || list[0].ID != gone.ID || list[0].Path != "moved" || list[len(list)-1].Path != "f" {
 			t.Errorf("%s: the trash is %v, %v", name, list, err)
 		}
 	}

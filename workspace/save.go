@@ -54,14 +54,21 @@ func (d *Dir) SaveName(name string) (string, error) {
 		if strings.TrimSpace(part) == "" {
 			return "", Errorf(InvalidArgument, "give the file a name that can be seen", "%s has a name of blanks", quote(name))
 		}
+	}
+	return rel, public(rel)
+}
+
+// public refuses paths that are git's own or private.
+func public(rel string) error {
+	for part := range strings.SplitSeq(rel, "/") {
 		if slices.ContainsFunc(dotGit, func(g string) bool { return alike(part, g) }) {
-			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
+			return Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
 		}
 	}
 	if isPrivate(rel) {
-		return "", Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
+		return Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
 	}
-	return rel, nil
+	return nil
 }
 
 // isPrivate reports whether a path is a private directory or in one.
