@@ -72,8 +72,10 @@ func (d *Dir) Sub(dir string) (*Dir, error) {
 	if err := public(rel); err != nil {
 		return nil, err
 	}
-	if err := d.notGit(rel); err != nil {
-		return nil, err
+	if rel != "." { // the operator has allowed the workspace itself
+		if err := d.notGit(rel); err != nil {
+			return nil, err
+		}
 	}
 	sub, err := d.root.OpenRoot(".")
 	for part := range strings.SplitSeq(rel, "/") {

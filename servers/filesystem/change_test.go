@@ -96,6 +96,10 @@ func TestEditing(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(root, "latin")); err != nil || string(data) != "caf\xe9\ny\n" {
 		t.Errorf("bytes that are not UTF-8 have changed: %q, %v", data, err)
 	}
+	long := tree(t, map[string]string{"f": strings.Repeat("\n", 1_000_001) + "x"})
+	story(t, filesystem.Options{Root: long}, []call{
+		{"edit_file", `{"path":"f","edits":[{"oldText":"x","newText":"y"}]}`, "… no diff of 2000002 lines\n"},
+	})
 	big := tree(t, map[string]string{"f": strings.Repeat("x", 101)})
 	story(t, filesystem.Options{Root: big, MaxBytes: 100}, []call{
 		{"edit_file", `{"path":"f","edits":[{"oldText":"y","newText":"x"}]}`, `InvalidArgument: "f" has 101 bytes, at most 100 can be edited; change it with other tools`},
