@@ -132,7 +132,12 @@ func (d *Dir) lock(ctx context.Context, rel string) (lock *os.File, unlock func(
 	case <-ctx.Done():
 		return nil, nil, Errorf(IoError, "", others, quote(rel), context.Cause(ctx))
 	}
-	lock, err = d.root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err = d.unlinked(own+"/lock", drafts, written, mirrors); err == nil {
+		err = d.root.MkdirAll(own, 0o700)
+	}
+	if err == nil {
+		lock, err = d.root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
+	}
 	if err == nil {
 		if err = flock.Wait(ctx, lock); err != nil {
 			lock.Close()

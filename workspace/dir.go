@@ -49,6 +49,69 @@ func Open(path string) (*Dir, error) {
 	return &Dir{root: root, names: []string{real, given}, writing: make(chan struct{}, 1)}, nil
 }
 
+// OpenPublic is Open for a path of a caller, who may not name a directory that is git's own or private.
+func OpenPublic(path string) (*Dir, error) {
+	d, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := public(strings.Trim(filepath.ToSlash(d.Root()), "/")); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// Sub opens a directory of the workspace as one of its own, for a caller, who may not name one in a git repository without
+// a working tree, that is git's own, or private. No symbolic link is followed.
+func (d *Dir) Sub(dir string) (*Dir, error) {
+	rel, err := d.Rel(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := public(rel); err != nil {
+		return nil, err
+	}
+	if rel != "." { // the operator has allowed the workspace itself
+		if err := d.notGit(rel); err != nil {
+			return nil, err
+		}
+	}
+	sub, err := d.root.OpenRoot(".")
+	for part := range strings.SplitSeq(rel, "/") {
+		if err != nil {
+			return nil, classify(rel, err)
+		}
+		above := sub
+		sub, err = openPart(above, part)
+		above.Close()
+	}
+	if err != nil {
+		return nil, classify(rel, err)
+	}
+	return &Dir{root: sub, names: []string{filepath.Join(d.Root(), rel)}, writing: make(chan struct{}, 1)}, nil
+}
+
+// openPart opens a directory that has this name itself: a link that is there for a moment does not lead elsewhere.
+func openPart(above *os.Root, name string) (*os.Root, error) {
+	sub, err := above.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := sub.Stat(".")
+	if err == nil {
+		var named fs.FileInfo
+		if named, err = above.Lstat(name); err == nil && !os.SameFile(opened, named) {
+			err = syscall.ELOOP
+		}
+	}
+	if err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return sub, nil
+}
+
 // Close closes the workspace. Files that were opened stay open. Closing twice is harmless. A Dir that is not closed is
 // closed when it is garbage.
 func (d *Dir) Close() error { return d.root.Close() }

@@ -28,6 +28,9 @@ type draft struct {
 }
 
 func (d *Dir) newDraft() (*draft, error) {
+	if err := d.unlinked(drafts); err != nil {
+		return nil, err
+	}
 	if err := d.root.MkdirAll(drafts, 0o700); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -88,7 +89,15 @@ func (h *History) replace(ctx context.Context, rel string, info fs.FileInfo, dat
 	if err := h.put(rel, info, bytes.NewReader(data)); err != nil {
 		return errors.Join(err, v.remove(n))
 	}
-	return v.commit(n)
+	return h.noted(rel, v.commit(n))
+}
+
+// noted explains an error after the file has changed.
+func (h *History) noted(rel string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return Errorf(IoError, "the next change completes the records", "%s has changed, but its records have not: %w", quote(rel), withoutPath(err))
 }
 
 // put replaces the file rel, described by info, or makes it if info is nil. The data is on the disk before the file has its
@@ -120,7 +129,7 @@ func (h *History) put(rel string, info fs.FileInfo, data io.Reader) error {
 	err = h.d.root.Rename(x.name, rel)
 	x.renamed = err == nil
 	if errors.Is(err, syscall.EXDEV) { // another file system is mounted there
-		err = h.d.copyTree(x.name, rel)
+		err = h.d.copyTree(x.name, rel, nil)
 	}
 	h.d.syncDir(path.Dir(rel))
 	return err
@@ -189,15 +198,15 @@ func (h *History) MakeDir(ctx context.Context, name string) (rel string, made bo
 // locked calls change while no other change is made in the workspace, after it has completed the change of a killed
 // process. Its errors are *Error.
 func (h *History) locked(ctx context.Context, rel string, change func() error) error {
-	if err := h.d.root.MkdirAll(own, 0o700); err != nil {
-		return h.d.explain(rel, err)
-	}
 	_, unlock, err := h.d.lock(ctx, rel)
 	if err != nil {
 		return h.d.explain(rel, err)
 	}
 	defer unlock()
-	if err = h.settle(); err == nil {
+	if err = h.d.unlinked(trashDir, moveLog, deleteLog, named); err == nil {
+		err = h.settle()
+	}
+	if err == nil {
 		err = change()
 	}
 	if err != nil {
@@ -275,4 +284,31 @@ func (d *Dir) resolve(rel string) (string, error) {
 		done = at
 	}
 	return done, nil
+}
+
+// unlinked refuses our own files and directories if they are behind symbolic links: somebody else has made those, and
+// changes would be made at another place.
+func (d *Dir) unlinked(names ...string) error {
+	for _, name := range names {
+		at, err := d.resolve(name)
+		if err == nil && at == name || KindOf(err) == NotFound {
+			continue
+		}
+		return Errorf(IoError, "remove the link", "%s is behind a symbolic link: nothing is written there", name)
+	}
+	return nil
+}
+
+// record returns the content of one of our own files, of at most max bytes.
+func (d *Dir) record(name string, max int64) ([]byte, error) {
+	f, err := d.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err == nil && int64(len(text)) > max {
+		err = fmt.Errorf("it has more than %d bytes", max)
+	}
+	return text, err
 }

@@ -1,7 +1,9 @@
 package workspace_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -99,5 +101,53 @@ func TestHistoryOnReadOnlyDisk(t *testing.T) {
 	}
 	if err := put(t.Context(), h, "f", "y"); err == nil || !strings.Contains(err.Error(), "read-only file system") {
 		t.Errorf("a change: %v", err)
+	}
+}
+
+// TestHistoryOfKilledOnMounts kills a process before each step of a deletion that copies. Then the directory is complete,
+// there or in the trash.
+func TestHistoryOfKilledOnMounts(t *testing.T) {
+	for n := 1; ; n++ {
+		root := t.TempDir()
+		disk := filepath.Join(root, "disk")
+		if err := os.Mkdir(disk, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mount(t, disk, "size=1m")
+		h := workspace.NewHistory(open(t, root), versions)
+		for _, name := range []string{"disk/dir/f", "disk/dir/g"} {
+			if err := put(t.Context(), h, name, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d delete-far", child, root, n))
+		err := cmd.Run()
+		if _, _, err := h.MakeDir(t.Context(), "next"); err != nil {
+			t.Fatalf("step %d: the next change: %v", n, err)
+		}
+		list, err2 := h.Trash(t.Context())
+		if err2 != nil {
+			t.Fatal(err2)
+		}
+		if len(list) > 0 {
+			if entries, _ := os.ReadDir(disk); len(entries) > 0 {
+				t.Errorf("step %d: after the deletion there are %v", n, entries)
+			}
+			if _, err := h.Restore(t.Context(), list[0].ID); err != nil {
+				t.Fatalf("step %d: %v", n, err)
+			}
+		}
+		for _, name := range []string{"disk/dir/f", "disk/dir/g"} {
+			if content(t, root, name) != name {
+				t.Errorf("step %d: %s holds %q", n, name, content(t, root, name))
+			}
+		}
+		if err == nil {
+			if n < 5 {
+				t.Errorf("the deletion has only %d steps", n-1)
+			}
+			return
+		}
 	}
 }

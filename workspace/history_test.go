@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,6 +72,7 @@ var changes = map[string]func(context.Context, *workspace.History) error{
 		return err
 	},
 	"delete":           func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "dir/f"); return err },
+	"delete-far":       func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "disk/dir"); return err },
 	"delete-directory": func(ctx context.Context, h *workspace.History) error { _, err := h.Delete(ctx, "dir"); return err },
 	"restore":          func(ctx context.Context, h *workspace.History) error { _, err := h.Restore(ctx, 1); return err },
 }
@@ -79,6 +81,9 @@ var changes = map[string]func(context.Context, *workspace.History) error{
 // after it, the records agree with that, and every version is there.
 func TestHistoryOfKilled(t *testing.T) {
 	for name := range changes {
+		if name == "delete-far" {
+			continue // see TestHistoryOfKilledOnMounts
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n++ {
@@ -298,7 +303,9 @@ func TestPlaces(t *testing.T) {
 		{name: "a\x00b", kind: "InvalidArgument"},
 		{name: strings.Repeat("n", 300), kind: "InvalidArgument"},
 		{name: "real/f/x", kind: "NotFound"},
-		{name: ".trash/x", kind: "InvalidArgument"},
+		{name: ".trash/x", rel: ".trash/x"},
+		{name: ".gitignore", rel: ".gitignore"},
+		{name: strings.Repeat("d/", 200) + "f", kind: "InvalidArgument"},
 	} {
 		rel, err := h.Change(t.Context(), tt.name, 0, func([]byte, fs.FileInfo) ([]byte, error) { return []byte("x"), nil })
 		if kind := ""; err != nil {
@@ -441,5 +448,125 @@ func TestOddLogs(t *testing.T) {
 	}
 	if _, trail, err := h.Trace(t.Context(), "f"); err != nil || len(trail) != 2 || trail[1].ID != list[0].ID {
 		t.Errorf("the trail is %v, %v", trail, err)
+	}
+}
+
+// TestNamesOfRecords moves and deletes files with the names of records.
+func TestNamesOfRecords(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	if err := put(t.Context(), h, "f", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Delete(t.Context(), "f"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".trash", ".moves", ".deletes", ".pending", ".gitignore", ".named"} {
+		for _, text := range []string{"one", "two"} {
+			if err := put(t.Context(), h, name+"/f", text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := h.Move(t.Context(), name, "moved"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := h.Undo(t.Context(), "moved/f", 1); err != nil || content(t, root, "moved/f") != "one" {
+			t.Errorf("%s: the versions did not move along: %v", name, err)
+		}
+		gone, err := h.Delete(t.Context(), "moved")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := h.Trash(t.Context()); err != nil || list[0].ID != gone.ID || list[0].Path != "moved" || list[len(list)-1].Path != "f" {
+			t.Errorf("%s: the trash is %v, %v", name, list, err)
+		}
+	}
+}
+
+// TestLinkedRecords finds symbolic links in place of our own files and directories: nothing behind them changes.
+func TestLinkedRecords(t *testing.T) {
+	for _, link := range []string{".mcsh", ".mcsh/lock", ".mcsh/tmp", ".filesystem", ".filesystem/.trash", ".filesystem/.deletes", ".filesystem/f"} {
+		root := t.TempDir()
+		for _, dir := range []string{"data", filepath.Dir(link)} {
+			if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join(root, "data/00001")
+		if err := os.WriteFile(file, []byte("data"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, time.Unix(0, 0), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+		to := "data"
+		if strings.HasSuffix(link, "lock") || strings.HasSuffix(link, "deletes") {
+			to = "data/00001"
+		}
+		if err := os.Symlink(filepath.Join(strings.Repeat("../", strings.Count(link, "/")), to), filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+		h := workspace.NewHistory(open(t, root), workspace.HistoryOptions{Versions: true, KeepVersions: 1})
+		if err := put(t.Context(), h, "f", "x"); err == nil || !strings.Contains(err.Error(), "is behind a symbolic link") {
+			t.Errorf("%s: %v", link, err)
+		}
+		if list, err := os.ReadDir(filepath.Join(root, "data")); err != nil || len(list) != 1 || content(t, root, "data/00001") != "data" {
+			t.Errorf("%s: the data is now %v, %v", link, list, err)
+		}
+	}
+}
+
+// TestOddPending finds records of a change that no caller could have made, and makes none of its renames.
+func TestOddPending(t *testing.T) {
+	line := func(fields ...string) string { return "2026-01-01T00:00:00Z\t" + strings.Join(fields, "\t") + "\n" }
+	for _, text := range []string{
+		line(".git/config", "x"), line("f", ".git/hooks/post-checkout"), line("f", "../x"), line("f", ".filesystem/x"), line(".mcsh", "x"),
+		line("link/config", "x"), line("delete", "1", ".git"), line("restore", "1", ".git/x"), line("delete", "0", "f"), line("versions", "1", "f"), line("", ""), "",
+	} {
+		root := t.TempDir()
+		for _, dir := range []string{".git", ".filesystem/.trash/1"} {
+			if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"f", ".git/config"} {
+			if err := os.WriteFile(filepath.Join(root, name), []byte("x"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(".git", filepath.Join(root, "link")); err != nil {
+			t.Fatal(err)
+		}
+		var inodes [2]uint64
+		for i, name := range []string{".git/config", "f"} {
+			info, err := os.Stat(filepath.Join(root, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			inodes[i] = info.Sys().(*syscall.Stat_t).Ino
+		}
+		for _, inodes := range [][2]uint64{inodes, {inodes[1], inodes[0]}} {
+			data := fmt.Sprintf(`{"line":%q,"inodes":[%d,%d]}`, text, inodes[0], inodes[1])
+			if err := os.WriteFile(filepath.Join(root, ".filesystem/.pending"), []byte(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h := workspace.NewHistory(open(t, root), versions)
+			if err := put(t.Context(), h, "g", "x"); err == nil || !strings.Contains(err.Error(), ".pending cannot be read") {
+				t.Errorf("%q: %v", text, err)
+			}
+			if content(t, root, "f")+content(t, root, ".git/config") != "xx" {
+				t.Errorf("%q: a file has changed", text)
+			}
+		}
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, ".filesystem"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, ".filesystem/.pending"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t.Context(), workspace.NewHistory(open(t, root), versions), "g", "x"); workspace.KindOf(err) != workspace.IoError {
+		t.Errorf("a named pipe: %v", err)
 	}
 }

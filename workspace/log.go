@@ -73,7 +73,7 @@ func parseLog(text string) (l logLine, ok bool) {
 			l.from, l.to = "", fields[3]
 		}
 		l.id, err = strconv.ParseInt(fields[2], 10, 64)
-		return l, err == nil
+		return l, err == nil && l.id > 0
 	}
 	return l, false
 }

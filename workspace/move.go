@@ -10,15 +10,17 @@ import (
 	"syscall"
 )
 
-// moveTree renames an entry to a place where nothing is, also to another file system: then it is copied first.
-func (d *Dir) moveTree(from, to string) error {
+// moveTree renames an entry to a place where nothing is, also to another file system: then it is copied first, and
+// copied is called before the copy gets its name.
+func (d *Dir) moveTree(from, to string, copied func(fs.FileInfo) error) error {
 	err := d.renameNew(from, to)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	if err := d.copyTree(from, to); err != nil {
+	if err := d.copyTree(from, to, copied); err != nil {
 		return err
 	}
+	step("remove")
 	return d.root.RemoveAll(from)
 }
 
@@ -33,9 +35,15 @@ func (d *Dir) renameNew(from, to string) error {
 }
 
 // copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete.
-func (d *Dir) copyTree(from, to string) error {
+func (d *Dir) copyTree(from, to string, copied func(fs.FileInfo) error) error {
 	part := path.Join(path.Dir(to), ".mcsh-"+rand.Text())
 	err := d.copyEntry(from, part)
+	if err == nil && copied != nil {
+		var info fs.FileInfo
+		if info, err = d.root.Lstat(part); err == nil {
+			err = copied(info)
+		}
+	}
 	if err == nil {
 		step("copied")
 		err = d.root.Rename(part, to)

@@ -34,6 +34,9 @@ type SaveOptions struct {
 // ErrOversize is the error of data longer than [SaveOptions.Max].
 var ErrOversize = errors.New("the data is longer than allowed")
 
+// maxLevels bounds the cost of a path, each level of which is looked up from the root.
+const maxLevels = 200
+
 // SaveName returns the canonical name of a file to save, relative to the root, or an error if the text of the name is
 // invalid.
 func (d *Dir) SaveName(name string) (string, error) {
@@ -44,18 +47,28 @@ func (d *Dir) SaveName(name string) (string, error) {
 	if rel == "." || strings.HasSuffix(name, "/") {
 		return "", Errorf(InvalidArgument, "name a file in it", "%s is a directory", quote(name))
 	}
+	if strings.Count(rel, "/") >= maxLevels {
+		return "", Errorf(InvalidArgument, "save it higher up", "%s is more than %d levels deep", quote(rel), maxLevels)
+	}
 	for part := range strings.SplitSeq(rel, "/") {
 		if strings.TrimSpace(part) == "" {
 			return "", Errorf(InvalidArgument, "give the file a name that can be seen", "%s has a name of blanks", quote(name))
 		}
+	}
+	return rel, public(rel)
+}
+
+// public refuses paths that are git's own or private.
+func public(rel string) error {
+	for part := range strings.SplitSeq(rel, "/") {
 		if slices.ContainsFunc(dotGit, func(g string) bool { return alike(part, g) }) {
-			return "", Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
+			return Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
 		}
 	}
 	if isPrivate(rel) {
-		return "", Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
+		return Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
 	}
-	return rel, nil
+	return nil
 }
 
 // isPrivate reports whether a path is a private directory or in one.

@@ -24,8 +24,19 @@ const (
 	historyEnd = ".history"
 )
 
-// reserved are the names in the directory of records that are no versions.
-var reserved = []string{".trash", ".moves", ".deletes", ".pending", ".gitignore"}
+// reserved are the names in the directory of records that are no versions. Those of files with such a name are in named.
+var reserved = []string{".trash", ".moves", ".deletes", ".pending", ".gitignore", path.Base(named)}
+
+const named = records + "/.named"
+
+// versionsOf returns the directory of the versions of a file, or of all files in a directory.
+func versionsOf(rel string) string {
+	first, _, _ := strings.Cut(rel, "/")
+	if slices.ContainsFunc(reserved, func(name string) bool { return alike(first, name) }) {
+		return named + "/" + rel
+	}
+	return records + "/" + rel
+}
 
 // A Deleted is an entry of the trash.
 type Deleted struct {
@@ -54,7 +65,7 @@ func (h *History) Move(ctx context.Context, from, to string) (src, dst string, e
 		if err := h.arrive(dst); err != nil {
 			return err
 		}
-		return h.change(logLine{what: moved, from: src, to: dst}, src, dst, records+"/"+src, records+"/"+dst)
+		return h.change(logLine{what: moved, from: src, to: dst})
 	})
 	return src, dst, err
 }
@@ -82,8 +93,7 @@ func (h *History) Delete(ctx context.Context, name string) (gone Deleted, err er
 		if gone.ID, err = h.nextID(); err != nil {
 			return err
 		}
-		at := trashName(gone.ID)
-		return h.change(logLine{what: deleted, from: rel, id: gone.ID}, rel, at, records+"/"+rel, at+historyEnd)
+		return h.change(logLine{what: deleted, from: rel, id: gone.ID})
 	})
 	return gone, err
 }
@@ -105,8 +115,7 @@ func (h *History) Restore(ctx context.Context, id int64) (rel string, err error)
 		if err := h.arrive(rel); err != nil {
 			return err
 		}
-		at := trashName(id)
-		return h.change(logLine{what: restored, to: rel, id: id}, at, rel, at+historyEnd, records+"/"+rel)
+		return h.change(logLine{what: restored, to: rel, id: id})
 	})
 	return rel, err
 }
@@ -185,55 +194,69 @@ func (h *History) arrive(rel string) error {
 	return h.d.root.MkdirAll(path.Dir(rel), 0o755)
 }
 
-// A pendingChange is on the disk while it is made, so that the next change can complete it for a killed process.
+// A pendingChange is on the disk while it is made, so that the next change can complete it for a killed process. Its line
+// says which two renames it makes: of an entry, and of its versions. They are made only of the entries with these inodes: a
+// later one of the same name is not meant.
 type pendingChange struct {
-	Renames []rename `json:"renames"`
-	File    string   `json:"file"` // a log
-	Line    string   `json:"line"` // to append to it
+	Line   string    `json:"line"` // to append to its log
+	Inodes [2]uint64 `json:"inodes"`
+	Copies [2]uint64 `json:"copies"` // the inodes of complete copies on another file system
+
+	logLine
 }
 
-// A rename is made only of the entry with this inode: a later one of the same name is not meant.
-type rename struct {
-	From  string `json:"from"`
-	To    string `json:"to"`
-	Inode uint64 `json:"inode"`
+type rename struct{ from, to string }
+
+// renames returns those of an entry and of its versions.
+func (l logLine) renames() [2]rename {
+	at := trashName(l.id)
+	switch l.what {
+	case deleted:
+		return [2]rename{{l.from, at}, {versionsOf(l.from), at + historyEnd}}
+	case restored:
+		return [2]rename{{at, l.to}, {at + historyEnd, versionsOf(l.to)}}
+	}
+	return [2]rename{{l.from, l.to}, {versionsOf(l.from), versionsOf(l.to)}}
 }
 
 // change renames an entry and its versions, and writes a line to a log. If it fails, all is as before.
-func (h *History) change(l logLine, from, to, versionsFrom, versionsTo string) error {
+func (h *History) change(l logLine) error {
 	if err := h.makeRecords(trashDir); err != nil {
 		return err
 	}
 	var c pendingChange
-	for _, r := range []rename{{From: from, To: to}, {From: versionsFrom, To: versionsTo}} {
-		info, err := h.d.root.Lstat(r.From)
-		if errors.Is(err, fs.ErrNotExist) && r.From == versionsFrom {
-			continue
+	for i, r := range l.renames() {
+		info, err := h.d.root.Lstat(r.from)
+		if i == 1 && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir()) {
+			continue // no versions
 		}
 		if err != nil {
 			return err
 		}
-		r.Inode = inode(info)
-		c.Renames = append(c.Renames, r)
+		c.Inodes[i] = inode(info)
 	}
 	var err error
-	if len(c.Renames) > 1 {
-		if err := h.makeRoom(versionsTo); err != nil {
+	if c.Inodes[1] != 0 {
+		if err := h.makeRoom(l.renames()[1].to); err != nil {
 			return err
 		}
 	}
 	if l.time, err = h.now(); err != nil {
 		return err
 	}
-	c.File, c.Line = l.file(), l.text()
+	c.logLine, c.Line = l, l.text()
+	if err := h.storePending(c); err != nil {
+		return err
+	}
+	return h.carryOut(c)
+}
+
+func (h *History) storePending(c pendingChange) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	if err := h.store(pending, strings.NewReader(string(text)+"\n")); err != nil {
-		return err
-	}
-	return h.carryOut(c, l)
+	return h.store(pending, strings.NewReader(string(text)+"\n"))
 }
 
 // makeRoom moves versions to the trash that are left of a file that somebody else has removed.
@@ -251,72 +274,126 @@ func (h *History) makeRoom(versions string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.log(logLine{time: when, what: setAside, id: id, from: strings.TrimPrefix(versions, records+"/")}); err != nil {
+	if err := h.log(logLine{time: when, what: setAside, id: id, from: strings.TrimPrefix(strings.TrimPrefix(versions, named+"/"), records+"/")}); err != nil {
 		return err
 	}
 	return h.d.root.Rename(versions, trashName(id)+historyEnd)
 }
 
-// settle completes the change of a killed process.
+// maxPending is more than a pendingChange takes.
+const maxPending = 2 * maxLogLine
+
+// settle completes the change of a killed process. Others may have written the file: it can move only what a caller may.
 func (h *History) settle() error {
-	text, err := h.d.root.ReadFile(pending)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := h.d.record(pending, maxPending)
+	if KindOf(err) == NotFound {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
 	var c pendingChange
-	if err := json.Unmarshal(text, &c); err != nil {
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err == nil {
+		c.logLine, err = h.pendingLine(c.Line)
+	}
+	if err != nil {
 		return Errorf(IoError, "look at it, and remove it", "%s cannot be read: %w", pending, err)
 	}
-	l, ok := parseLog(strings.TrimSuffix(c.Line, "\n"))
-	if !ok || l.file() != c.File {
-		return Errorf(IoError, "look at it, and remove it", "%s has an unknown line", pending)
+	return h.carryOut(c)
+}
+
+// pendingLine reads the line of a change, and refuses one that no caller could have made.
+func (h *History) pendingLine(text string) (logLine, error) {
+	l, ok := parseLog(strings.TrimSuffix(text, "\n"))
+	var places []string
+	switch l.what {
+	case moved:
+		places = []string{l.from, l.to}
+	case deleted, restored:
+		places = []string{l.from + l.to}
 	}
-	return h.carryOut(c, l)
+	if !ok || places == nil {
+		return l, errors.New("its line is unknown")
+	}
+	for _, rel := range places {
+		if at, err := h.placeOf(rel); err != nil {
+			return l, err
+		} else if at != rel {
+			return l, fmt.Errorf("%s goes through a symbolic link", quote(rel))
+		}
+	}
+	if l.to == "" {
+		return l, nil
+	}
+	return l, h.d.notGit(l.to)
 }
 
 // carryOut makes the steps of a change that have not been made, or takes back all if one fails.
-func (h *History) carryOut(c pendingChange, l logLine) error {
-	err := h.renameAll(c.Renames)
+func (h *History) carryOut(c pendingChange) error {
+	err := h.renameAll(&c)
 	if err == nil {
 		step("log")
-		last, ok, lerr := h.d.lastLine(c.File)
+		last, ok, lerr := h.d.lastLine(c.file())
 		if err = lerr; err == nil && (!ok || last.text() != c.Line) {
-			err = h.log(l)
+			err = h.log(c.logLine)
 		}
 	}
 	if err != nil {
-		for _, r := range slices.Backward(c.Renames) {
-			info, gone := h.d.root.Lstat(r.To)
-			if gone == nil && inode(info) == r.Inode {
-				err = errors.Join(err, h.d.renameNew(r.To, r.From))
-			}
+		renames := c.renames()
+		for i, r := range slices.Backward(renames[:]) {
+			err = errors.Join(err, h.takeBack(r, c.Inodes[i], c.Copies[i]))
 		}
 	}
 	step("done")
 	return errors.Join(err, h.d.root.Remove(pending))
 }
 
-func (h *History) renameAll(renames []rename) error {
-	for _, r := range renames {
-		info, err := h.d.root.Lstat(r.From)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && inode(info) != r.Inode {
+// takeBack undoes a rename, which may have been a copy.
+func (h *History) takeBack(r rename, original, copied uint64) error {
+	info, err := h.d.root.Lstat(r.to)
+	if err != nil || inode(info) == 0 || inode(info) != original && inode(info) != copied {
+		return nil // it was not made
+	}
+	from, err := h.d.root.Lstat(r.from)
+	switch {
+	case err == nil && !from.IsDir() && inode(info) == copied:
+		return h.d.root.Remove(r.to)
+	case err == nil:
+		return nil // a part of a directory may be missing there: the copy stays
+	case inode(info) == copied:
+		return h.d.moveTree(r.to, r.from, nil)
+	}
+	return h.d.renameNew(r.to, r.from)
+}
+
+func (h *History) renameAll(c *pendingChange) error {
+	for i, r := range c.renames() {
+		info, err := h.d.root.Lstat(r.from)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && inode(info) != c.Inodes[i] {
 			continue // it was renamed before
 		}
 		if err != nil {
 			return err
 		}
-		if err := h.d.root.MkdirAll(path.Dir(r.To), 0o700); err != nil {
+		if copied, err := h.d.root.Lstat(r.to); err == nil && c.Copies[i] != 0 && inode(copied) == c.Copies[i] {
+			if err := h.d.root.RemoveAll(r.from); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := h.d.root.MkdirAll(path.Dir(r.to), 0o700); err != nil {
 			return err
 		}
 		step("rename")
-		if err := h.d.moveTree(r.From, r.To); err != nil {
+		err = h.d.moveTree(r.from, r.to, func(copied fs.FileInfo) error {
+			c.Copies[i] = inode(copied)
+			return h.storePending(*c)
+		})
+		if err != nil {
 			return err
 		}
-		h.d.syncDir(path.Dir(r.From))
-		h.d.syncDir(path.Dir(r.To))
+		h.d.syncDir(path.Dir(r.from))
+		h.d.syncDir(path.Dir(r.to))
 	}
 	return nil
 }

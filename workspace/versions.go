@@ -30,11 +30,11 @@ type versions struct {
 
 // openVersions reads what is kept of the file rel.
 func (h *History) openVersions(rel string) (*versions, error) {
-	v := &versions{h: h, rel: rel, dir: records + "/" + rel, next: 1}
-	if first, _, _ := strings.Cut(rel, "/"); slices.Contains(reserved, first) {
-		return nil, Errorf(InvalidArgument, "rename it", "no versions can be kept of %s: the name %s is used for records", quote(rel), first)
+	v := &versions{h: h, rel: rel, dir: versionsOf(rel), next: 1}
+	if err := h.d.unlinked(v.dir); err != nil {
+		return nil, err
 	}
-	text, err := h.d.root.ReadFile(v.dir + "/" + headFile)
+	text, err := h.d.record(v.dir+"/"+headFile, 100)
 	if err == nil {
 		v.head, err = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -240,7 +240,7 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		if err := h.put(rel, info, kept); err != nil {
 			return err
 		}
-		return v.setHead(v.list[to])
+		return h.noted(rel, v.setHead(v.list[to]))
 	})
 	return rel, left, err
 }

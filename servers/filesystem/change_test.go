@@ -88,6 +88,7 @@ func TestEditing(t *testing.T) {
 		{"edit_file", `{"path":"twice","edits":[{"oldText":"aa","newText":"b"}]}`, `InvalidArgument: edit 1: oldText occurs more than once in "twice"; add text around it that makes it unique`},
 		{"edit_file", `{"path":"crlf","edits":[{"oldText":"one\ntwo","newText":"1\n2\n3"}]}`, "--- crlf\n+++ crlf\n@@ -1,2 +1,3 @@\n-one\r\n-two\r\n+1\r\n+2\r\n+3\r\n"},
 		{"read_text_file", `{"path":"crlf"}`, "1\r\n2\r\n3\r\n"},
+		{"edit_file", `{"path":"crlf","edits":[{"oldText":"2","newText":"2\n2"}]}`, "--- crlf\n+++ crlf\n@@ -1,3 +1,4 @@\n 1\r\n 2\r\n+2\r\n 3\r\n"},
 		{"edit_file", `{"path":"bin","edits":[{"oldText":"a","newText":"b"}]}`, `InvalidArgument: "bin" is a binary file (a NUL byte at offset 1); only text files can be edited`},
 		{"edit_file", `{"path":"none","edits":[{"oldText":"a","newText":"b"}]}`, `NotFound: "none" does not exist; make it with create_file`},
 		{"edit_file", `{"path":"latin","edits":[{"oldText":"x","newText":"y"}]}`, "--- latin\n+++ latin\n@@ -1,2 +1,2 @@\n caf\ufffd\n-x\n+y\n"},
@@ -95,6 +96,10 @@ func TestEditing(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(root, "latin")); err != nil || string(data) != "caf\xe9\ny\n" {
 		t.Errorf("bytes that are not UTF-8 have changed: %q, %v", data, err)
 	}
+	long := tree(t, map[string]string{"f": strings.Repeat("\n", 1_000_001) + "x"})
+	story(t, filesystem.Options{Root: long}, []call{
+		{"edit_file", `{"path":"f","edits":[{"oldText":"x","newText":"y"}]}`, "… no diff of 2000002 lines\n"},
+	})
 	big := tree(t, map[string]string{"f": strings.Repeat("x", 101)})
 	story(t, filesystem.Options{Root: big, MaxBytes: 100}, []call{
 		{"edit_file", `{"path":"f","edits":[{"oldText":"y","newText":"x"}]}`, `InvalidArgument: "f" has 101 bytes, at most 100 can be edited; change it with other tools`},
@@ -197,15 +202,26 @@ func TestMulti(t *testing.T) {
 	if err := os.Symlink(one, filepath.Join(two, "link")); err != nil {
 		t.Fatal(err)
 	}
+	for _, dir := range []string{".git", ".filesystem"} {
+		if err := os.Mkdir(filepath.Join(two, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(".git", filepath.Join(two, "inner")); err != nil {
+		t.Fatal(err)
+	}
 	in := func(root, rest string) string { return `{"root":` + strconv.Quote(root) + rest + `}` }
 	refused := `; use one of ` + two
 	story(t, filesystem.Options{Multi: true, AllowRoots: []string{two}}, []call{
 		{"read_text_file", in(two, `,"path":"f"`), "two"},
 		{"read_text_file", in(two+"/sub", `,"path":"g"`), "g"},
 		{"write_file", in(two, `,"path":"f","content":"x"`), "wrote f (1 bytes)\n"},
-		{"read_text_file", in(one, `,"path":"f"`), `PathEscape: the root "` + one + `" is not allowed` + refused},
-		{"read_text_file", in(two+"/link", `,"path":"f"`), `PathEscape: the root "` + two + `/link" is not allowed` + refused},
+		{"read_text_file", in(one, `,"path":"f"`), `PathEscape: the root "` + one + `" is not allowed or cannot be opened` + refused},
+		{"read_text_file", in(two+"/link", `,"path":"f"`), `PathEscape: the root "` + two + `/link" is not allowed or cannot be opened` + refused},
 		{"read_text_file", in(two+"x", `,"path":"f"`), `PathEscape: the root "` + two + `x" is not allowed or cannot be opened` + refused},
+		{"write_file", in(two+"/.git", `,"path":"config","content":"x"`), `InvalidArgument: ".git" is git's own: what is written there can make git run programs; save it elsewhere`},
+		{"write_file", in(two+"/inner", `,"path":"config","content":"x"`), `InvalidArgument: ".git" is git's own: what is written there can make git run programs; save it elsewhere`},
+		{"write_file", in(two+"/.filesystem", `,"path":".pending","content":"x"`), `InvalidArgument: ".filesystem" is in a directory that is not for callers; save it elsewhere`},
 		{"read_text_file", in("sub", `,"path":"g"`), `InvalidArgument: the root "sub" is relative; give an absolute path`},
 		{"read_text_file", `{"path":"f"}`, `InvalidArgument: argument "root" is missing`},
 		{"read_text_file", in(two, ""), `InvalidArgument: argument "path" is missing`},
@@ -220,4 +236,13 @@ func TestMulti(t *testing.T) {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
+}
+
+// TestReferenceLineEnds edits a file with both kinds of line ends.
+func TestReferenceLineEnds(t *testing.T) {
+	root := tree(t, map[string]string{"f": "one\r\ntwo\nthree\n"})
+	story(t, filesystem.Options{Root: root, Reference: true}, []call{
+		{"edit_file", `{"path":"f","edits":[{"oldText":"two","newText":"2"}],"dryRun":false}`, "```diff\n--- " + root + "/f\n+++ " + root + "/f\n@@ -1,3 +1,3 @@\n one\r\n-two\n+2\n three\n```\n\n"},
+		{"read_text_file", `{"path":"f"}`, "one\r\n2\nthree\n"},
+	})
 }

@@ -19,7 +19,10 @@ import (
 
 const (
 	maxEdits = 1000
-	maxDiff  = 1 << 20 // bytes of a diff; the rest of it is left out
+	// maxDiffLines bounds the memory of a diff, which takes about 200 bytes for each line of both texts.
+	maxDiffLines = 2_000_000
+
+	maxDiff = 1 << 20 // bytes of a diff; the rest of it is left out
 )
 
 const editInput = `{
@@ -150,7 +153,7 @@ func find(path string, old []byte, n int, e edit) (span, error) {
 	}
 	text, with := []byte(e.OldText), e.NewText
 	at := bytes.Index(old, text)
-	if at < 0 && bytes.Contains(old, []byte("\r\n")) && !strings.Contains(e.OldText+e.NewText, "\r") {
+	if (at < 0 || !strings.Contains(e.OldText, "\n")) && bytes.Contains(old, []byte("\r\n")) && !strings.Contains(e.OldText+e.NewText, "\r") {
 		crlf := strings.NewReplacer("\n", "\r\n")
 		text, with = []byte(crlf.Replace(e.OldText)), crlf.Replace(e.NewText)
 		at = bytes.Index(old, text)
@@ -166,6 +169,9 @@ func find(path string, old []byte, n int, e edit) (span, error) {
 
 // unified returns a diff without the line of its command.
 func unified(path string, old, data []byte) string {
+	if n := bytes.Count(old, []byte("\n")) + bytes.Count(data, []byte("\n")); n > maxDiffLines {
+		return fmt.Sprintf("… no diff of %d lines\n", n)
+	}
 	text := diff.Diff(path, old, path, data)
 	_, text, _ = bytes.Cut(text, []byte("\n"))
 	if rest := len(text) - maxDiff; rest > 0 {

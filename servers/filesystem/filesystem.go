@@ -101,9 +101,13 @@ func open(o Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return serve(dir, o), nil
+}
+
+func serve(dir *workspace.Dir, o Options) *server {
 	return &server{dir: dir, maxBytes: o.MaxBytes, history: workspace.NewHistory(dir, workspace.HistoryOptions{
 		Versions: o.Backup, KeepVersions: o.KeepVersions, KeepBytes: o.KeepBytes,
-	})}, nil
+	})}
 }
 
 // tools returns those that the options allow.

@@ -1,9 +1,9 @@
 package filesystem
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,14 +14,13 @@ import (
 
 // openMulti makes a server whose calls name their root. A root is opened for each call: no state is kept between calls.
 func openMulti(o Options) (*mcp.Server, error) {
-	allowed := make([]string, len(o.AllowRoots))
-	for i, dir := range o.AllowRoots {
+	var allowed []*workspace.Dir
+	for _, dir := range o.AllowRoots {
 		d, err := workspace.Open(dir)
 		if err != nil {
 			return nil, fmt.Errorf("option allow_roots: %w", err)
 		}
-		allowed[i] = d.Root()
-		d.Close()
+		allowed = append(allowed, d)
 	}
 	var all []tool.Tool
 	for i, t := range new(server).tools(o) {
@@ -41,24 +40,45 @@ func openMulti(o Options) (*mcp.Server, error) {
 }
 
 // openAllowed opens a root that is one of the allowed directories or below one. With none, every root is allowed.
-func openAllowed(o Options, root string, allowed []string) (*server, error) {
+func openAllowed(o Options, root string, allowed []*workspace.Dir) (*server, error) {
 	if !filepath.IsAbs(root) {
 		return nil, workspace.Errorf(workspace.InvalidArgument, "give an absolute path", "the root %.200q is relative", root)
 	}
-	o.Root = root
-	s, err := open(o)
-	if err == nil && len(allowed) > 0 && !slices.ContainsFunc(allowed, func(dir string) bool {
-		return s.dir.Root() == dir || strings.HasPrefix(s.dir.Root(), strings.TrimSuffix(dir, "/")+"/")
-	}) {
-		s.dir.Close()
-		err = workspace.Errorf(workspace.PathEscape, "use one of "+strings.Join(allowed, ", "), "the root %.200q is not allowed", root)
-	} else if err != nil && len(allowed) > 0 {
-		err = workspace.Errorf(workspace.PathEscape, "use one of "+strings.Join(allowed, ", "), "the root %.200q is not allowed or cannot be opened", root)
-	} else if err != nil {
-		err = workspace.Errorf(workspace.NotFound, "", "the root %.200q cannot be opened: %w", root, err)
+	if len(allowed) == 0 {
+		dir, err := workspace.OpenPublic(root)
+		if err != nil {
+			return nil, notOpened(root, err)
+		}
+		return serve(dir, o), nil
 	}
+	real, err := filepath.EvalSymlinks(root)
+	names := make([]string, len(allowed))
+	for i, d := range allowed {
+		names[i] = d.Root()
+		if err != nil || !filepath.IsLocal(relative(d.Root(), real)) {
+			continue
+		}
+		dir, err := d.Sub(real)
+		if err != nil {
+			return nil, notOpened(root, err)
+		}
+		return serve(dir, o), nil
+	}
+	return nil, workspace.Errorf(workspace.PathEscape, "use one of "+strings.Join(names, ", "), "the root %.200q is not allowed or cannot be opened", root)
+}
+
+func relative(dir, path string) string {
+	rel, err := filepath.Rel(dir, path)
 	if err != nil {
-		return nil, err
+		return ""
 	}
-	return s, nil
+	return rel
+}
+
+// notOpened keeps an error that has a kind.
+func notOpened(root string, err error) error {
+	if _, ok := errors.AsType[*workspace.Error](err); ok {
+		return err
+	}
+	return workspace.Errorf(workspace.NotFound, "", "the root %.200q cannot be opened: %w", root, err)
 }

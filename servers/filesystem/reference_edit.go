@@ -25,15 +25,20 @@ func (r *reference) edit(ctx context.Context, a editArgs) (*mcp.CallToolResult, 
 		if info == nil {
 			return nil, workspace.Errorf(workspace.NotFound, "", "%q does not exist", a.Path)
 		}
-		crlf := bytes.Contains(old, []byte("\r\n"))
-		before := unixLines(string(old))
+		n := bytes.Count(old, []byte("\r\n"))
+		crlf := n > 0 && n == bytes.Count(old, []byte("\n"))
+		plain := unixLines
+		if n > 0 && !crlf { // of both kinds, which stay
+			plain = func(s string) string { return s }
+		}
+		before := plain(string(old))
 		text := before
 		for i, e := range a.Edits {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
 			var ok bool
-			if text, ok = replaceOnce(text, unixLines(e.OldText), unixLines(e.NewText)); !ok {
+			if text, ok = replaceOnce(text, plain(e.OldText), plain(e.NewText)); !ok {
 				return nil, workspace.Errorf(workspace.NotFound, "read the file again", "could not find exact match for edit %d:\n%s", i+1, e.OldText)
 			}
 		}
