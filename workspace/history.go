@@ -103,7 +103,20 @@ func (h *History) noted(rel string, err error) error {
 // put replaces the file rel, described by info, or makes it if info is nil. The data is on the disk before the file has its
 // name.
 func (h *History) put(rel string, info fs.FileInfo, data io.Reader) error {
-	x, err := h.d.newDraft()
+	return h.d.install(rel, data, func(f *os.File) error {
+		if info == nil {
+			return nil
+		}
+		if err := keepOwner(f, info); err != nil {
+			return err
+		}
+		return f.Chmod(info.Mode().Perm())
+	})
+}
+
+// install makes data the file rel, with its directories. prepare gets the complete file before it has its name.
+func (d *Dir) install(rel string, data io.Reader, prepare func(*os.File) error) error {
+	x, err := d.newDraft()
 	if err != nil {
 		return err
 	}
@@ -111,27 +124,22 @@ func (h *History) put(rel string, info fs.FileInfo, data io.Reader) error {
 	if _, err := io.Copy(x.file, data); err != nil {
 		return err
 	}
-	if info != nil {
-		if err := keepOwner(x.file, info); err != nil {
-			return err
-		}
-		if err := x.file.Chmod(info.Mode().Perm()); err != nil {
-			return err
-		}
+	if err := prepare(x.file); err != nil {
+		return err
 	}
 	if err := x.file.Sync(); err != nil {
 		return err
 	}
-	if err := h.d.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
+	if err := d.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
 		return err
 	}
-	step("put")
-	err = h.d.root.Rename(x.name, rel)
+	step("install")
+	err = d.root.Rename(x.name, rel)
 	x.renamed = err == nil
 	if errors.Is(err, syscall.EXDEV) { // another file system is mounted there
-		err = h.d.copyTree(x.name, rel, nil)
+		err = d.copyTree(x.name, rel, nil)
 	}
-	h.d.syncDir(path.Dir(rel))
+	d.syncDir(path.Dir(rel))
 	return err
 }
 

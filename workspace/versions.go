@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,25 +256,5 @@ func times(n int) string {
 
 // store writes a file of records: whole, and on the disk before it has its name. Only the owner can read it.
 func (h *History) store(name string, data io.Reader) error {
-	x, err := h.d.newDraft()
-	if err != nil {
-		return err
-	}
-	defer x.discard()
-	if _, err := io.Copy(x.file, data); err != nil {
-		return err
-	}
-	if err := x.file.Chmod(0o600); err != nil {
-		return err
-	}
-	if err := x.file.Sync(); err != nil {
-		return err
-	}
-	step("store")
-	if err := h.d.root.Rename(x.name, name); err != nil {
-		return err
-	}
-	x.renamed = true
-	h.d.syncDir(path.Dir(name))
-	return nil
+	return h.d.install(name, data, func(f *os.File) error { return f.Chmod(0o600) })
 }
