@@ -39,7 +39,8 @@ type link struct {
 	meters []*Meter
 	keep   bool // remember the beginning of the input for messages
 
-	tape func(out io.Writer) *tape // keeps what the link writes; nil: it is not kept
+	record *record // keeps what the link writes, as output; nil: it is not kept
+	output string
 
 	watch  watch // is told of it; nil: nobody is
 	undone bool  // it stands in a dry run for what may change something, so it has no output
@@ -58,8 +59,8 @@ func (l *link) call(ctx context.Context, in io.Reader, out io.Writer) (err error
 		ctx = began
 		defer func() { end(err) }()
 	}
-	if l.tape != nil {
-		t, link, h := l.tape(out), ctx, headersOf(ctx)
+	if l.record != nil {
+		t, link, h := l.newTape(out), ctx, headersOf(ctx)
 		h.tape = t
 		out, ctx = t, withHeaders(ctx, h)
 		defer func() { t.close(link, err) }()
@@ -408,4 +409,78 @@ func (l *link) begin(ctx context.Context) (context.Context, func(error)) {
 		}
 		end(err)
 	}
+}
+
+// tape keeps what is written through it.
+type tape struct {
+	link  *link
+	out   io.Writer
+	kept  io.Writer
+	end   func(incomplete string)
+	whole bool  // what was or is now being written is all
+	cut   error // why out takes no more
+}
+
+func (l *link) newTape(out io.Writer) *tape {
+	t := &tape{link: l, out: out}
+	t.kept, t.end = l.record.runs.Create(l.record.id, l.output, false)
+	return t
+}
+
+func (t *tape) Write(p []byte) (int, error) {
+	_, _ = t.kept.Write(p) // it does not fail
+	n, err := t.out.Write(p)
+	if err != nil {
+		t.cut = err
+	}
+	return n, err
+}
+
+// lastWrite says that the next write is the last one: it is whole, even if nobody wants all of it.
+func (t *tape) lastWrite() {
+	if t != nil {
+		t.whole = true
+	}
+}
+
+// keepRest keeps what is left of all that out was to get, which takes no more.
+func (t *tape) keepRest(rest io.Reader) {
+	if t != nil {
+		_, err := io.Copy(t.kept, rest)
+		t.whole = err == nil
+	}
+}
+
+// close ends the tape of a filter that has returned err.
+func (t *tape) close(ctx context.Context, err error) {
+	if err == nil {
+		err = t.cut
+	}
+	if err == nil || t.whole {
+		t.link.record.write(aboutName(t.link.output), headersOf(ctx).out.get())
+		t.end("")
+		return
+	}
+	t.end(cutShort(ctx, err))
+}
+
+// cutShort says why the output of a stage is not whole.
+func cutShort(ctx context.Context, err error) string {
+	if (echo(err) || cancelled(err)) && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	var e *Error
+	switch {
+	case errors.Is(err, errTimeout):
+		return "the time of the run was up before the stage had ended"
+	case errors.Is(err, errBroken):
+		return "another stage failed before it had ended"
+	case echo(err):
+		return "a stage behind it had read enough and stopped it"
+	case cancelled(err):
+		return "the run was cancelled before the stage had ended"
+	case errors.As(err, &e):
+		return "the stage failed (" + string(e.Code) + ")"
+	}
+	return "the stage failed"
 }

@@ -90,8 +90,9 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			out = io.Discard
 		}
 	}
-	r.record = newRecord(p, in != nil, o.DryRun)
-	defer r.closeRecord()
+	rec, endRecord := newRecord(p, in != nil, o.DryRun)
+	defer endRecord()
+	r.record = rec
 	meters, err := p.perform(ctx, r, in, out, o.Begun)
 	report := Report{Elapsed: time.Since(start), Stages: reports(meters), Blocks: r.shown.Blocks}
 	report.Windows = windows(report.Stages)
@@ -101,75 +102,8 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if err = p.explain(ctx, err, timeout, meters); err != nil {
 		err.(*Error).Changed = effectsIn(report.Stages)
 	}
-	p.tell(r, &report, meters, err, o.Forgets != nil && o.Forgets())
+	p.recordEnd(r, &report, meters, err, o.Forgets != nil && o.Forgets())
 	return report, err
-}
-
-// tell says in the report and in the error of a run where it is kept, and how one can go on from it.
-func (p *Pipeline) tell(r *Run, report *Report, meters []*Meter, err error, gone bool) {
-	rec := r.record
-	if rec == nil {
-		return
-	}
-	report.Run = rec.id
-	var e *Error
-	if err != nil {
-		e = err.(*Error)
-	}
-	rec.write(endName, p.end(e, report.DryRun, meters))
-	if d := report.DryRun; d != nil && d.Place != "" {
-		before := d.Place.top() - 1
-		d.Resume = p.recoverable(rec.storedRun, before) == before
-	}
-	switch {
-	case e == nil:
-	case gone:
-		e.forgotten()
-	default:
-		e.Run = rec.id
-		at, _ := rec.nearest(len(p.list))
-		e.Resume = passing[e.Code] && !rec.DryRun && at >= 0
-		if !e.Resume {
-			last := len(p.list)
-			if e.Place != "" {
-				last = e.Place.top() - 1
-			}
-			e.Continue = max(0, p.recoverable(rec.storedRun, last))
-		}
-	}
-}
-
-// passing are the codes of failures whose cause may pass, so that the same plan can be continued.
-var passing = map[Code]bool{Timeout: true, ServerUnavailable: true, Cancelled: true, LimitExceeded: true, ToolError: true}
-
-// end says how a run ended, for the run that continues it.
-func (p *Pipeline) end(e *Error, d *DryRun, meters []*Meter) end {
-	how := end{Failed: e != nil}
-	at := Place("")
-	switch {
-	case e != nil:
-		at = e.Place
-	case d != nil:
-		at = d.Place
-	}
-	if at != "" {
-		how.At = at.top()
-		how.Stopped = []int{how.At}
-	} else if e != nil {
-		for _, s := range busy(meters) {
-			how.Stopped = append(how.Stopped, s.place.top())
-		}
-	}
-	return how
-}
-
-// forgotten says that one cannot go on from the run.
-func (e *Error) forgotten() {
-	hint := "the gateway is stopping and forgets this run: run the pipeline again when it is back"
-	if len(e.Changed) > 0 {
-		hint += ", after finding out what was changed (with a tool that reads), and only for what is left"
-	}
-	e.Hint = strings.TrimSuffix(hint+"; "+e.Hint, "; ")
 }
 
 // effectsIn lists the tools with effects that were called, with their calls.
@@ -196,11 +130,15 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 		if begun != nil {
 			begun(func() []StageReport { return reports(meters) })
 		}
-		given := new(header)
+		h := headers{in: new(header), out: new(header)}
+		data := io.Reader(bytes.NewReader(nil))
 		if in != nil {
-			given.describe(about{Kind: CommandText})
+			h.in.describe(about{Kind: CommandText})
+			var stop func()
+			data, stop = interruptible(ctx, in)
+			defer stop()
 		}
-		err = fed(withHeaders(ctx, headers{in: given, out: new(header)}), chain(r, links), in, out)
+		err = chain(r, links)(withHeaders(ctx, h), data, out)
 	}
 	if cerr := r.close(); err == nil && cerr != nil {
 		err = fmt.Errorf("closing the sandbox session: %w", cerr)
@@ -208,16 +146,11 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 	return meters, err
 }
 
-// fed runs filter on in, which may be a terminal or a socket: a read that waits there does not keep the run from
-// ending. The goroutine that reads ends with that read.
-func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error {
-	if in == nil {
-		return filter(ctx, bytes.NewReader(nil), out)
-	}
+// interruptible returns a reader of in, which may be a terminal or a socket: a read that waits there does not keep the run
+// from ending. The goroutine that reads ends with that read.
+func interruptible(ctx context.Context, in io.Reader) (data io.Reader, stop func()) {
 	pr, pw := io.Pipe()
-	defer pr.CloseWithError(errStopped)
-	stop := context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })
-	defer stop()
+	onEnd := context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })
 	go func() {
 		_, err := io.Copy(pw, in)
 		if _, known := errors.AsType[*Error](err); err != nil && !known {
@@ -225,7 +158,10 @@ func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error 
 		}
 		pw.CloseWithError(err)
 	}()
-	return filter(ctx, pr, out)
+	return pr, func() {
+		onEnd()
+		pr.CloseWithError(errStopped)
+	}
 }
 
 // errTimeout is the cause of a run's context that ends because the time is up.
@@ -304,8 +240,8 @@ type ToolProgress struct {
 	Message     string  // one clean line; empty in the sum over the calls of a for_each
 }
 
-// prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release gives up
-// the claim unless this run has changed something.
+// prepare claims the run that this one continues, if there is one, and reads the effects of earlier runs. release ends the
+// logs of this run, and gives up the claim unless the run has changed something.
 func (r *Run) prepare(p *Pipeline) (release func(), err error) {
 	giveUp := func() {}
 	if p.resumed != nil && r.dry == nil {
@@ -315,6 +251,9 @@ func (r *Run) prepare(p *Pipeline) (release func(), err error) {
 		r.effects, err = newEffectLog(r, p.steps, p.resumed)
 	}
 	return func() {
+		for _, l := range r.logs {
+			l.close()
+		}
 		if !r.effects.close() {
 			giveUp()
 		}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
@@ -17,7 +17,6 @@ import (
 type record struct {
 	storedRun
 	resumed *resumption // nil: the run begins anew
-	end     func()
 }
 
 func outputName(stage int) string { return strconv.Itoa(stage) }
@@ -45,29 +44,18 @@ func (p storedRun) describe(stage int, h *header) error {
 	return nil
 }
 
-// newRecord opens a run.
-func newRecord(p *Pipeline, fed, dry bool) *record {
+// newRecord opens a run. Nothing is added to it after end.
+func newRecord(p *Pipeline, fed, dry bool) (rec *record, end func()) {
 	if p.deps.Runs == nil {
-		return nil
+		return nil, func() {}
 	}
-	rec := &record{storedRun: storedRun{runs: p.deps.Runs, plan: plan{Fed: fed, DryRun: dry, Stages: p.list}}, resumed: p.resumed}
+	rec = &record{storedRun: storedRun{runs: p.deps.Runs, plan: plan{Fed: fed, DryRun: dry, Stages: p.list}}, resumed: p.resumed}
 	if p.resumed != nil {
 		rec.Continues, rec.Fed = p.resumed.id, p.resumed.Fed
 	}
-	rec.id, rec.end = rec.runs.Begin()
+	rec.id, end = rec.runs.Begin()
 	rec.write(planName, rec.plan)
-	return rec
-}
-
-// closeRecord ends the record and the logs of the items of its run.
-func (r *Run) closeRecord() {
-	for _, l := range r.logs {
-		l.close()
-	}
-	r.logs = nil
-	if r.record != nil {
-		r.record.end()
-	}
+	return rec, end
 }
 
 // attach has links keep what they write. The output of a chain is that of its last command; a window keeps nothing,
@@ -83,11 +71,7 @@ func (rec *record) attach(links []*link, dry bool) {
 		case last.isWindow() || dry && l.effect() == Changes:
 		case last.origin != nil && len(last.origin.replay) == 0 && rec.share(last.origin.storedRun, last.origin.stage, name):
 		default:
-			l.tape = func(out io.Writer) *tape {
-				t := &tape{out: out, describe: func(a about) { rec.write(aboutName(name), a) }}
-				t.kept, t.end = rec.runs.Create(rec.id, name, false)
-				return t
-			}
+			l.record, l.output = rec, name
 		}
 	}
 	if rec.resumed == nil {
@@ -104,73 +88,71 @@ func (rec *record) share(from storedRun, stage int, as string) bool {
 		rec.runs.Share(from.id, outputName(stage), rec.id, as)
 }
 
-// tape keeps what is written through it.
-type tape struct {
-	out   io.Writer
-	kept  io.Writer
-	end   func(incomplete string)
-	whole bool  // what was or is now being written is all
-	cut   error // why out takes no more
-
-	describe func(about) // keeps the description of what is kept
-}
-
-func (t *tape) Write(p []byte) (int, error) {
-	_, _ = t.kept.Write(p) // it does not fail
-	n, err := t.out.Write(p)
-	if err != nil {
-		t.cut = err
-	}
-	return n, err
-}
-
-// lastWrite says that the next write is the last one: it is whole, even if nobody wants all of it.
-func (t *tape) lastWrite() {
-	if t != nil {
-		t.whole = true
-	}
-}
-
-// keepRest keeps what is left of all that out was to get, which takes no more.
-func (t *tape) keepRest(rest io.Reader) {
-	if t != nil {
-		_, err := io.Copy(t.kept, rest)
-		t.whole = err == nil
-	}
-}
-
-// close ends the tape of a filter that has returned err.
-func (t *tape) close(ctx context.Context, err error) {
-	if err == nil {
-		err = t.cut
-	}
-	if err == nil || t.whole {
-		t.describe(headersOf(ctx).out.get())
-		t.end("")
+// recordEnd keeps how a run ended, and writes into its report and its error where it is kept and how to go on from it.
+func (p *Pipeline) recordEnd(r *Run, report *Report, meters []*Meter, err error, gone bool) {
+	rec := r.record
+	if rec == nil {
 		return
 	}
-	t.end(cutShort(ctx, err))
+	report.Run = rec.id
+	var e *Error
+	if err != nil {
+		e = err.(*Error)
+	}
+	rec.write(endName, p.end(e, report.DryRun, meters))
+	if d := report.DryRun; d != nil && d.Place != "" {
+		before := d.Place.top() - 1
+		d.Resume = p.recoverable(rec.storedRun, before) == before
+	}
+	switch {
+	case e == nil:
+	case gone:
+		e.forgotten()
+	default:
+		e.Run = rec.id
+		at, _ := rec.nearest(len(p.list))
+		e.Resume = passing[e.Code] && !rec.DryRun && at >= 0
+		if !e.Resume {
+			last := len(p.list)
+			if e.Place != "" {
+				last = e.Place.top() - 1
+			}
+			e.Continue = max(0, p.recoverable(rec.storedRun, last))
+		}
+	}
 }
 
-// cutShort says why the output of a stage is not whole.
-func cutShort(ctx context.Context, err error) string {
-	if (echo(err) || cancelled(err)) && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	var e *Error
+// passing are the codes of failures whose cause may pass, so that the same plan can be continued.
+var passing = map[Code]bool{Timeout: true, ServerUnavailable: true, Cancelled: true, LimitExceeded: true, ToolError: true}
+
+// end says how a run ended, for the run that continues it.
+func (p *Pipeline) end(e *Error, d *DryRun, meters []*Meter) end {
+	how := end{Failed: e != nil}
+	at := Place("")
 	switch {
-	case errors.Is(err, errTimeout):
-		return "the time of the run was up before the stage had ended"
-	case errors.Is(err, errBroken):
-		return "another stage failed before it had ended"
-	case echo(err):
-		return "a stage behind it had read enough and stopped it"
-	case cancelled(err):
-		return "the run was cancelled before the stage had ended"
-	case errors.As(err, &e):
-		return "the stage failed (" + string(e.Code) + ")"
+	case e != nil:
+		at = e.Place
+	case d != nil:
+		at = d.Place
 	}
-	return "the stage failed"
+	if at != "" {
+		how.At = at.top()
+		how.Stopped = []int{how.At}
+	} else if e != nil {
+		for _, s := range busy(meters) {
+			how.Stopped = append(how.Stopped, s.place.top())
+		}
+	}
+	return how
+}
+
+// forgotten says that one cannot go on from the run.
+func (e *Error) forgotten() {
+	hint := "the gateway is stopping and forgets this run: run the pipeline again when it is back"
+	if len(e.Changed) > 0 {
+		hint += ", after finding out what was changed (with a tool that reads), and only for what is left"
+	}
+	e.Hint = strings.TrimSuffix(hint+"; "+e.Hint, "; ")
 }
 
 // recoverable returns the last stage up to the given one whose output is there, or can be made again without calling
