@@ -22,11 +22,11 @@ import (
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body of a request that is not let in was read")
+	u.t.Error("the body of a refused request was read")
 	return 0, io.EOF
 }
 
-// TestLateBody: a request that was let in and whose body comes when its token has gone is not taken any more.
+// TestLateBody: an admitted request whose body comes when its token has gone is refused.
 func TestLateBody(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -88,7 +88,7 @@ func newToken(t *testing.T, name string, file []byte, expires time.Time) (string
 	return token, tokens.Add(file, entry)
 }
 
-// TestGuard: what is let in, and what is said to the rest.
+// TestGuard: the requests that are admitted, and the answers to the others.
 func TestGuard(t *testing.T) {
 	alices, data := newToken(t, "alice", nil, time.Time{})
 	late, data := newToken(t, "late", data, time.Now().Add(-time.Hour))

@@ -135,7 +135,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// Every goal must name a figure that its row has, or it would be met by silence.
+// Every goal must name a figure that its row has, or a missing figure would meet it.
 func TestGoalsAreJudged(t *testing.T) {
 	data, err := os.ReadFile("RESULTS.md")
 	if err != nil {
@@ -150,7 +150,7 @@ func TestGoalsAreJudged(t *testing.T) {
 	}
 }
 
-// TestMerge: rows that were measured alone take the place of older ones, in the order of the rows. What is said of
+// TestMerge: rows that were measured alone take the place of older ones, in the order of the rows. The text about
 // previews stays.
 func TestMerge(t *testing.T) {
 	list := rows()

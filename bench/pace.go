@@ -125,7 +125,7 @@ func (b *bench) paced(concurrency int) int {
 	return b.sizes.items
 }
 
-// runPace runs n items over a tool. That the results are in order and that as many calls ran at once as asked is checked.
+// runPace runs n items over a tool. It checks that the results are in order and that as many calls ran at once as asked.
 func runPace(ctx context.Context, tools stages.Tools, n, concurrency int) ([]quantity, error) {
 	calls := &crowd{Tools: tools}
 	p, err := compile(ctx, []step{waiting(concurrency)}, calls, nil)

@@ -16,8 +16,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestTimeoutOfTheCheck: the time of a call covers the waiting for servers that are still starting, in every mode; what
-// is wrong beside that is told as ever, and a server that starts in time leaves the rest of the time to the run.
+// TestTimeoutOfTheCheck: the time of a call covers the waiting for servers that are still starting, in every mode; other
+// mistakes are reported as ever, and a server that starts in time leaves the rest of the time to the run.
 func TestTimeoutOfTheCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name, pipeline, mode string
@@ -89,12 +89,12 @@ func slowGateway(t *testing.T, shop *mcptest.Upstream, starts time.Duration) *ga
 func TestWaitIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []string
+		var messages []string
 		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, req.Params.Message)
+				messages = append(messages, req.Params.Message)
 			},
 		})
 		agent := connect(t, slowGateway(t, mcptest.New(mcptest.Tool{Name: "one", ReadOnly: true, Text: "late"}), 42*time.Second), client)
@@ -114,8 +114,8 @@ func TestWaitIsTold(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) < 6 || told[0] != "no tool has been called yet" {
-			t.Errorf("told %q in 32 s, want it every 5 s", told)
+		if len(messages) < 6 || messages[0] != "no tool has been called yet" {
+			t.Errorf("got %q in 32 s, want one every 5 s", messages)
 		}
 	})
 }

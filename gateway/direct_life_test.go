@@ -341,7 +341,7 @@ func TestDirectLimits(t *testing.T) {
 	}
 }
 
-// TestDirectProgress: whoever asks for progress beside the SDK hears of it while the call runs, and then the answer.
+// TestDirectProgress: a client that asks for progress beside the SDK gets it while the call runs, and then the answer.
 func TestDirectProgress(t *testing.T) {
 	for version, meta := range map[string]string{
 		"2025-11-25": "", "2026-07-28": `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},`,

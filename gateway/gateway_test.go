@@ -75,7 +75,7 @@ func TestErrorReply(t *testing.T) {
 	}
 }
 
-// TestPlanErrors: everything that is wrong is told at once, and nothing is called.
+// TestPlanErrors: all mistakes are reported at once, and nothing is called.
 func TestPlanErrors(t *testing.T) {
 	w := newWorld(t)
 	got, result := w.execute(t, `[
@@ -121,7 +121,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestReplyBudget: an output that is too long is shown by its shape, within the budget, and its size is told.
+// TestReplyBudget: an output that is too long is shown by its shape, within the budget, with its size.
 func TestReplyBudget(t *testing.T) {
 	w := newWorld(t)
 	for _, budget := range []int{1, 10, 300, 500, 2000, 32000} {
@@ -201,7 +201,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestAllArgumentMistakes: every mistake of the arguments is told at once, in the form and order of a plan's.
+// TestAllArgumentMistakes: all mistakes of the arguments are reported at once, in the form and order of a plan's.
 func TestAllArgumentMistakes(t *testing.T) {
 	w := newWorld(t)
 	got, result := w.execute(t, `[]`, "zeta", 1, "mod", "run", "mode", "fast", "timeout", 1e12, "max_output", "many")
@@ -387,7 +387,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestProgress: whoever asks for progress hears of finished items.
+// TestProgress: a client that asks for progress gets the counts of finished items.
 func TestProgress(t *testing.T) {
 	w := newWorld(t)
 	heard := make(chan float64, 1000)
@@ -433,7 +433,7 @@ func TestToolProgress(t *testing.T) {
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	for _, h := range heard { // steps that come together are told as one
+	for _, h := range heard { // steps that come together are one message
 		if !slices.Contains([]string{"1 of 3 read [1m", "2 of 3 sort", "3 of 3 write"}, h) {
 			t.Errorf("it heard %q", h)
 		}

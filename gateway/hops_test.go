@@ -46,7 +46,7 @@ func TestHops(t *testing.T) {
 			}
 			for name := range <-seen {
 				if strings.Contains(name, "hops") {
-					t.Errorf("a server that is no gateway is told of %s", name)
+					t.Errorf("a server that is no gateway gets %s", name)
 				}
 			}
 		} else if !result.IsError || !strings.Contains(text, "8 gateways, which may call each other in a circle (limit hops)") {

@@ -140,7 +140,7 @@ func TestJQIterations(t *testing.T) {
 	}
 }
 
-// TestOutputPages: pages end between characters; what is no text comes as it is; wrong URIs are told.
+// TestOutputPages: pages end between characters; bytes that are no text come as they are; wrong URIs are refused.
 func TestOutputPages(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{Output: 1 << 20})
 	_, result := w.execute(t, `[{"type":"command","command":"jq","args":["-n","-j","\"aé日🙂\""]},{"type":"command","command":"head","args":["-c","8"]}]`)
@@ -182,8 +182,8 @@ func TestOutputPages(t *testing.T) {
 	}
 }
 
-// TestOutputCallers: over HTTP the id of a run is what lets one have it, whatever the session; the client behind pipes
-// has its own runs; nobody is told of them.
+// TestOutputCallers: over HTTP the id of a run gives access to it in any session; the client behind pipes has its own
+// runs; no list shows them.
 func TestOutputCallers(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
 	_, result := w.execute(t, `[{"type":"tool","server":"shop","name":"list_orders"}]`)
@@ -253,7 +253,7 @@ func TestResumeAsPrinted(t *testing.T) {
 	}
 }
 
-// TestOutputIsPrivate: a page of an output is for whoever has asked, and for no cache in between.
+// TestOutputIsPrivate: a page of an output is for the client that asked, and for no cache in between.
 func TestOutputIsPrivate(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
 	_, result := w.execute(t, "["+dumpStage(1000)+"]", "max_output", 500)

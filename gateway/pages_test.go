@@ -159,8 +159,8 @@ type wrongPages struct {
 	Reply    string          `json:"reply"`
 }
 
-// TestWrongPages: every mistake in a paginate is told with its field and with what to write there; what an error proposes
-// as the stage is right.
+// TestWrongPages: the error of a mistake in a paginate names the field and says what to write there; the stage that it
+// proposes is right.
 func TestWrongPages(t *testing.T) {
 	const file = "testdata/wrong_pages.json"
 	raw, err := os.ReadFile(file)

@@ -15,8 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// told makes a notifier of a call whose client is told by tell.
-func told(ctx context.Context, tell progressSender) *notifier {
+// notifying makes a notifier of a call that sends its messages with tell.
+func notifying(ctx context.Context, tell progressSender) *notifier {
 	params := &mcp.CallToolParamsRaw{Name: "execute_pipeline"}
 	params.Meta = mcp.Meta{"progressToken": "p"}
 	return newNotifier(context.WithValue(ctx, senderKey{}, tell), &mcp.CallToolRequest{Params: params})
@@ -28,7 +28,7 @@ func TestNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		var heard []string
-		n := told(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+		n := notifying(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 			heard = append(heard, fmt.Sprintf("%v %v %s", time.Since(begun), p.Progress, p.Message))
 			return nil
 		})
@@ -55,7 +55,7 @@ func TestNotifierSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []float64
 		wait := time.Minute
-		n := told(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+		n := notifying(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 			time.Sleep(wait)
 			heard = append(heard, math.Floor(p.Progress)) // heartbeats may have been due
 			return nil
@@ -88,7 +88,7 @@ func TestNotifierSlowClient(t *testing.T) {
 func TestNotifierRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times, last := 0, 0.0
-		n := told(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+		n := notifying(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 			times, last = times+1, p.Progress
 			return nil
 		})
@@ -99,32 +99,32 @@ func TestNotifierRate(t *testing.T) {
 		time.Sleep(time.Second)
 		n.stop(t.Context())
 		if times > 21 || times < 10 || last != 2000 {
-			t.Errorf("it was told %d times in two seconds, last of %v items", times, last)
+			t.Errorf("it got %d messages in two seconds, last of %v items", times, last)
 		}
 	})
 }
 
-// TestNotifierGone: a client that is gone is not told any more.
+// TestNotifierGone: a client that is gone gets no more messages.
 func TestNotifierGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := 0
-		n := told(t.Context(), func(context.Context, *mcp.ProgressNotificationParams) error {
+		n := notifying(t.Context(), func(context.Context, *mcp.ProgressNotificationParams) error {
 			times++
 			return errors.New("gone")
 		})
 		time.Sleep(time.Minute)
 		n.stop(t.Context())
 		if times != 1 {
-			t.Errorf("it was told %d times", times)
+			t.Errorf("it got %d messages", times)
 		}
 	})
 }
 
-// TestNotifierGrows: heartbeats and items that are told late come in an order that grows.
+// TestNotifierGrows: heartbeats and late items come in an order that grows.
 func TestNotifierGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []float64
-		n := told(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+		n := notifying(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 			time.Sleep(7 * time.Second) // a heartbeat is due, and so is an item
 			heard = append(heard, p.Progress)
 			return nil
@@ -178,7 +178,7 @@ func TestNotifierTool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var heard []string
-				n := told(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+				n := notifying(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 					heard = append(heard, fmt.Sprintf("%v of %v: %s", p.Progress, p.Total, p.Message))
 					return nil
 				})
@@ -200,7 +200,7 @@ func TestNotifierTool(t *testing.T) {
 func TestNotifierLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []float64
-		n := told(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
+		n := notifying(t.Context(), func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 			heard = append(heard, p.Progress)
 			return nil
 		})

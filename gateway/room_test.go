@@ -51,7 +51,7 @@ func TestShapeOnce(t *testing.T) {
 	}
 }
 
-// TestBudgetOfAllText: no reply has more text than max_output allows, and what is left out is told.
+// TestBudgetOfAllText: no reply has more text than max_output allows, and it says what is left out.
 func TestBudgetOfAllText(t *testing.T) {
 	w := newWorld(t, album())
 	long := strings.Repeat("x", 50_000)
@@ -60,7 +60,7 @@ func TestBudgetOfAllText(t *testing.T) {
 		windows += fmt.Sprintf(`{"type":"command","command":"head","args":["-n","%d"]},{"type":"preview","chars":9000},`, 2999-i)
 	}
 	rows := `{"type":"command","command":"jq","args":["-n","-c","range(3000) | {id: ., name: \"é\\(.)\", (\"k\\(. % 700)\"): 1}"]},`
-	for _, tt := range []struct{ name, pipeline, mode, told string }{
+	for _, tt := range []struct{ name, pipeline, mode, want string }{
 		{"windows", `[` + rows + windows + `{"type":"command","command":"wc","args":["-l"]}]`, "run", "not fit in the reply"},
 		{"windows and output", `[` + rows + windows + `{"type":"command","command":"tail","args":["-n","+1"]}]`, "run", "more than max_output allows"},
 		{"text blocks", `[{"type":"tool","server":"shop","name":"album"}]`, "run", "This text block has "},
@@ -81,8 +81,8 @@ func TestBudgetOfAllText(t *testing.T) {
 			if n := utf8.RuneCountInString(got); n > budget || n == 0 {
 				t.Errorf("%s, budget %d: %d characters", tt.name, budget, n)
 			}
-			if budget >= 1500 && !strings.Contains(got, tt.told) {
-				t.Errorf("%s, budget %d: the reply lacks %q:\n%s", tt.name, budget, tt.told, got)
+			if budget >= 1500 && !strings.Contains(got, tt.want) {
+				t.Errorf("%s, budget %d: the reply lacks %q:\n%s", tt.name, budget, tt.want, got)
 			}
 			if _, ok := result.Content[0].(*mcp.ImageContent); tt.name == "text blocks" && !ok {
 				t.Errorf("budget %d: the image is gone: %T", budget, result.Content[0])

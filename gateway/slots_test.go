@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSlots: a named caller has few slots, an address more, and what is left is for addresses that have none. This
-// machine has all. Who opens sessions gets no more by that.
+// TestSlots: a named caller has few slots, an address more, and the rest is for addresses that have none. This
+// machine has all. Opening sessions gives no more.
 func TestSlots(t *testing.T) {
 	named := origin{key: "user alice", named: true}
 	one, two, three := origin{key: "address 192.0.2.1"}, origin{key: "address 192.0.2.2"}, origin{key: "address 192.0.2.3"}

@@ -59,7 +59,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// What is no level or format is refused with those that there are.
+// The refusal of an unknown level or format names the known ones.
 func TestLogOptions(t *testing.T) {
 	for _, o := range [][2]string{{"loud", "json"}, {"info", "xml"}, {"fatal", "json"}} {
 		if _, err := observe.NewLog(os.Stderr, o[0], o[1], nil); err == nil || !strings.Contains(err.Error(), "there are ") {
@@ -100,7 +100,7 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// What a server says neither turns the colours of a terminal nor the direction of a line, in whatever part of the line it is.
+// A server's words change neither the colours of a terminal nor the direction of a line, in any part of the line.
 func TestUnseen(t *testing.T) {
 	for _, format := range []string{"json", "console"} {
 		log, buf := newLog(t, format, nil)
@@ -171,7 +171,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// runIDs are the ids that let one read what runs have produced.
+// runIDs are the ids that give access to the outputs of runs.
 var runIDs = regexp.MustCompile(`r_[a-z2-7]{26}`)
 
 // runOf runs a pipeline and returns the id by which the reply names the run.

@@ -34,7 +34,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// What is counted after real runs, over HTTP, is exactly what has happened.
+// The metrics after real runs, over HTTP, count exactly what has happened.
 func TestMetrics(t *testing.T) {
 	w := newWorld(t, observe.Watch{}, nil)
 	agent := w.connect(nil)

@@ -274,7 +274,7 @@ func newWorldBehind(t *testing.T, o observe.Watch, url string) *world {
 	return w
 }
 
-// What an agent says of its trace may be anything: the call is made, and what no header can hold is in none.
+// An agent may send any trace: the call is made, and text that no header can hold is in none.
 func TestHostileTrace(t *testing.T) {
 	got := make(chan heard, 1)
 	w := newWorldBehind(t, observe.Watch{}, hearing(t, false, got))
@@ -293,15 +293,15 @@ func TestHostileTrace(t *testing.T) {
 	}
 }
 
-// A collector that refuses at length is told of in short.
+// The notice of a collector that refuses at length is short.
 func TestLoudCollector(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "not like this "+strings.Repeat("é", 1<<20), http.StatusBadRequest)
 	}))
 	defer server.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	told := make(chan error, 10)
-	tracer, err := observe.NewTracer(t.Context(), "test", func(err error) { told <- err })
+	notices := make(chan error, 10)
+	tracer, err := observe.NewTracer(t.Context(), "test", func(err error) { notices <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,12 +311,12 @@ func TestLoudCollector(t *testing.T) {
 		t.Error(err)
 	}
 	select {
-	case err := <-told:
+	case err := <-notices:
 		if text := err.Error(); len(text) > 1100 || !strings.Contains(text, "400 Bad Request") || !strings.Contains(text, "not like this") {
-			t.Errorf("told %d bytes: %.300s", len(text), text)
+			t.Errorf("got %d bytes: %.300s", len(text), text)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("nobody is told")
+		t.Error("there is no notice")
 	}
 }
 

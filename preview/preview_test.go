@@ -347,7 +347,7 @@ func TestProseHidesNoGap(t *testing.T) {
 				}
 			}
 			if next != lines+1 {
-				t.Fatalf("%d lines at %d: %d are told of\n%s", lines, chars, next-1, res.Text)
+				t.Fatalf("%d lines at %d: the preview speaks of %d\n%s", lines, chars, next-1, res.Text)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // The properties of previews. P1 (the budget is never exceeded, the text is valid UTF-8) and P11 (nothing acts on a
-// terminal) are part of check, which FuzzPreview and TestBudgetIsExactForAllChars call; P2 and P10 (what is told is
+// terminal) are part of check, which FuzzPreview and TestBudgetIsExactForAllChars call; P2 and P10 (every path is
 // true, and found by gojq) are TestEveryPathIsTrue, and TestGates of bench/quality; P4 (reads of any size) is
 // TestReadSizesDoNotMatter and FuzzPreview; P7 (profiles can be merged) is TestP7Merge; P9 (memory is bounded) is
 // TestMemoryIsBounded. The others are here.

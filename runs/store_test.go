@@ -176,7 +176,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// TestUnderWay: runs that are under way do not give way; who finds no room is told so.
+// TestUnderWay: runs that are under way are not evicted; a run that finds no room gets an error.
 func TestUnderWay(t *testing.T) {
 	s := runs.New(runs.Options{Dir: t.TempDir(), Total: 512 << 10, Head: 1 << 10})
 	defer s.Close()

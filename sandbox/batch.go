@@ -215,7 +215,7 @@ func (b *batcher) through(ctx context.Context, jobs []stages.Job) (ended, next i
 	return ended, len(jobs) / 2
 }
 
-// What a batch has done when its output is of no use.
+// The faults of a batch whose output cannot be used.
 var (
 	errTooMuch = errors.New("its items write too much together")
 	errNotEach = errors.New("it has not one answer for each item")

@@ -122,7 +122,7 @@ func mapLines(t testing.TB, f stages.MapFilter, ctx context.Context, atOnce int,
 	}
 }
 
-func told(err error) string {
+func codeOf(err error) string {
 	var e *stages.Error
 	if errors.As(err, &e) {
 		return fmt.Sprintf("%s %s %s %s %q", e.Code, e.Place, e.Msg, e.Hint, e.Sample)
@@ -130,7 +130,7 @@ func told(err error) string {
 	return fmt.Sprint(err)
 }
 
-// FuzzBatch: whatever lines do, together they come to what each comes to by itself, and are told of once.
+// FuzzBatch: lines together give what each gives by itself, and are counted once.
 func FuzzBatch(f *testing.F) {
 	f.Add("aaaa", 1)
 	f.Add("aaaafaaaaaaaaaahaaaaaa", 2)
@@ -168,13 +168,13 @@ func FuzzBatch(f *testing.F) {
 		for i, j := range jobs {
 			var want bytes.Buffer
 			err := one(t.Context(), strings.NewReader(j.in), &want)
-			if told(err) != told(j.err) || err == nil && !bytes.Equal(want.Bytes(), j.out.Bytes()) {
-				t.Errorf("item %d, %.20q: got %.20q, %s, want %.20q, %s", i, j.in, j.out.Bytes(), told(j.err), want.Bytes(), told(err))
+			if codeOf(err) != codeOf(j.err) || err == nil && !bytes.Equal(want.Bytes(), j.out.Bytes()) {
+				t.Errorf("item %d, %.20q: got %.20q, %s, want %.20q, %s", i, j.in, j.out.Bytes(), codeOf(j.err), want.Bytes(), codeOf(err))
 			}
 			in, out = in+int64(len(j.in)), out+int64(want.Len())
 		}
 		if used.BytesIn != in || used.BytesOut != out {
-			t.Errorf("%d bytes went in and %d came out, and %d and %d are told", in, out, used.BytesIn, used.BytesOut)
+			t.Errorf("%d bytes went in and %d came out, and %d and %d are counted", in, out, used.BytesIn, used.BytesOut)
 		}
 	})
 }
@@ -209,11 +209,11 @@ func TestBatchInVain(t *testing.T) {
 	}
 }
 
-// TestBatchApart: lines that take too much together are as many at once as the for_each says, whoever has taken them.
+// TestBatchApart: lines that take too much together are as many at once as the for_each says, in any batch.
 func TestBatchApart(t *testing.T) {
 	const atOnce, all = 4, 64
 	var now, peak atomic.Int64
-	met := make(chan struct{})
+	full := make(chan struct{})
 	var meet sync.Once
 	l := &liner{}
 	many, _ := l.open(t, nil)
@@ -225,10 +225,10 @@ func TestBatchApart(t *testing.T) {
 			for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
 			}
 			if n == atOnce {
-				meet.Do(func() { close(met) })
+				meet.Do(func() { close(full) })
 			}
 			select {
-			case <-met:
+			case <-full:
 			case <-time.After(10 * time.Second): // fails below
 			}
 		}}
@@ -239,8 +239,8 @@ func TestBatchApart(t *testing.T) {
 	}
 }
 
-// TestBatchEnds has one item end all of them, in one process with others and by itself: none behind it was begun, and of
-// those nothing is told.
+// TestBatchEnds has one item end all of them, in one process with others and by itself: none behind it was begun or
+// counted.
 func TestBatchEnds(t *testing.T) {
 	for _, kind := range []string{"a", "f", "s", "t"} {
 		for _, at := range []int{0, 1, 100, 255, 256, 400} {
@@ -267,7 +267,7 @@ func TestBatchEnds(t *testing.T) {
 				}
 			}
 			if kind == "f" && used.Load() > int64(at)+1 {
-				t.Errorf("%s at %d: %d items are told of", kind, at, used.Load())
+				t.Errorf("%s at %d: %d items are counted", kind, at, used.Load())
 			}
 		}
 	}

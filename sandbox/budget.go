@@ -7,7 +7,7 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// What one command may take at most. Memory is private memory; Disk is what sort and tac keep on disk.
+// The most that one command may take. Memory is private memory; Disk is what sort and tac keep on disk.
 const (
 	Memory = 512 << 20
 	Disk   = 1 << 30

@@ -19,7 +19,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// What one check of a command may take unless [Options] say otherwise. See docs/limits.md.
+// The limits of one check of a command unless [Options] say otherwise. See docs/limits.md.
 const (
 	DefaultCheck       = time.Second
 	DefaultCheckMemory = 128 << 20

@@ -41,10 +41,10 @@ type Report struct {
 	Gaps       []string // what this kernel leaves to fewer layers than a new one, in words
 	Programs   []Availability
 
-	// Notes are what whoever asks should know besides, such as why a stronger backend is not used.
+	// Notes are for people, such as why a stronger backend is not used.
 	Notes []string
 
-	// What holds the worker from outside, a container or its like, as the worker has seen it.
+	// Surroundings are the limits around the worker, of a container or its like, as the worker has seen them.
 	wire.Surroundings
 
 	// Workspace says that commands may read files of a workspace.

@@ -14,7 +14,7 @@ import (
 // stderrShown is how much of a command's standard error an agent gets to read: its end, where the cause stands.
 const stderrShown = 2 << 10
 
-// reasons says for every way in which a command ends badly what an agent is told.
+// reasons has the error for each way in which a command ends badly.
 var reasons = map[wire.Reason]struct {
 	code   stages.Code
 	quotes bool // what the command said last belongs to the message; where a limit says it all, it is only noise
@@ -115,7 +115,7 @@ func lastWords(stderr string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// lostError says that the worker is gone. sandbox_lost is the word to look for in logs. What a worker did wrong may be
+// lostError says that the worker is gone. sandbox_lost is the word to look for in logs. A worker's fault may be
 // quoted at any length.
 func lostError(err error) error {
 	e := stages.Errorf(stages.Internal, "run the pipeline again; nothing of this stage's output is complete",

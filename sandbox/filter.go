@@ -26,7 +26,7 @@ type filter struct {
 }
 
 // run is a [stages.Filter]. A Read of in may still be under way when it returns, if the chain ended without wanting
-// more: whoever feeds in ends that Read, and what it brings is dropped.
+// more: the stage that feeds in ends that Read, and its data is dropped.
 func (f *filter) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	x, err := f.session.exchange(ctx, f.session.slots, f.prepared, in, out)
 	if err != nil {

@@ -26,7 +26,7 @@ type Options struct {
 	Commands []string // the commands that are allowed; all if nil
 	Budget   Budget   // of one run
 
-	// What one check of the arguments of a command may take: [DefaultCheck] and [DefaultCheckMemory] if zero.
+	// The limits of one check of the arguments of a command: [DefaultCheck] and [DefaultCheckMemory] if zero.
 	Check       time.Duration // of processor time
 	CheckMemory int64         // bytes
 }
@@ -41,7 +41,7 @@ const (
 	openTimeout  = 30 * time.Second // of a worker that is started in the background
 	pingTimeout  = 2 * time.Second  // of a worker that has waited
 	greetTimeout = 10 * time.Second // of a worker that a run is to have: for its hello, and for an answer after it
-	greetTries   = 4                // workers that may stand still after their hello until a run is told so
+	greetTries   = 4                // workers that may stand still after their hello before a run fails
 )
 
 // A Pool gives every run a worker to itself. It implements [stages.Commands].
@@ -137,7 +137,7 @@ func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 			return inv, err
 		}
 	}
-	// That a command is missing matters more than its arguments.
+	// A missing command matters more than its arguments.
 	a, ok := p.ability[c.Name]
 	switch {
 	case !ok:
@@ -160,7 +160,7 @@ func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	return inv, nil
 }
 
-// command is what the worker is told of a command.
+// command returns a command in the form of the wire.
 func command(c stages.Command, inv programs.Invocation) wire.Command {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout

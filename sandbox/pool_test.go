@@ -207,7 +207,7 @@ func TestLyingWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	chain := []stages.Command{{Name: "jq", Args: []string{"."}}, {Name: "sort"}}
-	f, err := s.Prepare(chain, func(i int, _ stages.Usage) { t.Errorf("it was told what command %d used", i) })
+	f, err := s.Prepare(chain, func(i int, _ stages.Usage) { t.Errorf("it got what command %d used", i) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestInputNotKept: what an agent is told of an input that the worker did not keep.
+// TestInputNotKept: the error of an input that the worker did not keep.
 func TestInputNotKept(t *testing.T) {
 	for reason, want := range map[wire.Reason]struct {
 		code stages.Code

@@ -56,8 +56,8 @@ func (t *leasedWorker) answer(ctx context.Context) error {
 	return t.client.Ping(ctx)
 }
 
-// dial starts a worker and sees to it that it answers. What it lives in may stand still although it has said hello. Such a
-// one is given up, and another one serves.
+// dial starts a worker and checks that it answers. Its container may stand still after the worker's hello. dial gives up
+// such a worker and starts another.
 func (p *Pool) dial(ctx context.Context, t *leasedWorker) error {
 	for tries := greetTries; ; tries-- {
 		var err error

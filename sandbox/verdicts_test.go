@@ -140,7 +140,7 @@ func TestCostlyArguments(t *testing.T) {
 	}
 }
 
-// TestVerdictsKept: what was found is asked for once, whoever asks again. What only a limit has ended is asked for again.
+// TestVerdictsKept: a verdict is asked for once, for all callers. A check that a limit has ended is made again.
 func TestVerdictsKept(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -48,23 +48,23 @@ func FuzzEvaluate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		apply := func() (valid bool, flaws []flaw, told []string, err error) {
+		apply := func() (valid bool, flaws []flaw, messages []string, err error) {
 			e := evaluation{v: v, steps: NewSteps(context.Background(), 1<<14)}
 			valid = e.apply(&frame{schema: v.root, open: opened(value, v.root, false, &e)}, value)
 			flaws = tidy(e.flaws, e.steps)
 			for _, fl := range flaws {
 				said, _ := teller{value, "it", NewSteps(context.Background(), maxHintSteps)}.tell(fl)
-				told = append(told, said)
+				messages = append(messages, said)
 			}
-			return valid, flaws, told, e.steps.Err()
+			return valid, flaws, messages, e.steps.Err()
 		}
-		valid, flaws, told, err := apply()
+		valid, flaws, messages, err := apply()
 		_, _, again, errAgain := apply()
 		if err != nil || errAgain != nil {
 			return
 		}
-		if !slices.Equal(told, again) {
-			t.Errorf("%s on %s: it says %q and then %q", schema, text, told, again)
+		if !slices.Equal(messages, again) {
+			t.Errorf("%s on %s: it says %q and then %q", schema, text, messages, again)
 		}
 		var invalid *jsonschema.ValidationError
 		errors.As(v.root.Validate(value), &invalid)
@@ -74,8 +74,8 @@ func FuzzEvaluate(f *testing.F) {
 		at := map[string][]jsonschema.ErrorKind{}
 		places(invalid, at)
 		for i, fl := range flaws {
-			if told[i] == "" || !slices.ContainsFunc(at[fmt.Sprint(fl.path)], fl.agrees) {
-				t.Errorf("%s on %s: the library does not say %q, but %v", schema, text, told[i], invalid)
+			if messages[i] == "" || !slices.ContainsFunc(at[fmt.Sprint(fl.path)], fl.agrees) {
+				t.Errorf("%s on %s: the library does not say %q, but %v", schema, text, messages[i], invalid)
 			}
 		}
 		if !valid && len(flaws) == 0 && !slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(at))...), isCycle) {
@@ -131,7 +131,7 @@ func (fl flaw) agrees(k jsonschema.ErrorKind) bool {
 	return fl.about == "" && fl.want == nil && slices.ContainsFunc(phrases[named], func(p string) bool { return strings.Contains(fl.said, p) })
 }
 
-// TestTellSpent: a flaw with many allowed values is told after the steps are spent, but without a hint.
+// TestTellSpent: a flaw with many allowed values is reported after the steps are spent, but without a hint.
 func TestTellSpent(t *testing.T) {
 	var want []string
 	for i := range maxWant {

@@ -83,7 +83,7 @@ func ExecutePipeline(kinds []stages.Kind, o Options) json.RawMessage {
 	return marshal(s)
 }
 
-// union returns a oneOf over kinds, told apart by the constant "type".
+// union returns a oneOf over kinds, which differ in the constant "type".
 func union(kinds []stages.Kind) *jsonschema.Schema {
 	all := &jsonschema.Schema{Type: "object"}
 	for _, k := range kinds {

@@ -99,7 +99,7 @@ func TestExecutePipelineTakes(t *testing.T) {
 	}
 }
 
-// TestKinds holds the real table to what agents are told: the brief schema is short, and every example is taken.
+// TestKinds holds the real table to the texts for agents: the brief schema is short, and every example is taken.
 func TestKinds(t *testing.T) {
 	kinds := stages.Kinds()
 	if n := len(schemas.ExecutePipeline(kinds, schemas.Options{Brief: true})); n > 1600 {

@@ -93,7 +93,7 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	}
 	more := max(0, len(flaws)-maxFlaws)
 	t := teller{value, "the stage", NewSteps(context.Background(), maxHintSteps)}
-	errs = append(errs, s.told(kind, fields, flaws[:len(flaws)-more], t)...)
+	errs = append(errs, s.errors(kind, fields, flaws[:len(flaws)-more], t)...)
 	splitName(errs, fields)
 	if more > 0 {
 		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", count(more, "more mistake")))
@@ -150,9 +150,9 @@ func inArray(value any, path []string) bool {
 	return ok
 }
 
-// told returns the errors of flaws. A wrong name makes two flaws, an unknown field and the missing field that was meant:
-// only the first is told.
-func (s *StageChecker) told(kind string, fields map[string]any, flaws []flaw, t teller) (errs []*stages.Error) {
+// errors returns the errors of flaws. A wrong name makes two flaws, an unknown field and the missing field that was meant:
+// only the first becomes an error.
+func (s *StageChecker) errors(kind string, fields map[string]any, flaws []flaw, t teller) (errs []*stages.Error) {
 	var missing []string
 	for _, fl := range flaws {
 		if fl.about == missingField {

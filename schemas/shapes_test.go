@@ -123,7 +123,7 @@ func BenchmarkCheckShape(b *testing.B) {
 	}
 }
 
-// TestManyFlaws: however many mistakes a stage has, as many are told as anybody reads; the rest is counted.
+// TestManyFlaws: a stage's error lists a bounded number of mistakes; the rest is counted.
 func TestManyFlaws(t *testing.T) {
 	var fields, numbers []string
 	for i := range 5000 {

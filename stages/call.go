@@ -72,8 +72,8 @@ func (c *caller) filter(ctx context.Context, in io.Reader, out io.Writer) error 
 	return err
 }
 
-// once makes the call, or takes the result of an equal one. What has left counts for the attempt that it belongs to;
-// so does a failure that is shared: its call may have taken effect, and must not be made again.
+// once makes the call, or takes the result of an equal one. A call that has left counts for the attempt that it
+// belongs to; so does a shared failure: its call may have taken effect, and must not be made again.
 func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error) {
 	it := itemOf(ctx)
 	var o outcome
@@ -95,7 +95,7 @@ func (c *caller) once(ctx context.Context, args json.RawMessage) (Result, error)
 	return o.result, o.err
 }
 
-// call makes the call, whose time begins when it is sent. A call with effects that was sent is let finish, whatever ends
+// call makes the call, whose time begins when it is sent. A call with effects that was sent finishes, whatever ends
 // around it; one that still waits for its turn ends with its stage.
 func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 	if ctx.Err() != nil {
@@ -213,7 +213,7 @@ func (c *caller) earlier(args json.RawMessage) (key string, result Result, known
 }
 
 // ofCall marks the failure of a call, and says of one that took too long which limit that was, what became of it and how
-// to get more time. Whoever made the error may keep it and give it to others. ctx is the call's: only its end is no failure.
+// to get more time. Its maker may keep the error and share it. ctx is the call's: only its end is no failure.
 func (c *caller) ofCall(ctx context.Context, err error, left bool) error {
 	var failed *Error
 	if !errors.As(err, &failed) {
@@ -268,7 +268,7 @@ const (
 )
 
 // apply makes the result what the stage takes it for. Whether a text is one whole JSON object or array is looked at here
-// only where lines of it are picked: later it could not be told any more.
+// only where lines of it are picked: the lines alone do not show it.
 func (a as) apply(r *Result, picked bool) error {
 	switch {
 	case a == asText:

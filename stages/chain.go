@@ -42,7 +42,7 @@ type link struct {
 	record *record // keeps what the link writes, as output; nil: it is not kept
 	output string
 
-	watch  watch // is told of it; nil: nobody is
+	watch  watch // observes it; nil: nothing does
 	undone bool  // it stands in a dry run for what may change something, so it has no output
 
 	onward []*Step   // its own steps, and those behind it
@@ -112,7 +112,7 @@ func (l *link) explain(ctx context.Context, err error) error {
 	if !isError {
 		e = &Error{Code: Internal, Msg: err.Error(), Err: err}
 	}
-	c := *e // whoever made the error may keep it and give it to others
+	c := *e // its maker may keep the error and share it
 	return l.locate(&c)
 }
 
@@ -283,7 +283,7 @@ func newFlow(ctx context.Context, r *Run, links []*link, in io.Reader, out io.Wr
 
 // run runs the links and returns the first failure, or what ended the last link's output early.
 func (f *flow) run(ctx context.Context) error {
-	// A pipe has no context: when the chain is cancelled, whoever waits at one must wake up.
+	// A pipe has no context: when the chain is cancelled, the links that wait at one must wake up.
 	stop := context.AfterFunc(ctx, func() { f.breakPipes() })
 	defer stop()
 	var wg sync.WaitGroup
@@ -315,7 +315,8 @@ func (f *flow) perform(i int) error {
 	spool := f.r.newSpool()
 	defer spool.Close()
 	step := l.steps[0]
-	// What a link before it may have changed is not stopped half way, nor lost. A dry run tells how much there is to save.
+	// A link before it that may change something is not stopped half way, and its output is not lost. A dry run says how much
+	// there is to save.
 	changing := func(before *runningLink) bool { return before.effect() == Changes }
 	bounded := step.most > 0 && !(l.undone && step.tool == nil) && !slices.ContainsFunc(f.links[:i], changing)
 	if bounded {
@@ -340,10 +341,10 @@ func (f *flow) perform(i int) error {
 	return l.call(l.ctx, spool.Reader(), l.out)
 }
 
-// settle tells the neighbours of link i how it ended: whoever feeds it stops, whoever reads it sees the end or a break.
+// settle tells the neighbours of link i how it ended: the link before it stops, the link behind it sees the end or a break.
 func (f *flow) settle(i int, err error) {
 	if f.record(i, err) {
-		for _, l := range f.links { // before the pipes, so that who meets a broken one knows why
+		for _, l := range f.links { // before the pipes, so that a link with a broken one knows why
 			l.cancel(errBroken)
 		}
 		f.breakPipes()
@@ -394,7 +395,7 @@ func (f *flow) breakPipes() {
 	}
 }
 
-// begin tells the watch of a link that begins, and returns the context in which it runs, and what is to be told of its end.
+// begin tells the watch that a link begins, and returns the context in which it runs, and a function for its end.
 func (l *link) begin(ctx context.Context) (context.Context, func(error)) {
 	var commands []string
 	for _, s := range l.steps {

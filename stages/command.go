@@ -70,7 +70,7 @@ type Commands interface {
 
 // A CommandPlan checks the commands of one plan and runs them. Its methods may be called concurrently.
 type CommandPlan interface {
-	// Check says what a command does with its data. What it knows of the arguments by itself is checked at once; a
+	// Check says what a command does with its data. It checks arguments at once by the command's grammar; a
 	// script in them is read in a worker, which has bounds, and nothing runs without its verdict. The error is an *Error:
 	// DISALLOWED_COMMAND or DISALLOWED_ARGUMENT, with what to use instead, LIMIT_EXCEEDED where the check takes too
 	// much, or SANDBOX_UNAVAILABLE where there is no worker for it.
@@ -84,7 +84,7 @@ type CommandPlan interface {
 	io.Closer
 }
 
-// Anonymous is the caller who stands for all that cannot be told apart.
+// Anonymous is the caller who stands for all that cannot be distinguished.
 const Anonymous = "anonymous"
 
 // Traits are what a command does with its data, as far as its arguments tell.
@@ -113,8 +113,8 @@ type Command struct {
 	Inputs []string
 	Set    int
 
-	// LineBuffered says that whoever reads the output may stop early, or that somebody behind him may whom each line reaches at
-	// once: a line is worth more now than in a block later.
+	// LineBuffered says that the reader of the output may stop early, or a reader behind it that each line reaches at once: a
+	// line is worth more now than in a block later.
 	LineBuffered bool
 
 	// MapsLines is what [CommandPlan.Check] has found ([Traits]).
@@ -128,7 +128,7 @@ type Command struct {
 type Session interface {
 	// Prepare readies a chain of neighbouring commands, each reading what the one before writes, to run as one
 	// filter. The filter may be called many times and concurrently, also by more callers than the worker has room
-	// for: they wait their turn. After each call used is told of every command that ran, by its index in the chain.
+	// for: they wait their turn. After each call it calls used for every command that ran, by its index in the chain.
 	//
 	// The filter's error is an *Error whose Place is the index of the command in the chain, counted from 1, and
 	// whose Sample holds the beginning of that command's input where it is known.
@@ -145,7 +145,7 @@ type Session interface {
 // A Mapper is a [Session] that can run a command on many items without waiting for the end of each.
 type Mapper interface {
 	// Map readies a command that runs once per item. It returns nil where that is no better than to call what Prepare
-	// returns for each. used is told of every item.
+	// returns for each. It calls used for every item.
 	Map(c Command, used func(i int, u Usage)) (MapFilter, error)
 }
 

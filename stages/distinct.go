@@ -12,7 +12,7 @@ import (
 )
 
 // shared answers equal calls of one tool stage in one run from the first of them. An item that is tried again makes
-// the call again, unless an item with the same arguments has done so in the meantime. What is kept for later calls is
+// the call again, unless an item with the same arguments has done so in the meantime. Results for later calls are
 // bounded by [Limits.Shared] over the whole run: the oldest results go first, and a call that has become unknown is
 // made again. Calls that may change something are never forgotten; too many of them is an error.
 type shared struct {

@@ -70,7 +70,7 @@ func (r *Run) rehearsed(steps []*Step) []*Step {
 func (h *rehearsal) replaces(e Effect) bool { return h != nil && e == Changes }
 
 // alone reports whether a dry run maps steps one item at a time, so that the first calls are those of the first items.
-// That costs nothing where nothing is called for them.
+// Where they call nothing, this costs nothing.
 func (h *rehearsal) alone(steps []*Step) bool {
 	if h == nil || len(steps) == 0 || steps[0].Effect != Changes {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// TestDryRun: what only reads is run, nothing that may change something is called, and what it would be called with is
-// told.
+// TestDryRun: stages that only read run; a tool that may change something is not called, and the report has its
+// arguments.
 func TestDryRun(t *testing.T) {
 	const (
 		write   = `{"type":"tool","server":"demo","name":"write"}`

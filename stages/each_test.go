@@ -62,7 +62,7 @@ func TestWarning(t *testing.T) {
 	}
 }
 
-// TestEachCommand: the sandbox is told which commands run once per item.
+// TestEachCommand: the sandbox gets the commands that run once per item as such.
 func TestEachCommand(t *testing.T) {
 	for _, test := range []struct {
 		pipeline string

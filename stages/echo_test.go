@@ -94,7 +94,7 @@ func (u untyped) CallTool(_ context.Context, c stages.Call) (stages.Result, erro
 }
 
 // TestFailedAfterStop: a call that may have changed something and fails after the reader has stopped fails the run, also
-// when another call's result has met the closed pipe before.
+// when another call's result has found the pipe closed before.
 func TestFailedAfterStop(t *testing.T) {
 	for _, cause := range []error{io.ErrClosedPipe, context.Canceled, context.DeadlineExceeded, errors.New("gone")} {
 		for name, input := range map[string]string{"": `{"x":1}{"x":3}`, " behind a result": `{"x":1}{"x":2}{"x":3}`} {

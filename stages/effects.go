@@ -329,7 +329,7 @@ func normalNumber(n json.Number) json.Number {
 }
 
 // An effectHold is the context of a call that may change something, or of an attempt of an item whose stages make such
-// calls. Until a call is sent, it ends with the context around it. From then on the call is let finish, and so are the
+// calls. Until a call is sent, it ends with the context around it. From then on the call finishes, and so do the
 // other stages of its item when something else fails: half of an item can be neither used nor resumed. The time of the
 // run and early stop still end the item; the caller of the run ends both.
 type effectHold struct {
@@ -440,7 +440,7 @@ func (h *effectHold) unsend() {
 	h.item.unsend()
 }
 
-// follow returns what a call of a tool tells of its progress; nil where nobody wants to know.
+// follow returns a function that takes a call's progress; nil where nobody asked for it.
 func (r *Run) follow(m *Meter, each bool) func(ToolProgress) {
 	if r.progress == nil {
 		return nil

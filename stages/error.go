@@ -62,7 +62,7 @@ type Error struct {
 	Foreign bool
 
 	Said string // the words of a command that Msg ends with, before Own
-	Own  string // what Msg ends with behind the words of others: it is ours
+	Own  string // our end of Msg, behind foreign words
 
 	Place Place  // the stage
 	Label string // what runs there, such as "tool github/get_issue" or "command jq"
@@ -75,7 +75,7 @@ type Error struct {
 	Failed  int // how many items had failed, this one included; those started and neither done nor failed were cancelled
 
 	// OfRun marks a failure that no item of a for_each is to blame for, such as a limit of the whole run: on_error does
-	// not let it pass, whatever its code.
+	// not tolerate it, whatever its code.
 	OfRun bool
 
 	// Limit is the name of the limit of docs/limits.md that was reached, or empty: another one, or none.
@@ -100,7 +100,7 @@ type Error struct {
 	// Changed names the tools that may have changed something in this run, with their calls: "demo/add_note: 3".
 	Changed []string
 
-	// Fix is what the stage should be instead, as JSON, where that can be derived. Whoever finds the mistake gives the
+	// Fix is what the stage should be instead, as JSON, where that can be derived. The finder of the mistake gives the
 	// members that change; where the stage is known, it is the whole stage.
 	Fix json.RawMessage
 
@@ -168,7 +168,7 @@ func (p Place) top() int {
 // nested reports whether a place is that of a stage within another.
 func (p Place) nested() bool { return strings.Contains(string(p), ".") }
 
-// changed returns err with change made to copies of its Errors: whoever made them may keep them and give them to others.
+// changed returns err with change made to copies of its Errors: their makers may keep and share them.
 // Other errors become INTERNAL.
 func changed(err error, change func(e *Error)) error {
 	var out []error
@@ -189,7 +189,7 @@ func located(err error, place Place, label Label) error {
 	})
 }
 
-// flatten returns the Errors that err holds, in order. What is no Error becomes one.
+// flatten returns the Errors that err holds, in order. Other errors become Errors.
 func flatten(err error) []*Error {
 	switch err := err.(type) {
 	case nil:

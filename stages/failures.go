@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxMessages   = 100 // patterns that are told apart; failures with others are only counted
+	maxMessages   = 100 // patterns that are kept; failures with others are only counted
 	maxMessage    = 200 // bytes of a message
 	shownMessages = 5   // patterns in a report
 )
@@ -20,7 +20,7 @@ const (
 // failureGroups counts messages by their pattern. The zero value is empty.
 type failureGroups struct {
 	byPattern map[string]*FailureGroup
-	others    int64 // messages of patterns beyond those that are told apart
+	others    int64 // messages of patterns beyond those that are kept
 }
 
 // add counts a message n times.
@@ -58,8 +58,8 @@ func (g *failureGroups) most(n int) (list []FailureGroup, others int64) {
 	return list[:min(n, len(list))], others
 }
 
-// told writes the most frequent messages for people: `"a" (2 times), "b", 3 others`.
-func (g *failureGroups) told(n int) string {
+// text writes the most frequent messages for people: `"a" (2 times), "b", 3 others`.
+func (g *failureGroups) text(n int) string {
 	list, others := g.most(n)
 	var parts []string
 	for _, one := range list {

@@ -252,7 +252,7 @@ func TestEffectsFinish(t *testing.T) {
 	})
 }
 
-// TestEffectsFinishOnFailure: when one item fails, those with effects that have begun are let finish, no more begin.
+// TestEffectsFinishOnFailure: when one item fails, those with effects that have begun finish, no more begin.
 func TestEffectsFinishOnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -413,7 +413,7 @@ func TestLimits(t *testing.T) {
 		{"items", each, lines(11), "more than 10 items", stages.Limits{Items: 10}},
 		{"calls", each, lines(11), "more than 10 tool calls", stages.Limits{Calls: 10}},
 		{"item", each, `["` + big + `"]`, "longer than 100 bytes", stages.Limits{Item: 100}},
-		{"item, let pass", strings.Replace(each, `"for_each":true`, `"for_each":true,"on_error":"collect"`, 1), `["` + big + `"]`, "longer than 100 bytes", stages.Limits{Item: 100}},
+		{"item, tolerated", strings.Replace(each, `"for_each":true`, `"for_each":true,"on_error":"collect"`, 1), `["` + big + `"]`, "longer than 100 bytes", stages.Limits{Item: 100}},
 		{"item of lines", each, big, "longer than 100 bytes", stages.Limits{Item: 100}},
 		{"input", `[{"type":"tool","server":"demo","name":"say"}]`, big, "more than 100 bytes in one call", stages.Limits{Input: 100}},
 		{"held", `[{"type":"tool","server":"demo","name":"say","for_each":true}]`, big, "more than 500 bytes in memory", stages.Limits{Held: 500}},

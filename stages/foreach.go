@@ -35,8 +35,8 @@ func (f *ForEachStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	return eachStep(body, f.Mapping, retryOn, s, collectArray, timeout), nil
 }
 
-// A collecting stage may write many values by itself. It is told what "collect" says where no for_each has it,
-// and reports whether it has use for that.
+// A collecting stage may write many values by itself. It gets the form of "collect" where no for_each has it, and reports
+// whether it uses that.
 type collecting interface{ collectAs(form string) bool }
 
 // compileEach compiles a stage that may have the for_each flag: shorthand for a for_each stage around it.

@@ -54,10 +54,10 @@ func TestFromKeepsKind(t *testing.T) {
 // TestResumeKeepsKind: the results of items that an earlier run has completed are the values that they were.
 func TestResumeKeepsKind(t *testing.T) {
 	k := newKept(t, runs.Options{})
-	var mended atomic.Bool
+	var works atomic.Bool
 	texts := []string{`12`, ``, `"q"`, "a\n", `{"@blocks":["a","[1]"]}`, `{"@blocks":[]}`, `{"a":1}`, "last"}
 	do := func(_ context.Context, args map[string]any) (string, error) {
-		if fmt.Sprint(args["x"]) == fmt.Sprint(len(texts)) && !mended.Load() {
+		if fmt.Sprint(args["x"]) == fmt.Sprint(len(texts)) && !works.Load() {
 			return "", errors.New("not now")
 		}
 		var i int
@@ -73,9 +73,9 @@ func TestResumeKeepsKind(t *testing.T) {
 		`{"type":"tool","server":"demo","name":"change","for_each":true}`,
 		`{"type":"tool","server":"demo","name":"change","for_each":true,"distinct":true}`,
 	} {
-		mended.Store(false)
+		works.Store(false)
 		e := k.failedRun(t, items, stage)
-		mended.Store(true)
+		works.Store(true)
 		if got, _ := k.must(t, resume(e.Run)); got != want {
 			t.Errorf("%s: got %q, want %q", stage, got, want)
 		}

@@ -41,7 +41,7 @@ func steady(t *testing.T, fails int) *kept {
 const postLater = `{"type":"for_each","concurrency":4,"stages":[{"type":"tool","server":"demo","name":"post"},
 	{"type":"tool","server":"demo","name":"later"}]}`
 
-// TestBegunItemsFinish: an item that has begun to change something is let finish when another one fails, with the stages
+// TestBegunItemsFinish: an item that has begun to change something finishes when another one fails, with the stages
 // behind the call, so that the for_each can be taken up: only what has failed or was not tried is run then.
 func TestBegunItemsFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestBegunItemsFinishNested(t *testing.T) {
 	})
 }
 
-// TestBegunItemsFinishBehind: neither does a failure behind the for_each leave an item done by half.
+// TestBegunItemsFinishBehind: neither does a failure behind the for_each leave an item half done.
 func TestBegunItemsFinishBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := steady(t, 0)
@@ -95,7 +95,7 @@ func TestBegunItemsFinishBehind(t *testing.T) {
 	})
 }
 
-// TestBegunItemsEnd: the time of the run, and its caller, end also items that are let finish.
+// TestBegunItemsEnd: the time of the run, and its caller, end also items that would finish.
 func TestBegunItemsEnd(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"time": 1500 * time.Millisecond, "caller": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func (s *seated) CallTool(ctx context.Context, c stages.Call) (stages.Result, er
 	return s.world.CallTool(ctx, c)
 }
 
-// TestWaitingEffectsStop: of the calls with effects, the one that was sent is let finish when a sibling fails, and those
+// TestWaitingEffectsStop: of the calls with effects, the one that was sent finishes when a sibling fails, and those
 // that still wait for their turn are never made.
 func TestWaitingEffectsStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ func (r *Run) bindInputs(ctx context.Context, session Session, s *Step, c *Comma
 		if err != nil {
 			return nil, nil, err
 		}
-		// The command's stage is where it is told that an input could not be kept.
+		// The error of an input that could not be kept names the command's stage.
 		keep := &Step{Label: s.Label, place: s.place}
 		links = append(links, &link{
 			steps: []*Step{keep}, meters: []*Meter{newMeter(keep)},

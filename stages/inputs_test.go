@@ -93,7 +93,7 @@ func TestInputNotWanted(t *testing.T) {
 	}
 }
 
-// TestInputWithEffects: what may have changed something is let finish and told, whatever fails beside it.
+// TestInputWithEffects: a call that may have changed something finishes and is reported, whatever fails beside it.
 func TestInputWithEffects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -113,7 +113,7 @@ func TestInputWithEffects(t *testing.T) {
 			t.Errorf("got %v, changed %v, want the failure of 1.c.1 and one call of slow_write", err, e.Changed)
 		}
 		if !finished {
-			t.Error("the call in flight was not let finish")
+			t.Error("the call in flight did not finish")
 		}
 		if s := report.Stages[0].Stages; len(s) != 2 || s[0].Input != "b" || s[0].Place != "1.b.1" || s[0].Calls != 1 || !s[0].Changes {
 			t.Errorf("got the report %+v", s)

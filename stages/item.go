@@ -95,7 +95,7 @@ func (it *item) known() (bool, error) {
 	return true, it.succeeded()
 }
 
-// try runs the stages on an item until they succeed or cannot be tried again. What a failed attempt has written is
+// try runs the stages on an item until they succeed or cannot be tried again. The output of a failed attempt is
 // dropped.
 func (e *each) try(ctx context.Context, it *item) (err error) {
 	defer recovered(&err)
@@ -271,7 +271,7 @@ func (it *item) tried() string {
 	var parts []string
 	if it.attempts > 1 {
 		text := fmt.Sprintf("attempt %d of %d", it.attempts, 1+it.of.Retries)
-		if before := it.before.told(3); before != "" {
+		if before := it.before.text(3); before != "" {
 			text += ", before: " + before
 		}
 		parts = append(parts, text)

@@ -13,7 +13,7 @@ import (
 )
 
 // A spool keeps bytes until they are wanted: the first of them in memory, the rest in a file that has no name. All
-// spools of a run share a limit. What finds no room in the memory of the process goes to the file as well. It is not safe
+// spools of a run share a limit. Bytes that find no room in the memory of the process go to the file as well. It is not safe
 // for concurrent use.
 type spool struct {
 	r    *Run

@@ -10,7 +10,7 @@ import (
 )
 
 // TestMemory: what a run holds comes out of the memory of the process, and a run that finds no room ends and says so.
-// What can wait on the disk does. Everything is given back.
+// Data that can wait on the disk does. Everything is given back.
 func TestMemory(t *testing.T) {
 	const waits = `[{"type":"command","command":"cat"},{"type":"tool","server":"demo","name":"write","for_each":true,"concurrency":1,"collect":"lines"}]`
 	big := strings.Repeat("x", 100_000)

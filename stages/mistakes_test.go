@@ -44,8 +44,8 @@ func TestCheckEnds(t *testing.T) {
 	}
 }
 
-// However many lists of a plan are too much, the limit is told once.
-func TestTooManyStagesToldOnce(t *testing.T) {
+// However many lists of a plan are too much, there is one error about the limit.
+func TestTooManyStagesOnce(t *testing.T) {
 	var branches []string
 	for i := range 3 * (stages.Limits{}).WithDefaults().Stages {
 		branches = append(branches, fmt.Sprintf(`"b%d": [{"type": "preview"}]`, i))
@@ -61,6 +61,6 @@ func TestTooManyStagesToldOnce(t *testing.T) {
 		}
 	}
 	if limits != 1 || others != 1 {
-		t.Errorf("told %d times of the limit, want once, and of %d other mistakes, want 1: %v", limits, others, errs)
+		t.Errorf("got the limit %d times, want once, and %d other mistakes, want 1: %v", limits, others, errs)
 	}
 }

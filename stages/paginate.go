@@ -13,7 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// Paginate says how all pages of a tool's list are fetched (pipeline.md §3, pages). What is not given is found by
+// Paginate says how all pages of a tool's list are fetched (pipeline.md §3, pages). A missing member is found by
 // convention. In JSON true stands for the zero value.
 type Paginate struct {
 	Arg   string `json:"arg,omitempty" jsonschema:"minLength=1" jsonschema_description:"Argument that chooses the page. Default: cursor, after, page, offset or the like, if the tool has it."`

@@ -53,10 +53,10 @@ func compile(ctx context.Context, pipeline []byte, d Deps, fed bool) (*Pipeline,
 
 // limitOnce keeps the first of the mistakes that are about the number of stages: every list that comes after it says the same.
 func limitOnce(errs []*Error) []*Error {
-	told := false
+	seen := false
 	return slices.DeleteFunc(errs, func(e *Error) bool {
-		again := told && e.Limit == "stages"
-		told = told || e.Limit == "stages"
+		again := seen && e.Limit == "stages"
+		seen = seen || e.Limit == "stages"
 		return again
 	})
 }
@@ -211,15 +211,15 @@ func unlessImplied(shape, err error, kind *Kind, raw json.RawMessage) error {
 	if shape == nil {
 		return err
 	}
-	told := map[string]bool{}
+	wrong := map[string]bool{}
 	for _, e := range flatten(shape) {
-		told[e.Field] = true
+		wrong[e.Field] = true
 	}
 	members, _ := readObject(raw)
 	var rest []error
 	for _, e := range flatten(err) {
 		missing := e.Code == InvalidPipeline && !given(members, e.Field)
-		if told[e.Field] && kind.Begins || e.Place == "" && (told[e.Field] || missing || e.Code == InvalidArguments) {
+		if wrong[e.Field] && kind.Begins || e.Place == "" && (wrong[e.Field] || missing || e.Code == InvalidArguments) {
 			continue
 		}
 		rest = append(rest, e)

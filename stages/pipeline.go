@@ -16,7 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// A watch is told of a link that begins, and of its end with what it returns.
+// A watch is called when a link begins, and the function that it returns when the link ends.
 type watch = func(ctx context.Context, place Place, kind string, commands []string) (context.Context, func(error))
 
 // Pipeline is a checked pipeline. It may be run any number of times, also concurrently.
@@ -43,14 +43,15 @@ type RunOptions struct {
 	// at once. It must not block. With nil, tools are not asked.
 	Progress func(Progress)
 
-	// Begun is called when the run begins, with what reports on its stages at any time until Run returns. Nil: nobody is.
+	// Begun is called when the run begins, with a function that reports on its stages at any time until Run returns. It may
+	// be nil.
 	Begun func(stages func() []StageReport)
 
 	// Trace is passed on with every tool call.
 	Trace Trace
 
-	// Stage is told of every link of the run that begins, a stage or neighbouring commands, and of its end: nil or what
-	// failed. What runs once per item is left out. The link runs in the context that it returns. Nil: nobody is told.
+	// Stage is called when a link of the run begins, a stage or neighbouring commands, and returns the context in which the
+	// link runs, and a function for its end and error. Links that run once per item are left out. It may be nil.
 	Stage watch
 
 	// Forgets reports whether what is kept of the run is gone before anybody can go on from it: its error then names
@@ -309,7 +310,7 @@ type Run struct {
 	items   atomic.Int64
 
 	// While the steps are bound:
-	watch   watch     // is told of their links; nil: nobody is
+	watch   watch     // observes their links; nil: nothing does
 	session Session   // opened when one of them is a command
 	inputs  []*inputs // of all commands so far
 	sets    int       // how many commands have inputs

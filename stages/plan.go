@@ -21,7 +21,7 @@ type PlanStage struct {
 	Stages  []PlanStage `json:"stages,omitempty"`
 }
 
-// Most is what a stage or a run does at most. What is zero is not there.
+// Most is what a stage or a run does at most. Zero members do not apply.
 type Most struct {
 	Calls       int64         `json:"calls,omitempty"`       // tool calls, those within it included
 	Items       int64         `json:"items,omitempty"`       // of a for_each

@@ -138,7 +138,7 @@ func TestRetryEnds(t *testing.T) {
 	}
 }
 
-// TestEveryCodeIsDecided: of every code it is decided whether on_error lets it pass.
+// TestEveryCodeIsDecided: of every code it is decided whether on_error tolerates it.
 func TestEveryCodeIsDecided(t *testing.T) {
 	source, err := os.ReadFile("error.go")
 	if err != nil {
@@ -295,14 +295,14 @@ func TestHeadStopsAttempts(t *testing.T) {
 	}
 }
 
-// TestProgressOfFailures: an item that failed and was let pass is finished as well.
+// TestProgressOfFailures: an item that failed and was tolerated is finished as well.
 func TestProgressOfFailures(t *testing.T) {
 	w := newWorld()
 	last := make(chan int64, 100)
 	_, _, err := w.runWith(t, `[{"type":"tool","server":"demo","name":"read","for_each":true,"on_error":"skip","concurrency":1}]`,
 		`{"id":1,"fails":["error"]}{"id":2}{"id":3,"fails":["error"]}`, w.deps(), stages.RunOptions{Progress: func(p stages.Progress) { last <- p.Items }})
 	if err != nil || len(last) != 3 {
-		t.Errorf("%d items were told, want 3; %v", len(last), err)
+		t.Errorf("progress had %d items, want 3; %v", len(last), err)
 	}
 }
 

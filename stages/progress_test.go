@@ -28,7 +28,7 @@ func (t telling) CallTool(ctx context.Context, c stages.Call) (stages.Result, er
 	return t.Tools.CallTool(ctx, c)
 }
 
-// TestToolProgress: what a tool says of its progress is told as it is, and within a for_each as one sum; a stage knows its own.
+// TestToolProgress: a tool's progress is passed on as it is, and within a for_each as one sum; a stage knows its own.
 func TestToolProgress(t *testing.T) {
 	says := []stages.ToolProgress{{Done: 1, Total: 2, Message: "half"}, {Done: 1, Total: 2}, {Done: 2, Total: 3, Message: "more"}}
 	for plan, want := range map[string]stages.Progress{

@@ -34,7 +34,7 @@ type queue struct {
 	begun    int       // items begun
 	untried  int       // of those, items that were only on their way to what runs them when everything ended
 	ok       int       // items that succeeded
-	failed   int       // items that failed, let pass or not
+	failed   int       // items that failed, tolerated or not
 }
 
 func newQueue(e *each, cancel context.CancelCauseFunc, in *items) *queue {
@@ -67,7 +67,7 @@ func (q *queue) run(ctx context.Context, out io.Writer, data *header) error {
 	for _, it := range q.items { // what was not written
 		it.result.release()
 	}
-	q.tell()
+	q.countOthers()
 	if ctx.Err() != nil && !q.complete && (q.err == nil || echo(q.err)) {
 		if emitted != nil {
 			return emitted
@@ -210,9 +210,9 @@ func (q *queue) leave(it *item, failed bool, err error) {
 	q.place.Signal()
 }
 
-// tell tells the failure of an item what became of the others, once none of them runs any more: items with effects
-// that had begun were let finish.
-func (q *queue) tell() {
+// countOthers adds to the failure of an item the counts of the others, once none of them runs any more: items with effects
+// that had begun have finished.
+func (q *queue) countOthers() {
 	e, ok := errors.AsType[*Error](q.err)
 	if !ok || e.each != q.e {
 		return
@@ -223,7 +223,7 @@ func (q *queue) tell() {
 	}
 }
 
-// fail keeps the first failure and ends everything else. Items that have begun to change something are let finish, see
+// fail keeps the first failure and ends everything else. Items that have begun to change something finish, see
 // [effectHold]; should one of them fail after the reader has stopped, that is the failure.
 func (q *queue) fail(err error) {
 	q.mu.Lock()
@@ -249,7 +249,7 @@ func (q *queue) emit(out io.Writer, data *header) error {
 		batch, more = q.take(batch[:0])
 		if len(batch) == 0 {
 			if more {
-				return nil // something failed: the array stays open, and the reader is told
+				return nil // something failed: the array stays open, and the reader gets the error
 			}
 			return c.end()
 		}

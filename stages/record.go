@@ -59,7 +59,7 @@ func newRecord(p *Pipeline, fed, dry bool) (rec *record, end func()) {
 }
 
 // attach has links keep what they write. The output of a chain is that of its last command; a window keeps nothing,
-// since what passes it is kept before. What stands in a dry run for a stage that changes something produces nothing.
+// since its input is kept before it. A stage that changes something produces nothing in a dry run.
 func (rec *record) attach(links []*link, dry bool) {
 	if rec == nil {
 		return
@@ -355,7 +355,7 @@ func OpenOutput(runs Runs, run string, stage int) (data *io.SectionReader, relea
 		return nil, nil, p.refuse(stage, why)
 	}
 	data, _, release = runs.Open(run, outputName(stage))
-	if data == nil { // it has just given way
+	if data == nil { // it has just been evicted
 		return nil, nil, Errorf(UnknownRun, "", "there is no run %s", texts.Quote(run))
 	}
 	return data, release, nil

@@ -43,8 +43,8 @@ type Deps struct {
 	// such name. Empty: the name is Caller.
 	WorkersOf string
 
-	// Owner is whom the run counts for where the sandbox shares its workers out: all callers of one address, where
-	// nobody is asked who they are. Empty: it is nobody's.
+	// Owner names those for whom the run counts where the sandbox shares its workers out: without authentication, all
+	// callers of one address. Empty: it counts for none.
 	Owner string
 
 	// CheckOnly says that the pipeline will not run: mistakes that running it would show at once are looked for as well.
@@ -65,7 +65,7 @@ const (
 	// ReadOnly steps may be started, cancelled and repeated freely.
 	ReadOnly Effect = iota
 	// Changes marks steps that may change something: they wait until every stage before them has succeeded, and a
-	// call that has begun is let finish.
+	// call that has begun finishes.
 	Changes
 )
 

@@ -95,8 +95,8 @@ func (t *TeeStage) Compile(_ context.Context, s Scope) (*Step, error) {
 	return step, nil
 }
 
-// save saves all of the data, and passes on what was saved. Once it has all data it is let finish, whatever ends around
-// it, and is not done again: what a later stage makes of the data does not undo it.
+// save saves all of the data, and passes on what was saved. Once it has all data it finishes, whatever ends around it, and
+// is not done again: a failure of a later stage does not undo it.
 func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in io.Reader, out io.Writer) error {
 	h := headersOf(ctx)
 	h.out.copyOf(h.in)
@@ -122,7 +122,7 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 	it.left(false)
 	saving, cancel := context.WithCancelCause(r.outer)
 	defer cancel(nil)
-	// When the time is up, whoever still waits for other writers has saved nothing and goes.
+	// When the time is up, a tee that still waits for other writers ends, and has saved nothing.
 	defer context.AfterFunc(ctx, func() {
 		if end, limited := ctx.Deadline(); limited && !time.Now().Before(end) {
 			cancel(context.Cause(ctx))
@@ -143,8 +143,8 @@ func (t *TeeStage) save(ctx context.Context, r *Run, m *Meter, file string, in i
 	return err
 }
 
-// done reads all of in and reports whether the run that is continued has appended it in this stage. That another one has
-// is an error.
+// done reads all of in and reports whether the run that is continued has appended it in this stage. If another one
+// has, that is an error.
 func (t *TeeStage) done(ctx context.Context, r *Run, m *Meter, file string, in io.Reader) (bool, error) {
 	data := sha256.New()
 	if _, err := io.Copy(data, in); err != nil {

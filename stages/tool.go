@@ -210,14 +210,14 @@ type Call struct {
 	// Trace is what the run's caller said of the trace that it belongs to, passed on to the server.
 	Trace Trace
 
-	// Progress is told what the tool says of how far it is, and must not block. Nil: the tool is not asked.
+	// Progress is called with the progress that the tool reports, and must not block. Nil: the tool is not asked.
 	Progress func(ToolProgress)
 
 	// Sent is asked immediately before the request leaves, and whether it may: after a false, CallTool returns the
 	// error of its context and nothing has left. From a true on, the request counts as made, unless Unsent is called.
 	// Unsent tells that the request has certainly not reached the tool; before it leaves again, Sent is asked again.
 	// An error without a Sent, or after an Unsent, means that nothing has happened. A success is always a call made.
-	// The two are not called at the same time. A nil Sent allows everything, a nil Unsent is not told.
+	// The two are not called at the same time. A nil Sent allows everything; Unsent may be nil.
 	Sent   func() bool
 	Unsent func()
 }

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// The values of this file are JSON as it was written: numbers keep every digit, strings every byte. What is given as a
-// value must be valid; where it may not be, the name of a function says that it is read.
+// The values of this file are JSON as it was written: numbers keep every digit, strings every byte. Values must be valid;
+// functions that take other text begin with read.
 
 var null = json.RawMessage("null")
 

@@ -419,7 +419,7 @@ func (s *session) Prepare(chain []stages.Command, used func(int, stages.Usage)) 
 				errs[i] = err
 				if pw, ok := next.(*io.PipeWriter); ok && next != out {
 					if err != nil {
-						err = io.ErrClosedPipe // the cause is told once, by the command that failed
+						err = io.ErrClosedPipe // the command that failed returns the cause, once
 					}
 					pw.CloseWithError(err)
 				}

@@ -244,7 +244,7 @@ func pagesServer(t *testing.T, page func(cursor string) string) string {
 	return s.HTTP(t, nil).URL
 }
 
-// TestHostileLists: lists without end are cut, and whoever misses a tool is told so.
+// TestHostileLists: lists without end are cut, and the error of a missing tool says so.
 func TestHostileLists(t *testing.T) {
 	one := func(name, description string) string {
 		return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, description)

@@ -101,7 +101,7 @@ type patient struct {
 }
 
 // TestChaos calls servers with a fault each, all at the same time and behind one pool, beside good pipelines, which
-// must not notice. What is said of each fault is in a golden file. Cured, each server must answer again.
+// must not notice. The errors of each fault are in a golden file. Cured, each server must answer again.
 func TestChaos(t *testing.T) {
 	patients := map[string]*patient{}
 	for name := range stdioFaults {

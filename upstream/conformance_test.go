@@ -17,8 +17,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestConformance runs the official suite against a client that is made of a pool: this binary, as a child. What is
-// expected to fail is named, with the reason.
+// TestConformance runs the official suite against a client that is made of a pool: this binary, as a child. Expected
+// failures are named, with the reason.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	child := mcptest.Child(t, "conformance")

@@ -60,7 +60,7 @@ func httpPool(t *testing.T, e upstream.Endpoint) *upstream.Pool {
 	return staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.HTTP(e)})
 }
 
-// TestHTTPMistakes are the mistakes that people make with an address, and what they are told.
+// TestHTTPMistakes are the mistakes that people make with an address, and the errors that they get.
 func TestHTTPMistakes(t *testing.T) {
 	status := func(code int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -365,7 +365,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// TestQuestionsPileUp: a server that asks and asks within its answer, and does not take what it is told, takes few
+// TestQuestionsPileUp: a server that asks and asks within its answer, and does not read the answers, takes few
 // connections here.
 func TestQuestionsPileUp(t *testing.T) {
 	var waiting, most atomic.Int32

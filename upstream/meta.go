@@ -13,7 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// requestMeta is what every request of the newer era says about this client. What agents say about themselves is not
+// requestMeta is what every request of the newer era says about this client. The words of agents about themselves are not
 // passed on to servers.
 func requestMeta(version string, impl *mcp.Implementation) map[string]any {
 	return map[string]any{

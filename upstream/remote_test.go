@@ -69,7 +69,7 @@ func TestEitherTransport(t *testing.T) {
 }
 
 // TestTLS: a certificate of nobody known is refused, and accepted where the configuration names who signed it, or says
-// that anybody will do; a server that asks who we are is told.
+// that any signer will do; a server that asks who we are gets an answer.
 func TestTLS(t *testing.T) {
 	s := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
 	web := httptest.NewUnstartedServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.MCP() }, nil))
@@ -220,9 +220,9 @@ func (r *recorder) last() (string, http.Header) {
 	return r.bodies[len(r.bodies)-1], r.headers[len(r.headers)-1]
 }
 
-// TestWhatServersAreTold: the trace is passed on, servers of the newer era are told who we are in every request, and
+// TestWhatServersGet: the trace is passed on, servers of the newer era get our name in every request, and
 // arguments that are wanted as headers are there too.
-func TestWhatServersAreTold(t *testing.T) {
+func TestWhatServersGet(t *testing.T) {
 	s := mcptest.New(mcptest.Tool{
 		Name: "get", ReadOnly: true, Text: "x",
 		Schema: `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"}}}`,
@@ -264,8 +264,8 @@ func TestWhatServersAreTold(t *testing.T) {
 				t.Errorf("the trace is not passed on: %s", body)
 			}
 			isNew := name == "new"
-			if _, told := meta[mcp.MetaKeyProtocolVersion]; told != isNew {
-				t.Errorf("got %s, told %v, want %v", body, told, isNew)
+			if _, got := meta[mcp.MetaKeyProtocolVersion]; got != isNew {
+				t.Errorf("got %s, with a version %v, want %v", body, got, isNew)
 			}
 			got := fmt.Sprint(header.Get("Mcp-Method"), header.Get("Mcp-Name"), header.Get("Mcp-Param-Region"), header.Get("Mcp-Param-N"))
 			if want := map[bool]string{true: "tools/callget=?base64?WsO8cmljaA==?=7"}[isNew]; got != want {
@@ -298,7 +298,7 @@ func TestBrokenStreamIsTakenUp(t *testing.T) {
 	}
 }
 
-// TestSignInIsAskedForOnce: who is not let in is told so, and not what else may be wrong with another handshake.
+// TestSignInIsAskedForOnce: a refused client gets that error, and not that of another handshake.
 func TestSignInIsAskedForOnce(t *testing.T) {
 	var asked atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -352,10 +352,10 @@ func TestStreamThatEndsOnPurpose(t *testing.T) {
 	}
 }
 
-// TestServersAskBack: a server that asks something within its answer is told that we are there, or that we do not do that.
+// TestServersAskBack: a server that asks something within its answer learns that we are there, or that we do not do that.
 func TestServersAskBack(t *testing.T) {
 	var mu sync.Mutex
-	var told []string
+	var answers []string
 	s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"r\",\"method\":\"roots/list\"}\n\n")
@@ -365,7 +365,7 @@ func TestServersAskBack(t *testing.T) {
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body := peek(r); strings.Contains(body, `"id":"`) {
 			mu.Lock()
-			told = append(told, body)
+			answers = append(answers, body)
 			mu.Unlock()
 			w.WriteHeader(http.StatusAccepted)
 			return
@@ -378,7 +378,7 @@ func TestServersAskBack(t *testing.T) {
 	eventually(t, "the server has its answers", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		all := strings.Join(told, " ")
+		all := strings.Join(answers, " ")
 		return strings.Contains(all, `"id":"p","result":{}`) && strings.Contains(all, `"id":"r","error":{"code":-32601`)
 	})
 }

@@ -79,7 +79,7 @@ func TestSecretsStayHome(t *testing.T) {
 	}
 	elsewhere := serve(func(w http.ResponseWriter, r *http.Request) {
 		if referer := r.Header.Get("Referer"); referer != "" {
-			t.Errorf("the other host was told %q", referer)
+			t.Errorf("the other host got %q", referer)
 		}
 		w.WriteHeader(http.StatusTeapot)
 	})

@@ -22,11 +22,11 @@ type changingSource struct {
 	servers []upstream.Server
 	err     error
 	changed chan struct{}
-	told    chan upstream.Change
+	changes chan upstream.Change
 }
 
 func newChangingSource(servers ...upstream.Server) *changingSource {
-	return &changingSource{servers: servers, changed: make(chan struct{}), told: make(chan upstream.Change, 1)}
+	return &changingSource{servers: servers, changed: make(chan struct{}), changes: make(chan upstream.Change, 1)}
 }
 
 func (s *changingSource) Servers(context.Context) ([]upstream.Server, error) {
@@ -54,7 +54,7 @@ func (s *changingSource) change(t *testing.T, err error, servers ...upstream.Ser
 	s.mu.Unlock()
 	s.changed <- struct{}{}
 	select {
-	case c := <-s.told:
+	case c := <-s.changes:
 		return c
 	case <-time.After(time.Minute):
 		t.Fatal("the pool did not tell of the change")
@@ -64,11 +64,11 @@ func (s *changingSource) change(t *testing.T, err error, servers ...upstream.Ser
 
 func (s *changingSource) pool(t *testing.T, more ...upstream.Source) *upstream.Pool {
 	return mcptest.NewPool(t, upstream.Options{
-		Sources: append([]upstream.Source{s}, more...), OnChange: func(c upstream.Change) { s.told <- c },
+		Sources: append([]upstream.Source{s}, more...), OnChange: func(c upstream.Change) { s.changes <- c },
 	})
 }
 
-// A gatedServer has a tool that waits until the test lets it go.
+// A gatedServer has a tool that waits until the test releases it.
 type gatedServer struct {
 	*mcptest.Upstream
 	entered, open chan struct{}
@@ -148,7 +148,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestFollowBroken: a source that breaks is used as it was, and says so until it is mended.
+// TestFollowBroken: a source that breaks is used as it was, and says so until it works again.
 func TestFollowBroken(t *testing.T) {
 	s := newGatedServer("x")
 	source := newChangingSource(s.server("a", "1"))

@@ -14,7 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// How servers are is told without starting them or waiting for them; one that is woken is tried, again and again.
+// The status of servers is known without starting them or waiting for them; one that is woken is tried, again and again.
 func TestStatuses(t *testing.T) {
 	shop := mcptest.New(mcptest.Tool{Name: "x", Text: "1"})
 	var up atomic.Bool

@@ -20,7 +20,7 @@ const (
 	killedAt    = 700 << 10 // the size of a file that the process may not exceed: 600 KiB that are there, 100 KiB of the data
 )
 
-// TestAppendKilled kills a process when it has written a part of the data, to the mirror or to the file, and lets the next
+// TestAppendKilled kills a process when it has written a part of the data, to the mirror or to the file, and has the next
 // writer come, as it finds it or after somebody else has changed the file.
 func TestAppendKilled(t *testing.T) {
 	long := strings.Repeat("what was there\n", 40<<10) // the kernel ends the process 100 KiB behind it

@@ -15,7 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/oidctest"
 )
 
-// TestExactClaims: claims count by their exact names, and a token that can be read in two ways lets nobody in. Each
+// TestExactClaims: claims count by their exact names, and a token that can be read in two ways admits nobody. Each
 // case adds members to claims that are good, or stands for them.
 func TestExactClaims(t *testing.T) {
 	issuer := oidctest.New(t)

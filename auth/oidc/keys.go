@@ -97,7 +97,7 @@ func (i *Issuer) find(ctx context.Context) bool {
 	i.mu.Unlock()
 	switch {
 	case err != nil && is != was:
-		i.o.Notify(fmt.Sprintf("the issuer %s cannot be asked, and nobody can come in by its tokens until it can: %s", i.o.Issuer, is))
+		i.o.Notify(fmt.Sprintf("the issuer %s cannot be asked, and its tokens are refused until it can: %s", i.o.Issuer, is))
 	case err == nil && was != notAsked:
 		i.o.Notify(fmt.Sprintf("the issuer %s has been found", i.o.Issuer))
 	}
@@ -144,13 +144,13 @@ func (i *Issuer) fetch() error {
 	case err != nil:
 		i.why = shortened(err)
 	default:
-		i.why = "it has told of none"
+		i.why = "the issuer has published none"
 	}
 	is := i.why
 	i.mu.Unlock()
 	switch {
 	case is != "" && is != was:
-		i.o.Notify(fmt.Sprintf("the keys of the issuer %s cannot be fetched, and nobody can come in by its tokens until they can: %s", i.o.Issuer, is))
+		i.o.Notify(fmt.Sprintf("the keys of the issuer %s cannot be fetched, and its tokens are refused until they can: %s", i.o.Issuer, is))
 	case is == "" && was != "" && was != notAsked:
 		i.o.Notify(fmt.Sprintf("the keys of the issuer %s have been fetched", i.o.Issuer))
 	case is == "" && err != nil: // the old keys stay in use
@@ -159,7 +159,7 @@ func (i *Issuer) fetch() error {
 	return err
 }
 
-// readKeys returns the public keys of a set that sign tokens. A set may hold keys of kinds that nobody here knows (RFC 7517,
+// readKeys returns the public keys of a set that sign tokens. A set may hold keys of kinds that are unknown here (RFC 7517,
 // section 5), and keys that encrypt.
 func readKeys(set []json.RawMessage) (keys []jose.JSONWebKey) {
 	for _, raw := range set {

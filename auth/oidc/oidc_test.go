@@ -195,7 +195,7 @@ func TestRotation(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	for verify(old) == nil { // who waits for keys is told of them a moment before they are in the place of the others
+	for verify(old) == nil { // the notice comes a moment before the new keys are in use
 		if time.Now().After(end) {
 			t.Fatal("a token of a key that is gone is taken")
 		}
@@ -210,8 +210,8 @@ func TestRotation(t *testing.T) {
 func TestWithdrawnKey(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.AddKey("2", jose.RS256)
-	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Notify: func(text string) { told <- text }})
+	notices := make(chan string, 100)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, KeyAge: 100 * time.Millisecond, Notify: func(text string) { notices <- text }})
 	ready(t, i)
 	verify := func(token string) error { _, err := i.Verify(t.Context(), token); return err }
 	stolen, good := issuer.Sign("1", issuer.Claims("u", audience)), issuer.Sign("2", issuer.Claims("u", audience))
@@ -229,7 +229,7 @@ func TestWithdrawnKey(t *testing.T) {
 	issuer.SetKeys(`{"keys": [{"kty": "unheard of"}, "no key"]}`)
 	for end, failed := time.After(20*time.Second), false; !failed; {
 		select {
-		case text := <-told:
+		case text := <-notices:
 			failed = strings.Contains(text, "cannot be fetched: none of its keys can be used")
 		case <-end:
 			t.Fatal("keys are not fetched again")
@@ -283,18 +283,18 @@ func TestKeysForSignatures(t *testing.T) {
 func TestLateIssuer(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.SetDown(true)
-	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { told <- text }})
+	notices := make(chan string, 100)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { notices <- text }})
 	token := issuer.Sign("1", issuer.Claims("u", audience))
 	wait := func(want string) {
 		t.Helper()
 		select {
-		case text := <-told:
+		case text := <-notices:
 			if !strings.Contains(text, want) {
-				t.Errorf("told %q, want %q", text, want)
+				t.Errorf("notices %q, want %q", text, want)
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatalf("nobody is told %q", want)
+			t.Fatalf("there is no notice %q", want)
 		}
 	}
 	unready := func(want string) {
@@ -342,21 +342,21 @@ func TestLateIssuer(t *testing.T) {
 	}
 }
 
-// TestNoKeys: an issuer that tells of no key lets nobody in, and is asked again until it does.
+// TestNoKeys: an issuer that publishes no key admits nobody, and is asked again until it does.
 func TestNoKeys(t *testing.T) {
 	issuer := oidctest.New(t)
 	issuer.RemoveKey("1")
-	told := make(chan string, 100)
-	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { told <- text }})
-	if text := <-told; !strings.Contains(text, "it has told of none") {
-		t.Errorf("told %q", text)
+	notices := make(chan string, 100)
+	i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Notify: func(text string) { notices <- text }})
+	if text := <-notices; !strings.Contains(text, "the issuer has published none") {
+		t.Errorf("notices %q", text)
 	}
-	if err := i.Ready(); err == nil || !strings.Contains(err.Error(), "it has told of none") {
+	if err := i.Ready(); err == nil || !strings.Contains(err.Error(), "the issuer has published none") {
 		t.Errorf("got %v", err)
 	}
 	issuer.AddKey("2", jose.RS256)
-	if text := <-told; !strings.Contains(text, "have been fetched") {
-		t.Errorf("told %q", text)
+	if text := <-notices; !strings.Contains(text, "have been fetched") {
+		t.Errorf("notices %q", text)
 	}
 	if err := i.Ready(); err != nil {
 		t.Error(err)
@@ -413,15 +413,15 @@ func TestHostileIssuer(t *testing.T) {
 			var server *httptest.Server
 			server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.answer(w, r, server.URL) }))
 			t.Cleanup(server.Close)
-			told := make(chan string, 10)
-			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Notify: func(text string) { told <- text }})
+			notices := make(chan string, 10)
+			i := follow(t, oidc.Options{Issuer: server.URL, Audience: audience, Notify: func(text string) { notices <- text }})
 			select {
-			case text := <-told:
+			case text := <-notices:
 				if !strings.Contains(text, test.want) || len(text) > 600 {
-					t.Errorf("told %q", text)
+					t.Errorf("notices %q", text)
 				}
 			case <-time.After(20 * time.Second):
-				t.Fatal("nobody is told")
+				t.Fatal("there is no notice")
 			}
 			if i.Ready() == nil {
 				t.Error("it is found")

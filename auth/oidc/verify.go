@@ -69,7 +69,7 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 // signed returns the claims of a token that the issuer has signed. It fetches keys if none of the known ones has.
 func (i *Issuer) signed(ctx context.Context, text string) ([]byte, *auth.Refusal) {
 	if address, _ := i.state(); address == "" {
-		return nil, auth.Unready("the issuer of tokens cannot be asked at present, so nobody can be let in by one",
+		return nil, auth.Unready("the issuer of tokens cannot be asked at present, so no token can be accepted",
 			fmt.Sprintf("try again in a few seconds; the gateway keeps asking %s, and its log says what is wrong", i.o.Issuer))
 	}
 	token, err := jose.ParseSignedCompact(text, algorithms)

@@ -144,7 +144,7 @@ func parseEntry(fields []string) (e Entry, err error) {
 	return e, nil
 }
 
-// Add returns a file with one entry more. What is in it stays as it is.
+// Add returns a file with one entry more. The rest stays as it is.
 func Add(file []byte, e Entry) []byte {
 	switch {
 	case len(file) == 0:

@@ -226,7 +226,7 @@ func Hint(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "mcsh token new NAME --file FILE makes it"
 	case errors.Is(err, fs.ErrPermission):
-		return "let the user that the gateway runs as read it"
+		return "give read permission to the user that the gateway runs as"
 	}
 	return "fix it; mcsh token new NAME --file FILE writes lines as they should be"
 }

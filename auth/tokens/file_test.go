@@ -18,10 +18,10 @@ import (
 // A followed is a file with what was said of it.
 type followed struct {
 	*File
-	t     *testing.T
-	path  string
-	told  []string
-	ended []string
+	t       *testing.T
+	path    string
+	notices []string
+	ended   []string
 }
 
 // follow opens a file and follows it, in a bubble of time.
@@ -31,7 +31,7 @@ func follow(t *testing.T, entries ...Entry) *followed {
 	f.write(entries...)
 	var err error
 	f.File, err = Open(f.path, Options{
-		Notify: func(text string) { f.told = append(f.told, text) },
+		Notify: func(text string) { f.notices = append(f.notices, text) },
 		Ended:  func(id string) { f.ended = append(f.ended, id) },
 	})
 	if err != nil {
@@ -98,8 +98,8 @@ func TestFollow(t *testing.T) {
 		f.write()
 		time.Sleep(2 * pause) // where nobody calls
 		synctest.Wait()
-		if !slices.Equal(f.ended, []string{"token alice", "token bob"}) || len(f.told) > 0 {
-			t.Errorf("ended are %q, told %q", f.ended, f.told)
+		if !slices.Equal(f.ended, []string{"token alice", "token bob"}) || len(f.notices) > 0 {
+			t.Errorf("ended are %q, notices %q", f.ended, f.notices)
 		}
 	})
 }
@@ -146,16 +146,16 @@ func TestBroken(t *testing.T) {
 				f.says(token, "alice")
 				time.Sleep(5 * pause)
 				synctest.Wait()
-				if len(f.told) != 1 || !strings.Contains(f.told[0], test.want) || !strings.Contains(f.told[0], "before are in use") || len(f.ended) > 0 {
-					t.Errorf("told %q, ended %q", f.told, f.ended)
+				if len(f.notices) != 1 || !strings.Contains(f.notices[0], test.want) || !strings.Contains(f.notices[0], "before are in use") || len(f.ended) > 0 {
+					t.Errorf("notices %q, ended %q", f.notices, f.ended)
 				}
 				os.RemoveAll(f.path)
 				f.write()
 				f.says(token, "")
 				time.Sleep(2 * pause)
 				synctest.Wait()
-				if last := f.told[len(f.told)-1]; !strings.Contains(last, "right again") || !slices.Equal(f.ended, []string{"token alice"}) {
-					t.Errorf("told %q, ended %q", last, f.ended)
+				if last := f.notices[len(f.notices)-1]; !strings.Contains(last, "right again") || !slices.Equal(f.ended, []string{"token alice"}) {
+					t.Errorf("notices %q, ended %q", last, f.ended)
 				}
 			})
 		})
@@ -216,19 +216,19 @@ func TestOpen(t *testing.T) {
 		t.Errorf("of no file: %v", err)
 	}
 	_, e := made(t, "alice", time.Time{})
-	var told []string
+	var notices []string
 	for mode, want := range map[os.FileMode]string{0o600: "", 0o640: "", 0o644: "everybody on this machine may read it", 0o666: "others may write it", 0o660: "others may write it"} {
 		if err := errors.Join(os.WriteFile(path, Add(nil, e), 0o600), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
-		told = nil
-		_, err := Open(path, Options{Notify: func(text string) { told = append(told, text) }})
-		said := strings.Join(told, "")
+		notices = nil
+		_, err := Open(path, Options{Notify: func(text string) { notices = append(notices, text) }})
+		said := strings.Join(notices, "")
 		if err != nil {
 			said = err.Error()
 		}
 		if (want == "") != (said == "") || !strings.Contains(said, want) || (err != nil) != (mode&0o022 != 0) {
-			t.Errorf("mode %o: told %q, %v", mode, told, err)
+			t.Errorf("mode %o: notices %q, %v", mode, notices, err)
 		}
 	}
 }

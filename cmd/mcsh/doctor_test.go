@@ -9,7 +9,7 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox"
 )
 
-// What is missing is named with the one command that brings it all; only the want of a sandbox fails.
+// doctor names missing parts with the one command that brings them all; it fails only without a sandbox.
 func TestChecks(t *testing.T) {
 	broken := diagnosis{backends: backends}
 	after := func(run func(context.Context, *diagnosis), d diagnosis) []finding {

@@ -39,7 +39,7 @@ func TestLazySandboxStuck(t *testing.T) {
 			return err
 		}, "the sandbox is still starting", time.Second},
 		"a check": {func(l *lazySandbox, _ context.CancelFunc) error { return checkIn(l, jq) }, "it has taken more than 30s", startWait},
-		"a check when the process is told to end": {func(l *lazySandbox, end context.CancelFunc) error {
+		"a check when the process gets a signal": {func(l *lazySandbox, end context.CancelFunc) error {
 			time.AfterFunc(time.Second, end)
 			return checkIn(l, jq)
 		}, "the sandbox is closed", time.Second},
@@ -71,9 +71,9 @@ func TestLazySandboxShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, release, end := stuckSandbox(t)
 		defer end()
-		told := make(chan error, 3)
-		for range cap(told) {
-			go func() { told <- checkIn(l, stages.Command{Name: "jq"}) }()
+		errs := make(chan error, 3)
+		for range cap(errs) {
+			go func() { errs <- checkIn(l, stages.Command{Name: "jq"}) }()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -81,8 +81,8 @@ func TestLazySandboxShared(t *testing.T) {
 			t.Error("who has left got a session")
 		}
 		close(release)
-		for range cap(told) {
-			if err := <-told; err == nil || !strings.Contains(err.Error(), "the engine is down") {
+		for range cap(errs) {
+			if err := <-errs; err == nil || !strings.Contains(err.Error(), "the engine is down") {
 				t.Errorf("got %v", err)
 			}
 		}

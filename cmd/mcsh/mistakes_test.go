@@ -14,7 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/servers"
 )
 
-// A mistake is one that people make who attach servers and write pipelines, and what they are told.
+// A mistake is one of people who attach servers and write pipelines, with the error that they get.
 type mistake struct {
 	Mistake string
 	Tested  string // the file whose tests make it, below the root of the repository

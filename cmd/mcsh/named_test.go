@@ -31,8 +31,8 @@ func odd(t *testing.T) map[string]string {
 	return names
 }
 
-// What a flag or a variable names may be no file: that is said, and nobody waits for it or takes all of it. Where a pipe
-// without a writer is waited for, a signal ends that.
+// A flag or a variable may name no file: the error says so, without waiting for it or reading all of it. Where mcsh waits
+// for the writer of a pipe, a signal ends that.
 func TestNamedFiles(t *testing.T) {
 	names := odd(t)
 	serve := []string{"serve", "--sandbox", "off", "--keep-total", "0"}
@@ -84,7 +84,7 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// What a shell makes of <(...) is a pipe: where a file is read once, that does.
+// A shell makes a pipe of <(...), which serves where a file is read once.
 func TestPipesForFiles(t *testing.T) {
 	const pipeline = `[{"type": "tool", "server": "shop", "name": "get_customer", "args": {"id": "c-001"}}]`
 	const config = `{"mcpServers": {"shop": {"builtin": "demo"}}}`
@@ -146,7 +146,7 @@ func TestTimeoutWhileReading(t *testing.T) {
 	if err := os.WriteFile(good, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stuck, held, err := os.Pipe() // whoever holds it writes nothing
+	stuck, held, err := os.Pipe() // its holder writes nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ func TestTimeoutWhileReading(t *testing.T) {
 				args := slices.Concat([]string{"run", "--timeout", "100ms"}, tt.args, form)
 				status := run(t.Context(), args, stdin, &stdout, &stderr, env)
 				for _, want := range []string{"TIMEOUT", "the run took longer than 100ms", "nothing was called; " + tt.want} {
-					if told := stderr.String() + stdout.String(); status != exitTimeout || !strings.Contains(told, want) {
-						t.Errorf("status %d, got %q, want %q", status, told, want)
+					if got := stderr.String() + stdout.String(); status != exitTimeout || !strings.Contains(got, want) {
+						t.Errorf("status %d, got %q, want %q", status, got, want)
 					}
 				}
 			})

@@ -27,7 +27,7 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox"
 )
 
-// A far is a server over HTTP that can be down, with a tool that waits until it is let go.
+// A far is a server over HTTP that can be down, with a tool that waits until it is released.
 type far struct {
 	*httptest.Server
 	up      atomic.Bool
@@ -75,7 +75,7 @@ func ask(t *testing.T, url string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// A gateway is ready once what it needs is there, and no longer when it is told to end, while it is alive all the time.
+// A gateway is ready once its servers and sandbox are there, until it gets a signal to end; it is alive all the time.
 func TestReadyLife(t *testing.T) {
 	f := newFar(t)
 	config := filepath.Join(t.TempDir(), "mcp.json")
@@ -248,7 +248,7 @@ func TestSandboxCondition(t *testing.T) {
 	}
 }
 
-// What cannot be done is refused with what can.
+// A refusal of an impossible setting names the possible ones.
 func TestObserveFlags(t *testing.T) {
 	for _, tt := range []struct {
 		args, env []string

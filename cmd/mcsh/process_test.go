@@ -37,8 +37,8 @@ func oneBinary(t *testing.T) string {
 	return path
 }
 
-// A started is a running mcsh. Every process that it starts can be told by a variable of its environment, and what it
-// leaves behind lies in a directory of its own.
+// A started is a running mcsh. A variable of the environment marks every process that it starts, and its
+// files lie in a directory of its own.
 type started struct {
 	*exec.Cmd
 	tmp            string

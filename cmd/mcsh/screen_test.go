@@ -27,7 +27,7 @@ func (w *written) Write(p []byte) (int, error) {
 }
 
 // TestScreen: a terminal shows the servers that start and the stages of the run, in place and within its width, and nothing
-// of it is left. What a server says cannot act on the terminal.
+// of it is left. A server's words cannot act on the terminal.
 func TestScreen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

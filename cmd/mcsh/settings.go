@@ -281,7 +281,7 @@ func openFiles(s settings) (*files, error) {
 		return nil, nil
 	}
 	if s.readOnly {
-		return nil, usageError("leave one of them out", "--workspace is where stages save files, and --read-only lets them save nothing")
+		return nil, usageError("leave one of them out", "--workspace is where stages save files, and with --read-only they save nothing")
 	}
 	dir, err := workspace.Open(s.workspace)
 	if err != nil {

@@ -98,9 +98,9 @@ func (c statusCase) check(t *testing.T, binary string) {
 		said := s.stderr.String()
 		if len(args) > len(c.args) && c.want != 0 {
 			said = s.stdout.String()
-			var told struct{ Errors []errorJSON }
+			var reply struct{ Errors []errorJSON }
 			last := bytes.TrimSpace(s.stdout.Bytes())
-			if err := json.Unmarshal(last[bytes.LastIndexByte(last, '\n')+1:], &told); err != nil || len(told.Errors) == 0 {
+			if err := json.Unmarshal(last[bytes.LastIndexByte(last, '\n')+1:], &reply); err != nil || len(reply.Errors) == 0 {
 				t.Errorf("%q: %v: got %s", args, err, said)
 			}
 		}

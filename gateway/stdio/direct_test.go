@@ -139,7 +139,7 @@ func pipelineCall(id, tool string) string {
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},`
 
-// What is answered beside the SDK is answered as by it.
+// An answer beside the SDK is the same as the SDK's.
 func TestStdioDirectSame(t *testing.T) {
 	call := pipelineCall("7", "quick")
 	modern := strings.Replace(call, `"params":{`, `"params":{`+modernMeta, 1)
@@ -281,7 +281,7 @@ func TestStdioDirectDuplicate(t *testing.T) {
 	})
 }
 
-// What was asked before the input ended is answered, within reason. A client that does not wait for the rest may have
+// Requests from before the end of the input are answered, within reason. A client that does not wait for the rest may have
 // closed its end by then, so nothing is written to it; one that piped its calls in reads on.
 func TestStdioDirectEnd(t *testing.T) {
 	for _, tt := range []struct {
@@ -308,7 +308,7 @@ func TestStdioDirectEnd(t *testing.T) {
 	}
 }
 
-// Whoever ends us does not wait for a client that does not read.
+// The end of the gateway does not wait for a client that does not read.
 func TestStdioDirectUnread(t *testing.T) {
 	c := converse(t, true)
 	c.shakeHands()
@@ -330,7 +330,7 @@ func TestStdioDirectUnread(t *testing.T) {
 	}
 }
 
-// What is asked after all calls were cancelled is answered too, until the session ends.
+// Requests after all calls were cancelled are answered too, until the session ends.
 func TestStdioDirectAfterLife(t *testing.T) {
 	for _, direct := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

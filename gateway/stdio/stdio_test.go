@@ -44,7 +44,7 @@ func twoTools() *mcp.Server {
 	return server
 }
 
-// What was asked before the input ended is answered, whatever else the input holds, and nothing waits for ever.
+// Requests from before the end of the input are answered, whatever else the input holds, and nothing waits for ever.
 func TestStdioEnd(t *testing.T) {
 	for name, tt := range map[string]struct{ input, want string }{
 		"nothing":             {"", ""},

@@ -31,7 +31,7 @@ func kinds(t *tree) []string {
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				for _, e := range compared(n) {
 					if name := spelled(e); slices.Contains(table, name) {
-						found = append(found, fmt.Sprintf("%s compares with the kind of stage %s; let its entry in the table of kinds say what is asked for", t.at(e.Pos()), name))
+						found = append(found, fmt.Sprintf("%s compares with the kind of stage %s; give its entry in the table of kinds a field for it", t.at(e.Pos()), name))
 					}
 				}
 				return true

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What work on [Input] bytes may take.
+// The limits of work on [Input] bytes.
 const (
 	Input  = 100 << 10
 	Memory = 256 << 20

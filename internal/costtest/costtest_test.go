@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that notes what it is told.
+// recorder is a test that records its errors.
 type recorder struct {
 	testing.TB
 	said string

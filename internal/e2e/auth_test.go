@@ -111,7 +111,7 @@ func TestCallersApart(t *testing.T) {
 	}
 }
 
-// TestIssuer: tokens of an issuer let callers in, by themselves and beside a file; who has none learns where to get one.
+// TestIssuer: tokens of an issuer admit callers, by themselves and beside a file; who has none learns where to get one.
 func TestIssuer(t *testing.T) {
 	t.Parallel()
 	issuer := oidctest.New(t)
@@ -189,7 +189,7 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
-// TestSignIn: the client of the SDK, which is told nothing but the address and who it is, finds the issuer, signs in and
+// TestSignIn: the client of the SDK, which knows only the address and its credentials, finds the issuer, signs in and
 // calls: for the address as it sees it, with the scopes that are wanted.
 func TestSignIn(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/conformancetest"
 )
 
-// TestConformance runs the official suite against mcsh as it is installed. What fails is named, with the reason.
+// TestConformance runs the official suite against mcsh as it is installed. Its expected failures are named, with the reason.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	_, url := serveHTTP(t, object{"demo": object{"builtin": "demo"}})

@@ -1,3 +1,3 @@
 // Package e2e holds the tests of mcsh as it is installed: the binaries, started as people start them, with MCP servers
-// and clients of others. It knows the command line and the protocol, and nothing of what is inside.
+// and third-party clients. It knows the command line and the protocol, and nothing of what is inside.
 package e2e

@@ -49,7 +49,7 @@ var bodies = []body{
 	{name: "writing tool over HTTP", upstream: "kept", writes: true, deaf: true},
 }
 
-// What has become of a call that was under way.
+// The ends of a call that was under way.
 const (
 	cancelled = "cancelled"
 	finished  = "finished"
@@ -289,15 +289,15 @@ func (s *scene) await(t *testing.T) {
 		if s.writes {
 			want = 1
 		}
-		until(t, "all calls are under way", func() bool { return len(s.told(t, "begun")) == want })
+		until(t, "all calls are under way", func() bool { return len(s.wrote(t, "begun")) == want })
 	} else {
 		until(t, "commands run", func() bool { return s.findBusy(t) })
 	}
 	s.top().look(t)
 }
 
-// told returns which calls have told a word.
-func (s *scene) told(t *testing.T, word string) []string {
+// wrote returns the calls that have written a word.
+func (s *scene) wrote(t *testing.T, word string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(s.dir, "*."+word))
 	if err != nil {
@@ -327,8 +327,8 @@ func (s *scene) over(t *testing.T) bool {
 		table := processes(t)
 		return !slices.ContainsFunc(pidsOf(s.busy), func(pid int) bool { return table[pid].began == s.busy[pid] })
 	}
-	done := len(s.told(t, cancelled)) + len(s.told(t, finished))
-	return done == len(s.told(t, "begun")) || s.upstream == "child" && s.noChild(t)
+	done := len(s.wrote(t, cancelled)) + len(s.wrote(t, finished))
+	return done == len(s.wrote(t, "begun")) || s.upstream == "child" && s.noChild(t)
 }
 
 // noChild reports whether the server has ended that is a child of the gateway.
@@ -369,9 +369,9 @@ func (s *scene) check(t *testing.T, begun time.Time) {
 	if !s.writes && took < s.after {
 		t.Errorf("it took %v until nothing ran: there was no grace of %v", took, s.after)
 	}
-	if s.writes && (s.sent == finished) != (len(s.told(t, finished)) == 1) {
+	if s.writes && (s.sent == finished) != (len(s.wrote(t, finished)) == 1) {
 		t.Errorf("the call that may change something: finished %d, cancelled %d, want it %s",
-			len(s.told(t, finished)), len(s.told(t, cancelled)), s.sent)
+			len(s.wrote(t, finished)), len(s.wrote(t, cancelled)), s.sent)
 	}
 	t.Logf("it took %v", took)
 }

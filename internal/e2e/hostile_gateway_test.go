@@ -141,8 +141,8 @@ func (g *attacked) attack(t *testing.T, a attack) {
 	g.released(t)
 }
 
-// released waits until requests and results have given their parts of the memory budget back. What a server has begun to
-// write counts until it is whole, up to 1 MiB.
+// released waits until requests and results have given their parts of the memory budget back. An unfinished message of a
+// server counts until it is whole, up to 1 MiB.
 func (g *attacked) released(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(2*time.Second + *attackPatience); ; time.Sleep(50 * time.Millisecond) { // between looks
@@ -191,7 +191,7 @@ func (g *attacked) tookAtMost(t *testing.T, most int) {
 }
 
 // neighbour calls in turn a small pipeline and the list, in a session of its own, until the function that it returns is
-// called. That returns the longest wait.
+// called, which returns the longest wait.
 func (g *attacked) neighbour(t *testing.T) (stop func() time.Duration) {
 	t.Helper()
 	session := connect(t, &mcp.StreamableClientTransport{Endpoint: g.url}, versions[0], nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// attacks are the table. What hostile servers do is in hostile_servers_test.go.
+// attacks are the table. The behaviour of hostile servers is in hostile_servers_test.go.
 func attacks() []attack {
 	long := strings.Repeat
 	script := func(program string, words ...string) func(context.Context, *testing.T, string) {

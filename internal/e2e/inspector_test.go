@@ -17,7 +17,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
-// TestInspector lets the protocol's own inspector look at the gateway, in each era over each transport. Its exit status
+// TestInspector runs the protocol's own inspector against the gateway, in each era over each transport. Its exit status
 // tells: 6 is a schema that some client could not read.
 func TestInspector(t *testing.T) {
 	t.Parallel()

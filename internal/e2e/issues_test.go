@@ -18,7 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
 
-// issuesVariable names the file in which the replica of a tracker writes down what it was told to create.
+// issuesVariable names the file in which the replica of a tracker writes down what it created.
 const issuesVariable = "MCSH_E2E_ISSUES"
 
 // issues is a tracker. Its tool is annotated as little as that of the real ones, and refuses one title.

@@ -18,7 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
 
-// soon is how long mcsh may take to end when it is told to.
+// soon is how long mcsh may take to end after a signal.
 const soon = 15 * time.Second
 
 // waiting is a pipeline whose third item of five does not come before its call is ended, and the file that tells when
@@ -38,7 +38,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// begin runs a pipeline in the background. What it returns gives the reply.
+// begin runs a pipeline in the background. The function that it returns waits for the reply.
 func begin(t *testing.T, session *mcp.ClientSession, pipeline []object) func() (string, bool) {
 	t.Helper()
 	return beginCall(t, session, pipelineCall(pipeline))

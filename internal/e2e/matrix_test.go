@@ -195,7 +195,8 @@ func playwrightRow() realServer {
 }
 
 // TestMatrix attaches every server of the matrix to a gateway of its own: its tools are listed, a call works through a
-// pipeline, and when it is killed under load the next pipeline works. What each of them leaves behind fails the test.
+// pipeline, and when it is killed under load the next pipeline works. A process or file that a server leaves behind
+// fails the test.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, row := range matrix {

@@ -70,7 +70,7 @@ func mcsh(t *testing.T, servers object, args ...string) *process {
 	args = append([]string{args[0], "--config", config}, args[1:]...)
 	p.Cmd = exec.Command(mcshPath(), args...) // not the test's context, which ends before its cleanups
 	p.Dir = dir
-	// What is left behind can be seen with workers of this machine only; those in containers have tests of their own.
+	// Only workers of this machine leave files and processes that are seen here; those in containers have tests of their own.
 	p.Env = append(os.Environ(), "TMPDIR="+p.tmp, "MCSH_SANDBOX=local")
 	p.Stderr = &p.stderr
 	p.SysProcAttr = ownSession()
@@ -80,7 +80,7 @@ func mcsh(t *testing.T, servers object, args ...string) *process {
 // greeted starts a gateway on a free port and returns its address. One that does not say where it listens is ended.
 func (p *process) greeted(t *testing.T) string {
 	t.Helper()
-	r, w, err := os.Pipe() // and not a writer: Wait would wait for whoever still holds its other end
+	r, w, err := os.Pipe() // and not a writer: Wait would wait for every holder of its other end
 	if err != nil {
 		t.Fatal(err)
 	}

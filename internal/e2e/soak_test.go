@@ -99,7 +99,7 @@ const (
 
 // soaked starts a gateway that says at its end what its goroutines were doing.
 func soaked(t *testing.T) (*process, string) {
-	// What runs produced is kept: so little of it that the first round fills the room.
+	// The gateway keeps so few outputs of runs that the first round fills the room.
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--keep-total", "8MiB"}
 	if *soakTime < longSoak {
 		args = append(args, "--sandbox-isolation", "run")

@@ -15,7 +15,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// A Tool is one tool of an [Upstream]. What it answers is the first of Raw, Do and Text that is set.
+// A Tool is one tool of an [Upstream]. Its answer is the first of Raw, Do and Text that is set.
 type Tool struct {
 	Name, Title, Description string
 
@@ -67,7 +67,7 @@ func New(tools ...Tool) *Upstream {
 	return u
 }
 
-// Add adds a tool, or replaces the one of that name. Clients that are connected are told.
+// Add adds a tool, or replaces the one of that name, and notifies connected clients.
 func (u *Upstream) Add(t Tool) {
 	u.mu.Lock()
 	u.tools[t.Name] = t
@@ -90,7 +90,7 @@ func (u *Upstream) Add(t Tool) {
 	})
 }
 
-// Remove removes a tool. Clients that are connected are told.
+// Remove removes a tool and notifies connected clients.
 func (u *Upstream) Remove(name string) {
 	u.mu.Lock()
 	delete(u.tools, name)

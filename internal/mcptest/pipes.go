@@ -21,7 +21,7 @@ func NewPipes() *Pipes {
 	return p
 }
 
-// Dial makes a connection to whoever accepts it, closed at the end of the test.
+// Dial makes a connection that [Pipes.Accept] takes, closed at the end of the test.
 func (p *Pipes) Dial(t testing.TB) net.Conn {
 	t.Helper()
 	ours, theirs := net.Pipe()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 )
 
-// TestNeverOver lets many goroutines take, grow and give back at random. At no time is a share or the budget exceeded,
+// TestNeverOver has many goroutines take, grow and give back at random. At no time is a share or the budget exceeded,
 // and at the end everything is free again.
 func TestNeverOver(t *testing.T) {
 	const total = 8 << 20

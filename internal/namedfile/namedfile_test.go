@@ -55,7 +55,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestPipe: a pipe is read to its end, and neither one without a writer nor one without an end outlasts whoever asks.
+// TestPipe: a pipe is read to its end, and neither one without a writer nor one without an end outlasts its caller.
 func TestPipe(t *testing.T) {
 	path := fifo(t)
 	type result struct {
@@ -111,7 +111,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestOpenEnded: who has been told to end begins to open nothing, for what has only just begun cannot be woken.
+// TestOpenEnded: a cancelled caller opens nothing, because an open that has just begun cannot be woken.
 func TestOpenEnded(t *testing.T) {
 	path := fifo(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,5 +1,5 @@
 // Package oidctest is an OpenID Connect issuer for tests: it says what it is, publishes its keys, signs in
-// whoever asks, and signs whatever a test wants to send.
+// anyone who asks, and signs any text that a test wants to send.
 package oidctest
 
 import (
@@ -37,7 +37,7 @@ type Issuer struct {
 	keys    map[string]key // those that it publishes, by their ids; guarded by mu
 	down    bool           // guarded by mu
 	set     string         // of keys that it publishes in their place; empty: none; guarded by mu
-	keyless bool           // whether its keys are not to be had, guarded by mu
+	keyless bool           // whether it serves no keys, guarded by mu
 	fetched int            // how often its keys were, guarded by mu
 	asked   url.Values     // of the latest sign-in, guarded by mu
 }
@@ -168,7 +168,7 @@ func (i *Issuer) answer(w http.ResponseWriter, v any) {
 	}
 }
 
-// authorize signs in whoever asks, as the subject that the client's id names, and sends them back with a code.
+// authorize signs in anyone who asks, as the subject that the client's id names, and sends them back with a code.
 func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	i.asked = r.URL.Query()

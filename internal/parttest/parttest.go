@@ -1,4 +1,4 @@
-// Package parttest says what becomes of a test that needs a part of others, such as a program or a container engine,
+// Package parttest says what becomes of a test that needs a third-party part, such as a program or a container engine,
 // which this machine does not have, and how often a test repeats what it does by day and at night.
 package parttest
 

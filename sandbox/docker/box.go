@@ -131,7 +131,7 @@ func (b *box) connect(ctx context.Context, makeHint string) error {
 	return nil
 }
 
-// inspect has a worker show what holds it, and refuses a container that is not what it was told to be.
+// inspect has a worker show what holds it, and refuses a container that is not as its spec says.
 func (d *Driver) inspect(ctx context.Context, rwc io.ReadWriteCloser) error {
 	client, err := wire.Dial(ctx, rwc)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *box) end() {
 	})
 }
 
-// remove removes a container and its volumes, and waits until it is gone. What fails is left to the next sweep.
+// remove removes a container and its volumes, and waits until it is gone. The next sweep tries again what fails.
 func (e *Engine) remove(ctx context.Context, id string) {
 	err := e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	if err == nil || cerrdefs.IsNotFound(err) || !cerrdefs.IsConflict(err) {

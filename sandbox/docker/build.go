@@ -116,12 +116,12 @@ func (r refused) Error() string { return string(r) }
 // maxSaid bounds one message of the engine.
 const maxSaid = 1 << 20
 
-// follow passes on what an engine says of a build, one JSON object on a line. Its steps are numbered, and what it says
-// of a download again and again is told when it changes kind.
+// follow passes on what an engine says of a build, one JSON object on a line. Its steps are numbered, and
+// a status of a download is passed on when it changes.
 func follow(in io.Reader, progress io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxSaid)
-	told := map[string]string{} // the last status of each layer
+	last := map[string]string{} // status of each layer
 	for lines.Scan() {
 		var m struct {
 			Stream, Status, ID, Error string
@@ -132,8 +132,8 @@ func follow(in io.Reader, progress io.Writer) error {
 		switch {
 		case m.Error != "":
 			return refused(strings.TrimSpace(m.Error))
-		case m.Status != "" && told[m.ID] != m.Status:
-			told[m.ID] = m.Status
+		case m.Status != "" && last[m.ID] != m.Status:
+			last[m.ID] = m.Status
 			m.Stream = strings.TrimPrefix(m.ID+": "+m.Status, ": ") + "\n"
 		}
 		if _, err := io.WriteString(progress, m.Stream); err != nil {

@@ -64,7 +64,7 @@ func TestBuild(t *testing.T) {
 	t.Logf("%+v", s)
 }
 
-// TestBuildFails: a base that nobody has, a program of another system and a broken step are told apart.
+// TestBuildFails: a base that nobody has, a program of another system and a broken step have different errors.
 func TestBuildFails(t *testing.T) {
 	e := engine(t)
 	script := filepath.Join(t.TempDir(), "mcsh")

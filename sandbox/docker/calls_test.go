@@ -132,7 +132,7 @@ func serveEngine(t *testing.T, h http.Handler) string {
 	return "unix://" + socket
 }
 
-// TestCalls runs commands through a proxy that lets pass what SECURITY.md lists: nothing more is needed, and nothing
+// TestCalls runs commands through a proxy that permits what SECURITY.md lists: nothing more is needed, and nothing
 // else is listed.
 func TestCalls(t *testing.T) {
 	needLocalEngine(t)

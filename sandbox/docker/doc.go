@@ -8,7 +8,7 @@
 //	–          [Driver.Open]                             created    launch
 //	created    attached and started                      examined   connect
 //	examined   the hello of its first worker shows that  serving    inspect, with a new worker
-//	           it is what it was told to be
+//	           it is as its spec says
 //	examined   anything else                             ended      launch
 //	serving    its worker is replaced                    serving    the host: the worker dies, its files are
 //	                                                                removed, and the next one starts

@@ -55,7 +55,7 @@ func New(o Options) *Driver {
 func (d *Driver) ready(ctx context.Context) (*Engine, error) {
 	select {
 	case d.connecting <- struct{}{}:
-	case <-ctx.Done(): // whoever connects may have more time
+	case <-ctx.Done(): // the caller that connects may have more time
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-d.connecting }()
@@ -98,9 +98,9 @@ func (d *Driver) learn(ctx context.Context, e *Engine) error {
 }
 
 // gapProfile is said where an engine's own filter of system calls has to do.
-const gapProfile = "the engine takes no filter of system calls of ours for the container: its own holds, which lets sockets of virtual machines pass; the jail of each command does not"
+const gapProfile = "the engine takes no filter of system calls of ours for the container: its own holds, which permits sockets of virtual machines; the jail of each command does not"
 
-// What this backend recommends to a pool.
+// The options that this backend recommends to a pool.
 const (
 	warm    = 2  // containers that wait for anybody: a start takes as long as hundreds of runs
 	maxRuns = 64 // that may have a container at a time
@@ -171,7 +171,7 @@ func (d *Driver) start(ctx context.Context) (*worker, error) {
 	return d.launch(ctx)
 }
 
-// background does what Close waits for. What is left to be done then, Close does.
+// background does work that Close waits for. Close itself does the work that is left then.
 func (d *Driver) background(work func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func sweep(ctx context.Context, e *Engine, all []Container, which func(Container
 	}
 }
 
-// refuse is an error if a container is not what it was told to be.
+// refuse returns an error if a container is not as its spec says.
 func (o Options) refuse(r sandbox.Report) error {
 	missing := o.gaps(r)
 	if len(missing) == 0 {
@@ -226,6 +226,6 @@ func (o Options) refuse(r sandbox.Report) error {
 	}
 	return &Fault{
 		Kind: ErrNotHeld, Doing: "auditing a container", Detail: errors.New(strings.Join(missing, "; ")),
-		Hint: "use an engine that enforces what it is told; rootless engines need control groups of version 2 for limits",
+		Hint: "use an engine that enforces limits; rootless engines need control groups of version 2 for limits",
 	}
 }

@@ -135,7 +135,7 @@ func TestConnectionStuck(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- d.Close() }()
-	for what, c := range map[string]chan error{"the driver is closed": closed, "the first caller is told": first} {
+	for what, c := range map[string]chan error{"the driver is closed": closed, "the first caller gets its error": first} {
 		select {
 		case <-c:
 		case <-time.After(30 * time.Second):

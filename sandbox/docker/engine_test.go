@@ -14,7 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 )
 
-// TestConnectRefusals: whatever is wrong with the engine is told apart, with what to do about it.
+// TestConnectRefusals: each fault of the engine has its own error, with what to do about it.
 func TestConnectRefusals(t *testing.T) {
 	serve := func(h http.HandlerFunc) string {
 		s := httptest.NewServer(h)

@@ -10,14 +10,14 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// What can be wrong with an engine, to be told apart with errors.Is.
+// The faults of an engine, for errors.Is.
 var (
 	ErrNoEngine  = errors.New("no container engine answers")
 	ErrDenied    = errors.New("the container engine may not be used by this user")
 	ErrNotEngine = errors.New("what answers is not a container engine")
 	ErrOldEngine = errors.New("the container engine is too old")
 	ErrNoImage   = errors.New("the sandbox image is missing")
-	ErrNotHeld   = errors.New("the container is not held as it was told to be")
+	ErrNotHeld   = errors.New("the container lacks limits that it was started with")
 )
 
 // A Fault is an error of the engine or its surroundings that somebody can act on.

@@ -11,8 +11,8 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox"
 )
 
-// What an engine's stream of a container's output is made of: frames with a header of eight bytes, which are the kind,
-// three zeros, and the length of the payload, big endian.
+// An engine's stream of a container's output consists of frames with a header of eight bytes: the kind, three zeros, and
+// the length of the payload, big endian.
 const (
 	frameHeader = 8
 	frameStdout = 1

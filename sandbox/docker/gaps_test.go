@@ -9,7 +9,7 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// TestGaps: a container that is held less than it was told to be is refused.
+// TestGaps: a container with fewer limits than its spec is refused.
 func TestGaps(t *testing.T) {
 	held := func(change func(*sandbox.Report)) sandbox.Report {
 		r := sandbox.Report{

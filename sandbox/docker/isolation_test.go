@@ -44,7 +44,7 @@ func TestCallersApart(t *testing.T) {
 			t.Errorf("%s: got %d lines of which the first is %q", r.word, len(lines), lines[:min(len(lines), 1)])
 		}
 	}
-	// What the first run has left would show to the next one as its directory.
+	// The next run would see files of the first one in its directory.
 	if dirs := scratchOf(t, found[0].pidInit); len(dirs) > 0 {
 		eventually(t, "the scratch directories of ended runs are gone", func() bool { return len(scratchOf(t, found[0].pidInit)) <= 1 })
 	}

@@ -40,7 +40,7 @@ const repository = "mcsh/mcsh"
 const WorkerPath = "/usr/local/bin/mcsh-worker"
 
 // DefaultImage names the image that belongs to a version of this program: gateway and worker must be of one release.
-// What a tag cannot hold becomes "-"; the version "" or "devel" is the tag "devel".
+// Characters that a tag cannot hold become "-"; the version "" or "devel" is the tag "devel".
 func DefaultImage(version string) string {
 	if version == "" {
 		version = "devel"

@@ -102,11 +102,11 @@ func (e *secondEngine) stop(t *testing.T) {
 	}
 	ended := time.AfterFunc(time.Minute, func() { _ = e.cmd.Process.Kill() })
 	defer ended.Stop()
-	_ = e.cmd.Wait() // it was told to end
+	_ = e.cmd.Wait() // it has got its signal
 }
 
-// TestEngineRestarts: what runs fails with a clear word when the engine goes away; what begins meanwhile is
-// told that there is none; and when it is back the same pool works.
+// TestEngineRestarts: when the engine goes away, runs under way fail with a clear error, and new ones with another
+// that says there is none; when it is back, the same pool works.
 func TestEngineRestarts(t *testing.T) {
 	e := newEngine(t)
 	o := options()

@@ -20,7 +20,7 @@ type release struct{ patch, candidate int }
 var runcVersion = lazy.Regexp(`^runc (\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-rc\.?(\d{1,6}))?`)
 
 // OldRunc reports whether a [Status.Runtime] is a runc with known ways out of a container. Distributions may have
-// mended theirs without another number. Other runtimes are not known to have them.
+// fixed theirs without another number. Other runtimes are not known to have them.
 func OldRunc(runtime string) bool {
 	m := runcVersion().FindStringSubmatch(runtime)
 	if m == nil {

@@ -31,7 +31,7 @@ var allowedCalls = [][]string{
 		"restart_syscall", "setpgid", "getpgid", "getpgrp", "setsid", "getsid", "arch_prctl", "prctl", "prlimit64", "getrlimit",
 		"setrlimit", "getrusage", "times", "getpid", "gettid", "getppid",
 	},
-	// Who and what and when.
+	// Identity, system and time.
 	{
 		"getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid", "capget", "capset", "uname", "sysinfo",
 		"getrandom", "time", "gettimeofday", "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep",
@@ -41,7 +41,7 @@ var allowedCalls = [][]string{
 	{"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"},
 }
 
-// What a profile of an engine says, see "seccomp security profiles" in the documentation of Docker.
+// The parts of an engine's profile, see "seccomp security profiles" in the documentation of Docker.
 type (
 	profile struct {
 		DefaultAction string `json:"defaultAction"`
@@ -72,7 +72,7 @@ const (
 	enosys = 38
 )
 
-// seccompProfile is what a container may ask of the kernel, as an engine wants it told.
+// seccompProfile returns the system calls that a container may make, in the form that an engine takes.
 func seccompProfile() (string, error) {
 	missing := uint(enosys)
 	p := profile{DefaultAction: refuse, Syscalls: []rule{

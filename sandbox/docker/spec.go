@@ -26,9 +26,8 @@ const (
 	stopSeconds = 1
 )
 
-// spec is what a container is told to be: nothing that a command needs not. What commands keep on disk is in a volume
-// without a name, which is removed with the container; the root cannot be written to and there is no tmpfs, which would
-// take memory.
+// spec describes a container: it has nothing but what commands need. They keep files in a volume without a name, which is
+// removed with the container; the root cannot be written to and there is no tmpfs, which would take memory.
 func (o Options) spec(instance, profile string, cpus int) (*container.Config, *container.HostConfig) {
 	wait := stopSeconds
 	pids := int64(maxPids)
@@ -84,14 +83,14 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 	return worker, host
 }
 
-// gaps names what a container lacks of what it was told to be, by what a worker in it has seen.
+// gaps names what a container lacks of its spec, by what a worker in it has seen.
 func (o Options) gaps(r sandbox.Report) []string {
 	missing := r.Unheld()
 	if r.UID != nobodyID {
 		missing = append(missing, "its processes run as another user than "+strings.Split(nobody, ":")[0])
 	}
 	if r.Memory > o.Memory {
-		missing = append(missing, "its limit of memory is higher than it was told")
+		missing = append(missing, "its limit of memory is higher than asked for")
 	}
 	return missing
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // dropCapabilities empties the calling thread's capability sets, so that a program that root runs gets none: the
-// bounding set bounds what an exec may give. Who has no CAP_SETPCAP has nothing that matters to drop there.
+// bounding set bounds what an exec may give. A process without CAP_SETPCAP has nothing that matters to drop there.
 //
 //go:norace
 //go:nocheckptr

@@ -65,7 +65,7 @@ type Command struct {
 	Nice   int   // how much nicer it is than its starter, see nice(2)
 }
 
-// NewCell builds a jail. What it names is what is there now: a file that takes the place of another later is not meant.
+// NewCell builds a jail. Its paths mean the files that are there now, not others that take their places later.
 func NewCell(s Spec) (_ *Cell, err error) {
 	c := &Cell{spec: s, ruleset: -1}
 	defer func() {

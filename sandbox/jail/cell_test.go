@@ -106,7 +106,7 @@ func TestLaunchSideBySide(t *testing.T) {
 	all.Wait()
 }
 
-// TestLaunchFails: what a child could not do on its way is told, and no process is left.
+// TestLaunchFails: the error names the step at which a child failed, and no process is left.
 func TestLaunchFails(t *testing.T) {
 	c := catCell(t)
 	for _, test := range []struct {

@@ -1,7 +1,7 @@
 // Package jail makes processes that can only read file descriptor 0 and write 1 and 2.
 //
 // There are two doors. A [Cell] starts a program that is locked in from its first instruction: resource limits, no
-// capabilities, no_new_privs, Landlock with every right of the running kernel, and a system call filter that lets
+// capabilities, no_new_privs, Landlock with every right of the running kernel, and a system call filter that permits
 // exactly one program start. The child does all that by itself between its birth and its exec, with nothing but system
 // calls: no process of ours that would have to start first stands between. [Confine] locks the calling process itself in, for code that is linked into the binary: it can open
 // nothing and start nothing from then on.

@@ -78,7 +78,7 @@ func each(paths []string, rights uint64) []grant {
 }
 
 // newDomain makes a ruleset that takes every file system, network and scope right that the ABI knows, but those
-// granted, from whoever enters it. The ABI is at most [LandlockABI]. It returns the ruleset's descriptor.
+// granted, from each process that enters it. The ABI is at most [LandlockABI]. It returns the ruleset's descriptor.
 func newDomain(grants []grant, abi int) (int, error) {
 	return newDomainWith(grants, abi, func(*ruleset) {})
 }

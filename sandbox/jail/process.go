@@ -55,7 +55,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// reap takes leave of a child that has ended or is about to.
+// reap waits for a child that has ended or is about to.
 func reap(pid int) (State, error) {
 	var s State
 	var used unix.Rusage

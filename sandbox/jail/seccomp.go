@@ -64,7 +64,7 @@ const (
 	filesScratch              // also writes and removes files of its own
 )
 
-// The flags of open that are refused. Landlock lets O_PATH pass, which shows a file's size and times.
+// The flags of open that are refused. Landlock permits O_PATH, which shows a file's size and times.
 const (
 	openWrites = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC | unix.O_PATH
 	openPath   = unix.O_PATH

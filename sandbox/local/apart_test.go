@@ -135,7 +135,7 @@ func TestSessionsApart(t *testing.T) {
 	_ = sorting.Cancel()
 }
 
-// TestSortKilled (S10): when a run is told that its sort was killed, the files of that sort are gone, and the worker works.
+// TestSortKilled (S10): when a run gets the error that its sort was killed, the sort's files are gone, and the worker works.
 func TestSortKilled(t *testing.T) {
 	scratch := t.TempDir()
 	s, err := newPool(t, scratch).Open(t.Context(), "")

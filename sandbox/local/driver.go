@@ -19,7 +19,7 @@ type Driver struct {
 	options Options
 
 	looking  chan struct{}    // has room while nobody looks for programs on this machine
-	launcher *worker.Launcher // nil until the first worker; for whoever looks
+	launcher *worker.Launcher // nil until the first worker; for the holder of looking
 
 	mu      sync.Mutex
 	workers map[*process]bool
@@ -94,11 +94,11 @@ func (d *Driver) Open(ctx context.Context) (sandbox.Worker, error) {
 	return p, nil
 }
 
-// launch returns what starts workers. What it finds on this machine counts until the driver is closed.
+// launch returns the launcher of workers. Its findings on this machine count until the driver is closed.
 func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
 	select {
 	case d.looking <- struct{}{}:
-	case <-ctx.Done(): // whoever looks may have more time
+	case <-ctx.Done(): // the caller that looks may have more time
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-d.looking }()

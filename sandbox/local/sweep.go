@@ -18,7 +18,7 @@ const scratchName = "mcsh-worker-"
 const scratchTries = 10
 
 // A claim is a scratch directory that is in use: this process holds a lock on it, which ends with the process however
-// that ends. So what a killed one has left can be told from what is needed.
+// that ends. So a sweep can tell the directory of a killed process from one in use.
 type claim struct {
 	dir  string
 	lock *os.File

@@ -7,7 +7,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// What an awk program cannot do, and what to do instead.
+// The mistakes of awk programs, and what to do instead.
 var (
 	awkPrints = &problem{
 		"a redirection writes to a file, and a command writes only to the next stage",
@@ -33,7 +33,7 @@ var awkFunctions = strings.Fields(`adump and asort asorti atan2 bindtextdomain c
 	srand stopme strftime strtonum sub substr system systime tolower toupper typeof xor`)
 
 // awkMistake finds what gawk --sandbox refuses only when it gets there: redirections, pipes and system; and calls of
-// functions that there are not. It returns where, too. What it finds is certain; what it does not is left to gawk.
+// functions that there are not. It returns where, too. Its findings are certain; gawk finds the rest.
 func awkMistake(source string) (wrong *problem, what string) {
 	tokens, whole := awkTokens(source)
 	for i, t := range tokens {

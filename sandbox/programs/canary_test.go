@@ -51,7 +51,7 @@ func (tr trap) files(t *testing.T) (names []string) {
 	return names
 }
 
-// bait are words that read, write or run something if any program lets them.
+// bait are words that read, write or run something if any program permits it.
 func (tr trap) bait() []string {
 	out := filepath.Join(tr.dir, "out")
 	words := []string{

@@ -36,8 +36,8 @@ func (p *parsed) reads(i int) *stages.Error {
 	return nil
 }
 
-// filePath says what is wrong with the name of a file of the workspace, as far as its text tells. What it leads to is
-// for the worker to see.
+// filePath says what is wrong with the name of a file of the workspace, as far as its text tells. The worker looks
+// at the file.
 func filePath(name string) *problem {
 	switch clean := path.Clean(name); {
 	case name == "":

@@ -7,7 +7,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
-// What follows says which arguments make one line of each line (see [stages.Traits]). What is not surely so is not.
+// This file says which arguments make one line of each line (see [stages.Traits]). In doubt, it says no.
 
 // plainSet is a set of tr without the newline: no escapes, no ranges from control characters, and none of the classes that
 // have it.

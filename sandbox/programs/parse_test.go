@@ -329,7 +329,7 @@ func FuzzParse(f *testing.F) {
 		if len(inv.Argv) == 0 {
 			t.Fatal("no argv")
 		}
-		// What is injected may lift an argv at the bounds above them.
+		// Injected arguments may lift an argv at the bounds above them.
 		if len(inv.Argv) < 200 && len(joined) < 30_000 {
 			reparse(t, command, inv.Argv, inputs)
 		}

@@ -62,7 +62,7 @@ type Program struct {
 	note    func(p *parsed) string // see [stages.Traits]; nil: there is none
 	keeps   optionNames            // the options with which it keeps the kind of its input, see [stages.Traits]; nil: it does not
 
-	// What is so for some arguments, see [stages.Traits].
+	// Traits that depend on the arguments, see [stages.Traits].
 	stops, blocks, maps, givesValues says
 
 	varies says // the output depends on more than arguments and input: the time, or chance

@@ -31,7 +31,7 @@ func Find(name string) (Program, bool) {
 	return Program{}, false
 }
 
-// What the tools' own version texts hold.
+// Words in the tools' own version texts.
 const (
 	coreutils = "GNU coreutils"
 	utilLinux = "util-linux"

@@ -149,7 +149,7 @@ func testAttacks(t *testing.T, open func() sandbox.Driver) {
 			if a.Guard == refused || e.Code == stages.DisallowedCommand {
 				continue
 			}
-			// What its check refuses is run all the same: the jail has to hold without it.
+			// A command that its check refuses runs all the same: the jail has to hold without the check.
 		}
 		if a.Guard == refused {
 			t.Errorf("%s: %s %.200q was accepted, want a refusal (%s)", a.ID, a.Command, a.Args, a.Why)
@@ -293,7 +293,7 @@ func testAttacksOnJail(t *testing.T, open func() sandbox.Driver) {
 	}
 }
 
-// testFilesOnJail tries to read one file, and to write one, with every program that can be told to.
+// testFilesOnJail tries to read one file, and to write one, with every program that can.
 func testFilesOnJail(t *testing.T, open func() sandbox.Driver) {
 	c := newCanary(t)
 	r := newRaw(t, open)

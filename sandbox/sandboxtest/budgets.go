@@ -26,7 +26,7 @@ func testBudgets(t *testing.T, open func() sandbox.Driver) {
 		budget sandbox.Budget
 		chains [][]stages.Command // that run side by side, each with input bytes of input that does not end
 		input  int64
-		msg    string // of one of them; the others are then told to stop
+		msg    string // of one of them; the others then stop
 	}{
 		{
 			"memory",

@@ -32,7 +32,7 @@ func newCanary(t *testing.T) *canary {
 	ran := filepath.Join(dir, "ran")
 	for _, f := range []string{c.out, ran, "/tmp/pwn", "/tmp/x", "/pwn"} {
 		if _, err := os.Lstat(f); err == nil {
-			t.Logf("%s is there already: whether an attack makes it cannot be told", f)
+			t.Logf("%s is there already: the test cannot see whether an attack makes it", f)
 			continue
 		}
 		c.traces = append(c.traces, f)

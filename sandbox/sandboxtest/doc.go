@@ -1,7 +1,7 @@
 // Package sandboxtest is the contract of sandbox backends as tests: what commands do, what they cannot do, what happens
 // when something breaks. Every backend's own tests call [Run].
 //
-// Attacks are rows of testdata/attacks.json: A01 to A105 and what was thought of later. What no single command shows has a
+// Attacks are rows of testdata/attacks.json: A01 to A105 and what was thought of later. An attack of several commands has a
 // number too. A name in quotation marks is a part of the contract, which every backend runs; the others are tests of their
 // own.
 //
@@ -15,7 +15,7 @@
 //	S07  Who stops reading early ends what comes before, and that is a success: "early stop".
 //	S08  Any bytes pass, those that an engine's stream gives a meaning among them: "binary", TestFrames.
 //	S09  No session reads the files of another: TestSessionsApart (local), TestCallersApart (docker).
-//	S10  The files of a sort that is killed are gone before the run is told so: TestSortKilled; with their worker:
+//	S10  The files of a sort that is killed are gone before the run gets the error: TestSortKilled; with their worker:
 //	     TestEndings.
 //	S11  A gigabyte of complaints is taken, and 64 KiB of it are kept: "flood of complaints".
 //	S12  Output that is no UTF-8 is made so once, where it leaves the gateway: TestOutputNotUTF8.

@@ -73,7 +73,7 @@ var spare = []struct {
 }
 
 // testLeases has one caller's runs follow each other in one worker. A run that does all that commands can do, and all
-// that goes wrong, leaves nothing that the next one sees, finds used up, or is told.
+// that goes wrong, leaves nothing that the next one sees, finds used up, or gets.
 func testLeases(t *testing.T, open func() sandbox.Driver) {
 	driver := &opens{Driver: open()}
 	p := newPool(t, func() sandbox.Driver { return driver }, sandbox.Options{Warm: -1, Lasting: true})

@@ -131,7 +131,7 @@ func testMapped(t *testing.T, open func() sandbox.Driver) {
 					compareMapped(t, want[i%len(items)], j, c)
 				}
 				if uses != len(jobs) {
-					t.Errorf("used was told of %d items of %d", uses, len(jobs))
+					t.Errorf("used got %d items of %d", uses, len(jobs))
 				}
 			}
 		})

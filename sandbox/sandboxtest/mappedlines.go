@@ -75,7 +75,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 					}
 				}
 				if used.BytesIn < in || used.BytesOut < out {
-					t.Errorf("%d bytes went in and %d came out, and %d and %d are told", in, out, used.BytesIn, used.BytesOut)
+					t.Errorf("%d bytes went in and %d came out, and %d and %d are counted", in, out, used.BytesIn, used.BytesOut)
 				}
 			}
 		})

@@ -28,7 +28,7 @@ func testProbe(t *testing.T, open func() sandbox.Driver) {
 			if err != nil || failure != nil {
 				t.Fatalf("got %q, %+v, %v", said, failure, err)
 			}
-			// The probe reads its input, so that it can be told from one that did not run.
+			// The probe reads its input, so that it differs from one that did not run.
 			if want := "read standard input\n" + works + "done\n"; said != want {
 				t.Errorf("in the jail these worked:\n%swant only:\n%s", said, want)
 			}

@@ -136,7 +136,7 @@ func (c *Client) Ping(ctx context.Context) error {
 // End says that the input has ended.
 func (s *Stream) End() error { return s.conn.message(kindEnd, s.id, nil) }
 
-// Cancel kills the run. What it still sends is dropped; its outcome still comes.
+// Cancel kills the run. Data that it still sends is dropped; its outcome still comes.
 func (s *Stream) Cancel() error {
 	s.stopReading()
 	s.hush()

@@ -23,8 +23,8 @@
 //
 // # Flow
 //
-// Each direction of a run begins with a credit of [Window] bytes. Whoever sends data spends credit; whoever reads what
-// has arrived gives it back, in steps of a quarter of the window. So the reading loop of either end never waits for a
+// Each direction of a run begins with a credit of [Window] bytes. A sender of data spends credit; the reader
+// gives it back, in steps of a quarter of the window. So the reading loop of either end never waits for a
 // slow reader, one slow run never stops another, and the memory of a run is bounded by its window. Data beyond the
 // credit ends the connection.
 //

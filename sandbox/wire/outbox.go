@@ -60,7 +60,7 @@ func (o *outbox) add(k kind, id uint32, payload []byte) error {
 	return nil
 }
 
-// run writes what is added until writing fails or stop is called, and returns that error. What was added before stop
+// run writes what is added until writing fails or stop is called, and returns that error. Additions before stop
 // may stay unwritten.
 func (o *outbox) run(w io.Writer) error {
 	for {

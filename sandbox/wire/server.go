@@ -121,7 +121,7 @@ func (s *server) finish(id uint32, o Outcome) {
 		s.conn.fail(err)
 		return
 	}
-	_ = s.conn.message(kindOutcome, id, payload) // a lost connection has told Serve already
+	_ = s.conn.message(kindOutcome, id, payload) // Serve knows of a lost connection already
 }
 
 // StopReading tells the gateway that no more input is wanted. It may be called again.

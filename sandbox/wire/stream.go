@@ -181,7 +181,7 @@ func (s *Stream) hush() {
 	s.allowed.Broadcast()
 }
 
-// stopReading drops what has arrived and will arrive. It reports whether the peer needs to be told.
+// stopReading drops what has arrived and will arrive. It reports whether the peer needs a message.
 func (s *Stream) stopReading() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

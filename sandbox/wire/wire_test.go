@@ -236,7 +236,7 @@ func TestKeep(t *testing.T) {
 		t.Error(err)
 	}
 	for i, s := range streams {
-		n := (i%2 + 2) * wire.Window // what is more than the limit is told, not cut
+		n := (i%2 + 2) * wire.Window // data beyond the limit is an error, not cut
 		if _, err := s.Write(make([]byte, n)); err != nil {
 			t.Fatal(err)
 		}
@@ -527,7 +527,7 @@ func TestStalledGateway(t *testing.T) {
 	}
 }
 
-// TestStalledWorker: where the worker does not read and takes long to end, who asks it for something is told at once.
+// TestStalledWorker: where the worker does not read and takes long to end, a caller of it gets an error at once.
 func TestStalledWorker(t *testing.T) {
 	r, w := io.Pipe()
 	stalled, _ := io.Pipe()
@@ -543,17 +543,17 @@ func TestStalledWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(chan error, 1)
+	errs := make(chan error, 1)
 	go func() {
 		for {
 			if _, err := c.Run(large); err != nil {
-				told <- err
+				errs <- err
 				return
 			}
 		}
 	}()
 	select {
-	case err := <-told:
+	case err := <-errs:
 		if !strings.Contains(err.Error(), "does not read") {
 			t.Errorf("got %v, want that it does not read", err)
 		}

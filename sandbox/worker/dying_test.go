@@ -72,16 +72,16 @@ func TestSlowDeath(t *testing.T) {
 
 // TestComing: a program that comes while a spare is being started waits for that one.
 func TestComing(t *testing.T) {
-	started, let := make(chan struct{}), make(chan struct{})
+	started, released := make(chan struct{}), make(chan struct{})
 	k, die := immortal(t)
 	i := idlePool{start: func([]*os.File) (*kept, error) {
 		close(started)
-		<-let
+		<-released
 		return k, nil
 	}}
 	i.spare()
 	<-started
-	time.AfterFunc(50*time.Millisecond, func() { close(let) })
+	time.AfterFunc(50*time.Millisecond, func() { close(released) })
 	if got := i.free(jail.Limits{}); got != k {
 		t.Errorf("got %p, want the spare %p", got, k)
 	}

@@ -67,7 +67,7 @@ func refusal(i int, err error) *wire.Failure {
 	return &wire.Failure{Command: i, Reason: reason, Detail: err.Error()}
 }
 
-// add lets the tool have a file, as much of it as it is about.
+// add adds a file to those that the tool may read: its names alone, a directory's entries, or all of it.
 func (v *view) add(f *os.File, t *tool) error {
 	info, err := f.Stat()
 	if err != nil {

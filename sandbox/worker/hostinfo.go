@@ -11,8 +11,8 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
-// A hostInfo is what the binary of a worker finds on a machine. Whoever starts workers makes one and gives it to each: to
-// look for programs takes longer than all else that a worker does before it can serve.
+// A hostInfo is what the binary of a worker finds on a machine. A launcher makes one and gives it to each worker: the
+// search for programs takes longer than all else that a worker does before it can serve.
 type hostInfo struct {
 	Support   jail.Support
 	Tools     map[string]located

@@ -56,7 +56,7 @@ func (w *worker) keep(s *wire.Stream, in wire.Input) wire.Outcome {
 	return wire.Outcome{Failure: f}
 }
 
-// store writes an input to its file, which gets its name when it is complete. What is not complete is removed.
+// store writes an input to its file, which gets its name when it is complete. An incomplete file is removed.
 func (w *worker) store(s *wire.Stream, in wire.Input) (n int64, err error) {
 	if !inputName().MatchString(in.Name) {
 		return 0, fmt.Errorf("%q is not the name of an input", in.Name)

@@ -51,7 +51,7 @@ const settleTime = time.Second
 // heap of the ones before is used again, but not given back.
 const keptShare = 4
 
-// What an applet may have done, at most, when it gets another program. Its start takes several times what most of them
+// The most that an applet may have done when it gets another program. Its start takes several times what most of them
 // need, and nothing of it is left to report by then: each command that it had ended by itself, with an exit status.
 const (
 	maxTurns    = 50

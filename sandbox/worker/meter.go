@@ -34,7 +34,7 @@ type reading struct {
 	files        int
 }
 
-// enter adds a command, unless there would be more than the budget allows. What needs no process is nothing to watch.
+// enter adds a command, unless there would be more than the budget allows. A command without a process is not watched.
 func (m *meter) enter(p *process, b wire.Budget) *wire.Failure {
 	if p.tool == nil {
 		return nil

@@ -97,7 +97,7 @@ func (t *part) count(left *int64, data []byte) (n int) {
 	return n
 }
 
-// end is the end of the part, but not always of the input. What comes back is for the writer.
+// end is the end of the part, but not always of the input. The error is for the writer.
 func (t *part) end() error {
 	t.p.enough.Store(true)
 	t.out.Close()

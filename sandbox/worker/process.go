@@ -183,7 +183,7 @@ func (w *worker) hire(p *process, c wire.Command, chain wire.Chain) (k *kept, er
 	return nil, err
 }
 
-// kill ends the process. The jail lets it start no other, so that there is no group to kill, whose number might belong
+// kill ends the process. The jail permits it to start no other, so that there is no group to kill, whose number might belong
 // to somebody else by now. It is for the chain's own goroutine.
 func (p *process) kill() {
 	if p.killed || p.exited {

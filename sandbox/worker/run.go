@@ -155,7 +155,7 @@ func (r *run) exited(p *process) {
 		}
 	}
 	if early && !p.killed {
-		// What comes before works in vain now.
+		// The processes before this one work in vain now.
 		for _, before := range r.processes[:p.index] {
 			before.kill()
 		}

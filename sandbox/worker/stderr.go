@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// What is kept of a command's standard error. The beginning names the cause, the end the last words.
+// The kept parts of a command's standard error. The beginning names the cause, the end the last words.
 const (
 	stderrHead = 8 << 10
 	stderrTail = 56 << 10

@@ -24,7 +24,7 @@ var (
 // unlimited is a limit that is none: version 1 says so with a number next to the largest.
 const unlimited = 1 << 60
 
-// surroundings looks at what holds this process from outside. What cannot be seen counts as not there.
+// surroundings looks at what holds this process from outside. A limit that cannot be seen counts as not there.
 func surroundings() wire.Surroundings {
 	s := wire.Surroundings{
 		Memory: limit(memoryFiles), Processes: limit(pidsFiles),

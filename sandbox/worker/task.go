@@ -53,7 +53,7 @@ type pipe struct{ ours, theirs *os.File }
 
 type pipeSet []pipe
 
-// pipeSize is what a pipe for data holds where the system allows it. More than the usual 64 KiB lets the two ends take
+// pipeSize is what a pipe for data holds where the system allows it. With more than the usual 64 KiB the two ends take
 // turns less often.
 const pipeSize = 256 << 10
 

@@ -19,7 +19,7 @@ var exhausted = []string{
 	"failed to reserve", "memory reservation exceeds",
 }
 
-// What the Go runtime of an applet says when it breaks. An applet is Go alone: on the runtime's own stack (goroutine 0)
+// Words of the Go runtime of an applet that breaks. An applet is Go alone: on the runtime's own stack (goroutine 0)
 // a nil pointer is memory that it was not given, which it does not check everywhere, its collector for one.
 var (
 	broke    = lazy.Regexp(`(?m)^(fatal error|SIG[A-Z]+): `)

@@ -73,8 +73,8 @@ func (w *worker) run(ctx context.Context, s *wire.Stream, chain wire.Chain) wire
 	return r.finish()
 }
 
-// renew leaves nothing of what was run. Its caller sees to it that nothing runs. What cannot be removed is an error, and so
-// the end of this worker.
+// renew leaves nothing of what was run. Its caller sees to it that nothing runs. A file that cannot be removed is an error,
+// and so the end of this worker.
 func (w *worker) renew() error {
 	w.idle.renew()
 	w.inputs.drop()

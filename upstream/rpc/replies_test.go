@@ -13,7 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// asker is a wire whose other side asks, and takes answers only when it is told to.
+// asker is a wire whose other side asks, and takes answers only when the test says so.
 type asker struct {
 	asks  []string
 	takes <-chan struct{}

@@ -249,7 +249,7 @@ func TestToken(t *testing.T) {
 // TestAccept: which connections are trusted, and which may carry secrets.
 func TestAccept(t *testing.T) {
 	if !ownersKnown {
-		t.Skip("owners can be told on Linux only")
+		t.Skip("owners are known on Linux only")
 	}
 	guessed, inside, known := address{from: "a guess"}, address{from: "a guess", anyOwner: true}, address{from: "the file", nonce: "n"}
 	ours, others := os.Geteuid(), os.Geteuid()+1
@@ -283,7 +283,7 @@ func TestAccept(t *testing.T) {
 
 func TestOwnerOfConnection(t *testing.T) {
 	if !ownersKnown {
-		t.Skip("owners can be told on Linux only")
+		t.Skip("owners are known on Linux only")
 	}
 	for _, address := range []string{"127.0.0.1:0", "[::]:0"} {
 		l, err := net.Listen("tcp", address)

@@ -20,8 +20,8 @@ type status struct {
 	hint   string // and what to do about it
 }
 
-// statuses are those that ToolHive gives. That a workload runs does not say that its server answers, and "unhealthy" not
-// that it does not: the pool tries both, and every status that is not here.
+// statuses are those that ToolHive gives. The server of a running workload may not answer, and that of an "unhealthy" one
+// may: the pool tries both, and every status that is not here.
 var statuses = map[string]status{
 	"starting":        {why: "ToolHive is still starting it", hint: "try again in some seconds"},
 	"auth_retrying":   {why: "ToolHive is renewing its sign-in at the server", hint: "try again in a minute"},
@@ -47,7 +47,7 @@ func shorten(text string, limit int) string {
 	return texts.Cut(strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " "), limit)
 }
 
-// What a proxy speaks.
+// The transports of a proxy.
 const (
 	speaksSSE  = "sse"
 	speaksHTTP = "streamable-http"

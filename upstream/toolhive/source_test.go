@@ -189,7 +189,7 @@ func TestNewStart(t *testing.T) {
 	w.untilServers("beta ready")
 }
 
-// TestPicked: filters, headers and what is told of each workload.
+// TestPicked: filters, headers and the notice of each workload.
 func TestPicked(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string

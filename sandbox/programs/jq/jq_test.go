@@ -268,7 +268,7 @@ func FuzzByElement(f *testing.F) {
 		f.Add(filter, seeds[i%len(seeds)], uint8(i))
 	}
 	f.Fuzz(func(t *testing.T, filter, text string, layout uint8) {
-		// What never ends, or takes all memory, says nothing about equality.
+		// A filter that never ends, or takes all memory, says nothing about equality.
 		query, err := gojq.Parse(filter)
 		if err != nil || len(filter) > 60 || len(text) > 2000 || len(query.FuncDefs) > 1 {
 			return

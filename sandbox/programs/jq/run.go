@@ -206,7 +206,7 @@ func (r *run) array(d *decoder) {
 	case r.f.inArray:
 		r.out.b = append(r.out.b, '\n')
 	}
-	// What was written cannot be taken back: the run ends here.
+	// Output cannot be taken back: the run ends here.
 	if r.broken = true; d.failed != nil {
 		r.unreadable(err)
 		return
