@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/preview"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -123,7 +124,7 @@ func itemsText(e *stages.Error) string {
 	case left > 0:
 		rest = fmt.Sprintf(", %d not tried", left)
 	}
-	return fmt.Sprintf("Done before: %d %s succeeded, %d failed, %d cancelled%s.", e.Done, plural(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
+	return fmt.Sprintf("Done before: %s succeeded, %d failed, %d cancelled%s.", texts.Count(e.Done, "item"), e.Failed, e.Started-e.Done-e.Failed, rest)
 }
 
 // where names the failed stage, or the subject if the error names no stage.
@@ -143,13 +144,6 @@ func where(subject string, e *stages.Error, failed string) string {
 		text += fmt.Sprintf(" at item %d", e.Item)
 	}
 	return text
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }
 
 // noProgram drops the proposals of a preview: an error has its own next step.

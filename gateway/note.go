@@ -28,7 +28,7 @@ func noteText(r stages.Report, request string, replaced int64) string {
 	n.count(r.Stages)
 	n.stages(r.Stages, true)
 	if replaced > 0 {
-		n.say("%d %s of the output that %s not UTF-8 became U+FFFD", replaced, plural(int(replaced), "byte"), choose(replaced == 1, "is", "are"))
+		n.say("%s of the output that %s not UTF-8 became U+FFFD", texts.Count(replaced, "byte"), choose(replaced == 1, "is", "are"))
 	}
 	if d := r.DryRun; d != nil && d.Place == "" {
 		n.say("dry run: no stage may change anything, so all of them were run")
@@ -103,7 +103,7 @@ func (n *noter) change(s stages.StageReport, ok bool) {
 	if !s.Changes || s.Items > 0 || s.Calls == 0 || len(s.Stages) > 0 {
 		return
 	}
-	n.say("%s: %s%s", strings.TrimSuffix(n.name(s), "!"), counted(s.Calls, "call"), outcome(s, ok))
+	n.say("%s: %s%s", strings.TrimSuffix(n.name(s), "!"), texts.Count(s.Calls, "call"), outcome(s, ok))
 }
 
 // outcome describes the outcome of a stage's calls. ok: nothing around it has failed.
@@ -138,7 +138,7 @@ func (n *noter) pages(s stages.StageReport) {
 	case s.Complete:
 		end = ", complete"
 	}
-	n.say("%s: %s, %s%s", n.name(s), counted(s.Pages, "page"), counted(s.Fetched, "item"), end)
+	n.say("%s: %s, %s%s", n.name(s), texts.Count(s.Pages, "page"), texts.Count(s.Fetched, "item"), end)
 }
 
 // items counts the outcomes of a for_each, unless each item simply has a result.
@@ -148,7 +148,7 @@ func (n *noter) items(s stages.StageReport) {
 	case s.Failed == 0 && s.Retried == 0 && s.Resumed == 0 && !wrote:
 		return
 	case s.Resumed > 0 && s.Resumed == s.Items:
-		n.say("%s: %s, all answered from the earlier run", n.name(s), counted(s.Resumed, "item"))
+		n.say("%s: %s, all answered from the earlier run", n.name(s), texts.Count(s.Resumed, "item"))
 		return
 	}
 	word := "item"
@@ -159,7 +159,7 @@ func (n *noter) items(s stages.StageReport) {
 	if s.Retried > 0 {
 		ok += fmt.Sprintf(" (%d after a retry)", s.Retried)
 	}
-	parts := []string{counted(s.Items-s.Resumed, word)}
+	parts := []string{texts.Count(s.Items-s.Resumed, word)}
 	if s.Label.Server != "" && s.Calls == 0 && s.Items > s.Resumed {
 		parts = append(parts, "none called")
 	}
@@ -216,8 +216,6 @@ func fewNames(names []string) string {
 	}
 	return strings.Join(short, ", ") + rest
 }
-
-func counted(n int64, word string) string { return fmt.Sprintf("%d %s", n, plural(int(n), word)) }
 
 func choose(first bool, a, b string) string {
 	if first {

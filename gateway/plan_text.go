@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -16,7 +17,7 @@ func PlanText(p stages.Plan) string { return planText(p, math.MaxInt) }
 func planText(p stages.Plan, n int) string {
 	lines := planLines(p.Stages, "")
 	if p.Most.Calls > 0 {
-		lines = append(lines, fmt.Sprintf("In all at most %s and %s.\n", counted(p.Most.Calls, "tool call"), p.Most.Time))
+		lines = append(lines, fmt.Sprintf("In all at most %s and %s.\n", texts.Count(p.Most.Calls, "tool call"), p.Most.Time))
 	}
 	return listed("The plan is right. Nothing was called.\n", lines, n, "stage")
 }
@@ -25,10 +26,10 @@ func planText(p stages.Plan, n int) string {
 func mostText(m stages.Most) string {
 	var parts []string
 	if m.Items > 0 {
-		parts = append(parts, counted(m.Items, "item"))
+		parts = append(parts, texts.Count(m.Items, "item"))
 	}
 	if m.Calls > 0 {
-		parts = append(parts, counted(m.Calls, "call"))
+		parts = append(parts, texts.Count(m.Calls, "call"))
 	}
 	switch {
 	case m.Time == 0:
@@ -70,7 +71,7 @@ func PlanErrorText(errs []*stages.Error) string {
 
 // mistakesText lists the mistakes that kept subject from running, within n characters. A mistake without a stage names whole.
 func mistakesText(subject, whole string, errs []*stages.Error, n int) string {
-	head := fmt.Sprintf("%s was not run: %d %s. Nothing was called.\n", subject, len(errs), plural(len(errs), "mistake"))
+	head := fmt.Sprintf("%s was not run: %s. Nothing was called.\n", subject, texts.Count(len(errs), "mistake"))
 	entries := make([]string, len(errs))
 	for i, e := range errs {
 		entries[i] = fmt.Sprintf("%d. %s", i+1, mistakeText(whole, e))

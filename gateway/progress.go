@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -102,7 +103,7 @@ func (n *notifier) now() mcp.ProgressNotificationParams {
 		p.Message = t.Message
 		return p
 	}
-	p.Message = fmt.Sprintf("%s done, %s", counted(n.last.Items, "item"), counted(n.last.Calls, "tool call"))
+	p.Message = fmt.Sprintf("%s done, %s", texts.Count(n.last.Items, "item"), texts.Count(n.last.Calls, "tool call"))
 	switch {
 	case n.last.Items == 0 && n.last.Calls == 0 && t == (stages.ToolProgress{}):
 		p.Message = "no tool has been called yet"

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // listed returns head and entries within n characters. A last line counts the entries that do not fit; noun names one.
@@ -35,7 +37,7 @@ func listed(head string, entries []string, n int, noun string) string {
 
 // leftOut counts the things that a reply does not show.
 func leftOut(n int, noun string) string {
-	return fmt.Sprintf("and %d more %s that %s not fit in the reply (max_output)\n", n, plural(n, noun), choose(n == 1, "does", "do"))
+	return fmt.Sprintf("and %s that %s not fit in the reply (max_output)\n", texts.Count(n, "more "+noun), choose(n == 1, "does", "do"))
 }
 
 const (

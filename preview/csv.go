@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
@@ -222,7 +224,7 @@ func (c *csvStats) endRow(fields int) {
 var separators = map[byte]string{',': "comma", '\t': "tab", ';': "semicolon", '|': "bar"}
 
 func (c *csvStats) describe(in *source, o Options) description {
-	rows, columns := count(c.rows, "row"), count(int64(c.form.columns), "column")
+	rows, columns := texts.Count(c.rows, "row"), texts.Count(c.form.columns, "column")
 	begin := "no header"
 	if in.partial && c.lastRagged {
 		c.ragged--

@@ -81,7 +81,7 @@ func (j *jsonStats) summary(in *source) string {
 		text = fmt.Sprintf("%d JSON documents", p.docs)
 	}
 	if others := j.prefix + j.others; others > 0 {
-		text += " and " + count(others, "other line")
+		text += " and " + texts.Count(others, "other line")
 	}
 	switch {
 	case j.broken != nil && in.partial:
@@ -114,7 +114,7 @@ func (j *jsonStats) header(in *source) string {
 	if j.s.seq {
 		format = "JSON text sequence (jq --seq)"
 	}
-	docs := count(j.p.docs, "document")
+	docs := texts.Count(j.p.docs, "document")
 	switch {
 	case j.broken == nil:
 	case in.partial && j.broken.end && j.p.docs == 0:
@@ -149,7 +149,7 @@ func (j *jsonStats) notes(in *source) (all notes) {
 		advice = "jq -R 'fromjson? // empty' leaves such lines out"
 	}
 	if j.others > 0 {
-		all.add(true, "%s not valid JSON (the first at %s); %s.", count(j.others, "line"), j.first.explain(), advice)
+		all.add(true, "%s not valid JSON (the first at %s); %s.", texts.Count(j.others, "line"), j.first.explain(), advice)
 	}
 	all.add(p.docs > 1, "Paths are per document (jq -c; jq -s makes one array).")
 	all.add(p.dups > 0, "Duplicate keys: %d (jq keeps the last).", p.dups)
@@ -206,7 +206,7 @@ func (n *node) contentBlocks() string {
 			return ""
 		}
 		other = other || v.text != "text"
-		parts = append(parts, count(v.n, strings.ReplaceAll(v.text, "_", " ")))
+		parts = append(parts, texts.Count(v.n, strings.ReplaceAll(v.text, "_", " ")))
 	}
 	if !other || n.child("data") == nil && n.child("resource") == nil && n.child("uri") == nil {
 		return ""

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // printable reports whether r may be printed as it is. Control and invisible characters may not, nor may those that
@@ -93,7 +94,7 @@ func clean(line []byte) string {
 // sizeText is a number of bytes for people.
 func sizeText(n int64) string {
 	if n < 1000 {
-		return count(n, "byte")
+		return texts.Count(n, "byte")
 	}
 	f, unit := float64(n)/1e3, "kB"
 	for _, next := range []string{"MB", "GB", "TB"} {
@@ -106,12 +107,4 @@ func sizeText(n int64) string {
 		return fmt.Sprintf("%.1f%s", f, unit)
 	}
 	return fmt.Sprintf("%.0f%s", f, unit)
-}
-
-// count is a number with its noun.
-func count(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -102,7 +102,7 @@ func (it *item) printKids(out *budgetWriter, indent int) {
 		if it.table {
 			noun = "more column"
 		}
-		out.line(indent, "… "+count(int64(hidden), noun))
+		out.line(indent, "… "+texts.Count(hidden, noun))
 	}
 }
 

@@ -109,10 +109,10 @@ func (t *textStats) describe(in *source, kind, note string) description {
 	all.add(note != "", "%s", note)
 	all.add(t.blank > 0, "Blank lines: %d.", t.blank)
 	all.add(t.invalid > 0, "Lines that are not valid UTF-8: %d.", t.invalid)
-	patterns := count(int64(len(t.patterns.repeated())), "line pattern")
+	patterns := texts.Count(len(t.patterns.repeated()), "line pattern")
 	all.add(t.repeats(), "%s (count, pattern; what varies stands in <>):", patterns)
-	lines := count(t.lines, "line")
-	header := fmt.Sprintf("%s: %s, %s, the longest has %s.", kind, lines, in.size(), count(t.longest, "byte"))
+	lines := texts.Count(t.lines, "line")
+	header := fmt.Sprintf("%s: %s, %s, the longest has %s.", kind, lines, in.size(), texts.Count(t.longest, "byte"))
 	return description{summary: "text, " + lines, header: header, notes: all, body: t.body}
 }
 
@@ -166,7 +166,7 @@ func (t *textStats) patternBody(budget int) string {
 		b.WriteString(line + "\n")
 	}
 	if rest > 0 {
-		tail = slices.Insert(tail, 0, fmt.Sprintf("… %s of other patterns", count(rest, "line")))
+		tail = slices.Insert(tail, 0, fmt.Sprintf("… %s of other patterns", texts.Count(rest, "line")))
 	}
 	b.WriteString(record)
 	tail = append(tail, "last: "+maskText(t.end()))
@@ -280,7 +280,7 @@ func (t *textStats) proseBody(budget int) string {
 	return text + strings.Join(append(tail, ""), "\n")
 }
 
-func omitted(lines int64) string { return fmt.Sprintf("… %s …\n", count(lines, "line")) }
+func omitted(lines int64) string { return fmt.Sprintf("… %s …\n", texts.Count(lines, "line")) }
 
 // takeLines returns the first lines, cut to width, while they fit. It cuts the first line so that it fits.
 func takeLines(lines []string, budget, width int) (taken []string) {

@@ -32,7 +32,7 @@ func (n *node) types(level uint8) string {
 		text := typeTexts[k](n, level)
 		recursive := n.recursive != nil && k == kindObject
 		if level == levelValues && k != kindNull && !strings.Contains(text, "×") && (n.mixed() || recursive) {
-			text += " (" + count(n.kinds[k], "value") + ")"
+			text += " (" + texts.Count(n.kinds[k], "value") + ")"
 		}
 		parts = append(parts, text)
 	}

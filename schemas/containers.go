@@ -21,14 +21,14 @@ func (e *evaluation) length(f *frame, n int, least, most *int, noun string) {
 	case *least == 1 && noun != "field":
 		e.say(f, "must not be empty")
 	default:
-		e.say(f, "must have at least %s", count(*least, noun))
+		e.say(f, "must have at least %s", texts.Count(*least, noun))
 	}
 	if most != nil && n > *most {
 		has := ""
 		if noun == "item" {
 			has = fmt.Sprintf(", has %d", n)
 		}
-		e.say(f, "must have at most %s%s", count(*most, noun), has)
+		e.say(f, "must have at most %s%s", texts.Count(*most, noun), has)
 	}
 }
 
@@ -185,7 +185,7 @@ func (e *evaluation) array(f *frame, a []any) {
 func (e *evaluation) items(f *frame, a []any) {
 	first, rest, _ := itemSchemas(f.schema)
 	if f.schema.AdditionalItems == false && len(a) > len(first) {
-		e.say(f, "has %s too many", count(len(a)-len(first), "item"))
+		e.say(f, "has %s too many", texts.Count(len(a)-len(first), "item"))
 	}
 	for i, item := range a {
 		sub := rest
@@ -232,12 +232,12 @@ func (e *evaluation) contains(f *frame, a []any) {
 	}
 	switch {
 	case s.MinContains != nil && fits < *s.MinContains:
-		e.say(f, "must have at least %s of a certain form", count(*s.MinContains, "item"))
+		e.say(f, "must have at least %s of a certain form", texts.Count(*s.MinContains, "item"))
 	case s.MinContains == nil && fits == 0:
 		e.say(f, "has no item of the form that it needs")
 	}
 	if s.MaxContains != nil && fits > *s.MaxContains {
-		e.say(f, "must have at most %s of a certain form", count(*s.MaxContains, "item"))
+		e.say(f, "must have at most %s of a certain form", texts.Count(*s.MaxContains, "item"))
 	}
 }
 

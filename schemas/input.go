@@ -10,6 +10,8 @@ import (
 	"weak"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
@@ -108,7 +110,7 @@ func sentences(flaws []flaw, t teller) []string {
 		all = append(all, said)
 	}
 	if left := len(flaws) - maxSentences; left > 0 {
-		all = append(all, fmt.Sprintf("and %s more", count(left, "mistake")))
+		all = append(all, fmt.Sprintf("and %s more", texts.Count(left, "mistake")))
 	}
 	return all
 }

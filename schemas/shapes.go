@@ -96,7 +96,7 @@ func (s *StageChecker) CheckShape(kind string, stage []byte) []*stages.Error {
 	errs = append(errs, s.errors(kind, fields, flaws[:len(flaws)-more], t)...)
 	splitName(errs, fields)
 	if more > 0 {
-		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", count(more, "more mistake")))
+		errs = append(errs, wrong("", "fix the ones listed first", "the stage has %s", texts.Count(more, "more mistake")))
 	}
 	return append(errs, s.integers(kind, fields)...)
 }

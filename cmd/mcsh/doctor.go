@@ -434,7 +434,7 @@ func (d *diagnosis) describeServer(l upstream.Listing, took time.Duration) {
 			reading++
 		}
 	}
-	text := fmt.Sprintf("%s: %s, %d of them only read", l.Server, countTools(len(l.Tools)), reading)
+	text := fmt.Sprintf("%s: %s, %d of them only read", l.Server, texts.Count(len(l.Tools), "tool"), reading)
 	if l.Refused > 0 {
 		text += fmt.Sprintf("; %d not offered", l.Refused)
 	}
@@ -451,8 +451,6 @@ func (d *diagnosis) describeServer(l upstream.Listing, took time.Duration) {
 	}
 	d.proposeReadOnly(l.Server, l.Tools)
 }
-
-func countTools(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "tool")) }
 
 // readingWords begin the descriptions of read-only tools, as stems.
 var readingWords = []string{
@@ -533,5 +531,5 @@ func (d *diagnosis) proposeReadOnly(server string, tools []upstream.CatalogTool)
 		return
 	}
 	d.add(statusNote, fmt.Sprintf(`if these only read, as their names and descriptions suggest, add "readOnly": %s to the server`, texts.JSON(names)),
-		"%s: %s without annotations count as tools that may change something: a dry run stops before them", server, countTools(unannotated))
+		"%s: %s without annotations count as tools that may change something: a dry run stops before them", server, texts.Count(unannotated, "tool"))
 }

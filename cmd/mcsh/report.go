@@ -76,7 +76,7 @@ func rowsOf(list []stages.StageReport, depth int) [][]string {
 
 // summary compares the output with the results of all tools, which an agent without a pipeline would read.
 func summary(r stages.Report) string {
-	text := fmt.Sprintf("%d %s, %d ms", len(r.Stages), plural(len(r.Stages), "stage"), r.Elapsed.Round(time.Millisecond).Milliseconds())
+	text := fmt.Sprintf("%s, %d ms", texts.Count(len(r.Stages), "stage"), r.Elapsed.Round(time.Millisecond).Milliseconds())
 	first, last := r.Stages[0], r.Stages[len(r.Stages)-1]
 	switch seen := first.BytesIn + returned(r.Stages); {
 	case seen == 0:
@@ -95,13 +95,6 @@ func returned(list []stages.StageReport) int64 {
 		n += s.Returned + returned(s.Stages)
 	}
 	return n
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }
 
 func count(n int64) string {
@@ -266,7 +259,7 @@ func startingText(servers []upstream.ServerStatus, since map[string]time.Time, n
 	for i, name := range names {
 		names[i] = name + " " + seconds(now.Sub(since[name]))
 	}
-	return fmt.Sprintf("starting %d %s: %s", len(names), plural(len(names), "server"), strings.Join(names, ", "))
+	return fmt.Sprintf("starting %s: %s", texts.Count(len(names), "server"), strings.Join(names, ", "))
 }
 
 // stageLines returns a line for each stage: its work, rate, busy time and the message of its tool. It cuts labels before
@@ -304,12 +297,12 @@ func figuresOf(s stages.StageReport, elapsed time.Duration) string {
 	var cells []string
 	switch n := s.OK + s.Failed + s.Resumed; {
 	case s.Items > 0:
-		cells = append(cells, fmt.Sprintf("%d %s done", n, plural(int(n), "item")))
+		cells = append(cells, texts.Count(n, "item")+" done")
 		if rate := float64(n) / elapsed.Seconds(); rate >= 1 {
 			cells = append(cells, fmt.Sprintf("%.0f/s", rate))
 		}
 	case s.Calls > 0:
-		cells = append(cells, fmt.Sprintf("%d %s", s.Calls, plural(int(s.Calls), "call")))
+		cells = append(cells, texts.Count(s.Calls, "call"))
 	}
 	cells = append(cells, size(s.BytesOut))
 	if s.Busy >= 100 {

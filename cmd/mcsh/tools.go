@@ -296,7 +296,7 @@ func (p *program) noteStale(listings []upstream.Listing) {
 		}
 	}
 	if n > 0 {
-		fmt.Fprintf(p.stderr, "note: the tools of %d %s were read up to %s ago; --refresh asks again\n", n, plural(n, "server"), age(oldest))
+		fmt.Fprintf(p.stderr, "note: the tools of %s were read up to %s ago; --refresh asks again\n", texts.Count(n, "server"), age(oldest))
 	}
 }
 
@@ -309,7 +309,7 @@ func age(d time.Duration) string {
 	case d >= 2*time.Hour:
 		n, unit = int(d.Hours()), "hour"
 	}
-	return fmt.Sprintf("%d %s", n, plural(n, unit))
+	return texts.Count(n, unit)
 }
 
 // failedListings prints why servers did not answer, even if their tools are known, and returns the last error for the exit

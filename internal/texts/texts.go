@@ -1,4 +1,4 @@
-// Package texts writes values for messages and tables: text that is cut to a length, quoted text, JSON and numbers of
+// Package texts writes values for messages and tables: text that is cut to a length, quoted text, JSON, counts and numbers of
 // bytes. It also splits text into words. It knows nothing of what they mean.
 package texts
 
@@ -66,6 +66,14 @@ func JSON(v any) string {
 		return ""
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Count returns a number with its noun, whose plural ends in "s": "1 item", "3 items".
+func Count[N ~int | ~int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + noun
 }
 
 // Bytes returns a number of bytes in the largest unit of 1024 that it fills: exactly below 10 KiB, with one decimal above

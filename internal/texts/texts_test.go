@@ -91,3 +91,11 @@ func FuzzTexts(f *testing.F) {
 		}
 	})
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 items", 1: "1 item", 2: "2 items", -1: "-1 items", math.MaxInt64: "9223372036854775807 items"} {
+		if got := texts.Count(n, "item"); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // A Server is an entry of our configuration.
@@ -43,22 +44,16 @@ func (s *Server) Summary() string {
 	case s.Command != "":
 		words = []string{filepath.Base(s.Command)}
 	}
-	words = append(words, counted(len(s.Env), "variable")...)
-	words = append(words, counted(len(s.Headers), "header")...)
+	if n := len(s.Env); n > 0 {
+		words = append(words, texts.Count(n, "variable"))
+	}
+	if n := len(s.Headers); n > 0 {
+		words = append(words, texts.Count(n, "header"))
+	}
 	if s.Disabled {
 		words = append(words, "disabled")
 	}
 	return strings.Join(words, ", ")
-}
-
-func counted(n int, thing string) []string {
-	switch n {
-	case 0:
-		return nil
-	case 1:
-		return []string{"1 " + thing}
-	}
-	return []string{strconv.Itoa(n) + " " + thing + "s"}
 }
 
 // translator translates the entries of one file into ours.
