@@ -13,7 +13,6 @@ type ServerStatus struct {
 	Server string
 	Status string
 	Code   stages.Code // of the failure, if Status is failed
-	Tried  bool        // it has answered, or failed, at least once
 }
 
 // Statuses returns the status of all servers, sorted by name. It asks nobody, starts nothing and never waits.
@@ -43,7 +42,7 @@ func (p *Pool) Wake(server string) {
 // serverStatus returns the status, as far as it is known without a request.
 func (sc *serverConn) serverStatus() ServerStatus {
 	now := sc.state()
-	s := ServerStatus{Server: sc.server.Name, Tried: now.session != nil || now.failure != nil || now.resting}
+	s := ServerStatus{Server: sc.server.Name}
 	switch {
 	case now.resting:
 		s.Status = StatusResting

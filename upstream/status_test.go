@@ -43,10 +43,10 @@ func TestStatuses(t *testing.T) {
 	}
 	p.Wake("hangs")
 	p.Wake("nobody")
-	want := func(status string, code stages.Code, tried bool) {
+	want := func(status string, code stages.Code) {
 		t.Helper()
 		all := []upstream.ServerStatus{
-			{Server: "comes", Status: status, Code: code, Tried: tried}, {Server: "hangs", Status: upstream.StatusStarting}, {Server: "idle", Status: upstream.StatusIdle},
+			{Server: "comes", Status: status, Code: code}, {Server: "hangs", Status: upstream.StatusStarting}, {Server: "idle", Status: upstream.StatusIdle},
 		}
 		var diff string
 		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -57,12 +57,12 @@ func TestStatuses(t *testing.T) {
 		}
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
-	if s := p.Statuses()[0]; s.Status != upstream.StatusIdle || s.Tried {
+	if s := p.Statuses()[0]; s.Status != upstream.StatusIdle {
 		t.Errorf("at first: %+v", s)
 	}
-	want(upstream.StatusFailed, stages.ServerUnavailable, true)
+	want(upstream.StatusFailed, stages.ServerUnavailable)
 	up.Store(true)
-	want(upstream.StatusReady, "", true)
+	want(upstream.StatusReady, "")
 }
 
 // Secrets are hidden as they are and as a line of the log quotes them, those of every server.

@@ -105,7 +105,6 @@ type State struct {
 	From    string // where the address is given
 	Version string
 	Listed  int // workloads, also those that do not run
-	Picked  int // of them, those that the filter picks and nobody has stopped
 	Err     error
 	Absent  bool // nothing answered anywhere: there is no ToolHive
 }
@@ -180,7 +179,7 @@ func (s *Source) look(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	s.update(func(now *State) {
-		now.Listed, now.Picked, now.Err, now.Absent = len(list), len(next), nil, false
+		now.Listed, now.Err, now.Absent = len(list), nil, false
 	})
 	if s.missed {
 		s.missed = false
