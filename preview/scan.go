@@ -14,7 +14,7 @@ const (
 	maxWhole   = 64 << 10 // bytes of the longest string that is looked at as a text or document
 )
 
-// kind is one of jq's types, and what else a token can be.
+// kind is one of jq's types, or another token.
 type kind uint8
 
 const (

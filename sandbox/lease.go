@@ -67,7 +67,7 @@ func (p *Pool) release(t *leasedWorker, whole bool) bool {
 		return err
 	})
 	if !kept {
-		_ = next.worker.Close() // what is left of the old one goes with it
+		_ = next.worker.Close() // the files of the old one go with it
 	}
 	return kept
 }

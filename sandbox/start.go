@@ -41,7 +41,7 @@ func (p *Pool) fitting(caller string, plan *plan) *leasedWorker {
 	return p.next(func(t *leasedWorker) bool { return t.runs == 0 })
 }
 
-// answer asks a worker that has waited for a sign of life: what it lives in can be frozen from outside at any time.
+// answer asks a worker that has waited for a sign of life: its container can be frozen from outside at any time.
 func (t *leasedWorker) answer(ctx context.Context) error {
 	select {
 	case <-t.ready:

@@ -25,7 +25,7 @@ type toolCall struct {
 	joins    bool  // its items come out beside its results
 	distinct *bool // whether equal calls are to be made once; nil: where nothing can be out of date
 	repeats  bool  // a call that has left does not keep its item from being tried again
-	stale    bool  // a for_each around it changes something: what the tool has returned for one item may be out of date for the next
+	stale    bool  // a for_each around it changes something: a result for one item may be out of date for the next
 	picked   bool  // a command behind it picks lines of its result, which keep its kind
 }
 

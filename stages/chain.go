@@ -107,7 +107,7 @@ func (l *link) explain(ctx context.Context, err error) error {
 	var e *Error
 	isError := errors.As(err, &e)
 	if ctx.Err() != nil && (!isError || cancelled(err) || l.effect() == ReadOnly) {
-		return context.Cause(ctx) // what was cancelled may say anything
+		return context.Cause(ctx) // a cancelled filter may return any error
 	}
 	if !isError {
 		e = &Error{Code: Internal, Msg: err.Error(), Err: err}
@@ -418,7 +418,7 @@ type tape struct {
 	out   io.Writer
 	kept  io.Writer
 	end   func(incomplete string)
-	whole bool  // what was or is now being written is all
+	whole bool  // the last write completes the output
 	cut   error // why out takes no more
 }
 

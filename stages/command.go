@@ -120,7 +120,7 @@ type Command struct {
 	// MapsLines is what [CommandPlan.Check] has found ([Traits]).
 	MapsLines bool
 
-	// Each says that the command runs once per item of a for_each: what it needs to start is worth keeping.
+	// Each says that the command runs once per item of a for_each: its process is worth keeping.
 	Each bool
 }
 

@@ -20,7 +20,7 @@ type DryRun struct {
 	Label string `json:"label,omitempty"`
 
 	Before int       `json:"before"`           // stages that were run
-	Resume bool      `json:"resume,omitempty"` // what they have produced is kept, so that to continue the run makes the calls
+	Resume bool      `json:"resume,omitempty"` // their outputs are kept, so that to continue the run makes the calls
 	After  int       `json:"after"`            // stages that were not even looked at
 	Calls  []DryCall `json:"calls,omitempty"`  // what was not called, in the order of the stages
 }
@@ -82,7 +82,7 @@ func (h *rehearsal) alone(steps []*Step) bool {
 }
 
 // bind binds a step that may change something. Stages within it are bound as ever, each in its turn; a command whose
-// inputs may change something is not started; what changes things by itself is noted and does nothing.
+// inputs may change something is not started; a stage that changes something by itself is noted and does nothing.
 func (h *rehearsal) bind(ctx context.Context, s *Step, m *Meter) (Filter, error) {
 	switch {
 	case s.Command != nil:

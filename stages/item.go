@@ -315,7 +315,7 @@ var ofItem = map[Code]bool{
 	Internal:           false, // a sandbox that is lost, a bug
 }
 
-// failureOf returns the failure of an item that on_error applies to, or nil: what ended it is not its own.
+// failureOf returns the failure of an item that on_error applies to, or nil if something else ended it.
 func failureOf(err error) *Error {
 	var f *Error
 	if !errors.As(err, &f) || f.OfRun || !ofItem[f.Code] && !f.repeats {

@@ -49,7 +49,7 @@ func (l Limits) WithDefaults() Limits {
 	l.SpoolHead = cmp.Or(l.SpoolHead, 1<<20)
 	l.Workspace = cmp.Or(l.Workspace, 100<<20)
 	l.WorkspaceTotal = cmp.Or(l.WorkspaceTotal, 1<<30)
-	l.Shared = min(l.Shared, l.Held/8) // what is kept does not hold back what runs, see crowded
+	l.Shared = min(l.Shared, l.Held/8) // kept results do not hold back running items, see crowded
 	return l
 }
 

@@ -30,7 +30,7 @@ type Deps struct {
 	Commands Commands
 	Shapes   Shapes // nil: the plan is known to have the form that the schemas demand
 	Files    Files  // where data is saved; nil refuses stages that do
-	Runs     Runs   // what runs produce is kept, and may be begun from; nil: it is not
+	Runs     Runs   // keeps the outputs of runs, for from stages; nil: they are not kept
 	Limits   Limits
 
 	// Memory is what all runs together may hold; nil: no more is known than [Limits.Held].
@@ -39,7 +39,7 @@ type Deps struct {
 	// Caller is on whose behalf the pipeline is checked and runs. Empty is a caller as well.
 	Caller string
 
-	// WorkersOf names those whose runs may get the same worker, one after another: what a sandbox keeps, it keeps for one
+	// WorkersOf names those whose runs may get the same worker, one after another: a sandbox keeps workers for one
 	// such name. Empty: the name is Caller.
 	WorkersOf string
 
@@ -139,7 +139,7 @@ type Scope struct {
 	depth int
 	c     *compiler
 
-	direct   bool  // what flows in is the item itself, unchanged: of the innermost for_each that tries items again
+	direct   bool  // the input is the item itself, unchanged: of the innermost for_each that tries items again
 	joins    bool  // whether items come out beside their results
 	distinct *bool // whether equal calls are to be made once, if a for_each around it says so
 }

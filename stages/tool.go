@@ -267,7 +267,7 @@ type Input struct {
 	Properties []string // declared properties, in the schema's order
 	Required   []string
 	Fixed      []string // what the operator gives with every call: no stage gives it, and no field of the data becomes it
-	Closed     bool     // additionalProperties is false: what is not declared is refused by the tool
+	Closed     bool     // additionalProperties is false: the tool refuses other properties
 
 	// Declared tells more of the properties. Of those that are not in it nothing is known.
 	Declared map[string]Property

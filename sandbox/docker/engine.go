@@ -13,7 +13,7 @@ import (
 // minAPI is the oldest API that has everything a container of ours is given (private cgroup namespaces).
 const minAPI = "1.41"
 
-// greetTimeout bounds the first question to an engine: what does not answer then is none.
+// greetTimeout bounds the first question to an engine: a process that does not answer then is none.
 const greetTimeout = 10 * time.Second
 
 // An Engine is a connection to a container engine.

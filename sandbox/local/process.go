@@ -48,7 +48,7 @@ func (p *process) start(workers *worker.Launcher) (err error) {
 
 // wait hears the worker out, which gives its standard error to nobody, and cleans up after it.
 func (p *process) wait() {
-	_, _ = io.Copy(&p.said, p.err) // what cannot be read is not said
+	_, _ = io.Copy(&p.said, p.err) // unreadable output is lost
 	p.err.Close()
 	_, _ = p.worker.Wait() // how it ended shows in Read
 	p.scratch.release()

@@ -28,7 +28,7 @@ func numfmtMaps(p *parsed) bool {
 	})
 }
 
-// substitution is an s command of sed that writes no newline: what it writes has no escapes but those of groups, of case,
+// substitution is an s command of sed that writes no newline: its replacement has no escapes but those of groups, of case,
 // and of characters that stand for themselves.
 var substitution = lazy.Regexp(`^\s*s(?:` +
 	`/(?:[^/\\\n]|\\[^\n])+/(?:[^/\\\n]|\\[0-9&/\\LUElut])*/|` +

@@ -71,7 +71,7 @@ type Command struct {
 	Part    *Part         `json:",omitempty"` // where it is there: pass on that part of the input and run nothing
 	EndLine bool          `json:",omitempty"` // give its input the newline that it lacks at its end
 	Timeout time.Duration // of the time in which it has something to do
-	Each    bool          `json:",omitempty"` // it runs once per item: what it needs to start is worth keeping
+	Each    bool          `json:",omitempty"` // it runs once per item: its applet is worth keeping
 	Batch   time.Duration `json:",omitempty"` // above zero: its input is a batch of items, which may take as long in place of Timeout
 
 	Inputs []string `json:",omitempty"` // names of inputs beside standard input, kept before the run; files "@NAME" in the working directory

@@ -203,7 +203,7 @@ func (s *Stream) fail(err error) {
 	s.allowed.Broadcast()
 }
 
-// settle takes the outcome: what has arrived can still be read, nothing more can be written.
+// settle takes the outcome: data that has arrived can still be read, nothing more can be written.
 func (s *Stream) settle(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

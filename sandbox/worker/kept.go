@@ -85,7 +85,7 @@ func (k *kept) reusable() bool {
 		k.alone <= reuseMemory && k.data <= k.freshData()
 }
 
-// learn limits an applet and gives it a program, in this order: what it is to do is not trusted. An error means that it is
+// learn limits an applet and gives it a program, in this order: the program is not trusted. An error means that it is
 // of no use.
 func (k *kept) learn(key string, l jail.Limits, spec appletSpec) error {
 	if k.turns == 0 {

@@ -43,7 +43,7 @@ const saidBuffer = 4 << 10
 // collect hears the process out, and takes note of its end. It can start no other that would hold the pipe.
 func (t *task) collect(said *os.File) {
 	defer close(t.done)
-	_, _ = io.CopyBuffer(t.stderr, onlyReader{said}, make([]byte, saidBuffer)) // what cannot be read is not said
+	_, _ = io.CopyBuffer(t.stderr, onlyReader{said}, make([]byte, saidBuffer)) // unreadable output is lost
 	said.Close()
 	t.state, t.err = t.Wait()
 }

@@ -34,7 +34,7 @@ type events struct {
 	retry   time.Duration // the wait before a resume that the server asks for; 0: none
 }
 
-// newEvents reads r until done, which ends all waits: what is in the buffer then is read at once, and r ends by itself.
+// newEvents reads r until done, which ends all waits: the buffer is then read at once, and r ends by itself.
 func newEvents(r io.Reader, limit int64, done <-chan struct{}) *events {
 	return &events{
 		in: bufio.NewReaderSize(r, maxField), max: limit, done: done,

@@ -66,7 +66,7 @@ func (b *Buffer) Write(part []byte) (int, error) {
 func (b *Buffer) grow(part []byte) error {
 	if had, need := cap(b.mem), len(b.mem)+len(part); need > had {
 		if need = max(need, 2*had); !b.inMem {
-			need = min(need, fileFrom) // what is longer goes to the file
+			need = min(need, fileFrom) // the rest goes to the file
 		}
 		if err := b.count(int64(need)); err != nil {
 			return err
