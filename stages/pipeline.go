@@ -131,15 +131,11 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 		if begun != nil {
 			begun(func() []StageReport { return reports(meters) })
 		}
-		h := headers{in: new(header), out: new(header)}
-		data := io.Reader(bytes.NewReader(nil))
+		given := new(header)
 		if in != nil {
-			h.in.describe(about{Kind: CommandText})
-			var stop func()
-			data, stop = interruptible(ctx, in)
-			defer stop()
+			given.describe(about{Kind: CommandText})
 		}
-		err = chain(r, links)(withHeaders(ctx, h), data, out)
+		err = fed(withHeaders(ctx, headers{in: given, out: new(header)}), chain(r, links), in, out)
 	}
 	if cerr := r.close(); err == nil && cerr != nil {
 		err = fmt.Errorf("closing the sandbox session: %w", cerr)
@@ -147,11 +143,16 @@ func (p *Pipeline) perform(ctx context.Context, r *Run, in io.Reader, out io.Wri
 	return meters, err
 }
 
-// interruptible returns a reader of in, which may be a terminal or a socket: a read that waits there does not keep the run
-// from ending. The goroutine that reads ends with that read.
-func interruptible(ctx context.Context, in io.Reader) (data io.Reader, stop func()) {
+// fed runs filter on in, which may be a terminal or a socket: a read that waits there does not keep the run from
+// ending. The goroutine that reads ends with that read.
+func fed(ctx context.Context, filter Filter, in io.Reader, out io.Writer) error {
+	if in == nil {
+		return filter(ctx, bytes.NewReader(nil), out)
+	}
 	pr, pw := io.Pipe()
-	onEnd := context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })
+	defer pr.CloseWithError(errStopped)
+	stop := context.AfterFunc(ctx, func() { pr.CloseWithError(errBroken) })
+	defer stop()
 	go func() {
 		_, err := io.Copy(pw, in)
 		if _, known := errors.AsType[*Error](err); err != nil && !known {
@@ -159,10 +160,7 @@ func interruptible(ctx context.Context, in io.Reader) (data io.Reader, stop func
 		}
 		pw.CloseWithError(err)
 	}()
-	return pr, func() {
-		onEnd()
-		pr.CloseWithError(errStopped)
-	}
+	return filter(ctx, pr, out)
 }
 
 // errTimeout is the cause of a run's context that ends because the time is up.
