@@ -124,8 +124,8 @@ func TestChaos(t *testing.T) {
 	}
 	p := mcptest.NewPool(t, upstream.Options{
 		ResultMax: 64 << 10,
-		Sources:   []upstream.Source{servers}, StartTimeout: 20 * time.Second, ProbeTimeout: 8 * time.Second, // all start at once
-		ListTimeout: 8 * time.Second, CallTimeout: 4 * time.Second,
+		Sources:   []upstream.Source{servers}, StartTimeout: 50 * time.Second, ProbeTimeout: 20 * time.Second, // all start at once
+		ListTimeout: 20 * time.Second, CallTimeout: 15 * time.Second,
 	})
 	var ill sync.WaitGroup
 	done := make(chan struct{})
