@@ -72,7 +72,7 @@ func testWaitingIsFree(t *testing.T, open func() sandbox.Driver) {
 }
 
 func testLimits(t *testing.T, open func() sandbox.Driver) {
-	s := newSession(t, open)
+	s := openSession(t, newPool(t, open, sandbox.Options{Warm: -1, Budget: sandbox.Budget{Memory: int64(parttest.Times(192<<20, 2*sandbox.Memory))}}))
 	for _, test := range []struct {
 		name  string
 		chain []stages.Command
