@@ -277,8 +277,8 @@ func blocks(n int) string {
 // TestPagesCancelled: a page that has come is not taken apart to its end.
 func TestPagesCancelled(t *testing.T) {
 	tests := []struct{ name, page, paginate string }{
-		{"items", `{"items":[` + strings.Repeat("1,", 1<<20) + `1],"next":null}`, `true`},
-		{"items of items", `{"items":[` + strings.Repeat("[1,1,1,1],", 1<<18) + `[1]],"next":null}`, `{"items":".items[][]"}`},
+		{"items", `{"items":[` + strings.Repeat("1,", parttest.Times(1<<18, 1<<20)) + `1],"next":null}`, `true`},
+		{"items of items", `{"items":[` + strings.Repeat("[1,1,1,1],", parttest.Times(1<<16, 1<<18)) + `[1]],"next":null}`, `{"items":".items[][]"}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
