@@ -143,7 +143,7 @@ func TestIndentedItems(t *testing.T) {
 func TestBrokenServers(t *testing.T) {
 	t.Parallel()
 	shell := func(script string) object {
-		return object{"command": "sh", "args": []string{"-c", script}, "startTimeout": "5s", "protocol": "2025-11-25"}
+		return object{"command": "sh", "args": []string{"-c", script}, "startTimeout": "15s", "protocol": "2025-11-25"}
 	}
 	for _, test := range []struct {
 		name   string
@@ -157,7 +157,7 @@ func TestBrokenServers(t *testing.T) {
 		{"no permission", object{"command": "/etc/passwd"}, []string{"/etc/passwd", "is not executable"}},
 		{"garbage", shell("echo garbage; echo more >&2; exit 1"), []string{"exit status 1", "last on standard error: more"}},
 		{"garbage and silence", shell("while read -r l; do echo 'what?'; done"), []string{"runs but does not answer", `not MCP messages (ignored), the first: "what?"`}},
-		{"hangs", shell("echo waiting for the database >&2; while read -r l; do :; done"), []string{"runs but does not answer", "set startTimeout for it (5s now)", "last on standard error: waiting for the database"}},
+		{"hangs", shell("echo waiting for the database >&2; while read -r l; do :; done"), []string{"runs but does not answer", "set startTimeout for it (15s now)", "last on standard error: waiting for the database"}},
 		{"nobody listens", object{"url": "http://127.0.0.1:1/mcp"}, []string{"nothing listens on 127.0.0.1:1", "start the server"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
