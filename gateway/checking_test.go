@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -118,4 +119,20 @@ func TestWaitIsTold(t *testing.T) {
 			t.Errorf("got %q in 32 s, want one every 5 s", messages)
 		}
 	})
+}
+
+// TestTimeoutBeforeTheCheck: a plan that was not checked in the time of its call is not said to wait for a server.
+func TestTimeoutBeforeTheCheck(t *testing.T) {
+	call := gateway.CallTime{Timeout: time.Nanosecond, Begun: time.Now()}
+	_, errs, late := call.Check(t.Context(), func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
+		<-ctx.Done()
+		return stages.Compile(ctx, []byte(`[{"type":"preview"}]`), stages.Deps{})
+	})
+	if errs != nil || late == nil || late.Code != stages.Timeout {
+		t.Fatalf("got %v, %v", errs, late)
+	}
+	const says, try = "nothing was called; the check of the plan had not ended", "send the plan again, or raise"
+	if !strings.HasSuffix(late.Msg, says) || !strings.HasPrefix(late.Hint, try) {
+		t.Errorf("got %q, %q, want %q, %q", late.Msg, late.Hint, says, try)
+	}
 }

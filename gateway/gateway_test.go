@@ -319,7 +319,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestCancel: a call that is cancelled ends the calls behind it within a second.
+// TestCancel: a call that is cancelled ends the calls behind it, long before they would end by themselves.
 func TestCancel(t *testing.T) {
 	for _, reach := range []string{"memory", "stateful", "stateless"} {
 		t.Run(reach, func(t *testing.T) {
@@ -335,25 +335,28 @@ func TestCancel(t *testing.T) {
 				agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
 					`{"pipeline":[{"type":"command","command":"jq","args":["-n","range(100)|{n: .}"]},{"type":"tool","server":"shop","name":"slow","for_each":true}]}`)})
 			})
-			within(t, 20*time.Second, "8 calls run", func() bool { return w.shop.Running() == 8 })
+			within(t, "8 calls run", func() bool { return w.shop.Running() == 8 })
 			cancel()
-			within(t, time.Second, "no call runs", func() bool { return w.shop.Running() == 0 })
+			within(t, "no call runs", func() bool { return w.shop.Running() == 0 })
 			ended.Wait()
 		})
 	}
 }
 
-// within waits until a condition holds, at most for d.
-func within(t *testing.T, d time.Duration, what string, cond func() bool) {
+// awhile is how long a test waits for a condition. Calls of the tool "slow" take twice as long.
+const awhile = 30 * time.Second
+
+// within waits until a condition holds, at most for a while.
+func within(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(d)
+	late := time.After(awhile)
 	for !cond() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("after %s it does not hold that %s", d, what)
+			t.Fatalf("after %s it does not hold that %s", awhile, what)
 		}
 	}
 }
@@ -403,7 +406,7 @@ func TestProgress(t *testing.T) {
 	}
 	select {
 	case <-heard:
-	case <-time.After(10 * time.Second):
+	case <-time.After(awhile):
 		t.Error("no progress was heard of")
 	}
 }
@@ -426,7 +429,7 @@ func TestToolProgress(t *testing.T) {
 	if _, err := agent.CallTool(t.Context(), params); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "the last step is heard", func() bool {
+	within(t, "the last step is heard", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Contains(heard, "3 of 3 write")
@@ -452,7 +455,7 @@ func TestTooManyRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var first sync.WaitGroup
 	first.Go(func() { call(ctx) })
-	within(t, 10*time.Second, "one call runs", func() bool { return w.shop.Running() == 1 })
+	within(t, "one call runs", func() bool { return w.shop.Running() == 1 })
 	result, err := call(t.Context())
 	if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*mcp.TextContent).Text, "(limit runs)") {
 		t.Errorf("got %+v, %v", result, err)
@@ -474,13 +477,13 @@ func TestClose(t *testing.T) {
 		w.agent.CallTool(context.Background(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
 			`{"pipeline":[{"type":"tool","server":"shop","name":"slow"}]}`)})
 	})
-	within(t, 10*time.Second, "one call runs", func() bool { return w.shop.Running() == 1 })
+	within(t, "one call runs", func() bool { return w.shop.Running() == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := w.gateway.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	within(t, time.Second, "no call runs", func() bool { return w.shop.Running() == 0 })
+	within(t, "no call runs", func() bool { return w.shop.Running() == 0 })
 	ended.Wait()
 }
 
@@ -494,7 +497,7 @@ func TestCloseForgets(t *testing.T) {
 			"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},
 			"name":"execute_pipeline","arguments":{"pipeline":[{"type":"command","command":"jq","args":["-n","{}"]},{"type":"tool","server":"shop","name":"slow"}]}}}`)
 	}()
-	within(t, 10*time.Second, "one call runs", func() bool { return w.shop.Running() == 1 })
+	within(t, "one call runs", func() bool { return w.shop.Running() == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := w.gateway.Close(ctx); err != nil {
@@ -544,7 +547,7 @@ func TestChangesAreTold(t *testing.T) {
 func TestNamesOfServers(t *testing.T) {
 	w := newWorld(t)
 	w.shop.Add(mcptest.Tool{Name: "a\x1b[31m\n## evil", Description: "x\u202ey\x1b]0;t\x07", Text: "x"})
-	within(t, 10*time.Second, "the new tool is listed", func() bool {
+	within(t, "the new tool is listed", func() bool {
 		texts, _ := w.call(t, "list_all_tools", map[string]any{"server": "shop"})
 		if strings.ContainsAny(texts[0], "\x1b\u202e\x07") || strings.Contains(texts[0], "\n## evil") {
 			t.Fatalf("the list holds raw characters: %q", texts[0])

@@ -116,6 +116,7 @@ func (c CallTime) Check(ctx context.Context, compile func(context.Context) (*sta
 		return p, errs, nil
 	}
 	var waits []string
+	try := "send the plan again"
 	for _, e := range errs {
 		if !errors.Is(e, context.Canceled) {
 			return nil, errs, nil // the plan has other mistakes too
@@ -123,8 +124,11 @@ func (c CallTime) Check(ctx context.Context, compile func(context.Context) (*sta
 		if wait := waitOf(e.Msg); !slices.Contains(waits, wait) {
 			waits = append(waits, wait)
 		}
+		if e.Code == stages.ServerUnavailable {
+			try = "try again soon, when the server has started"
+		}
 	}
-	return nil, nil, c.late(strings.Join(waits, "; "), "try again soon, when the server has started")
+	return nil, nil, c.late(strings.Join(waits, "; "), try)
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

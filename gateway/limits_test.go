@@ -246,7 +246,7 @@ func (c limitCase) run(t *testing.T, limit string) {
 	defer cancel()
 	if c.beside {
 		other.Go(func() { _, _ = call(ctx, `{"type":"tool","server":"shop","name":"slow"}`) })
-		within(t, 10*time.Second, "the other one runs", func() bool { return shop.Running() == 1 })
+		within(t, "the other one runs", func() bool { return shop.Running() == 1 })
 	}
 	begun := time.Now()
 	result, err := call(t.Context(), c.pipeline)

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/runs"
 )
 
@@ -83,14 +84,11 @@ func readAll(t testing.TB, agent *mcp.ClientSession, uri string) (all []byte, pa
 	return all, pages, blobs
 }
 
-// TestLongOutput: a result of 50 MB answers within the budget, and pages back byte for byte; a further pipeline begins
+// TestLongOutput: a result of 5 MB, of 50 MB at night, answers within the budget, and pages back byte for byte; a further pipeline begins
 // from it without another call.
 func TestLongOutput(t *testing.T) {
 	w := newKeptWorld(t, runs.Options{})
-	lines := 1_000_000
-	if testing.Short() {
-		lines = 100_000
-	}
+	lines := parttest.Times(100_000, 1_000_000)
 	text, result := w.execute(t, "["+dumpStage(lines)+"]", "max_output", 5000)
 	if n := utf8.RuneCountInString(text); result.IsError || n > 5000 {
 		t.Fatalf("%d characters: %.300s", n, text)

@@ -196,7 +196,7 @@ func TestSessionOfAnother(t *testing.T) {
 // stream opens a stream of a session for what the gateway says unasked. It ends after a while.
 func (g *guarded) stream(t *testing.T, name, session string) io.Reader {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*awhile)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url, nil)
 	if err != nil {
@@ -221,7 +221,7 @@ func TestTokenRemoved(t *testing.T) {
 			stream := g.stream(t, "alice", g.as(t, "alice", eras[0]).ID())
 			calls := make(chan error, 2)
 			ctx, cancel := context.WithCancel(t.Context())
-			defer within(t, 10*time.Second, "no call runs", func() bool { return g.shop.Running() == 0 })
+			defer within(t, "no call runs", func() bool { return g.shop.Running() == 0 })
 			defer cancel()
 			slow := func(agent *mcp.ClientSession) {
 				result, err := agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
@@ -233,7 +233,7 @@ func TestTokenRemoved(t *testing.T) {
 			}
 			go slow(alice)
 			go slow(bob)
-			within(t, 20*time.Second, "two calls run", func() bool { return g.shop.Running() == 2 })
+			within(t, "two calls run", func() bool { return g.shop.Running() == 2 })
 			data, err := os.ReadFile(g.path)
 			if err != nil {
 				t.Fatal(err)
@@ -251,7 +251,7 @@ func TestTokenRemoved(t *testing.T) {
 			if _, err := io.Copy(io.Discard, stream); errors.Is(err, context.DeadlineExceeded) {
 				t.Error("the stream of another session goes on")
 			}
-			within(t, 5*time.Second, "one call runs", func() bool { return g.shop.Running() == 1 })
+			within(t, "one call runs", func() bool { return g.shop.Running() == 1 })
 			if _, err := alice.ListTools(t.Context(), nil); err == nil {
 				t.Error("the session goes on")
 			}
@@ -269,7 +269,7 @@ func TestTokenRemoved(t *testing.T) {
 func TestUserRuns(t *testing.T) {
 	g := newGuarded(t, gateway.Options{CallerRuns: 2})
 	ctx, cancel := context.WithCancel(t.Context())
-	defer within(t, 10*time.Second, "no call runs", func() bool { return g.shop.Running() == 0 })
+	defer within(t, "no call runs", func() bool { return g.shop.Running() == 0 })
 	defer cancel()
 	slow := func(agent *mcp.ClientSession) {
 		_, _ = agent.CallTool(ctx, &mcp.CallToolParams{Name: "execute_pipeline", Arguments: json.RawMessage(
@@ -277,7 +277,7 @@ func TestUserRuns(t *testing.T) {
 	}
 	go slow(g.as(t, "alice", eras[0]))
 	go slow(g.as(t, "alice", eras[1]))
-	within(t, 20*time.Second, "two calls run", func() bool { return g.shop.Running() == 2 })
+	within(t, "two calls run", func() bool { return g.shop.Running() == 2 })
 	const one = `[{"type":"command","command":"jq","args":["-n","1"]}]`
 	for _, era := range eras {
 		if text, _ := pipe(t, g.as(t, "alice", era), one); !strings.Contains(text, "you already have 2 pipelines running (limit caller-runs)") {

@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	workerBinary = filepath.Join(dir, "mcsh-worker")
-	if out, err := exec.Command("go", "build", "-o", workerBinary, "github.com/mcsh-dev/mcsh/cmd/mcsh-worker").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-o", workerBinary, "github.com/mcsh-dev/mcsh/cmd/mcsh-worker")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
+	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("building the worker: %v\n%s", err, out))
 	}
 	code := m.Run()

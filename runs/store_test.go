@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/runs"
 )
 
@@ -248,7 +249,7 @@ func TestAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
-			for j := range 12 {
+			for j := range parttest.Times(3, 12) {
 				want := data(uint64(i*100+j), 100_000+i*1000)
 				id := keep(c, "1", want, 9999)
 				var readers sync.WaitGroup

@@ -229,7 +229,7 @@ func TestBatchApart(t *testing.T) {
 			}
 			select {
 			case <-full:
-			case <-time.After(10 * time.Second): // fails below
+			case <-time.After(time.Minute): // fails below
 			}
 		}}
 	}

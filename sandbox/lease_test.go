@@ -275,7 +275,7 @@ func TestManyHeldWorkers(t *testing.T) {
 		ending.Done()
 		select {
 		case <-all:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("a worker waits for the end of another")
 		}
 		return nil

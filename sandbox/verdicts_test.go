@@ -327,7 +327,7 @@ func TestPagesHoldUpNoCheck(t *testing.T) {
 		pages.Go(func() { _, _ = p.Markdown(ctx, "<p>a", "") })
 		<-converting
 	}
-	within, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	within, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	if _, err := p.Plan("somebody", "", "").Check(within, jqOf(".a")); err != nil {
 		t.Errorf("a check while pages are converted: %v", err)

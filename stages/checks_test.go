@@ -56,10 +56,10 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// ending is a world in which the time of a plan ends while its first command is checked.
+// ending is a world in which the call of a plan ends while its first command is checked.
 type ending struct {
 	*world
-	end context.CancelFunc
+	end func()
 }
 
 func (e ending) Plan(_, _, _ string) stages.CommandPlan { return e }
@@ -70,14 +70,46 @@ func (e ending) Check(ctx context.Context, _ stages.Command) (stages.Traits, err
 	return stages.Traits{}, stages.Errorf(stages.Cancelled, "", "the stage was cancelled")
 }
 
-// TestCommandCheckEnds: a plan whose call ends during the check of a command says that it was not checked.
+// TestCommandCheckEnds: a plan whose call ends during the check of a command says that it was not checked, and why.
 func TestCommandCheckEnds(t *testing.T) {
-	w := newWorld()
-	ctx, end := context.WithCancel(t.Context())
-	d := w.deps()
-	d.Commands = ending{w, end}
-	_, errs := stages.Compile(ctx, []byte(`[{"type":"command","command":"cat"}]`), d)
-	if len(errs) != 1 || errs[0].Code != stages.Cancelled || !strings.Contains(errs[0].Msg, "too large to be checked") {
-		t.Errorf("got %v, want %s and that the plan was not checked", errs, stages.Cancelled)
+	for _, test := range []struct {
+		code stages.Code
+		says string
+		call func() (context.Context, func())
+	}{
+		{stages.Cancelled, "the check of the plan had not ended", func() (context.Context, func()) {
+			ctx, end := context.WithCancel(t.Context())
+			return ctx, end
+		}},
+		{stages.Timeout, "the time was up before the plan was checked", func() (context.Context, func()) {
+			ctx := spent{t.Context(), make(chan struct{})}
+			return ctx, func() { close(ctx.done) }
+		}},
+	} {
+		w := newWorld()
+		ctx, end := test.call()
+		d := w.deps()
+		d.Commands = ending{w, end}
+		_, errs := stages.Compile(ctx, []byte(`[{"type":"command","command":"cat"}]`), d)
+		if len(errs) != 1 || errs[0].Code != test.code || !strings.Contains(errs[0].Msg, test.says) || errs[0].Hint == "" {
+			t.Errorf("got %v, want %s and %q", errs, test.code, test.says)
+		}
+	}
+}
+
+// spent is a context whose deadline has passed when done is closed.
+type spent struct {
+	context.Context
+	done chan struct{}
+}
+
+func (s spent) Done() <-chan struct{} { return s.done }
+
+func (s spent) Err() error {
+	select {
+	case <-s.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/sandbox/programs/jq"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -206,12 +207,13 @@ func TestPagesHostile(t *testing.T) {
 		return b.String()
 	}
 	long := strings.Repeat("x", 1<<20)
+	many := parttest.Times(250_000, 1_000_000) // more than the fields that are looked through
 	tests := []struct {
 		name, page, paginate string
 		want                 string // in the error; empty: it works
 		items                int64
 	}{
-		{"a million items", `[` + strings.Repeat("1,", 1_000_000-1) + `1]`, `{"next":".[0].x?"}`, "", 1_000_000},
+		{"very many items", `[` + strings.Repeat("1,", many-1) + `1]`, `{"next":".[0].x?"}`, "", int64(many)},
 		{"deep", deep(`{"a":`, "}", 5000), `true`, "no array of items", 0},
 		{"as deep as JSON may be", deep(`{"a":`, "}", 10_000), `true`, "no array of items", 0},
 		{"arrays as deep as JSON may be", deep(`[`, "]", 10_000), `{"next":".x?"}`, "", 1},
@@ -219,10 +221,10 @@ func TestPagesHostile(t *testing.T) {
 		{"deep and whole", deep(`{"a":`, "}", 10_000), `{"next":".x","items":"."}`, "", 1},
 		{"too deep for JSON", strings.Repeat(`[`, 20000), `true`, "the result is text", 0},
 		{"members without end", `{` + strings.Repeat(`"a":{},`, 100_000) + `"items":[1],"nextCursor":null}`, `true`, "", 1},
-		{"a million members", `{` + fields(1_000_000) + `"items":[1],"nextCursor":null}`, `true`, "(8 levels, 1000 objects, 200000 fields)", 0},
-		{"a million members and named", `{` + fields(1_000_000) + `"items":[1],"nextCursor":null}`, `{"next":".nextCursor","items":".items"}`, "", 1},
-		{"a million members behind", `{"items":[1],"nextCursor":null,` + fields(1_000_000) + `"x":0}`, `true`, "", 1},
-		{"a million items by name", `{"items":{` + fields(1_000_000) + `"x":0}}`, `{"next":".x","items":".items[]"}`, "", 1_000_001},
+		{"very many members", `{` + fields(many) + `"items":[1],"nextCursor":null}`, `true`, "(8 levels, 1000 objects, 200000 fields)", 0},
+		{"very many members and named", `{` + fields(many) + `"items":[1],"nextCursor":null}`, `{"next":".nextCursor","items":".items"}`, "", 1},
+		{"very many members behind", `{"items":[1],"nextCursor":null,` + fields(many) + `"x":0}`, `true`, "", 1},
+		{"very many items by name", `{"items":{` + fields(many) + `"x":0}}`, `{"next":".x","items":".items[]"}`, "", int64(many) + 1},
 		{"a long name", `{"` + long + `":[1]}`, `true`, "no array of items", 0},
 		{"a long name within", `{"items":[1],"` + long + `":{"next_cursor":"b"}}`, `true`, "nothing in the result", 0},
 		{"long cursor", `{"items":[1],"next":"` + strings.Repeat("x", 17<<20) + `"}`, `true`, "longer than 16 MiB (limit input)", 0},
@@ -275,8 +277,8 @@ func blocks(n int) string {
 // TestPagesCancelled: a page that has come is not taken apart to its end.
 func TestPagesCancelled(t *testing.T) {
 	tests := []struct{ name, page, paginate string }{
-		{"items", `{"items":[` + strings.Repeat("1,", 1<<20) + `1],"next":null}`, `true`},
-		{"items of items", `{"items":[` + strings.Repeat("[1,1,1,1],", 1<<18) + `[1]],"next":null}`, `{"items":".items[][]"}`},
+		{"items", `{"items":[` + strings.Repeat("1,", parttest.Times(1<<18, 1<<20)) + `1],"next":null}`, `true`},
+		{"items of items", `{"items":[` + strings.Repeat("[1,1,1,1],", parttest.Times(1<<16, 1<<18)) + `[1]],"next":null}`, `{"items":".items[][]"}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -185,13 +185,14 @@ func (c *compiler) stage(ctx context.Context, raw json.RawMessage, s Scope) (ste
 	return step, nil
 }
 
-// unchecked is the mistake of a stage that the check has not come to.
+// unchecked is the mistake of a stage that the check has not come to. It does not blame the plan: the machine may be slow, or
+// the worker that checks commands still starting.
 func unchecked(ctx context.Context) *Error {
-	code := Cancelled
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		code = Timeout
+		return Errorf(Timeout, "send the plan again with more time, or with fewer stages",
+			"the time was up before the plan was checked: %w", ctx.Err())
 	}
-	return Errorf(code, "make the plan smaller", "the plan is too large to be checked in the time that there was: %w", ctx.Err())
+	return Errorf(Cancelled, "send the plan again", "the check of the plan had not ended: %w", ctx.Err())
 }
 
 // completed is the stage raw with members of fix in the place of its own; nil where there is nothing to fix.

@@ -16,13 +16,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// TestManyItems: of 10,000 items 5 % fail for good and 5 % are asked to come back later. The order is kept, skip and
+// TestManyItems: of 2,000 items, 10,000 at night, 5 % fail for good and 5 % are asked to come back later. The order is kept, skip and
 // collect are exact, and every call is made as often as it may be.
 func TestManyItems(t *testing.T) {
-	const n = 10_000
+	n := int64(parttest.Times(2000, 10_000))
 	var input, skipped, collected strings.Builder
 	for i := range n {
 		switch i % 20 {

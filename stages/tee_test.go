@@ -204,7 +204,7 @@ func TestTeeWaits(t *testing.T) {
 			t.Errorf("%s: error %v, files %s", pipeline, err, w.saved(t))
 		}
 	}
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

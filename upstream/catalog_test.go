@@ -279,7 +279,7 @@ func TestHostileLists(t *testing.T) {
 		{"too many", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_000, "it has more than 10000 (limit tools; the operator can raise it with --limit tools=20000)", upstream.Options{}},
 		{"as many as are allowed", func(string) string { return `{"tools":[` + strings.Join(distinct, ",") + `]}` }, 10_001, "", upstream.Options{Tools: 10_001}},
 		{"more than are allowed", func(string) string { return many(20, one("a", "")) }, 1, "it has more than 3 (limit tools;", upstream.Options{Tools: 3}},
-		{"too many of one name", func(string) string { return many(20_000, one("a", "")) }, 1, "it has more than 10000", upstream.Options{}},
+		{"too many of one name", func(string) string { return many(10_100, one("a", "")) }, 1, "it has more than 10000", upstream.Options{}},
 		{"too long a page", func(string) string {
 			return `{"tools":[` + one("a", big) + "," + one("b", big) + "," + one("c", big) + `]}`
 		}, 2, tooLong, upstream.Options{ToolList: most}},
@@ -429,7 +429,7 @@ func TestTooLargeForStdio(t *testing.T) {
 // TestResultLimit: a result may be as large as the limit says, however many bytes its message has: there it is text with
 // escapes, and structured content. One that is larger is refused with the limit and its size.
 func TestResultLimit(t *testing.T) {
-	size := parttest.Times(1<<17, 1<<20)
+	size := parttest.Times(1<<16, 1<<20)
 	limit := int64(30 * size)
 	big := `{"list":[` + strings.Repeat(`"",`, 26*size/3) + `""]}`
 	text, err := json.Marshal(big)

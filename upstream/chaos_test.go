@@ -103,6 +103,7 @@ type patient struct {
 // TestChaos calls servers with a fault each, all at the same time and behind one pool, beside good pipelines, which
 // must not notice. The errors of each fault are in a golden file. Cured, each server must answer again.
 func TestChaos(t *testing.T) {
+	t.Parallel() // it waits
 	patients := map[string]*patient{}
 	for name := range stdioFaults {
 		patients[name] = stdioPatient(t, name)
@@ -110,6 +111,12 @@ func TestChaos(t *testing.T) {
 	for name, fault := range httpFaults {
 		patients[name] = httpPatient(t, name, fault)
 	}
+	for _, name := range []string{
+		"http hangs", "http hangs in the answer", "http hangs in the stream", "stdio hangs in a call", "stdio hangs wholly", "stdio is deaf",
+	} {
+		patients[name].server.Timeout = 4 * time.Second
+	}
+	patients["stdio says nothing"].server.StartTimeout = 20 * time.Second
 	good := mcptest.New(mcptest.Tool{
 		Name: "get", ReadOnly: true, Schema: `{"type":"object","properties":{"n":{}},"required":["n"]}`,
 		Do: func(args map[string]any) (string, error) { return fmt.Sprint(args["n"]), nil },
@@ -124,8 +131,8 @@ func TestChaos(t *testing.T) {
 	}
 	p := mcptest.NewPool(t, upstream.Options{
 		ResultMax: 64 << 10,
-		Sources:   []upstream.Source{servers}, StartTimeout: 20 * time.Second, ProbeTimeout: 8 * time.Second, // all start at once
-		ListTimeout: 8 * time.Second, CallTimeout: 4 * time.Second,
+		Sources:   []upstream.Source{servers}, StartTimeout: 3 * time.Minute, ProbeTimeout: 20 * time.Second, // all start at once
+		ListTimeout: time.Minute, CallTimeout: time.Minute,
 	})
 	var ill sync.WaitGroup
 	done := make(chan struct{})

@@ -57,7 +57,7 @@ func conformanceClient() {
 			conformanceFailed(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	endpoint := upstream.Endpoint{URL: os.Args[len(os.Args)-1]}
 	switch name := os.Getenv("MCP_CONFORMANCE_SCENARIO"); name {
@@ -68,7 +68,7 @@ func conformanceClient() {
 	}
 	pool := upstream.NewPool(upstream.Options{
 		Sources:      []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.HTTP(endpoint)}}},
-		ProbeTimeout: 15 * time.Second, // the suite starts all its servers at once
+		ProbeTimeout: time.Minute, // the suite starts all its servers at once
 	})
 	err := s.play(ctx, pool)
 	if closed := pool.Close(); err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/upstreamtest"
@@ -34,7 +35,7 @@ var children = map[string]func(){
 
 func TestInProcess(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
-		return upstreamtest.Subject{Server: upstream.Server{Dial: upstreamtest.NewServer().Dial}}
+		return upstreamtest.Subject{Small: !parttest.Night(), Server: upstream.Server{Dial: upstreamtest.NewServer().Dial}}
 	})
 }
 
@@ -74,7 +75,7 @@ func TestHTTP(t *testing.T) {
 				s := upstreamtest.NewServer()
 				web := s.HTTP(t, o)
 				return upstreamtest.Subject{
-					Small:  o.Stateless,
+					Small:  o.Stateless || o.JSONResponse && !parttest.Night(),
 					Deaf:   o.JSONResponse,
 					Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})},
 					Kill:   func(t *testing.T, _ *upstream.Pool) { forgetSessions(t, s) },
@@ -108,6 +109,6 @@ func forgetSessions(t *testing.T, s *mcptest.Upstream) {
 func TestLegacySSE(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Subject {
 		web := upstreamtest.NewServer().SSE(t)
-		return upstreamtest.Subject{Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL, LegacySSE: true})}}
+		return upstreamtest.Subject{Small: !parttest.Night(), Server: upstream.Server{Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL, LegacySSE: true})}}
 	})
 }

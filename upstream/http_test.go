@@ -70,12 +70,7 @@ func TestHTTPMistakes(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL + "/mcp?key=hidden"
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := closed.Addr().String()
-	closed.Close()
+	const refused = "127.0.0.1:1" // a port that no test gets
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	for _, c := range []struct{ name, url, msg, hint string }{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -57,7 +58,8 @@ func (l *limiter) refuses(id json.Number) bool {
 // TestRateLimitedItems: a server behind a rate limit, with items that fail for good. Over real HTTP the order is kept, what
 // stands for each item is exact, nobody comes back before the time, and a tool with effects is called once for each item.
 func TestRateLimitedItems(t *testing.T) {
-	const n, wait = 1000, 500 * time.Millisecond
+	const wait = 500 * time.Millisecond
+	n := parttest.Times(300, 1000)
 	for _, tool := range []string{"look", "change"} {
 		t.Run(tool, func(t *testing.T) {
 			var mu sync.Mutex
@@ -95,7 +97,7 @@ func TestRateLimitedItems(t *testing.T) {
 			if out != want.String() {
 				t.Errorf("the output is not what it must be: %.300s", out)
 			}
-			if got := report.Stages[0]; got.OK != n*9/10 || got.Failed != n/10 || got.Retried != n/100 || got.Retries != int64(n/100+n/10*(attempts-1)) {
+			if got := report.Stages[0]; got.OK != int64(n*9/10) || got.Failed != int64(n/10) || got.Retried != int64(n/100) || got.Retries != int64(n/100+n/10*(attempts-1)) {
 				t.Errorf("report: %+v", got)
 			}
 			if l.early != 0 || len(l.refused) != n/100 {

@@ -217,6 +217,9 @@ func TestHungServerIsWaitedForOnce(t *testing.T) {
 	opened := make(chan struct{})
 	good := mcptest.New(mcptest.Tool{Name: "hi", Text: "hi"})
 	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "good", Dial: good.Dial}, upstream.Server{Name: "late", Dial: gate(opened, good.Dial)})
+	if l := p.Catalog(t.Context(), "good")[0]; l.Status != upstream.StatusReady {
+		t.Fatalf("good is %s: %v", l.Status, l.Err)
+	}
 	first, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	for i, ctx := range []context.Context{first, t.Context(), t.Context()} { // the later ones would wait for good

@@ -118,7 +118,7 @@ func TestDeafChild(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		begin := time.Now()
 		_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one", Args: args})
-		if took := time.Since(begin); err == nil || took > 3*time.Second {
+		if took := time.Since(begin); err == nil || took > 30*time.Second {
 			t.Errorf("got %v after %v", err, took)
 		}
 		cancel()
@@ -126,9 +126,9 @@ func TestDeafChild(t *testing.T) {
 }
 
 func TestEras(t *testing.T) {
-	for _, child := range []string{"mute", "touchy"} {
+	for child, probe := range map[string]time.Duration{"mute": 300 * time.Millisecond, "touchy": time.Minute} {
 		t.Run(child, func(t *testing.T) {
-			p := childPool(t, child, upstream.Options{ProbeTimeout: 300 * time.Millisecond})
+			p := childPool(t, child, upstream.Options{ProbeTimeout: probe})
 			for range 2 {
 				res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "two"})
 				if err != nil || string(res.Data) != "hand made" {
@@ -195,10 +195,11 @@ func TestProtocol(t *testing.T) {
 
 // TestStartTimeout: each server has its own time to start, and the error names the key.
 func TestStartTimeout(t *testing.T) {
+	t.Parallel() // it waits
 	p := staticPool(t, upstream.Options{},
-		upstream.Server{Name: "s", Protocol: upstream.OnlyOlder, StartTimeout: 300 * time.Millisecond, Dial: upstream.Stdio(mcptest.Child(t, "waiting"))})
+		upstream.Server{Name: "s", Protocol: upstream.OnlyOlder, StartTimeout: 15 * time.Second, Dial: upstream.Stdio(mcptest.Child(t, "waiting"))})
 	_, err := p.Tool(t.Context(), "s", "one")
-	wantError(t, err, stages.ServerUnavailable, "last on standard error: waiting for the database", "set startTimeout for it (0.3s now)")
+	wantError(t, err, stages.ServerUnavailable, "last on standard error: waiting for the database", "set startTimeout for it (15s now)")
 	p = staticPool(t, upstream.Options{}, upstream.Server{Name: "s", StartTimeout: 300 * time.Millisecond, Dial: func(ctx context.Context) (mcp.Transport, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -225,7 +226,7 @@ func TestCrash(t *testing.T) {
 func TestStillStarting(t *testing.T) {
 	p := childPool(t, "waiting", upstream.Options{})
 	const want = `that are not MCP messages (ignored), the first: "what?"; last on standard error: waiting for the database`
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		_, err := p.Tool(ctx, "s", "x")
 		cancel()
@@ -305,12 +306,12 @@ func gone(pid int) bool {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Errorf("not in 10 s: %s", what)
+	t.Errorf("not within a minute: %s", what)
 }
 
 // TestNoLeaks opens and closes many sessions of each kind.

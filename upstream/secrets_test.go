@@ -107,7 +107,11 @@ func TestSecretsStayHome(t *testing.T) {
 			t.Run(c.name+map[bool]string{true: " SSE"}[sse], func(t *testing.T) {
 				t.Parallel()
 				address := strings.TrimPrefix(c.scheme+"://", "://") + "USERSECRET:PASSSECRET@" + c.host + "/s/PATHSECRET/mcp?api_key=QUERYSECRET"
-				p := staticPool(t, upstream.Options{StartTimeout: time.Second}, upstream.Server{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{
+				patience := time.Minute
+				if c.name == "timeout" {
+					patience = time.Second
+				}
+				p := staticPool(t, upstream.Options{StartTimeout: patience}, upstream.Server{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{
 					URL: address, LegacySSE: sse, Headers: http.Header{"X-Token": {"HEADERSECRET"}},
 				})})
 				_, err := p.Tool(t.Context(), "s", "x")

@@ -247,7 +247,7 @@ func TestSaveWaits(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 3 { // one waits for the other process, the others for it
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, up)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, up) // by then each waits
 			defer cancel()
 			_, err := d.Save(ctx, "a", strings.NewReader("new\n"), workspace.SaveOptions{})
 			if !errors.Is(err, up) || !strings.Contains(err.Error(), `"a" was not saved: others`) {

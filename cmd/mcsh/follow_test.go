@@ -55,6 +55,7 @@ func eventually(t *testing.T, what string, holds func() (string, bool)) {
 // TestServeFollows: a gateway that runs takes a changed configuration, keeps the old one while it is wrong, and lets a
 // call in flight on a server that has changed end well.
 func TestServeFollows(t *testing.T) {
+	t.Parallel() // it waits
 	binary := oneBinary(t)
 	config := filepath.Join(t.TempDir(), "mcp.json")
 	configure := func(text string) {

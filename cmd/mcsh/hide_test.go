@@ -16,7 +16,7 @@ import (
 func TestHidden(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "mcsh")
-	if err := goBuild(t, binary, "."); err != nil {
+	if err := goBuild(binary, "."); err != nil {
 		t.Fatal(err)
 	}
 	var user *syscall.Credential // root would see everything

@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := sync.OnceValue(func() error { return buildBeside(t, "mcsh", "../mcsh-worker") })
+	worker := sync.OnceValue(func() error { return buildBeside("mcsh", "../mcsh-worker") })
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -71,21 +71,22 @@ func hasImage() (bool, error) {
 }
 
 // buildBeside builds a program into the directory of one that is in PATH.
-func buildBeside(t *testing.T, beside, pkg string) error {
+func buildBeside(beside, pkg string) error {
 	path, err := exec.LookPath(beside)
 	if err != nil {
 		return err
 	}
-	return goBuild(t, filepath.Join(filepath.Dir(path), filepath.Base(pkg)), pkg)
+	return goBuild(filepath.Join(filepath.Dir(path), filepath.Base(pkg)), pkg)
 }
 
 // goBuild builds a program.
-func goBuild(t *testing.T, to, pkg string) error {
-	out, err := exec.Command("go", "build", "-o", to, pkg).CombinedOutput()
-	if err != nil {
-		t.Logf("go build %s: %s", pkg, out)
+func goBuild(to, pkg string) error {
+	build := exec.Command("go", "build", "-trimpath", "-o", to, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}
-	return err
+	return nil
 }
 
 // wantStatus is "status N PROGRAM ARGS...": the program ends with status N.

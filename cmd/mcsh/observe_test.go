@@ -77,6 +77,7 @@ func ask(t *testing.T, url string) (int, string) {
 
 // A gateway is ready once its servers and sandbox are there, until it gets a signal to end; it is alive all the time.
 func TestReadyLife(t *testing.T) {
+	t.Parallel() // it waits
 	f := newFar(t)
 	config := filepath.Join(t.TempDir(), "mcp.json")
 	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcpServers": {"far": {"type": "http", "url": %q}, "idle": {"builtin": "demo"}}}`, f.URL), 0o600); err != nil {
@@ -161,6 +162,7 @@ func TestReadyLife(t *testing.T) {
 
 // A gateway whose callers cannot authenticate is not ready, and names what is missing but not its place.
 func TestReadyIssuer(t *testing.T) {
+	t.Parallel() // it waits
 	issuer := oidctest.New(t)
 	issuer.SetDown(true)
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -275,6 +277,7 @@ func TestObserveFlags(t *testing.T) {
 // A gateway on standard input and output is watched on an address of its own, and sends the traces that are left when it
 // ends, those of commands in the sandbox among them.
 func TestObserveStdio(t *testing.T) {
+	t.Parallel()
 	var traces heard
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(&traces, r.Body)

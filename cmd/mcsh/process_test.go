@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,15 +28,25 @@ import (
 // patience is how long a test waits for what happens at once.
 const patience = 30 * time.Second
 
-// oneBinary is mcsh where only that was installed: the sandbox worker is the same binary.
+// oneBinary is mcsh where only that was installed: the sandbox worker is the same binary. It is built once, and goes with
+// the directory of TestMain.
 func oneBinary(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "mcsh")
-	if err := goBuild(t, path, "."); err != nil {
+	path, err := buildOne()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
+
+var buildOne = sync.OnceValues(func() (string, error) {
+	beside, err := exec.LookPath("mcsh")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(beside), "one", "mcsh")
+	return path, goBuild(path, ".")
+})
 
 // A started is a running mcsh. A variable of the environment marks every process that it starts, and its
 // files lie in a directory of its own.

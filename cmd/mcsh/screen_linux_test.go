@@ -41,14 +41,16 @@ func terminal(t *testing.T) (user, program *os.File) {
 func TestTerminalRun(t *testing.T) {
 	binary := oneBinary(t)
 	for name, c := range map[string]struct {
+		ms         int // of the run: long enough for what is to be seen meanwhile, also on a slow machine
 		env        []string
 		has, lacks []string
 	}{
-		"a terminal": {nil, []string{"\r\x1b[J", "working for", "1 tool demo/slow", "\x1b[1A\x1b[J", "1 stage, ", "\x1b[1;31merror:"}, nil},
-		"no colour":  {[]string{"NO_COLOR=1"}, []string{"working for", "error:"}, []string{"\x1b[1;31m"}},
-		"dumb":       {[]string{"TERM=dumb"}, []string{"1 stage, ", "error:"}, []string{"\x1b", "working"}},
+		"a terminal": {5000, nil, []string{"\r\x1b[J", "working for", "1 tool demo/slow", "\x1b[1A\x1b[J", "1 stage, ", "\x1b[1;31merror:"}, nil},
+		"no colour":  {5000, []string{"NO_COLOR=1"}, []string{"working for", "error:"}, []string{"\x1b[1;31m"}},
+		"dumb":       {900, []string{"TERM=dumb"}, []string{"1 stage, ", "error:"}, []string{"\x1b", "working"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			user, program := terminal(t)
 			seen := make(chan string)
 			go func() {
@@ -64,14 +66,14 @@ func TestTerminalRun(t *testing.T) {
 				}
 			}()
 			for _, args := range [][]string{
-				{"run", `[{"type": "tool", "server": "demo", "name": "slow", "args": {"ms": 900}}]`},
+				{"run", `[{"type": "tool", "server": "demo", "name": "slow", "args": {"ms": ` + fmt.Sprint(c.ms) + `}}]`},
 				{"nosuch"},
 			} {
 				s := prepare(t, binary, args...)
 				s.Env = append(append(s.Env, "TERM=xterm", "NO_COLOR="), c.env...)
 				s.Stderr = program
 				_ = s.Run() // the second fails
-				if out := s.stdout.String(); strings.Contains(out, "\x1b") || args[0] == "run" && strings.TrimSpace(out) != `{"waited_ms":900}` {
+				if out := s.stdout.String(); strings.Contains(out, "\x1b") || args[0] == "run" && strings.TrimSpace(out) != fmt.Sprintf(`{"waited_ms":%d}`, c.ms) {
 					t.Errorf("standard output is %q", out)
 				}
 			}

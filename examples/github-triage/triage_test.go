@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,9 @@ func TestTriage(t *testing.T) {
 func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if words, err := exec.Command("go", "build", "-o", dir, "../../cmd/mcsh", "../../cmd/mcsh-worker").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-o", dir, "../../cmd/mcsh", "../../cmd/mcsh-worker")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as for the image: packages are compiled once for both
+	if words, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, words)
 	}
 	return filepath.Join(dir, "mcsh")

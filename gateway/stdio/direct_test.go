@@ -121,7 +121,7 @@ func TestUnread(t *testing.T) {
 			said.Add(1)
 		}
 	}()
-	for end := time.Now().Add(30 * time.Second); said.Load() < maxUnanswered && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); said.Load() < maxUnanswered && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 	}
 	time.Sleep(200 * time.Millisecond) // in which it could read more
 	if n := said.Load(); n < maxUnanswered || n > maxUnanswered+1 {
@@ -325,7 +325,7 @@ func TestStdioDirectUnread(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * unreadWait):
+	case <-time.After(time.Minute):
 		t.Error("it does not end")
 	}
 }

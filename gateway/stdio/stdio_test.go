@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 const (
@@ -135,9 +137,15 @@ var refusals = map[string]struct {
 	"answer that is deep": {strings.Replace(nested(2000), "method", "result", 1), nil},
 }
 
+// twins are refusals of megabytes that differ little from another one. They are left out by day.
+var twins = []string{"longest, CR", "far too long", "too long, no JSON"}
+
 // A line that holds no message is answered, once, and what comes after it as if it had not been.
 func TestStdioRefusals(t *testing.T) {
 	for name, tt := range refusals {
+		if slices.Contains(twins, name) && !parttest.Night() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long one command of a document may take.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // transcripts are documents whose output the commands themselves have written, with -update.
 var transcripts = []string{"docs/first-ten-minutes.md"}
@@ -40,7 +40,7 @@ func TestDocuments(t *testing.T) {
 		t.Skip("README.md is missing: there is nothing to check")
 	}
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-C", root, "-o", bin, "./cmd/...").CombinedOutput(); err != nil {
+	if out, err := compile(root, bin, "./cmd/..."); err != nil {
 		t.Fatalf("building the binaries: %v\n%s", err, out)
 	}
 	for _, name := range documents(t, root) {
@@ -71,6 +71,16 @@ func TestDocuments(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shared are variables for the commands that compile: with them packages are compiled once for this test, the image and
+// whatever directory the repository is in.
+var shared = []string{"CGO_ENABLED=0", "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath")}
+
+func compile(root, to, packages string) ([]byte, error) {
+	build := exec.Command("go", "build", "-C", root, "-o", to, packages)
+	build.Env = append(os.Environ(), shared...)
+	return build.CombinedOutput()
 }
 
 // TestSamples runs documents whose mistakes are known.
@@ -178,7 +188,7 @@ func execute(ctx context.Context, text, dir, bin string) (out string, exit int, 
 	var both bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", text)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &both, &both
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
+	cmd.Env = append(slices.Concat(os.Environ(), shared), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
 		"XDG_CONFIG_HOME="+filepath.Join(dir, ".cache", "config"), "XDG_STATE_HOME="+filepath.Join(dir, ".cache", "state")) // nobody's own
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

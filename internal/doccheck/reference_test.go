@@ -95,7 +95,7 @@ func TestReference(t *testing.T) {
 func converse(t *testing.T, root, document string) *mcp.ClientSession {
 	t.Helper()
 	bin, dir, config := filepath.Join(t.TempDir(), "mcsh"), t.TempDir(), filepath.Join(t.TempDir(), "mcp.json")
-	if out, err := exec.Command("go", "build", "-C", root, "-o", bin, "./cmd/mcsh").CombinedOutput(); err != nil {
+	if out, err := compile(root, bin, "./cmd/mcsh"); err != nil {
 		t.Fatalf("building mcsh: %v\n%s", err, out)
 	}
 	for name, text := range listedFiles(t, document) {

@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/parttest"
 )
 
 // rssLimit is how much memory the gateway may take under attack, in MiB.
@@ -49,11 +50,22 @@ type hostile struct {
 	words    []string // of the error; none: it may also end well
 }
 
+// millionCalls is the name of the plan that runs until its time is up.
+const millionCalls = "a million calls"
+
+// seconds is the time of a plan. It is enough for the check on a slow machine.
+func (h hostile) seconds() int {
+	if h.name == millionCalls {
+		return 10
+	}
+	return 40
+}
+
 // item calls a tool for every item.
 var item = with(object{"type": "tool", "server": "odd", "name": "get_item"}, "for_each", true)
 
 func hostilePlans() []hostile {
-	huge := strings.Repeat("x", 4<<20)
+	huge := strings.Repeat("x", parttest.Times(1<<20, 4<<20))
 	in := func(program string) []object { return []object{command("jq", "-n", program)} }
 	quick := func(s object) object { return with(s, "timeout", 1) }
 	return []hostile{
@@ -87,7 +99,7 @@ func hostilePlans() []hostile {
 		{"a regex that repeats", []object{command("jq", "-n", "1"), quick(command("grep", "-E", "((((a{1,255}){1,255}){1,255}){1,255}){1,255}"))}, nil},
 		{"a regex in jq", []object{quick(command("jq", "-n", `"a" * 30 | test("(a+)+$b")`))}, nil},
 		{"an endless awk", []object{quick(command("awk", "BEGIN { while (1) s = s \"xxxxxxxxxxxxxxxx\" s }"))}, []string{"Stage 1 (command awk)"}},
-		{"a million calls", []object{command("jq", "-n", "-c", "{n: range(1e6)}"), item, command("wc", "-c")}, []string{"TIMEOUT", "tool calls made: "}},
+		{millionCalls, []object{command("jq", "-n", "-c", "{n: range(1e6)}"), item, command("wc", "-c")}, []string{"TIMEOUT", "tool calls made: "}},
 		{"huge branch", []object{{"type": "parallel", "branches": object{huge: []object{command("nothing")}}}}, []string{"DISALLOWED_COMMAND"}},
 		{"a branch that is huge and right", []object{{"type": "parallel", "branches": object{huge: []object{command("jq", "-n", "1")}}}, command("wc", "-c")}, nil},
 		{"fields that are left out", []object{
@@ -137,15 +149,11 @@ func send(t *testing.T, session *mcp.ClientSession, plan hostile, mode string) *
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	begun := time.Now()
 	res, err := session.CallTool(ctx, &mcp.CallToolParams{
-		Name: "execute_pipeline", Arguments: object{"pipeline": plan.pipeline, "mode": mode, "timeout": 5},
+		Name: "execute_pipeline", Arguments: object{"pipeline": plan.pipeline, "mode": mode, "timeout": plan.seconds()},
 	})
 	if err != nil {
 		t.Fatalf("calling execute_pipeline: %v", err)
-	}
-	if d := time.Since(begun); d > 20*time.Second {
-		t.Errorf("%s took %v", mode, d)
 	}
 	text := textOf(res)
 	if len(text) > 40_000 {

@@ -19,7 +19,7 @@ import (
 )
 
 // soon is how long mcsh may take to end after a signal.
-const soon = 15 * time.Second
+const soon = patience
 
 // waiting is a pipeline whose third item of five does not come before its call is ended, and the file that tells when
 // it is waited for. The commands around it show that the sandbox is in use.

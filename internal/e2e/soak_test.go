@@ -83,6 +83,8 @@ func TestSoak(t *testing.T) {
 	for _, r := range rests[:soakRounds/3] {
 		first.memory = max(first.memory, r.memory)
 		first.threads = max(first.threads, r.threads)
+		first.processes = max(first.processes, r.processes) // a slow machine may have been still starting one
+		first.scratch = max(first.scratch, r.scratch)
 	}
 	// The Go runtime gives memory back late and threads never.
 	if last.memory > first.memory+first.memory/4+16 || last.threads > 2*first.threads || last.files > first.files+2 ||

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -132,7 +134,7 @@ func TestHungryNeighbour(t *testing.T) {
 			if hungry.feed && testing.Short() {
 				t.Skip("it writes 1 GiB")
 			}
-			p := newPool(t, options())
+			p := newPoolOf(t, options(), sandbox.Options{Lasting: true, Budget: sandbox.Budget{Disk: int64(parttest.Times(128<<20, sandbox.Disk))}})
 			ctx := t.Context()
 			eater := open(t, p, "a")
 			hungry.cmd.Timeout = 2 * time.Minute

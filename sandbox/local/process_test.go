@@ -46,7 +46,7 @@ func TestCloseSlowDeath(t *testing.T) {
 	for what, done := range map[string]chan error{"Close": closed, "Read": read} {
 		select {
 		case <-done:
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%s waits for the worker's death", what)
 		}
 	}

@@ -57,7 +57,7 @@ func toolWith(t *testing.T, dir, tmp, stdin string, argv []string) (out string, 
 	if err != nil {
 		parttest.Missing(t, "%s is not installed", argv[0])
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)
 	cmd.Dir = dir

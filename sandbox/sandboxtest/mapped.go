@@ -168,10 +168,11 @@ const faulty = `if . == "loop" then def f: f; f elif . == "memory" then reduce r
 
 // testMappedFaults has items fail in every way in the middle of many.
 func testMappedFaults(t *testing.T, open func() sandbox.Driver) {
+	t.Parallel() // much of its time it waits
 	s := newSession(t, open)
 	c := command("jq", "-c", faulty)
 	quick := c
-	quick.Timeout = 3 * time.Second
+	quick.Timeout = 10 * time.Second // the items around it have to be done by then
 	var output strings.Builder
 	for i := range 300_000 {
 		fmt.Fprintln(&output, i)
@@ -183,7 +184,7 @@ func testMappedFaults(t *testing.T, open func() sandbox.Driver) {
 		msg       string
 	}{
 		{{`"error"`, "", stages.CommandFailed, "no"}, {`"none"`, "", "", ""}, {`"several"`, "1\n2\n3\n", "", ""}, {large, large + "\n", "", ""}},
-		{{`"loop"`, "", stages.Timeout, "3s"}},
+		{{`"loop"`, "", stages.Timeout, "10s"}},
 		{{`"memory"`, "", stages.LimitExceeded, "memory"}, {`"memory"`, "", stages.LimitExceeded, "memory"}},
 		{{`"deep"`, "", stages.LimitExceeded, ""}, {`"error"`, "", stages.CommandFailed, "no"}},
 		{{`"output"`, output.String(), "", ""}, {`"noise"`, "", "", ""}},
@@ -306,7 +307,7 @@ func cancelMapped(t *testing.T, f stages.MapFilter, quick []string) {
 		close(returned)
 	}()
 	sent := 0
-	deadline := time.NewTimer(time.Minute)
+	deadline := time.NewTimer(2 * time.Minute)
 	for done := 0; done < len(quick); {
 		select {
 		case feed <- jobs[min(sent, len(jobs)-1)]:

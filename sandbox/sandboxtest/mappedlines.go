@@ -36,6 +36,7 @@ var mapsLines = [][]string{
 
 // testMappedLines compares items that go through one process with a process for each.
 func testMappedLines(t *testing.T, open func() sandbox.Driver) {
+	t.Parallel() // much of its time it waits
 	s := newSession(t, open)
 	items := []string{
 		"one,two,three\n", "\n", "a b c\n", "ends without", "", "two\nlines\n", "x\x00y,\x00\n", "\xff\xfe,é,x\n", "A B,C\r\n", "1024\n", "x 5K\n",
@@ -87,7 +88,7 @@ func testMappedLines(t *testing.T, open func() sandbox.Driver) {
 // endlessLine has one line among many take more time than there is: it fails, and no other.
 func endlessLine(t *testing.T, open func() sandbox.Driver) {
 	c := command("sed", "-E", `s/^(.+)(.+)(.+)\3\2\1$/y/`)
-	c.Timeout, c.MapsLines = 2*time.Second, true
+	c.Timeout, c.MapsLines = 10*time.Second, true // in which the other lines have to be done
 	items := slices.Repeat([]string{"x y\n"}, 300)
 	const endless = 200
 	items[endless] = strings.Repeat("ab", 500) + "c\n"
@@ -103,7 +104,7 @@ func endlessLine(t *testing.T, open func() sandbox.Driver) {
 		case j.ends != 1:
 			t.Errorf("item %d has ended %d times", i, j.ends)
 		case i == endless:
-			if e := asError(t, j.err); e.Code != stages.Timeout || !strings.Contains(e.Msg, "2s") {
+			if e := asError(t, j.err); e.Code != stages.Timeout || !strings.Contains(e.Msg, "10s") {
 				t.Errorf("the endless line has ended with %v", j.err)
 			}
 		case j.err != nil || j.out.String() != j.in:

@@ -112,7 +112,7 @@ func testLinesForReader(t *testing.T, open func() sandbox.Driver) {
 			if errs != nil {
 				t.Fatal(errs)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			var out bytes.Buffer
 			if _, err := plan.Run(ctx, nil, &out, stages.RunOptions{}); err != nil || out.String() != "\"2\"\n" { // text is a string

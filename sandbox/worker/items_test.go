@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -16,7 +17,9 @@ import (
 )
 
 // TestForItems: a program runs on one item after another until one of them starves, writes too much or takes long.
-func TestForItems(t *testing.T) {
+func TestForItems(t *testing.T) { synctest.Test(t, testForItems) } // the time is that of the items alone
+
+func testForItems(t *testing.T) {
 	echo := func(_ context.Context, files programs.IO) int {
 		in, _ := io.ReadAll(files.In)
 		switch string(in) {

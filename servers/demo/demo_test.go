@@ -203,7 +203,7 @@ func TestSlowIsCancelled(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	_, err := c.Session.CallTool(ctx, &mcp.CallToolParams{Name: "slow", Arguments: json.RawMessage(`{"ms":60000}`)})
-	if err == nil || time.Since(start) > 10*time.Second {
+	if err == nil || time.Since(start) > 30*time.Second {
 		t.Errorf("error %v after %v", err, time.Since(start))
 	}
 	c.Session.Close() // waits for the handler

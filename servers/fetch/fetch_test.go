@@ -582,7 +582,7 @@ func TestHostileHTML(t *testing.T) {
 		handlers["/"+name] = page("text/html", text)
 	}
 	base := serve(t, handlers)
-	c := connect(t, fetch.Options{AllowPrivate: true, Timeout: time.Minute})
+	c := connect(t, fetch.Options{AllowPrivate: true, Timeout: 5 * time.Minute})
 	for name, text := range pages {
 		start := time.Now()
 		r := c.Call(t, "fetch", args(base, `{"url":"BASE/`+name+`"}`))

@@ -142,7 +142,7 @@ func CheckGoroutines(t testing.TB) func() {
 	before := runtime.NumGoroutine()
 	return func() {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; {
+		for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; {
 			if time.Now().After(deadline) {
 				stacks := make([]byte, 1<<20)
 				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])

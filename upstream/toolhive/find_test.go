@@ -19,16 +19,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/toolhive/toolhivetest"
 )
 
-// nobody is a host where nothing listens.
-func nobody(t *testing.T) []string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return []string{l.Addr().String()}
-}
+// nobody is a host where nothing listens: no test gets that port.
+func nobody(*testing.T) []string { return []string{"127.0.0.1:1"} }
 
 // host is where an API listens.
 func host(a *toolhivetest.API) []string { return []string{strings.TrimPrefix(a.URL, "http://")} }

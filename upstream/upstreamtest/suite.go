@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what should be there at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // bigSize is over the cap of 16 MiB that the SDK's own transports have.
 const bigSize = 17 << 20
@@ -42,7 +42,7 @@ func NewServer() *mcptest.Upstream {
 			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", size.Bytes) + `"}]}`, err
 		}},
 		mcptest.Tool{Name: "slow", ReadOnly: true, Latency: 10 * time.Minute, Text: "late"},
-		mcptest.Tool{Name: "nap", ReadOnly: true, Latency: 150 * time.Millisecond, Text: "rested"},
+		mcptest.Tool{Name: "nap", ReadOnly: true, Latency: time.Second, Text: "rested"},
 		mcptest.Tool{Name: "steps", ReadOnly: true, Says: []string{"one", "t\x1b[2Jw\u202eo\n", strings.Repeat("é", 300)}, Text: "done"},
 		mcptest.Tool{Name: "panic", Raw: func(context.Context, json.RawMessage) (string, error) { panic("oh dear") }},
 		mcptest.Tool{Name: "die", Raw: func(context.Context, json.RawMessage) (string, error) { os.Exit(3); return "", nil }},
@@ -149,8 +149,8 @@ func testConcurrent(t *testing.T, _ Subject, p *upstream.Pool) {
 		})
 	}
 	wg.Wait()
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("100 calls of 150 ms at the same time took %v", took)
+	if took := time.Since(begin); took > 50*time.Second {
+		t.Errorf("100 calls of a second at the same time took %v", took)
 	}
 }
 
@@ -200,7 +200,16 @@ func testTimeout(t *testing.T, s Subject, _ *upstream.Pool) {
 	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{s.Server}}})
 	_, err := p.CallTool(limited(t), stages.Call{Server: "subject", Name: "slow"})
 	wantCode(t, err, stages.Timeout, "within 1.5s")
-	want(t, p, "echo", `{"value":2}`, "2")
+	for end := time.Now().Add(patience); ; { // on a slow machine such a call may also take longer than its server has
+		res, err := p.CallTool(limited(t), stages.Call{Server: "subject", Name: "echo", Args: json.RawMessage(`{"value":2}`)})
+		if e := new(stages.Error); errors.As(err, &e) && e.Code == stages.Timeout && time.Now().Before(end) {
+			continue
+		}
+		if err != nil || string(res.Data) != "2" {
+			t.Errorf("afterwards: got %.200q, %v", res.Data, err)
+		}
+		return
+	}
 }
 
 func testBig(t *testing.T, s Subject, p *upstream.Pool) {
@@ -255,7 +264,7 @@ func testClose(t *testing.T, s Subject, p *upstream.Pool) {
 	if err := <-failed; err == nil {
 		t.Error("a call outlived the pool")
 	}
-	if took := time.Since(begin); took > 8*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("closing took %v", took)
 	}
 	_, err := p.CallTool(limited(t), stages.Call{Server: "subject", Name: "echo", Args: json.RawMessage(`{"value":1}`)})
