@@ -231,7 +231,7 @@ func TestMulti(t *testing.T) {
 		{"read_text_file", in(one, `,"path":"f"`), "one"},
 		{"read_text_file", in(two, `,"path":"f"`), "x"},
 	})
-	for _, o := range []filesystem.Options{{Multi: true, Root: one}, {AllowRoots: []string{one}}, {Multi: true, AllowRoots: []string{one + "/none"}}, {KeepBytes: -1}, {Root: one, Remote: true}, {Multi: true, ReadOnly: true, Remote: true}} {
+	for _, o := range []filesystem.Options{{Multi: true, Root: one}, {AllowRoots: []string{one}}, {Multi: true, AllowRoots: []string{one + "/none"}}, {KeepBytes: -1}, {Multi: true, ReadOnly: true, Remote: true}} {
 		if _, err := filesystem.New(o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
