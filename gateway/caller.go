@@ -73,16 +73,3 @@ func (g *Gateway) logCaller(extra *mcp.RequestExtra) zap.Field {
 	}
 	return zap.String("caller", g.o.NameOf(extra.TokenInfo))
 }
-
-// EndUser cancels the calls of an identity that has lost access, and closes its sessions. Its kept runs stay as long as
-// those of others: the same identity may return.
-func (g *Gateway) EndUser(user string) {
-	g.mu.Lock()
-	for cancel, caller := range g.open {
-		if caller == callerUser+user {
-			(*cancel)()
-		}
-	}
-	g.mu.Unlock()
-	g.sessions.endUser(user)
-}

@@ -58,7 +58,7 @@ func TestConformancePipelines(t *testing.T) {
 		map[string]any{"type": "tool", "server": "suite", "name": "steps"},
 		map[string]any{"type": "tool", "server": "suite", "name": "wait", "for_each": true, "concurrency": 1},
 	))
-	served := httptest.NewServer(Handler(front))
+	served := httptest.NewServer(NewEndpoint(front, HTTPOptions{}).Handler())
 	t.Cleanup(func() { served.CloseClientConnections(); served.Close() })
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		before := pipelines.Load()

@@ -100,7 +100,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Timeout:  seconds(call.Timeout),
 		Spent:    time.Since(begun),
 		Progress: notify.follow(),
-		Forgets:  g.closing,
+		Forgets:  g.calls.closing,
 		Trace:    traceOf(req),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})

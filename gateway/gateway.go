@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -70,13 +69,6 @@ type Gateway struct {
 	deps    stages.Deps
 	runs    *slots
 	lookups *slots // calls of the other tools, which work while all runs are taken
-
-	mu     sync.Mutex
-	open   map[*func()]string // the callers of calls in flight, by what cancels them; guarded by mu
-	closed bool               // guarded by mu
-	life   context.Context    // ends when Close cancels the calls
-	end    context.CancelFunc // of life
-	idle   sync.WaitGroup     // calls in flight
 }
 
 //go:embed texts/instructions.md
@@ -93,8 +85,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, open: map[*func()]string{}}
-	g.life, g.end = context.WithCancel(context.Background())
+	g := &Gateway{o: o}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
@@ -234,61 +225,10 @@ func (g *Gateway) begin(ctx context.Context, s *slots, extra *mcp.RequestExtra) 
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := within(ctx, g.life)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		cancel()
+	ctx, end, open := g.calls.begin(ctx, callerOf(extra))
+	if !open {
 		release()
 		return nil, nil, stages.Errorf(stages.Cancelled, "call again when it is back", "the gateway is shutting down")
 	}
-	g.idle.Add(1)
-	g.open[&cancel] = callerOf(extra)
-	return ctx, func() {
-		cancel()
-		g.mu.Lock()
-		delete(g.open, &cancel)
-		g.mu.Unlock()
-		release()
-		g.idle.Done()
-	}, nil
-}
-
-// Close refuses new calls, waits for calls in flight until ctx is done, cancels the others and closes all sessions. It may be
-// called more than once. The error counts calls that do not end after their cancellation.
-func (g *Gateway) Close(ctx context.Context) error {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	idle := make(chan struct{})
-	go func() { g.idle.Wait(); close(idle) }()
-	select {
-	case <-idle:
-	case <-ctx.Done():
-		g.end()
-		select {
-		case <-idle:
-		case <-time.After(stuckWait):
-			return g.stuck()
-		}
-	}
-	var wg sync.WaitGroup
-	for s := range g.server.Sessions() {
-		wg.Go(func() { s.Close() })
-	}
-	wg.Wait()
-	return nil
-}
-
-// closing reports whether Close was called: then kept runs end with the gateway.
-func (g *Gateway) closing() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.closed
-}
-
-func (g *Gateway) stuck() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return fmt.Errorf("%d calls have not ended %v after they were cancelled", len(g.open), stuckWait)
+	return ctx, func() { release(); end() }, nil
 }

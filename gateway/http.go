@@ -51,13 +51,6 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves any server as a [Gateway] serves its own. It adds a middleware to the server, so call it once.
-func Handler(server *mcp.Server) http.Handler {
-	f := newFront(server, HTTPOptions{})
-	server.AddReceivingMiddleware(f.sessions.track)
-	return f.Handler()
-}
-
 // Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
 // whatever checks requests before it.
 func (f *front) Handler() http.Handler {
@@ -71,6 +64,7 @@ func (f *front) Handler() http.Handler {
 type front struct {
 	server         *mcp.Server
 	sessions       sessions
+	calls          *calls
 	http           HTTPOptions
 	self           *mcp.Implementation        // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler // by tool
@@ -85,6 +79,7 @@ func newFront(server *mcp.Server, o HTTPOptions) front {
 	same := func(*http.Request) *mcp.Server { return server }
 	return front{
 		server:   server,
+		calls:    newCalls(),
 		handlers: map[string]mcp.ToolHandler{},
 		http:     o,
 		sessions: sessions{

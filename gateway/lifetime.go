@@ -17,9 +17,6 @@ import (
 // DefaultGrace is how long a call with effects may go on after its client has gone.
 const DefaultGrace = 10 * time.Second
 
-// stuckWait is how long Close waits for cancelled calls. They end within a second unless something ignores its context.
-const stuckWait = 5 * time.Second
-
 // ErrGone is the cause of the end of a call whose client has gone without cancelling it. Calls that only read end at once;
 // calls with effects that were sent have the grace to finish, since the client has not decided against them.
 var ErrGone = fmt.Errorf("the client has gone: %w", context.Canceled)
@@ -37,7 +34,7 @@ func (g *Gateway) outlasting(ctx context.Context) (context.Context, context.Canc
 		if cause == ErrGone {
 			select {
 			case <-time.After(g.grace):
-			case <-g.life.Done():
+			case <-g.calls.life.Done():
 			case <-own.Done():
 			}
 		}

@@ -53,3 +53,22 @@ func TestOptionErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestWrites: the table says which servers may change the machine, and with which options.
+func TestWrites(t *testing.T) {
+	writes := map[string]map[string]bool{
+		"demo":       {`{}`: false},
+		"fetch":      {`{"allow_private":true}`: false},
+		"filesystem": {``: true, `{}`: true, `{"backup":true}`: true, `{"read_only":false}`: true, `{"multi":true}`: true, `{"reference":true}`: true, `{"read_only":true}`: false, `{"multi":true,"read_only":true}`: false},
+	}
+	for _, b := range servers.Builtins() {
+		if len(writes[b.Name]) == 0 {
+			t.Errorf("the test has no row for %s", b.Name)
+		}
+		for options, want := range writes[b.Name] {
+			if got := b.Writes(json.RawMessage(options)); got != want {
+				t.Errorf("%s %s: got %t", b.Name, options, got)
+			}
+		}
+	}
+}

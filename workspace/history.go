@@ -82,6 +82,11 @@ func (h *History) replace(ctx context.Context, rel string, info fs.FileInfo, dat
 	if err != nil {
 		return err
 	}
+	if info != nil && info.Size() == int64(len(data)) {
+		if old, err := h.read(rel, info, info.Size()); err == nil && bytes.Equal(old, data) {
+			return nil // one more version with the same text would only make the way back longer
+		}
+	}
 	n, err := v.add(bytes.NewReader(data))
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/http"
 	"reflect"
 	"strings"
 	"time"
@@ -12,9 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -130,29 +133,49 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		cmd.PreRunE = func(_ *cobra.Command, args []string) error { return setAll(cmd.Flags(), option, args) }
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error {
-		server, err := b.Open(options(), servers.Host{Remote: l.address != ""})
+		if err := l.resolve(p); err != nil {
+			return err
+		}
+		server, err := openBuiltin(b, options(), l)
 		if err != nil {
-			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
+			return err
 		}
 		if l.address == "" {
 			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
 			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Grace: end.begin, Finish: end.stop})
 		}
-		listeners, err := l.listen()
-		if err != nil {
-			return err
-		}
-		calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		defer cancel()
-		server.AddReceivingMiddleware(gateway.EndWith(calls))
-		p.greet("mcsh server "+b.Name, endpointOf(listeners[0].Addr()))
-		end.stop = func(grace context.Context) error {
-			defer context.AfterFunc(grace, cancel)() // close sessions only after their calls
-			for session := range server.Sessions() {
-				session.Close()
-			}
-			return nil
-		}
-		return serveHTTP(ctx, listeners, newConnections(defaultConnections, defaultAddressConnections, nil), l.checkHosts(p, gateway.Handler(server)), end)
+		return p.serveBuiltin(ctx, l, b.Name, server, end)
 	}), l.add, e.add)
+}
+
+// openBuiltin opens a built-in server for the callers that the flags allow.
+func openBuiltin(b servers.Builtin, options json.RawMessage, l listenFlags) (*mcp.Server, error) {
+	remote := l.address != ""
+	if remote && !l.auth.enabled() && b.Writes(options) {
+		return nil, usageError(authenticate+"; or give --read-only, if it has that flag", "--listen %s: callers can change this machine with %s, and there is no authentication", l.address, b.Name)
+	}
+	server, err := b.Open(options, servers.Host{Remote: remote})
+	if err != nil {
+		return nil, usageError("mcsh server "+b.Name+" --help shows the flags", "%w", err)
+	}
+	return server, nil
+}
+
+// serveBuiltin serves a built-in server over HTTP.
+func (p *program) serveBuiltin(ctx context.Context, l listenFlags, name string, server *mcp.Server, end shutdown) error {
+	log, err := observe.NewLog(p.stderr.w, "warn", "console", func(text string) string { return text })
+	if err != nil {
+		return err
+	}
+	listeners, err := l.listen()
+	if err != nil {
+		return err
+	}
+	at := gateway.NewEndpoint(server, gateway.HTTPOptions{Proxies: l.trusted})
+	end.stop = at.Close
+	return l.serve(ctx, p, endpoint{
+		name: "mcsh server " + name, handler: at.Handler(), endUser: at.EndUser,
+		guarded: func(*auth.Guard) {}, around: func(h http.Handler) http.Handler { return h },
+		listeners: listeners, connections: newConnections(defaultConnections, defaultAddressConnections, l.trusted), log: log,
+	}, end)
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/servers/servertest"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestServersPage: docs/servers.md has every built-in server with its tools, and every option with its flag. UPDATE=1 writes
-// them.
+// TestServersPage: docs/servers.md has every built-in server with its tools and calls of them, and every option with its flag.
+// UPDATE=1 writes them.
 func TestServersPage(t *testing.T) {
 	const page, begin, end = "../../docs/servers.md", "<!-- servers -->\n", "<!-- end of servers -->"
 	data, err := os.ReadFile(page)
@@ -59,6 +61,23 @@ func serversText(t *testing.T) string {
 			}
 			fmt.Fprintf(&b, "| `%s` | %s; %s |\n", tool.Name, firstSentence(tool.Description), effect)
 		}
+		for _, session := range servertest.Sessions(t, s.Name) {
+			b.WriteString("\n" + sessionText(s.Name, session))
+		}
 	}
 	return b.String() + "\n"
+}
+
+// mostShown bounds the characters of a result in the page.
+const mostShown = 300
+
+// sessionText shows the calls of a session, each with its result on the next line.
+func sessionText(server string, s servertest.Session) string {
+	var b strings.Builder
+	command := strings.Join(append([]string{"mcsh server", server}, s.Flags...), " ")
+	fmt.Fprintf(&b, "`%s`: %s\n\n```text\n", command, s.About)
+	for _, c := range s.Calls {
+		fmt.Fprintf(&b, "%s %s\n  %s\n", c.Tool, c.Args, texts.Cut(string(c.Result), mostShown))
+	}
+	return b.String() + "```\n"
 }

@@ -45,7 +45,7 @@ type authFlags struct {
 	public                 string
 	hosts                  []string // of public, under which the listener also accepts requests
 
-	flags *pflag.FlagSet // of the command; nil: it has no authentication flags
+	flags *pflag.FlagSet // of the command
 }
 
 // An authFlag is a flag with its variable, which is easier to set in a container.
@@ -77,9 +77,6 @@ func (a *authFlags) add(cmd *cobra.Command) {
 // resolve takes values from the variables for flags that are not given, and checks them. A value that is set but empty is
 // an error: it must not disable authentication.
 func (a *authFlags) resolve(p *program, l *listenFlags) error {
-	if a.flags == nil {
-		return nil
-	}
 	for _, row := range a.table() {
 		given, from := a.flags.Changed(row.flag), "--"+row.flag
 		if value, set := p.env[row.variable]; set && !given && l.address != "" {

@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -56,14 +58,19 @@ func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&l.hosts, "allow-host", nil, "name under which clients may reach it, besides addresses and localhost: NAME, *.NAME or * for any (repeatable; $"+allowHostVariable+" with commas)")
 	cmd.Flags().StringArrayVar(&l.proxies, "trusted-proxy", nil, "network or address of proxies whose X-Forwarded-For or Forwarded header names the client, such as 10.0.0.0/8 (repeatable)")
 	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine without authentication: everyone who reaches the address may call every tool")
+	l.auth.add(cmd)
 }
 
-func (l *listenFlags) readProxies() (err error) {
+// resolve checks the flags, and takes values from variables for flags that are not given.
+func (l *listenFlags) resolve(p *program) (err error) {
 	if l.trusted, err = gateway.ParseProxies(l.proxies); err != nil {
 		return usageError("give a network such as 10.0.0.0/8, or an address", "--trusted-proxy: %w", err)
 	}
-	return nil
+	return l.auth.resolve(p, l)
 }
+
+// authenticate is the hint for a server that needs to know its callers.
+const authenticate = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL"
 
 // listen opens the listeners. It refuses an address that others can reach without authentication. In a container it also
 // listens on the loopback, for processes inside.
@@ -73,11 +80,7 @@ func (l *listenFlags) listen() ([]net.Listener, error) {
 		return nil, usageError("give host and port, such as --listen 127.0.0.1:8808", "--listen %q: %w", l.address, err)
 	}
 	if !l.noAuth && !l.contained && !l.auth.enabled() && !isLoopback(host) {
-		hint := "use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers"
-		if l.auth.flags != nil {
-			hint = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL; or use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers"
-		}
-		return nil, usageError(hint, "--listen %s: others can reach this address, and there is no authentication", l.address)
+		return nil, usageError(authenticate+"; or use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers", "--listen %s: others can reach this address, and there is no authentication", l.address)
 	}
 	first, err := listenOn(l.address)
 	if err != nil || !l.contained {
@@ -127,19 +130,52 @@ func isLoopback(host string) bool {
 func endpointOf(addr net.Addr) string { return fmt.Sprintf("http://%s/mcp", addr) }
 
 const greeting = `%[1]s listens on %[2]s
-  Claude Code   claude mcp add --transport http mcsh %[2]s
-  VS Code       {"servers": {"mcsh": {"type": "http", "url": %[2]q}}}
-  others        {"mcpServers": {"mcsh": {"url": %[2]q}}}
+  Claude Code   claude mcp add --transport http %[3]s %[2]s
+  VS Code       {"servers": {%[3]q: {"type": "http", "url": %[2]q}}}
+  others        {"mcpServers": {%[3]q: {"url": %[2]q}}}
 `
 
 // runtimeGreeting is for a gateway that a runtime started: clients do not connect to its own address.
-const runtimeGreeting = `%s listens on %s
+const runtimeGreeting = `%[1]s listens on %[2]s
   ToolHive      that is for its proxy; clients connect to the URL that thv list shows
 `
 
-// greet prints the address and how to connect to it.
-func (p *program) greet(name, url string) {
-	fmt.Fprintf(p.stderr, greeting, name, url) // in one write: others write to stderr too
+// An endpoint is what a command serves over HTTP.
+type endpoint struct {
+	name    string // of the command
+	handler http.Handler
+	endUser func(id string)                 // ends what an identity has open that has lost access
+	guarded func(*auth.Guard)               // gets the authentication, if there is one
+	around  func(http.Handler) http.Handler // sees all requests, those that are refused too
+
+	listeners   []net.Listener
+	connections *connections
+	log         *zap.Logger
+}
+
+// serve serves an endpoint to the callers that the flags allow.
+func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shutdown) error {
+	following, stop := context.WithCancel(ctx)
+	guard, wait, err := l.auth.guard(following, e.log, e.endUser)
+	defer wait()
+	defer stop()
+	if err != nil {
+		return err
+	}
+	if guard != nil {
+		e.guarded(guard)
+		e.handler = guard.Protect(e.handler)
+	}
+	text, address := greeting, e.listeners[0].Addr()
+	if l.runtime {
+		text = runtimeGreeting
+	}
+	_, server, _ := strings.Cut(e.name, "mcsh server ")
+	fmt.Fprintf(p.stderr, text, e.name, endpointOf(address), cmp.Or(server, e.name)) // in one write: others write to stderr too
+	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained {
+		e.log.Warn(warning)
+	}
+	return serveHTTP(ctx, e.listeners, e.connections, e.around(l.checkHosts(p, e.handler)), end)
 }
 
 // answerTime is how long the last answers may take to reach their clients.

@@ -44,7 +44,7 @@ servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST sta
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, k, o, end) }),
 		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, l.auth.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
+		l.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
@@ -58,7 +58,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.O
 	if kept != nil {
 		defer kept.Close()
 	}
-	if err := errors.Join(l.fromRuntime(p), l.auth.resolve(p, &l), l.readProxies()); err != nil {
+	if err := errors.Join(l.fromRuntime(p), l.resolve(p)); err != nil {
 		return err
 	}
 	var listeners []net.Listener
@@ -96,7 +96,10 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.O
 	}
 	most := parts.limits.withDefaults()
 	return serveDuring(ctx, greet, func(ctx context.Context) error {
-		return p.serveGateway(ctx, listeners, l, newConnections(most.conns, most.addrConns, l.trusted), g, mon, log, end)
+		return l.serve(ctx, p, endpoint{
+			name: "mcsh", handler: mon.routes(g.Handler()), endUser: g.EndUser, guarded: mon.guard.Store, around: mon.metrics.HTTP,
+			listeners: listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: log,
+		}, end)
 	})
 }
 
@@ -116,31 +119,6 @@ func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
 		l.Close()
 	}
-}
-
-// serveGateway serves the gateway over HTTP.
-func (p *program) serveGateway(ctx context.Context, listeners []net.Listener, l listenFlags, c *connections, g *gateway.Gateway, mon *monitor, log *zap.Logger, end shutdown) error {
-	following, stop := context.WithCancel(ctx)
-	guard, wait, err := l.auth.guard(following, log, g.EndUser)
-	defer wait()
-	defer stop()
-	if err != nil {
-		return err
-	}
-	h := mon.routes(g.Handler())
-	if guard != nil {
-		mon.guard.Store(guard)
-		h = guard.Protect(h)
-	}
-	if url := endpointOf(listeners[0].Addr()); l.runtime {
-		fmt.Fprintf(p.stderr, runtimeGreeting, "mcsh", url)
-	} else {
-		p.greet("mcsh", url)
-	}
-	if warning := l.auth.plaintextWarning(listeners[0].Addr()); warning != "" && !l.contained {
-		log.Warn(warning)
-	}
-	return serveHTTP(ctx, listeners, c, mon.metrics.HTTP(l.checkHosts(p, h)), end)
 }
 
 // serveOnStdio serves the gateway to one client on standard input and output.

@@ -42,7 +42,8 @@ type conn struct {
 	greeted bool              // the SDK has a first message; only Read uses it
 	ahead   []jsonrpc.Message // to be read next; only Read uses it
 
-	writing sync.Mutex  // guards out
+	writing sync.Mutex  // guards out, and writes of framed
+	framed  bool        // messages have headers before them; else each is a line
 	mute    atomic.Bool // drops all later writes
 
 	mu        sync.Mutex
@@ -92,7 +93,8 @@ func (c *conn) Close() error {
 // handshakeID is the id of a handshake that the client left out.
 const handshakeID = "mcsh-handshake"
 
-// Read returns the next message for the SDK. It returns io.EOF only after the answers to all calls.
+// Read returns the next message for the SDK. At the end of the input it returns an error, and only after the answers to all
+// calls.
 func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if len(c.ahead) > 0 {
 		m := c.ahead[0]
@@ -107,7 +109,7 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if next.err == io.EOF {
+	if next.err != nil {
 		c.finish(ctx)
 	}
 	first := !c.greeted
@@ -214,12 +216,15 @@ func (c *conn) write(ctx context.Context, m jsonrpc.Message) error {
 	return c.send(append(text, '\n'))
 }
 
-// send writes a whole message.
+// send writes a whole message, which ends with a newline.
 func (c *conn) send(message []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
 	if c.mute.Load() {
 		return nil
+	}
+	if c.framed {
+		message = framed(message)
 	}
 	_, err := c.out.Write(message)
 	return err

@@ -19,6 +19,7 @@ const (
 
 // An outline collects the outer members of a message of any length, in bounded memory.
 type outline struct {
+	framed          bool // behind a header; else the message is a line
 	long            bool // longer than maxInput
 	depth, deepest  int
 	quoted, escaped bool
@@ -115,7 +116,11 @@ func (o *outline) message(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 		return nil, invalid("the message is nested deeper than %d levels: send flatter data, or send it as a string", maxDepth)
 	case !json.Valid(line):
 		err := json.Unmarshal(line, new(json.RawMessage))
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: fmt.Sprintf("parse error: the line is not JSON (%v): send one message per line", err)}
+		rule := "send one message per line"
+		if o.framed {
+			rule = "send as many bytes as Content-Length says"
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: fmt.Sprintf("parse error: the message is not JSON (%v): %s", err, rule)}
 	case line[0] == '[':
 		return nil, invalid("the message is an array: send the messages of a batch one by one, each on a line")
 	case line[0] != '{':
@@ -126,6 +131,9 @@ func (o *outline) message(line []byte) (jsonrpc.Message, *jsonrpc.Error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: gateway.RoundedID}
 	case o.members[`"method"`] == nil && !o.answers():
 		return nil, invalid("the message has no method")
+	}
+	if o.members[`"id"`] == nil && string(o.members[`"method"`]) == `"initialized"` { // as clients of early versions write it
+		return &jsonrpc.Request{Method: "notifications/initialized"}, nil
 	}
 	m, err := jsonrpc.DecodeMessage(line)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 // readAll reads messages until the end of the input. It runs beside the SDK, which takes its messages one by one.
 func (c *conn) readAll() {
+	c.detect()
 	for {
 		m, err := c.next()
 		next := parsed{message: m, err: err}
@@ -29,14 +30,25 @@ func (c *conn) readAll() {
 	}
 }
 
+// detect finds out how the client separates messages.
+func (c *conn) detect() {
+	framed := hasHeaders(c.in)
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.framed = framed
+}
+
 // next returns the next message for the SDK. It starts ordinary calls itself, and answers a line that is no message with an
 // error, because the SDK would end the session with all its runs.
 func (c *conn) next() (jsonrpc.Message, error) {
 	for c.err == nil {
-		var o outline
-		c.err = c.readLine(&o)
+		o := outline{framed: c.framed}
+		c.err = c.readMessage(&o)
+		if fault, ok := errors.AsType[*jsonrpc.Error](c.err); ok {
+			return nil, errors.Join(c.err, c.send(gateway.ErrorAnswer(nil, fault)))
+		}
 		line := bytes.Trim(c.line, " \t\r\n")
-		if len(line) == 0 && !o.long {
+		if len(line) == 0 && !o.long && (!c.framed || c.err != nil) {
 			continue
 		}
 		if !c.begun {
@@ -50,22 +62,30 @@ func (c *conn) next() (jsonrpc.Message, error) {
 	return nil, c.err
 }
 
-// readLine reads a line into c.line and o. A line that is too long leaves only o.
-func (c *conn) readLine(o *outline) error {
+// readMessage reads a message into c.line and o. One that is too long leaves only o.
+func (c *conn) readMessage(o *outline) error {
 	if c.line = c.line[:0]; cap(c.line) > 1<<20 {
-		c.line = nil // such lines are rare
+		c.line = nil // such messages are rare
+	}
+	if c.framed {
+		return c.readFrame(o)
 	}
 	for {
 		part, err := c.in.ReadSlice('\n')
-		o.add(part)
-		if o.long = o.long || len(c.line)+len(bytes.TrimRight(part, "\r\n")) > maxInput; o.long {
-			c.line = nil
-		} else {
-			c.line = append(c.line, part...)
-		}
+		c.keep(o, part)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
+	}
+}
+
+// keep adds a part of a message to c.line and o.
+func (c *conn) keep(o *outline, part []byte) {
+	o.add(part)
+	if o.long = o.long || len(c.line)+len(bytes.TrimRight(part, "\r\n")) > maxInput; o.long {
+		c.line = nil
+	} else {
+		c.line = append(c.line, part...)
 	}
 }
 

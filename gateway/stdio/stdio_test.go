@@ -58,6 +58,8 @@ func TestStdioEnd(t *testing.T) {
 		"a call without end":  {handshake + echoCall + hangCall, "here"},
 		"a notification only": {cancel, ""},
 		"half a last line":    {echoCall + `{"id":5`, "-32700"},
+		"an early version":    {strings.Replace(strings.Replace(handshake, "2025-06-18", "2024-11-05", 1), "notifications/", "", 1) + echoCall, "here"},
+		"a bare initialized":  {strings.Split(handshake, "\n")[0] + "\n" + `{"method":"initialized"}` + "\n" + echoCall, "here"},
 		"a strange cancel":    {handshake + strings.Replace(cancel, "3", "[3]", 1) + echoCall, "here"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -276,6 +278,7 @@ func TestStdioRefusedAnswer(t *testing.T) {
 func FuzzStdio(f *testing.F) {
 	f.Add([]byte(handshake + echoCall + hangCall + cancel))
 	f.Add([]byte(echoCall))
+	f.Add([]byte(behind(plainHeader, strings.TrimSpace(echoCall), "{}")))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n[" + strings.TrimSpace(echoCall) + "]\n"))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":{},"method":"tools/call","params":[]}` + "\n{"))
 	for _, tt := range refusals {
@@ -287,7 +290,12 @@ func FuzzStdio(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			const last = "\n" + `{"jsonrpc":"2.0","id":"the last one","method":"ping"}`
 			var out bytes.Buffer
-			if err := Serve(t.Context(), Options{Server: twoTools(), In: io.MultiReader(bytes.NewReader(input), strings.NewReader(last)), Out: &out}); err != nil {
+			err := Serve(t.Context(), Options{Server: twoTools(), In: io.MultiReader(bytes.NewReader(input), strings.NewReader(last)), Out: &out})
+			if hasHeaders(bufio.NewReader(bytes.NewReader(input))) {
+				unframed(t, out.Bytes())
+				return
+			}
+			if err != nil {
 				t.Error(err)
 			}
 			if !strings.Contains(out.String(), `"the last one"`) {

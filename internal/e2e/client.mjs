@@ -3,30 +3,9 @@
 // pipelines that it reads as JSON from standard input, reads the output of the first one as a resource, cancels one that
 // would take a minute, and prints what came of each.
 import {text} from 'node:stream/consumers';
+import {connect} from './connect.mjs';
 
 const [sdk, era, target] = process.argv.slice(2);
-
-const packages = {
-  async sdk() {
-    const {Client} = await import('@modelcontextprotocol/sdk/client/index.js');
-    const {StdioClientTransport} = await import('@modelcontextprotocol/sdk/client/stdio.js');
-    const {StreamableHTTPClientTransport} = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
-    return {Client, StdioClientTransport, StreamableHTTPClientTransport};
-  },
-  async client() {
-    const {Client, StreamableHTTPClientTransport} = await import('@modelcontextprotocol/client');
-    const {StdioClientTransport} = await import('@modelcontextprotocol/client/stdio');
-    return {Client, StdioClientTransport, StreamableHTTPClientTransport};
-  },
-};
-
-const {Client, StdioClientTransport, StreamableHTTPClientTransport} = await packages[sdk]();
-
-function transport() {
-  if (target.startsWith('http')) return new StreamableHTTPClientTransport(new URL(target));
-  const [command, ...args] = JSON.parse(target);
-  return new StdioClientTransport({command, args, env: process.env, stderr: 'inherit'});
-}
 
 function call(client, pipeline, onprogress, signal) {
   const params = {name: 'execute_pipeline', arguments: {pipeline}};
@@ -47,10 +26,8 @@ async function cancelled(client) {
 }
 
 const pipelines = JSON.parse(await text(process.stdin));
-const client = new Client({name: 'e2e', version: '1'}, {versionNegotiation: {mode: era}});
 const errors = []; // such as an answer that nobody waits for
-client.onerror = e => errors.push(String(e));
-await client.connect(transport());
+const client = await connect(sdk, era, target.startsWith('http') ? target : JSON.parse(target), {onerror: e => errors.push(String(e))});
 const replies = [];
 let resource;
 for (const pipeline of pipelines) {

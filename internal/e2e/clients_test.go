@@ -93,13 +93,20 @@ func TestNodeClients(t *testing.T) {
 	}
 }
 
-// TestPythonClient: a client of the Python SDK that gives up calls hears nothing that it has to complain about.
-func TestPythonClient(t *testing.T) {
-	t.Parallel()
+// pythonPath is the Python that has the SDK.
+func pythonPath(t *testing.T) string {
+	t.Helper()
 	fetch := os.Getenv("MCSH_TEST_FETCH")
 	if fetch == "" {
 		parttest.Missing(t, "MCSH_TEST_FETCH does not name mcp-server-fetch, which comes with the SDK; .ci/run parts installs it")
 	}
+	return filepath.Join(filepath.Dir(fetch), "python")
+}
+
+// TestPythonClient: a client of the Python SDK that gives up calls hears nothing that it has to complain about.
+func TestPythonClient(t *testing.T) {
+	t.Parallel()
+	python := pythonPath(t)
 	servers := object{"demo": object{"builtin": "demo", "concurrency": 1}}
 	for name, target := range map[string]func(t *testing.T) (*process, string){
 		"stdio": func(t *testing.T) (*process, string) {
@@ -113,11 +120,11 @@ func TestPythonClient(t *testing.T) {
 			p, address := target(t)
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			python := exec.CommandContext(ctx, filepath.Join(filepath.Dir(fetch), "python"), "client.py", address)
-			python.Env = p.Env
+			client := exec.CommandContext(ctx, python, "client.py", address)
+			client.Env = p.Env
 			var stderr bytes.Buffer
-			python.Stderr = &stderr
-			out, err := python.Output()
+			client.Stderr = &stderr
+			out, err := client.Output()
 			if want := "[{\"waited_ms\":1},\n{\"waited_ms\":2}]\n\n"; err != nil || string(out) != want {
 				t.Errorf("got %q, %v, want %q", out, err, want)
 			}
@@ -150,23 +157,32 @@ func alive(t *testing.T, tmp string) bool {
 	return false
 }
 
-// nodeClient runs client.mjs in a directory of its own where it finds its packages.
-func nodeClient(t *testing.T, p *process, part, era, target, version string) {
+// ownScript copies a script of this package, with those that it imports, to where it finds its packages.
+func ownScript(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
-	script, err := os.ReadFile("client.mjs")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "client.mjs"), script, 0o600)
-	}
-	if err == nil {
-		err = os.Symlink(nodeDir(t), filepath.Join(dir, "node_modules"))
+	err := os.Symlink(nodeDir(t), filepath.Join(dir, "node_modules"))
+	for _, file := range []string{name, "connect.mjs"} {
+		var text []byte
+		if err == nil {
+			text, err = os.ReadFile(file)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), text, 0o600)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return filepath.Join(dir, name)
+}
+
+// nodeClient runs client.mjs.
+func nodeClient(t *testing.T, p *process, part, era, target, version string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	node := exec.CommandContext(ctx, "node", filepath.Join(dir, "client.mjs"), part, era, target)
+	node := exec.CommandContext(ctx, "node", ownScript(t, "client.mjs"), part, era, target)
 	node.Env, node.Dir = p.Env, p.Dir
 	node.Stdin = strings.NewReader(encode(t, clientPipelines))
 	var stderr bytes.Buffer

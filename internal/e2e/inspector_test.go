@@ -79,6 +79,8 @@ type inspected struct {
 	Meta     struct {
 		Report struct{ Run string } `json:"mcsh/report"`
 	} `json:"_meta"`
+
+	raw json.RawMessage
 }
 
 // inspect runs the inspector once. It writes nothing into anybody's home.
@@ -95,9 +97,14 @@ func inspect(t *testing.T, p *process, args []string) inspected {
 	if err != nil {
 		t.Fatalf("%q: %v: %s", args, err, &stderr)
 	}
-	var answer struct{ Result inspected }
-	if err := json.Unmarshal(out, &answer); err != nil {
+	var answer struct{ Result json.RawMessage }
+	err = json.Unmarshal(out, &answer)
+	read := inspected{raw: answer.Result}
+	if err == nil {
+		err = json.Unmarshal(answer.Result, &read)
+	}
+	if err != nil {
 		t.Fatalf("%q: %v in %s", args, err, out)
 	}
-	return answer.Result
+	return read
 }

@@ -54,7 +54,9 @@ func mcsh(t *testing.T, servers object, args ...string) *process {
 	if why := noSandbox(); why != "" {
 		parttest.Missing(t, "commands cannot run here: %s", why)
 	}
-	p := &process{tmp: t.TempDir(), seen: map[int]uint64{}}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "mcp.json")
+	p := program(t, dir, append([]string{args[0], "--config", config}, args[1:]...)...)
 	marked := object{}
 	for name, s := range servers {
 		marked[name] = s
@@ -62,12 +64,16 @@ func mcsh(t *testing.T, servers object, args ...string) *process {
 			marked[name] = markServer(entry, p.tmp)
 		}
 	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "mcp.json")
 	if err := os.WriteFile(config, []byte(encode(t, object{"mcpServers": marked})), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{args[0], "--config", config}, args[1:]...)
+	return p
+}
+
+// program prepares a process in a directory.
+func program(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := &process{tmp: t.TempDir(), seen: map[int]uint64{}}
 	p.Cmd = exec.Command(mcshPath(), args...) // not the test's context, which ends before its cleanups
 	p.Dir = dir
 	// Only workers of this machine leave files and processes that are seen here; those in containers have tests of their own.

@@ -61,6 +61,12 @@ func serveStdio(t *testing.T, servers object, version string, o *mcp.ClientOptio
 func serveHTTP(t *testing.T, servers object, args ...string) (*process, string) {
 	t.Helper()
 	p := mcsh(t, servers, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	return p, p.listening(t)
+}
+
+// listening starts a server over HTTP and returns its address. The test's end terminates it.
+func (p *process) listening(t *testing.T) string {
+	t.Helper()
 	url := p.greeted(t)
 	t.Cleanup(func() {
 		p.look(t)
@@ -71,10 +77,10 @@ func serveHTTP(t *testing.T, servers object, args ...string) (*process, string) 
 		p.leftNothing(t)
 		until(t, "nobody holds its standard error", p.silent)
 		if status != 0 {
-			t.Errorf("mcsh serve ended with status %d: %s", status, p.stderr.String())
+			t.Errorf("mcsh ended with status %d: %s", status, p.stderr.String())
 		}
 	})
-	return p, url
+	return url
 }
 
 func connect(t *testing.T, transport mcp.Transport, version string, o *mcp.ClientOptions) *mcp.ClientSession {

@@ -130,14 +130,18 @@ func TestUndo(t *testing.T) {
 func TestTools(t *testing.T) {
 	root := tree(t, map[string]string{"f": ""})
 	reads := []string{"directory_tree r", "list_directory r", "list_trash r", "read_text_file r", "search_file r"}
-	writes := []string{"create_directory i", "create_file ", "delete_file d", "edit_file d", "move_file ", "restore_file ", "write_file di"}
+	writes := []string{"create_directory i", "create_file ", "delete_file d", "edit_file d", "move_file d", "restore_file ", "write_file di"}
 	for name, tt := range map[string]struct {
 		o    filesystem.Options
 		want []string
 	}{
 		"read only": {filesystem.Options{Root: root, ReadOnly: true, Backup: true}, reads},
 		"default":   {filesystem.Options{Root: root}, slices.Concat(reads, writes)},
-		"backup":    {filesystem.Options{Root: root, Backup: true}, slices.Concat(reads, writes, []string{"undo_file ", "redo_file "})},
+		"backup":    {filesystem.Options{Root: root, Backup: true}, slices.Concat(reads, writes, []string{"undo_file d", "redo_file d"})},
+		"reference": {filesystem.Options{Root: root, Reference: true}, []string{
+			"create_directory i", "directory_tree r", "edit_file d", "get_file_info r", "list_allowed_directories r", "list_directory r", "list_directory_with_sizes r",
+			"move_file d", "read_file r", "read_media_file r", "read_multiple_files r", "read_text_file r", "search_files r", "write_file di",
+		}},
 	} {
 		var got []string
 		for _, tool := range connect(t, tt.o).Tools {
@@ -231,7 +235,7 @@ func TestMulti(t *testing.T) {
 		{"read_text_file", in(one, `,"path":"f"`), "one"},
 		{"read_text_file", in(two, `,"path":"f"`), "x"},
 	})
-	for _, o := range []filesystem.Options{{Multi: true, Root: one}, {AllowRoots: []string{one}}, {Multi: true, AllowRoots: []string{one + "/none"}}, {KeepBytes: -1}, {Root: one, Remote: true}, {Multi: true, ReadOnly: true, Remote: true}} {
+	for _, o := range []filesystem.Options{{Multi: true, Root: one}, {AllowRoots: []string{one}}, {Multi: true, AllowRoots: []string{one + "/none"}}, {KeepBytes: -1}, {Multi: true, ReadOnly: true, Remote: true}} {
 		if _, err := filesystem.New(o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}

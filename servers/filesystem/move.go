@@ -87,7 +87,7 @@ func (s *server) moveFile() tool.Tool {
 		Description: "Moves or renames a file or directory, with its versions. If something is at the destination, the call fails with AlreadyExists.",
 		Input:       moveInput,
 		Output:      moveOutput,
-		Annotations: tool.Changing(false, false),
+		Annotations: tool.Changing(true, false),
 		Call: tool.New(func(ctx context.Context, a move) (*mcp.CallToolResult, error) {
 			from, to, err := s.history.Move(ctx, a.Source, a.Destination)
 			if err != nil {

@@ -66,7 +66,7 @@ func (d direction) tool() tool.Tool {
 		Description: d.description,
 		Input:       undoInput,
 		Output:      undoOutput,
-		Annotations: tool.Changing(false, false),
+		Annotations: tool.Changing(true, false),
 		Call: tool.New(func(ctx context.Context, a undoArgs) (*mcp.CallToolResult, error) {
 			n := 1
 			if a.Versions != nil {

@@ -42,8 +42,14 @@ func Connect(t testing.TB, server *mcp.Server, err error) *Client {
 		cs.Close()
 		ss.Wait()
 	})
-	c := &Client{Session: cs, Tools: map[string]*mcp.Tool{}, outputs: map[string]*jsonschema.Resolved{}}
-	list, err := cs.ListTools(ctx, nil)
+	return New(t, cs)
+}
+
+// New takes a session and checks the descriptions of the server's tools.
+func New(t testing.TB, session *mcp.ClientSession) *Client {
+	t.Helper()
+	c := &Client{Session: session, Tools: map[string]*mcp.Tool{}, outputs: map[string]*jsonschema.Resolved{}}
+	list, err := session.ListTools(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,110 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// stuckWait is how long Close waits for cancelled calls. They end within a second unless something ignores its context.
+const stuckWait = 5 * time.Second
+
+// calls are the calls in flight of a server.
+type calls struct {
+	life context.Context    // ends when close cancels the calls
+	end  context.CancelFunc // of life
+	idle sync.WaitGroup     // the calls
+
+	mu     sync.Mutex
+	open   map[*func()]string // the callers, by what cancels their calls; guarded by mu
+	closed bool               // guarded by mu
+}
+
+func newCalls() *calls {
+	c := &calls{open: map[*func()]string{}}
+	c.life, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// begin registers a call and returns its context, which ends with ctx or with the server. It reports false after close.
+func (c *calls) begin(ctx context.Context, caller string) (context.Context, func(), bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, false
+	}
+	ctx, cancel := within(ctx, c.life)
+	c.idle.Add(1)
+	c.open[&cancel] = caller
+	return ctx, func() {
+		cancel()
+		c.mu.Lock()
+		delete(c.open, &cancel)
+		c.mu.Unlock()
+		c.idle.Done()
+	}, true
+}
+
+// cancel cancels the calls of a caller.
+func (c *calls) cancel(caller string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for cancel, of := range c.open {
+		if of == caller {
+			(*cancel)()
+		}
+	}
+}
+
+// close refuses new calls, waits for calls in flight until ctx is done, and cancels the others. The error counts calls that
+// do not end after their cancellation.
+func (c *calls) close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	idle := make(chan struct{})
+	go func() { c.idle.Wait(); close(idle) }()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		c.end()
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-time.After(stuckWait):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("%d calls have not ended %v after they were cancelled", len(c.open), stuckWait)
+}
+
+// closing reports whether close was called: then kept runs end with the gateway.
+func (c *calls) closing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// EndUser cancels the calls of an identity that has lost access, and closes its sessions. Its kept runs stay as long as
+// those of others: the same identity may return.
+func (f *front) EndUser(user string) {
+	f.calls.cancel(callerUser + user)
+	f.sessions.endUser(user)
+}
+
+// Close refuses new calls, waits for calls in flight until ctx is done, cancels the others and closes all sessions. It may be
+// called more than once. The error counts calls that do not end after their cancellation.
+func (f *front) Close(ctx context.Context) error {
+	if err := f.calls.close(ctx); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for s := range f.server.Sessions() {
+		wg.Go(func() { s.Close() })
+	}
+	wg.Wait()
+	return nil
+}
