@@ -1,10 +1,12 @@
 package workspace
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -153,7 +155,7 @@ func (d *Dir) readable(path string) (string, error) {
 		target = d.inside(real)
 	}
 	if isPrivate(rel) || isPrivate(target) {
-		return "", Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
+		return "", notForCallers(rel)
 	}
 	return rel, nil
 }
@@ -178,7 +180,34 @@ func (d *Dir) Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.open(rel)
+	f, err := d.open(rel)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.forCallers(rel, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// forCallers refuses an open file or directory that is private, whatever led to it: links may have changed since readable.
+func (d *Dir) forCallers(rel string, f *os.File) error {
+	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil { // there is no /proc on this system
+		real, err = filepath.EvalSymlinks(filepath.Join(d.Root(), rel))
+	}
+	if err != nil {
+		return classify(rel, err)
+	}
+	if isPrivate(cmp.Or(d.inside(real), real)) { // the root may have been moved
+		return notForCallers(rel)
+	}
+	return nil
+}
+
+func notForCallers(rel string) *Error {
+	return Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
 }
 
 // open is Open for a path of the root that may be private.

@@ -167,11 +167,12 @@ func (h *History) read(rel string, info fs.FileInfo, max int64) ([]byte, error) 
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(data)) > max {
+	data := bytes.NewBuffer(make([]byte, 0, min(info.Size(), max)+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(f, max+1))
+	if err == nil && int64(data.Len()) > max {
 		return nil, Errorf(InvalidArgument, "change it with other tools", "%s has %d bytes, at most %d can be edited", quote(rel), info.Size(), max)
 	}
-	return data, err
+	return data.Bytes(), err
 }
 
 // MakeDir makes a directory and its parents. It reports whether the directory was missing.

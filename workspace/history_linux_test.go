@@ -2,13 +2,17 @@ package workspace_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/flock"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
@@ -59,6 +63,55 @@ func TestHistoryOfMounts(t *testing.T) {
 	}
 }
 
+// TestLockRemoved removes the lock's file while a change waits for it, and locks the next one: the change waits for that.
+func TestLockRemoved(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	if err := put(t.Context(), h, "f", "one"); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(root, ".mcsh/lock")
+	lock := func() *os.File {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := flock.Wait(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first := lock()
+	done := make(chan error, 1)
+	go func() { done <- put(t.Context(), h, "f", "two") }()
+	for opened := 0; opened < 2; { // by this test and by the change
+		opened = 0
+		fds, _ := filepath.Glob("/proc/self/fd/*")
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && to == name {
+				opened++
+			}
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	second := lock()
+	first.Close()
+	select {
+	case err := <-done:
+		t.Errorf("the change did not wait: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	second.Close()
+	if err := <-done; err != nil || content(t, root, "f") != "two" {
+		t.Errorf("after all: %v, %q", err, content(t, root, "f"))
+	}
+}
+
 // TestHistoryOnFullDisk changes nothing when the disk is full, and the next change works.
 func TestHistoryOnFullDisk(t *testing.T) {
 	root := t.TempDir()
@@ -93,7 +146,7 @@ func TestHistoryOnReadOnlyDisk(t *testing.T) {
 	}
 	d := open(t, root)
 	h := workspace.NewHistory(d, versions)
-	if list, err := d.ReadDir(t.Context(), ".", false); err != nil || len(list) != 1 {
+	if list, _, err := d.ReadDir(t.Context(), ".", workspace.ListOptions{}); err != nil || len(list) != 1 {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	if list, err := h.Trash(t.Context()); err != nil || len(list) != 0 {
@@ -125,6 +178,9 @@ func TestHistoryOfKilledOnMounts(t *testing.T) {
 		err := cmd.Run()
 		if _, _, err := h.MakeDir(t.Context(), "next"); err != nil {
 			t.Fatalf("step %d: the next change: %v", n, err)
+		}
+		if left := files(t, root); slices.ContainsFunc(slices.Collect(maps.Keys(left)), func(name string) bool { return strings.Contains(name, ".mcsh-") }) {
+			t.Errorf("step %d: a part of a copy is left: %v", n, left)
 		}
 		list, err2 := h.Trash(t.Context())
 		if err2 != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 )
 
@@ -36,7 +37,11 @@ func (d *Dir) renameNew(from, to string) error {
 
 // copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete.
 func (d *Dir) copyTree(from, to string, copied func(fs.FileInfo) error) error {
-	part := path.Join(path.Dir(to), ".mcsh-"+rand.Text())
+	part := path.Join(path.Dir(to), partPrefix+rand.Text())
+	if err := d.install(partName, strings.NewReader(part), func(f *os.File) error { return f.Chmod(0o600) }); err != nil {
+		return err
+	}
+	defer d.removePart()
 	err := d.copyEntry(from, part)
 	if err == nil && copied != nil {
 		var info fs.FileInfo
@@ -48,10 +53,27 @@ func (d *Dir) copyTree(from, to string, copied func(fs.FileInfo) error) error {
 		step("copied")
 		err = d.root.Rename(part, to)
 	}
+	return err
+}
+
+// partName is the file with the name of a copy that is being made beside its place, so that the next writer can remove that
+// of a killed process. The name of every copy begins with partPrefix.
+const (
+	partName   = own + "/part"
+	partPrefix = ".mcsh-"
+)
+
+// removePart removes an incomplete copy. It ignores errors: the next writer tries again.
+func (d *Dir) removePart() {
+	text, err := d.record(partName, maxPath)
 	if err != nil {
-		return errors.Join(err, d.root.RemoveAll(part))
+		return
 	}
-	return nil
+	part := string(text)
+	if at, err := d.resolve(part); err == nil && at == part && strings.HasPrefix(path.Base(part), partPrefix) && d.root.RemoveAll(part) != nil {
+		return
+	}
+	_ = d.root.Remove(partName)
 }
 
 func (d *Dir) copyEntry(from, to string) error {

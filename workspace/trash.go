@@ -162,15 +162,12 @@ func trashName(id int64) string { return trashDir + "/" + strconv.FormatInt(id, 
 
 // nextID returns the number after all that the trash has used.
 func (h *History) nextID() (int64, error) {
-	last := int64(0)
-	for l, err := range h.d.readLog(deleteLog) {
-		if err != nil {
-			return 0, err
-		}
-		last = max(last, l.id)
+	last, err := h.d.lastID()
+	if err != nil {
+		return 0, err
 	}
 	for id := last + 1; ; id++ { // the log may have been removed
-		_, err := h.d.root.Lstat(trashName(id))
+		_, err = h.d.root.Lstat(trashName(id))
 		_, err2 := h.d.root.Lstat(trashName(id) + historyEnd)
 		if errors.Is(err, fs.ErrNotExist) && errors.Is(err2, fs.ErrNotExist) {
 			return id, nil
@@ -236,8 +233,8 @@ func (h *History) change(l logLine) error {
 		c.Inodes[i] = inode(info)
 	}
 	var err error
-	if c.Inodes[1] != 0 {
-		if err := h.makeRoom(l.renames()[1].to); err != nil {
+	if to := l.renames()[1].to; c.Inodes[1] != 0 {
+		if err := errors.Join(h.clear(to, to), h.makeRoom(to)); err != nil {
 			return err
 		}
 	}
@@ -261,6 +258,9 @@ func (h *History) storePending(c pendingChange) error {
 
 // makeRoom moves versions to the trash that are left of a file that somebody else has removed.
 func (h *History) makeRoom(versions string) error {
+	if err := h.makeRecords(trashDir); err != nil {
+		return err
+	}
 	if _, err := h.d.root.Lstat(versions); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -278,6 +278,20 @@ func (h *History) makeRoom(versions string) error {
 		return err
 	}
 	return h.d.root.Rename(versions, trashName(id)+historyEnd)
+}
+
+// clear makes room for the versions in dir, and for the file that says which is in place. What is in the way is a version of
+// a former file, which is a directory now, or versions in a former directory, which is a file now.
+func (h *History) clear(dir, head string) error {
+	if info, err := h.d.root.Lstat(head); err == nil && info.IsDir() {
+		return h.makeRoom(head)
+	}
+	for at := dir; at != records; at = path.Dir(at) {
+		if info, err := h.d.root.Lstat(at); err == nil && info.Mode().IsRegular() {
+			return h.makeRoom(at)
+		}
+	}
+	return nil
 }
 
 // maxPending is more than a pendingChange takes.
