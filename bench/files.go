@@ -16,6 +16,7 @@ import (
 
 const (
 	npmCall = "the same call of the npm server, by the same client"
+	npmPipe = "the same pipeline with the npm server behind the gateway"
 	npmRead = "a go-sdk client that calls the npm server, 32 in flight"
 	copied  = "cp, then sync of the copy"
 
@@ -52,8 +53,12 @@ func fileRows() []row {
 			open: likeNPM("search_files", `{"path":%q,"pattern":"**/*.go"}`), goals: []goal{most("time", 0.2)},
 		},
 		{
-			name: "files: reading 10,000 by one for_each", baseline: npmRead, needs: node, lacks: lacksNPM,
-			open: readMany, goals: []goal{most("time", 0.33)},
+			name: "files: reading 10,000 by one for_each", baseline: npmPipe, needs: node, lacks: lacksNPM,
+			open: readMany(readByPipeline), goals: []goal{most("time", 0.33)},
+		},
+		{
+			name: "files: reading 10,000 by one for_each, and without a gateway", baseline: npmRead, needs: node, lacks: lacksNPM,
+			open: readMany(readByClient),
 		},
 		{
 			name: "files: an edit of 10 MB", baseline: copied, needs: []string{"cp", "sync"},
@@ -127,56 +132,85 @@ func likeNPM(tool, args string) opener {
 	}
 }
 
-// readMany compares one pipeline that reads all files of a directory with a client that reads them from the npm server.
-func readMany(ctx context.Context, b *bench) (pair, error) {
-	s := new(stack)
-	dir, err := b.makeFiles(s, b.sizes.small)
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	config, err := b.writeConfig(`{"builtin": "filesystem", "root": %q}`, dir)
-	if err != nil {
-		return pair{}, errors.Join(err, s.close())
-	}
-	sessions := make([]*mcp.ClientSession, 2)
-	for i, cmd := range []*exec.Cmd{
-		exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local"), exec.CommandContext(ctx, "node", npmServer(), dir),
-	} {
-		t, err := program(s, cmd)
+// readMany compares one pipeline that reads all files of a directory with another reader.
+func readMany(other func(ctx context.Context, b *bench, s *stack, files manyFiles) (func(context.Context) error, error)) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		dir, err := b.makeFiles(s, b.sizes.small)
+		files := manyFiles{dir: dir}
 		if err == nil {
-			sessions[i], err = connect(ctx, s, t, "")
+			files.size, files.texts, err = textsBelow(dir)
+		}
+		var ours, base func(context.Context) error
+		if err == nil {
+			paths := `.. | objects | select(.type=="file") | {path}`
+			ours, err = b.readThrough(ctx, s, files, fmt.Sprintf(`{"builtin": "filesystem", "root": %q}`, dir), paths, "length")
+		}
+		if err == nil {
+			base, err = other(ctx, b, s, files)
 		}
 		if err != nil {
 			return pair{}, errors.Join(err, s.close())
 		}
+		return pair{ours: timed(ours), base: timed(base), close: s.close}, nil
 	}
-	size, paths, err := textsBelow(dir)
+}
+
+// manyFiles are small files, with their texts by path and their size together.
+type manyFiles struct {
+	dir   string
+	size  int
+	texts map[string]string
+}
+
+// readThrough reads files by one pipeline. paths is the jq program that makes arguments of a tree, length that of a result.
+func (b *bench) readThrough(ctx context.Context, s *stack, files manyFiles, server, paths, length string) (func(context.Context) error, error) {
+	config, err := b.writeConfig("%s", server)
 	if err != nil {
-		return pair{}, errors.Join(err, s.close())
+		return nil, err
+	}
+	t, err := program(s, exec.CommandContext(ctx, b.mcsh, "serve", "--config", config, "--state", "off", "--sandbox", "local"))
+	if err != nil {
+		return nil, err
+	}
+	session, err := connect(ctx, s, t, "")
+	if err != nil {
+		return nil, err
 	}
 	list := []step{
 		{"type": "tool", "server": serverName, "name": "directory_tree", "args": map[string]any{"path": "."}},
-		command("jq", "-c", `.. | objects | select(.type=="file") | {path}`),
+		command("jq", "-c", paths),
 		{"type": "tool", "server": serverName, "name": "read_text_file", "for_each": true, "concurrency": atOnceReads, "collect": "lines"},
-		command("jq", "-s", "map(length) | add"),
+		command("jq", "-s", "map("+length+") | add"),
 	}
 	params := &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": list}}
-	return pair{
-		ours: timed(func(ctx context.Context) error {
-			return caller(sessions[0], fmt.Sprint(size), params)(ctx)
-		}),
-		base: timed(func(ctx context.Context) error {
-			all, ctx := errgroup.WithContext(ctx)
-			all.SetLimit(atOnceReads)
-			for path, text := range paths {
-				all.Go(func() error {
-					return caller(sessions[1], text, &mcp.CallToolParams{Name: "read_text_file", Arguments: map[string]any{"path": path}})(ctx)
-				})
-			}
-			return all.Wait()
-		}),
-		close: s.close,
-	}, nil
+	return caller(session, fmt.Sprint(files.size), params), nil
+}
+
+// readByPipeline has the npm server behind the gateway.
+func readByPipeline(ctx context.Context, b *bench, s *stack, files manyFiles) (func(context.Context) error, error) {
+	server := fmt.Sprintf(`{"command": "node", "args": [%q, %q]}`, npmServer(), files.dir)
+	paths := `def below($p): .[] | if .children then "\($p)\(.name)/" as $d | .children | below($d) else {path: "\($p)\(.name)"} end; below("")`
+	return b.readThrough(ctx, s, files, server, paths, `if type == "object" then .content else . end | length`)
+}
+
+// readByClient has no gateway: a client knows the paths, and makes many calls at once.
+func readByClient(ctx context.Context, _ *bench, s *stack, files manyFiles) (func(context.Context) error, error) {
+	t, err := program(s, exec.CommandContext(ctx, "node", npmServer(), files.dir))
+	if err != nil {
+		return nil, err
+	}
+	session, err := connect(ctx, s, t, "")
+	return func(ctx context.Context) error {
+		all, ctx := errgroup.WithContext(ctx)
+		all.SetLimit(atOnceReads)
+		for path, text := range files.texts {
+			all.Go(func() error {
+				return caller(session, text, &mcp.CallToolParams{Name: "read_text_file", Arguments: map[string]any{"path": path}})(ctx)
+			})
+		}
+		return all.Wait()
+	}, err
 }
 
 // textsBelow returns the texts of all files below a directory, and their size.

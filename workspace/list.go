@@ -57,7 +57,7 @@ func typeOf(mode fs.FileMode) Type {
 // Exists reports whether something is at path.
 func (d *Dir) Exists(path string) bool {
 	rel, err := d.readable(path)
-	if err != nil {
+	if err != nil || d.linksForCallers(rel) != nil {
 		return false
 	}
 	_, err = d.root.Lstat(rel)
@@ -67,6 +67,9 @@ func (d *Dir) Exists(path string) bool {
 // Stat describes the file or directory at path, behind symbolic links.
 func (d *Dir) Stat(path string) (fs.FileInfo, error) {
 	rel, err := d.readable(path)
+	if err == nil {
+		err = d.linksForCallers(rel)
+	}
 	if err != nil {
 		return nil, err
 	}

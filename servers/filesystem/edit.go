@@ -195,11 +195,7 @@ var newline = []byte("\n")
 // takes much longer than a comparison.
 func changedPart(a, b []byte) (before int, from, to []byte) {
 	const around = 3 // lines that a diff shows
-	same := 0
-	for n := min(len(a), len(b)); same < n && a[same] == b[same]; {
-		same++
-	}
-	start := a[:same]
+	start := a[:same(a, b, func(s []byte, from, n int) []byte { return s[from : from+n] })]
 	for range around + 1 {
 		start = start[:max(0, bytes.LastIndexByte(start, '\n'))]
 	}
@@ -207,11 +203,7 @@ func changedPart(a, b []byte) (before int, from, to []byte) {
 		start = a[:len(start)+1]
 	}
 	a, b = a[len(start):], b[len(start):]
-	same = 0
-	for n := min(len(a), len(b)); same < n && a[len(a)-1-same] == b[len(b)-1-same]; {
-		same++
-	}
-	end := a[len(a)-same:]
+	end := a[len(a)-same(a, b, func(s []byte, from, n int) []byte { return s[len(s)-from-n:][:n] }):]
 	for range around + 1 {
 		if _, rest, ok := bytes.Cut(end, newline); ok {
 			end = rest
@@ -220,6 +212,17 @@ func changedPart(a, b []byte) (before int, from, to []byte) {
 		}
 	}
 	return bytes.Count(start, newline), a[:len(a)-len(end)], b[:len(b)-len(end)]
+}
+
+// same returns how many bytes a and b have in common, of which part returns n behind the first ones.
+func same(a, b []byte, part func(s []byte, from, n int) []byte) int {
+	at, longest := 0, min(len(a), len(b))
+	for _, n := range []int{4096, 1} {
+		for at+n <= longest && bytes.Equal(part(a, at, n), part(b, at, n)) {
+			at += n
+		}
+	}
+	return at
 }
 
 var hunk = regexp.MustCompile(`(?m)^@@ -(\d+),(\d+) \+(\d+),(\d+) @@$`)
