@@ -137,7 +137,7 @@ func (d *Dir) install(rel string, data io.Reader, prepare func(*os.File) error) 
 	err = d.root.Rename(x.name, rel)
 	x.renamed = err == nil
 	if errors.Is(err, syscall.EXDEV) { // another file system is mounted there
-		err = d.copyTree(x.name, rel, nil)
+		err = d.copyTree(context.Background(), x.name, rel, nil)
 	}
 	d.syncDir(path.Dir(rel))
 	return err
@@ -213,7 +213,7 @@ func (h *History) locked(ctx context.Context, rel string, change func() error) e
 	}
 	defer unlock()
 	if err = h.d.unlinked(trashDir, moveLog, deleteLog, named); err == nil {
-		err = h.settle()
+		err = h.settle(ctx)
 	}
 	if err == nil {
 		err = change()

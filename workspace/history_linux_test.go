@@ -1,6 +1,8 @@
 package workspace_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -132,6 +134,25 @@ func TestHistoryOnFullDisk(t *testing.T) {
 			t.Errorf("after %d bytes: %v", size, err)
 		}
 	}
+	fill := filepath.Join(root, "fill")
+	if err := os.WriteFile(fill, make([]byte, 2<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	for name, change := range map[string]func() error{
+		"undo":   func() error { _, _, err := h.Undo(t.Context(), "f", 1); return err },
+		"move":   func() error { _, _, err := h.Move(t.Context(), "f", "g"); return err },
+		"delete": func() error { _, err := h.Delete(t.Context(), "f"); return err },
+	} {
+		if err := change(); err == nil || !strings.Contains(err.Error(), "the disk is full") || content(t, root, "f") != "as it was" {
+			t.Errorf("%s: %v, the file holds %q", name, err, content(t, root, "f"))
+		}
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Undo(t.Context(), "f", 1); err != nil {
+		t.Errorf("undone at last: %v", err)
+	}
 }
 
 // TestHistoryOnReadOnlyDisk reads without writing, and says that nothing can be changed.
@@ -205,5 +226,63 @@ func TestHistoryOfKilledOnMounts(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// deep makes directories in each other.
+func deep(t *testing.T, dir string, levels int) {
+	t.Helper()
+	at, err := os.OpenRoot(dir)
+	for range levels {
+		if err == nil {
+			err = at.Mkdir("d", 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		above := at
+		at, err = above.OpenRoot("d")
+		above.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Close()
+}
+
+// TestCopyEnds moves to another file system what is too deep to be copied, or when nobody waits any more: all stays as it was.
+func TestCopyEnds(t *testing.T) {
+	root := t.TempDir()
+	disk := filepath.Join(root, "disk")
+	for _, dir := range []string{disk, filepath.Join(root, "tree"), filepath.Join(root, "pair")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount(t, disk, "size=8m")
+	deep(t, filepath.Join(root, "tree"), 1100)
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, name := range []string{"pair/a", "pair/b"} {
+		if err := put(t.Context(), h, name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := h.Move(t.Context(), "tree", "disk/tree"); err == nil || !strings.Contains(err.Error(), "levels deep") {
+		t.Errorf("a deep tree: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer workspace.SetStep(func(name string) {
+		if name == "rename" {
+			cancel()
+		}
+	})()
+	if _, _, err := h.Move(ctx, "pair", "disk/pair"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled move: %v", err)
+	}
+	if list, err := os.ReadDir(disk); err != nil || len(list) != 0 || content(t, root, "pair/a")+content(t, root, "pair/b") != "pair/apair/b" {
+		t.Errorf("on the other file system there are %v, %v", list, err)
+	}
+	if _, _, err := h.Move(t.Context(), "pair", "disk/pair"); err != nil {
+		t.Errorf("the next move: %v", err)
 	}
 }
