@@ -143,6 +143,11 @@ func (d *Dir) install(rel string, data io.Reader, prepare func(*os.File) error) 
 	return err
 }
 
+// store writes a file of records: whole, and on the disk before it has its name. Only the owner can read it.
+func (d *Dir) store(name string, data io.Reader) error {
+	return d.install(name, data, func(f *os.File) error { return f.Chmod(0o600) })
+}
+
 // keepOwner gives f the owner that the file of info has, if that is another.
 func keepOwner(f *os.File, info fs.FileInfo) error {
 	mine, err := f.Stat()

@@ -566,6 +566,34 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
+// TestOddPart finds a record of a copy that names other files: nothing is removed.
+func TestOddPart(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"f", "dir/.mcsh-x", ".mcsh/lock"} {
+		write(t, filepath.Join(root, name), "x")
+	}
+	if err := os.Symlink("dir", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	h := workspace.NewHistory(open(t, root), versions)
+	for i, text := range []string{"f", "", ".", "../f", root + "/dir/.mcsh-x", "link/.mcsh-x", "dir/../dir/.mcsh-x", "dir", strings.Repeat("x", 5000)} {
+		write(t, filepath.Join(root, ".mcsh/part"), text)
+		if err := put(t.Context(), h, "g", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		if content(t, root, "f")+content(t, root, "dir/.mcsh-x") != "xx" {
+			t.Errorf("%.40q: a file is gone", text)
+		}
+	}
+	write(t, filepath.Join(root, ".mcsh/part"), "dir/.mcsh-x")
+	if err := put(t.Context(), h, "g", "last"); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, root); got["dir/.mcsh-x"] != "" || got[".mcsh/part"] != "" || got["f"] != "x" {
+		t.Errorf("the part of a copy is still there: %v", got)
+	}
+}
+
 // TestLinkedRecords finds symbolic links in place of our own files and directories: nothing behind them changes.
 func TestLinkedRecords(t *testing.T) {
 	for _, link := range []string{".mcsh", ".mcsh/lock", ".mcsh/tmp", ".filesystem", ".filesystem/.trash", ".filesystem/.deletes", ".filesystem/f"} {

@@ -250,7 +250,7 @@ func (h *History) makeRecords(dir string) error {
 		return err
 	}
 	if _, err := h.d.root.Lstat(ignoreAll); errors.Is(err, fs.ErrNotExist) {
-		return h.store(ignoreAll, strings.NewReader("*\n"))
+		return h.d.store(ignoreAll, strings.NewReader("*\n"))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (d *Dir) renameNew(from, to string) error {
 // copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete.
 func (d *Dir) copyTree(ctx context.Context, from, to string, copied func(fs.FileInfo) error) error {
 	part := path.Join(path.Dir(to), partPrefix+rand.Text())
-	if err := d.install(partName, strings.NewReader(part), func(f *os.File) error { return f.Chmod(0o600) }); err != nil {
+	if err := d.store(partName, strings.NewReader(part)); err != nil {
 		return err
 	}
 	defer d.removePart()

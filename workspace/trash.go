@@ -235,7 +235,7 @@ func (h *History) change(ctx context.Context, l logLine) error {
 	}
 	var err error
 	if to := l.renames()[1].to; c.Inodes[1] != 0 {
-		if err := errors.Join(h.clear(to, to), h.makeRoom(to)); err != nil {
+		if err := h.clear(to, to); err != nil {
 			return err
 		}
 	}
@@ -254,17 +254,12 @@ func (h *History) storePending(c pendingChange) error {
 	if err != nil {
 		return err
 	}
-	return h.store(pending, strings.NewReader(string(text)+"\n"))
+	return h.d.store(pending, strings.NewReader(string(text)+"\n"))
 }
 
-// makeRoom moves versions to the trash that are left of a file that somebody else has removed.
-func (h *History) makeRoom(versions string) error {
+// setAside moves old versions to the trash.
+func (h *History) setAside(versions string) error {
 	if err := h.makeRecords(trashDir); err != nil {
-		return err
-	}
-	if _, err := h.d.root.Lstat(versions); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
 		return err
 	}
 	id, err := h.nextID()
@@ -275,21 +270,22 @@ func (h *History) makeRoom(versions string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.log(logLine{time: when, what: setAside, id: id, from: strings.TrimPrefix(strings.TrimPrefix(versions, named+"/"), records+"/")}); err != nil {
+	of := strings.TrimPrefix(strings.TrimPrefix(versions, named+"/"), records+"/")
+	if err := h.log(logLine{time: when, what: setAside, id: id, from: of}); err != nil {
 		return err
 	}
 	return h.d.root.Rename(versions, trashName(id)+historyEnd)
 }
 
-// clear makes room for the versions in dir, and for the file that says which is in place. What is in the way is a version of
-// a former file, which is a directory now, or versions in a former directory, which is a file now.
+// clear makes room for the versions in dir, and for the file head, or for dir itself if both are the same. What is in the way
+// are versions of a file that somebody else has removed, or one of a file that is a directory now, or the other way round.
 func (h *History) clear(dir, head string) error {
-	if info, err := h.d.root.Lstat(head); err == nil && info.IsDir() {
-		return h.makeRoom(head)
+	if info, err := h.d.root.Lstat(head); err == nil && !info.Mode().IsRegular() {
+		return h.setAside(head)
 	}
 	for at := dir; at != records; at = path.Dir(at) {
 		if info, err := h.d.root.Lstat(at); err == nil && info.Mode().IsRegular() {
-			return h.makeRoom(at)
+			return h.setAside(at)
 		}
 	}
 	return nil

@@ -139,7 +139,7 @@ func (v *versions) add(data io.Reader) (int, error) {
 		return 0, err
 	}
 	n := v.next
-	if err := v.h.store(v.file(n), data); err != nil {
+	if err := v.h.d.store(v.file(n), data); err != nil {
 		return 0, err
 	}
 	v.next++
@@ -188,7 +188,7 @@ func (v *versions) commit(n int) error {
 
 // setHead notes that the version n is in place.
 func (v *versions) setHead(n int) error {
-	if err := v.h.store(v.dir+"/"+headFile, strings.NewReader(strconv.Itoa(n)+"\n")); err != nil {
+	if err := v.h.d.store(v.dir+"/"+headFile, strings.NewReader(strconv.Itoa(n)+"\n")); err != nil {
 		return err
 	}
 	v.head = n
@@ -256,9 +256,4 @@ func times(n int) string {
 		return "only once"
 	}
 	return fmt.Sprintf("only %d times", n)
-}
-
-// store writes a file of records: whole, and on the disk before it has its name. Only the owner can read it.
-func (h *History) store(name string, data io.Reader) error {
-	return h.d.install(name, data, func(f *os.File) error { return f.Chmod(0o600) })
 }
