@@ -44,6 +44,8 @@ var twins = []string{
 	"stream: jq, grep, tail",
 	"stream: jq, grep, head",
 	"preview of one JSON array",
+	"files: search_files over 50,000, --reference",
+	"files: an edit of 10 MB",
 }
 
 // namesOfRows are the rows that [TestRows] runs.
@@ -71,6 +73,7 @@ func TestRows(t *testing.T) {
 	}
 	tiny := sizes{
 		calls: 5, chains: 2, latency: 20 * time.Millisecond, items: 128, many: 500, lines: 10, quick: 100, big: 1 << 20, bulk: 1 << 16, piped: 1 << 20, shape: 1 << 20,
+		files: 300, small: 100, edited: 1 << 16, entries: 2000,
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), args, &out, tiny); err != nil {

@@ -50,12 +50,17 @@ type sizes struct {
 	bulk    int64         // bytes of the largest result of a tool
 	piped   int64         // bytes through the commands of one chain
 	shape   int64         // bytes to preview
+	files   int           // of a tree
+	small   int           // files to read
+	edited  int           // bytes of a file
+	entries int           // of one directory
 }
 
 func fullSizes() sizes {
 	return sizes{
 		calls: 500, chains: 50, latency: 20 * time.Millisecond, items: 1000, many: 10_000, lines: 500, quick: 20_000,
 		big: 1 << 30, bulk: 50 << 20, piped: 100 << 20, shape: 200 << 20,
+		files: 50_000, small: 10_000, edited: 10e6, entries: 1_000_000,
 	}
 }
 
@@ -188,5 +193,5 @@ func rows() []row {
 			goals: []goal{least("MB/s of CPU", 4), never(peakMemory, held)},
 		},
 	}
-	return slices.Concat(list, paceRows(), upstreamRows(), sandboxRows())
+	return slices.Concat(list, paceRows(), upstreamRows(), sandboxRows(), fileRows())
 }

@@ -124,6 +124,41 @@ func (d *Dir) syncDir(dir string) {
 	_ = f.Sync()
 }
 
+const lockName = own + "/lock"
+
+// lockFile waits for the lock and returns its file, or nil if somebody has removed that meanwhile: others may have another.
+func (d *Dir) lockFile(ctx context.Context) (*os.File, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := d.unlinked(lockName, drafts, written, mirrors); err != nil {
+		return nil, err
+	}
+	if err := d.root.MkdirAll(own, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := d.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = flock.Wait(ctx, lock); err == nil {
+		var locked, named fs.FileInfo
+		if locked, err = lock.Stat(); err == nil {
+			if named, err = d.root.Lstat(lockName); err == nil && os.SameFile(locked, named) {
+				return lock, nil
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	lock.Close()
+	return nil, err
+}
+
 // lock excludes other writers, also of other processes, and waits for them until ctx is done.
 func (d *Dir) lock(ctx context.Context, rel string) (lock *os.File, unlock func(), err error) {
 	const others = "%s was not saved: others were writing in the workspace until then: %w"
@@ -132,24 +167,17 @@ func (d *Dir) lock(ctx context.Context, rel string) (lock *os.File, unlock func(
 	case <-ctx.Done():
 		return nil, nil, Errorf(IoError, "", others, quote(rel), context.Cause(ctx))
 	}
-	if err = d.unlinked(own+"/lock", drafts, written, mirrors); err == nil {
-		err = d.root.MkdirAll(own, 0o700)
-	}
-	if err == nil {
-		lock, err = d.root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
-	}
-	if err == nil {
-		if err = flock.Wait(ctx, lock); err != nil {
-			lock.Close()
-		}
-		if err != nil && err == context.Cause(ctx) {
-			err = Errorf(IoError, "see which process has locked "+own+"/lock", others, quote(rel), err)
-		}
+	for lock == nil && err == nil {
+		lock, err = d.lockFile(ctx)
 	}
 	if err != nil {
+		if err == context.Cause(ctx) {
+			err = Errorf(IoError, "see which process has locked "+lockName, others, quote(rel), err)
+		}
 		<-d.writing
 		return nil, nil, err
 	}
 	d.settle(lock)
+	d.removePart()
 	return lock, func() { lock.Close(); <-d.writing }, nil
 }

@@ -1,10 +1,12 @@
 package workspace
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -142,20 +144,13 @@ func (d *Dir) Rel(path string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// readable is Rel without the private directories, which a link may lead to as well.
+// readable is Rel without the private directories. A link may lead to them as well: see forCallers.
 func (d *Dir) readable(path string) (string, error) {
 	rel, err := d.Rel(path)
-	if err != nil {
-		return "", err
+	if err == nil && isPrivate(rel) {
+		err = notForCallers(rel)
 	}
-	target := rel
-	if real, err := filepath.EvalSymlinks(filepath.Join(d.Root(), rel)); err == nil {
-		target = d.inside(real)
-	}
-	if isPrivate(rel) || isPrivate(target) {
-		return "", Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
-	}
-	return rel, nil
+	return rel, err
 }
 
 // inside returns the rest of a clean absolute path after one of the root's names, or "" if it begins with none.
@@ -178,7 +173,40 @@ func (d *Dir) Open(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.open(rel)
+	f, err := d.open(rel)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.forCallers(rel, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// forCallers refuses an open file or directory that is private: a link has led to it.
+func (d *Dir) forCallers(rel string, f *os.File) error {
+	real, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil { // there is no /proc on this system
+		return d.linksForCallers(rel)
+	}
+	if isPrivate(cmp.Or(d.inside(real), real)) { // the root may have been moved
+		return notForCallers(rel)
+	}
+	return nil
+}
+
+// linksForCallers is forCallers for a path that is not open. Links may change before it is used.
+func (d *Dir) linksForCallers(rel string) error {
+	real, err := filepath.EvalSymlinks(filepath.Join(d.Root(), rel))
+	if err == nil && isPrivate(d.inside(real)) {
+		return notForCallers(rel)
+	}
+	return nil
+}
+
+func notForCallers(rel string) *Error {
+	return Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
 }
 
 // open is Open for a path of the root that may be private.

@@ -103,7 +103,7 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 	for _, path := range []string{".mcsh", ".mcsh/audit", "link", "link/audit", "sub/deep"} {
-		_, listed := d.ReadDir(t.Context(), path, false)
+		_, _, listed := d.ReadDir(t.Context(), path, workspace.ListOptions{})
 		walked := d.Walk(t.Context(), path, workspace.WalkOptions{}, workspace.Visitor{
 			Enter: func(workspace.Entry) error { return nil }, Leave: func(workspace.Entry, string) {},
 		})
@@ -230,43 +230,61 @@ func TestOpenOfNothing(t *testing.T) {
 	}
 }
 
-// TestSwappedLinks changes a name between a directory inside and a link to one outside while it is read. Whatever the
-// moment, nothing of the outside may be seen.
+// TestSwappedLinks changes a name between a directory inside and a link to one that is outside or private, while it is read
+// and written. Whatever the moment, nothing behind the link is seen or changed.
 func TestSwappedLinks(t *testing.T) {
-	top := layout(t)
-	root := filepath.Join(top, "root")
-	write(t, filepath.Join(root, "real/secret.txt"), "public")
-	if err := os.Symlink("../outside", filepath.Join(root, "evil")); err != nil {
-		t.Fatal(err)
-	}
-	d := open(t, root)
-	ctx, cancel := context.WithCancel(context.Background())
-	var swapper sync.WaitGroup
-	swapper.Go(func() {
-		at := func(name string) string { return filepath.Join(root, name) }
-		for ctx.Err() == nil {
-			os.Rename(at("real"), at("swap"))
-			os.Rename(at("swap"), at("real"))
-			os.Rename(at("evil"), at("swap"))
-			os.Rename(at("swap"), at("evil"))
-		}
-	})
-	defer swapper.Wait()
-	defer cancel()
-	seen := map[string]int{}
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		seen[read(d, "swap/secret.txt")]++
-		if list, err := d.ReadDir(ctx, "swap", false); err == nil {
-			for _, e := range list {
-				seen["size "+map[bool]string{true: "inside", false: "outside"}[e.Size == int64(len("public"))]]++
+	for name, target := range map[string]string{"outside": "../outside", "private": ".mcsh/audit"} {
+		t.Run(name, func(t *testing.T) {
+			top := layout(t)
+			root := filepath.Join(top, "root")
+			write(t, filepath.Join(root, "real/secret.txt"), "public")
+			write(t, filepath.Join(root, ".mcsh/audit/secret.txt"), "secret")
+			if err := os.Symlink(target, filepath.Join(root, "evil")); err != nil {
+				t.Fatal(err)
 			}
-		}
-	}
-	if seen["secret"]+seen["size outside"] > 0 {
-		t.Errorf("read a file outside of the root: %v", seen)
-	}
-	if seen["public"] == 0 || seen["PathEscape"] == 0 {
-		t.Logf("not every state was met: %v", seen)
+			d := open(t, root)
+			h := workspace.NewHistory(d, workspace.HistoryOptions{})
+			ctx, cancel := context.WithCancel(context.Background())
+			var swapper sync.WaitGroup
+			swapper.Go(func() {
+				at := func(name string) string { return filepath.Join(root, name) }
+				for ctx.Err() == nil {
+					os.Rename(at("real"), at("swap"))
+					os.Rename(at("swap"), at("real"))
+					os.Rename(at("evil"), at("swap"))
+					os.Rename(at("swap"), at("evil"))
+				}
+			})
+			defer swapper.Wait()
+			defer cancel()
+			seen := map[string]int{}
+			for i, end := 0, time.Now().Add(time.Second); time.Now().Before(end); i++ {
+				seen[read(d, "swap/secret.txt")]++
+				if list, _, err := d.ReadDir(ctx, "swap", workspace.ListOptions{}); err == nil {
+					for _, e := range list {
+						seen["size "+map[bool]string{true: "inside", false: "behind"}[e.Name != "secret.txt" || e.Size == int64(len("public"))]]++
+					}
+				}
+				if i%20 > 0 || name == "private" { // whoever may swap a link may write there, too
+					continue
+				}
+				if err := put(ctx, h, "swap/new.txt", "new"); err == nil {
+					seen["written"]++
+				}
+				if _, err := h.Delete(ctx, "swap/new.txt"); err == nil {
+					seen["deleted"]++
+				}
+			}
+			if seen["secret"]+seen["size behind"] > 0 {
+				t.Errorf("read what is behind the link: %v", seen)
+			}
+			for _, dir := range []string{"outside", "root/.mcsh/audit"} {
+				if list, err := os.ReadDir(filepath.Join(top, dir)); err != nil || len(list) != 1 {
+					t.Errorf("%s has %v, %v", dir, list, err)
+				}
+			}
+			t.Logf("seen: %v", seen)
+		})
 	}
 }
 
@@ -320,7 +338,7 @@ func TestReadDir(t *testing.T) {
 	write(t, filepath.Join(root, "x.log"), "x")
 	write(t, filepath.Join(root, ".git/config"), "x")
 	d := open(t, root)
-	list, err := d.ReadDir(t.Context(), ".", false)
+	list, _, err := d.ReadDir(t.Context(), ".", workspace.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,13 +360,13 @@ func TestReadDir(t *testing.T) {
 		"a.txt": workspace.InvalidArgument, "missing": workspace.NotFound, "outdir": workspace.PathEscape,
 		"..": workspace.PathEscape, "rootlink": workspace.PathEscape,
 	} {
-		if _, err := d.ReadDir(t.Context(), path, false); err == nil || workspace.KindOf(err) != want {
+		if _, _, err := d.ReadDir(t.Context(), path, workspace.ListOptions{}); err == nil || workspace.KindOf(err) != want {
 			t.Errorf("ReadDir(%q): error %v, want kind %s", path, err, want)
 		}
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.ReadDir(cancelled, ".", false); !errors.Is(err, context.Canceled) {
+	if _, _, err := d.ReadDir(cancelled, ".", workspace.ListOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("ReadDir with a cancelled context: error %v", err)
 	}
 }
@@ -411,7 +429,7 @@ func TestListingEnds(t *testing.T) {
 	}
 	write(t, filepath.Join(root, ".gitignore"), "*")
 	counting := &asked{Context: t.Context()}
-	if list, err := d.ReadDir(counting, ".", false); err != nil || len(list) > 0 || counting.times < 50 {
+	if list, _, err := d.ReadDir(counting, ".", workspace.ListOptions{}); err != nil || len(list) > 0 || counting.times < 50 {
 		t.Errorf("got %d entries, %v; the context was asked %d times", len(list), err, counting.times)
 	}
 }

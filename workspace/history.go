@@ -142,10 +142,15 @@ func (d *Dir) install(rel string, data io.Reader, prepare func(*os.File) error) 
 	err = d.root.Rename(x.name, rel)
 	x.renamed = err == nil
 	if errors.Is(err, syscall.EXDEV) { // another file system is mounted there
-		err = d.copyTree(x.name, rel, nil)
+		err = d.copyTree(context.Background(), x.name, rel, nil)
 	}
 	d.syncDir(path.Dir(rel))
 	return err
+}
+
+// store writes a file of records: whole, and on the disk before it has its name. Only the owner can read it.
+func (d *Dir) store(name string, data io.Reader) error {
+	return d.install(name, data, func(f *os.File) error { return f.Chmod(0o600) })
 }
 
 // keepOwner gives f the owner that the file of info has, if that is another.
@@ -172,11 +177,12 @@ func (h *History) read(rel string, info fs.FileInfo, max int64) ([]byte, error) 
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(data)) > max {
+	data := bytes.NewBuffer(make([]byte, 0, min(info.Size(), max)+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(f, max+1))
+	if err == nil && int64(data.Len()) > max {
 		return nil, Errorf(InvalidArgument, "change it with other tools", "%s has %d bytes, at most %d can be edited", quote(rel), info.Size(), max)
 	}
-	return data, err
+	return data.Bytes(), err
 }
 
 // MakeDir makes a directory and its parents. It reports whether the directory was missing.
@@ -217,7 +223,7 @@ func (h *History) locked(ctx context.Context, rel string, change func() error) e
 	}
 	defer unlock()
 	if err = h.d.unlinked(trashDir, moveLog, deleteLog, named); err == nil {
-		err = h.settle()
+		err = h.settle(ctx)
 	}
 	if err == nil {
 		err = change()

@@ -1,14 +1,20 @@
 package workspace_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/flock"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
@@ -59,6 +65,55 @@ func TestHistoryOfMounts(t *testing.T) {
 	}
 }
 
+// TestLockRemoved removes the lock's file while a change waits for it, and locks the next one: the change waits for that.
+func TestLockRemoved(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	if err := put(t.Context(), h, "f", "one"); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(root, ".mcsh/lock")
+	lock := func() *os.File {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := flock.Wait(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first := lock()
+	done := make(chan error, 1)
+	go func() { done <- put(t.Context(), h, "f", "two") }()
+	for opened := 0; opened < 2; { // by this test and by the change
+		opened = 0
+		fds, _ := filepath.Glob("/proc/self/fd/*")
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && to == name {
+				opened++
+			}
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	second := lock()
+	first.Close()
+	select {
+	case err := <-done:
+		t.Errorf("the change did not wait: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	second.Close()
+	if err := <-done; err != nil || content(t, root, "f") != "two" {
+		t.Errorf("after all: %v, %q", err, content(t, root, "f"))
+	}
+}
+
 // TestHistoryOnFullDisk changes nothing when the disk is full, and the next change works.
 func TestHistoryOnFullDisk(t *testing.T) {
 	root := t.TempDir()
@@ -79,6 +134,25 @@ func TestHistoryOnFullDisk(t *testing.T) {
 			t.Errorf("after %d bytes: %v", size, err)
 		}
 	}
+	fill := filepath.Join(root, "fill")
+	if err := os.WriteFile(fill, make([]byte, 2<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	for name, change := range map[string]func() error{
+		"undo":   func() error { _, _, err := h.Undo(t.Context(), "f", 1); return err },
+		"move":   func() error { _, _, err := h.Move(t.Context(), "f", "g"); return err },
+		"delete": func() error { _, err := h.Delete(t.Context(), "f"); return err },
+	} {
+		if err := change(); err == nil || !strings.Contains(err.Error(), "the disk is full") || content(t, root, "f") != "as it was" {
+			t.Errorf("%s: %v, the file holds %q", name, err, content(t, root, "f"))
+		}
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Undo(t.Context(), "f", 1); err != nil {
+		t.Errorf("undone at last: %v", err)
+	}
 }
 
 // TestHistoryOnReadOnlyDisk reads without writing, and says that nothing can be changed.
@@ -93,7 +167,7 @@ func TestHistoryOnReadOnlyDisk(t *testing.T) {
 	}
 	d := open(t, root)
 	h := workspace.NewHistory(d, versions)
-	if list, err := d.ReadDir(t.Context(), ".", false); err != nil || len(list) != 1 {
+	if list, _, err := d.ReadDir(t.Context(), ".", workspace.ListOptions{}); err != nil || len(list) != 1 {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	if list, err := h.Trash(t.Context()); err != nil || len(list) != 0 {
@@ -126,6 +200,9 @@ func TestHistoryOfKilledOnMounts(t *testing.T) {
 		if _, _, err := h.MakeDir(t.Context(), "next"); err != nil {
 			t.Fatalf("step %d: the next change: %v", n, err)
 		}
+		if left := files(t, root); slices.ContainsFunc(slices.Collect(maps.Keys(left)), func(name string) bool { return strings.Contains(name, ".mcsh-") }) {
+			t.Errorf("step %d: a part of a copy is left: %v", n, left)
+		}
 		list, err2 := h.Trash(t.Context())
 		if err2 != nil {
 			t.Fatal(err2)
@@ -149,5 +226,63 @@ func TestHistoryOfKilledOnMounts(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// deep makes directories in each other.
+func deep(t *testing.T, dir string, levels int) {
+	t.Helper()
+	at, err := os.OpenRoot(dir)
+	for range levels {
+		if err == nil {
+			err = at.Mkdir("d", 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		above := at
+		at, err = above.OpenRoot("d")
+		above.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Close()
+}
+
+// TestCopyEnds moves to another file system what is too deep to be copied, or when nobody waits any more: all stays as it was.
+func TestCopyEnds(t *testing.T) {
+	root := t.TempDir()
+	disk := filepath.Join(root, "disk")
+	for _, dir := range []string{disk, filepath.Join(root, "tree"), filepath.Join(root, "pair")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount(t, disk, "size=8m")
+	deep(t, filepath.Join(root, "tree"), 1100)
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, name := range []string{"pair/a", "pair/b"} {
+		if err := put(t.Context(), h, name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := h.Move(t.Context(), "tree", "disk/tree"); err == nil || !strings.Contains(err.Error(), "levels deep") {
+		t.Errorf("a deep tree: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer workspace.SetStep(func(name string) {
+		if name == "rename" {
+			cancel()
+		}
+	})()
+	if _, _, err := h.Move(ctx, "pair", "disk/pair"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled move: %v", err)
+	}
+	if list, err := os.ReadDir(disk); err != nil || len(list) != 0 || content(t, root, "pair/a")+content(t, root, "pair/b") != "pair/apair/b" {
+		t.Errorf("on the other file system there are %v, %v", list, err)
+	}
+	if _, _, err := h.Move(t.Context(), "pair", "disk/pair"); err != nil {
+		t.Errorf("the next move: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -204,6 +205,8 @@ func TestVersions(t *testing.T) {
 		{by: h.Undo, n: 1, want: "zero", left: 0},
 		{by: h.Undo, n: 1, want: "zero", failed: "can be undone no further"},
 		{by: h.Redo, n: 3, want: "zero", failed: "can be redone only 2 times"},
+		{by: h.Redo, n: math.MaxInt, want: "zero", failed: "can be redone only 2 times"},
+		{by: h.Undo, n: math.MaxInt, want: "zero", failed: "can be undone no further"},
 		{by: h.Redo, n: 2, want: "two", left: 0},
 		{by: h.Undo, n: 2, want: "zero", left: 0},
 		{by: h.Redo, n: 1, want: "one", left: 1},
@@ -302,6 +305,18 @@ func TestPlaces(t *testing.T) {
 		{name: "bare/HEAD", kind: "InvalidArgument"},
 		{name: "a\x00b", kind: "InvalidArgument"},
 		{name: strings.Repeat("n", 300), kind: "InvalidArgument"},
+		{name: "long/" + strings.Repeat("n", 256), kind: "InvalidArgument"},
+		{name: strings.Repeat("é", 128) + "/x", kind: "InvalidArgument"},
+		{name: strings.Repeat("n", 255), rel: strings.Repeat("n", 255)},
+		{name: ".GIT/config", kind: "InvalidArgument"},
+		{name: ".g\u200cit/config", kind: "InvalidArgument"},
+		{name: "git~1/config", kind: "InvalidArgument"},
+		{name: ".git. /config", kind: "InvalidArgument"},
+		{name: ".Filesystem/x", kind: "InvalidArgument"},
+		{name: ".mcsh::$INDEX_ALLOCATION/x", kind: "InvalidArgument"},
+		{name: "caf\xe9", kind: "InvalidArgument"},
+		{name: "cafe\u0301", rel: "cafe\u0301"},
+		{name: "\u2024\u2024/x", rel: "\u2024\u2024/x"},
 		{name: "real/f/x", kind: "NotFound"},
 		{name: ".trash/x", rel: ".trash/x"},
 		{name: ".gitignore", rel: ".gitignore"},
@@ -316,6 +331,9 @@ func TestPlaces(t *testing.T) {
 		} else if rel != tt.rel || tt.kind != "" || content(t, root, rel) != "x" {
 			t.Errorf("%.40q: changed %q, want %q or %s", tt.name, rel, tt.rel, tt.kind)
 		}
+	}
+	if _, err := os.Lstat(filepath.Join(root, "long")); !os.IsNotExist(err) {
+		t.Errorf("a name that is too long has made its directory: %v", err)
 	}
 	if info, err := os.Lstat(filepath.Join(root, "link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v, %v", info, err)
@@ -480,6 +498,99 @@ func TestNamesOfRecords(t *testing.T) {
 		if list, err := h.Trash(t.Context()); err != nil || list[0].ID != gone.ID || list[0].Path != "moved" || list[len(list)-1].Path != "f" {
 			t.Errorf("%s: the trash is %v, %v", name, list, err)
 		}
+	}
+}
+
+// TestFormerFiles writes files in a directory where a file was that has versions: with the names of those, too.
+func TestFormerFiles(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	write := func(name string) {
+		t.Helper()
+		for _, text := range []string{"one", "two"} {
+			if err := put(t.Context(), h, name, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	undo := func(name string) {
+		t.Helper()
+		if _, _, err := h.Undo(t.Context(), name, 1); err != nil || content(t, root, name) != "one" {
+			t.Errorf("%s: %v, %q", name, err, content(t, root, name))
+		}
+	}
+	write("f")
+	if err := os.Remove(filepath.Join(root, "f")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"f/00001", "f/.head/x", "f/g"} {
+		write(name)
+		undo(name)
+	}
+	write("g")
+	if _, _, err := h.Move(t.Context(), "g", "f/00002"); err != nil {
+		t.Fatal(err)
+	}
+	undo("f/00002")
+	if err := os.RemoveAll(filepath.Join(root, "f")); err != nil {
+		t.Fatal(err)
+	}
+	write("f")
+	undo("f")
+}
+
+// TestLongLog deletes a file when the log of deletions is too long to be read: only its end counts.
+func TestLongLog(t *testing.T) {
+	root := t.TempDir()
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, name := range []string{"f", "g"} {
+		if err := put(t.Context(), h, name, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Delete(t.Context(), "f"); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(root, ".filesystem/.deletes")
+	f, err := os.OpenFile(log, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte("\n2026-01-01T00:00:00Z\tdelete\t7\tx\n2026-01-01T00:00:01Z\trestore\t1\tf\n"), 1<<40); err != nil {
+		t.Skipf("this file system has no such long file: %v", err)
+	}
+	gone, err := h.Delete(t.Context(), "g")
+	if err != nil || gone.ID != 8 {
+		t.Errorf("the entry is %d, %v, want 8", gone.ID, err)
+	}
+}
+
+// TestOddPart finds a record of a copy that names other files: nothing is removed.
+func TestOddPart(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"f", "dir/.mcsh-x", ".mcsh/lock"} {
+		write(t, filepath.Join(root, name), "x")
+	}
+	if err := os.Symlink("dir", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	h := workspace.NewHistory(open(t, root), versions)
+	for i, text := range []string{"f", "", ".", "../f", root + "/dir/.mcsh-x", "link/.mcsh-x", "dir/../dir/.mcsh-x", "dir", strings.Repeat("x", 5000)} {
+		write(t, filepath.Join(root, ".mcsh/part"), text)
+		if err := put(t.Context(), h, "g", fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		if content(t, root, "f")+content(t, root, "dir/.mcsh-x") != "xx" {
+			t.Errorf("%.40q: a file is gone", text)
+		}
+	}
+	write(t, filepath.Join(root, ".mcsh/part"), "dir/.mcsh-x")
+	if err := put(t.Context(), h, "g", "last"); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, root); got["dir/.mcsh-x"] != "" || got[".mcsh/part"] != "" || got["f"] != "x" {
+		t.Errorf("the part of a copy is still there: %v", got)
 	}
 }
 

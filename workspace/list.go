@@ -6,14 +6,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// MaxEntries bounds the entries of one directory, and those that one Walk visits: more do not help a reader, and a listing
-// is sorted in memory.
+// MaxEntries bounds the entries that one listing without a limit shows, and those that one Walk visits: more do not help a
+// reader, and a listing is sorted in memory.
 const MaxEntries = 100_000
 
 // Type is the type of an entry.
@@ -56,7 +57,7 @@ func typeOf(mode fs.FileMode) Type {
 // Exists reports whether something is at path.
 func (d *Dir) Exists(path string) bool {
 	rel, err := d.readable(path)
-	if err != nil {
+	if err != nil || d.linksForCallers(rel) != nil {
 		return false
 	}
 	_, err = d.root.Lstat(rel)
@@ -66,6 +67,9 @@ func (d *Dir) Exists(path string) bool {
 // Stat describes the file or directory at path, behind symbolic links.
 func (d *Dir) Stat(path string) (fs.FileInfo, error) {
 	rel, err := d.readable(path)
+	if err == nil {
+		err = d.linksForCallers(rel)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,36 +80,41 @@ func (d *Dir) Stat(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// ReadDir returns the entries of the directory at dir that listings show, sorted by name; with all those that are ignored
-// too. For a directory with more than MaxEntries entries the error is InvalidArgument.
-func (d *Dir) ReadDir(ctx context.Context, dir string, all bool) ([]Info, error) {
+// ListOptions narrow a listing. The zero value lists everything that listings show.
+type ListOptions struct {
+	All   bool   // ignored entries too
+	After string // only names after this one
+	Limit int    // at most so many entries, the first by name; 0: all
+}
+
+// ReadDir returns the entries of the directory at dir, sorted by name, and after which name others follow that are over the
+// limit, if there are. Without a limit, more than MaxEntries are InvalidArgument; with one, the directory may have any number.
+func (d *Dir) ReadDir(ctx context.Context, dir string, o ListOptions) (infos []Info, next string, err error) {
 	rel, err := d.readable(dir)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	ignored, err := d.ignored(all)
+	ignored, err := d.ignored(o.All)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	entries, sub, err := d.entries(ctx, rel)
+	page := selection{limit: o.Limit, keep: func(e Entry) bool { return e.Name > o.After && !ignored.skips(e) }}
+	sub, err := d.entries(ctx, rel, &page)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer sub.Close()
-	infos := make([]Info, 0, len(entries))
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil { // the rules may be ten thousand patterns
-			return nil, err
-		}
-		if ignored.skips(e) {
-			continue
+	infos = make([]Info, 0, len(page.list))
+	for _, e := range page.list {
+		if err := ctx.Err(); err != nil {
+			return nil, "", err
 		}
 		info, err := sub.Lstat(e.Name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed since
 		}
 		if err != nil {
-			return nil, classify(e.Path, err)
+			return nil, "", classify(e.Path, err)
 		}
 		e.Type = typeOf(info.Mode())
 		full := Info{Entry: e, Modified: info.ModTime()}
@@ -114,57 +123,109 @@ func (d *Dir) ReadDir(ctx context.Context, dir string, all bool) ([]Info, error)
 		}
 		infos = append(infos, full)
 	}
-	return infos, nil
+	if page.more {
+		next = page.list[o.Limit-1].Name
+	}
+	return infos, next, nil
 }
 
-// entries returns all entries of the directory at rel, sorted by name, and the directory itself, which the caller
-// closes.
-func (d *Dir) entries(ctx context.Context, rel string) (list []Entry, sub *os.Root, err error) {
+// A selection collects the entries of one directory that keep wants. With a limit, it holds twice as many at most.
+type selection struct {
+	keep  func(Entry) bool
+	limit int // the first by name; 0: all
+
+	list []Entry
+	more bool
+}
+
+func (s *selection) add(rel string, e Entry) error {
+	if !s.keep(e) {
+		return nil
+	}
+	if s.list = append(s.list, e); s.limit == 0 && len(s.list) > MaxEntries {
+		return Errorf(InvalidArgument, "name a smaller directory, or list it with a limit", "%s has more than %d entries", quote(rel), MaxEntries)
+	}
+	if s.limit > 0 && len(s.list) > 2*s.limit {
+		s.sort()
+	}
+	return nil
+}
+
+// sort sorts the entries by name, and drops those over the limit.
+func (s *selection) sort() {
+	slices.SortFunc(s.list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	if s.limit > 0 && len(s.list) > s.limit {
+		s.list, s.more = s.list[:s.limit], true
+	}
+}
+
+// entries selects those of the directory at rel, sorted by name, and returns the directory itself, which the caller closes.
+func (d *Dir) entries(ctx context.Context, rel string, s *selection) (*os.Root, error) {
 	info, err := d.root.Stat(rel)
-	if err != nil {
-		return nil, nil, classify(rel, err)
-	}
-	if !info.IsDir() {
-		return nil, nil, Errorf(InvalidArgument, "name a directory", "%s is not a directory", quote(rel))
-	}
-	if sub, err = d.root.OpenRoot(rel); err != nil {
-		return nil, nil, classify(rel, err)
-	}
-	if list, err = readEntries(ctx, sub, rel); err != nil {
-		sub.Close()
-		return nil, nil, err
-	}
-	return list, sub, nil
-}
-
-func readEntries(ctx context.Context, sub *os.Root, rel string) ([]Entry, error) {
-	f, err := sub.Open(".")
 	if err != nil {
 		return nil, classify(rel, err)
 	}
+	if !info.IsDir() {
+		return nil, Errorf(InvalidArgument, "name a directory", "%s is not a directory", quote(rel))
+	}
+	sub, err := d.root.OpenRoot(rel)
+	if err != nil {
+		return nil, classify(rel, err)
+	}
+	if err := d.readEntries(ctx, sub, rel, s); err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return sub, nil
+}
+
+func (d *Dir) readEntries(ctx context.Context, sub *os.Root, rel string, s *selection) error {
+	opened, err := sub.Open(".")
+	if err != nil {
+		return classify(rel, err)
+	}
+	defer opened.Close()
+	if err := d.forCallers(rel, opened); err != nil {
+		return err
+	}
+	f, err := d.lazily(opened, rel)
+	if err != nil {
+		return classify(rel, err)
+	}
 	defer f.Close()
-	var list []Entry
+	above := rel + "/"
+	if rel == "." {
+		above = ""
+	}
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		batch, err := f.ReadDir(1024)
 		for _, e := range batch {
-			list = append(list, Entry{Name: e.Name(), Path: path.Join(rel, e.Name()), Type: typeOf(e.Type())})
-		}
-		if len(list) > MaxEntries {
-			return nil, Errorf(InvalidArgument, "name a smaller directory",
-				"%s has more than %d entries", quote(rel), MaxEntries)
+			if err := ctx.Err(); err != nil { // the rules may be ten thousand patterns
+				return err
+			}
+			if err := s.add(rel, Entry{Name: e.Name(), Path: above + e.Name(), Type: typeOf(e.Type())}); err != nil {
+				return err
+			}
 		}
 		if err == io.EOF {
-			break
+			s.sort()
+			return nil
 		}
 		if err != nil {
-			return nil, classify(rel, err)
+			return classify(rel, err)
 		}
 	}
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+}
+
+// lazily opens a directory again, whose entries are then read without a look at each, as for a file of an [os.Root]: most
+// are never shown. The path serves file systems that do not store types with names.
+func (d *Dir) lazily(dir *os.File, rel string) (*os.File, error) {
+	fd, err := syscall.Dup(int(dir.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), filepath.Join(d.Root(), rel)), nil
 }
 
 // WalkOptions narrow a walk. The zero value walks everything that listings show.
@@ -212,17 +273,15 @@ type walk struct {
 }
 
 func (w *walk) visit(ctx context.Context, rel string, depth int) error {
-	entries, sub, err := w.dir.entries(ctx, rel)
+	shown := selection{keep: func(e Entry) bool { return !w.ignored.skips(e) && (w.o.Skip == nil || !w.o.Skip(e)) }}
+	sub, err := w.dir.entries(ctx, rel, &shown)
 	if err != nil {
 		return err
 	}
 	sub.Close() // only one directory is open at a time, however deep the tree
-	for _, e := range entries {
+	for _, e := range shown.list {
 		if err := ctx.Err(); err != nil {
 			return err
-		}
-		if w.ignored.skips(e) || w.o.Skip != nil && w.o.Skip(e) {
-			continue
 		}
 		if w.seen++; w.seen > MaxEntries {
 			return Errorf(InvalidArgument, "start at a smaller directory, exclude more or lower the depth",

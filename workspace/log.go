@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -163,31 +164,65 @@ func (h *History) log(l logLine) error {
 	return f.Sync()
 }
 
-// lastLine returns the last line of a log; ok is false if there is none.
-func (d *Dir) lastLine(name string) (l logLine, ok bool, err error) {
+// lastLines returns the lines at the end of a log, and whether there are others before them.
+func (d *Dir) lastLines(name string) (list []logLine, more bool, err error) {
 	f, err := d.open(name)
 	if KindOf(err) == NotFound {
-		return l, false, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return l, false, err
+		return nil, false, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return l, false, err
+		return nil, false, err
 	}
-	end, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-maxLogLine), maxLogLine))
+	from := max(0, info.Size()-maxLogLine)
+	end, err := io.ReadAll(io.NewSectionReader(f, from, maxLogLine))
 	if err != nil {
+		return nil, false, err
+	}
+	lines := strings.Split(string(end), "\n")
+	lines = lines[:len(lines)-1] // what follows the last newline is a part of a line
+	for _, text := range lines {
+		if l, ok := parseLog(text); ok {
+			list = append(list, l)
+		}
+	}
+	return list, from > 0, nil
+}
+
+// lastLine returns the last line of a log if it has the form of one.
+func (d *Dir) lastLine(name string) (l logLine, ok bool, err error) {
+	list, _, err := d.lastLines(name)
+	if len(list) == 0 || err != nil {
 		return l, false, err
 	}
-	text := string(end[:strings.LastIndexByte(string(end), '\n')+1])
-	if text == "" {
-		return l, false, nil
+	return list[len(list)-1], true, nil
+}
+
+// lastID returns the largest id of the trash so far: that of the last line but those of restores, whose ids are older.
+func (d *Dir) lastID() (id int64, err error) {
+	list, more, err := d.lastLines(deleteLog)
+	if err != nil {
+		return 0, err
 	}
-	text = text[:len(text)-1]
-	l, ok = parseLog(text[strings.LastIndexByte(text, '\n')+1:])
-	return l, ok, nil
+	for _, l := range slices.Backward(list) {
+		if l.what != restored {
+			return l.id, nil
+		}
+	}
+	if !more {
+		return 0, nil
+	}
+	for l, err := range d.readLog(deleteLog) {
+		if err != nil {
+			return 0, err
+		}
+		id = max(id, l.id)
+	}
+	return id, nil
 }
 
 // now returns the time for a line of a log: later than the last line of each, so that their order is known.
@@ -215,7 +250,7 @@ func (h *History) makeRecords(dir string) error {
 		return err
 	}
 	if _, err := h.d.root.Lstat(ignoreAll); errors.Is(err, fs.ErrNotExist) {
-		return h.store(ignoreAll, strings.NewReader("*\n"))
+		return h.d.store(ignoreAll, strings.NewReader("*\n"))
 	}
 	return nil
 }

@@ -1,23 +1,25 @@
 package workspace
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 )
 
 // moveTree renames an entry to a place where nothing is, also to another file system: then it is copied first, and
 // copied is called before the copy gets its name.
-func (d *Dir) moveTree(from, to string, copied func(fs.FileInfo) error) error {
+func (d *Dir) moveTree(ctx context.Context, from, to string, copied func(fs.FileInfo) error) error {
 	err := d.renameNew(from, to)
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	if err := d.copyTree(from, to, copied); err != nil {
+	if err := d.copyTree(ctx, from, to, copied); err != nil {
 		return err
 	}
 	step("remove")
@@ -35,9 +37,13 @@ func (d *Dir) renameNew(from, to string) error {
 }
 
 // copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete.
-func (d *Dir) copyTree(from, to string, copied func(fs.FileInfo) error) error {
-	part := path.Join(path.Dir(to), ".mcsh-"+rand.Text())
-	err := d.copyEntry(from, part)
+func (d *Dir) copyTree(ctx context.Context, from, to string, copied func(fs.FileInfo) error) error {
+	part := path.Join(path.Dir(to), partPrefix+rand.Text())
+	if err := d.store(partName, strings.NewReader(part)); err != nil {
+		return err
+	}
+	defer d.removePart()
+	err := d.copyEntry(ctx, from, part)
 	if err == nil && copied != nil {
 		var info fs.FileInfo
 		if info, err = d.root.Lstat(part); err == nil {
@@ -48,13 +54,39 @@ func (d *Dir) copyTree(from, to string, copied func(fs.FileInfo) error) error {
 		step("copied")
 		err = d.root.Rename(part, to)
 	}
-	if err != nil {
-		return errors.Join(err, d.root.RemoveAll(part))
-	}
-	return nil
+	return err
 }
 
-func (d *Dir) copyEntry(from, to string) error {
+// partName is the file with the name of a copy that is being made beside its place, so that the next writer can remove that
+// of a killed process. The name of every copy begins with partPrefix.
+const (
+	partName   = own + "/part"
+	partPrefix = ".mcsh-"
+)
+
+// removePart removes an incomplete copy. It ignores errors: the next writer tries again.
+func (d *Dir) removePart() {
+	text, err := d.record(partName, maxPath)
+	if err != nil {
+		return
+	}
+	part := string(text)
+	if at, err := d.resolve(part); err == nil && at == part && strings.HasPrefix(path.Base(part), partPrefix) && d.root.RemoveAll(part) != nil {
+		return
+	}
+	_ = d.root.Remove(partName)
+}
+
+// maxCopyLevels bounds the cost of a copy, each level of which is looked up from the root.
+const maxCopyLevels = 1000
+
+func (d *Dir) copyEntry(ctx context.Context, from, to string) error {
+	if ctx.Err() != nil {
+		return &inputError{context.Cause(ctx)}
+	}
+	if strings.Count(from, "/") > maxCopyLevels {
+		return Errorf(InvalidArgument, "move what is in it first", "%s is more than %d levels deep, and cannot be moved to another file system", quote(from), maxCopyLevels)
+	}
 	info, err := d.root.Lstat(from)
 	if err != nil {
 		return err
@@ -67,14 +99,14 @@ func (d *Dir) copyEntry(from, to string) error {
 		}
 		return d.root.Symlink(link, to)
 	case info.IsDir():
-		return d.copyDir(from, to, info)
+		return d.copyDir(ctx, from, to, info)
 	case info.Mode().IsRegular():
-		return d.copyFile(from, to, info)
+		return d.copyFile(ctx, from, to, info)
 	}
 	return Errorf(InvalidArgument, "", "%s is a %s, which cannot be moved to another file system", quote(from), special(info.Mode()))
 }
 
-func (d *Dir) copyDir(from, to string, info fs.FileInfo) error {
+func (d *Dir) copyDir(ctx context.Context, from, to string, info fs.FileInfo) error {
 	if err := d.root.Mkdir(to, 0o700); err != nil {
 		return err
 	}
@@ -83,14 +115,14 @@ func (d *Dir) copyDir(from, to string, info fs.FileInfo) error {
 		return err
 	}
 	for _, e := range entries {
-		if err := d.copyEntry(from+"/"+e.Name(), to+"/"+e.Name()); err != nil {
+		if err := d.copyEntry(ctx, from+"/"+e.Name(), to+"/"+e.Name()); err != nil {
 			return err
 		}
 	}
 	return d.root.Chmod(to, info.Mode().Perm())
 }
 
-func (d *Dir) copyFile(from, to string, info fs.FileInfo) error {
+func (d *Dir) copyFile(ctx context.Context, from, to string, info fs.FileInfo) error {
 	in, err := d.open(from)
 	if err != nil {
 		return err
@@ -101,8 +133,13 @@ func (d *Dir) copyFile(from, to string, info fs.FileInfo) error {
 		return err
 	}
 	defer out.Close()
-	if _, err := io.Copy(out, in); err != nil {
-		return err
+	for err != io.EOF {
+		if ctx.Err() != nil {
+			return &inputError{context.Cause(ctx)}
+		}
+		if _, err = io.CopyN(out, in, 16<<20); err != nil && err != io.EOF {
+			return err
+		}
 	}
 	if err := keepOwner(out, info); err != nil {
 		return err

@@ -37,6 +37,9 @@ var ErrOversize = errors.New("the data is longer than allowed")
 // maxLevels bounds the cost of a path, each level of which is looked up from the root.
 const maxLevels = 200
 
+// maxName is the length of the longest name in bytes: NAME_MAX of Linux.
+const maxName = 255
+
 // SaveName returns the canonical name of a file to save, relative to the root, or an error if the text of the name is
 // invalid.
 func (d *Dir) SaveName(name string) (string, error) {
@@ -51,8 +54,11 @@ func (d *Dir) SaveName(name string) (string, error) {
 		return "", Errorf(InvalidArgument, "save it higher up", "%s is more than %d levels deep", quote(rel), maxLevels)
 	}
 	for part := range strings.SplitSeq(rel, "/") {
-		if strings.TrimSpace(part) == "" {
+		switch {
+		case strings.TrimSpace(part) == "":
 			return "", Errorf(InvalidArgument, "give the file a name that can be seen", "%s has a name of blanks", quote(name))
+		case len(part) > maxName: // found before directories are made above it
+			return "", classify(rel, syscall.ENAMETOOLONG)
 		}
 	}
 	return rel, public(rel)

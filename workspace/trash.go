@@ -65,7 +65,7 @@ func (h *History) Move(ctx context.Context, from, to string) (src, dst string, e
 		if err := h.arrive(dst); err != nil {
 			return err
 		}
-		return h.change(logLine{what: moved, from: src, to: dst})
+		return h.change(ctx, logLine{what: moved, from: src, to: dst})
 	})
 	return src, dst, err
 }
@@ -93,7 +93,7 @@ func (h *History) Delete(ctx context.Context, name string) (gone Deleted, err er
 		if gone.ID, err = h.nextID(); err != nil {
 			return err
 		}
-		return h.change(logLine{what: deleted, from: rel, id: gone.ID})
+		return h.change(ctx, logLine{what: deleted, from: rel, id: gone.ID})
 	})
 	return gone, err
 }
@@ -115,7 +115,7 @@ func (h *History) Restore(ctx context.Context, id int64) (rel string, err error)
 		if err := h.arrive(rel); err != nil {
 			return err
 		}
-		return h.change(logLine{what: restored, to: rel, id: id})
+		return h.change(ctx, logLine{what: restored, to: rel, id: id})
 	})
 	return rel, err
 }
@@ -162,15 +162,12 @@ func trashName(id int64) string { return trashDir + "/" + strconv.FormatInt(id, 
 
 // nextID returns the number after all that the trash has used.
 func (h *History) nextID() (int64, error) {
-	last := int64(0)
-	for l, err := range h.d.readLog(deleteLog) {
-		if err != nil {
-			return 0, err
-		}
-		last = max(last, l.id)
+	last, err := h.d.lastID()
+	if err != nil {
+		return 0, err
 	}
 	for id := last + 1; ; id++ { // the log may have been removed
-		_, err := h.d.root.Lstat(trashName(id))
+		_, err = h.d.root.Lstat(trashName(id))
 		_, err2 := h.d.root.Lstat(trashName(id) + historyEnd)
 		if errors.Is(err, fs.ErrNotExist) && errors.Is(err2, fs.ErrNotExist) {
 			return id, nil
@@ -219,8 +216,9 @@ func (l logLine) renames() [2]rename {
 	return [2]rename{{l.from, l.to}, {versionsOf(l.from), versionsOf(l.to)}}
 }
 
-// change renames an entry and its versions, and writes a line to a log. If it fails, all is as before.
-func (h *History) change(l logLine) error {
+// change renames an entry and its versions, and writes a line to a log. If it fails, all is as before. ctx ends only copies to
+// another file system.
+func (h *History) change(ctx context.Context, l logLine) error {
 	if err := h.makeRecords(trashDir); err != nil {
 		return err
 	}
@@ -236,8 +234,8 @@ func (h *History) change(l logLine) error {
 		c.Inodes[i] = inode(info)
 	}
 	var err error
-	if c.Inodes[1] != 0 {
-		if err := h.makeRoom(l.renames()[1].to); err != nil {
+	if to := l.renames()[1].to; c.Inodes[1] != 0 {
+		if err := h.clear(to, to); err != nil {
 			return err
 		}
 	}
@@ -248,7 +246,7 @@ func (h *History) change(l logLine) error {
 	if err := h.storePending(c); err != nil {
 		return err
 	}
-	return h.carryOut(c)
+	return h.carryOut(ctx, c)
 }
 
 func (h *History) storePending(c pendingChange) error {
@@ -256,14 +254,12 @@ func (h *History) storePending(c pendingChange) error {
 	if err != nil {
 		return err
 	}
-	return h.store(pending, strings.NewReader(string(text)+"\n"))
+	return h.d.store(pending, strings.NewReader(string(text)+"\n"))
 }
 
-// makeRoom moves versions to the trash that are left of a file that somebody else has removed.
-func (h *History) makeRoom(versions string) error {
-	if _, err := h.d.root.Lstat(versions); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+// setAside moves old versions to the trash.
+func (h *History) setAside(versions string) error {
+	if err := h.makeRecords(trashDir); err != nil {
 		return err
 	}
 	id, err := h.nextID()
@@ -274,17 +270,32 @@ func (h *History) makeRoom(versions string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.log(logLine{time: when, what: setAside, id: id, from: strings.TrimPrefix(strings.TrimPrefix(versions, named+"/"), records+"/")}); err != nil {
+	of := strings.TrimPrefix(strings.TrimPrefix(versions, named+"/"), records+"/")
+	if err := h.log(logLine{time: when, what: setAside, id: id, from: of}); err != nil {
 		return err
 	}
 	return h.d.root.Rename(versions, trashName(id)+historyEnd)
+}
+
+// clear makes room for the versions in dir, and for the file head, or for dir itself if both are the same. What is in the way
+// are versions of a file that somebody else has removed, or one of a file that is a directory now, or the other way round.
+func (h *History) clear(dir, head string) error {
+	if info, err := h.d.root.Lstat(head); err == nil && !info.Mode().IsRegular() {
+		return h.setAside(head)
+	}
+	for at := dir; at != records; at = path.Dir(at) {
+		if info, err := h.d.root.Lstat(at); err == nil && info.Mode().IsRegular() {
+			return h.setAside(at)
+		}
+	}
+	return nil
 }
 
 // maxPending is more than a pendingChange takes.
 const maxPending = 2 * maxLogLine
 
 // settle completes the change of a killed process. Others may have written the file: it can move only what a caller may.
-func (h *History) settle() error {
+func (h *History) settle(ctx context.Context) error {
 	text, err := h.d.record(pending, maxPending)
 	if KindOf(err) == NotFound {
 		return nil
@@ -299,7 +310,7 @@ func (h *History) settle() error {
 	if err != nil {
 		return Errorf(IoError, "look at it, and remove it", "%s cannot be read: %w", pending, err)
 	}
-	return h.carryOut(c)
+	return h.carryOut(ctx, c)
 }
 
 // pendingLine reads the line of a change, and refuses one that no caller could have made.
@@ -329,8 +340,8 @@ func (h *History) pendingLine(text string) (logLine, error) {
 }
 
 // carryOut makes the steps of a change that have not been made, or takes back all if one fails.
-func (h *History) carryOut(c pendingChange) error {
-	err := h.renameAll(&c)
+func (h *History) carryOut(ctx context.Context, c pendingChange) error {
+	err := h.renameAll(ctx, &c)
 	if err == nil {
 		step("log")
 		last, ok, lerr := h.d.lastLine(c.file())
@@ -361,12 +372,12 @@ func (h *History) takeBack(r rename, original, copied uint64) error {
 	case err == nil:
 		return nil // a part of a directory may be missing there: the copy stays
 	case inode(info) == copied:
-		return h.d.moveTree(r.to, r.from, nil)
+		return h.d.moveTree(context.Background(), r.to, r.from, nil)
 	}
 	return h.d.renameNew(r.to, r.from)
 }
 
-func (h *History) renameAll(c *pendingChange) error {
+func (h *History) renameAll(ctx context.Context, c *pendingChange) error {
 	for i, r := range c.renames() {
 		info, err := h.d.root.Lstat(r.from)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err == nil && inode(info) != c.Inodes[i] {
@@ -385,7 +396,7 @@ func (h *History) renameAll(c *pendingChange) error {
 			return err
 		}
 		step("rename")
-		err = h.d.moveTree(r.from, r.to, func(copied fs.FileInfo) error {
+		err = h.d.moveTree(ctx, r.from, r.to, func(copied fs.FileInfo) error {
 			c.Copies[i] = inode(copied)
 			return h.storePending(*c)
 		})

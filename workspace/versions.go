@@ -37,11 +37,11 @@ func (h *History) openVersions(rel string) (*versions, error) {
 	if err == nil {
 		v.head, err = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && KindOf(err) == IoError {
 		return nil, Errorf(IoError, "look at "+v.dir, "the versions of %s cannot be read: %w", quote(rel), withoutPath(err))
 	}
 	entries, err := fs.ReadDir(h.d.root.FS(), v.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && KindOf(classify(v.dir, err)) != NotFound {
 		return nil, err
 	}
 	for _, e := range entries {
@@ -132,11 +132,14 @@ func (v *versions) holds(ctx context.Context, f *os.File, n int) (bool, error) {
 
 // add stores a new version and returns its number. It does not become the head.
 func (v *versions) add(data io.Reader) (int, error) {
+	if err := v.h.clear(v.dir, v.dir+"/"+headFile); err != nil {
+		return 0, err
+	}
 	if err := v.h.makeRecords(v.dir); err != nil {
 		return 0, err
 	}
 	n := v.next
-	if err := v.h.store(v.file(n), data); err != nil {
+	if err := v.h.d.store(v.file(n), data); err != nil {
 		return 0, err
 	}
 	v.next++
@@ -185,7 +188,7 @@ func (v *versions) commit(n int) error {
 
 // setHead notes that the version n is in place.
 func (v *versions) setHead(n int) error {
-	if err := v.h.store(v.dir+"/"+headFile, strings.NewReader(strconv.Itoa(n)+"\n")); err != nil {
+	if err := v.h.d.store(v.dir+"/"+headFile, strings.NewReader(strconv.Itoa(n)+"\n")); err != nil {
 		return err
 	}
 	v.head = n
@@ -219,19 +222,20 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		if err != nil {
 			return err
 		}
-		at := slices.Index(v.list, v.head)
-		to := at + by
+		older := slices.Index(v.list, v.head)
+		newer := len(v.list) - 1 - older
 		switch {
-		case to < 0:
-			return Errorf(InvalidArgument, "", "%s can be undone %s", quote(rel), times(at))
-		case to >= len(v.list):
-			return Errorf(InvalidArgument, "a change after an undo leaves nothing to redo", "%s can be redone %s", quote(rel), times(len(v.list)-1-at))
+		case by < -older:
+			return Errorf(InvalidArgument, "", "%s can be undone %s", quote(rel), times(older))
+		case by > newer:
+			return Errorf(InvalidArgument, "a change after an undo leaves nothing to redo", "%s can be redone %s", quote(rel), times(newer))
 		case by < 0:
-			left = to
+			left = older + by
 		default:
-			left = len(v.list) - 1 - to
+			left = newer - by
 		}
-		kept, err := h.d.open(v.file(v.list[to]))
+		to := v.list[older+by]
+		kept, err := h.d.open(v.file(to))
 		if err != nil {
 			return err
 		}
@@ -239,7 +243,7 @@ func (h *History) shift(ctx context.Context, name string, by int) (rel string, l
 		if err := h.put(rel, info, kept); err != nil {
 			return err
 		}
-		return h.noted(rel, v.setHead(v.list[to]))
+		return h.noted(rel, v.setHead(to))
 	})
 	return rel, left, err
 }
@@ -252,9 +256,4 @@ func times(n int) string {
 		return "only once"
 	}
 	return fmt.Sprintf("only %d times", n)
-}
-
-// store writes a file of records: whole, and on the disk before it has its name. Only the owner can read it.
-func (h *History) store(name string, data io.Reader) error {
-	return h.d.install(name, data, func(f *os.File) error { return f.Chmod(0o600) })
 }

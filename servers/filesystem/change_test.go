@@ -96,9 +96,11 @@ func TestEditing(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(root, "latin")); err != nil || string(data) != "caf\xe9\ny\n" {
 		t.Errorf("bytes that are not UTF-8 have changed: %q, %v", data, err)
 	}
-	long := tree(t, map[string]string{"f": strings.Repeat("\n", 1_000_001) + "x"})
+	long := tree(t, map[string]string{"f": "a" + strings.Repeat("\n", 1_000_001) + "x", "g": strings.Repeat("\n", 100) + "x" + strings.Repeat("\n", 100)})
 	story(t, filesystem.Options{Root: long}, []call{
-		{"edit_file", `{"path":"f","edits":[{"oldText":"x","newText":"y"}]}`, "… no diff of 2000002 lines\n"},
+		{"edit_file", `{"path":"f","edits":[{"oldText":"a","newText":"b"},{"oldText":"x","newText":"y"}]}`, "… no diff of 2000002 lines\n"},
+		{"edit_file", `{"path":"f","edits":[{"oldText":"y","newText":"z"}],"dryRun":true}`, "--- f\n+++ f\n@@ -999999,4 +999999,4 @@\n \n \n \n-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n"},
+		{"edit_file", `{"path":"g","edits":[{"oldText":"x","newText":"y\nz"}]}`, "--- g\n+++ g\n@@ -98,7 +98,8 @@\n \n \n \n-x\n+y\n+z\n \n \n \n"},
 	})
 	big := tree(t, map[string]string{"f": strings.Repeat("x", 101)})
 	story(t, filesystem.Options{Root: big, MaxBytes: 100}, []call{

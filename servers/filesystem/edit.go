@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -134,7 +135,11 @@ func apply(ctx context.Context, path string, old []byte, edits []edit) ([]byte, 
 		spans = append(spans, s)
 	}
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
-	var data []byte
+	size := len(old)
+	for _, s := range spans {
+		size += len(s.text)
+	}
+	data := make([]byte, 0, size)
 	at := 0
 	for i, s := range spans {
 		if s.from < at {
@@ -169,15 +174,67 @@ func find(path string, old []byte, n int, e edit) (span, error) {
 
 // unified returns a diff without the line of its command.
 func unified(path string, old, data []byte) string {
-	if n := bytes.Count(old, []byte("\n")) + bytes.Count(data, []byte("\n")); n > maxDiffLines {
+	before, old, data := changedPart(old, data)
+	if n := bytes.Count(old, newline) + bytes.Count(data, newline); n > maxDiffLines {
 		return fmt.Sprintf("… no diff of %d lines\n", n)
 	}
 	text := diff.Diff(path, old, path, data)
-	_, text, _ = bytes.Cut(text, []byte("\n"))
+	_, text, _ = bytes.Cut(text, newline)
+	text = shiftHunks(text, before)
 	if rest := len(text) - maxDiff; rest > 0 {
 		cut := bytes.LastIndexByte(text[:maxDiff], '\n') + 1
 		text = fmt.Appendf(text[:cut:cut], "… %d more bytes of this diff\n", len(text)-cut)
 	}
 	valid, _ := texts.Valid(text)
 	return valid
+}
+
+var newline = []byte("\n")
+
+// changedPart cuts off the lines at the beginning, which it counts, and at the end that are far from every change: a diff
+// takes much longer than a comparison.
+func changedPart(a, b []byte) (before int, from, to []byte) {
+	const around = 3 // lines that a diff shows
+	start := a[:same(a, b, func(s []byte, from, n int) []byte { return s[from : from+n] })]
+	for range around + 1 {
+		start = start[:max(0, bytes.LastIndexByte(start, '\n'))]
+	}
+	if len(start) > 0 {
+		start = a[:len(start)+1]
+	}
+	a, b = a[len(start):], b[len(start):]
+	end := a[len(a)-same(a, b, func(s []byte, from, n int) []byte { return s[len(s)-from-n:][:n] }):]
+	for range around + 1 {
+		if _, rest, ok := bytes.Cut(end, newline); ok {
+			end = rest
+		} else {
+			end = nil
+		}
+	}
+	return bytes.Count(start, newline), a[:len(a)-len(end)], b[:len(b)-len(end)]
+}
+
+// same returns how many bytes a and b have in common, of which part returns n behind the first ones.
+func same(a, b []byte, part func(s []byte, from, n int) []byte) int {
+	at, longest := 0, min(len(a), len(b))
+	for _, n := range []int{4096, 1} {
+		for at+n <= longest && bytes.Equal(part(a, at, n), part(b, at, n)) {
+			at += n
+		}
+	}
+	return at
+}
+
+var hunk = regexp.MustCompile(`(?m)^@@ -(\d+),(\d+) \+(\d+),(\d+) @@$`)
+
+// shiftHunks adds a number to those of the first lines of hunks.
+func shiftHunks(text []byte, by int) []byte {
+	if by == 0 {
+		return text
+	}
+	return hunk.ReplaceAllFunc(text, func(head []byte) []byte {
+		var n [4]int
+		_, _ = fmt.Sscanf(string(head), "@@ -%d,%d +%d,%d @@", &n[0], &n[1], &n[2], &n[3]) // the pattern has matched
+		return fmt.Appendf(nil, "@@ -%d,%d +%d,%d @@", n[0]+by, n[1], n[2]+by, n[3])
+	})
 }

@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"context"
-	"sort"
 	"strings"
 	"time"
 
@@ -16,7 +15,7 @@ const listInput = `{
   "type": "object",
   "properties": {
     "path": {"type": "string", "description": "The directory, relative to the root; \".\" is the root."},
-    "limit": {"type": "integer", "minimum": 1, "description": "At most so many entries (default: all)."},
+    "limit": {"type": "integer", "minimum": 1, "description": "At most so many entries (default: all, which may be 100,000)."},
     "cursor": {"type": "string", "description": "next_cursor of the list before."}
   },
   "required": ["path"],
@@ -90,16 +89,15 @@ func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, err
 	if a.Limit != nil && *a.Limit < 1 {
 		return nil, workspace.Errorf(workspace.InvalidArgument, "leave it out to list all", "limit is %d, want at least 1", *a.Limit)
 	}
-	infos, err := s.dir.ReadDir(ctx, a.Path, false)
+	o := workspace.ListOptions{After: a.Cursor}
+	if a.Limit != nil {
+		o.Limit = min(*a.Limit, workspace.MaxEntries)
+	}
+	infos, next, err := s.dir.ReadDir(ctx, a.Path, o)
 	if err != nil {
 		return nil, err
 	}
-	infos = infos[sort.Search(len(infos), func(i int) bool { return infos[i].Name > a.Cursor }):]
-	out := listing{Entries: make([]listed, 0, len(infos))}
-	if a.Limit != nil && *a.Limit < len(infos) {
-		infos = infos[:*a.Limit]
-		out.Next = infos[len(infos)-1].Name
-	}
+	out := listing{Entries: make([]listed, 0, len(infos)), Next: next}
 	var text strings.Builder
 	for _, i := range infos {
 		e := listed{Name: i.Name, Path: i.Path, Type: i.Type, Modified: i.Modified.UTC().Format(time.RFC3339)}

@@ -92,7 +92,11 @@ func (a readArgs) check() error {
 
 // refuseBinary returns an error if the beginning of f does not look like text.
 func refuseBinary(f *os.File, path string) error {
-	start := make([]byte, binaryBytes)
+	size := int64(binaryBytes)
+	if info, err := f.Stat(); err == nil && info.Size() > 0 { // not of /proc, whose files seem to be empty
+		size = min(size, info.Size())
+	}
+	start := make([]byte, size)
 	n, err := f.ReadAt(start, 0)
 	if err != nil && err != io.EOF {
 		return readError(path, err)

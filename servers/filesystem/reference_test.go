@@ -22,6 +22,7 @@ var odd = map[string]string{
 	"code.go": "func a() {\n    if x {\n        y()\n    }\n}\n", "fence.md": "```\na\n```\n", "pic.PNG": "png", "song.mp3": "mp3",
 	"node_modules/m/i.js": "x", ".git/HEAD": "x", ".gitignore": "*.log\n", "x.log": "log", "dist/o": "x",
 	"src/main.go": "x", "src/sub/deep.go": "x", "src/sub/note.md": strings.Repeat("x", 2000), "ünï.txt": "x",
+	"deep/er/<\"quoted\">.txt": "x",
 }
 
 // TestReference makes the same calls to the npm server and to ours, each on a tree of its own, and compares the answers
@@ -77,6 +78,10 @@ func TestReference(t *testing.T) {
 		{"write_file", `{"path":"ROOT/a.txt","content":"one\ntwo\n"}`},
 		{"create_directory", `{"path":"ROOT/d/e"}`},
 		{"create_directory", `{"path":"ROOT/d"}`},
+		{"directory_tree", `{"path":"ROOT/d"}`},
+		{"directory_tree", `{"path":"ROOT/d/e"}`},
+		{"directory_tree", `{"path":"ROOT/deep"}`},
+		{"directory_tree", `{"path":"ROOT/deep","excludePatterns":["er"]}`},
 		{"move_file", `{"source":"ROOT/new.txt","destination":"ROOT/d/new.txt"}`},
 		{"move_file", `{"source":"ROOT/a.txt","destination":"ROOT/d/new.txt"}`},
 		{"edit_file", `{"path":"ROOT/none","edits":[]}`},
