@@ -3,12 +3,14 @@ package servers
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/servers/demo"
 	"github.com/mcsh-dev/mcsh/servers/fetch"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
+	"github.com/mcsh-dev/mcsh/servers/shell"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 )
 
@@ -26,44 +28,54 @@ type Builtin struct {
 	Writes func(options json.RawMessage) bool
 
 	Options []strictjson.Field // that Open accepts
+
+	Help string // more for people; empty: the summary says all
 }
 
 // A Host provides functions of the process to servers. The zero value works.
 type Host struct {
 	Markdown fetch.Markdown // see [fetch.Options]
 	Remote   bool           // callers come over HTTP
+
+	Environ map[string]string                      // the variables of the process, see [shell.Options]
+	Log     io.Writer                              // standard error; nil: nowhere
+	Contain func(dir string) (shell.Runner, error) // runs programs in containers that see dir; nil: not here
 }
 
 // Builtins returns the servers, by name.
 func Builtins() []Builtin {
 	return []Builtin{
-		builtin("demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", shop, never),
-		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetching, never),
-		builtin("filesystem", "the files below one root, or many: read, list, edit, move, delete and restore", files, filesystem.Options.Writes),
+		builtin(Builtin{Name: "demo", Summary: "a made-up shop to try things with: orders, customers, pages, slow and failing tools"}, shop, never),
+		builtin(Builtin{Name: "fetch", Summary: "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed"}, fetching, never),
+		builtin(Builtin{Name: "filesystem", Summary: "the files below one root, or many: read, list, edit, move, delete and restore"}, files, filesystem.Options.Writes),
+		builtin(Builtin{Name: "shell", Summary: "a shell that runs command lines, within patterns or in a container if you want", Help: shell.Help}, shells, always),
 	}
 }
 
-// builtin makes a row of the table from the constructor of a server, and from whether it writes.
-func builtin[O any](name, summary string, create func(O, Host) (*mcp.Server, error), writes func(O) bool) Builtin {
-	decode := func(options json.RawMessage) (o O, err error) { return o, strictjson.Decode("option", options, &o) }
-	open := func(options json.RawMessage, host Host) (*mcp.Server, error) {
-		o, err := decode(options)
-		if err != nil {
-			return nil, fmt.Errorf("built-in server %q: %w", name, err)
+// builtin completes a row of the table with the constructor of a server, and with whether it writes.
+func builtin[O any](b Builtin, create func(O, Host) (*mcp.Server, error), writes func(O) bool) Builtin {
+	b.Options = strictjson.Fields[O]()
+	b.Open = func(options json.RawMessage, host Host) (*mcp.Server, error) {
+		var o O
+		err := strictjson.Decode("option", options, &o)
+		var server *mcp.Server
+		if err == nil {
+			server, err = create(o, host)
 		}
-		server, err := create(o, host)
 		if err != nil {
-			return nil, fmt.Errorf("built-in server %q: %w", name, err)
+			return nil, fmt.Errorf("built-in server %q: %w", b.Name, err)
 		}
 		return server, nil
 	}
-	return Builtin{name, summary, open, func(options json.RawMessage) bool {
-		o, err := decode(options)
-		return err == nil && writes(o)
-	}, strictjson.Fields[O]()}
+	b.Writes = func(options json.RawMessage) bool {
+		var o O
+		return strictjson.Decode("option", options, &o) == nil && writes(o)
+	}
+	return b
 }
 
-func never[O any](O) bool { return false }
+func never[O any](O) bool  { return false }
+func always[O any](O) bool { return true }
 
 func shop(o demo.Options, _ Host) (*mcp.Server, error) { return demo.New(o) }
 
@@ -75,4 +87,9 @@ func files(o filesystem.Options, host Host) (*mcp.Server, error) {
 func fetching(o fetch.Options, host Host) (*mcp.Server, error) {
 	o.Markdown = host.Markdown
 	return fetch.New(o)
+}
+
+func shells(o shell.Options, host Host) (*mcp.Server, error) {
+	o.Environ, o.Log, o.Contain = host.Environ, host.Log, host.Contain
+	return shell.New(o)
 }

@@ -243,7 +243,7 @@ func (p *program) engineFlags(s *sandboxSettings) func(*cobra.Command) {
 func (p *program) fromEnvironment(f *pflag.FlagSet) error {
 	for _, row := range sandboxVariables {
 		at := slices.IndexFunc(row.variables, func(name string) bool { return p.env[name] != "" })
-		if at < 0 || f.Lookup(row.flag) == nil || f.Changed(row.flag) {
+		if at < 0 || f.Lookup(row.flag) == nil || f.Changed(row.flag) || f.Lookup(row.flag).Value.Type() == "bool" { // of a built-in server
 			continue
 		}
 		if err := f.Set(row.flag, p.env[row.variables[at]]); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/observe"
+	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/servers/shell"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/config"
@@ -45,6 +48,9 @@ func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMes
 // optionFlags name the flags of options whose own name is another flag: --allow-host is a flag of the listener.
 var optionFlags = map[string]string{"allow_hosts": "reach-host", "allow_roots": "allow-root"}
 
+// shortFlags are one-letter names of flags, by option.
+var shortFlags = map[string]string{"working_dir": "w", "timeout": "t", "shell": "s", "verbose": "v"}
+
 // optionArgs name the options that arguments of a server's command set too, as those of other such programs do.
 var optionArgs = map[string]string{"filesystem": "directories"}
 
@@ -65,18 +71,30 @@ func flagOf(o strictjson.Field) string {
 
 // define adds the flag of an option and returns the pointer to its value.
 func define(f *pflag.FlagSet, o strictjson.Field) any {
-	name := flagOf(o)
+	name, short := flagOf(o), shortFlags[o.Name]
 	switch {
 	case o.Type == reflect.TypeFor[time.Duration](), o.Type.Kind() == reflect.String:
-		return f.String(name, "", o.Usage)
+		return f.StringP(name, short, "", o.Usage)
 	case o.Type.Kind() == reflect.Bool:
-		return f.Bool(name, false, o.Usage)
+		return f.BoolP(name, short, false, o.Usage)
 	case reflect.Zero(o.Type).CanInt():
-		return f.Int64(name, 0, o.Usage)
+		return f.Int64P(name, short, 0, o.Usage)
 	case o.Type == reflect.TypeFor[[]string]():
-		return f.StringArray(name, nil, o.Usage+" (repeatable)")
+		return f.StringArrayP(name, short, nil, o.Usage+" (repeatable)")
 	}
 	panic("mcsh: internal error: no flag for an option of type " + o.Type.String())
+}
+
+// sandboxOption is the option of servers that run programs in containers.
+const sandboxOption = "sandbox"
+
+// host completes what the process provides to built-in servers.
+func (p *program) host(s sandboxSettings, h servers.Host) servers.Host {
+	h.Environ, h.Log = p.env, p.stderr
+	h.Contain = func(dir string) (shell.Runner, error) {
+		return docker.OpenCommands(context.Background(), s.engine(), dir)
+	}
+	return h
 }
 
 // configBuiltins returns the built-in servers for configuration files.
@@ -127,7 +145,14 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var l listenFlags
 	var e shutdownFlags
 	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
+	if b.Help != "" {
+		cmd.Long = cmd.Short + ".\n\n" + b.Help
+	}
 	options := addOptions(cmd.Flags(), b.Options)
+	var engine sandboxSettings
+	if slices.ContainsFunc(b.Options, func(o strictjson.Field) bool { return o.Name == sandboxOption }) {
+		p.engineFlags(&engine)(cmd)
+	}
 	if option := optionArgs[b.Name]; option != "" {
 		cmd.Use, cmd.Args = b.Name+" ["+strings.ToUpper(option)+"...]", cobra.ArbitraryArgs
 		cmd.PreRunE = func(_ *cobra.Command, args []string) error { return setAll(cmd.Flags(), option, args) }
@@ -136,7 +161,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		if err := l.resolve(p); err != nil {
 			return err
 		}
-		server, err := openBuiltin(b, options(), l)
+		server, err := openBuiltin(b, options(), l, p.host(engine, servers.Host{Remote: l.address != ""}))
 		if err != nil {
 			return err
 		}
@@ -149,12 +174,11 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 }
 
 // openBuiltin opens a built-in server for the callers that the flags allow.
-func openBuiltin(b servers.Builtin, options json.RawMessage, l listenFlags) (*mcp.Server, error) {
-	remote := l.address != ""
-	if remote && !l.auth.enabled() && b.Writes(options) {
+func openBuiltin(b servers.Builtin, options json.RawMessage, l listenFlags, host servers.Host) (*mcp.Server, error) {
+	if host.Remote && !l.auth.enabled() && b.Writes(options) {
 		return nil, usageError(authenticate+"; or give --read-only, if it has that flag", "--listen %s: callers can change this machine with %s, and there is no authentication", l.address, b.Name)
 	}
-	server, err := b.Open(options, servers.Host{Remote: remote})
+	server, err := b.Open(options, host)
 	if err != nil {
 		return nil, usageError("mcsh server "+b.Name+" --help shows the flags", "%w", err)
 	}

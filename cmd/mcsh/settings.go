@@ -220,7 +220,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 		ended: starting.Done(), end: end,
 		start: func() (*activeBackend, error) { return openFirst(starting, p, s.sandbox, s.sandbox.allowed) },
 	}
-	s.host.Markdown = commands.Markdown
+	s.host = p.host(s.sandbox, servers.Host{Markdown: commands.Markdown})
 	tools, err := p.openUpstream(reading, s)
 	if err != nil {
 		end()

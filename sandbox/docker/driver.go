@@ -206,7 +206,7 @@ const unstarted = 5 * time.Minute
 // abandoned reports whether a container of a gateway that may be another one is nobody's. One that runs is not: it
 // ends by itself when its gateway does.
 func (c Container) abandoned(now time.Time) bool {
-	return c.Role == roleWorker && c.State != "running" && c.State != "paused" && now.Sub(c.Created) > unstarted
+	return (c.Role == roleWorker || c.Role == roleCommand) && c.State != "running" && c.State != "paused" && now.Sub(c.Created) > unstarted
 }
 
 // sweep removes containers.

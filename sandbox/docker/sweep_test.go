@@ -20,6 +20,7 @@ func TestAbandoned(t *testing.T) {
 		{Container{Role: roleWorker, State: "exited", Created: young}, false},
 		{Container{Role: roleWorker, State: "running", Created: old}, false},
 		{Container{Role: roleWorker, State: "paused", Created: old}, false},
+		{Container{Role: roleCommand, State: "exited", Created: old}, true},
 		{Container{Role: "something else", State: "exited", Created: old}, false},
 	} {
 		if got := test.c.abandoned(now); got != test.want {

@@ -22,7 +22,8 @@ import (
 
 // Decode decodes data into the struct that v points to. The struct's fields are matched by the names in their json
 // tags, exactly; fields without one are not settable. A member that is null counts as absent; empty data and null count
-// as {}. Integers may be written as 3.0 or 3e0. A time.Duration is a string such as "1.5s" or a number of seconds.
+// as {}. Integers may be written as 3.0 or 3e0. A time.Duration is a string such as "1.5s" or a number of seconds, which
+// may be a string too.
 // A required member must be present. In messages, what is the word for a member, such as "argument" or "option".
 func Decode(what string, data []byte, v any, required ...string) error {
 	members, err := members(what, data)
@@ -163,12 +164,13 @@ func integer(raw json.RawMessage) (int64, bool) {
 }
 
 func duration(raw json.RawMessage) (time.Duration, error) {
-	var text string
+	text := string(raw)
 	if json.Unmarshal(raw, &text) == nil {
 		if d, err := time.ParseDuration(text); err == nil {
 			return d, nil
 		}
-	} else if s, err := strconv.ParseFloat(string(raw), 64); err == nil && math.Abs(s) < math.MaxInt64/float64(time.Second) {
+	}
+	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < math.MaxInt64/float64(time.Second) {
 		return time.Duration(s * float64(time.Second)), nil
 	}
 	return 0, fmt.Errorf(`want a duration such as "1.5s" or a number of seconds, got %s`, texts.Cut(string(raw), maxShown))

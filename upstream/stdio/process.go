@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/procgroup"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -52,13 +52,12 @@ type process struct {
 	cmd     *exec.Cmd
 	stdin   *os.File
 	started time.Time
-	exited  chan struct{} // closed when the program has ended; the group may live longer
-	reaped  chan struct{} // closed when the group is gone
+	group   *procgroup.Group
+	exited  chan struct{} // closed when the program has ended with its group
 
 	mu        sync.Mutex // guards what follows
 	asked     bool       // it was still running when its input was closed
 	signalled bool       // it was sent a signal
-	gone      bool       // the group's id may belong to another group
 	status    string     // how it ended, once exited is closed
 	lived     time.Duration
 	stderr    ring
@@ -80,12 +79,10 @@ func (p *process) start(context.Context) (rpc.Wire, error) {
 		Path: p.path, Args: append([]string{p.command.Name}, p.command.Args...),
 		Dir: p.command.Dir, Env: p.command.environ(),
 		Stdin: inR, Stdout: outW, Stderr: &p.stderr,
-		SysProcAttr: groupAttr(), WaitDelay: time.Second,
+		WaitDelay: time.Second,
 	}
-	p.stdin, p.exited, p.reaped, p.started = inW, make(chan struct{}), make(chan struct{}), time.Now()
-	startErr := make(chan error, 1)
-	go p.run(startErr)
-	err = <-startErr
+	p.stdin, p.started = inW, time.Now()
+	p.group, err = procgroup.Start(p.cmd)
 	_ = inR.Close() // the program has its own
 	_ = outW.Close()
 	if err != nil {
@@ -94,27 +91,15 @@ func (p *process) start(context.Context) (rpc.Wire, error) {
 			Err:  fmt.Errorf("starting %q: %w", p.command.Name, bare(err)),
 		}, inW.Close(), outR.Close())
 	}
+	p.exited = make(chan struct{})
+	go p.await()
 	return rpc.NewLine(outR, inW, rpc.LineOptions{Ended: p.exited, Close: func() error { return p.end(outR) }}), nil
 }
 
-// run starts the program, waits for its end, and then ends its group. It locks its thread, because on Linux the death
-// signal is sent when the thread that started the program ends (go.dev/issue/27505).
-func (p *process) run(started chan<- error) {
-	defer close(p.reaped)
+// await waits for the end of the program and its group, and notes how it ended.
+func (p *process) await() {
 	defer close(p.exited)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	awaitEnd(p.cmd)
-	p.mu.Lock()
-	p.gone = true // from here on its id may be reused
-	p.mu.Unlock()
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // processes that it left
-	_ = p.cmd.Wait()                                      // waits for standard error too
+	<-p.group.Done()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status, p.lived = p.cmd.ProcessState.String(), time.Since(p.started)
@@ -151,7 +136,7 @@ func (p *process) end(stdout io.Closer) error {
 			p.signal(syscall.SIGKILL)
 		}
 	}
-	<-p.reaped
+	<-p.exited
 	return stdout.Close()
 }
 
@@ -168,10 +153,7 @@ func (p *process) wait(d time.Duration) bool {
 func (p *process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.gone {
-		p.signalled = true
-		_ = syscall.Kill(-p.cmd.Process.Pid, s)
-	}
+	p.signalled = p.group.Signal(s) || p.signalled
 }
 
 func (p *process) noteJunk(line []byte) {

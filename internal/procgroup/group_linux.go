@@ -1,4 +1,4 @@
-package stdio
+package procgroup
 
 import (
 	"os/exec"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupAttr gives the program a process group of its own, and makes the kernel kill it if this process dies without
+// attributes gives the program a process group of its own, and makes the kernel kill it if this process dies without
 // cleaning up.
-func groupAttr() *syscall.SysProcAttr {
+func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 

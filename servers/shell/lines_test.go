@@ -1,0 +1,114 @@
+package shell_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/costtest"
+	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/servers/shell"
+)
+
+// A row is a hostile or a harmless line, and the patterns for it; without patterns those of usual.
+type row struct{ Why, Allow, Deny, Line, Want string }
+
+const usual = "echo,cat,ls,true,:,cd,printf,test,[,read,export,readonly,unset,set,exit,wait"
+
+func rows(t testing.TB) (all []row) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/lines.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range all {
+		if r.Allow == "" && r.Deny == "" {
+			all[i].Allow = usual
+		}
+	}
+	return all
+}
+
+// A cage is a directory with a program canary on the PATH and in the directory, which leaves a trace.
+type cage struct{ dir, trace string }
+
+func newCage(t testing.TB) cage {
+	t.Helper()
+	c := cage{t.TempDir(), filepath.Join(t.TempDir(), "ran")}
+	canary := fmt.Sprintf("#!/bin/sh\n: > '%s'\n", c.trace)
+	write(t, c.dir, "canary", canary, 0o755)
+	write(t, c.dir, "script", "canary\n", 0o644)
+	write(t, c.dir, "in", "canary\n", 0o644)
+	return c
+}
+
+// options are for a shell in the cage.
+func (c cage) options(program string, r row) shell.Options {
+	return shell.Options{
+		WorkingDir: c.dir, Shell: program, Allow: split(r.Allow), Deny: split(r.Deny),
+		Environ: map[string]string{"PATH": c.dir + ":" + os.Getenv("PATH"), "HOME": c.dir, "LANG": "C.UTF-8"},
+	}
+}
+
+// TestLines: each line is refused, or it runs and the canary does not. Where nothing is refused, most of the refused lines run it.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	all := rows(t)
+	if len(all) < 150 {
+		t.Errorf("got %d lines, want at least 150", len(all))
+	}
+	for _, name := range []string{"sh", "bash"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, tried, ran := program(t, name), 0, 0
+			for i, r := range all {
+				refused := r.Want == "refused" || r.Want == "refused in sh" && name == "sh"
+				checkLine(t, path, r, refused)
+				if refused && len(r.Line) < 1000 && i%parttest.Times(6, 1) == 0 {
+					c := newCage(t)
+					open(t, c.options(path, row{}))(r.Line)
+					if tried++; exists(c.trace) {
+						ran++
+					}
+				}
+			}
+			if ran < tried/3 {
+				t.Errorf("of %d lines only %d run the canary when nothing is refused", tried, ran)
+			}
+		})
+	}
+}
+
+func checkLine(t *testing.T, path string, r row, refused bool) {
+	t.Helper()
+	c := newCage(t)
+	got := open(t, c.options(path, r))(r.Line)
+	if is := got.Output == denied; is != refused {
+		t.Errorf("%s: %.200q: refused %v, want %v: %s%s", r.Why, r.Line, is, refused, got.Reason, got.Output)
+	}
+	if exists(c.trace) {
+		t.Errorf("%s: %.200q ran the canary", r.Why, r.Line)
+	}
+}
+
+// TestNesting: lines that nest as deep as they can cost little.
+func TestNesting(t *testing.T) {
+	for _, piece := range []string{
+		"(", "$(", "((", "$((", "`", "${x:-", "if ", "! ", "{ ", "\"$(", "while ", "<(", "a|", "a&&", "$((-", "$((1+", "case x in x) ", "f() ", "time ", "a[", "${a[", "[[ ! ",
+		"<<a ", "<<a\n", "for x in x; do ", "$[", "@(", "\"${x:-", "echo x;", "\n", "$((1?", "$((1**", "#", "\\\n", " \\\n", "'", "\"x\" ", "$x", "echo <<a\n$(echo)\na\n", "\u00e9",
+	} {
+		line := strings.Repeat(piece, 64<<10/len(piece))
+		for _, name := range []string{"sh", "bash"} {
+			costtest.Run(t, func() { _ = shell.Check(name, []string{"echo"}, nil, line) })
+			if t.Failed() {
+				t.Fatalf("%s: lines of %q", name, piece)
+			}
+		}
+	}
+}
