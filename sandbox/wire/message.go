@@ -79,6 +79,9 @@ type Command struct {
 
 	Files []string `json:",omitempty"` // of the workspace, which is its working directory then; it may read these and no others
 
+	// Dir is the directory of the workspace that is the working directory in its place, and where names of Files begin.
+	Dir string `json:",omitempty"`
+
 	Check *Check `json:",omitempty"` // where it is there: the arguments are checked, and the command does not do its work
 }
 

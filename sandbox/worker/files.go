@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 // later.
 type view struct {
 	root  *os.File
+	dir   *os.File   // in which it runs
 	files []*os.File // what it reads
 	lists []*os.File // directories of which it sees names
 	parts []jail.Part
@@ -28,8 +30,8 @@ type view struct {
 // look opens the files that a command names; it returns nil if there are none. The worker itself reaches no other files
 // of the machine's owner than those of the workspace; that each is within it and the gateway's own is not among them is
 // found out here, once.
-func (w *worker) look(t *tool, names []string) (_ *view, err error) {
-	if len(names) == 0 {
+func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
+	if len(c.Files) == 0 {
 		return nil, nil
 	}
 	if w.hostInfo.Workspace == "" {
@@ -40,8 +42,12 @@ func (w *worker) look(t *tool, names []string) (_ *view, err error) {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
 	v := &view{root: root}
-	for _, name := range names {
-		f, err := v.open(name, t.Walks)
+	if v.dir, err = v.open(cmp.Or(c.Dir, ".")+"/.", true); err != nil {
+		v.close()
+		return nil, &badFile{fmt.Sprintf("the directory %q of the workspace %v", c.Dir, err)}
+	}
+	for _, name := range c.Files {
+		f, err := v.open(cmp.Or(c.Dir, ".")+"/"+name, t.Walks)
 		if err == nil {
 			err = v.add(f, t)
 		}
@@ -106,7 +112,7 @@ func entries(dir *os.File) (names []string, err error) {
 		return nil, fmt.Errorf("has more than %d entries: name a directory in it", maxEntries)
 	}
 	for _, e := range list {
-		if (e.IsDir() || e.Type().IsRegular()) && !programs.IsOwn(e.Name()) {
+		if (e.IsDir() || e.Type().IsRegular()) && !programs.IsPrivate(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -167,7 +173,7 @@ func (v *view) foreign(fd int) error {
 	if err != nil {
 		return err
 	}
-	if rel, ok := strings.CutPrefix(name, strings.TrimSuffix(base, "/")+"/"); ok && programs.IsOwn(rel) {
+	if rel, ok := strings.CutPrefix(name, strings.TrimSuffix(base, "/")+"/"); ok && programs.IsPrivate(rel) {
 		return errors.New("belongs to the gateway")
 	}
 	return nil
@@ -184,6 +190,7 @@ func where(fd int) (string, error) {
 
 func (v *view) close() {
 	v.root.Close()
+	closeAll(v.dir)
 	closeAll(v.files...)
 	closeAll(v.lists...)
 	for _, p := range v.parts {
