@@ -12,7 +12,7 @@ import (
 )
 
 // commit puts a draft in its place. The writers of all processes take turns.
-func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool, c *charge) error {
+func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOptions, c *charge) error {
 	lock, unlock, err := d.lock(ctx, rel)
 	if err != nil {
 		return err
@@ -25,8 +25,8 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	if err := d.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
 		return err
 	}
-	appends := behind && old != nil
-	if appends {
+	appends := o.Append && old != nil
+	if appends && !o.Joined {
 		if err := draft.separate(rel); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	}
 	defer m.file.Close()
 	p := place{d, rel, old, m}
-	m.line = !behind && (old != nil || m.size > 0)
+	m.line = !o.Append
 	join := appends && !alone(old)
 	extra := 2 * int64(len(draft.separator)) // in the file and in the mirror
 	if m.line {
@@ -46,8 +46,19 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	if join {
 		extra += old.Size()
 	}
+	if o.History.keeps() {
+		extra += draft.size
+		if appends {
+			extra += old.Size()
+		}
+	}
 	restore, err := c.commit(ctx, extra)
 	if err != nil {
+		return err
+	}
+	version, err := o.History.version(ctx, p, draft, appends)
+	if err != nil {
+		restore()
 		return err
 	}
 	switch {
@@ -58,10 +69,14 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	default:
 		err = p.replace(draft, draft)
 	}
-	if err != nil && m.unchanged() {
-		restore()
+	if err != nil {
+		if m.unchanged() {
+			restore()
+		}
+		return errors.Join(err, version.undo())
 	}
-	return err
+	draft.mirror, draft.record = m.name, m.time.UnixNano()
+	return version.commit()
 }
 
 // A place is where a file is saved. Its writer holds the lock.
