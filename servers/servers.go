@@ -9,6 +9,7 @@ import (
 	"github.com/mcsh-dev/mcsh/servers/demo"
 	"github.com/mcsh-dev/mcsh/servers/fetch"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
+	"github.com/mcsh-dev/mcsh/servers/pipe"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 )
 
@@ -22,12 +23,17 @@ type Builtin struct {
 	Open func(options json.RawMessage, host Host) (*mcp.Server, error)
 
 	Options []strictjson.Field // that Open accepts
+
+	Commands bool // its tools run commands, by [Host.Pipes]
 }
 
 // A Host provides functions of the process to servers. The zero value works.
 type Host struct {
 	Markdown fetch.Markdown // see [fetch.Options]
+	Pipes    pipe.Start     // see [pipe.Options]
+	Results  int64          // bytes that the result of a call may have; 0: a server has a bound of its own
 	Remote   bool           // callers come over HTTP, and nobody asks who they are
+	Alone    bool           // the process serves one client
 }
 
 // Builtins returns the servers, by name.
@@ -36,6 +42,7 @@ func Builtins() []Builtin {
 		builtin("demo", "a made-up shop to try things with: orders, customers, pages, slow and failing tools", func(o demo.Options, _ Host) (*mcp.Server, error) { return demo.New(o) }),
 		builtin("fetch", "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed", fetching),
 		builtin("filesystem", "the files below one root, or many: read, list, edit, move, delete and restore", files),
+		commands(builtin("pipe", "shell pipelines over the files below one root, without a shell; tee saves", pipes)),
 	}
 }
 
@@ -52,7 +59,18 @@ func builtin[O any](name, summary string, create func(O, Host) (*mcp.Server, err
 		}
 		return server, nil
 	}
-	return Builtin{name, summary, open, strictjson.Fields[O]()}
+	return Builtin{Name: name, Summary: summary, Open: open, Options: strictjson.Fields[O]()}
+}
+
+// commands marks a server whose tools run commands.
+func commands(b Builtin) Builtin {
+	b.Commands = true
+	return b
+}
+
+func pipes(o pipe.Options, host Host) (*mcp.Server, error) {
+	o.Start, o.Remote, o.Alone, o.Results = host.Pipes, host.Remote, host.Alone, host.Results
+	return pipe.New(o)
 }
 
 func files(o filesystem.Options, host Host) (*mcp.Server, error) {

@@ -153,7 +153,7 @@ func (d *Dir) readable(path string) (string, error) {
 		target = d.inside(real)
 	}
 	if isPrivate(rel) || isPrivate(target) {
-		return "", Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
+		return "", Errorf(InvalidArgument, "read the files of callers", "%s is in %w", quote(rel), ErrPrivate)
 	}
 	return rel, nil
 }
@@ -247,7 +247,7 @@ func (d *Dir) Directory(path string) (string, error) {
 	case err != nil:
 		return "", classify(rel, err)
 	case isPrivate(real):
-		return "", Errorf(InvalidArgument, "use a directory of callers", "%s is in a directory that is not for callers", quote(rel))
+		return "", Errorf(InvalidArgument, "use a directory of callers", "%s is in %w", quote(rel), ErrPrivate)
 	case !info.IsDir():
 		return "", Errorf(InvalidArgument, "name the directory that it is in", "%s is not a directory", quote(rel))
 	}

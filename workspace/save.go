@@ -70,7 +70,7 @@ func public(rel string) error {
 		}
 	}
 	if isPrivate(rel) {
-		return Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
+		return Errorf(InvalidArgument, "save it elsewhere", "%s is in %w", quote(rel), ErrPrivate)
 	}
 	return nil
 }

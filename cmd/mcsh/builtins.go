@@ -125,12 +125,20 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var e shutdownFlags
 	cmd := &cobra.Command{Use: b.Name, Short: "Serve " + b.Summary, Args: cobra.NoArgs}
 	options := addOptions(cmd.Flags(), b.Options)
+	var s settings
+	more := func(*cobra.Command) {}
+	if b.Commands {
+		more = func(cmd *cobra.Command) { s.limits.add(cmd); p.sandboxFlags(&s.sandbox)(cmd) }
+	}
 	if option := optionArgs[b.Name]; option != "" {
 		cmd.Use, cmd.Args = b.Name+" ["+strings.ToUpper(option)+"...]", cobra.ArbitraryArgs
 		cmd.PreRunE = func(_ *cobra.Command, args []string) error { return setAll(cmd.Flags(), option, args) }
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error {
-		server, err := b.Open(options(), servers.Host{Remote: l.address != ""})
+		s.limits.SpoolDir = p.scratchDir()
+		lines := p.newPipes(ctx, s)
+		defer lines.close()
+		server, err := b.Open(options(), servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start})
 		if err != nil {
 			return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
 		}
@@ -154,5 +162,5 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 			return nil
 		}
 		return serveHTTP(ctx, listeners, newConnections(defaultConnections, defaultAddressConnections, nil), l.checkHosts(p, gateway.Handler(server)), end)
-	}), l.add, e.add)
+	}), more, l.add, e.add)
 }

@@ -183,6 +183,7 @@ const (
 	Cancelled    Reason = "cancelled"
 	Refused      Reason = "refused" // the worker could not or would not start it
 	BadFile      Reason = "file"    // a file of the workspace cannot be read; the chain was not started
+	Escape       Reason = "escape"  // likewise, as it leads out of the workspace, or to what is not for commands
 )
 
 // Size returns the bytes that the command takes in a message, which is more than it has where they are escaped. Up to

@@ -44,7 +44,7 @@ func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
 	v := &view{root: root}
 	if v.dir, err = v.open(cmp.Or(c.Dir, ".")+"/.", true); err != nil {
 		v.close()
-		return nil, &badFile{fmt.Sprintf("the directory %q of the workspace %v", c.Dir, err)}
+		return nil, &badFile{fmt.Sprintf("the directory %q of the workspace %v", c.Dir, err), err}
 	}
 	for _, name := range c.Files {
 		f, err := v.open(cmp.Or(c.Dir, ".")+"/"+name, t.Walks)
@@ -53,22 +53,35 @@ func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
 		}
 		if err != nil {
 			v.close()
-			return nil, &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err)}
+			return nil, &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err), err}
 		}
 	}
 	return v, nil
 }
 
 // badFile is the error of a file that cannot be read: the pipeline's fault, not this machine's.
-type badFile struct{ text string }
+type badFile struct {
+	text string
+	err  error
+}
 
 func (e *badFile) Error() string { return e.text }
+func (e *badFile) Unwrap() error { return e.err }
+
+// Why a file is not for commands.
+var (
+	errOutside = errors.New("is a link that leads out of it, or in a circle")
+	errPrivate = errors.New("belongs to the gateway")
+)
 
 // refusal makes a failure of the reason why a command was not started.
 func refusal(i int, err error) *wire.Failure {
 	reason := wire.Refused
 	if _, ok := errors.AsType[*badFile](err); ok {
 		reason = wire.BadFile
+	}
+	if errors.Is(err, errOutside) || errors.Is(err, errPrivate) {
+		reason = wire.Escape
 	}
 	return &wire.Failure{Command: i, Reason: reason, Detail: err.Error()}
 }
@@ -154,7 +167,7 @@ func notOpened(err error) error {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return errors.New("does not exist")
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP):
-		return errors.New("is a link that leads out of it, or in a circle")
+		return errOutside
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return errors.New("may not be read by the user that commands run as")
 	case errors.Is(err, unix.ENXIO):
@@ -174,7 +187,7 @@ func (v *view) foreign(fd int) error {
 		return err
 	}
 	if rel, ok := strings.CutPrefix(name, strings.TrimSuffix(base, "/")+"/"); ok && programs.IsPrivate(rel) {
-		return errors.New("belongs to the gateway")
+		return errPrivate
 	}
 	return nil
 }
