@@ -46,37 +46,20 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 	if join {
 		extra += old.Size()
 	}
-	if o.History.keeps() {
-		extra += draft.size
-		if appends {
-			extra += old.Size()
-		}
-	}
+	extra += o.History.adds(p, draft, appends)
 	restore, err := c.commit(ctx, extra)
 	if err != nil {
 		return err
 	}
 	version, err := o.History.version(ctx, p, draft, appends)
-	if err != nil {
+	if err == nil {
+		err = version.end(p.put(draft, lock, appends, join))
+	}
+	if err != nil && m.unchanged() {
 		restore()
-		return err
-	}
-	switch {
-	case join:
-		err = p.join(draft)
-	case appends:
-		err = p.extend(lock, draft)
-	default:
-		err = p.replace(draft, draft)
-	}
-	if err != nil {
-		if m.unchanged() {
-			restore()
-		}
-		return errors.Join(err, version.undo())
 	}
 	draft.mirror, draft.record = m.name, m.time.UnixNano()
-	return version.commit()
+	return err
 }
 
 // A place is where a file is saved. Its writer holds the lock.
@@ -85,6 +68,17 @@ type place struct {
 	rel    string
 	old    fs.FileInfo // of the file that is there, or nil
 	mirror *mirror
+}
+
+// put changes the file.
+func (p place) put(data *draft, lock *os.File, appends, join bool) error {
+	switch {
+	case join:
+		return p.join(data)
+	case appends:
+		return p.extend(lock, data)
+	}
+	return p.replace(data, data)
 }
 
 // replace puts whole there, and adds data to the mirror.

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 )
@@ -40,18 +41,24 @@ func (h *History) version(ctx context.Context, p place, data *draft, appends boo
 	return &savedVersion{v, n}, err
 }
 
-// undo takes the version back: the file has not changed.
-func (s *savedVersion) undo() error {
-	if s == nil {
-		return nil
+// adds returns the size of the next version.
+func (h *History) adds(p place, data *draft, appends bool) (n int64) {
+	if !h.keeps() {
+		return 0
 	}
-	return s.v.remove(s.n)
+	if appends {
+		n = p.old.Size()
+	}
+	return n + data.copySize()
 }
 
-// commit makes it the version that is in place.
-func (s *savedVersion) commit() error {
-	if s == nil {
-		return nil
+// end makes it the version that is in place, or takes it back where the file has not changed because of err.
+func (s *savedVersion) end(err error) error {
+	switch {
+	case s == nil:
+		return err
+	case err != nil:
+		return errors.Join(err, s.v.remove(s.n))
 	}
 	return s.v.h.noted(s.v.rel, s.v.commit(s.n))
 }

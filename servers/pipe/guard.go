@@ -9,8 +9,27 @@ import (
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
-// programs are the commands that run in the sandbox, whose table checks their arguments. tee, pwd and cd are no programs.
+// programs are the commands that run in the sandbox, whose table checks their arguments.
 var programs = []string{"awk", "cut", "fd", "grep", "head", "jq", "ls", "rg", "sed", "sort", "tail", "tr", "uniq", "wc"}
+
+// others are the commands that are no programs, by what they do.
+var others = map[string]role{"tee": saves, "cd": navigates, "pwd": navigates}
+
+type role int
+
+const (
+	unknown role = iota
+	runs
+	saves
+	navigates
+)
+
+func roleOf(name string) role {
+	if slices.Contains(programs, name) {
+		return runs
+	}
+	return others[name]
+}
 
 const useTee = "Use tee to write files instead."
 
@@ -25,21 +44,18 @@ var instead = map[string]string{
 	"gawk": "Use awk.", "mawk": "Use awk.", "ripgrep": "Use rg.", "fdfind": "Use fd.", "curl": "There is no network here.", "wget": "There is no network here.",
 }
 
-// nav are the commands that stand alone.
-var nav = []string{"cd", "pwd"}
-
 // guard accepts the commands of a line, as far as it knows them: the engine checks the arguments of programs. Names of
 // files begin in dir.
 func guard(commands []Command, dir string, oversize bool, d *workspace.Dir) *Failure {
 	tees := 0
 	for i := range commands {
 		c := &commands[i]
-		switch {
-		case slices.Contains(nav, c.Name):
+		switch roleOf(c.Name) {
+		case navigates:
 			if len(commands) > 1 {
 				return refuse(NavInPipe, "Call it alone, then the pipeline.", "'%s' stands in a pipeline.", c.Name)
 			}
-		case c.Name == "tee":
+		case saves:
 			if tees++; tees > 1 {
 				return refuse(DisallowedArgument, "Save the other file in another call.", "a line saves one file.")
 			}
@@ -49,7 +65,7 @@ func guard(commands []Command, dir string, oversize bool, d *workspace.Dir) *Fai
 			if err := c.tee(dir, oversize, d); err != nil {
 				return err
 			}
-		case !slices.Contains(programs, c.Name):
+		case unknown:
 			use, ok := instead[c.Name]
 			if !ok {
 				use = "Use one of " + strings.Join(programs, ", ") + " and tee in pipes; pwd and cd alone."

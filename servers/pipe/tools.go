@@ -101,7 +101,7 @@ func (s *server) line(ctx context.Context, session *mcp.ServerSession, a pipeArg
 	if wrong != nil {
 		return nil, wrong
 	}
-	if c := commands[0]; c.Name == "cd" || c.Name == "pwd" {
+	if c := commands[0]; roleOf(c.Name) == navigates {
 		return s.navigate(session, c, dir)
 	}
 	most, encoded := s.room()
