@@ -36,6 +36,9 @@ func (p *parsed) reads(i int) *stages.Error {
 	if !p.given.Files || shellWords[w.value] != "" || isInputName(w.value) {
 		return p.noFile(w)
 	}
+	if w.value == "" {
+		return refuse(w.at, "name a file of the workspace, such as data/orders.csv", "%s: the name of a file is empty", p.Name)
+	}
 	if wrong := filePath(w.value, p.given.Dir); wrong != nil {
 		return refuse(w.at, wrong.use, "%s: %s: %w", p.Name, texts.Quote(w.value), &escape{wrong.why})
 	}
@@ -63,8 +66,6 @@ func filePath(name, dir string) *problem {
 		below = strings.TrimLeft(strings.TrimPrefix(below, ".."), "/")
 	}
 	switch clean := path.Clean(name); {
-	case name == "":
-		return &problem{"the name of a file is empty", "name a file of the workspace, such as data/orders.csv"}
 	case path.IsAbs(name):
 		return &problem{"files are those of the workspace, and their names are relative to it", "leave out the directory of the workspace"}
 	case strings.Contains("/"+below+"/", "/../"):
