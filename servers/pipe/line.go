@@ -17,7 +17,6 @@ const (
 
 // parse reads a line as a shell would and accepts one pipeline of simple commands with literal words.
 func parse(line string) ([]Command, *Failure) {
-	line = strings.Trim(line, " \t\n")
 	if err := plain(line); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package pipe
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
@@ -63,5 +65,6 @@ func (s *stdout) string() string {
 			}
 		}
 	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	text, _ = texts.Valid([]byte(text))
+	return text
 }

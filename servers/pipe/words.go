@@ -54,7 +54,10 @@ func unquote(b *strings.Builder, text string) *Failure {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {
 		case '\\':
-			if i++; i < len(text) && text[i] != '\n' {
+			switch i++; {
+			case i == len(text): // at the end of the line
+				b.WriteByte(c)
+			case text[i] != '\n':
 				b.WriteByte(text[i])
 			}
 		case '*', '?', '[':
