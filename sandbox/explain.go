@@ -14,13 +14,20 @@ import (
 // stderrShown is how much of a command's standard error an agent gets to read: its end, where the cause stands.
 const stderrShown = 2 << 10
 
-// reasons has the error for each way in which a command ends badly.
-var reasons = map[wire.Reason]struct {
+// A reason has the error for one way in which a command ends badly.
+type reason struct {
 	code   stages.Code
 	quotes bool // what the command said last belongs to the message; where a limit says it all, it is only noise
 	msg    func(c wire.Command, f *wire.Failure) string
 	hint   func(c wire.Command) string
-}{
+}
+
+var badFile = reason{stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
+	return c.Name + ": " + f.Detail
+}, fixed("name files as they are called from the workspace's directory on; no shell expands * and ~")}
+
+// reasons is the table.
+var reasons = map[wire.Reason]reason{
 	wire.Exit: {stages.CommandFailed, true, func(c wire.Command, f *wire.Failure) string {
 		if f.Status == 0 {
 			return c.Name + " reported an error"
@@ -33,9 +40,8 @@ var reasons = map[wire.Reason]struct {
 	wire.Refused: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
 		return fmt.Sprintf("%s could not be started: %s", c.Name, f.Detail)
 	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},
-	wire.BadFile: {stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
-		return c.Name + ": " + f.Detail
-	}, fixed("name files as they are called from the workspace's directory on; no shell expands * and ~")},
+	wire.BadFile: badFile,
+	wire.Escape:  badFile,
 	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (limit command; waiting for input or for the reader does not count), and was ended",
 			c.Name, c.Timeout)
@@ -90,6 +96,9 @@ func (f *filter) explain(fail *wire.Failure) error {
 	c := f.chain[fail.Command]
 	e := &stages.Error{Code: reason.code, Msg: texts.Cut(reason.msg(c, fail), stderrShown), Sample: fail.Sample, Cut: fail.Cut}
 	e.OfRun = fail.Worker || ofRun[fail.Reason]
+	if fail.Reason == wire.Escape {
+		e.Err = programs.ErrEscape
+	}
 	if reason.hint != nil {
 		e.Hint = reason.hint(c)
 	}

@@ -131,7 +131,7 @@ func (p *Pool) Report() Report {
 // parse reads the arguments of a command as far as its grammar knows them. It reads no script.
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	files := p.report.Workspace
-	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files})
+	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files, Dir: c.Dir, Searches: c.Searches})
 	if err != nil {
 		if p, known := programs.Find(c.Name); !known || p.FilesOnly && !files {
 			return inv, err
@@ -165,9 +165,12 @@ func command(c stages.Command, inv programs.Invocation) wire.Command {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
+	if inv.Files == nil {
+		c.Dir = ""
+	}
 	return wire.Command{
 		Name: c.Name, Argv: inv.Argv, Timer: inv.Timer, Part: (*wire.Part)(inv.Part), EndLine: inv.EndLine, Timeout: c.Timeout,
-		Inputs: inv.Inputs, Set: uint32(c.Set), Files: inv.Files, Each: c.Each,
+		Inputs: inv.Inputs, Set: uint32(c.Set), Files: inv.Files, Dir: c.Dir, Each: c.Each,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcsh-dev/mcsh/servers/demo"
 	"github.com/mcsh-dev/mcsh/servers/fetch"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
+	"github.com/mcsh-dev/mcsh/servers/pipe"
 	"github.com/mcsh-dev/mcsh/servers/shell"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
 )
@@ -29,13 +30,18 @@ type Builtin struct {
 
 	Options []strictjson.Field // that Open accepts
 
+	Commands bool // its tools run commands, by [Host.Pipes]
+
 	Help string // more for people; empty: the summary says all
 }
 
 // A Host provides functions of the process to servers. The zero value works.
 type Host struct {
 	Markdown fetch.Markdown // see [fetch.Options]
+	Pipes    pipe.Start     // see [pipe.Options]
+	Results  int64          // bytes that the result of a call may have; 0: a server has a bound of its own
 	Remote   bool           // callers come over HTTP
+	Alone    bool           // the process serves one client
 
 	Environ map[string]string                      // the variables of the process, see [shell.Options]
 	Log     io.Writer                              // standard error; nil: nowhere
@@ -48,6 +54,7 @@ func Builtins() []Builtin {
 		builtin(Builtin{Name: "demo", Summary: "a made-up shop to try things with: orders, customers, pages, slow and failing tools"}, shop, never),
 		builtin(Builtin{Name: "fetch", Summary: "HTTP requests: pages as Markdown, JSON as it is; public addresses only, unless allowed"}, fetching, never),
 		builtin(Builtin{Name: "filesystem", Summary: "the files below one root, or many: read, list, edit, move, delete and restore"}, files, filesystem.Options.Writes),
+		builtin(Builtin{Name: "pipe", Summary: "shell pipelines over the files below one root, without a shell; tee saves", Commands: true}, pipes, always),
 		builtin(Builtin{Name: "shell", Summary: "a shell that runs command lines, within patterns or in a container if you want", Help: shell.Help}, shells, always),
 	}
 }
@@ -72,6 +79,11 @@ func builtin[O any](b Builtin, create func(O, Host) (*mcp.Server, error), writes
 		return strictjson.Decode("option", options, &o) == nil && writes(o)
 	}
 	return b
+}
+
+func pipes(o pipe.Options, host Host) (*mcp.Server, error) {
+	o.Start, o.Alone, o.Results = host.Pipes, host.Alone, host.Results
+	return pipe.New(o)
 }
 
 func never[O any](O) bool  { return false }

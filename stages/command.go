@@ -30,7 +30,7 @@ func (c *CommandStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 		return nil, Errorf(DisallowedCommand, "start the gateway with a sandbox", "there is no sandbox to run commands in")
 	}
 	timeout, terr := within(c.Timeout, s.Limits.Command, "command")
-	command := Command{Name: c.Command, Args: c.Args, Timeout: timeout}
+	command := Command{Name: c.Command, Args: c.Args, Timeout: timeout, Dir: s.Dir, Searches: s.Dir != "" && !s.Fed}
 	inputs, ierr := c.Inputs.compile(ctx, s)
 	for _, n := range inputs {
 		command.Inputs = append(command.Inputs, n.Branch)
@@ -119,6 +119,10 @@ type Command struct {
 
 	// MapsLines is what [CommandPlan.Check] has found ([Traits]).
 	MapsLines bool
+
+	// Dir is that of [Deps]. Searches says that a search without a name searches it.
+	Dir      string
+	Searches bool
 
 	// Each says that the command runs once per item of a for_each: its process is worth keeping.
 	Each bool

@@ -12,7 +12,7 @@ import (
 )
 
 // commit puts a draft in its place. The writers of all processes take turns.
-func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool, c *charge) error {
+func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOptions, c *charge) error {
 	lock, unlock, err := d.lock(ctx, rel)
 	if err != nil {
 		return err
@@ -25,8 +25,8 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	if err := d.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
 		return err
 	}
-	appends := behind && old != nil
-	if appends {
+	appends := o.Append && old != nil
+	if appends && !o.Joined {
 		if err := draft.separate(rel); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	}
 	defer m.file.Close()
 	p := place{d, rel, old, m}
-	m.line = !behind && (old != nil || m.size > 0)
+	m.line = !o.Append
 	join := appends && !alone(old)
 	extra := 2 * int64(len(draft.separator)) // in the file and in the mirror
 	if m.line {
@@ -46,21 +46,19 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, behind bool,
 	if join {
 		extra += old.Size()
 	}
+	extra += o.History.adds(p, draft, appends)
 	restore, err := c.commit(ctx, extra)
 	if err != nil {
 		return err
 	}
-	switch {
-	case join:
-		err = p.join(draft)
-	case appends:
-		err = p.extend(lock, draft)
-	default:
-		err = p.replace(draft, draft)
+	version, err := o.History.version(ctx, p, draft, appends)
+	if err == nil {
+		err = version.end(p.put(draft, lock, appends, join))
 	}
 	if err != nil && m.unchanged() {
 		restore()
 	}
+	draft.mirror, draft.record = m.name, m.time.UnixNano()
 	return err
 }
 
@@ -70,6 +68,17 @@ type place struct {
 	rel    string
 	old    fs.FileInfo // of the file that is there, or nil
 	mirror *mirror
+}
+
+// put changes the file.
+func (p place) put(data *draft, lock *os.File, appends, join bool) error {
+	switch {
+	case join:
+		return p.join(data)
+	case appends:
+		return p.extend(lock, data)
+	}
+	return p.replace(data, data)
 }
 
 // replace puts whole there, and adds data to the mirror.

@@ -206,7 +206,7 @@ func (d *Dir) linksForCallers(rel string) error {
 }
 
 func notForCallers(rel string) *Error {
-	return Errorf(InvalidArgument, "read the files of callers", "%s is in a directory that is not for callers", quote(rel))
+	return Errorf(InvalidArgument, "read the files of callers", "%s is in %w", quote(rel), ErrPrivate)
 }
 
 // open is Open for a path of the root that may be private.
@@ -258,4 +258,26 @@ func special(mode fs.FileMode) string {
 		return "device"
 	}
 	return "special file"
+}
+
+// Directory returns the one name of a directory, relative to the root and without symbolic links. It may not be private.
+func (d *Dir) Directory(path string) (string, error) {
+	rel, err := d.readable(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := d.resolve(rel)
+	if err != nil {
+		return "", err
+	}
+	info, err := d.root.Lstat(real)
+	switch {
+	case err != nil:
+		return "", classify(rel, err)
+	case isPrivate(real):
+		return "", Errorf(InvalidArgument, "use a directory of callers", "%s is in %w", quote(rel), ErrPrivate)
+	case !info.IsDir():
+		return "", Errorf(InvalidArgument, "name the directory that it is in", "%s is not a directory", quote(rel))
+	}
+	return real, nil
 }

@@ -25,6 +25,9 @@ type draft struct {
 	renamed bool
 
 	separator string // before appended data: a newline, or nothing
+
+	mirror string // once it is saved, the name of the mirror
+	record int64  // and the time
 }
 
 func (d *Dir) newDraft() (*draft, error) {
@@ -111,7 +114,7 @@ func (x *draft) copySize() int64 { return int64(len(x.separator)) + x.size }
 
 // data returns the saved data, which stays the same when the file is replaced. It unlinks a draft that was appended to a
 // file.
-func (x *draft) data() (io.ReadCloser, error) {
+func (x *draft) data() io.ReadCloser {
 	_ = flock.Unlock(x.file) // the file belongs to its users now, who may lock it
 	if !x.renamed {
 		_ = x.d.root.Remove(x.name) // else the next writer removes it
@@ -119,7 +122,7 @@ func (x *draft) data() (io.ReadCloser, error) {
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.NewSectionReader(x.file, 0, x.size), x.file}, nil
+	}{io.NewSectionReader(x.file, 0, x.size), x.file}
 }
 
 // discard removes a draft that is not in its place.

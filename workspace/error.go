@@ -44,6 +44,9 @@ func Errorf(kind Kind, hint, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: err.Error(), Hint: hint, Err: errors.Unwrap(err)}
 }
 
+// ErrPrivate is in errors of paths that lead to a directory that is not for callers.
+var ErrPrivate = errors.New("a directory that is not for callers")
+
 // KindOf returns the kind of err, or IoError if it has none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -222,16 +222,21 @@ func (h *History) locked(ctx context.Context, rel string, change func() error) e
 		return h.d.explain(rel, err)
 	}
 	defer unlock()
-	if err = h.d.unlinked(trashDir, moveLog, deleteLog, named); err == nil {
-		err = h.settle(ctx)
-	}
-	if err == nil {
+	if err = h.complete(ctx); err == nil {
 		err = change()
 	}
 	if err != nil {
 		return h.d.explain(rel, err)
 	}
 	return nil
+}
+
+// complete completes the change of a killed process. The caller holds the lock.
+func (h *History) complete(ctx context.Context) error {
+	if err := h.d.unlinked(trashDir, moveLog, deleteLog, named); err != nil {
+		return err
+	}
+	return h.settle(ctx)
 }
 
 // place returns the path, free of symbolic links, of the file that name stands for, and refuses names that callers may

@@ -21,6 +21,7 @@ type mirror struct {
 	name string // in the root
 	size int64  // when it was opened
 	line bool   // the data follows the line that marks an overwrite
+	time time.Time
 }
 
 // openMirror opens the mirror of the file rel. The caller holds the lock. Its errors need no more explanation.
@@ -44,7 +45,7 @@ func (d *Dir) openMirror(rel string) (*mirror, error) {
 		f.Close()
 		return nil, mirrorError(rel, name, err)
 	}
-	return &mirror{file: f, name: name, size: size}, nil
+	return &mirror{file: f, name: name, size: size, time: time.Now()}, nil
 }
 
 // mirrorName finds a name whose parents are directories, and which is not a directory itself. The search ends, since every
@@ -95,8 +96,7 @@ const maxLine = 80
 
 // overwriteLine writes the line that marks an overwrite, after a newline if necessary.
 func (m *mirror) overwriteLine() error {
-	now := time.Now()
-	line := fmt.Sprintf("--- mcsh:overwrite ts=%s record_id=%d ---\n", now.UTC().Format(time.RFC3339), now.UnixNano())
+	line := fmt.Sprintf("--- mcsh:overwrite ts=%s record_id=%d ---\n", m.time.UTC().Format(time.RFC3339), m.time.UnixNano())
 	ended, err := lineEnded(m.file)
 	if err != nil {
 		return err

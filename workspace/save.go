@@ -23,8 +23,12 @@ var dotGit = []string{".git", "git~1"}
 
 // SaveOptions configure a save.
 type SaveOptions struct {
-	Append bool  // append to the file, on a new line
+	Append bool  // append to the file
+	Joined bool  // with Append: right behind its last byte, not on a new line
 	Max    int64 // bytes of data, or nothing is saved; 0: no limit
+
+	// History gets a version of the file, if it keeps them. It is one of this workspace. Nil: none does.
+	History *History
 
 	// Charge is called before adds more bytes are written to the file and its mirror, after which the workspace has
 	// written total bytes in all. Its error ends the save, and is returned unchanged. Nil: no limit.
@@ -72,7 +76,7 @@ func public(rel string) error {
 		}
 	}
 	if isPrivate(rel) {
-		return Errorf(InvalidArgument, "save it elsewhere", "%s is in a directory that is not for callers", quote(rel))
+		return Errorf(InvalidArgument, "save it elsewhere", "%s is in %w", quote(rel), ErrPrivate)
 	}
 	return nil
 }
@@ -89,11 +93,11 @@ func isPrivate(rel string) bool {
 
 // Save saves the data of in as the file name, all of it or nothing: it replaces or extends the file after the data is
 // complete on the disk and in the mirror, an append-only copy of everything saved under this name. Without the mirror
-// nothing is saved. Save makes missing directories. It returns a reader of the saved data, which the caller closes.
+// nothing is saved. Save makes missing directories. The caller closes what it returns.
 //
 // It may be called concurrently, also by several processes: if two replace a file, that of the last one stays, whole.
 // ctx ends the reading of in and the wait for other writers; the rest takes only the time of the disk.
-func (d *Dir) Save(ctx context.Context, name string, in io.Reader, o SaveOptions) (io.ReadCloser, error) {
+func (d *Dir) Save(ctx context.Context, name string, in io.Reader, o SaveOptions) (*Saved, error) {
 	rel, err := d.SaveName(name)
 	if err != nil {
 		return nil, err
@@ -111,13 +115,22 @@ func (d *Dir) Save(ctx context.Context, name string, in io.Reader, o SaveOptions
 		err = draft.fill(ctx, in, o.Max, c.draft)
 	}
 	if err == nil {
-		err = d.commit(ctx, rel, draft, o.Append, c)
+		err = d.commit(ctx, rel, draft, o, c)
 	}
 	if err != nil {
 		draft.discard()
 		return nil, d.explain(rel, err)
 	}
-	return draft.data()
+	return &Saved{ReadCloser: draft.data(), Path: rel, Mirror: draft.mirror, Record: draft.record, Bytes: draft.size}, nil
+}
+
+// Saved is data that was saved, to be read from its beginning. It stays the same when the file is replaced.
+type Saved struct {
+	io.ReadCloser
+	Path   string // of the file, relative to the root
+	Mirror string // of its mirror
+	Record int64  // the time of the save in nanoseconds, which the mirror's line of an overwrite has
+	Bytes  int64
 }
 
 // explain returns errors of the input unchanged, and explains those of the disk.

@@ -70,31 +70,37 @@ func openRoot(t *testing.T) (*workspace.Dir, string) {
 
 var overwritten = regexp.MustCompile(`--- mcsh:overwrite ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ record_id=\d{19} ---`)
 
+// How data is saved.
+var replaces, appends, joins = workspace.SaveOptions{}, workspace.SaveOptions{Append: true}, workspace.SaveOptions{Append: true, Joined: true}
+
 func TestSave(t *testing.T) {
 	d, root := openRoot(t)
 	for _, s := range []struct {
 		path, text string
-		behind     bool
+		how        workspace.SaveOptions
 	}{
-		{"a.txt", "one\n", false},
-		{"a.txt", "two", false},
-		{root + "/a.txt", "three\n", false},
-		{"sub/dir/b.log", "x\n", true},
-		{"./sub/dir/../dir/b.log", "y\n", true},
-		{"empty", "", false},
-		{"lines", "hello", true},
-		{"lines", "hello", true},
-		{"lines", "", true},
-		{"lines", "hello\r\n", true},
-		{"lines", "\n", true},
-		{"lines", "hello", true},
-		{"empty later", "", true},
-		{"empty later", "hello", true},
-		{"mixed", "one", false},
-		{"mixed", "two", true},
-		{"mixed", "three", false},
+		{"a.txt", "one\n", replaces},
+		{"a.txt", "two", replaces},
+		{root + "/a.txt", "three\n", replaces},
+		{"sub/dir/b.log", "x\n", appends},
+		{"./sub/dir/../dir/b.log", "y\n", appends},
+		{"empty", "", replaces},
+		{"lines", "hello", appends},
+		{"lines", "hello", appends},
+		{"lines", "", appends},
+		{"lines", "hello\r\n", appends},
+		{"lines", "\n", appends},
+		{"lines", "hello", appends},
+		{"empty later", "", appends},
+		{"empty later", "hello", appends},
+		{"mixed", "one", replaces},
+		{"mixed", "two", appends},
+		{"mixed", "three", replaces},
+		{"joined", "one", joins},
+		{"joined", "two\n", joins},
+		{"joined", "three", joins},
 	} {
-		passed, err := save(t, d, s.path, s.text, workspace.SaveOptions{Append: s.behind})
+		passed, err := save(t, d, s.path, s.text, s.how)
 		if err != nil || passed != s.text {
 			t.Errorf("saving %q: passed on %q, %v", s.path, passed, err)
 		}
@@ -105,11 +111,12 @@ func TestSave(t *testing.T) {
 	}
 	want := map[string]string{
 		"a.txt": "three\n", "sub/dir/b.log": "x\ny\n", "empty": "",
-		".mcsh/audit/a.txt":         "one\n--- OVERWRITE ---\ntwo\n--- OVERWRITE ---\nthree\n",
-		".mcsh/audit/sub/dir/b.log": "x\ny\n", ".mcsh/audit/empty": "",
+		".mcsh/audit/a.txt":         "--- OVERWRITE ---\none\n--- OVERWRITE ---\ntwo\n--- OVERWRITE ---\nthree\n",
+		".mcsh/audit/sub/dir/b.log": "x\ny\n", ".mcsh/audit/empty": "--- OVERWRITE ---\n",
 		"lines": "hello\nhello\nhello\r\n\nhello", ".mcsh/audit/lines": "hello\nhello\nhello\r\n\nhello",
 		"empty later": "hello", ".mcsh/audit/empty later": "hello",
-		"mixed": "three", ".mcsh/audit/mixed": "one\ntwo\n--- OVERWRITE ---\nthree",
+		"mixed": "three", ".mcsh/audit/mixed": "--- OVERWRITE ---\none\ntwo\n--- OVERWRITE ---\nthree",
+		"joined": "onetwo\nthree", ".mcsh/audit/joined": "onetwo\nthree",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got)\n%s", diff)

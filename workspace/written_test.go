@@ -51,16 +51,16 @@ func TestCount(t *testing.T) {
 		behind     bool
 		adds       int64
 	}{
-		{"a", "12345", false, 10},
 		{"a", "12345", false, 10 + 80}, // the line of the mirror is at most so long
-		{"a", "12345", true, 10 + 2},   // with a newline before it
+		{"a", "12345", false, 10 + 80},
+		{"a", "12345", true, 10 + 2}, // with a newline before it
 		{"a", "", true, 0},
 		{"a", "1234\n", true, 10 + 2},
 		{"a", "12345", true, 10},
 		{"new", "1", true, 2},
 		{"linked", "12345", true, 10 + 2 + 10}, // what it holds is written anew
 		{"linked", "12345", true, 10 + 2},
-		{"empty", "", false, 0},
+		{"empty", "", false, 80},
 	} {
 		d.Close()
 		d = open(t, root)
@@ -81,7 +81,7 @@ func TestChargeRefuses(t *testing.T) {
 	full := errors.New("it is full")
 	for _, most := range []int64{0, 1 << 20, 200<<10 + 2*5} {
 		d, root := openRoot(t)
-		if _, err := save(t, d, "a", "12345", workspace.SaveOptions{}); err != nil {
+		if _, err := save(t, d, "a", "12345", appends); err != nil {
 			t.Fatal(err)
 		}
 		before := files(t, root)
@@ -107,7 +107,7 @@ func TestChargeNewline(t *testing.T) {
 	full := errors.New("it is full")
 	for most, want := range map[int64]string{20: "12345", 21: "12345", 22: "12345\n67890"} {
 		d, root := openRoot(t)
-		if _, err := save(t, d, "a", "12345", workspace.SaveOptions{}); err != nil {
+		if _, err := save(t, d, "a", "12345", appends); err != nil {
 			t.Fatal(err)
 		}
 		_, err := save(t, d, "a", "67890", workspace.SaveOptions{Append: true, Charge: func(_, total int64) error {
@@ -151,7 +151,7 @@ func TestChargeTogether(t *testing.T) {
 		d := open(t, root)
 		for j := range 20 {
 			all.Go(func() {
-				r, err := d.Save(t.Context(), fmt.Sprint(i, "/", j), strings.NewReader(strings.Repeat("x", each)), workspace.SaveOptions{Charge: func(_, total int64) error {
+				r, err := d.Save(t.Context(), fmt.Sprint(i, "/", j), strings.NewReader(strings.Repeat("x", each)), workspace.SaveOptions{Append: true, Charge: func(_, total int64) error {
 					if total > most {
 						return io.ErrShortWrite
 					}
@@ -180,7 +180,7 @@ func TestCountLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, root := openRoot(t)
 			for i := range 5 {
-				if _, err := save(t, d, fmt.Sprint("dir/", i), strings.Repeat("x", 1000), workspace.SaveOptions{}); err != nil {
+				if _, err := save(t, d, fmt.Sprint("dir/", i), strings.Repeat("x", 1000), appends); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -194,7 +194,7 @@ func TestCountLost(t *testing.T) {
 				}
 			}
 			var total int64
-			_, err := save(t, d, "dir/5", "12345", workspace.SaveOptions{Charge: func(_, all int64) error { total = all; return nil }})
+			_, err := save(t, d, "dir/5", "12345", workspace.SaveOptions{Append: true, Charge: func(_, all int64) error { total = all; return nil }})
 			if want := int64(2 * (5*1000 + 5)); err != nil || total != want || countOf(t, root) != want {
 				t.Errorf("%v: %d in all, counted %d, want %d", err, total, countOf(t, root), want)
 			}

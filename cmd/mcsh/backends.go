@@ -420,7 +420,7 @@ func (l *lazySandbox) state() (*activeBackend, error) {
 	return l.active, l.err
 }
 
-func noCommands(err error) error {
+func noCommands(err error) *stages.Error {
 	return stages.Errorf(stages.DisallowedCommand, "mcsh doctor tells the operator of this server more; tool and preview stages work without",
 		"no command can run here: %w", err)
 }

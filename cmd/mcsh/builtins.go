@@ -149,9 +149,13 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		cmd.Long = cmd.Short + ".\n\n" + b.Help
 	}
 	options := addOptions(cmd.Flags(), b.Options)
-	var engine sandboxSettings
-	if slices.ContainsFunc(b.Options, func(o strictjson.Field) bool { return o.Name == sandboxOption }) {
-		p.engineFlags(&engine)(cmd)
+	var s settings
+	var flags []func(*cobra.Command)
+	switch {
+	case b.Commands:
+		flags = append(flags, s.limits.add, p.sandboxFlags(&s.sandbox))
+	case slices.ContainsFunc(b.Options, func(o strictjson.Field) bool { return o.Name == sandboxOption }):
+		flags = append(flags, p.engineFlags(&s.sandbox))
 	}
 	if option := optionArgs[b.Name]; option != "" {
 		cmd.Use, cmd.Args = b.Name+" ["+strings.ToUpper(option)+"...]", cobra.ArbitraryArgs
@@ -161,7 +165,10 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		if err := l.resolve(p); err != nil {
 			return err
 		}
-		server, err := openBuiltin(b, options(), l, p.host(engine, servers.Host{Remote: l.address != ""}))
+		s.limits.SpoolDir = p.scratchDir()
+		lines := p.newPipes(ctx, s)
+		defer lines.close()
+		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start}))
 		if err != nil {
 			return err
 		}
@@ -170,7 +177,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Grace: end.begin, Finish: end.stop})
 		}
 		return p.serveBuiltin(ctx, l, b.Name, server, end)
-	}), l.add, e.add)
+	}), append(flags, l.add, e.add)...)
 }
 
 // openBuiltin opens a built-in server for the callers that the flags allow.

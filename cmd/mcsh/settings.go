@@ -56,7 +56,7 @@ const builtinVariable = "MCSH_BUILTIN"
 
 // sources lists the sources of servers; each returns those of the settings, or none. All are used together. Of two servers
 // with the same name that no configuration names, the one of the first source counts.
-var sources = []func(p *program, s settings) ([]upstream.Source, error){configSources, toolhiveSources, defaultSources}
+var sources = []func(p *program, s settings) ([]upstream.Source, error){configSources, toolhiveSources, defaultSources, pipeSources}
 
 // openSources opens the rows of the table.
 func (p *program) openSources(s settings) ([]upstream.Source, error) {
@@ -200,6 +200,7 @@ const startWait = 30 * time.Second
 type dependencies struct {
 	upstream *upstream.Pool
 	sandbox  *lazySandbox
+	pipes    *pipes
 	files    *files
 	limits   limits
 	shares   shares
@@ -211,23 +212,27 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	if err != nil {
 		return nil, err
 	}
-	starting, end := context.WithCancel(ctx)
 	if saved != nil {
 		s.sandbox.workspace = saved.dir.Root()
 	}
 	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
-	commands := &lazySandbox{
-		ended: starting.Done(), end: end,
-		start: func() (*activeBackend, error) { return openFirst(starting, p, s.sandbox, s.sandbox.allowed) },
-	}
-	s.host = p.host(s.sandbox, servers.Host{Markdown: commands.Markdown})
+	s.limits.SpoolDir = p.scratchDir()
+	commands, lines := p.newSandbox(ctx, s.sandbox), p.newPipes(ctx, s)
+	s.host = p.host(s.sandbox, servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Results: s.limits.withDefaults().upstream.ResultMax})
 	tools, err := p.openUpstream(reading, s)
 	if err != nil {
-		end()
-		return nil, errors.Join(err, saved.close())
+		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
 	}
-	s.limits.SpoolDir = p.scratchDir()
-	return &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands}, nil
+	return &dependencies{upstream: tools, files: saved, limits: s.limits, shares: s.shares, sandbox: commands, pipes: lines}, nil
+}
+
+// newSandbox returns a sandbox that starts with its first command, and not after ctx has ended.
+func (p *program) newSandbox(ctx context.Context, s sandboxSettings) *lazySandbox {
+	starting, end := context.WithCancel(ctx)
+	return &lazySandbox{
+		ended: starting.Done(), end: end,
+		start: func() (*activeBackend, error) { return openFirst(starting, p, s, s.allowed) },
+	}
 }
 
 // openUpstream reads the sources and returns the pool of their servers.
@@ -267,7 +272,7 @@ func (x *dependencies) deps() stages.Deps {
 
 // close stops all servers and workers, and returns after their processes have ended.
 func (x *dependencies) close() error {
-	return errors.Join(x.upstream.Close(), x.sandbox.Close(), x.files.close())
+	return errors.Join(x.upstream.Close(), x.sandbox.Close(), x.pipes.close(), x.files.close())
 }
 
 // files saves data of stages in the directory of --workspace.
@@ -301,11 +306,23 @@ func (f files) FileName(path string) (string, error) {
 }
 
 func (f files) SaveFile(ctx context.Context, file stages.SavedFile, in io.Reader) (io.ReadCloser, error) {
-	saved, err := f.dir.Save(ctx, file.Path, in, workspace.SaveOptions{Append: file.Append, Max: file.Max, Charge: file.Charge})
+	saved, err := f.save(ctx, file, in, workspace.SaveOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return saved, nil
+}
+
+// save saves a file with more options.
+func (f files) save(ctx context.Context, file stages.SavedFile, in io.Reader, o workspace.SaveOptions) (*workspace.Saved, error) {
+	o.Append, o.Max, o.Charge = file.Append, file.Max, file.Charge
+	saved, err := f.dir.Save(ctx, file.Path, in, o)
 	if errors.Is(err, workspace.ErrOversize) {
 		allowed := byteSize(file.Max)
-		return nil, stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true if so much is meant to be saved; nothing was`,
+		e := stages.Errorf(stages.LimitExceeded, `add "confirm_oversize": true if so much is meant to be saved; nothing was`,
 			"the data for %q is more than %s", file.Path, allowed.String())
+		e.Err = err
+		return nil, e
 	}
 	return saved, fileError(err)
 }

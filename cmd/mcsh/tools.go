@@ -202,7 +202,7 @@ func exampleStage(server string, t upstream.CatalogTool) string {
 }
 
 func (p *program) toolsCallCommand() *cobra.Command {
-	o := runOptions{settings: settings{sandbox: sandboxSettings{backend: backendOff}}}
+	var o runOptions
 	cmd := &cobra.Command{
 		Use:     "call SERVER/TOOL [ARGUMENTS | -]",
 		Short:   "Call a tool with a JSON object of arguments",
@@ -231,7 +231,8 @@ func (p *program) toolsCallCommand() *cobra.Command {
 		}
 		o.limits.Call = max(o.timeout, cmp.Or(o.limits.Call, time.Minute))
 		return p.runPipeline(ctx, []string{texts.JSON([]stageJSON{stage})}, o)
-	}, o.addSources, o.addState, completing(firstArgument, p.toolNames(&o.settings)), p.jsonFlag(`print {"output", "report"}, or {"errors"}`))
+	}, o.addSources, o.addState, o.addWorkspace, p.sandboxFlags(&o.sandbox), completing(firstArgument, p.toolNames(&o.settings)),
+		p.jsonFlag(`print {"output", "report"}, or {"errors"}`))
 }
 
 func (p *program) toolsSearchCommand() *cobra.Command {

@@ -27,8 +27,8 @@ type word struct {
 // parsed are the words of an argv, in order, as a program reads them.
 type parsed struct {
 	*Program
-	words    []word
-	anyFiles bool // whether operands may name files
+	words []word
+	given Given // what operands may name
 }
 
 // has says whether an option was given; by its long name, or by its letter if it has no long name.

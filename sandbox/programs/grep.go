@@ -94,13 +94,19 @@ func searchStdin(p *parsed, inv *Invocation) *stages.Error {
 		return err
 	}
 	p.words = slices.DeleteFunc(p.words, func(w word) bool { return w.is("encoding") && w.value == "none" }) // it is injected
-	if p.named() == nil {
+	switch {
+	case p.named() != nil:
+	case p.given.Files && p.given.Searches:
+		p.words = append(p.words, word{value: ".", file: true})
+	default:
 		p.words = append(p.words, word{value: "-"})
 		return nil
 	}
 	p.words = append(p.words,
 		word{opt: p.long("sort"), value: "path", has: true}, // the order of a directory is none
-		word{opt: p.long("glob"), value: "!/" + Own, has: true},
 	)
+	for _, name := range private { // the last globs count
+		p.words = append(p.words, word{opt: p.long("glob"), value: "!" + name, has: true})
+	}
 	return nil
 }

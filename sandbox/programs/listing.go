@@ -8,7 +8,7 @@ var listPrograms = []Program{
 		Example: []string{"-l", "."},
 		Notes:   "-l shows users as numbers.",
 		Bin:     "ls", Package: "coreutils", Mark: coreutils, Locale: true, Asks: true, Walks: true, FilesOnly: true,
-		inject: []string{"--color=never", "--ignore=" + Own}, exact: true, arrange: walked,
+		inject: []string{"--color=never", "--ignore=" + private[0], "--ignore=" + private[1]}, exact: true, arrange: walked,
 		options: []option{
 			flag('a', "all"), flag('A', "almost-all"), flag('1', ""), flag('d', "directory"), flag('F', "classify"),
 			flag('p', ""), flag('R', "recursive"), flag('r', "reverse"), flag('S', ""), flag('t', ""), flag('X', ""), flag('v', ""),

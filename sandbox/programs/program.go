@@ -202,7 +202,7 @@ func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) 
 	if len(w.words) > maxArgs {
 		return Invocation{}, tooMany(p.Name, len(w.words))
 	}
-	w.anyFiles = there.Files
+	w.given = there
 	if w.has("version") {
 		return Invocation{program: &Program{}, Argv: []string{cmp.Or(p.Bin, p.Name), "--version"}, Traits: stages.Traits{Replayable: true}}, nil
 	}

@@ -27,9 +27,12 @@ type reading struct {
 	Command string
 	Args    []string
 	In, Out string
-	Sorted  bool   // the order of Out is any
-	Refused string // a part of what the plan is refused with
-	Fails   string // a part of what the command fails with
+
+	Dir      string // see [stages.Command]
+	Searches bool
+	Sorted   bool   // the order of Out is any
+	Refused  string // a part of what the plan is refused with
+	Fails    string // a part of what the command fails with
 }
 
 const secretText = "a secret that is outside\n"
@@ -37,7 +40,7 @@ const secretText = "a secret that is outside\n"
 // workspaceFiles are those of the workspace.
 var workspaceFiles = map[string]string{
 	"a.txt": "a 1\nb 2\n", "sub/c.txt": "b 9\n", "x=1": "eq\n", "empty": "", "x.json": "{\"a\":1}\n", "sub/y.json": `{"a":2}`,
-	"-x": "dash\n", "ü.txt": "umlaut\n", ".mcsh/tmp/draft": "draft\n", ".hidden": "hid\n", "\xff\xfe": "no UTF-8\n",
+	"-x": "dash\n", "ü.txt": "umlaut\n", ".mcsh/tmp/draft": "draft\n", ".filesystem/a.txt/00001": "old\n", ".hidden": "hid\n", "\xff\xfe": "no UTF-8\n",
 }
 
 // makeWorkspace returns a workspace with hostile entries, and a file beside it that nothing may read.
@@ -217,6 +220,7 @@ func (r reading) test(t *testing.T, p *sandbox.Pool, s stages.Session) {
 		return // this machine lacks it
 	}
 	c := command(r.Command, r.Args...)
+	c.Dir, c.Searches = r.Dir, r.Searches
 	if _, err := check(t, p, c); err != nil {
 		if e := asError(t, err); r.Refused == "" || !strings.Contains(e.Msg, r.Refused) {
 			t.Errorf("%s %q was refused: %v, want %q", r.Command, r.Args, err, r.Refused)

@@ -21,7 +21,7 @@ const (
 
 	headerSize = 9
 	maxHello   = 64 << 10 // bytes of a [Hello] as JSON: what it makes in memory is kept as long as its worker
-	version    = 10
+	version    = 11
 )
 
 type kind byte

@@ -79,6 +79,9 @@ type Command struct {
 
 	Files []string `json:",omitempty"` // of the workspace, which is its working directory then; it may read these and no others
 
+	// Dir is the directory of the workspace that is the working directory in its place, and where names of Files begin.
+	Dir string `json:",omitempty"`
+
 	Check *Check `json:",omitempty"` // where it is there: the arguments are checked, and the command does not do its work
 }
 
@@ -180,6 +183,7 @@ const (
 	Cancelled    Reason = "cancelled"
 	Refused      Reason = "refused" // the worker could not or would not start it
 	BadFile      Reason = "file"    // a file of the workspace cannot be read; the chain was not started
+	Escape       Reason = "escape"  // likewise, as it leads out of the workspace, or to what is not for commands
 )
 
 // Size returns the bytes that the command takes in a message, which is more than it has where they are escaped. Up to

@@ -396,7 +396,7 @@ var fromWorker = map[string]struct {
 	"after outcome":  {[][]byte{greeting, frame(outcome, 1, []byte(`{}`)), frame(data, 1, []byte("x"))}, "not under way"},
 }
 
-var greeting = frame(hello, 0, message(wire.Hello{Version: 10}))
+var greeting = frame(hello, 0, message(wire.Hello{Version: 11}))
 
 func flood() [][]byte {
 	var all [][]byte

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 // later.
 type view struct {
 	root  *os.File
+	dir   *os.File   // in which it runs
 	files []*os.File // what it reads
 	lists []*os.File // directories of which it sees names
 	parts []jail.Part
@@ -28,8 +30,8 @@ type view struct {
 // look opens the files that a command names; it returns nil if there are none. The worker itself reaches no other files
 // of the machine's owner than those of the workspace; that each is within it and the gateway's own is not among them is
 // found out here, once.
-func (w *worker) look(t *tool, names []string) (_ *view, err error) {
-	if len(names) == 0 {
+func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
+	if len(c.Files) == 0 {
 		return nil, nil
 	}
 	if w.hostInfo.Workspace == "" {
@@ -40,29 +42,46 @@ func (w *worker) look(t *tool, names []string) (_ *view, err error) {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
 	v := &view{root: root}
-	for _, name := range names {
-		f, err := v.open(name, t.Walks)
+	if v.dir, err = v.open(cmp.Or(c.Dir, ".")+"/.", true); err != nil {
+		v.close()
+		return nil, &badFile{fmt.Sprintf("the directory %q of the workspace %v", c.Dir, err), err}
+	}
+	for _, name := range c.Files {
+		f, err := v.open(cmp.Or(c.Dir, ".")+"/"+name, t.Walks)
 		if err == nil {
 			err = v.add(f, t)
 		}
 		if err != nil {
 			v.close()
-			return nil, &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err)}
+			return nil, &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err), err}
 		}
 	}
 	return v, nil
 }
 
 // badFile is the error of a file that cannot be read: the pipeline's fault, not this machine's.
-type badFile struct{ text string }
+type badFile struct {
+	text string
+	err  error
+}
 
 func (e *badFile) Error() string { return e.text }
+func (e *badFile) Unwrap() error { return e.err }
+
+// Why a file is not for commands.
+var (
+	errOutside = errors.New("is a link that leads out of it, or in a circle")
+	errPrivate = errors.New("belongs to the gateway")
+)
 
 // refusal makes a failure of the reason why a command was not started.
 func refusal(i int, err error) *wire.Failure {
 	reason := wire.Refused
 	if _, ok := errors.AsType[*badFile](err); ok {
 		reason = wire.BadFile
+	}
+	if errors.Is(err, errOutside) || errors.Is(err, errPrivate) {
+		reason = wire.Escape
 	}
 	return &wire.Failure{Command: i, Reason: reason, Detail: err.Error()}
 }
@@ -106,7 +125,7 @@ func entries(dir *os.File) (names []string, err error) {
 		return nil, fmt.Errorf("has more than %d entries: name a directory in it", maxEntries)
 	}
 	for _, e := range list {
-		if (e.IsDir() || e.Type().IsRegular()) && !programs.IsOwn(e.Name()) {
+		if (e.IsDir() || e.Type().IsRegular()) && !programs.IsPrivate(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
@@ -148,7 +167,7 @@ func notOpened(err error) error {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return errors.New("does not exist")
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP):
-		return errors.New("is a link that leads out of it, or in a circle")
+		return errOutside
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return errors.New("may not be read by the user that commands run as")
 	case errors.Is(err, unix.ENXIO):
@@ -167,8 +186,8 @@ func (v *view) foreign(fd int) error {
 	if err != nil {
 		return err
 	}
-	if rel, ok := strings.CutPrefix(name, strings.TrimSuffix(base, "/")+"/"); ok && programs.IsOwn(rel) {
-		return errors.New("belongs to the gateway")
+	if rel, ok := strings.CutPrefix(name, strings.TrimSuffix(base, "/")+"/"); ok && programs.IsPrivate(rel) {
+		return errPrivate
 	}
 	return nil
 }
@@ -184,6 +203,7 @@ func where(fd int) (string, error) {
 
 func (v *view) close() {
 	v.root.Close()
+	closeAll(v.dir)
 	closeAll(v.files...)
 	closeAll(v.lists...)
 	for _, p := range v.parts {

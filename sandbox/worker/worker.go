@@ -125,7 +125,7 @@ func (w *worker) furnish(p *process, c wire.Command) (_ wire.Command, err error)
 	if p.inputs, err = w.inputsOf(c); err != nil {
 		return c, err
 	}
-	if p.view, err = w.look(p.tool, c.Files); err != nil {
+	if p.view, err = w.look(p.tool, c); err != nil {
 		return c, err
 	}
 	if p.tool.Scratch {

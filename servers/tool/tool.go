@@ -45,20 +45,27 @@ func Changing(destructive, openWorld bool) *mcp.ToolAnnotations {
 // A Func runs a tool. Each call must return a new result. An error becomes a result too (see [Error]).
 type Func struct {
 	args []strictjson.Field
-	call func(ctx context.Context, args json.RawMessage, required []string) (*mcp.CallToolResult, error)
+	call func(ctx context.Context, s *mcp.ServerSession, args json.RawMessage, required []string) (*mcp.CallToolResult, error)
 }
 
 // New makes a Func from a function with a struct of arguments, whose json tags must name the properties of the tool's
 // input schema.
 func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func {
+	return NewInSession(func(ctx context.Context, _ *mcp.ServerSession, args A) (*mcp.CallToolResult, error) {
+		return call(ctx, args)
+	})
+}
+
+// NewInSession is [New] for a function that depends on the session of the call.
+func NewInSession[A any](call func(context.Context, *mcp.ServerSession, A) (*mcp.CallToolResult, error)) Func {
 	return Func{
 		args: strictjson.Fields[A](),
-		call: func(ctx context.Context, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
+		call: func(ctx context.Context, s *mcp.ServerSession, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
 			var args A
 			if err := strictjson.Decode("argument", raw, &args, required...); err != nil {
 				return nil, &Error{Kind: InvalidArgument, Msg: err.Error()}
 			}
-			return call(ctx, args)
+			return call(ctx, s, args)
 		},
 	}
 }
@@ -81,7 +88,7 @@ func Routed(t Tool, name, description string, pick func(value string) (f Func, d
 	t.Input = string(input)
 	t.Call = Func{
 		args: append([]strictjson.Field{{Name: name, Usage: description, Type: reflect.TypeFor[string]()}}, t.Call.args...),
-		call: func(ctx context.Context, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
+		call: func(ctx context.Context, s *mcp.ServerSession, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
 			value, rest, err := strictjson.Take("argument", raw, name)
 			if err != nil {
 				return nil, &Error{Kind: InvalidArgument, Msg: err.Error()}
@@ -91,7 +98,7 @@ func Routed(t Tool, name, description string, pick func(value string) (f Func, d
 				return nil, err
 			}
 			defer done()
-			return f.call(ctx, rest, slices.DeleteFunc(slices.Clone(required), func(r string) bool { return r == name }))
+			return f.call(ctx, s, rest, slices.DeleteFunc(slices.Clone(required), func(r string) bool { return r == name }))
 		},
 	}
 	return t, nil
@@ -103,6 +110,9 @@ type Server struct {
 	Title        string // a few words for people
 	Instructions string // for agents: the purpose of the tools, in a sentence or two
 	Tools        []Tool
+
+	// Aliases are other names by which calls may name tools. Lists leave them out.
+	Aliases map[string]string
 
 	Before func(context.Context) error // runs before each call, which fails with its error; nil: nothing does
 }
@@ -123,7 +133,7 @@ func Open(s Server) (*mcp.Server, error) {
 		}
 		server.AddTool(describe(t), s.handler(t, required, slots))
 	}
-	server.AddReceivingMiddleware(onlyTools)
+	server.AddReceivingMiddleware(onlyTools, s.renamed)
 	return server, nil
 }
 
@@ -185,7 +195,7 @@ func (s Server) handler(t Tool, required []string, slots chan struct{}) mcp.Tool
 			err = s.Before(ctx)
 		}
 		if err == nil {
-			res, err = t.Call.call(ctx, req.Params.Arguments, required)
+			res, err = t.Call.call(ctx, req.Session, req.Params.Arguments, required)
 		}
 		if err != nil {
 			return Failure(err), nil
@@ -202,6 +212,18 @@ func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
 			if strings.HasPrefix(method, prefix) {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "method not found: " + method}
 			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// renamed gives calls by an alias the name of the tool.
+func (s Server) renamed(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if call, ok := req.(*mcp.CallToolRequest); ok && s.Aliases[call.Params.Name] != "" {
+			params := *call.Params
+			params.Name = s.Aliases[params.Name]
+			req = &mcp.CallToolRequest{Session: call.Session, Params: &params, Extra: call.Extra}
 		}
 		return next(ctx, method, req)
 	}

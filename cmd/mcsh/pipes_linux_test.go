@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/errgroup"
+)
+
+// pipeFiles are the files of the roots of tests.
+var pipeFiles = map[string]string{
+	"a.txt": "a 1\nb 2\n", "sub/c.txt": "c\n", "x y": "spaced\n", "-x": "dash\n", "script": "{print}\n",
+	".mcsh/audit/x": "draft\n", ".filesystem/a.txt/00001": "old\n",
+}
+
+var pipeLinks = map[string]string{
+	"inner": "sub/../a.txt", "out-link": "../secret", "absolute-link": "/etc/passwd", "out-dir": "..", "absolute-dir": "/etc", "loop": "loop",
+	"proc-link": "/proc/self/environ", "own-link": ".mcsh/audit/x", "own-dir": ".filesystem",
+}
+
+// makeRoot makes a root with hostile entries in a directory with a file that nothing may read.
+func makeRoot(t *testing.T) (base, root string) {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = filepath.Join(base, "w")
+	for name, text := range pipeFiles {
+		file := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range pipeLinks {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(base, "secret"), []byte("secret-outside\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for parent := base; parent != os.TempDir() && parent != "/"; parent = filepath.Dir(parent) {
+		if err := os.Chmod(parent, 0o755); err != nil { // workers may run as another user
+			t.Fatal(err)
+		}
+	}
+	return base, root
+}
+
+// servePipe starts mcsh with a server pipe of its own, or a gateway.
+func servePipe(t *testing.T, args ...string) *mcp.ClientSession {
+	t.Helper()
+	p := prepare(t, oneBinary(t), args...)
+	p.Env = append(p.Env, "MCSH_TEST_CANARY=secret-outside")
+	p.Stdout = nil
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	s, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: p.Cmd, TerminateDuration: patience}, nil)
+	if err != nil {
+		t.Fatalf("%v: %s", err, p.stderr.String())
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// An answer is the structured result of the tool pipe.
+type answer struct {
+	Stdout string
+	Meta   struct {
+		Steps []struct {
+			Command   string
+			Size      int64 `json:"output_size"`
+			Truncated bool
+		}
+		Tee *struct {
+			Path, Mirror string
+			Bytes        int64
+			Append       bool
+			Record       int64 `json:"record_id"`
+		}
+		Cwd string
+	}
+	Error struct{ Code, Reason, Detail, Suggestion string }
+}
+
+func callPipe(t *testing.T, s *mcp.ClientSession, args map[string]any) (a answer) {
+	t.Helper()
+	res, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "pipe", Arguments: args})
+	if err != nil {
+		t.Errorf("%v: %v", args, err)
+		return a
+	}
+	text := res.Content[0].(*mcp.TextContent).Text
+	if err := json.Unmarshal([]byte(text), &a); err != nil || res.IsError != (a.Error.Code != "") {
+		t.Errorf("%v: %v, isError %v: %s", args, err, res.IsError, text)
+	}
+	return a
+}
+
+// tree returns what is below a directory: names with types and content.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", `cd "$1" && find . -printf '%p %y %l\n' | sort && find . -type f -print0 | sort -z | xargs -0 cat`, "sh", dir).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TestHostileLines: each line is refused with its reason, or harmless. Nothing changes, and nothing outside is read.
+func TestHostileLines(t *testing.T) {
+	data, err := os.ReadFile("../../servers/pipe/testdata/hostile.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct{ Line, Reason, Out string }
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range backendsOfTests(t) {
+		t.Run(name, func(t *testing.T) {
+			base, root := makeRoot(t)
+			before := tree(t, base)
+			s := servePipe(t, append([]string{"server", "pipe", "--root", root}, args...)...)
+			var group errgroup.Group
+			group.SetLimit(4)
+			for _, r := range rows {
+				group.Go(func() error {
+					a := callPipe(t, s, map[string]any{"command": r.Line})
+					switch {
+					case strings.Contains(a.Stdout+a.Error.Detail, "secret-outside"), strings.Contains(a.Stdout, "root:"):
+						t.Errorf("%q has read what is outside: %+v", r.Line, a)
+					case r.Reason != a.Error.Reason || r.Reason != "" && a.Error.Code != "GUARD_VIOLATION":
+						t.Errorf("%q: got %s %s %q, %q, want %q", r.Line, a.Error.Code, a.Error.Reason, a.Error.Detail, a.Stdout, r.Reason)
+					case a.Error.Code != "" && (a.Error.Detail == "" || a.Error.Suggestion == ""):
+						t.Errorf("%q: the error lacks words: %+v", r.Line, a.Error)
+					case r.Out != a.Stdout || r.Reason == "" && a.Error.Code != "":
+						t.Errorf("%q: got %q, %+v, want %q", r.Line, a.Stdout, a.Error, r.Out)
+					}
+					return nil
+				})
+			}
+			_ = group.Wait() // the functions return nil
+			if after := tree(t, base); after != before {
+				t.Errorf("the files have changed:\n%s\nwere\n%s", after, before)
+			}
+		})
+	}
+}
+
+// backendsOfTests are the flags of the backends that this machine has.
+func backendsOfTests(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{"local": {"--sandbox", "local"}}
+	ok, err := hasImage()
+	if err != nil {
+		t.Error(err)
+	}
+	if ok && !testing.Short() {
+		all["docker"] = []string{"--sandbox", "docker"}
+	}
+	return all
+}

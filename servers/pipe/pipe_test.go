@@ -1,0 +1,262 @@
+package pipe_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/internal/costtest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/servers/pipe"
+	"github.com/mcsh-dev/mcsh/servers/servertest"
+	"github.com/mcsh-dev/mcsh/workspace"
+)
+
+// An echo is an engine whose commands write what they are, or repeat their input.
+type echo struct {
+	says func(l pipe.Line, in string) (string, error)
+
+	mu    sync.Mutex
+	lines []pipe.Line // guarded by mu
+}
+
+func (e *echo) Run(_ context.Context, l pipe.Line, in io.Reader, out io.Writer) (r pipe.Report, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lines = append(e.lines, l)
+	text := ""
+	if in != nil {
+		data, err := io.ReadAll(in)
+		if err != nil {
+			return r, err
+		}
+		text = string(data)
+	}
+	said, err := e.says(l, text)
+	if err != nil {
+		return r, err
+	}
+	if _, err := io.WriteString(out, said); err != nil {
+		return r, err
+	}
+	for _, c := range l.Commands {
+		r.Steps = append(r.Steps, pipe.Step{Size: int64(len(said)), Millis: 1})
+		if c.Save != nil {
+			r.Saved = &pipe.Saved{Path: c.Save.Path, Append: c.Save.Append, Bytes: int64(len(said))}
+		}
+	}
+	return r, nil
+}
+
+// open connects to a server over a new root with the directories a and a/b.
+func open(t *testing.T, o pipe.Options, e *echo) *servertest.Client {
+	t.Helper()
+	o.Root = t.TempDir()
+	if err := os.MkdirAll(filepath.Join(o.Root, "a/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if e != nil {
+		o.Start = func(*workspace.Dir, bool) pipe.Engine { return e }
+	}
+	server, err := pipe.New(o)
+	return servertest.Connect(t, server, err)
+}
+
+func directories(l pipe.Line, _ string) (string, error) { return l.Dir, nil }
+
+// call returns the standard output of a line, or its reason.
+func call(t *testing.T, c *servertest.Client, args string) string {
+	t.Helper()
+	var a struct {
+		Stdout string
+		Meta   struct{ Cwd string }
+		Error  pipe.Failure
+	}
+	r := c.Call(t, "pipe", args)
+	if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
+		t.Fatalf("%s: %v in %s", args, err, r.Text)
+	}
+	if r.Error {
+		return string(a.Error.Reason) + a.Error.Detail
+	}
+	if a.Meta.Cwd != "" {
+		return a.Stdout + "in " + a.Meta.Cwd
+	}
+	return a.Stdout
+}
+
+// TestSession: cd holds for the session where the process is one; elsewhere it sets nothing and returns the directory.
+func TestSession(t *testing.T) {
+	for _, alone := range []bool{true, false} {
+		c := open(t, pipe.Options{Alone: alone}, &echo{says: directories})
+		for _, s := range []struct{ args, kept, not string }{
+			{`{"command":"ls"}`, ".", "."},
+			{`{"command":"cd a"}`, "in a", "in a"},
+			{`{"command":"ls"}`, "a", "."},
+			{`{"command":"pwd"}`, "a\nin a", ".\nin ."},
+			{`{"command":"ls","cwd":"a/b"}`, "a/b", "a/b"},
+			{`{"command":"ls","cwd":"."}`, ".", "."},
+			{`{"command":"cd a/b","cwd":"."}`, "in a/b", "in a/b"},
+			{`{"command":"cd none"}`, `"a/b/none" does not exist.`, `"none" does not exist.`},
+			{`{"command":"ls"}`, "a/b", "."},
+			{`{"command":"cd ../.."}`, "in .", `PATH_ESCAPE"./../.." leads out of the root.`},
+			{`{"command":"ls"}`, ".", "."},
+			{`{"command":"cd b","cwd":"a"}`, "in a/b", "in a/b"},
+			{`{"command":"cd"}`, "in .", "in ."},
+			{`{"command":"ls","cwd":"../x"}`, `PATH_ESCAPE"../x" leads out of the root.`, `PATH_ESCAPE"../x" leads out of the root.`},
+		} {
+			want := s.not
+			if alone {
+				want = s.kept
+			}
+			if got := call(t, c, s.args); got != want {
+				t.Errorf("alone %v: %s: got %q, want %q", alone, s.args, got, want)
+			}
+		}
+	}
+}
+
+// TestLostDirectory: a session whose directory is gone can go on.
+func TestLostDirectory(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	server, err := pipe.New(pipe.Options{Root: root, Alone: true, Start: func(*workspace.Dir, bool) pipe.Engine { return &echo{says: directories} }})
+	c := servertest.Connect(t, server, err)
+	call(t, c, `{"command":"cd a"}`)
+	if err := os.Remove(filepath.Join(root, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Call(t, "pipe", `{"command":"ls"}`); !r.Error || !strings.Contains(r.Text, `call cd with \"cwd\": \".\"`) {
+		t.Errorf("got %s", r.Text)
+	}
+	call(t, c, `{"command":"cd","cwd":"."}`)
+	if got := call(t, c, `{"command":"ls"}`); got != "." {
+		t.Errorf("got %q after the cd", got)
+	}
+}
+
+// TestLines: the commands of a line get the words that a shell would give them, and tee its file.
+func TestLines(t *testing.T) {
+	e := &echo{says: directories}
+	c := open(t, pipe.Options{}, e)
+	for _, args := range []string{
+		`{"command":"tail -n 100 app.log | rg ERROR | awk '{print $3}' | sort -u"}`,
+		`{"command":"ls | tee -a -- -x | head -1","cwd":"a","confirm_oversize":true}`,
+		`{"command":"ls | tee ../x --append","cwd":"a"}`,
+	} {
+		if r := c.Call(t, "pipe", args); r.Error {
+			t.Errorf("%s: %s", args, r.Text)
+		}
+	}
+	if r := c.Call(t, "shelpa_write", `{"path":"a/f","content":"text","append":true}`); r.Error || !strings.Contains(r.Text, `"path":"a/f"`) {
+		t.Errorf("write: %s", r.Text)
+	}
+	command := func(text, name string, args ...string) pipe.Command {
+		return pipe.Command{Text: text, Name: name, Args: args}
+	}
+	tee := func(text string, s pipe.Save, args ...string) pipe.Command {
+		return pipe.Command{Text: text, Name: "tee", Args: args, Save: &s}
+	}
+	want := []pipe.Line{
+		{Dir: ".", Commands: []pipe.Command{command("tail -n 100 app.log", "tail", "-n", "100", "app.log"), command("rg ERROR", "rg", "ERROR"), command("awk '{print $3}'", "awk", "{print $3}"), command("sort -u", "sort", "-u")}},
+		{Dir: "a", Commands: []pipe.Command{command("ls", "ls"), tee("tee -a -- -x", pipe.Save{Path: "a/-x", Append: true, Oversize: true}, "-a", "--", "-x"), command("head -1", "head", "-1")}},
+		{Dir: "a", Commands: []pipe.Command{command("ls", "ls"), tee("tee ../x --append", pipe.Save{Path: "x", Append: true}, "../x", "--append")}},
+		{Dir: ".", Commands: []pipe.Command{tee("tee", pipe.Save{Path: "a/f", Append: true})}},
+	}
+	if diff := cmp.Diff(want, e.lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// TestFailures: a failure of the engine is the error of the call; other errors are texts with a kind.
+func TestFailures(t *testing.T) {
+	failing := &echo{says: func(pipe.Line, string) (string, error) {
+		return "", &pipe.Failure{Code: "COMMAND_FAILED", Detail: "it broke", Use: "repair <it>"}
+	}}
+	c := open(t, pipe.Options{}, failing)
+	const want = `{"error":{"code":"COMMAND_FAILED","detail":"it broke","suggestion":"repair <it>"}}`
+	for tool, args := range map[string]string{"pipe": `{"command":"ls"}`, "write": `{"path":"x","content":""}`} {
+		if r := c.Call(t, tool, args); !r.Error || r.Text != want {
+			t.Errorf("%s: got %s", tool, r.Text)
+		}
+	}
+	if r := open(t, pipe.Options{}, nil).Call(t, "pipe", `{"command":"ls"}`); !r.Error || !strings.Contains(r.Text, `"code":"SANDBOX_UNAVAILABLE"`) {
+		t.Errorf("without an engine: %s", r.Text)
+	}
+	if r := c.Call(t, "pipe", `{"command":"ls","cd":"a"}`); !r.Error || !strings.HasPrefix(r.Text, "InvalidArgument: ") {
+		t.Errorf("an unknown argument: %s", r.Text)
+	}
+}
+
+// TestStdout: standard output is cut to what a result may have, at a character, and its size is that of all.
+func TestStdout(t *testing.T) {
+	const limit = 1 << 20
+	for name, text := range map[string]string{
+		"letters": strings.Repeat("x", 3<<20), "quotes": strings.Repeat(`"\`, 1<<20), "controls": strings.Repeat("\x01", 2<<20),
+		"euros": strings.Repeat("€", 1<<20), "no UTF-8": strings.Repeat("\xff", 2<<20), "just enough": strings.Repeat("x", limit), "nothing": "",
+	} {
+		for _, results := range []int64{0, 1 << 20} {
+			c := open(t, pipe.Options{Results: results}, &echo{says: func(pipe.Line, string) (string, error) { return text, nil }})
+			r := c.Call(t, "pipe", `{"command":"ls"}`)
+			var a struct {
+				Stdout string
+				Meta   struct {
+					Steps []struct {
+						Size      int `json:"output_size"`
+						Truncated bool
+					}
+				}
+			}
+			if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
+				t.Fatal(err)
+			}
+			whole, _ := texts.Valid([]byte(text))
+			encoded, err := json.Marshal(r.CallToolResult)
+			step := a.Meta.Steps[0]
+			switch {
+			case err != nil:
+				t.Error(err)
+			case !strings.HasPrefix(whole, a.Stdout) || step.Size != len(text) || step.Truncated != (len(a.Stdout) < len(whole)):
+				t.Errorf("%s: %d bytes of %d, size %d, truncated %v", name, len(a.Stdout), len(whole), step.Size, step.Truncated)
+			case results == 0 && !step.Truncated && len(text) > limit, len(a.Stdout) > 3*limit:
+				t.Errorf("%s: %d bytes are in the result", name, len(a.Stdout))
+			case results > 0 && int64(len(encoded)) > results:
+				t.Errorf("%s: the result has %d bytes, more than %d", name, len(encoded), results)
+			}
+		}
+	}
+}
+
+// TestCosts: lines that make the parser recurse, or are long, are answered within bounds.
+func TestCosts(t *testing.T) {
+	c := open(t, pipe.Options{}, &echo{says: directories})
+	const size = 64 << 10
+	for _, unit := range []string{
+		"$(", "(", "`", "{ ", "if ", "! ", "ls|", "ls&&", "$((", "${a:-", `"$(`, "<(", "[[ ! ", "while ", "a=(", "((", "f() ", "time ", "case x in x) ",
+		"{a,", "{1..", "<<a ", "<<'a'\n", "ls;", "ls ", "x[", "$[", "\\\n", "ls\n", "ls>c ", "'", `"`, "\\", "a*", "\x00", "é", "ls | tee x |",
+	} {
+		line, err := json.Marshal(map[string]string{"command": strings.Repeat(unit, size/len(unit))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprintf("%q", unit), func(t *testing.T) {
+			costtest.Run(t, func() { c.Call(t, "pipe", string(line)) })
+		})
+	}
+	if got := call(t, c, fmt.Sprintf(`{"command":%q}`, "ls "+strings.Repeat("x", size))); !strings.HasPrefix(got, "OVERSIZE") {
+		t.Errorf("a line that is too long: %s", got)
+	}
+	if got := call(t, c, fmt.Sprintf(`{"command":%q}`, strings.Repeat("ls|", 64)+"ls")); !strings.HasPrefix(got, "OVERSIZE") {
+		t.Errorf("a line with too many commands: %s", got)
+	}
+}
