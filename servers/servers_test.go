@@ -60,6 +60,8 @@ func TestWrites(t *testing.T) {
 		"demo":       {`{}`: false},
 		"fetch":      {`{"allow_private":true}`: false},
 		"filesystem": {``: true, `{}`: true, `{"backup":true}`: true, `{"read_only":false}`: true, `{"multi":true}`: true, `{"reference":true}`: true, `{"read_only":true}`: false, `{"multi":true,"read_only":true}`: false},
+		"pipe":       {`{}`: true},
+		"shell":      {`{}`: true, `{"sandbox":true}`: true},
 	}
 	for _, b := range servers.Builtins() {
 		if len(writes[b.Name]) == 0 {

@@ -119,8 +119,10 @@ func TestHistoryOnFullDisk(t *testing.T) {
 	root := t.TempDir()
 	mount(t, root, "size=1m")
 	h := workspace.NewHistory(open(t, root), versions)
-	if err := put(t.Context(), h, "f", "as it was"); err != nil {
-		t.Fatal(err)
+	for _, text := range []string{"before", "as it was"} {
+		if err := put(t.Context(), h, "f", text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, size := range []int{2 << 20, 600 << 10} { // too large itself, and together with its version
 		err := put(t.Context(), h, "f", strings.Repeat("x", size))

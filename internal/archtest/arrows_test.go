@@ -28,7 +28,7 @@ var doors = []struct {
 	{"github.com/docker", []string{"sandbox/docker"}},
 	{"github.com/containerd", []string{"sandbox/docker"}},
 	{"os/exec", []string{"sandbox", "upstream", "servers/shell", "internal/procgroup"}},
-	{"mvdan.cc/sh", []string{"servers/shell"}},
+	{"mvdan.cc/sh", []string{"servers/pipe", "servers/shell"}},
 	{"log", []string{"cmd", "gateway"}},
 	{"github.com/google/go-cmp", []string{}},
 	{"github.com/rogpeppe/go-internal", []string{"cmd", "servers/filesystem"}},
