@@ -71,3 +71,21 @@ func TestJQMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestJQNesting: a document that is nested too deeply is an error that says so, not a crash.
+func TestJQNesting(t *testing.T) {
+	for _, depth := range []int{9_999, 10_000, 10_001, 200_000} {
+		for _, open := range []string{"[", `{"a":`} {
+			in := strings.Repeat(open, depth) + "1" + strings.Repeat(map[string]string{"[": "]"}[open]+strings.Repeat("}", len(open)/5), depth)
+			for _, args := range [][]string{{"-c", "."}, {"-c", ".[]"}, {"-c", "--stream", "length"}, {"-c", "[.]"}} {
+				msg, exit := runJQ(t, args, strings.NewReader(in), io.Discard)
+				if want := map[bool]int{true: 0, false: 2}[depth <= 10_000]; exit != want {
+					t.Errorf("%q x %d: jq %q: exit %d, want %d (%s)", open, depth, args, exit, want, msg)
+				}
+				if depth > 10_000 && !strings.Contains(msg, "more than 10000 arrays and objects inside of one another") {
+					t.Errorf("%q x %d: jq %q: message %q", open, depth, args, msg)
+				}
+			}
+		}
+	}
+}
