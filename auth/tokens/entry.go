@@ -98,7 +98,7 @@ func Parse(data []byte) ([]Entry, error) {
 	}
 	switch {
 	case number == 0:
-		return nil, errors.New("it is empty, as a file is that is just being written; if nobody is to come in, write a comment into it")
+		return nil, errors.New("it is empty, as a file is that is just being written; to admit nobody, write a comment into it")
 	case len(entries) > maxEntries:
 		wrong = append(wrong, fmt.Errorf("there are more than %d tokens", maxEntries))
 	}

@@ -39,7 +39,7 @@ func (h *heard) String() string {
 // eventually waits until something holds.
 func eventually(t *testing.T, what string, holds func() (string, bool)) {
 	t.Helper()
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(2 * patience)
 	for {
 		last, ok := holds()
 		if ok {

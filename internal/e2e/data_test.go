@@ -15,18 +15,22 @@ import (
 // of garbage is behind.
 const bigLimit = 600
 
-// TestBigResults reduces a result of 50 MB.
+// TestBigResults reduces a result of 20 MB, of 50 MB at night.
 func TestBigResults(t *testing.T) {
 	t.Parallel()
 	servers := object{"odd": child(t, "odd")}
-	bulk := toolStage("odd", "bulk", object{"mb": 50})
+	bulk := toolStage("odd", "bulk", object{"mb": parttest.Times(20, 50)})
+	ids, limits, tooBig := "0\n100000\n200000\n", "call=5m,result=16MiB", 20
+	if parttest.Night() {
+		ids, limits, tooBig = ids+"300000\n400000\n500000\n", "call=5m", 70
+	}
 	g := serveStdio(t, servers, versions[1], nil, "--limit", "call=5m")
 	for _, test := range []struct {
 		name     string
 		pipeline []object
 		want     string
 	}{
-		{"jq", []object{bulk, command("jq", "-c", "select(.id % 100000 == 0) | .id")}, "0\n100000\n200000\n300000\n400000\n500000\n"},
+		{"jq", []object{bulk, command("jq", "-c", "select(.id % 100000 == 0) | .id")}, ids},
 		{"head", []object{bulk, command("head", "-n", "2"), command("jq", ".id")}, "0\n1\n"},
 		{"wc", []object{bulk, command("wc", "-l")}, "505192\n"},
 	} {
@@ -39,12 +43,15 @@ func TestBigResults(t *testing.T) {
 			}
 		})
 	}
-	if got := g.memory(t); got > bigLimit {
-		t.Errorf("the gateway took %d MiB, want at most %d", got, bigLimit)
+	most := parttest.Times(bigLimit/3, bigLimit)
+	if got := g.memory(t); got > most {
+		t.Errorf("the gateway took %d MiB, want at most %d", got, most)
+	} else {
+		t.Logf("the gateway took %d MiB", got)
 	}
 	t.Run("too big", func(t *testing.T) {
 		t.Parallel()
-		r := mcsh(t, servers, "run", "--limit", "call=5m", encode(t, []object{toolStage("odd", "bulk", object{"mb": 70}), command("wc", "-l")})).run(t)
+		r := mcsh(t, servers, "run", "--limit", limits, encode(t, []object{toolStage("odd", "bulk", object{"mb": tooBig}), command("wc", "-l")})).run(t)
 		wantWords(t, r, "Stage 1 (tool odd/bulk) failed: LIMIT_EXCEEDED", "Try: ask the tool for less")
 	})
 }
