@@ -90,7 +90,7 @@ func TestHeaders(t *testing.T) {
 func TestHeadersRefusals(t *testing.T) {
 	lines := []string{"message on lines", "two on a line", "blank", "longest, CR"} // of which headers make something else
 	for name, tt := range refusals {
-		if slices.Contains(lines, name) {
+		if slices.Contains(lines, name) || len(tt.input) > 1<<20 && name != "too long" { // one large message is enough
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
