@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -209,11 +210,22 @@ func (c *conn) write(ctx context.Context, m jsonrpc.Message) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	text, err := jsonrpc.EncodeMessage(m)
+	text, err := encode(m)
 	if err != nil {
 		return err
 	}
-	return c.send(append(text, '\n'))
+	return c.send(text)
+}
+
+// encode writes a message on a line. A result is JSON without newlines already, and is not read again: that takes long if it is large.
+func encode(m jsonrpc.Message) ([]byte, error) {
+	res, ok := m.(*jsonrpc.Response)
+	if !ok || len(res.Result) == 0 {
+		text, err := jsonrpc.EncodeMessage(m)
+		return append(text, '\n'), err
+	}
+	id, err := json.Marshal(res.ID.Raw())
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), res.Result, []byte("}\n")), err
 }
 
 // send writes a whole message, which ends with a newline.
