@@ -43,6 +43,7 @@ func TestOptionErrors(t *testing.T) {
 		{"fetch", `{"allowPrivate":true}`, `built-in server "fetch": unknown option "allowPrivate", did you mean "allow_private"; known: allow_private, allow_hosts, max_bytes, timeout`},
 		{"fetch", `{"allow_hosts":["a/b"]}`, `built-in server "fetch": option allow_hosts: "a/b" is not a pattern of a host name, such as "*.example.com"`},
 		{"fetch", `{"timeout":"1h"}`, `built-in server "fetch": option timeout is 1h0m0s, want at most 10m0s, or 0 for 30s`},
+		{"shell", `{"alow":["ls"]}`, `built-in server "shell": unknown option "alow", did you mean "allow"; known: working_dir, timeout, shell, allow, deny, no_stderr, env, max_output, sandbox, verbose`},
 		{"demo", `{"latency":"2h"}`, `built-in server "demo": option latency is 2h0m0s, want 0 to 1m0s`},
 		{"demo", `{"zzzz":1}`, `built-in server "demo": unknown option "zzzz"; known: latency, seed`},
 	} {

@@ -112,6 +112,15 @@ func configBuiltins(host servers.Host) map[string]config.Builtin {
 	return table
 }
 
+// builtinOptions returns the names of the options of every built-in server.
+func builtinOptions() map[string][]string {
+	table := map[string][]string{}
+	for _, b := range servers.Builtins() {
+		table[b.Name] = convert(b.Options, func(o strictjson.Field) string { return o.Name })
+	}
+	return table
+}
+
 // A defaultServer is a built-in server that runs without a configuration.
 type defaultServer struct {
 	builtin string

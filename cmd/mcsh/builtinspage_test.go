@@ -51,7 +51,11 @@ func serversText(t *testing.T) string {
 		pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: s.Name, Dial: dial}}}})
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| option | flag | |\n|---|---|---|\n", s.Name, strings.ToUpper(s.Summary[:1])+s.Summary[1:])
 		for _, o := range s.Options {
-			fmt.Fprintf(&b, "| `%s` | `--%s` | %s |\n", o.Name, flagOf(o), o.Usage)
+			flag := "--" + flagOf(o)
+			if short := shortFlags[o.Name]; short != "" {
+				flag = "-" + short + "`, `" + flag
+			}
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", o.Name, flag, o.Usage)
 		}
 		b.WriteString("\n| tool | |\n|---|---|\n")
 		for _, tool := range pool.Catalog(t.Context())[0].Tools {

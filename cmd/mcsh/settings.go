@@ -104,7 +104,7 @@ func (p *program) configFiles(s settings) []string {
 
 func configSources(p *program, s settings) ([]upstream.Source, error) {
 	return convert(p.configFiles(s), func(path string) upstream.Source {
-		return &config.File{Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Proxy: http.ProxyFromEnvironment}
+		return &config.File{Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Options: builtinOptions(), Proxy: http.ProxyFromEnvironment}
 	}), nil
 }
 

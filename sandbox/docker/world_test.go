@@ -124,11 +124,14 @@ func writeImage(w io.Writer, probe string) error {
 	if err := r.file(probe, strings.TrimPrefix(docker.WorkerPath, "/")); err != nil {
 		return err
 	}
+	names := []string{"dash", "timeout", "cat", "sleep"} // for TestCommands
 	for _, p := range programs.All() {
-		if p.Bin == "" {
-			continue
+		if p.Bin != "" {
+			names = append(names, p.Bin)
 		}
-		if err := r.program("/usr/bin/" + p.Bin); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	}
+	for _, name := range names {
+		if err := r.program("/usr/bin/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

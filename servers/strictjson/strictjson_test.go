@@ -39,6 +39,7 @@ func TestDecode(t *testing.T) {
 		{`{"rate":0.5,"on":true,"list":["a"],"headers":{"A":"b"}}`, options{Rate: 0.5, On: true, List: []string{"a"}, Headers: map[string]string{"A": "b"}}},
 		{`{"wait":"1.5s"}`, options{Wait: 1500 * time.Millisecond}},
 		{`{"wait":2}`, options{Wait: 2 * time.Second}},
+		{`{"wait":"2.5"}`, options{Wait: 2500 * time.Millisecond}},
 	} {
 		var got options
 		if err := strictjson.Decode("option", []byte(tt.in), &got); err != nil {

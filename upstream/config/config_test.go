@@ -54,7 +54,7 @@ func filesOf(archive *txtar.Archive) func(string) ([]byte, error) {
 
 func testFile(archive *txtar.Archive) *File {
 	return &File{
-		Path: archive.Files[0].Name, Lookup: testLookup, ReadFile: filesOf(archive), Builtins: map[string]Builtin{"box": newBox},
+		Path: archive.Files[0].Name, Lookup: testLookup, ReadFile: filesOf(archive), Builtins: map[string]Builtin{"box": newBox}, Options: map[string][]string{"box": {"env", "sandbox", "timeout"}},
 	}
 }
 

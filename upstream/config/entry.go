@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,12 @@ func (r *reader) server(name string, m hujson.ObjectMember) {
 	if isDisabled(object) {
 		return // its variables may be unset
 	}
+	options := r.file.Options[builtinOf(object)]
 	for _, field := range object.Members {
+		if slices.Contains(options, nameOf(field)) {
+			e.option(field)
+			continue
+		}
 		e.field(field)
 	}
 	e.unknownKeys()
@@ -97,6 +103,36 @@ func isDisabled(object *hujson.Object) bool {
 		}
 	}
 	return false
+}
+
+// builtinOf returns the name of the builtin that a server is; empty: none.
+func builtinOf(object *hujson.Object) string {
+	for _, m := range object.Members {
+		if l, ok := m.Value.Value.(hujson.Literal); ok && nameOf(m) == "builtin" && l.Kind() == '"' {
+			return l.String()
+		}
+	}
+	return ""
+}
+
+// callGrace is how much longer than a builtin's own timeout a call of it may take, so that its own answer comes.
+const callGrace = 10 * time.Second
+
+// option reads an option of a builtin. A timeout bounds the calls of the server too.
+func (e *entry) option(m hujson.ObjectMember) {
+	key := nameOf(m)
+	if _, twice := e.set[key]; twice || key != "timeout" {
+		if e.set[key] = m.Name.StartOffset; twice {
+			e.fail(m.Name.StartOffset, key, "is set twice")
+		}
+		e.unknown = append(e.unknown, m)
+		return
+	}
+	errs := len(e.reader.errs)
+	if e.field(m); len(e.reader.errs) == errs {
+		e.Options[key] = json.RawMessage(strconv.Quote(e.Timeout.String()))
+		e.Timeout += callGrace
+	}
 }
 
 // field reads one member of a server.
@@ -186,7 +222,7 @@ func (e *entry) ways() []string {
 // conflicts reports members that do not fit the way in which the server is reached.
 func (e *entry) conflicts(way string) {
 	for _, key := range slices.Sorted(maps.Keys(e.set)) {
-		if f := fields[key]; f.way != "" && f.way != way {
+		if f := fields[key]; f.way != "" && f.way != way && e.Options[key] == nil {
 			e.fail(e.set[key], key, "belongs to a server with %s, and this one has %s", f.way, way)
 		}
 	}

@@ -48,7 +48,8 @@ type File struct {
 	// the file itself may also be a pipe, which is read once.
 	ReadFile func(path string) ([]byte, error)
 
-	Builtins map[string]Builtin // what "builtin" may name
+	Builtins map[string]Builtin  // what "builtin" may name
+	Options  map[string][]string // of builtins: a member that is common to all servers is an option too if it is named here
 	Proxy    func(*http.Request) (*url.URL, error)
 
 	mu   sync.Mutex // guards what follows
