@@ -188,5 +188,5 @@ func rows() []row {
 			goals: []goal{least("MB/s of CPU", 4), never(peakMemory, held)},
 		},
 	}
-	return slices.Concat(list, paceRows(), upstreamRows(), sandboxRows())
+	return slices.Concat(list, paceRows(), upstreamRows(), sandboxRows(), pipeRows())
 }
