@@ -1,16 +1,22 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/servers"
 )
 
 // pipeFiles are the files of the roots of tests.
@@ -170,4 +176,93 @@ func backendsOfTests(t *testing.T) map[string][]string {
 		all["docker"] = []string{"--sandbox", "docker"}
 	}
 	return all
+}
+
+// TestPipeSaves: tee and write save all or nothing, ask before they save much, and append what they are given.
+func TestPipeSaves(t *testing.T) {
+	_, root := makeRoot(t)
+	big := strings.Repeat("0123456789abcde\n", 1<<17) // 2 MiB
+	if err := os.WriteFile(filepath.Join(root, "big"), []byte(big), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local")
+	for _, r := range []struct{ command, reason, file, want string }{
+		{"sed '' big | tee copy", "OVERSIZE", "copy", ""},
+		{"head -n 2 a.txt | tee out/new", "", "out/new", "a 1\nb 2\n"},
+		{"head -c 3 a.txt | tee -a out/new", "", "out/new", "a 1\nb 2\na 1"},
+		{"head -c 3 a.txt | tee -a out/new | wc -c", "", "out/new", "a 1\nb 2\na 1a 1"},
+		{"head none | tee out/new", "", "out/new", "a 1\nb 2\na 1a 1"}, // it fails, so nothing is saved
+		{"head a.txt | awk 'END {exit 3}' | tee out/new", "", "out/new", "a 1\nb 2\na 1a 1"},
+		{"sort -r out/new | tee out/new", "", "out/new", "b 2\na 1a 1\na 1\n"}, // no shell empties the file before it is read
+		{"rg nowhere a.txt | tee out/new", "", "out/new", ""},
+		{"head a.txt | tee inner", "DISALLOWED_ARG", "a.txt", "a 1\nb 2\n"},
+		{"head a.txt | tee sub", "DISALLOWED_ARG", "sub/c.txt", "c\n"},
+		{"head a.txt | tee a.txt/x", "DISALLOWED_ARG", "a.txt", "a 1\nb 2\n"},
+	} {
+		a := callPipe(t, s, map[string]any{"command": r.command})
+		got, err := os.ReadFile(filepath.Join(root, r.file))
+		if a.Error.Reason != r.reason || string(got) != r.want || err != nil && !(os.IsNotExist(err) && r.want == "") {
+			t.Errorf("%s: %+v, %s holds %q, %v, want %q", r.command, a, r.file, got, err, r.want)
+		}
+	}
+	a := callPipe(t, s, map[string]any{"command": "sed '' big | tee copy", "confirm_oversize": true})
+	got, err := os.ReadFile(filepath.Join(root, "copy"))
+	if err != nil || string(got) != big || a.Meta.Tee == nil || a.Meta.Tee.Bytes != int64(len(big)) || a.Meta.Tee.Path != "copy" {
+		t.Errorf("with confirm_oversize: %d bytes, %v, %+v", len(got), err, a.Meta)
+	}
+	if last := a.Meta.Steps[1]; last.Size != int64(len(big)) || !last.Truncated || len(a.Stdout) != 1<<20 || !strings.HasPrefix(big, a.Stdout) {
+		t.Errorf("standard output of 2 MiB: %d bytes, %+v", len(a.Stdout), last)
+	}
+}
+
+// TestPipeCancelled: a cancelled call ends its commands, and gives back the only worker.
+func TestPipeCancelled(t *testing.T) {
+	_, root := makeRoot(t)
+	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--sandbox-max", "1")
+	callPipe(t, s, map[string]any{"command": "ls"}) // the sandbox starts
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "pipe", Arguments: map[string]any{"command": "awk 'BEGIN { for (;;) x++ }' | tee forever"}})
+		ended <- err
+	}()
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("the call has ended without an error")
+	}
+	if a := callPipe(t, s, map[string]any{"command": "ls sub"}); a.Stdout != "c.txt\n" {
+		t.Errorf("the next call: %+v", a)
+	}
+	if _, err := os.Stat(filepath.Join(root, "forever")); !os.IsNotExist(err) {
+		t.Errorf("a cancelled call has saved a file: %v", err)
+	}
+}
+
+// TestPipeSessions: over HTTP each session has its directory; without one cd sets nothing.
+func TestPipeSessions(t *testing.T) {
+	all := servers.Builtins()
+	b := all[slices.IndexFunc(all, func(b servers.Builtin) bool { return b.Commands })]
+	_, root := makeRoot(t)
+	server, err := b.Open(optionsOf(map[string]any{"root": root}), servers.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(gateway.Handler(server))
+	t.Cleanup(web.Close)
+	var sessions []*mcp.ClientSession
+	for range 2 {
+		c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		sessions = append(sessions, s)
+	}
+	callPipe(t, sessions[0], map[string]any{"command": "cd sub"})
+	for i, want := range []string{"sub\n", ".\n"} {
+		if a := callPipe(t, sessions[i], map[string]any{"command": "pwd"}); a.Stdout != want {
+			t.Errorf("session %d is in %q, want %q", i, a.Stdout, want)
+		}
+	}
 }
