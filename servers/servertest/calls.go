@@ -115,11 +115,15 @@ func (p Place) Real(text string) string {
 	return strings.NewReplacer(ShownURL, p.URL, shownHost, host, ShownDir, p.Dir).Replace(text)
 }
 
-var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+var (
+	stamp  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	varies = regexp.MustCompile(`(\\?"(?:execution_time_ms|record_id)\\?":)[0-9.e+-]+`)
+)
 
-// Shown replaces the place by what stands for it, and times of the last hour by one.
+// Shown replaces the place by what stands for it, times of the last hour by one, and other numbers that no two calls share.
 func (p Place) Shown(text string) string {
 	text = strings.NewReplacer(p.URL, ShownURL, p.Dir, ShownDir).Replace(text)
+	text = varies.ReplaceAllString(text, "${1}1")
 	return stamp.ReplaceAllStringFunc(text, func(found string) string {
 		if at, err := time.Parse(time.RFC3339, found); err == nil && time.Since(at).Abs() < time.Hour {
 			return shownTime
