@@ -41,8 +41,8 @@ func lacksNPM(context.Context) string {
 }
 
 // fileRows are about the built-in server of files. Two goals are out of reach as long as the SDK makes the results: it encodes
-// the 10 MB of the tree three times, which takes two thirds of the time, and decodes each call of a for_each three times, with
-// 32 KiB of memory each. Only answers without the SDK, as the gateway itself gives, would reach them.
+// the 10 MB of the tree twice, which takes half of the time, and each call of a for_each takes it several decoders with buffers
+// of 32 KiB. Only answers without the SDK, as the gateway itself gives, would reach them.
 func fileRows() []row {
 	node := []string{"node"}
 	return []row{
