@@ -40,7 +40,9 @@ func lacksNPM(context.Context) string {
 	return ""
 }
 
-// fileRows are about the built-in server of files.
+// fileRows are about the built-in server of files. Two goals are out of reach as long as the SDK makes the results: it encodes
+// the 10 MB of the tree twice, which takes half of the time, and each call of a for_each takes it several decoders with buffers
+// of 32 KiB. Only answers without the SDK, as the gateway itself gives, would reach them.
 func fileRows() []row {
 	node := []string{"node"}
 	return []row{
@@ -57,7 +59,7 @@ func fileRows() []row {
 			open: readMany(readByPipeline), goals: []goal{most("time", 0.33)},
 		},
 		{
-			name: "files: reading 10,000 by one for_each, and without a gateway", baseline: npmRead, needs: node, lacks: lacksNPM,
+			name: "files: reading 10,000, and by a client alone", baseline: npmRead, needs: node, lacks: lacksNPM,
 			open: readMany(readByClient),
 		},
 		{
