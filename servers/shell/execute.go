@@ -66,16 +66,16 @@ func (s *server) executeCommand() tool.Tool {
 				return nil, &tool.Error{Kind: tool.InvalidArgument, Msg: "the command contains a NUL character", Hint: "leave it out"}
 			}
 			out, err := s.execute(ctx, a.Command)
+			s.log(out)
 			if err != nil {
 				return nil, err
 			}
-			s.log(out)
 			return tool.JSON(out)
 		}),
 	}
 }
 
-// execute runs a command line if the rules allow it. Its error is the cause of ctx.
+// execute runs a command line if the rules allow it. It fails only if ctx has ended.
 func (s *server) execute(ctx context.Context, line string) (outcome, error) {
 	if s.rules != nil {
 		if err := s.rules.check(line); err != nil {
@@ -90,22 +90,26 @@ func (s *server) execute(ctx context.Context, line string) (outcome, error) {
 	if !s.options.NoStderr {
 		stderr = &more
 	}
-	code, err := s.runner.Run(limited, []string{s.shell, "-c", line}, s.env, &output, stderr)
+	text := line
+	if strings.HasPrefix(line, "-") {
+		text = " " + line // it would be taken for an option
+	}
+	code, err := s.runner.Run(limited, []string{s.shell, "-c", text}, s.env, &output, stderr)
 	if ctx.Err() != nil {
-		return outcome{}, context.Cause(ctx)
+		return outcome{Command: line, ReturnCode: -1, Reason: "cancelled"}, ctx.Err()
 	}
 	output.add(&more)
-	text, last := output.text(), ""
+	out, last := output.text(), ""
 	switch {
 	case errors.Is(err, errTime):
 		code, last = -1, fmt.Sprintf("Command timed out after %v", s.options.Timeout)
 	case err != nil:
 		code, last = -1, fmt.Sprintf("Failed to execute: %v", err)
 	}
-	if last != "" && text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+	if last != "" && out != "" && !strings.HasSuffix(out, "\n") {
+		out += "\n"
 	}
-	return outcome{Command: line, Output: text + last, ReturnCode: code, Omitted: output.omitted()}, nil
+	return outcome{Command: line, Output: out + last, ReturnCode: code, Omitted: output.omitted()}, nil
 }
 
 // log writes a line for the operator.
@@ -117,6 +121,8 @@ func (s *server) log(o outcome) {
 	if o.Reason != "" {
 		reason = " (" + o.Reason + ")"
 	}
+	s.logging.Lock()
+	defer s.logging.Unlock()
 	// A log that cannot be written must not fail the command, which has run.
 	_, _ = fmt.Fprintf(s.options.Log, "mcsh: shell: %q: %d%s\n", texts.Cut(o.Command, maxLogged), o.ReturnCode, reason)
 }

@@ -46,6 +46,7 @@ func TestExecute(t *testing.T) {
 		{"without standard error", shell.Options{NoStderr: true}, "echo e >&2; echo o", reply{Output: "o\n"}},
 		{"exit code", shell.Options{}, "exit 7", reply{ReturnCode: 7}},
 		{"killed by a signal", shell.Options{}, "kill -9 $$", reply{ReturnCode: -1}},
+		{"a dash first", shell.Options{NoStderr: true}, "-x; echo $?", reply{Output: "127\n"}},
 		{"nothing to read", shell.Options{}, "cat; echo $?", reply{Output: "0\n"}},
 		{"no output", shell.Options{}, "", reply{}},
 		{"lines", shell.Options{}, "x=1\necho $x", reply{Output: "1\n"}},
@@ -268,7 +269,7 @@ func TestDescription(t *testing.T) {
 	if a.ReadOnlyHint || a.IdempotentHint || !*a.DestructiveHint || !*a.OpenWorldHint {
 		t.Errorf("got the annotations %+v", a)
 	}
-	if want := "Runs a command line in a shell and returns its output and exit code. Every command of the line must have a name like ls*, cat unlike lsof."; tool.Description != want {
+	if want := "Runs a command line in a shell and returns its output and exit code. Allowed commands: ls*, cat. Denied commands: lsof."; tool.Description != want {
 		t.Errorf("got the description %q, want %q", tool.Description, want)
 	}
 }

@@ -70,7 +70,7 @@ func TestLines(t *testing.T) {
 			for i, r := range all {
 				refused := r.Want == "refused" || r.Want == "refused in sh" && name == "sh"
 				checkLine(t, path, r, refused)
-				if refused && len(r.Line) < 1000 && i%parttest.Times(6, 1) == 0 {
+				if refused && len(r.Line) < 1000 && i%parttest.Times(10, 1) == 0 {
 					c := newCage(t)
 					open(t, c.options(path, row{}))(r.Line)
 					if tried++; exists(c.trace) {

@@ -75,22 +75,22 @@ func (r *rules) speak(shell string) error {
 	return nil
 }
 
-// describe returns a sentence for agents, with a space before it; empty: everything runs.
+// describe returns sentences for agents, with a space before each; empty: everything runs.
 func (r *rules) describe() string {
 	if r == nil {
 		return ""
 	}
-	text := " Every command of the line must have a name"
+	text := ""
 	if r.allow != nil {
-		text += " like " + strings.Join(r.allow, ", ")
+		text += " Allowed commands: " + texts.Fit(strings.Join(r.allow, ", "), maxDescribed) + "."
 	}
 	if r.deny != nil {
-		text += " unlike " + strings.Join(r.deny, ", ")
+		text += " Denied commands: " + texts.Fit(strings.Join(r.deny, ", "), maxDescribed) + "."
 	}
-	return texts.Fit(text, maxDescribed) + "."
+	return text
 }
 
-const maxDescribed = 1000 // bytes
+const maxDescribed = 500 // bytes of a list
 
 // matches reports whether a pattern matches one of the names.
 func matches(patterns []string, names ...string) bool {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -146,6 +147,8 @@ type server struct {
 	env     []string
 	shell   string // the path of the program
 	runner  Runner
+
+	logging sync.Mutex // one line at a time
 }
 
 // prepare finds the shell and the runner.
