@@ -53,7 +53,7 @@ func TestCount(t *testing.T) {
 	}{
 		{"a", "12345", false, 10 + 80}, // the line of the mirror is at most so long
 		{"a", "12345", false, 10 + 80},
-		{"a", "12345", true, 10 + 2},   // with a newline before it
+		{"a", "12345", true, 10 + 2}, // with a newline before it
 		{"a", "", true, 0},
 		{"a", "1234\n", true, 10 + 2},
 		{"a", "12345", true, 10},

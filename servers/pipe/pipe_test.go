@@ -161,7 +161,9 @@ func TestLines(t *testing.T) {
 	if r := c.Call(t, "shelpa_write", `{"path":"a/f","content":"text","append":true}`); r.Error || !strings.Contains(r.Text, `"path":"a/f"`) {
 		t.Errorf("write: %s", r.Text)
 	}
-	command := func(text, name string, args ...string) pipe.Command { return pipe.Command{Text: text, Name: name, Args: args} }
+	command := func(text, name string, args ...string) pipe.Command {
+		return pipe.Command{Text: text, Name: name, Args: args}
+	}
 	tee := func(text string, s pipe.Save, args ...string) pipe.Command {
 		return pipe.Command{Text: text, Name: "tee", Args: args, Save: &s}
 	}
