@@ -94,7 +94,7 @@ func TestTeeLarge(t *testing.T) {
 	w.withFiles(t, "")
 	const size = 200 << 20
 	d := w.deps()
-	d.Limits.Held, d.Limits.Workspace = 1<<20, 2*size
+	d.Limits.Held, d.Limits.Workspace = 1<<20, 2*size+100 // with a line of the mirror
 	p, errs := stages.CompileFed(t.Context(), []byte(`[{"type":"tee","path":"big","confirm_oversize":true}]`), d)
 	if errs != nil {
 		t.Fatal(errs)

@@ -87,11 +87,22 @@ func TestDirectory(t *testing.T) {
 		name, want string
 		kind       workspace.Kind
 	}{
-		{".", ".", ""}, {"a/../a/b/", "a/b", ""}, {"in", "a/b", ""}, {root + "/a", "a", ""},
-		{"..", "", workspace.PathEscape}, {"out", "", workspace.PathEscape}, {"out/..", ".", ""}, {"absolute", "", workspace.PathEscape},
-		{"/", "", workspace.PathEscape}, {".mcsh", "", workspace.InvalidArgument}, {"own/audit", "", workspace.InvalidArgument},
-		{".filesystem", "", workspace.InvalidArgument}, {"file", "", workspace.InvalidArgument}, {"none", "", workspace.NotFound},
-		{"file/x", "", workspace.NotFound}, {"", "", workspace.InvalidArgument},
+		{".", ".", ""},
+		{"a/../a/b/", "a/b", ""},
+		{"in", "a/b", ""},
+		{root + "/a", "a", ""},
+		{"..", "", workspace.PathEscape},
+		{"out", "", workspace.PathEscape},
+		{"out/..", ".", ""},
+		{"absolute", "", workspace.PathEscape},
+		{"/", "", workspace.PathEscape},
+		{".mcsh", "", workspace.InvalidArgument},
+		{"own/audit", "", workspace.InvalidArgument},
+		{".filesystem", "", workspace.InvalidArgument},
+		{"file", "", workspace.InvalidArgument},
+		{"none", "", workspace.NotFound},
+		{"file/x", "", workspace.NotFound},
+		{"", "", workspace.InvalidArgument},
 	} {
 		got, err := d.Directory(tt.name)
 		if got != tt.want || (err == nil) != (tt.kind == "") || err != nil && workspace.KindOf(err) != tt.kind {

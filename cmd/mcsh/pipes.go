@@ -152,7 +152,7 @@ func withoutSandbox(ctx context.Context, err error) *pipe.Failure {
 	}
 	return &pipe.Failure{
 		Code: pipe.Unavailable, Detail: noCommands(err).Msg + ".",
-		Use: "Ask the operator to start a container engine with the image (mcsh sandbox build), or to run mcsh on Linux with Landlock and the programs installed; mcsh doctor says what is missing.",
+		Use: "Ask the operator to start a container engine with the image (mcsh sandbox build), or to install the programs on a Linux with Landlock; mcsh doctor says what is missing.",
 	}
 }
 
