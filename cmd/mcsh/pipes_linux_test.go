@@ -266,3 +266,16 @@ func TestPipeSessions(t *testing.T) {
 		}
 	}
 }
+
+// TestPipeVersions: each program says its version, alone and in a pipe.
+func TestPipeVersions(t *testing.T) {
+	_, root := makeRoot(t)
+	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local")
+	for _, name := range strings.Fields("awk cut fd grep head jq ls rg sed sort tail tr uniq wc") {
+		for _, line := range []string{name + " --version", "ls | " + name + " --version | head -1"} {
+			if a := callPipe(t, s, map[string]any{"command": line}); a.Stdout == "" || a.Error.Code != "" {
+				t.Errorf("%s: %+v", line, a)
+			}
+		}
+	}
+}

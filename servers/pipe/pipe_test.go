@@ -200,39 +200,50 @@ func TestFailures(t *testing.T) {
 
 // TestStdout: standard output is cut to what a result may have, at a character, and its size is that of all.
 func TestStdout(t *testing.T) {
-	const limit = 1 << 20
-	for name, text := range map[string]string{
-		"letters": strings.Repeat("x", 3<<20), "quotes": strings.Repeat(`"\`, 1<<20), "controls": strings.Repeat("\x01", 2<<20),
-		"euros": strings.Repeat("€", 1<<20), "no UTF-8": strings.Repeat("\xff", 2<<20), "just enough": strings.Repeat("x", limit), "nothing": "",
+	const alone, small = 1 << 20, 200 << 10
+	for _, tt := range []struct {
+		name, unit string
+		size       int
+		results    int64
+	}{
+		{"letters", "x", alone + 1, 0},
+		{"just enough", "x", alone, 0},
+		{"euros", "€", alone + 100, 0},
+		{"nothing", "", 0, 0},
+		{"letters", "x", small, small},
+		{"quotes", `"\`, small, small},
+		{"controls", "\x01", small, small},
+		{"euros", "€", small, small},
+		{"no UTF-8", "\xff", small, small},
+		{"a little", "x", 100, small},
 	} {
-		for _, results := range []int64{0, 1 << 20} {
-			c := open(t, pipe.Options{Results: results}, &echo{says: func(pipe.Line, string) (string, error) { return text, nil }})
-			r := c.Call(t, "pipe", `{"command":"ls"}`)
-			var a struct {
-				Stdout string
-				Meta   struct {
-					Steps []struct {
-						Size      int `json:"output_size"`
-						Truncated bool
-					}
+		text := strings.Repeat(tt.unit, tt.size/max(len(tt.unit), 1))
+		c := open(t, pipe.Options{Results: tt.results}, &echo{says: func(pipe.Line, string) (string, error) { return text, nil }})
+		r := c.Call(t, "pipe", `{"command":"ls"}`)
+		var a struct {
+			Stdout string
+			Meta   struct {
+				Steps []struct {
+					Size      int `json:"output_size"`
+					Truncated bool
 				}
 			}
-			if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
-				t.Fatal(err)
-			}
-			whole, _ := texts.Valid([]byte(text))
-			encoded, err := json.Marshal(r.CallToolResult)
-			step := a.Meta.Steps[0]
-			switch {
-			case err != nil:
-				t.Error(err)
-			case !strings.HasPrefix(whole, a.Stdout) || step.Size != len(text) || step.Truncated != (len(a.Stdout) < len(whole)):
-				t.Errorf("%s: %d bytes of %d, size %d, truncated %v", name, len(a.Stdout), len(whole), step.Size, step.Truncated)
-			case results == 0 && !step.Truncated && len(text) > limit, len(a.Stdout) > 3*limit:
-				t.Errorf("%s: %d bytes are in the result", name, len(a.Stdout))
-			case results > 0 && int64(len(encoded)) > results:
-				t.Errorf("%s: the result has %d bytes, more than %d", name, len(encoded), results)
-			}
+		}
+		if err := json.Unmarshal([]byte(r.Text), &a); err != nil {
+			t.Fatal(err)
+		}
+		whole, _ := texts.Valid([]byte(text))
+		encoded, err := json.Marshal(r.CallToolResult)
+		step := a.Meta.Steps[0]
+		switch {
+		case err != nil:
+			t.Error(err)
+		case !strings.HasPrefix(whole, a.Stdout) || step.Size != len(text) || step.Truncated != (len(a.Stdout) < len(whole)):
+			t.Errorf("%s: %d bytes of %d, size %d, truncated %v", tt.name, len(a.Stdout), len(whole), step.Size, step.Truncated)
+		case step.Truncated != (len(text) > alone || len(text) > 200 && tt.results > 0):
+			t.Errorf("%s: %d bytes, truncated %v", tt.name, len(text), step.Truncated)
+		case tt.results > 0 && int64(len(encoded)) > tt.results:
+			t.Errorf("%s: the result has %d bytes, more than %d", tt.name, len(encoded), tt.results)
 		}
 	}
 }
