@@ -26,11 +26,11 @@ func pipeRows() []row {
 	needs := []string{"dash", "tail", "rg", "gawk", "sort", "head"}
 	return []row{
 		{
-			name: "pipe: tail, rg, awk, sort", baseline: sameShell, long: true, needs: needs,
+			name: "pipe: tail, rg, awk, sort", baseline: sameShell, needs: needs,
 			open: linesOf(searched, func(s sizes) int64 { return s.piped }), goals: []goal{most("time", 1.5)},
 		},
 		{
-			name: "pipe: rg, head", baseline: sameShell, long: true, needs: needs,
+			name: "pipe: rg, head", baseline: sameShell, needs: needs,
 			open: linesOf(atTheEnd, func(s sizes) int64 { return s.big }), goals: []goal{never(rss, held)},
 		},
 	}
