@@ -84,14 +84,15 @@ func TestBreaker(t *testing.T) {
 	})
 	p := httpPool(t, upstream.Endpoint{URL: s.URL})
 	var e *stages.Error
-	fails := func() time.Time {
+	fails := func() (began time.Time) {
 		t.Helper()
+		began = time.Now()
 		if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"}); !errors.As(err, &e) {
 			t.Fatalf("got %v", err)
 		}
-		return time.Now()
+		return began
 	}
-	failed := time.Now()
+	var failed time.Time
 	for range 5 {
 		failed = fails()
 	}
@@ -103,7 +104,7 @@ func TestBreaker(t *testing.T) {
 		if seen.Load() == before {
 			break
 		}
-		if again.Sub(failed) < shortestRest {
+		if time.Since(failed) < shortestRest {
 			t.Fatalf("got %v; want that it is left alone for a moment", e)
 		}
 		failed = again // this machine was slow: the moment was over, and each failure makes it longer

@@ -82,13 +82,13 @@ var ends = []end{
 	{name: "SIGHUP, as a terminal sends it and its shell", transports: []string{overStdio}, grace: "1s", bring: signals(syscall.SIGHUP, syscall.SIGHUP), after: time.Second, sent: finished},
 	{name: "SIGHUP, then SIGTERM", transports: []string{stateful}, grace: "1m", bring: signals(syscall.SIGHUP, syscall.SIGTERM), sent: cancelled},
 	{name: "SIGKILL", transports: all, grace: "1m", bring: signals(syscall.SIGKILL), sent: cancelled, status: killed},
-	{name: "input closed", transports: []string{overStdio}, grace: "5s", bring: func(t *testing.T, s *scene) { closing(t, s.input) }, after: goneTime, sent: finished},
+	{name: "input closed", transports: []string{overStdio}, grace: "1m", bring: func(t *testing.T, s *scene) { closing(t, s.input) }, after: goneTime, sent: finished},
 	{name: "cancelled", transports: all, grace: "1m", bring: func(_ *testing.T, s *scene) { s.cancel() }, sent: cancelled, status: lives},
 	{name: "connection dropped", transports: []string{stateful}, grace: "1s", bring: drop, after: time.Second, sent: finished, status: lives},
 	{name: "connection dropped", transports: []string{stateless}, grace: "1m", bring: drop, sent: cancelled, status: lives},
 	{name: "session deleted", transports: []string{stateful}, grace: "1m", bring: remove, sent: cancelled, status: lives},
 	{name: "cancelled, and the session closed at once", transports: []string{stateful, stateless}, grace: "1m", bring: leave, sent: cancelled, status: lives},
-	{name: "client killed", transports: []string{overStdio}, grace: "5s", bring: kill, after: goneTime, sent: finished},
+	{name: "client killed", transports: []string{overStdio}, grace: "1m", bring: kill, after: goneTime, sent: finished},
 	{name: "client killed", transports: []string{stateful}, grace: "1s", bring: kill, after: time.Second, sent: finished, status: lives},
 	{name: "client killed", transports: []string{stateless}, grace: "1m", bring: kill, sent: cancelled, status: lives},
 }
@@ -96,8 +96,8 @@ var ends = []end{
 // goneTime is what calls have at least after their client has gone without a word: half a second, whatever the grace is.
 const goneTime = 400 * time.Millisecond
 
-// writeTime is how long the calls take that may change something and are to finish.
-const writeTime = 300 * time.Millisecond
+// writeTime is how long the calls take that may change something and are to finish: longer than those have that change nothing.
+const writeTime = 2 * time.Second
 
 // A scene is a gateway with a run in the middle.
 type scene struct {
@@ -375,10 +375,6 @@ func (s *scene) check(t *testing.T, begun time.Time) {
 	}
 	if !s.writes && took < s.after {
 		t.Errorf("it took %v until nothing ran: there was no grace of %v", took, s.after)
-	}
-	if s.writes && s.after == goneTime && took >= goneTime && len(s.wrote(t, cancelled)) == 1 {
-		t.Logf("it took %v: the machine was too slow for the call to finish in the time that it had", took)
-		return
 	}
 	if s.writes && (s.sent == finished) != (len(s.wrote(t, finished)) == 1) {
 		t.Errorf("the call that may change something: finished %d, cancelled %d, want it %s",

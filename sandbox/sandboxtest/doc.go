@@ -9,7 +9,7 @@
 //	S02  A worker that dies in a run is an error at once, and the next run has another: "lost worker",
 //	     TestContainerKilled, TestWorkerKilled.
 //	S03  The kernel kills for want of memory: the command, not the worker, and that is what is said: TestOutOfMemory.
-//	S04  A run that is cancelled ends within a second, busy, waiting or asleep: "cancel".
+//	S04  A run that is cancelled ends soon, long before it would by itself, busy, waiting or asleep: "cancel".
 //	S05  32 commands at once: "concurrent".
 //	S06  Who reads slowly holds back the program, not the gateway's memory: "slow reader", "bulk", TestWindow (wire).
 //	S07  Who stops reading early ends what comes before, and that is a success: "early stop".

@@ -586,7 +586,7 @@ func TestHostileHTML(t *testing.T) {
 	for name, text := range pages {
 		start := time.Now()
 		r := c.Call(t, "fetch", args(base, `{"url":"BASE/`+name+`"}`))
-		if took := time.Since(start); took > 20*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s took %v", name, took)
 		}
 		if len(r.Text) > 20*len(text) {

@@ -60,7 +60,7 @@ type Subject struct {
 	// Deaf is set where nothing but the answer comes: over HTTP as one JSON message.
 	Deaf bool
 
-	// Small leaves out the result of 17 MiB, where another subject has the same path for it.
+	// Small leaves out the result of 17 MiB, as most subjects do by day.
 	Small bool
 }
 
@@ -214,7 +214,7 @@ func testTimeout(t *testing.T, s Subject, _ *upstream.Pool) {
 
 func testBig(t *testing.T, s Subject, p *upstream.Pool) {
 	if s.Small || testing.Short() {
-		t.Skip("tested with another subject, and not in short mode")
+		t.Skip("tested with another subject by day, and not in short mode")
 	}
 	res, err := p.CallTool(limited(t), stages.Call{Server: "subject", Name: "big", Args: fmt.Appendf(nil, `{"bytes":%d}`, bigSize)})
 	if err != nil || len(res.Data) != bigSize || strings.Trim(string(res.Data), "x") != "" {
