@@ -30,8 +30,9 @@ type Call struct {
 	id     json.RawMessage // as the client wrote it
 	params mcp.CallToolParamsRaw
 	extra  *mcp.RequestExtra // headers and token, over HTTP
-	modern bool              // of the stateless protocol
-	marked bool              // the result has a resultType
+	server *mcp.ServerSession
+	modern bool // of the stateless protocol
+	marked bool // the result has a resultType
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leave  func() // removes it from the session that can cancel it; nil without one
@@ -52,6 +53,7 @@ func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byt
 
 // enter adds c to the calls in flight of a session.
 func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
+	c.server = s.server
 	c.marked = s.server.InitializeParams().ProtocolVersion >= statelessEra
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	if !c.front.sessions.enter(s, string(c.id), c.cancel) {
@@ -80,7 +82,7 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 		}
 		return send(message)
 	}))
-	result, err := c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Params: &c.params, Extra: c.extra})
+	result, err := c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Session: c.server, Params: &c.params, Extra: c.extra})
 	if context.Cause(c.ctx) == errUnwanted {
 		return nil
 	}
@@ -168,7 +170,7 @@ func pick(raw json.RawMessage, names ...string) ([]json.RawMessage, bool) {
 type answer struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
-	Result  *callResult     `json:"result,omitempty"`
+	Result  *rpc.Result     `json:"result,omitempty"`
 	Error   *jsonrpc.Error  `json:"error,omitempty"`
 }
 
@@ -177,21 +179,6 @@ type notification struct {
 	Version string `json:"jsonrpc"`
 	Method  string `json:"method"`
 	Params  any    `json:"params"`
-}
-
-// callResult is the result of a call on the wire. The SDK does not export resultType.
-type callResult struct {
-	Meta       mcp.Meta `json:"_meta,omitempty"`
-	Content    []any    `json:"content"`
-	Structured any      `json:"structuredContent,omitempty"`
-	IsError    bool     `json:"isError,omitempty"`
-	Type       string   `json:"resultType,omitempty"`
-}
-
-// textBlock is a block with only a text.
-type textBlock struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
 }
 
 // encode returns the answer to c.
@@ -224,14 +211,8 @@ func encoded(message any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (c *Call) result(r *mcp.CallToolResult) *callResult {
-	written := &callResult{Meta: r.Meta, Content: make([]any, len(r.Content)), Structured: r.StructuredContent, IsError: r.IsError}
-	for i, block := range r.Content {
-		written.Content[i] = block
-		if text, ok := block.(*mcp.TextContent); ok && text.Meta == nil && text.Annotations == nil {
-			written.Content[i] = textBlock{"text", text.Text}
-		}
-	}
+func (c *Call) result(r *mcp.CallToolResult) *rpc.Result {
+	written := rpc.ResultOf(r)
 	if c.marked {
 		written.Type = "complete"
 	}

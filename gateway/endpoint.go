@@ -17,6 +17,11 @@ func NewEndpoint(server *mcp.Server, o HTTPOptions) *Endpoint {
 	return e
 }
 
+// Answer makes Direct answer calls of the server's tools, by name, as the server does.
+func (e *Endpoint) Answer(self *mcp.Implementation, tools map[string]mcp.ToolHandler) {
+	e.self, e.handlers, e.handle = self, tools, e.counted(e.callTool)
+}
+
 // counted is middleware. It registers calls of tools.
 func (e *Endpoint) counted(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/servers/demo"
 	"github.com/mcsh-dev/mcsh/servers/fetch"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
 	"github.com/mcsh-dev/mcsh/servers/pipe"
 	"github.com/mcsh-dev/mcsh/servers/shell"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
+	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
 // A Builtin is a server in the binary.
@@ -22,7 +21,7 @@ type Builtin struct {
 
 	// Open makes a new server with options, a JSON object; empty options are the defaults. The error for an unknown
 	// option names the nearest known one.
-	Open func(options json.RawMessage, host Host) (*mcp.Server, error)
+	Open func(options json.RawMessage, host Host) (*tool.Opened, error)
 
 	// Writes reports whether the server with these options, which Open accepts, may change this machine: its files, or what
 	// its programs reach. It is not served over HTTP to callers who do not authenticate.
@@ -60,12 +59,12 @@ func Builtins() []Builtin {
 }
 
 // builtin completes a row of the table with the constructor of a server, and with whether it writes.
-func builtin[O any](b Builtin, create func(O, Host) (*mcp.Server, error), writes func(O) bool) Builtin {
+func builtin[O any](b Builtin, create func(O, Host) (*tool.Opened, error), writes func(O) bool) Builtin {
 	b.Options = strictjson.Fields[O]()
-	b.Open = func(options json.RawMessage, host Host) (*mcp.Server, error) {
+	b.Open = func(options json.RawMessage, host Host) (*tool.Opened, error) {
 		var o O
 		err := strictjson.Decode("option", options, &o)
-		var server *mcp.Server
+		var server *tool.Opened
 		if err == nil {
 			server, err = create(o, host)
 		}
@@ -81,7 +80,7 @@ func builtin[O any](b Builtin, create func(O, Host) (*mcp.Server, error), writes
 	return b
 }
 
-func pipes(o pipe.Options, host Host) (*mcp.Server, error) {
+func pipes(o pipe.Options, host Host) (*tool.Opened, error) {
 	o.Start, o.Alone, o.Results = host.Pipes, host.Alone, host.Results
 	return pipe.New(o)
 }
@@ -89,19 +88,19 @@ func pipes(o pipe.Options, host Host) (*mcp.Server, error) {
 func never[O any](O) bool  { return false }
 func always[O any](O) bool { return true }
 
-func shop(o demo.Options, _ Host) (*mcp.Server, error) { return demo.New(o) }
+func shop(o demo.Options, _ Host) (*tool.Opened, error) { return demo.New(o) }
 
-func files(o filesystem.Options, host Host) (*mcp.Server, error) {
+func files(o filesystem.Options, host Host) (*tool.Opened, error) {
 	o.Remote = host.Remote
 	return filesystem.New(o)
 }
 
-func fetching(o fetch.Options, host Host) (*mcp.Server, error) {
+func fetching(o fetch.Options, host Host) (*tool.Opened, error) {
 	o.Markdown = host.Markdown
 	return fetch.New(o)
 }
 
-func shells(o shell.Options, host Host) (*mcp.Server, error) {
+func shells(o shell.Options, host Host) (*tool.Opened, error) {
 	o.Environ, o.Log, o.Contain = host.Environ, host.Log, host.Contain
 	return shell.New(o)
 }

@@ -14,12 +14,18 @@ import (
 
 // InProcess reaches a server in this process, over a pipe in memory. Results may have any size up to the limit of a
 // message. A tool that panics fails its call only: for that InProcess adds a middleware to s, so it is called once per
-// server, before the server is used.
-func InProcess(s *mcp.Server) func(context.Context) (mcp.Transport, error) {
+// server, before the server is used. Calls of handlers, by the names of tools, do not go over the pipe: an answer of the SDK's
+// costs many times as much. They must answer as the server does, recover from panics, and read only the session and the
+// arguments of a request. There may be none.
+func InProcess(s *mcp.Server, handlers map[string]mcp.ToolHandler) func(context.Context) (mcp.Transport, error) {
 	s.AddReceivingMiddleware(recoverPanic)
 	return func(context.Context) (mcp.Transport, error) {
-		open := func(ctx context.Context) (rpc.Wire, error) { return connect(ctx, s) }
-		return &rpc.Transport{Open: open, Kind: rpc.Traits{OlderOnly: true}}, nil // a call costs least with the older protocol
+		t := &direct{handlers: handlers}
+		t.Transport = &rpc.Transport{
+			Open: func(ctx context.Context) (rpc.Wire, error) { return t.connect(ctx, s) },
+			Kind: rpc.Traits{OlderOnly: true}, // a call costs least with the older protocol
+		}
+		return t, nil
 	}
 }
 
@@ -38,14 +44,16 @@ func recoverPanic(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // connect starts a session of the server at the other end of a new pipe.
-func connect(ctx context.Context, s *mcp.Server) (rpc.Wire, error) {
+func (t *direct) connect(ctx context.Context, s *mcp.Server) (rpc.Wire, error) {
 	near, far := net.Pipe()
 	session, err := s.Connect(ctx, &mcp.IOTransport{Reader: far, Writer: far, MaxLineLength: -1}, nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a session: %w", err), near.Close(), far.Close())
 	}
+	t.begin(session)
 	return rpc.NewLine(near, near, rpc.LineOptions{Close: func() error {
 		err := near.Close()
+		t.end()
 		_ = session.Wait() // its error is that the pipe has ended
 		return err
 	}}), nil

@@ -23,6 +23,7 @@ import (
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/servers/shell"
 	"github.com/mcsh-dev/mcsh/servers/strictjson"
+	"github.com/mcsh-dev/mcsh/servers/tool"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/config"
 )
@@ -106,7 +107,7 @@ func configBuiltins(host servers.Host) map[string]config.Builtin {
 			if err != nil {
 				return nil, err
 			}
-			return upstream.InProcess(server), nil
+			return upstream.InProcess(server.Server, server.Handlers), nil
 		}
 	}
 	return table
@@ -183,14 +184,18 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		}
 		if l.address == "" {
 			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
-			return stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Grace: end.begin, Finish: end.stop})
+			at := gateway.NewEndpoint(server.Server, gateway.HTTPOptions{})
+			at.Answer(server.Info, server.Handlers)
+			return stdio.Serve(ctx, stdio.Options{
+				Server: server.Server, In: p.stdin, Out: p.stdout.w, Direct: at.Direct, Grace: end.begin, Finish: at.Close,
+			})
 		}
-		return p.serveBuiltin(ctx, l, b.Name, server, end)
+		return p.serveBuiltin(ctx, l, b.Name, server.Server, end)
 	}), append(flags, l.add, e.add)...)
 }
 
 // openBuiltin opens a built-in server for the callers that the flags allow.
-func openBuiltin(b servers.Builtin, options json.RawMessage, l listenFlags, host servers.Host) (*mcp.Server, error) {
+func openBuiltin(b servers.Builtin, options json.RawMessage, l listenFlags, host servers.Host) (*tool.Opened, error) {
 	if host.Remote && !l.auth.enabled() && b.Writes(options) {
 		return nil, usageError(authenticate+"; or give --read-only, if it has that flag", "--listen %s: callers can change this machine with %s, and there is no authentication", l.address, b.Name)
 	}

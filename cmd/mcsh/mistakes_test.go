@@ -94,7 +94,7 @@ func demoOverHTTP(t *testing.T) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := httptest.NewServer(gateway.NewEndpoint(server, gateway.HTTPOptions{}).Handler())
+			s := httptest.NewServer(gateway.NewEndpoint(server.Server, gateway.HTTPOptions{}).Handler())
 			t.Cleanup(s.Close)
 			return s.URL
 		}

@@ -247,7 +247,7 @@ func TestPipeSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := httptest.NewServer(gateway.NewEndpoint(server, gateway.HTTPOptions{}).Handler())
+	web := httptest.NewServer(gateway.NewEndpoint(server.Server, gateway.HTTPOptions{}).Handler())
 	t.Cleanup(web.Close)
 	var sessions []*mcp.ClientSession
 	for range 2 {

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
@@ -27,7 +25,7 @@ const instructions = `A made-up shop: 200 orders of 40 customers, the same at ev
 	`add_note writes to a list in memory.`
 
 // New makes the server. Servers share nothing.
-func New(o Options) (*mcp.Server, error) {
+func New(o Options) (*tool.Opened, error) {
 	if o.Latency < 0 || o.Latency > longestWait {
 		return nil, fmt.Errorf("option latency is %v, want 0 to %v", o.Latency, longestWait)
 	}

@@ -38,7 +38,7 @@ const instructions = `HTTP requests to public addresses. fetch gets a URL; reque
 	`JSON comes as received, HTML as Markdown (as: "raw" for the source). A status of 400 and above is an error.`
 
 // New makes the server. Idle connections are closed after a while.
-func New(o Options) (*mcp.Server, error) {
+func New(o Options) (*tool.Opened, error) {
 	switch {
 	case o.MaxBytes < 0 || o.MaxBytes > hardMaxBytes:
 		return nil, fmt.Errorf("option max_bytes is %d, want 1 to %d, or 0 for %d", o.MaxBytes, hardMaxBytes, defaultMaxBytes)

@@ -43,7 +43,7 @@ const instructions = `Files below one directory. Paths are relative to it ("." i
 	`entries and tree nodes have a "path" that the other tools take.`
 
 // New makes the server. The directory stays open as long as the server is in use.
-func New(o Options) (*mcp.Server, error) {
+func New(o Options) (*tool.Opened, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}

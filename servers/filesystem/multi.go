@@ -6,14 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/servers/tool"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
 // openMulti makes a server whose calls name their root. A root is opened for each call: no state is kept between calls.
-func openMulti(o Options) (*mcp.Server, error) {
+func openMulti(o Options) (*tool.Opened, error) {
 	var allowed []*workspace.Dir
 	for _, dir := range o.AllowRoots {
 		d, err := workspace.Open(dir)

@@ -23,7 +23,7 @@ type reference struct {
 	maxBytes int64
 }
 
-func openReference(o Options) (*mcp.Server, error) {
+func openReference(o Options) (*tool.Opened, error) {
 	r := &reference{maxBytes: o.MaxBytes}
 	if len(o.Directories) == 0 {
 		o.Directories = []string{o.Root}
@@ -83,9 +83,8 @@ const contentOutput = `{"type": "object", "properties": {"content": {"type": "st
 // content returns a text as the npm server does: as a block, and structured.
 func content(text string) (*mcp.CallToolResult, error) {
 	res := textResult([]byte(text))
-	data, err := tool.Encode(map[string]string{"content": res.Content[0].(*mcp.TextContent).Text})
-	res.StructuredContent = data
-	return res, err
+	res.StructuredContent = map[string]string{"content": res.Content[0].(*mcp.TextContent).Text} // encoded once, with the result
+	return res, nil
 }
 
 // A property is an argument of a tool, with its JSON schema.

@@ -29,7 +29,7 @@ const instructions = `Shell pipelines over the files of one directory, without a
 	`tail -n 100 app.log | rg ERROR | awk '{print $3}' | sort -u. tee is the one command that writes; cd alone changes the directory.`
 
 // New makes the server. The directory stays open as long as the server is in use.
-func New(o Options) (*mcp.Server, error) {
+func New(o Options) (*tool.Opened, error) {
 	dir, err := workspace.Open(o.Root)
 	if err != nil {
 		return nil, err

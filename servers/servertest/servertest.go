@@ -21,8 +21,13 @@ type Client struct {
 	outputs map[string]*jsonschema.Resolved
 }
 
+// A Server is a server of the SDK.
+type Server interface {
+	Connect(context.Context, mcp.Transport, *mcp.ServerSessionOptions) (*mcp.ServerSession, error)
+}
+
 // Connect connects to server and checks the descriptions of its tools.
-func Connect(t testing.TB, server *mcp.Server, err error) *Client {
+func Connect(t testing.TB, server Server, err error) *Client {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

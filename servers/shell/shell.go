@@ -17,8 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
@@ -62,7 +60,7 @@ type Runner interface {
 }
 
 // New makes the server.
-func New(o Options) (*mcp.Server, error) {
+func New(o Options) (*tool.Opened, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}

@@ -117,24 +117,38 @@ type Server struct {
 	Before func(context.Context) error // runs before each call, which fails with its error; nil: nothing does
 }
 
+// An Opened is a server with its tools.
+type Opened struct {
+	*mcp.Server
+	Info *mcp.Implementation
+
+	// Handlers answer calls as the server does, by the names and the aliases of its tools. They share its bound of calls. They
+	// read only the session and the arguments of a request, and their error is nil.
+	Handlers map[string]mcp.ToolHandler
+}
+
 // Open makes the server. It fails only if the description of a tool is invalid.
-func Open(s Server) (*mcp.Server, error) {
-	server := mcp.NewServer(
-		&mcp.Implementation{Name: s.Name, Title: s.Title, Version: version()},
-		&mcp.ServerOptions{
-			Instructions: s.Instructions,
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-		})
+func Open(s Server) (*Opened, error) {
+	info := &mcp.Implementation{Name: s.Name, Title: s.Title, Version: version()}
+	server := mcp.NewServer(info, &mcp.ServerOptions{
+		Instructions: s.Instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	handlers := map[string]mcp.ToolHandler{}
 	slots := make(chan struct{}, maxCalls)
 	for _, t := range s.Tools {
 		required, err := check(t)
 		if err != nil {
 			return nil, fmt.Errorf("tool %q: %w", t.Name, err)
 		}
-		server.AddTool(describe(t), s.handler(t, required, slots))
+		handlers[t.Name] = s.handler(t, required, slots)
+		server.AddTool(describe(t), handlers[t.Name])
+	}
+	for alias, name := range s.Aliases {
+		handlers[alias] = handlers[name]
 	}
 	server.AddReceivingMiddleware(onlyTools, s.renamed)
-	return server, nil
+	return &Opened{server, info, handlers}, nil
 }
 
 // describe returns the tool's description for clients.
@@ -196,6 +210,9 @@ func (s Server) handler(t Tool, required []string, slots chan struct{}) mcp.Tool
 		}
 		if err == nil {
 			res, err = t.Call.call(ctx, req.Session, req.Params.Arguments, required)
+		}
+		if err == nil && res == nil {
+			err = &Error{Kind: Internal, Msg: fmt.Sprintf("the tool %s has given no result", t.Name)}
 		}
 		if err != nil {
 			return Failure(err), nil
