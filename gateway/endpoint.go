@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,9 +18,15 @@ func NewEndpoint(server *mcp.Server, o HTTPOptions) *Endpoint {
 	return e
 }
 
-// Answer makes Direct answer calls of the server's tools, by name, as the server does.
-func (e *Endpoint) Answer(self *mcp.Implementation, tools map[string]mcp.ToolHandler) {
-	e.self, e.handlers, e.handle = self, tools, e.counted(e.callTool)
+// Answer makes Direct answer calls of the server's tools, by name, as the server does. They may go on for the grace after their
+// client has gone.
+func (e *Endpoint) Answer(self *mcp.Implementation, tools map[string]mcp.ToolHandler, grace time.Duration) {
+	e.self, e.handlers, e.grace = self, tools, grace
+	e.handle = e.counted(func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		ctx, end := e.outlasting(ctx)
+		defer end()
+		return e.callTool(ctx, method, req)
+	})
 }
 
 // counted is middleware. It registers calls of tools.

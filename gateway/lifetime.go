@@ -27,14 +27,14 @@ var errUnwanted = fmt.Errorf("the client has cancelled the call: %w", context.Ca
 
 // outlasting returns the context of calls with effects that were sent. It ends with ctx, or with the grace if ctx ended
 // because the client has gone.
-func (g *Gateway) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+func (f *front) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		cause := context.Cause(ctx)
 		if cause == ErrGone {
 			select {
-			case <-time.After(g.grace):
-			case <-g.calls.life.Done():
+			case <-time.After(f.grace):
+			case <-f.calls.life.Done():
 			case <-own.Done():
 			}
 		}

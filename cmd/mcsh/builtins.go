@@ -16,7 +16,6 @@ import (
 
 	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
-	"github.com/mcsh-dev/mcsh/gateway/stdio"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
@@ -184,11 +183,13 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		}
 		if l.address == "" {
 			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
+			var grace time.Duration // of calls that only read
+			if b.Writes(options()) {
+				grace = end.grace
+			}
 			at := gateway.NewEndpoint(server.Server, gateway.HTTPOptions{})
-			at.Answer(server.Info, server.Handlers)
-			return stdio.Serve(ctx, stdio.Options{
-				Server: server.Server, In: p.stdin, Out: p.stdout.w, Direct: at.Direct, Grace: end.begin, Finish: at.Close,
-			})
+			at.Answer(server.Info, server.Handlers, grace)
+			return p.stdioSession(ctx, server.Server, at, end)
 		}
 		return p.serveBuiltin(ctx, l, b.Name, server.Server, end)
 	}), append(flags, l.add, e.add)...)

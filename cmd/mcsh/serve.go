@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -127,15 +129,24 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 		return err
 	}
 	p.greetTerminal("mcsh connect writes the gateway into the configuration of a client; --listen serves HTTP")
-	err := stdio.Serve(ctx, stdio.Options{
-		Server: g.Server(), In: p.stdin, Out: p.stdout.w, Direct: g.Direct, Grace: end.begin, Finish: end.stop,
-	})
+	return p.stdioSession(ctx, g.Server(), g, end)
+}
+
+// An answerer answers ordinary calls of a server, and closes it.
+type answerer interface {
+	Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*gateway.Call, *jsonrpc.Error)
+	Close(ctx context.Context) error
+}
+
+// stdioSession serves a server to one client on standard input and output.
+func (p *program) stdioSession(ctx context.Context, server *mcp.Server, a answerer, end shutdown) error {
+	err := stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Direct: a.Direct, Grace: end.begin, Finish: a.Close})
 	if ctx.Err() != nil { // a signal ended it, and the grace is over
 		return err
 	}
 	grace, cancel := end.begin()
 	defer cancel()
-	return errors.Join(err, g.Close(grace))
+	return errors.Join(err, a.Close(grace))
 }
 
 // greetTerminal explains a server that waits on a terminal.

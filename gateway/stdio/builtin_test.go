@@ -48,7 +48,7 @@ func builtin(t *testing.T, direct *atomic.Int64) func(*Options) {
 		t.Fatal(err)
 	}
 	at := gateway.NewEndpoint(server.Server, gateway.HTTPOptions{})
-	at.Answer(server.Info, server.Handlers)
+	at.Answer(server.Info, server.Handlers, 0)
 	return func(o *Options) {
 		o.Server, o.Direct, o.Finish = server.Server, nil, at.Close
 		if direct != nil {

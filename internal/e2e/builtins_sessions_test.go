@@ -9,13 +9,15 @@ import (
 	"io"
 	"maps"
 	"net/textproto"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/mcsh-dev/mcsh/servers"
 	"github.com/mcsh-dev/mcsh/servers/servertest"
 )
@@ -119,5 +121,53 @@ func messagesOf(t *testing.T, out string, headers bool) (messages []string) {
 			t.Fatalf("%v in %q", err, out)
 		}
 		messages = append(messages, string(message))
+	}
+}
+
+// TestBuiltinEnds: a call that may change something finishes within the grace after a signal and after the end of the input.
+func TestBuiltinEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(p *process, input io.Closer) error{
+		"SIGTERM":      func(p *process, _ io.Closer) error { return p.Process.Signal(syscall.SIGTERM) },
+		"input closed": func(_ *process, input io.Closer) error { return input.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			p := program(t, dir, "server", "shell", "--grace", "1m")
+			input, err := p.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			output, err := p.StdoutPipe()
+			if err == nil {
+				err = p.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			answers := bufio.NewReader(output)
+			io.WriteString(input, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+			if _, err := answers.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(input, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
+				`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"execute_command","arguments":{"command":"echo > begun; sleep 2; echo ok | tee done"}}}`+"\n")
+			until(t, "the call has begun", func() bool { _, err := os.Stat(filepath.Join(dir, "begun")); return err == nil })
+			if err := end(p, input); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(answers)
+			if err != nil {
+				t.Error(err)
+			}
+			p.ends(t, patience)
+			if text, err := os.ReadFile(filepath.Join(dir, "done")); string(text) != "ok\n" {
+				t.Errorf("the call has not finished: %q, %v", text, err)
+			}
+			if name == "SIGTERM" && !strings.Contains(string(rest), `"id":9,"result"`) {
+				t.Errorf("the call has no answer: %s", rest)
+			}
+		})
 	}
 }
