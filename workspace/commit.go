@@ -18,6 +18,11 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 		return err
 	}
 	defer unlock()
+	if o.History.keeps() {
+		if err := o.History.complete(ctx); err != nil { // before a look at what is there
+			return err
+		}
+	}
 	old, err := d.target(rel)
 	if err != nil {
 		return err

@@ -65,6 +65,56 @@ func TestHistoryOfMounts(t *testing.T) {
 	}
 }
 
+// TestDraftsOnMount makes every change where the drafts are on another file system, so that each is copied to its place.
+func TestDraftsOnMount(t *testing.T) {
+	root := t.TempDir()
+	drafts, disk := filepath.Join(root, ".mcsh/tmp"), filepath.Join(root, "disk")
+	for _, dir := range []string{drafts, disk} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		mount(t, dir, "size=8m")
+	}
+	h := workspace.NewHistory(open(t, root), versions)
+	for _, text := range []string{"one", "two"} {
+		if err := put(t.Context(), h, "dir/f", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := h.Move(t.Context(), "dir", "disk/dir"); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := h.Delete(t.Context(), "disk/dir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Restore(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Undo(t.Context(), "disk/dir/f", 1); err != nil || content(t, root, "disk/dir/f") != "one" {
+		t.Errorf("undone: %v, %q", err, content(t, root, "disk/dir/f"))
+	}
+	if _, _, err := h.Move(t.Context(), "disk/dir", "taken"); err != nil {
+		t.Fatal(err)
+	}
+	defer workspace.SetStep(func(name string) {
+		if part, _ := filepath.Glob(disk + "/.mcsh-*"); name == "copied" && len(part) > 0 {
+			write(t, disk+"/taken", "x") // the copy of a directory cannot replace a file
+		}
+	})()
+	if _, _, err := h.Move(t.Context(), "taken", "disk/taken"); err == nil {
+		t.Error("a move replaced a file that somebody made meanwhile")
+	}
+	for name := range files(t, root) {
+		if strings.Contains(name, ".mcsh-") || name == ".mcsh/part" {
+			t.Errorf("%s is left", name)
+		}
+	}
+	if content(t, root, "taken/f") != "one" {
+		t.Error("the file is lost")
+	}
+}
+
 // TestLockRemoved removes the lock's file while a change waits for it, and locks the next one: the change waits for that.
 func TestLockRemoved(t *testing.T) {
 	root := t.TempDir()
@@ -183,13 +233,22 @@ func TestHistoryOnReadOnlyDisk(t *testing.T) {
 // TestHistoryOfKilledOnMounts kills a process before each step of a deletion that copies. Then the directory is complete,
 // there or in the trash.
 func TestHistoryOfKilledOnMounts(t *testing.T) {
+	for _, mounts := range [][]string{{"disk"}, {"disk", ".mcsh/tmp"}} {
+		t.Run(strings.Join(mounts, " "), func(t *testing.T) { killOnMounts(t, mounts) })
+	}
+}
+
+func killOnMounts(t *testing.T, mounts []string) {
+	t.Helper()
 	for n := 1; ; n++ {
 		root := t.TempDir()
 		disk := filepath.Join(root, "disk")
-		if err := os.Mkdir(disk, 0o755); err != nil {
-			t.Fatal(err)
+		for _, dir := range mounts {
+			if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			mount(t, filepath.Join(root, dir), "size=1m")
 		}
-		mount(t, disk, "size=1m")
 		h := workspace.NewHistory(open(t, root), versions)
 		for _, name := range []string{"disk/dir/f", "disk/dir/g"} {
 			if err := put(t.Context(), h, name, name); err != nil {

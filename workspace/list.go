@@ -220,11 +220,15 @@ func (d *Dir) readEntries(ctx context.Context, sub *os.Root, rel string, s *sele
 // lazily opens a directory again, whose entries are then read without a look at each, as for a file of an [os.Root]: most
 // are never shown. The path serves file systems that do not store types with names.
 func (d *Dir) lazily(dir *os.File, rel string) (*os.File, error) {
+	syscall.ForkLock.RLock() // no program may start in between and keep it
 	fd, err := syscall.Dup(int(dir.Fd()))
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, err
 	}
-	syscall.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), filepath.Join(d.Root(), rel)), nil
 }
 

@@ -36,14 +36,15 @@ func (d *Dir) renameNew(from, to string) error {
 	return d.root.Rename(from, to)
 }
 
-// copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete.
+// copyTree copies an entry with all that is in it beside to, and gives it that name when it is complete. copied may make
+// another copy.
 func (d *Dir) copyTree(ctx context.Context, from, to string, copied func(fs.FileInfo) error) error {
 	part := path.Join(path.Dir(to), partPrefix+rand.Text())
-	if err := d.store(partName, strings.NewReader(part)); err != nil {
+	outer, err := d.notePart(part)
+	if err != nil {
 		return err
 	}
-	defer d.removePart()
-	err := d.copyEntry(ctx, from, part)
+	err = d.copyEntry(ctx, from, part)
 	if err == nil && copied != nil {
 		var info fs.FileInfo
 		if info, err = d.root.Lstat(part); err == nil {
@@ -54,25 +55,57 @@ func (d *Dir) copyTree(ctx context.Context, from, to string, copied func(fs.File
 		step("copied")
 		err = d.root.Rename(part, to)
 	}
+	if err != nil {
+		err = errors.Join(err, d.root.RemoveAll(part))
+	}
+	if outer {
+		d.removePart()
+	}
 	return err
 }
 
-// partName is the file with the name of a copy that is being made beside its place, so that the next writer can remove that
-// of a killed process. The name of every copy begins with partPrefix.
+// partName is the file with the names of copies that are being made beside their places, so that the next writer can remove
+// those of a killed process. A NUL follows each. The name of every copy begins with partPrefix.
 const (
 	partName   = own + "/part"
 	partPrefix = ".mcsh-"
 )
 
-// removePart removes an incomplete copy. It ignores errors: the next writer tries again.
+// maxParts is more than the names of a copy and of one that is made meanwhile take.
+const maxParts = 4 * maxPath
+
+// notePart adds a name to partName, on the disk before the copy is there. It makes no draft: that may need a copy to get its
+// name. It reports whether the name is the first.
+func (d *Dir) notePart(part string) (first bool, err error) {
+	if err := d.unlinked(partName); err != nil {
+		return false, err
+	}
+	f, err := d.root.OpenFile(partName, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	if _, err := io.WriteString(f, part+"\x00"); err != nil {
+		return false, err
+	}
+	d.syncDir(own)
+	return info.Size() == 0, f.Sync()
+}
+
+// removePart removes incomplete copies. It ignores errors: the next writer tries again.
 func (d *Dir) removePart() {
-	text, err := d.record(partName, maxPath)
+	text, err := d.record(partName, maxParts)
 	if err != nil {
 		return
 	}
-	part := string(text)
-	if at, err := d.resolve(part); err == nil && at == part && strings.HasPrefix(path.Base(part), partPrefix) && d.root.RemoveAll(part) != nil {
-		return
+	for part := range strings.SplitSeq(string(text), "\x00") {
+		if at, err := d.resolve(part); err == nil && at == part && strings.HasPrefix(path.Base(part), partPrefix) && d.root.RemoveAll(part) != nil {
+			return
+		}
 	}
 	_ = d.root.Remove(partName)
 }

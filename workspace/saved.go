@@ -21,9 +21,6 @@ func (h *History) version(ctx context.Context, p place, data *draft, appends boo
 	if !h.keeps() {
 		return nil, nil
 	}
-	if err := h.complete(ctx); err != nil {
-		return nil, err
-	}
 	v, err := h.current(ctx, p.rel, p.old)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,6 +47,37 @@ func TestSavedVersions(t *testing.T) {
 	}
 	if got := files(t, root)["r.txt"]; got != "five" {
 		t.Errorf("the file holds %q after the redo, want %q", got, "five")
+	}
+}
+
+// TestSaveAfterKilled saves after a process was killed before each step of a move, at both places of that: nothing is lost.
+func TestSaveAfterKilled(t *testing.T) {
+	for _, place := range []string{"dir/f", "other/f"} {
+		for n := 1; ; n++ {
+			d, root := openRoot(t)
+			h := workspace.NewHistory(d, versions)
+			if err := put(t.Context(), h, "dir/f", "two"); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d move", child, root, n))
+			ended := cmd.Run() == nil
+			if _, err := save(t, d, place, "precious", workspace.SaveOptions{History: h}); err != nil {
+				t.Fatalf("%s, step %d: %v", place, n, err)
+			}
+			if got := files(t, root); got[place] != "precious" {
+				t.Errorf("%s, step %d: there is %v", place, n, got)
+			}
+			if _, _, err := h.Undo(t.Context(), place, 1); err != nil && place == "other/f" && ended {
+				t.Errorf("%s, step %d: the moved version is lost: %v", place, n, err)
+			}
+			if got := files(t, root); got["dir/f"] != "two" && got["other/f"] != "two" {
+				t.Errorf("%s, step %d: the old text is lost: %v", place, n, got)
+			}
+			if ended {
+				break
+			}
+		}
 	}
 }
 

@@ -2,7 +2,10 @@ package filesystem_test
 
 import (
 	"encoding/json"
+	"errors"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -106,6 +109,69 @@ func TestEditing(t *testing.T) {
 	story(t, filesystem.Options{Root: big, MaxBytes: 100}, []call{
 		{"edit_file", `{"path":"f","edits":[{"oldText":"y","newText":"x"}]}`, `InvalidArgument: "f" has 101 bytes, at most 100 can be edited; change it with other tools`},
 	})
+}
+
+// TestDiffsOfRepeatedLines: the diffs of texts whose lines are much alike have three lines before and after each change, unless
+// the file begins or ends there, and git can apply them.
+func TestDiffsOfRepeatedLines(t *testing.T) {
+	const seven = "1\n2\n3\n4\n5\n6\n7\n"
+	old := map[string]string{"x": strings.Repeat("x\n", 10) + seven, "y": seven + strings.Repeat("x\n", 10)}
+	want := map[string]string{"x": strings.Repeat("x\n", 9) + seven, "y": seven + strings.Repeat("x\n", 9)}
+	random := rand.New(rand.NewPCG(1, 2))
+	for n := range 300 {
+		var lines []string
+		for range 5 + random.IntN(60) {
+			lines = append(lines, []string{"x\n", "x\n", "y\n", "}\n"}[random.IntN(4)])
+		}
+		name := strconv.Itoa(n)
+		old[name] = strings.Join(lines, "")
+		for range 1 + random.IntN(2) {
+			at := random.IntN(len(lines) - 2)
+			lines = slices.Replace(lines, at, at+random.IntN(3), []string{"x\n", "y\n", "z\n"}[random.IntN(3)])
+		}
+		if want[name] = strings.Join(lines, ""); want[name] == old[name] {
+			want[name] += "x\n"
+		}
+	}
+	root := tree(t, old)
+	c := connect(t, filesystem.Options{Root: root})
+	var patch strings.Builder
+	head := regexp.MustCompile(`(?m)^@@ -(\d+),(\d+) .*\n`)
+	for name := range old {
+		args, err := json.Marshal(map[string]any{"path": name, "dryRun": true, "edits": []any{map[string]string{"oldText": old[name], "newText": want[name]}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := c.Call(t, "edit_file", string(args)).Text
+		patch.WriteString(text)
+		bodies := head.Split(text, -1)[1:]
+		for i, m := range head.FindAllStringSubmatch(text, -1) {
+			first, _ := strconv.Atoi(m[1])
+			count, _ := strconv.Atoi(m[2])
+			lines := strings.SplitAfter(strings.TrimSuffix(bodies[i], "\n"), "\n")
+			changed := func(l string) bool { return l[0] != ' ' }
+			before := slices.IndexFunc(lines, changed)
+			slices.Reverse(lines)
+			after := slices.IndexFunc(lines, changed)
+			if before < 3 && first > 1 || after < 3 && first+count-1 < strings.Count(old[name], "\n") {
+				t.Errorf("lines are missing around a change of %q to %q:\n%s", old[name], want[name], text)
+			}
+		}
+	}
+	cmd := exec.Command("git", "apply", "-p0", "-")
+	cmd.Dir, cmd.Stdin = root, strings.NewReader(patch.String())
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("git is not there")
+	}
+	if err != nil {
+		t.Fatalf("git: %v: %s", err, out)
+	}
+	for name := range want {
+		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != want[name] {
+			t.Errorf("git made %q of %q, want %q (%v)", got, old[name], want[name], err)
+		}
+	}
 }
 
 func TestUndo(t *testing.T) {

@@ -172,15 +172,23 @@ func find(path string, old []byte, n int, e edit) (span, error) {
 	return span{n, at, at + len(text), with}, nil
 }
 
-// unified returns a diff without the line of its command.
+// unified returns a diff without the line of its command. In repeated lines the changes may be found near the ends of the part
+// that is compared: then a larger part is, so that lines are shown around each.
 func unified(path string, old, data []byte) string {
-	before, old, data := changedPart(old, data)
-	if n := bytes.Count(old, newline) + bytes.Count(data, newline); n > maxDiffLines {
-		return fmt.Sprintf("… no diff of %d lines\n", n)
+	var text []byte
+	for around, complete := diffContext, false; !complete; around *= 32 {
+		before, from, to, after := changedPart(old, data, around)
+		if n := bytes.Count(from, newline) + bytes.Count(to, newline); n > maxDiffLines {
+			if text == nil {
+				return fmt.Sprintf("… no diff of %d lines\n", n)
+			}
+			break
+		}
+		text = diff.Diff(path, from, path, to)
+		_, text, _ = bytes.Cut(text, newline)
+		complete = (before == 0 || shownFirst.Match(text)) && (after == 0 || shownLast(text))
+		text = shiftHunks(text, before)
 	}
-	text := diff.Diff(path, old, path, data)
-	_, text, _ = bytes.Cut(text, newline)
-	text = shiftHunks(text, before)
 	if rest := len(text) - maxDiff; rest > 0 {
 		cut := bytes.LastIndexByte(text[:maxDiff], '\n') + 1
 		text = fmt.Appendf(text[:cut:cut], "… %d more bytes of this diff\n", len(text)-cut)
@@ -189,29 +197,43 @@ func unified(path string, old, data []byte) string {
 	return valid
 }
 
+// diffContext is how many lines a diff shows around a change.
+const diffContext = 3
+
+// shownFirst matches a diff with so many lines before the first change.
+var shownFirst = regexp.MustCompile(fmt.Sprintf(`\A--- .*\n\+\+\+ .*\n@@ .*\n(?: .*\n){%d}`, diffContext))
+
+// shownLast reports whether a diff has so many lines after the last change.
+func shownLast(text []byte) bool {
+	text = bytes.TrimSuffix(text, newline)
+	for range diffContext {
+		at := bytes.LastIndexByte(text, '\n')
+		if !bytes.HasPrefix(text[at+1:], []byte(" ")) {
+			return false
+		}
+		text = text[:at]
+	}
+	return true
+}
+
 var newline = []byte("\n")
 
-// changedPart cuts off the lines at the beginning, which it counts, and at the end that are far from every change: a diff
-// takes much longer than a comparison.
-func changedPart(a, b []byte) (before int, from, to []byte) {
-	const around = 3 // lines that a diff shows
-	start := a[:same(a, b, func(s []byte, from, n int) []byte { return s[from : from+n] })]
+// changedPart cuts off the lines at the beginning and the bytes at the end, which it counts, that are further than around lines
+// from every change: a diff takes much longer than a comparison.
+func changedPart(a, b []byte, around int) (before int, from, to []byte, after int) {
+	equal := same(a, b, func(s []byte, from, n int) []byte { return s[from : from+n] })
+	start := a[:equal]
 	for range around + 1 {
 		start = start[:max(0, bytes.LastIndexByte(start, '\n'))]
 	}
 	if len(start) > 0 {
 		start = a[:len(start)+1]
 	}
-	a, b = a[len(start):], b[len(start):]
-	end := a[len(a)-same(a, b, func(s []byte, from, n int) []byte { return s[len(s)-from-n:][:n] }):]
+	end := a[len(a)-same(a[equal:], b[equal:], func(s []byte, from, n int) []byte { return s[len(s)-from-n:][:n] }):]
 	for range around + 1 {
-		if _, rest, ok := bytes.Cut(end, newline); ok {
-			end = rest
-		} else {
-			end = nil
-		}
+		_, end, _ = bytes.Cut(end, newline)
 	}
-	return bytes.Count(start, newline), a[:len(a)-len(end)], b[:len(b)-len(end)]
+	return bytes.Count(start, newline), a[len(start) : len(a)-len(end)], b[len(start) : len(b)-len(end)], len(end)
 }
 
 // same returns how many bytes a and b have in common, of which part returns n behind the first ones.

@@ -222,6 +222,7 @@ func TestListDirectory(t *testing.T) {
 		`{"path":".","limit":2}`:                  "[FILE] .gitignore\n[FILE] Z.txt\n",
 		`{"path":".","limit":2,"cursor":"Z.txt"}`: "[FILE] a.txt\n[FILE] b.txt\n",
 		`{"path":".","limit":9,"cursor":"link"}`:  "[FILE] new\\nline\n[DIR] src\n",
+		`{"path":".","cursor":"/%"}`:              `InvalidArgument: the cursor "/%" is not one; give next_cursor of the list before`,
 		`{"path":".","limit":0}`:                  `InvalidArgument: limit is 0, want at least 1; leave it out to list all`,
 		`{"path":"link/sub"}`:                     "[FILE] deep.go\n[FILE] skip.log\n",
 		`{"path":"empty"}`:                        "",
@@ -234,6 +235,30 @@ func TestListDirectory(t *testing.T) {
 		if r := c.Call(t, "list_directory", args); r.Text != want || r.Error != strings.Contains(want, ": ") {
 			t.Errorf("%s:\n got %s\nwant %s", args, r.Text, want)
 		}
+	}
+}
+
+// TestListPagesOfOddNames: each page begins behind the one before, also after a name that is not UTF-8.
+func TestListPagesOfOddNames(t *testing.T) {
+	names := []string{"a", "b\xe9", "b\xff\xff", "c\xff", "é", "\xfe"}
+	files := map[string]string{}
+	for _, name := range names {
+		files[name] = name
+	}
+	c := connect(t, filesystem.Options{Root: tree(t, files)})
+	cursor := ""
+	for i, name := range names {
+		r := c.Call(t, "list_directory", fmt.Sprintf(`{"path":".","limit":1,"cursor":%q}`, cursor))
+		page := r.StructuredContent.(map[string]any)
+		got := page["entries"].([]any)[0].(map[string]any)
+		if want := strings.ToValidUTF8(name, "\ufffd"); strings.ReplaceAll(got["name"].(string), "\ufffd\ufffd", "\ufffd") != want {
+			t.Errorf("page %d has %v, want %q", i+1, got, want)
+		}
+		next, more := page["next_cursor"]
+		if more != (i < len(names)-1) {
+			t.Fatalf("page %d: next_cursor is %v", i+1, next)
+		}
+		cursor, _ = next.(string)
 	}
 }
 

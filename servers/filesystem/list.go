@@ -2,8 +2,10 @@ package filesystem
 
 import (
 	"context"
+	"encoding/base64"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -89,7 +91,11 @@ func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, err
 	if a.Limit != nil && *a.Limit < 1 {
 		return nil, workspace.Errorf(workspace.InvalidArgument, "leave it out to list all", "limit is %d, want at least 1", *a.Limit)
 	}
-	o := workspace.ListOptions{After: a.Cursor}
+	after, err := nameOf(a.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	o := workspace.ListOptions{After: after}
 	if a.Limit != nil {
 		o.Limit = min(*a.Limit, workspace.MaxEntries)
 	}
@@ -97,7 +103,7 @@ func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, err
 	if err != nil {
 		return nil, err
 	}
-	out := listing{Entries: make([]listed, 0, len(infos)), Next: next}
+	out := listing{Entries: make([]listed, 0, len(infos)), Next: cursorOf(next)}
 	var text strings.Builder
 	for _, i := range infos {
 		e := listed{Name: i.Name, Path: i.Path, Type: i.Type, Modified: i.Modified.UTC().Format(time.RFC3339)}
@@ -108,6 +114,27 @@ func (s *server) list(ctx context.Context, a listArgs) (*mcp.CallToolResult, err
 		text.WriteString(labels[i.Type] + lineName.Replace(i.Name) + "\n")
 	}
 	return withText(out, text.String())
+}
+
+// cursorOf returns the cursor behind a name: the name, or with a slash, which no name has, its encoding if JSON would change it.
+func cursorOf(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return "/" + base64.RawURLEncoding.EncodeToString([]byte(name))
+}
+
+// nameOf returns the name of a cursor.
+func nameOf(cursor string) (string, error) {
+	code, encoded := strings.CutPrefix(cursor, "/")
+	if !encoded {
+		return cursor, nil
+	}
+	name, err := base64.RawURLEncoding.DecodeString(code)
+	if err != nil {
+		return "", workspace.Errorf(workspace.InvalidArgument, "give next_cursor of the list before", "the cursor %.100q is not one", cursor)
+	}
+	return string(name), nil
 }
 
 // lineName keeps a name on its line.
