@@ -210,7 +210,7 @@ func (p *plan) overLimit(c stages.Command, inv programs.Invocation, f *wire.Fail
 		return unchecked(c, inv, "check-memory", fmt.Sprintf("checking it takes more than %s of memory", texts.Bytes(f.Limit)))
 	case wire.CPULimit:
 		return unchecked(c, inv, "check", fmt.Sprintf("checking it takes more than %v of processor time", p.pool.check.CPU))
-	case wire.Refused, wire.ProcessLimit, wire.FileLimit, wire.Cancelled, wire.BadFile, wire.Escape:
+	case wire.Refused, wire.ProcessLimit, wire.FileLimit, wire.Cancelled, wire.BadFile, wire.Escape, wire.Unreadable, wire.NoWorkspace:
 		return unavailable(context.Background(), c.Name, fmt.Errorf("%s %s", f.Reason, texts.Cut(f.Detail, stderrShown)))
 	}
 	return unchecked(c, inv, "check", strings.TrimSpace(fmt.Sprintf("checking it has ended the program (%s %s)", f.Reason, f.Signal)))

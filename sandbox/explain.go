@@ -22,9 +22,11 @@ type reason struct {
 	hint   func(c wire.Command) string
 }
 
-var badFile = reason{stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string {
-	return c.Name + ": " + f.Detail
-}, fixed("name files as they are called from the workspace's directory on; no shell expands * and ~")}
+var badFile = fileReason("name files as they are called from the workspace's directory on; no shell expands * and ~")
+
+func fileReason(hint string) reason {
+	return reason{stages.CommandFailed, false, func(c wire.Command, f *wire.Failure) string { return c.Name + ": " + f.Detail }, fixed(hint)}
+}
 
 // reasons is the table.
 var reasons = map[wire.Reason]reason{
@@ -42,6 +44,10 @@ var reasons = map[wire.Reason]reason{
 	}, fixed("this is the server's fault, not the pipeline's: ask whoever runs it to run mcsh commands")},
 	wire.BadFile: badFile,
 	wire.Escape:  badFile,
+
+	wire.Unreadable:  fileReason("ask whoever runs mcsh to allow it: chmod o+r FILE (o+rx for a directory), or --sandbox local"),
+	wire.NoWorkspace: fileReason("ask whoever runs mcsh to allow it: chmod o+rx DIR (of --workspace), or --sandbox local"),
+
 	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (limit command; waiting for input or for the reader does not count), and was ended",
 			c.Name, c.Timeout)
@@ -76,7 +82,7 @@ var reasons = map[wire.Reason]reason{
 }
 
 // ofRun are the reasons that always have to do with the run or with this machine, not with what the command was given.
-var ofRun = map[wire.Reason]bool{wire.FileLimit: true, wire.ProcessLimit: true, wire.Refused: true}
+var ofRun = map[wire.Reason]bool{wire.FileLimit: true, wire.ProcessLimit: true, wire.Refused: true, wire.NoWorkspace: true}
 
 func fixed(hint string) func(wire.Command) string { return func(wire.Command) string { return hint } }
 

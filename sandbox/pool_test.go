@@ -171,6 +171,8 @@ func TestExplain(t *testing.T) {
 		{wire.Failure{Reason: wire.Exit, Status: 5}, stages.CommandFailed, "jq exited with status 5"},
 		{wire.Failure{Reason: wire.Signal, Signal: "aborted"}, stages.CommandFailed, "jq was ended by a signal (aborted)"},
 		{wire.Failure{Reason: wire.Refused, Detail: "no room"}, stages.CommandFailed, "jq could not be started: no room"},
+		{wire.Failure{Reason: wire.Unreadable, Detail: "the file may not be read"}, stages.CommandFailed, "jq: the file may not be read"},
+		{wire.Failure{Reason: wire.NoWorkspace, Detail: "the workspace may not be read"}, stages.CommandFailed, "jq: the workspace may not be read"},
 		{wire.Failure{Reason: wire.MemoryLimit, Limit: 512 << 20, Stderr: "goroutine 1"}, stages.LimitExceeded, "jq used more than 512 MiB of memory, the limit of one command"},
 		{wire.Failure{Command: 1, Reason: wire.DiskLimit, Limit: 1 << 30}, stages.LimitExceeded, "sort needed more than 1 GiB on disk, the limit of one command, or the disk is full"},
 		{wire.Failure{Reason: wire.MemoryLimit, Limit: 1 << 30, Worker: true}, stages.LimitExceeded, "the commands of this run together used more than 1 GiB of memory, the limit of one run; jq used most of it"},

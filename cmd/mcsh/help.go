@@ -201,7 +201,17 @@ func flagError(cmd *cobra.Command, err error) error {
 			return usageError(fmt.Sprintf("write %s %ss for seconds", name, wrong.GetValue()), "%s %s: a unit is needed, such as 10s", name, wrong.GetValue())
 		}
 	}
-	return usageError(cmd.CommandPath()+" --help shows the flags", "%w", err)
+	hint := cmd.CommandPath() + " --help shows the flags"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
+			}
+		})
+		hint = didYouMean("did you mean --%s?", unknown.GetSpecifiedName(), known, hint)
+	}
+	return usageError(hint, "%w", err)
 }
 
 func (p *program) manCommand() *cobra.Command {

@@ -135,6 +135,14 @@ const greeting = `%[1]s listens on %[2]s
   others        {"mcpServers": {%[3]q: {"url": %[2]q}}}
 `
 
+// tokenGreeting is for callers with tokens. Clients take theirs from a variable, each in its own syntax.
+const tokenGreeting = `%[1]s listens on %[2]s
+  Claude Code   claude mcp add --transport http %[3]s %[2]s --header "Authorization: Bearer $MCSH_TOKEN"
+  VS Code       {"servers": {%[3]q: {"type": "http", "url": %[2]q, "headers": {"Authorization": "Bearer ${env:MCSH_TOKEN}"}}}}
+  others        {"mcpServers": {%[3]q: {"url": %[2]q, "headers": {"Authorization": "Bearer ${MCSH_TOKEN}"}}}}
+  tokens        a client takes its own from the variable MCSH_TOKEN; mcsh token new NAME makes one
+`
+
 // runtimeGreeting is for a gateway that a runtime started: clients do not connect to its own address.
 const runtimeGreeting = `%[1]s listens on %[2]s
   ToolHive      that is for its proxy; clients connect to the URL that thv list shows
@@ -167,8 +175,11 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 		e.handler = guard.Protect(e.handler)
 	}
 	text, address := greeting, e.listeners[0].Addr()
-	if l.runtime {
+	switch {
+	case l.runtime:
 		text = runtimeGreeting
+	case l.auth.tokens != "":
+		text = tokenGreeting
 	}
 	_, server, _ := strings.Cut(e.name, "mcsh server ")
 	fmt.Fprintf(p.stderr, text, e.name, endpointOf(address), cmp.Or(server, e.name)) // in one write: others write to stderr too

@@ -201,6 +201,9 @@ func TestReadyIssuer(t *testing.T) {
 			}
 		}
 		eventually(t, "without the issuer", ready(tt.code, tt.want))
+		if got, want := strings.Contains(said.String(), `"Authorization": "Bearer ${env:MCSH_TOKEN}"`), tt.more != nil; got != want {
+			t.Errorf("with %q the greeting has the header of a token: %v, want %v:\n%s", tt.more, got, want, said)
+		}
 		issuer.SetDown(false)
 		eventually(t, "with the issuer", ready(200, `{"name":"callers","ready":true,"state":"known"}`))
 		issuer.SetDown(true)

@@ -181,9 +181,11 @@ const (
 	FileLimit    Reason = "file_limit"
 	ProcessLimit Reason = "process_limit" // the chain was not started
 	Cancelled    Reason = "cancelled"
-	Refused      Reason = "refused" // the worker could not or would not start it
-	BadFile      Reason = "file"    // a file of the workspace cannot be read; the chain was not started
-	Escape       Reason = "escape"  // likewise, as it leads out of the workspace, or to what is not for commands
+	Refused      Reason = "refused"    // the worker could not or would not start it
+	BadFile      Reason = "file"       // a file of the workspace cannot be read; the chain was not started
+	Escape       Reason = "escape"     // likewise, as it leads out of the workspace, or to what is not for commands
+	Unreadable   Reason = "unreadable" // likewise, as the user that commands run as may not read it
+	NoWorkspace  Reason = "workspace"  // likewise, as that user may not read the workspace
 )
 
 // Size returns the bytes that the command takes in a message, which is more than it has where they are escaped. Up to

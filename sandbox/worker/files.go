@@ -38,6 +38,9 @@ func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
 		return nil, errors.New("there is no workspace")
 	}
 	root, err := os.Open(w.hostInfo.Workspace)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, errNoWorkspace
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the workspace: %w", err)
 	}
@@ -72,6 +75,9 @@ func (e *badFile) Unwrap() error { return e.err }
 var (
 	errOutside = errors.New("is a link that leads out of it, or in a circle")
 	errPrivate = errors.New("belongs to the gateway")
+
+	errUnreadable  = errors.New("may not be read by the user that commands run as")
+	errNoWorkspace = errors.New("the workspace may not be read by the user that commands run as")
 )
 
 // refusal makes a failure of the reason why a command was not started.
@@ -82,6 +88,12 @@ func refusal(i int, err error) *wire.Failure {
 	}
 	if errors.Is(err, errOutside) || errors.Is(err, errPrivate) {
 		reason = wire.Escape
+	}
+	if errors.Is(err, errUnreadable) {
+		reason = wire.Unreadable
+	}
+	if errors.Is(err, errNoWorkspace) {
+		reason = wire.NoWorkspace
 	}
 	return &wire.Failure{Command: i, Reason: reason, Detail: err.Error()}
 }
@@ -169,7 +181,7 @@ func notOpened(err error) error {
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP):
 		return errOutside
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return errors.New("may not be read by the user that commands run as")
+		return errUnreadable
 	case errors.Is(err, unix.ENXIO):
 		return errors.New("is no regular file")
 	}

@@ -101,9 +101,9 @@ func (c *checker) visit(node syntax.Node) bool {
 	case *syntax.DeclClause:
 		return c.declare(n)
 	case *syntax.Assign:
-		return c.must(n.Index == nil && n.Array == nil) && (n.Name == nil || c.assign(n.Name.Value))
+		return c.need(n.Index == nil && n.Array == nil, errArray) && (n.Name == nil || c.assign(n.Name.Value))
 	case *syntax.FuncDecl:
-		return c.must(c.rules.listed(function))
+		return c.need(c.rules.listed(function), errFunction)
 	case *syntax.ForClause:
 		return c.must(!n.Select && !n.Braces)
 	case *syntax.WordIter:
@@ -111,13 +111,13 @@ func (c *checker) visit(node syntax.Node) bool {
 	case *syntax.Redirect:
 		return c.redirect(n)
 	case *syntax.Word:
-		return c.must(!slices.ContainsFunc(n.Parts, func(p syntax.WordPart) bool { lit, ok := p.(*syntax.Lit); return ok && !ascii(lit.Value) }))
+		return c.need(!slices.ContainsFunc(n.Parts, func(p syntax.WordPart) bool { lit, ok := p.(*syntax.Lit); return ok && !ascii(lit.Value) }), errNotASCII)
 	case *syntax.SglQuoted:
 		return c.err == nil
 	case *syntax.DblQuoted:
 		return c.must(!n.Dollar)
 	case *syntax.CmdSubst:
-		return c.must(!n.Backquotes && !n.TempFile && !n.ReplyVar) && c.within(n.Stmts)
+		return c.need(!n.Backquotes, errBackquotes) && c.must(!n.TempFile && !n.ReplyVar) && c.within(n.Stmts)
 	case *syntax.ProcSubst:
 		return c.within(n.Stmts)
 	case *syntax.ParamExp:
@@ -125,6 +125,8 @@ func (c *checker) visit(node syntax.Node) bool {
 	case *syntax.ArithmExp:
 		c.numbers(n.X)
 		return false
+	case *syntax.ArithmCmd, *syntax.LetClause:
+		return c.refuse(errArithmetic)
 	case *syntax.UnaryTest:
 		return c.must(n.Op != syntax.TsVarSet && n.Op != syntax.TsRefVar)
 	case *syntax.BinaryTest:
@@ -134,9 +136,12 @@ func (c *checker) visit(node syntax.Node) bool {
 }
 
 // must refuses the line unless a node has a form that can be checked.
-func (c *checker) must(ok bool) bool {
+func (c *checker) must(ok bool) bool { return c.need(ok, errForm) }
+
+// need refuses the line for a reason, unless ok.
+func (c *checker) need(ok bool, reason error) bool {
 	if !ok {
-		return c.refuse(errForm)
+		return c.refuse(reason)
 	}
 	return c.err == nil
 }
@@ -256,10 +261,10 @@ func (c *checker) numbers(all ...syntax.ArithmExpr) bool {
 				return c.err == nil
 			case *syntax.Word:
 				text, ok := literal(n)
-				c.must(ok && strings.Trim(text, "0123456789") == "")
+				c.need(ok && strings.Trim(text, "0123456789") == "", errArithmetic)
 				return false
 			}
-			return c.refuse(errForm)
+			return c.refuse(errArithmetic)
 		})
 	}
 	return c.err == nil

@@ -111,7 +111,7 @@ func (r *rules) permits(name string) error {
 	case matches(r.deny, lower...):
 		return fmt.Errorf("%s is denied", shown)
 	case matches(runOthers, lower...) && !r.listed(name) && !r.listed(base):
-		return fmt.Errorf("%s can run other commands: it needs its own name in allow, without a star", shown)
+		return fmt.Errorf("%s can run other commands: it needs its own name in allow, without a star%s", shown, r.beside(base))
 	case r.allow != nil && !matches(r.allow, name, base):
 		return fmt.Errorf("%s is not allowed", shown)
 	}
@@ -121,18 +121,35 @@ func (r *rules) permits(name string) error {
 // listed reports whether the operator names something, without a star.
 func (r *rules) listed(name string) bool { return slices.Contains(r.allow, name) }
 
+// beside adds, where there are only denied commands, that a list of allowed ones must have the others too.
+func (r *rules) beside(name string) string {
+	if r.allow != nil {
+		return ""
+	}
+	return fmt.Sprintf("; to keep all others allowed: --allow '*,%s'", texts.Cut(name, 60))
+}
+
 // mayAssign says why a variable may not be assigned.
 func (r *rules) mayAssign(name string) error {
 	if !identifier().MatchString(name) {
 		return fmt.Errorf("%s is not the name of a variable", texts.Quote(name))
 	}
 	if matches(guarded, name) && !r.listed(name) {
-		return fmt.Errorf("the variable %s decides what runs: it needs its own name in allow", texts.Quote(name))
+		return fmt.Errorf("the variable %s decides what runs: it needs its own name in allow%s", texts.Quote(name), r.beside(name))
 	}
 	return nil
 }
 
-var errForm = errors.New("only plain commands, pipes, lists, loops, conditions and substitutions can be checked, without arrays, aliases, functions and computed numbers")
+// Why a form is refused.
+var (
+	errForm = errors.New("only plain commands, pipes, lists, loops, conditions and substitutions can be checked, without arrays, aliases, functions and computed numbers")
+
+	errFunction   = errors.New(`functions are not allowed: write their commands out, or allow must have "function" and their names`)
+	errArray      = errors.New("arrays cannot be checked: use plain variables or a loop over words")
+	errArithmetic = errors.New("arithmetic can be checked only with numbers in it, without variables")
+	errNotASCII   = errors.New("the line has characters beyond ASCII outside quotes: put quotes around them")
+	errBackquotes = errors.New("backquotes cannot be checked: write $(…)")
+)
 
 // reserved are words that are no commands. A shell that knows them where the parser does not would run what follows.
 var reserved = strings.Fields("if then else elif fi do done case esac for while until in select function coproc { } ! [[ ]]")
