@@ -217,6 +217,9 @@ func (c *checker) heredoc(r *syntax.Redirect) bool {
 	}
 	if r.Hdoc != nil {
 		for _, part := range r.Hdoc.Parts {
+			if _, text := part.(*syntax.Lit); !text && part.Pos().Line() != part.End().Line() {
+				return c.refuse(errors.New("an expansion in a here-document must end in its line: shells look for the end of the document in it"))
+			}
 			syntax.Walk(part, c.visit)
 		}
 	}
