@@ -190,7 +190,7 @@ func (c *checker) declare(n *syntax.DeclClause) bool {
 }
 
 func (c *checker) redirect(r *syntax.Redirect) bool {
-	if !c.must(r.N == nil || strings.Trim(r.N.Value, "0123456789") == "") {
+	if !c.must(r.N == nil || len(r.N.Value) == 1 && strings.Trim(r.N.Value, "0123456789") == "") { // dash runs a command 12
 		return false
 	}
 	switch r.Op {
