@@ -58,6 +58,11 @@ func TestExecute(t *testing.T) {
 		}, `echo "$HOME $LANG $GOOS $GOARCH $NAMED [$SECRET] [$ABSENT]"`, reply{Output: "/h C x y z [] []\n"}},
 		{"all variables", shell.Options{Environ: map[string]string{"A": "1", "B": "2"}, Env: []string{"*"}}, `echo $A$B`, reply{Output: "12\n"}},
 		{"no relative directory in PATH with patterns", shell.Options{Environ: map[string]string{"PATH": ".:/usr/bin::/bin:x"}, Deny: []string{"rm"}}, `echo "$PATH"`, reply{Output: "/usr/bin:/bin\n"}},
+		{"characters with patterns", shell.Options{
+			Environ: map[string]string{"PATH": "/usr/bin:/bin", "LANG": "zh_CN.GBK", "LC_ALL": "zh_TW", "LC_CTYPE": "de_DE.utf8@euro"},
+			Env:     []string{"LC_*"}, Deny: []string{"rm"},
+		}, `echo "$LANG $LC_ALL $LC_CTYPE"`, reply{Output: "C.UTF-8 C.UTF-8 de_DE.utf8@euro\n"}},
+		{"characters without patterns", shell.Options{Environ: map[string]string{"LANG": "zh_CN.GBK"}}, `echo "$LANG"`, reply{Output: "zh_CN.GBK\n"}},
 		{"denied", shell.Options{Deny: []string{"rm*"}}, "ls; /bin/rmdir x", reply{Output: denied, ReturnCode: -1, Reason: `"/bin/rmdir" is denied`}},
 		{"not allowed", shell.Options{Allow: []string{"ls*,cat"}}, "ls | sort", reply{Output: denied, ReturnCode: -1, Reason: `"sort" is not allowed`}},
 		{"the base name is allowed", shell.Options{Allow: []string{"ec*", "true"}}, "/bin/echo x; true", reply{Output: "x\n"}},

@@ -195,7 +195,7 @@ func (c *checker) declare(n *syntax.DeclClause) bool {
 }
 
 func (c *checker) redirect(r *syntax.Redirect) bool {
-	if !c.must(r.N == nil || strings.Trim(r.N.Value, "0123456789") == "") {
+	if !c.must(r.N == nil || len(r.N.Value) == 1 && strings.Trim(r.N.Value, "0123456789") == "") { // dash runs a command 12
 		return false
 	}
 	switch r.Op {
@@ -222,6 +222,9 @@ func (c *checker) heredoc(r *syntax.Redirect) bool {
 	}
 	if r.Hdoc != nil {
 		for _, part := range r.Hdoc.Parts {
+			if _, text := part.(*syntax.Lit); !text && part.Pos().Line() != part.End().Line() {
+				return c.refuse(errors.New("an expansion in a here-document must end in its line: shells look for the end of the document in it"))
+			}
 			syntax.Walk(part, c.visit)
 		}
 	}

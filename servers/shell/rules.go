@@ -92,27 +92,39 @@ func (r *rules) describe() string {
 
 const maxDescribed = 500 // bytes of a list
 
-// matches reports whether a pattern matches one of the names.
-func matches(patterns []string, names ...string) bool {
+// matches reports whether a pattern matches a name. A pattern without a slash is for the last part of a path.
+func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
+		part := name
+		if !strings.ContainsRune(p, '/') {
+			part = path.Base(name)
+		}
 		beginning, star := strings.CutSuffix(p, "*")
-		return slices.ContainsFunc(names, func(name string) bool { return p == name || star && strings.HasPrefix(name, beginning) })
+		return p == part || star && strings.HasPrefix(part, beginning)
 	})
+}
+
+// climbs reports whether a name leads out of a directory. Then no pattern for paths says where to.
+func (r *rules) climbs(name string) bool {
+	return slices.Contains(strings.Split(name, "/"), "..") &&
+		slices.ContainsFunc(slices.Concat(r.allow, r.deny), func(p string) bool { return strings.ContainsRune(p, '/') && strings.HasSuffix(p, "*") })
 }
 
 // permits says why a command may not run.
 func (r *rules) permits(name string) error {
 	base := path.Base(name)
-	lower := []string{strings.ToLower(name), strings.ToLower(base)} // some file systems take both cases for one
+	lower := strings.ToLower(name) // some file systems take both cases for one
 	shown := texts.Quote(name)
 	switch {
 	case name == "" || name[0] == '-' || strings.ContainsRune(name, '=') || slices.Contains(reserved, name):
 		return fmt.Errorf("%s is not the name of a command", shown)
-	case matches(r.deny, lower...):
+	case matches(r.deny, lower):
 		return fmt.Errorf("%s is denied", shown)
-	case matches(runOthers, lower...) && !r.listed(name) && !r.listed(base):
+	case matches(runOthers, lower) && !r.listed(name) && !r.listed(base):
 		return fmt.Errorf("%s can run other commands: it needs its own name in allow, without a star%s", shown, r.beside(base))
-	case r.allow != nil && !matches(r.allow, name, base):
+	case r.climbs(name):
+		return fmt.Errorf("%s has \"..\" in it, and a pattern is a beginning of paths: give the path without it", shown)
+	case r.allow != nil && !matches(r.allow, name):
 		return fmt.Errorf("%s is not allowed", shown)
 	}
 	return nil
@@ -169,4 +181,4 @@ var runOthers = strings.Fields(`
 // guarded are the variables that decide what a command is, or whose values shells evaluate.
 var guarded = strings.Fields(`
 	PATH LD_* DYLD_* IFS ENV BASH* PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND SHELLOPTS EXECIGNORE GCONV_PATH
-	RANDOM SRANDOM SECONDS LINENO HIST* OPTIND OPTERR EPOCH* FUNC* COMP* DIRSTACK GROUPS PIPESTATUS MAPFILE TMOUT EUID UID PPID`)
+	LANG LC_* LANGUAGE LOCPATH NLSPATH RANDOM SRANDOM SECONDS LINENO HIST* OPTIND OPTERR EPOCH* FUNC* COMP* DIRSTACK GROUPS PIPESTATUS MAPFILE TMOUT EUID UID PPID`)

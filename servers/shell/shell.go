@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
@@ -104,7 +105,7 @@ func (o *Options) check() error {
 }
 
 // environment returns the variables of commands. With patterns PATH has no relative directory: a command there would be a file
-// of the working directory.
+// of the working directory. The characters are then UTF-8: in others a backslash or a quote can be a part of a character.
 func (o *Options) environment() ([]string, error) {
 	for _, glob := range o.Env {
 		if _, err := path.Match(glob, ""); err != nil || strings.ContainsRune(glob, '=') {
@@ -118,8 +119,11 @@ func (o *Options) environment() ([]string, error) {
 			ok, err := path.Match(glob, name)
 			return ok && err == nil
 		})
-		if name == "PATH" && len(o.Allow)+len(o.Deny) > 0 {
+		switch bounded := len(o.Allow)+len(o.Deny) > 0; {
+		case bounded && name == "PATH":
 			value = absolute(value)
+		case bounded && slices.Contains(characters, name) && value != "" && !locale().MatchString(value):
+			value = "C.UTF-8"
 		}
 		if named && !(own && o.Sandbox) {
 			env = append(env, name+"="+value)
@@ -127,6 +131,12 @@ func (o *Options) environment() ([]string, error) {
 	}
 	return env, nil
 }
+
+// characters are the variables that choose the encoding of characters.
+var characters = []string{"LANG", "LC_ALL", "LC_CTYPE"}
+
+// locale matches locales in which every byte of ASCII is a character.
+var locale = lazy.Regexp(`^(?:C|POSIX|[\w-]+\.(?i:utf-?8)(?:@\w+)?)$`)
 
 // absolute returns a PATH without its relative directories.
 func absolute(list string) string {
