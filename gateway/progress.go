@@ -62,10 +62,10 @@ type senderKey struct{}
 
 // senderOf returns the progressSender for the client of a call, or nil.
 func senderOf(ctx context.Context, req *mcp.CallToolRequest) progressSender {
-	if req.Session != nil {
-		return req.Session.NotifyProgress
+	send, direct := ctx.Value(senderKey{}).(progressSender)
+	if !direct && req.Session != nil {
+		send = req.Session.NotifyProgress
 	}
-	send, _ := ctx.Value(senderKey{}).(progressSender)
 	return send
 }
 

@@ -133,7 +133,7 @@ func TestDirectSame(t *testing.T) {
 // TestDirectNotJSON: a result that cannot be encoded is an error of the call. The SDK would not answer.
 func TestDirectNotJSON(t *testing.T) {
 	_, err := endings(t, true).CallTool(t.Context(), stages.Call{Server: "s", Name: "end", Args: json.RawMessage(`{"how":"not JSON"}`)})
-	wantError(t, err, "TOOL_ERROR", "unexpected end of JSON input")
+	wantError(t, err, "TOOL_ERROR", "unexpected end of JSON input", "")
 }
 
 // TestDirectEnds: a call ends with its caller's context or with the pool, and does not end others.
