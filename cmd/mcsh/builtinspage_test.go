@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -40,11 +41,14 @@ func TestServersPage(t *testing.T) {
 	}
 }
 
+// allTools has the options with which a server offers all of its tools.
+var allTools = map[string]json.RawMessage{"filesystem": json.RawMessage(`{"backup": true}`)}
+
 func serversText(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, s := range servers.Builtins() {
-		dial, err := configBuiltins(servers.Host{})[s.Name](nil)
+		dial, err := configBuiltins(servers.Host{})[s.Name](allTools[s.Name])
 		if err != nil {
 			t.Fatal(err)
 		}
