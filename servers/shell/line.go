@@ -205,7 +205,23 @@ func (c *checker) redirect(r *syntax.Redirect) bool {
 	case syntax.Hdoc, syntax.DashHdoc:
 		return c.heredoc(r)
 	}
+	if connects().MatchString(beginning(r.Word)) {
+		return c.refuse(errors.New("a redirection of /dev/tcp or /dev/udp opens a connection"))
+	}
 	return true
+}
+
+// connects matches the files for which bash opens connections.
+var connects = lazy.Regexp(`^/dev/(?:tcp|udp)/`)
+
+// beginning returns the plain text at the beginning of a word.
+func beginning(w *syntax.Word) string {
+	for n := len(w.Parts); n > 0; n-- {
+		if text, ok := literal(&syntax.Word{Parts: w.Parts[:n]}); ok {
+			return text
+		}
+	}
+	return ""
 }
 
 // descriptor matches what may follow ">&" and "<&".

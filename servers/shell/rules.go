@@ -175,7 +175,8 @@ var runOthers = strings.Fields(`
 	. source eval exec command builtin trap alias unalias enable hash bind complete compgen compopt fc history jobs let declare
 	typeset local nameref shopt caller
 	env xargs sh ash dash bash rbash ksh* mksh zsh fish csh tcsh busybox toybox nice nohup timeout time setsid stdbuf chroot unshare nsenter
-	ionice chrt taskset flock watch parallel sudo sudoedit su doas runuser setpriv pkexec run0 systemd-run script scriptlive expect strace ltrace
+	ionice chrt taskset flock watch parallel genv gtimeout gxargs gnice gnohup gstdbuf
+	bash-static posh yash coreutils run-parts bwrap fakeroot gosu su-exec sudo sudoedit su doas runuser setpriv pkexec run0 systemd-run script scriptlive expect strace ltrace
 	gdb setarch linux32 linux64 i386 x86_64 uname26 prlimit choom numactl ld.so ld-linux* ld-musl* entr start-stop-daemon daemon at batch crontab`)
 
 // guarded are the variables that decide what a command is, or whose values shells evaluate.
