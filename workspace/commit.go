@@ -51,8 +51,11 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 	if join {
 		extra += old.Size()
 	}
-	extra += o.History.adds(p, draft, appends)
-	restore, err := c.commit(ctx, extra)
+	versions, err := o.History.adds(ctx, p, draft, appends)
+	if err != nil {
+		return err
+	}
+	restore, err := c.commit(ctx, extra+versions)
 	if err != nil {
 		return err
 	}
@@ -89,6 +92,9 @@ func (p place) put(data *draft, lock *os.File, appends, join bool) error {
 // replace puts whole there, and adds data to the mirror.
 func (p place) replace(whole, data *draft) error {
 	if p.old != nil {
+		if err := keepOwner(whole.file, p.old); err != nil {
+			return err
+		}
 		if err := whole.file.Chmod(p.old.Mode().Perm()); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Git recognizes a repository by the entries of a directory with any name, and runs the programs in its configuration:
@@ -74,23 +76,9 @@ func (d *Dir) gitEntries(dir, next string) (map[string]bool, error) {
 // note adds name to entries if some file system equates it with an entry of a repository, and reports whether it does.
 func note(entries map[string]bool, name string) bool {
 	known := slices.Concat(repositories...)
-	i := slices.IndexFunc(known, func(known string) bool { return alike(name, known) })
+	i := slices.IndexFunc(known, func(known string) bool { return texts.SameName(name, known) })
 	if i >= 0 {
 		entries[known[i]] = true
 	}
 	return i >= 0
-}
-
-// alike reports whether some file system equates name with known: it may ignore case (APFS, NTFS), invisible characters
-// (HFS+), or dots and blanks at the end and all after a colon (NTFS). See is_hfs_dotgit and is_ntfs_dotgit in git.
-func alike(name, known string) bool {
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-			return -1
-		}
-		return r
-	}, name)
-	name, _, _ = strings.Cut(name, ":")
-	return strings.EqualFold(strings.TrimRight(name, " ."), known)
 }

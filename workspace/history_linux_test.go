@@ -347,3 +347,33 @@ func TestCopyEnds(t *testing.T) {
 		t.Errorf("the next move: %v", err)
 	}
 }
+
+// TestSaveKeepsOwner: a file keeps its owner when a save replaces it or joins data to it.
+func TestSaveKeepsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files to others")
+	}
+	d, root := openRoot(t)
+	file := filepath.Join(root, "f")
+	if err := os.WriteFile(file, []byte("old"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(file, file+"2"); err != nil { // so that an append replaces it
+		t.Fatal(err)
+	}
+	if err := os.Chown(file, 1234, 2345); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []workspace.SaveOptions{joins, replaces} {
+		if _, err := save(t, d, "f", "new", how); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := info.Sys().(*syscall.Stat_t); s.Uid != 1234 || s.Gid != 2345 || info.Mode() != 0o640 {
+			t.Errorf("after %+v the file belongs to %d:%d with %v, want 1234:2345 with 0640", how, s.Uid, s.Gid, info.Mode())
+		}
+	}
+}

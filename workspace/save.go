@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // private are the directories of a root that callers cannot use.
@@ -71,7 +73,7 @@ func (d *Dir) SaveName(name string) (string, error) {
 // public refuses paths that are git's own or private.
 func public(rel string) error {
 	for part := range strings.SplitSeq(rel, "/") {
-		if slices.ContainsFunc(dotGit, func(g string) bool { return alike(part, g) }) {
+		if slices.ContainsFunc(dotGit, func(g string) bool { return texts.SameName(part, g) }) {
 			return Errorf(InvalidArgument, "save it elsewhere", "%s is git's own: what is written there can make git run programs", quote(rel))
 		}
 	}
@@ -84,7 +86,7 @@ func public(rel string) error {
 // isPrivate reports whether a path is a private directory or in one.
 func isPrivate(rel string) bool {
 	for part := range strings.SplitSeq(rel, "/") {
-		if slices.ContainsFunc(private, func(p string) bool { return alike(part, p) }) {
+		if slices.ContainsFunc(private, func(p string) bool { return texts.SameName(part, p) }) {
 			return true
 		}
 	}

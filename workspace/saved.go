@@ -38,15 +38,38 @@ func (h *History) version(ctx context.Context, p place, data *draft, appends boo
 	return &savedVersion{v, n}, err
 }
 
-// adds returns the size of the next version.
-func (h *History) adds(p place, data *draft, appends bool) (n int64) {
+// adds returns the size of the versions that a save stores: that of what the file will hold and, if somebody else has changed
+// the file, that of what it holds.
+func (h *History) adds(ctx context.Context, p place, data *draft, appends bool) (n int64, err error) {
 	if !h.keeps() {
-		return 0
+		return 0, nil
+	}
+	n = data.copySize()
+	if p.old == nil {
+		return n, nil
 	}
 	if appends {
-		n = p.old.Size()
+		n += p.old.Size()
 	}
-	return n + data.copySize()
+	known, err := h.knows(ctx, p.rel)
+	if !known {
+		n += p.old.Size()
+	}
+	return n, err
+}
+
+// knows reports whether the version in place is what the file rel holds.
+func (h *History) knows(ctx context.Context, rel string) (bool, error) {
+	v, err := h.openVersions(rel)
+	if err != nil || v.head == 0 {
+		return false, err
+	}
+	f, err := h.d.open(rel)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return v.holds(ctx, f, v.head)
 }
 
 // end makes it the version that is in place, or takes it back where the file has not changed because of err.

@@ -103,6 +103,42 @@ func TestSavedRecord(t *testing.T) {
 	}
 }
 
+// TestSavedVersionsCharged: what somebody else has written becomes a version, which counts; a known version does not.
+func TestSavedVersionsCharged(t *testing.T) {
+	d, root := openRoot(t)
+	h := workspace.NewHistory(d, workspace.HistoryOptions{Versions: true})
+	file := filepath.Join(root, "f")
+	const size = 10_000 // the lines of the mirror are much shorter
+	for _, tt := range []struct {
+		byHand bool
+		how    workspace.SaveOptions
+		want   int64 // the file, the mirror and the versions, in files of this size
+	}{
+		{false, replaces, 3}, {false, replaces, 3}, {true, replaces, 4}, {false, joins, 4}, {true, joins, 5},
+	} {
+		if tt.byHand {
+			if err := os.WriteFile(file, []byte(strings.Repeat("h", size)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var adds int64
+		tt.how.History = h
+		tt.how.Charge = func(n, _ int64) error { adds += n; return nil }
+		if _, err := save(t, d, "f", strings.Repeat("x", size), tt.how); err != nil {
+			t.Fatal(err)
+		}
+		if got := adds / size; got != tt.want {
+			t.Errorf("%+v: %d bytes were charged, want %d files", tt, adds, tt.want)
+		}
+		if !tt.how.Append {
+			continue
+		}
+		if _, err := save(t, d, "f", strings.Repeat("x", size), workspace.SaveOptions{History: h}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDirectory(t *testing.T) {
 	d, root := openRoot(t)
 	for _, err := range []error{

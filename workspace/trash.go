@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // The records besides versions.
@@ -32,7 +34,7 @@ const named = records + "/.named"
 // versionsOf returns the directory of the versions of a file, or of all files in a directory.
 func versionsOf(rel string) string {
 	first, _, _ := strings.Cut(rel, "/")
-	if slices.ContainsFunc(reserved, func(name string) bool { return alike(first, name) }) {
+	if slices.ContainsFunc(reserved, func(name string) bool { return texts.SameName(first, name) }) {
 		return named + "/" + rel
 	}
 	return records + "/" + rel

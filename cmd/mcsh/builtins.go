@@ -175,7 +175,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 			return err
 		}
 		s.limits.SpoolDir = p.scratchDir()
-		lines := p.newPipes(ctx, s)
+		lines := p.newPipes(ctx, s, l.address == "")
 		defer lines.close()
 		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start}))
 		if err != nil {

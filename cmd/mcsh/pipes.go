@@ -24,14 +24,20 @@ type pipes struct {
 	open   func(root string) *lazySandbox
 	limits stages.Limits
 	memory *memory.Share
+	caller string // on whose behalf all lines run; empty: no worker is kept, since the callers are not known here
 
 	mu        sync.Mutex
 	sandboxes map[string]*lazySandbox // by root; guarded by mu
 }
 
-// newPipes returns the pipes of a process, which start nothing after ctx has ended.
-func (p *program) newPipes(ctx context.Context, s settings) *pipes {
-	return &pipes{limits: s.limits.Limits, memory: s.shares.results, sandboxes: map[string]*lazySandbox{}, open: func(root string) *lazySandbox {
+// newPipes returns the pipes of a process, which start nothing after ctx has ended. If the process serves one client alone,
+// its lines share workers.
+func (p *program) newPipes(ctx context.Context, s settings, alone bool) *pipes {
+	caller := ""
+	if alone {
+		caller = pipeServer
+	}
+	return &pipes{caller: caller, limits: s.limits.Limits, memory: s.shares.results, sandboxes: map[string]*lazySandbox{}, open: func(root string) *lazySandbox {
 		own := s.sandbox
 		own.workspace, own.checkCPU, own.checkMemory = root, s.limits.check, s.limits.checkMemory
 		return p.newSandbox(ctx, own)
@@ -92,9 +98,7 @@ func (e *pipeEngine) Run(ctx context.Context, l pipe.Line, in io.Reader, out io.
 		}
 	}
 	saving := &savedFiles{files: files{e.dir}, history: e.history}
-	deps := stages.Deps{
-		Commands: e.sandbox, Files: saving, Limits: e.limits, Memory: e.memory, Dir: l.Dir, Caller: pipeServer,
-	}
+	deps := stages.Deps{Commands: e.sandbox, Files: saving, Limits: e.limits, Memory: e.memory, Dir: l.Dir, Caller: e.caller}
 	compile := stages.Compile
 	if in != nil {
 		compile = stages.CompileFed

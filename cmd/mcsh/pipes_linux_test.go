@@ -11,12 +11,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/workspace"
 )
 
 // pipeFiles are the files of the roots of tests.
@@ -215,17 +217,37 @@ func TestPipeSaves(t *testing.T) {
 	}
 }
 
+// TestPipeWorkers: only lines of a process with one client share workers. The sandbox keeps none for the empty caller.
+func TestPipeWorkers(t *testing.T) {
+	dir, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dir.Close() })
+	for alone, want := range map[bool]string{true: pipeServer, false: ""} {
+		lines := (&program{}).newPipes(t.Context(), settings{}, alone)
+		got := lines.start(dir, false).(*pipeEngine).caller
+		if err := lines.close(); err != nil || got != want {
+			t.Errorf("alone %v: lines run for %q, want %q; closed: %v", alone, got, want, err)
+		}
+	}
+}
+
 // TestPipeCancelled: a cancelled call ends its commands, and gives back the only worker.
 func TestPipeCancelled(t *testing.T) {
 	_, root := makeRoot(t)
-	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--sandbox-max", "1")
-	callPipe(t, s, map[string]any{"command": "ls"}) // the sandbox starts
+	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--sandbox-max", "1", "--limit", "command=1h", "--limit", "run=1h")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "pipe", Arguments: map[string]any{"command": "awk 'BEGIN { for (;;) x++ }' | tee forever"}})
+		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "pipe", Arguments: map[string]any{"command": "awk 'BEGIN { for (;;) endless++ }' | tee forever"}})
 		ended <- err
 	}()
+	for deadline := time.Now().Add(patience); !running(t, "endless++"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the command does not run")
+		}
+	}
 	cancel()
 	if err := <-ended; err == nil {
 		t.Error("the call has ended without an error")
@@ -236,6 +258,19 @@ func TestPipeCancelled(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "forever")); !os.IsNotExist(err) {
 		t.Errorf("a cancelled call has saved a file: %v", err)
 	}
+}
+
+// running reports whether a process has this text in its arguments.
+func running(t *testing.T, text string) bool {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		args, err := os.ReadFile(name)
+		return err == nil && strings.Contains(string(args), text)
+	})
 }
 
 // TestPipeSessions: over HTTP each session has its directory; without one cd sets nothing.

@@ -217,7 +217,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	}
 	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
 	s.limits.SpoolDir = p.scratchDir()
-	commands, lines := p.newSandbox(ctx, s.sandbox), p.newPipes(ctx, s)
+	commands, lines := p.newSandbox(ctx, s.sandbox), p.newPipes(ctx, s, false)
 	s.host = p.host(s.sandbox, servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Results: s.limits.withDefaults().upstream.ResultMax})
 	tools, err := p.openUpstream(reading, s)
 	if err != nil {

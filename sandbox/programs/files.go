@@ -76,10 +76,11 @@ func filePath(name, dir string) *problem {
 	return nil
 }
 
-// IsPrivate says whether a path in a workspace is one of a directory that is not for callers, or in it.
+// IsPrivate says whether a path in a workspace is one of a directory that is not for callers, or in it,
+// whatever file system holds the workspace.
 func IsPrivate(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
-		if slices.Contains(private, part) {
+		if slices.ContainsFunc(private, func(p string) bool { return texts.SameName(part, p) }) {
 			return true
 		}
 	}

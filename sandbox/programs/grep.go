@@ -106,7 +106,7 @@ func searchStdin(p *parsed, inv *Invocation) *stages.Error {
 		word{opt: p.long("sort"), value: "path", has: true}, // the order of a directory is none
 	)
 	for _, name := range private { // the last globs count
-		p.words = append(p.words, word{opt: p.long("glob"), value: "!" + name, has: true})
+		p.words = append(p.words, word{opt: p.long("iglob"), value: "!" + name, has: true})
 	}
 	return nil
 }

@@ -1,6 +1,12 @@
 package programs
 
-import "github.com/mcsh-dev/mcsh/stages"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
 
 var listPrograms = []Program{
 	{
@@ -8,7 +14,7 @@ var listPrograms = []Program{
 		Example: []string{"-l", "."},
 		Notes:   "-l shows users as numbers.",
 		Bin:     "ls", Package: "coreutils", Mark: coreutils, Locale: true, Asks: true, Walks: true, FilesOnly: true,
-		inject: []string{"--color=never", "--ignore=" + private[0], "--ignore=" + private[1]}, exact: true, arrange: walked,
+		inject: []string{"--color=never", "--ignore=" + anyCase(private[0]), "--ignore=" + anyCase(private[1])}, exact: true, arrange: walked,
 		options: []option{
 			flag('a', "all"), flag('A', "almost-all"), flag('1', ""), flag('d', "directory"), flag('F', "classify"),
 			flag('p', ""), flag('R', "recursive"), flag('r', "reverse"), flag('S', ""), flag('t', ""), flag('X', ""), flag('v', ""),
@@ -66,4 +72,17 @@ func walked(p *parsed, _ *Invocation) *stages.Error {
 		p.words = append(p.words, word{value: ".", file: true})
 	}
 	return nil
+}
+
+// anyCase returns a glob of ls that matches a name in lower case, whatever case it is written in.
+func anyCase(name string) string {
+	var b strings.Builder
+	for _, c := range name {
+		if upper := unicode.ToUpper(c); upper != c {
+			fmt.Fprintf(&b, "[%c%c]", c, upper)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }
