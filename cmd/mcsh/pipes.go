@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -109,7 +110,12 @@ func (e *pipeEngine) Run(ctx context.Context, l pipe.Line, in io.Reader, out io.
 	}
 	done, err := pipeline.Run(ctx, in, out, stages.RunOptions{})
 	if err != nil {
-		return report, lineFailure(err)
+		failure := lineFailure(err)
+		if saving.saved != nil { // a command behind tee has failed
+			failure.Saved = saving.saved
+			failure.Detail += fmt.Sprintf(" All the same, tee has saved %s.", texts.Quote(saving.saved.Path))
+		}
+		return report, failure
 	}
 	for _, s := range done.Stages {
 		report.Steps = append(report.Steps, pipe.Step{Size: s.BytesOut, Millis: s.Millis})

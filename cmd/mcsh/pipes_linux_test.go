@@ -98,7 +98,10 @@ type answer struct {
 		}
 		Cwd string
 	}
-	Error struct{ Code, Reason, Detail, Suggestion string }
+	Error struct {
+		Code, Reason, Detail, Suggestion string
+		Tee                              *struct{ Path string }
+	}
 }
 
 func callPipe(t *testing.T, s *mcp.ClientSession, args map[string]any) (a answer) {
@@ -206,6 +209,10 @@ func TestPipeSaves(t *testing.T) {
 		if a.Error.Reason != r.reason || string(got) != r.want || err != nil && !(os.IsNotExist(err) && r.want == "") {
 			t.Errorf("%s: %+v, %s holds %q, %v, want %q", r.command, a, r.file, got, err, r.want)
 		}
+	}
+	late := callPipe(t, s, map[string]any{"command": "head -n 1 a.txt | tee late | jq ."})
+	if late.Error.Code == "" || late.Error.Tee == nil || late.Error.Tee.Path != "late" || !strings.Contains(late.Error.Detail, "tee has saved") {
+		t.Errorf("a command behind tee failed: %+v", late)
 	}
 	a := callPipe(t, s, map[string]any{"command": "sed '' big | tee copy", "confirm_oversize": true})
 	got, err := os.ReadFile(filepath.Join(root, "copy"))

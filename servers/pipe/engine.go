@@ -66,13 +66,14 @@ type Failure struct {
 	Reason Reason `json:"reason,omitempty"` // with the code [Violation]
 	Detail string `json:"detail"`
 	Use    string `json:"suggestion"`
+	Saved  *Saved `json:"tee,omitempty"` // before the line failed
 }
 
 func (f *Failure) Error() string { return f.Code + ": " + f.Detail }
 
 // Codes of failures besides those of the engine.
 const (
-	Violation   = "GUARD_VIOLATION"     // the line is not allowed, and nothing has run
+	Violation   = "GUARD_VIOLATION"     // the line is not allowed, and nothing is saved
 	Unavailable = "SANDBOX_UNAVAILABLE" // no command can run here
 )
 

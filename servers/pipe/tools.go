@@ -23,7 +23,8 @@ const pipeInput = `{
 }`
 
 const failureSchema = `{"type": "object", "description": "Why the call failed.", "properties": {
-      "code": {"type": "string"}, "reason": {"type": "string"}, "detail": {"type": "string"}, "suggestion": {"type": "string"}}}`
+      "code": {"type": "string"}, "reason": {"type": "string"}, "detail": {"type": "string"}, "suggestion": {"type": "string"},
+      "tee": {"type": "object", "description": "What tee has saved all the same."}}}`
 
 const savedProperties = `"path": {"type": "string", "description": "Relative to the root."}, "mirror": {"type": "string", "description": "The copy of all that was saved there."},
       "bytes": {"type": "integer"}, "append": {"type": "boolean"}, "record_id": {"type": "integer"}`

@@ -12,7 +12,7 @@ import (
 
 // refuse makes a Failure of the guard.
 func refuse(reason Reason, use, format string, args ...any) *Failure {
-	return &Failure{Violation, reason, fmt.Sprintf(format, args...), use}
+	return &Failure{Code: Violation, Reason: reason, Detail: fmt.Sprintf(format, args...), Use: use}
 }
 
 // literal returns the text of a word that stands for itself, with its quotes removed as a POSIX shell does it. A word that a
