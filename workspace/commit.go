@@ -18,10 +18,8 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 		return err
 	}
 	defer unlock()
-	if o.History.keeps() {
-		if err := o.History.complete(ctx); err != nil { // before a look at what is there
-			return err
-		}
+	if err := o.History.ready(ctx); err != nil {
+		return err
 	}
 	old, err := d.target(rel)
 	if err != nil {

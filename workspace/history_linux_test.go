@@ -137,6 +137,11 @@ func TestLockRemoved(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- put(t.Context(), h, "f", "two") }()
 	for opened := 0; opened < 2; { // by this test and by the change
+		select {
+		case err := <-done:
+			t.Fatalf("the change did not wait: %v", err)
+		default:
+		}
 		opened = 0
 		fds, _ := filepath.Glob("/proc/self/fd/*")
 		for _, fd := range fds {

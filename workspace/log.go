@@ -193,7 +193,7 @@ func (d *Dir) lastLines(name string) (list []logLine, more bool, err error) {
 	return list, from > 0, nil
 }
 
-// lastLine returns the last line of a log if it has the form of one.
+// lastLine returns the last line of a log that has the form of one.
 func (d *Dir) lastLine(name string) (l logLine, ok bool, err error) {
 	list, _, err := d.lastLines(name)
 	if len(list) == 0 || err != nil {

@@ -251,17 +251,29 @@ func TestSaveWaits(t *testing.T) {
 	}
 	before := files(t, root)
 	up := errors.New("the time is up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	var wg sync.WaitGroup
 	for range 3 { // one waits for the other process, the others for it
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, up) // by then each waits
-			defer cancel()
-			_, err := d.Save(ctx, "a", strings.NewReader("new\n"), workspace.SaveOptions{})
+			_, err := d.Save(ctx, "a", iotest.DataErrReader(strings.NewReader("new\n")), workspace.SaveOptions{})
 			if !errors.Is(err, up) || !strings.Contains(err.Error(), `"a" was not saved: others`) {
 				t.Errorf("the error is %v", err)
 			}
 		})
 	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		complete := 0
+		for name, text := range files(t, root) {
+			if strings.HasPrefix(name, ".mcsh/tmp/") && text == "new\n" {
+				complete++
+			}
+		}
+		if complete == 3 { // all that is left is the wait
+			break
+		}
+	}
+	cancel(up)
 	wg.Wait()
 	if diff := cmp.Diff(before, files(t, root)); diff != "" {
 		t.Errorf("files (-before +after)\n%s", diff)

@@ -16,6 +16,14 @@ type savedVersion struct {
 // keeps reports whether h keeps versions. It may be nil.
 func (h *History) keeps() bool { return h != nil && h.o.Versions }
 
+// ready completes the change of a killed process, before a look at the files. The caller holds the lock.
+func (h *History) ready(ctx context.Context) error {
+	if !h.keeps() {
+		return nil
+	}
+	return h.complete(ctx)
+}
+
 // version stores what the file at p will hold: data, or with appends what is there and data. The caller holds the lock.
 func (h *History) version(ctx context.Context, p place, data *draft, appends bool) (*savedVersion, error) {
 	if !h.keeps() {

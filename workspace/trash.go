@@ -279,8 +279,8 @@ func (h *History) setAside(versions string) error {
 	return h.d.root.Rename(versions, trashName(id)+historyEnd)
 }
 
-// clear makes room for the versions in dir, and for the file head, or for dir itself if both are the same. What is in the way
-// are versions of a file that somebody else has removed, or one of a file that is a directory now, or the other way round.
+// clear makes room for the versions in dir, and for the file head, or for dir itself if both are the same. It sets
+// aside versions in the way: those of a file that somebody else has removed, or that is a directory now, or was one.
 func (h *History) clear(dir, head string) error {
 	if info, err := h.d.root.Lstat(head); err == nil && !info.Mode().IsRegular() {
 		return h.setAside(head)

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/observe"
@@ -142,7 +141,7 @@ func optionsOf(values map[string]any) json.RawMessage { return json.RawMessage(t
 
 func (p *program) serverCommand() *cobra.Command {
 	cmd := group("server", "Serve a built-in MCP server", `Serve one of the built-in MCP servers by itself, on standard input and output or, with --listen, over
-streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside.`, "mcsh server --help lists them", "the name of a built-in server is missing")
+streamable HTTP. In a configuration the same server is {"builtin": "NAME"}, with its options beside it.`, "mcsh server --help lists them", "the name of a built-in server is missing")
 	for _, b := range servers.Builtins() {
 		cmd.AddCommand(p.builtinCommand(b))
 	}
@@ -170,13 +169,13 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		cmd.Use, cmd.Args = b.Name+" ["+strings.ToUpper(option)+"...]", cobra.ArbitraryArgs
 		cmd.PreRunE = func(_ *cobra.Command, args []string) error { return setAll(cmd.Flags(), option, args) }
 	}
-	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error {
+	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) (err error) {
 		if err := l.resolve(p); err != nil {
 			return err
 		}
 		s.limits.SpoolDir = p.scratchDir()
 		lines := p.newPipes(ctx, s, l.address == "")
-		defer lines.close()
+		defer func() { err = errors.Join(err, lines.close()) }()
 		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start}))
 		if err != nil {
 			return err
@@ -221,7 +220,6 @@ func (p *program) serveBuiltin(ctx context.Context, l listenFlags, name string, 
 	end.stop = at.Close
 	return l.serve(ctx, p, endpoint{
 		name: "mcsh server " + name, handler: at.Handler(), endUser: at.EndUser,
-		guarded: func(*auth.Guard) {}, around: func(h http.Handler) http.Handler { return h },
 		listeners: listeners, connections: newConnections(defaultConnections, defaultAddressConnections, l.trusted), log: log,
 	}, end)
 }

@@ -153,8 +153,8 @@ type endpoint struct {
 	name    string // of the command
 	handler http.Handler
 	endUser func(id string)                 // ends what an identity has open that has lost access
-	guarded func(*auth.Guard)               // gets the authentication, if there is one
-	around  func(http.Handler) http.Handler // sees all requests, those that are refused too
+	guarded func(*auth.Guard)               // gets the authentication, if there is one; nil: nobody
+	around  func(http.Handler) http.Handler // sees all requests, those that are refused too; nil: none
 
 	listeners   []net.Listener
 	connections *connections
@@ -171,7 +171,9 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 		return err
 	}
 	if guard != nil {
-		e.guarded(guard)
+		if e.guarded != nil {
+			e.guarded(guard)
+		}
 		e.handler = guard.Protect(e.handler)
 	}
 	text, address := greeting, e.listeners[0].Addr()
@@ -186,7 +188,11 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained {
 		e.log.Warn(warning)
 	}
-	return serveHTTP(ctx, e.listeners, e.connections, e.around(l.checkHosts(p, e.handler)), end)
+	handler := l.checkHosts(p, e.handler)
+	if e.around != nil {
+		handler = e.around(handler)
+	}
+	return serveHTTP(ctx, e.listeners, e.connections, handler, end)
 }
 
 // answerTime is how long the last answers may take to reach their clients.

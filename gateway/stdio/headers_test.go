@@ -159,7 +159,7 @@ func TestHeadersBroken(t *testing.T) {
 	}
 }
 
-// TestHeadersDetected: only what cannot begin a message on a line begins a header.
+// TestHeadersDetected: a header begins with text that cannot begin a message on a line.
 func TestHeadersDetected(t *testing.T) {
 	for input, want := range map[string]bool{
 		"": false, "{": false, "c": false, "content": false, "contents": false, " \r\n\t{": false, "hello": false, "\xff": false, "Content_Length: 1": false,

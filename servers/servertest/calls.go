@@ -30,7 +30,7 @@ type Call struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// What stands in a [Session] for the working directory of the server, which has the session's files, and for a web server
+// A [Session] has these in place of the working directory of the server, which has the session's files, and of a web server
 // that serves them too.
 const (
 	ShownDir  = "/srv/shop"
