@@ -91,7 +91,7 @@ func (s *server) execute(ctx context.Context, line string) (outcome, error) {
 		stderr = &more
 	}
 	text := line
-	if strings.HasPrefix(line, "-") {
+	if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "+") {
 		text = " " + line // it would be taken for an option
 	}
 	code, err := s.runner.Run(limited, []string{s.shell, "-c", text}, s.env, &output, stderr)
