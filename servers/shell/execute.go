@@ -27,7 +27,7 @@ const executeOutput = `{
   "properties": {
     "command": {"type": "string", "description": "The command line."},
     "output": {"type": "string", "description": "Standard output, followed by standard error."},
-    "return_code": {"type": "integer", "description": "The exit code; -1: it was denied, did not start, ran out of time, or a signal ended it."},
+    "return_code": {"type": "integer", "description": "The exit code; -1: it was denied, did not start, ran out of time, or a signal ended it. In a container a signal is 128 and its number."},
     "reason": {"type": "string", "description": "Why it was denied."},
     "omitted_bytes": {"type": "integer", "description": "The number of bytes that the output lacks in its middle."}
   },
