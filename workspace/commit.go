@@ -42,18 +42,11 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 	p := place{d, rel, old, m}
 	m.line = !o.Append
 	join := appends && !alone(old)
-	extra := 2 * int64(len(draft.separator)) // in the file and in the mirror
-	if m.line {
-		extra += maxLine
-	}
-	if join {
-		extra += old.Size()
-	}
-	versions, err := o.History.adds(ctx, p, draft, appends)
+	extra, err := p.extra(ctx, draft, o.History, appends, join)
 	if err != nil {
 		return err
 	}
-	restore, err := c.commit(ctx, extra+versions)
+	restore, err := c.commit(ctx, extra)
 	if err != nil {
 		return err
 	}
@@ -74,6 +67,19 @@ type place struct {
 	rel    string
 	old    fs.FileInfo // of the file that is there, or nil
 	mirror *mirror
+}
+
+// extra returns the number of bytes that a save writes besides the data and its copy.
+func (p place) extra(ctx context.Context, data *draft, h *History, appends, join bool) (int64, error) {
+	n, err := h.adds(ctx, p, data, appends)
+	n += 2 * int64(len(data.separator)) // in the file and in the mirror
+	if p.mirror.line {
+		n += maxLine
+	}
+	if join {
+		n += p.old.Size()
+	}
+	return n, err
 }
 
 // put changes the file.

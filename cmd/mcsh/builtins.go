@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -87,13 +89,51 @@ func define(f *pflag.FlagSet, o strictjson.Field) any {
 // sandboxOption is the option of servers that run programs in containers.
 const sandboxOption = "sandbox"
 
-// host completes what the process provides to built-in servers.
+// host completes what the process provides to built-in servers. A server of a configuration connects to its engine with its
+// first command, so that an engine that is down stops no other server.
 func (p *program) host(s sandboxSettings, h servers.Host) servers.Host {
 	h.Environ, h.Log = p.env, p.stderr
 	h.Contain = func(dir string) (shell.Runner, error) {
-		return docker.OpenCommands(context.Background(), s.engine(), dir)
+		open := func(ctx context.Context) (shell.Runner, error) { return docker.OpenCommands(ctx, s.engine(), dir) }
+		if h.Alone || h.Remote {
+			return open(context.Background()) // which has a bound of time
+		}
+		return &lateRunner{open: open}, nil
 	}
 	return h
+}
+
+// A lateRunner opens a runner with the first command, and again after a failure.
+type lateRunner struct {
+	open func(context.Context) (shell.Runner, error)
+
+	mu     sync.Mutex
+	runner shell.Runner // nil before; guarded by mu
+}
+
+// Run implements [shell.Runner].
+func (r *lateRunner) Run(ctx context.Context, argv, env []string, stdout, stderr io.Writer) (int, error) {
+	runner, err := r.opened(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return -1, context.Cause(ctx)
+	case err != nil:
+		return -1, err
+	}
+	return runner.Run(ctx, argv, env, stdout, stderr)
+}
+
+func (r *lateRunner) opened(ctx context.Context) (shell.Runner, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.runner != nil {
+		return r.runner, nil
+	}
+	runner, err := r.open(ctx)
+	if err == nil {
+		r.runner = runner
+	}
+	return runner, err
 }
 
 // configBuiltins returns the built-in servers for configuration files.

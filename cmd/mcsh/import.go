@@ -304,7 +304,7 @@ func (p *program) reportImport(w io.Writer, to string, merged []byte, servers []
 		}
 		fmt.Fprintln(w, line) // the program reports a failed write in the end
 	}
-	file := &config.File{Path: to, Lookup: p.lookup, Builtins: configBuiltins(settings{}.host), Options: builtinOptions(), ReadFile: func(path string) ([]byte, error) {
+	file := &config.File{Path: to, Lookup: p.lookup, Builtins: configBuiltins(p.host(sandboxSettings{}, settings{}.host)), Options: builtinOptions(), ReadFile: func(path string) ([]byte, error) {
 		if path == to {
 			return merged, nil
 		}

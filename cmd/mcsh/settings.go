@@ -65,6 +65,7 @@ func (p *program) openSources(s settings) ([]upstream.Source, error) {
 		return nil, configError("off leaves the built-in servers out; on, or nothing, keeps them", fmt.Errorf("%s=%s: want on or off", builtinVariable, texts.Fit(value, 40)))
 	}
 	s.noBuiltin = s.noBuiltin || value == "off"
+	s.host = p.host(s.sandbox, s.host)
 	var list []upstream.Source
 	for _, open := range sources {
 		more, err := open(p, s)
@@ -218,7 +219,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
 	s.limits.SpoolDir = p.scratchDir()
 	commands, lines := p.newSandbox(ctx, s.sandbox), p.newPipes(ctx, s, false)
-	s.host = p.host(s.sandbox, servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Results: s.limits.withDefaults().upstream.ResultMax})
+	s.host = servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Results: s.limits.withDefaults().upstream.ResultMax}
 	tools, err := p.openUpstream(reading, s)
 	if err != nil {
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())

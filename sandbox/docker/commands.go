@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -83,7 +84,7 @@ func (c *Commands) spec(argv, env []string, most time.Duration) (*container.Conf
 	config, host := c.options.spec(c.instance, "", c.cpus)
 	config.Entrypoint = []string{"timeout", "-s", "KILL", strconv.Itoa(int((most+lateKill)/time.Second) + 1)}
 	config.Cmd = argv
-	config.Env = append([]string{"HOME=" + scratchDir, "TMPDIR=" + scratchDir}, env...)
+	config.Env = append(slices.Clone(env), "HOME="+scratchDir, "TMPDIR="+scratchDir) // the last of a name counts
 	config.User, config.WorkingDir = c.user, workDir
 	config.AttachStdin, config.OpenStdin, config.StdinOnce = false, false, false
 	config.Labels[labelRole] = roleCommand

@@ -81,7 +81,7 @@ func TestCommands(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		var stdout, stderr bytes.Buffer
-		code, err := c.Run(ctx, []string{"/usr/bin/dash", "-c", tt.line}, []string{"GREETING=hi"}, &stdout, &stderr)
+		code, err := c.Run(ctx, []string{"/usr/bin/dash", "-c", tt.line}, []string{"GREETING=hi", "TMPDIR=/nonexistent"}, &stdout, &stderr)
 		cancel()
 		if diff := cmp.Diff([]any{tt.stdout, tt.stderr, tt.code}, []any{stdout.String(), stderr.String(), code}); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got)\n%s", tt.line, err, diff)

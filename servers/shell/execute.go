@@ -27,7 +27,7 @@ const executeOutput = `{
   "properties": {
     "command": {"type": "string", "description": "The command line."},
     "output": {"type": "string", "description": "Standard output, followed by standard error."},
-    "return_code": {"type": "integer", "description": "The exit code; -1: it was denied, did not start, ran out of time, or a signal ended it."},
+    "return_code": {"type": "integer", "description": "The exit code; -1: it was denied, did not start, ran out of time, or a signal ended it. In a container a signal is 128 and its number."},
     "reason": {"type": "string", "description": "Why it was denied."},
     "omitted_bytes": {"type": "integer", "description": "The number of bytes that the output lacks in its middle."}
   },
@@ -91,7 +91,7 @@ func (s *server) execute(ctx context.Context, line string) (outcome, error) {
 		stderr = &more
 	}
 	text := line
-	if strings.HasPrefix(line, "-") {
+	if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "+") {
 		text = " " + line // it would be taken for an option
 	}
 	code, err := s.runner.Run(limited, []string{s.shell, "-c", text}, s.env, &output, stderr)

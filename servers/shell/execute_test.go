@@ -47,6 +47,7 @@ func TestExecute(t *testing.T) {
 		{"exit code", shell.Options{}, "exit 7", reply{ReturnCode: 7}},
 		{"killed by a signal", shell.Options{}, "kill -9 $$", reply{ReturnCode: -1}},
 		{"a dash first", shell.Options{NoStderr: true}, "-x; echo $?", reply{Output: "127\n"}},
+		{"a plus first", shell.Options{NoStderr: true}, "+x; echo $?", reply{Output: "127\n"}},
 		{"nothing to read", shell.Options{}, "cat; echo $?", reply{Output: "0\n"}},
 		{"no output", shell.Options{}, "", reply{}},
 		{"lines", shell.Options{}, "x=1\necho $x", reply{Output: "1\n"}},
@@ -259,6 +260,8 @@ func TestOptions(t *testing.T) {
 		{shell.Options{Deny: []string{"*rm"}}, `option deny: "*rm" is no pattern`},
 		{shell.Options{Env: []string{"["}}, `option env: "[" is not the name of a variable`},
 		{shell.Options{Env: []string{"A=b"}}, `option env: "A=b" is not the name of a variable`},
+		{shell.Options{Allow: []string{"ls"}, Environ: map[string]string{"PATH": ".:bin:"}}, "options allow and deny: PATH has no absolute directory"},
+		{shell.Options{Deny: []string{"ls"}}, "options allow and deny: PATH has no absolute directory"},
 		{shell.Options{Sandbox: true}, "option sandbox: there is no container engine here"},
 		{shell.Options{Sandbox: true, Contain: func(string) (shell.Runner, error) { return nil, errors.New("no engine") }}, "option sandbox: no engine"},
 	} {
@@ -272,7 +275,7 @@ func TestOptions(t *testing.T) {
 // TestDescription: what clients and agents learn of the tool.
 func TestDescription(t *testing.T) {
 	t.Parallel()
-	server, err := shell.New(shell.Options{Allow: []string{"ls*,cat"}, Deny: []string{"Lsof"}})
+	server, err := shell.New(shell.Options{Allow: []string{"ls*,cat"}, Deny: []string{"Lsof"}, Environ: map[string]string{"PATH": "/bin"}})
 	c := servertest.Connect(t, server, err)
 	tool := c.Tools["execute_command"]
 	if len(c.Tools) != 1 || tool == nil || tool.OutputSchema == nil {

@@ -175,6 +175,8 @@ func (s *server) prepare() (err error) {
 		}
 	}
 	switch {
+	case !o.Sandbox && s.rules != nil && absolute(o.Environ["PATH"]) == "": // shells then look in the working directory
+		return errors.New("options allow and deny: PATH has no absolute directory to find commands in: set it, such as to /usr/bin:/bin")
 	case !o.Sandbox:
 		return nil
 	case o.Contain == nil:
