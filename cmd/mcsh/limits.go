@@ -77,7 +77,7 @@ var limitTable = []limit{
 	{"shared", "results that a run keeps for equal calls; the oldest are evicted", 0, func(l *limits) any { return &l.Shared }},
 	{"held", "memory that a run holds", 0, func(l *limits) any { return &l.Held }},
 	{"spool", "data of a run that waits on disk for a later stage", 0, func(l *limits) any { return &l.Spool }},
-	{"workspace", "bytes that tee writes to the workspace in one run, with the copies in `.mcsh/audit`", 0, func(l *limits) any { return &l.Workspace }},
+	{"workspace", "bytes that tee writes to the workspace in one run or one call of pipe, with the copies in `.mcsh/audit`", 0, func(l *limits) any { return &l.Workspace }},
 	{"workspace-total", "bytes that tee has written to the workspace since its beginning, with the copies; the count survives restarts", 0, func(l *limits) any { return &l.WorkspaceTotal }},
 	{"runs", "runs at once in the process", gateway.DefaultRuns, func(l *limits) any { return &l.gateway.Runs }},
 	{"caller-runs", "runs at once of one named caller, or of the client on standard input", gateway.DefaultCallerRuns, func(l *limits) any { return &l.gateway.CallerRuns }},
