@@ -45,8 +45,8 @@ var reasons = map[wire.Reason]reason{
 	wire.BadFile: badFile,
 	wire.Escape:  badFile,
 
-	wire.Unreadable:  fileReason("ask whoever runs mcsh to allow it: chmod o+r FILE (o+rx for a directory), or --sandbox local"),
-	wire.NoWorkspace: fileReason("ask whoever runs mcsh to allow it: chmod o+rx DIR (of --workspace), or --sandbox local"),
+	wire.Unreadable:  fileReason("ask the operator to allow it: chmod o+r FILE (o+rx for a directory), or --sandbox local"),
+	wire.NoWorkspace: fileReason("ask the operator to allow it: chmod o+rx DIR (of --workspace), or --sandbox local"),
 
 	wire.Timeout: {stages.Timeout, false, func(c wire.Command, _ *wire.Failure) string {
 		return fmt.Sprintf("%s was still busy after %s, its \"timeout\" (limit command; waiting for input or for the reader does not count), and was ended",

@@ -117,7 +117,7 @@ func (p Place) Real(text string) string {
 
 var (
 	stamp  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
-	varies = regexp.MustCompile(`(\\?"(?:execution_time_ms|record_id)\\?":)[0-9.e+-]+`)
+	varies = regexp.MustCompile(`(\\?"(?:execution_time_ms|record_id)\\?": ?)[0-9.e+-]+`)
 )
 
 // Shown replaces the place by what stands for it, times of the last hour by one, and other numbers that no two calls share.
