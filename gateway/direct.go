@@ -83,7 +83,8 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 		return send(message)
 	}))
 	result, err := c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Session: c.server, Params: &c.params, Extra: c.extra})
-	if context.Cause(c.ctx) == errUnwanted {
+	// Close ends the sessions after the last call, perhaps before this answer is written.
+	if context.Cause(c.ctx) == errUnwanted && !c.front.calls.closing() {
 		return nil
 	}
 	return c.encode(result, err)

@@ -151,8 +151,14 @@ func TestBuiltinEnds(t *testing.T) {
 			if _, err := answers.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
-			io.WriteString(input, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
-				`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"execute_command","arguments":{"command":"echo > begun; sleep 2; echo ok | tee done"}}}`+"\n")
+			io.WriteString(input, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+			for range 3 { // the session is open for all that follows
+				io.WriteString(input, `{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n")
+				if _, err := answers.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			io.WriteString(input, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"execute_command","arguments":{"command":"echo > begun; sleep 2; echo ok | tee done"}}}`+"\n")
 			until(t, "the call has begun", func() bool { _, err := os.Stat(filepath.Join(dir, "begun")); return err == nil })
 			if err := end(p, input); err != nil {
 				t.Fatal(err)
