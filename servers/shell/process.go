@@ -11,7 +11,7 @@ import (
 )
 
 // pipeWait is how long the output of a command line is read after its end: a process that left its group can hold it open.
-const pipeWait = time.Second
+const pipeWait = 5 * time.Second
 
 // local runs programs on this machine, in process groups of their own.
 type local struct{ dir string }
