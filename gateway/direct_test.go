@@ -365,8 +365,8 @@ func TestDirectExactID(t *testing.T) {
 	}
 }
 
-// TestRoundedID: an id that the SDK would round is refused, byte for byte, also where a call of another kind has it: an answer
-// under another id is one that nobody waits for. Its own answers reach it.
+// TestRoundedID: an id that the SDK would round is refused, byte for byte, also where a call of another kind has it: no client
+// waits for an answer under another id. Its own answers reach it.
 func TestRoundedID(t *testing.T) {
 	b := newBothWays(t)
 	for _, id := range []string{"9007199254740993", "-9007199254740993", "9223372036854775807", "18446744073709551615", "9007199254740993.0", "1e999", "7.5"} {

@@ -152,9 +152,9 @@ const runtimeGreeting = `%[1]s listens on %[2]s
 type endpoint struct {
 	name    string // of the command
 	handler http.Handler
-	endUser func(id string)                 // ends what an identity has open that has lost access
-	guarded func(*auth.Guard)               // gets the authentication, if there is one; nil: nobody
-	around  func(http.Handler) http.Handler // sees all requests, those that are refused too; nil: none
+	endUser func(id string)                 // ends the calls and sessions of an identity without access
+	guarded func(*auth.Guard)               // receives the guard, if callers authenticate; may be nil
+	around  func(http.Handler) http.Handler // sees all requests, refused ones too; may be nil
 
 	listeners   []net.Listener
 	connections *connections

@@ -44,8 +44,8 @@ func hasHeaders(in *bufio.Reader) bool {
 	}
 }
 
-// readFrame reads a message behind its header into c.line and o. After an error that is no end of the input, nobody knows
-// where the next message begins.
+// readFrame reads a message behind its header into c.line and o. After an error other than the end of the input, the place of
+// the next message is unknown.
 func (c *conn) readFrame(o *outline) error {
 	h, err := readHeader(c.in)
 	if err != nil {

@@ -112,7 +112,7 @@ func TestHeadersRefusals(t *testing.T) {
 	}
 }
 
-// brokenHeaders are headers behind which nobody knows where the next message begins, and what the error says.
+// brokenHeaders are headers after which the place of the next message is unknown, with the text of the error.
 var brokenHeaders = map[string]struct{ header, want string }{
 	"negative":            {"Content-Length: -1\r\n\r\n", `"Content-Length: -1" does not give the length`},
 	"signed":              {"Content-Length: +5\r\n\r\n", "does not give the length"},
