@@ -99,11 +99,18 @@ func (d *Dir) ReadDir(ctx context.Context, dir string, o ListOptions) (infos []I
 		return nil, "", err
 	}
 	page := selection{limit: o.Limit, keep: func(e Entry) bool { return e.Name > o.After && !ignored.skips(e) }}
-	sub, err := d.entries(ctx, rel, &page)
+	sub, err := d.openRoot(rel)
 	if err != nil {
 		return nil, "", err
 	}
 	defer sub.Close()
+	opened, err := sub.OpenFile(".", forNames, 0)
+	if err != nil {
+		return nil, "", classify(rel, err)
+	}
+	if err := d.readEntries(ctx, opened, rel, &page); err != nil {
+		return nil, "", err
+	}
 	infos = make([]Info, 0, len(page.list))
 	for _, e := range page.list {
 		if err := ctx.Err(); err != nil {
@@ -159,31 +166,43 @@ func (s *selection) sort() {
 	}
 }
 
-// entries selects those of the directory at rel, sorted by name, and returns the directory itself, which the caller closes.
-func (d *Dir) entries(ctx context.Context, rel string, s *selection) (*os.Root, error) {
+// openRoot opens the directory at rel for a look at its entries.
+func (d *Dir) openRoot(rel string) (*os.Root, error) {
 	info, err := d.root.Stat(rel)
 	if err != nil {
 		return nil, classify(rel, err)
 	}
 	if !info.IsDir() {
-		return nil, Errorf(InvalidArgument, "name a directory", "%s is not a directory", quote(rel))
+		return nil, noDirectory(rel)
 	}
 	sub, err := d.root.OpenRoot(rel)
 	if err != nil {
 		return nil, classify(rel, err)
 	}
-	if err := d.readEntries(ctx, sub, rel, s); err != nil {
-		sub.Close()
-		return nil, err
-	}
 	return sub, nil
 }
 
-func (d *Dir) readEntries(ctx context.Context, sub *os.Root, rel string, s *selection) error {
-	opened, err := sub.Open(".")
-	if err != nil {
-		return classify(rel, err)
+// forNames are the flags to open a directory for the names of its entries.
+const forNames = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK // os asks the kernel less about a file that does not block
+
+// openNames opens the directory at rel for the names of its entries.
+func (d *Dir) openNames(rel string) (*os.File, error) {
+	f, err := d.root.OpenFile(rel, forNames, 0)
+	if err == nil {
+		return f, nil
 	}
+	if info, serr := d.root.Stat(rel); serr == nil && !info.IsDir() {
+		return nil, noDirectory(rel)
+	}
+	return nil, classify(rel, err)
+}
+
+func noDirectory(rel string) *Error {
+	return Errorf(InvalidArgument, "name a directory", "%s is not a directory", quote(rel))
+}
+
+// readEntries selects entries of the directory at rel, sorted by name, and closes it.
+func (d *Dir) readEntries(ctx context.Context, opened *os.File, rel string, s *selection) error {
 	defer opened.Close()
 	if err := d.forCallers(rel, opened); err != nil {
 		return err
@@ -278,11 +297,13 @@ type walk struct {
 
 func (w *walk) visit(ctx context.Context, rel string, depth int) error {
 	shown := selection{keep: func(e Entry) bool { return !w.ignored.skips(e) && (w.o.Skip == nil || !w.o.Skip(e)) }}
-	sub, err := w.dir.entries(ctx, rel, &shown)
+	opened, err := w.dir.openNames(rel)
 	if err != nil {
 		return err
 	}
-	sub.Close() // only one directory is open at a time, however deep the tree
+	if err := w.dir.readEntries(ctx, opened, rel, &shown); err != nil { // only one directory is open at a time, however deep the tree
+		return err
+	}
 	for _, e := range shown.list {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -52,6 +53,9 @@ func Quote[T ~string | ~[]byte](s T) string {
 
 // Valid returns b as text in which each byte that is not UTF-8 became U+FFFD, and how many there were.
 func Valid(b []byte) (text string, replaced int64) {
+	if utf8.Valid(b) { // mapping takes twenty times longer
+		return string(b), 0
+	}
 	text = strings.Map(func(c rune) rune { return c }, string(b)) // a mapped text is valid
 	return text, int64(strings.Count(text, "\uFFFD") - bytes.Count(b, []byte("\uFFFD")))
 }

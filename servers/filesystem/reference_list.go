@@ -1,8 +1,10 @@
 package filesystem
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -182,15 +184,12 @@ func excludes(pattern, below string, deep bool) bool {
 }
 
 func (r *reference) tree(ctx context.Context, a excludeArgs) (*mcp.CallToolResult, error) {
-	var t treeText
+	t := newTreeText()
 	t.open("[")
 	err := r.walk(ctx, a, true, func(_ target, _ string, e workspace.Entry) {
-		name, err := tool.Encode(e.Name)
-		if err != nil {
-			panic("mcsh: internal error: the name of a file: " + err.Error())
-		}
 		t.open("{")
-		t.line(`"name": ` + string(name) + ",")
+		t.line(`"name": `)
+		t.name(e.Name)
 		if e.Type == workspace.Directory {
 			t.line(`"type": "directory",`)
 			t.open(`"children": [`)
@@ -206,24 +205,46 @@ func (r *reference) tree(ctx context.Context, a excludeArgs) (*mcp.CallToolResul
 		return nil, err
 	}
 	t.close("]")
-	return content(string(t.text[1:]))
+	return content(string(t.text.Bytes()[1:]))
 }
 
 // treeText is JSON as the npm server indents it, written while the tree is walked: nodes would take longer.
 type treeText struct {
-	text  []byte
+	text  bytes.Buffer
+	names *json.Encoder // writes to text
 	depth int
 }
 
-func (t *treeText) line(s string) {
-	t.text = append(append(t.text, '\n'), strings.Repeat("  ", t.depth)...)
-	t.text = append(t.text, s...)
+func newTreeText() *treeText {
+	t := new(treeText)
+	t.names = json.NewEncoder(&t.text)
+	t.names.SetEscapeHTML(false)
+	return t
 }
+
+// margin is the beginning of a line at any depth.
+var margin = "\n" + strings.Repeat("  ", 2*deepest+2)
+
+func (t *treeText) line(s string) {
+	t.text.WriteString(margin[:1+2*t.depth])
+	t.text.WriteString(s)
+}
+
+// name writes a name and a comma.
+func (t *treeText) name(s string) {
+	if err := t.names.Encode(s); err != nil {
+		panic("mcsh: internal error: the name of a file: " + err.Error())
+	}
+	t.text.Bytes()[t.text.Len()-1] = ',' // in place of a newline
+}
+
+// last is the last byte.
+func (t *treeText) last() byte { return t.text.Bytes()[t.text.Len()-1] }
 
 // open begins an object or a list, after a comma if another is before it.
 func (t *treeText) open(s string) {
-	if n := len(t.text); n > 0 && t.text[n-1] == '}' {
-		t.text = append(t.text, ',')
+	if t.text.Len() > 0 && t.last() == '}' {
+		t.text.WriteByte(',')
 	}
 	t.line(s)
 	t.depth++
@@ -232,8 +253,8 @@ func (t *treeText) open(s string) {
 // close ends the innermost one; an empty one stays on its line.
 func (t *treeText) close(s string) {
 	t.depth--
-	if t.text[len(t.text)-1] == '[' {
-		t.text = append(t.text, s...)
+	if t.last() == '[' {
+		t.text.WriteString(s)
 		return
 	}
 	t.line(s)
