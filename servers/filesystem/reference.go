@@ -81,7 +81,7 @@ func (r *reference) find(path string) (target, error) {
 const contentOutput = `{"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"], "additionalProperties": false}`
 
 // content returns a text as the npm server does: as a block, and structured.
-func content(text string) (*mcp.CallToolResult, error) {
+func content[T ~string | ~[]byte](text T) (*mcp.CallToolResult, error) {
 	res := textResult([]byte(text))
 	res.StructuredContent = map[string]string{"content": res.Content[0].(*mcp.TextContent).Text} // encoded once, with the result
 	return res, nil

@@ -205,7 +205,7 @@ func (r *reference) tree(ctx context.Context, a excludeArgs) (*mcp.CallToolResul
 		return nil, err
 	}
 	t.close("]")
-	return content(string(t.text.Bytes()[1:]))
+	return content(t.text.Bytes()[1:])
 }
 
 // treeText is JSON as the npm server indents it, written while the tree is walked: nodes would take longer.

@@ -54,7 +54,7 @@ func (r *reference) readText(ctx context.Context, a readArgs) (*mcp.CallToolResu
 	if err != nil {
 		return nil, err
 	}
-	return content(string(data))
+	return content(data)
 }
 
 func lines(n *int) int {
