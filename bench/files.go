@@ -40,8 +40,10 @@ func lacksNPM(context.Context) string {
 	return ""
 }
 
-// fileRows are about the built-in server of files. Its calls go beside the SDK. Two goals are missed nevertheless: half of the
-// time of the tree is the walk, and most of the rest writes its 5 MB twice, as text and as structured content.
+// fileRows are about the built-in server of files. Its calls go beside the SDK. The tree misses its goal nevertheless: of about
+// 130 ms, where the npm server takes 280 ms when it is warm and 400 ms in its first calls, the client and the pipe take 20 ms
+// on both sides, and the walk that opens, reads and sorts 525 directories 50 ms. 35 ms write the text of 4.5 MB twice, with
+// escapes, as the npm server does, and the rest is the text itself and the garbage collector.
 func fileRows() []row {
 	node := []string{"node"}
 	return []row{

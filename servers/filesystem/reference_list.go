@@ -232,11 +232,18 @@ func (t *treeText) line(s string) {
 
 // name writes a name and a comma.
 func (t *treeText) name(s string) {
+	if !strings.ContainsFunc(s, special) {
+		t.text.WriteString(`"` + s + `",`)
+		return
+	}
 	if err := t.names.Encode(s); err != nil {
 		panic("mcsh: internal error: the name of a file: " + err.Error())
 	}
 	t.text.Bytes()[t.text.Len()-1] = ',' // in place of a newline
 }
+
+// special reports whether JSON may escape a character.
+func special(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }
 
 // last is the last byte.
 func (t *treeText) last() byte { return t.text.Bytes()[t.text.Len()-1] }

@@ -26,6 +26,11 @@ import (
 // may be a string too.
 // A required member must be present. In messages, what is the word for a member, such as "argument" or "option".
 func Decode(what string, data []byte, v any, required ...string) error {
+	return DecodeFields(what, data, v, fieldsOf(reflect.TypeOf(v).Elem()), required...)
+}
+
+// DecodeFields is [Decode] for a caller that decodes often, and keeps what [Fields] returns for the struct.
+func DecodeFields(what string, data []byte, v any, fields []Field, required ...string) error {
 	members, err := members(what, data)
 	if err != nil {
 		return err
@@ -36,7 +41,6 @@ func Decode(what string, data []byte, v any, required ...string) error {
 		}
 	}
 	s := reflect.ValueOf(v).Elem()
-	fields := fieldsOf(s.Type())
 	for _, m := range members {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == m.Name })
 		if i < 0 {

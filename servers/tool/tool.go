@@ -58,11 +58,12 @@ func New[A any](call func(context.Context, A) (*mcp.CallToolResult, error)) Func
 
 // NewInSession is [New] for a function that depends on the session of the call.
 func NewInSession[A any](call func(context.Context, *mcp.ServerSession, A) (*mcp.CallToolResult, error)) Func {
+	fields := strictjson.Fields[A]()
 	return Func{
-		args: strictjson.Fields[A](),
+		args: fields,
 		call: func(ctx context.Context, s *mcp.ServerSession, raw json.RawMessage, required []string) (*mcp.CallToolResult, error) {
 			var args A
-			if err := strictjson.Decode("argument", raw, &args, required...); err != nil {
+			if err := strictjson.DecodeFields("argument", raw, &args, fields, required...); err != nil {
 				return nil, &Error{Kind: InvalidArgument, Msg: err.Error()}
 			}
 			return call(ctx, s, args)
