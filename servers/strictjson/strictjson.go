@@ -30,18 +30,13 @@ func Decode(what string, data []byte, v any, required ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range required {
-		if !slices.ContainsFunc(members, func(m exactjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
-			return fmt.Errorf("%s %q is missing", what, name)
-		}
-	}
 	s := reflect.ValueOf(v).Elem()
 	fields := fieldsOf(s.Type())
+	if err := checkNames(what, members, fields, required); err != nil {
+		return err
+	}
 	for _, m := range members {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == m.Name })
-		if i < 0 {
-			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, fields))
-		}
 		if string(m.Value) == "null" {
 			continue
 		}
@@ -50,6 +45,27 @@ func Decode(what string, data []byte, v any, required ...string) error {
 		}
 	}
 	return nil
+}
+
+// checkNames returns an error that names the first missing member and the first unknown one: often one is the other, mistyped.
+func checkNames(what string, members []exactjson.Member, fields []Field, required []string) error {
+	var faults []string
+	for _, name := range required {
+		if !slices.ContainsFunc(members, func(m exactjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
+			faults = append(faults, fmt.Sprintf("%s %q is missing", what, name))
+			break
+		}
+	}
+	for _, m := range members {
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == m.Name }) {
+			faults = append(faults, fmt.Sprintf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, fields)))
+			break
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return errors.New(strings.Join(faults, ", and "))
 }
 
 // Take returns the required member name of the object data, a string, and the object without it. See Decode for what.
