@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -168,29 +167,22 @@ func overStdio(ctx context.Context, b *bench, s *stack) (ends, error) {
 
 // program starts a server on standard input and output, whose messages may be of any length. It ends with its input.
 func program(s *stack, cmd *exec.Cmd) (mcp.Transport, error) {
-	in, out, err := startPiped(s, cmd)
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: -1}, nil
-}
-
-// startPiped starts a program and returns its standard input and output. The stack closes the input, and waits for its end.
-func startPiped(s *stack, cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser, err error) {
-	if in, err = cmd.StdinPipe(); err != nil {
-		return nil, nil, err
-	}
-	if out, err = cmd.StdoutPipe(); err != nil {
-		return nil, nil, err
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s.push(func() error {
-		_ = in.Close() // a session may have closed it
+		_ = in.Close() // the session has closed it, if there was one
 		return cmd.Wait()
 	})
-	return in, out, nil
+	return &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: -1}, nil
 }
 
 // overHTTP has the gateway as a process; client and server are here. All speak the protocol of one era.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -19,10 +20,18 @@ type lineServer struct {
 
 // startLines starts a server. It ends with the stack.
 func startLines(s *stack, cmd *exec.Cmd) (*lineServer, error) {
-	in, out, err := startPiped(s, cmd)
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.push(func() error { return errors.Join(in.Close(), cmd.Wait()) })
 	l := &lineServer{pid: cmd.Process.Pid, in: in, out: bufio.NewReaderSize(out, 1<<20)}
 	_, err = l.request("initialize", `{"protocolVersion":"`+sessionEra+`","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
 	if err == nil {
