@@ -58,14 +58,16 @@ func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	if !c.front.sessions.enter(s, string(c.id), c.cancel) {
 		c.cancel(nil)
-		return &jsonrpc.Error{
-			Code:    jsonrpc.CodeInvalidRequest,
-			Message: fmt.Sprintf("duplicate in-flight request ID %s", bytes.Trim(c.id, `"`)),
-		}
+		return Duplicate(string(bytes.Trim(c.id, `"`)))
 	}
 	stop := context.AfterFunc(s.life, func() { c.cancel(context.Cause(s.life)) })
 	c.leave = func() { stop(); c.front.sessions.exit(s, string(c.id)) }
 	return nil
+}
+
+// Duplicate is the error for a request whose id is already in flight. Its answer has no id: the client would take it for the other's.
+func Duplicate(id any) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("duplicate in-flight request ID %v", id)}
 }
 
 // Answer runs the call and returns its answer, with a newline at the end, or nil if the client has cancelled the call. It

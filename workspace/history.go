@@ -263,6 +263,9 @@ func (d *Dir) changeable(rel string) (string, error) {
 
 // placeOf is place for a path whose last element stays as it is, even if it is a link: to move or delete it.
 func (h *History) placeOf(name string) (string, error) {
+	if rel, err := h.d.Rel(name); err == nil && rel == "." {
+		return "", Errorf(InvalidArgument, "name a file or directory in it", "%s is the root, which cannot be moved or deleted", quote(name))
+	}
 	rel, err := h.d.SaveName(strings.TrimRight(name, "/"))
 	if err != nil {
 		return "", err

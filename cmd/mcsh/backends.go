@@ -231,6 +231,10 @@ func (p *program) engineFlags(s *sandboxSettings) func(*cobra.Command) {
 		f.StringVar(&s.host, "sandbox-host", "", "the container engine, such as unix:///var/run/docker.sock ($DOCKER_HOST)")
 		f.StringVar(&s.image, "sandbox-image", "", "the image of sandbox containers (default "+docker.DefaultImage(release())+")")
 		cmd.PreRunE = func(*cobra.Command, []string) error {
+			on := f.Lookup(sandboxOption)
+			if on != nil && on.Value.String() == "false" && (f.Changed("sandbox-host") || f.Changed("sandbox-image")) { // of a built-in server
+				return usageError("add --sandbox, or leave them out", "--sandbox-host and --sandbox-image are for --sandbox")
+			}
 			if p.env["DOCKER_TLS_VERIFY"] != "" {
 				s.certDir = p.env["DOCKER_CERT_PATH"]
 			}

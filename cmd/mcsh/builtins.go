@@ -28,12 +28,12 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/config"
 )
 
-// addOptions adds a flag for each option of a built-in server. The returned function gives the options that were set, as
-// JSON.
-func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMessage {
+// addOptions adds a flag for each option of a built-in server; short has one-letter names of flags, by option. The returned
+// function gives the options that were set, as JSON.
+func addOptions(f *pflag.FlagSet, options []strictjson.Field, short map[string]string) func() json.RawMessage {
 	values := map[string]any{}
 	for _, o := range options {
-		values[o.Name] = define(f, o)
+		values[o.Name] = define(f, o, short[o.Name])
 	}
 	return func() json.RawMessage {
 		given := map[string]any{}
@@ -49,8 +49,8 @@ func addOptions(f *pflag.FlagSet, options []strictjson.Field) func() json.RawMes
 // optionFlags name the flags of options whose own name is another flag: --allow-host is a flag of the listener.
 var optionFlags = map[string]string{"allow_hosts": "reach-host", "allow_roots": "allow-root"}
 
-// shortFlags are one-letter names of flags, by option.
-var shortFlags = map[string]string{"working_dir": "w", "timeout": "t", "shell": "s", "verbose": "v"}
+// shortFlags are one-letter names of the flags of a server, by option.
+var shortFlags = map[string]map[string]string{"shell": {"working_dir": "w", "timeout": "t", "shell": "s", "verbose": "v"}}
 
 // optionArgs name the options that arguments of a server's command set too, as those of other such programs do.
 var optionArgs = map[string]string{"filesystem": "directories"}
@@ -71,8 +71,8 @@ func flagOf(o strictjson.Field) string {
 }
 
 // define adds the flag of an option and returns the pointer to its value.
-func define(f *pflag.FlagSet, o strictjson.Field) any {
-	name, short := flagOf(o), shortFlags[o.Name]
+func define(f *pflag.FlagSet, o strictjson.Field, short string) any {
+	name := flagOf(o)
 	switch {
 	case o.Type == reflect.TypeFor[time.Duration](), o.Type.Kind() == reflect.String:
 		return f.StringP(name, short, "", o.Usage)
@@ -86,8 +86,15 @@ func define(f *pflag.FlagSet, o strictjson.Field) any {
 	panic("mcsh: internal error: no flag for an option of type " + o.Type.String())
 }
 
-// sandboxOption is the option of servers that run programs in containers.
-const sandboxOption = "sandbox"
+const (
+	sandboxOption  = "sandbox"   // of servers that run programs in containers
+	readOnlyOption = "read_only" // of servers that change nothing with it
+)
+
+// hasOption reports whether a server has an option.
+func hasOption(b servers.Builtin, name string) bool {
+	return slices.ContainsFunc(b.Options, func(o strictjson.Field) bool { return o.Name == name })
+}
 
 // host completes what the process provides to built-in servers. A server of a configuration connects to its engine with its
 // first command, so that an engine that is down stops no other server.
@@ -196,13 +203,13 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	if b.Help != "" {
 		cmd.Long = cmd.Short + ".\n\n" + b.Help
 	}
-	options := addOptions(cmd.Flags(), b.Options)
+	options := addOptions(cmd.Flags(), b.Options, shortFlags[b.Name])
 	var s settings
 	var flags []func(*cobra.Command)
 	switch {
 	case b.Commands:
 		flags = append(flags, s.limits.add, p.sandboxFlags(&s.sandbox))
-	case slices.ContainsFunc(b.Options, func(o strictjson.Field) bool { return o.Name == sandboxOption }):
+	case hasOption(b, sandboxOption):
 		flags = append(flags, p.engineFlags(&s.sandbox))
 	}
 	if option := optionArgs[b.Name]; option != "" {
@@ -237,7 +244,14 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 // openBuiltin opens a built-in server for the callers that the flags allow.
 func openBuiltin(b servers.Builtin, options json.RawMessage, l listenFlags, host servers.Host) (*tool.Opened, error) {
 	if host.Remote && !l.auth.enabled() && b.Writes(options) {
-		return nil, usageError(authenticate+"; or give --read-only, if it has that flag", "--listen %s: callers can change this machine with %s, and there is no authentication", l.address, b.Name)
+		hint, why := authenticate, "there is no authentication"
+		if hasOption(b, readOnlyOption) {
+			hint += "; or give --read-only"
+		}
+		if l.noAuth {
+			why = "--no-auth is only for servers that change nothing"
+		}
+		return nil, usageError(hint, "--listen %s: callers can change this machine with %s, and %s", l.address, b.Name, why)
 	}
 	server, err := b.Open(options, host)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestOptions(t *testing.T) {
 	}
 	flags := pflag.NewFlagSet("server", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	given := addOptions(flags, strictjson.Fields[options]())
+	given := addOptions(flags, strictjson.Fields[options](), nil)
 	args := []string{"--name", "x", "--on", "--most-bytes=7", "--wait", "1.5s", "--hosts", "a,b", "--hosts", "c"}
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func serversText(t *testing.T) string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| option | flag | |\n|---|---|---|\n", s.Name, strings.ToUpper(s.Summary[:1])+s.Summary[1:])
 		for _, o := range s.Options {
 			flag := "--" + flagOf(o)
-			if short := shortFlags[o.Name]; short != "" {
+			if short := shortFlags[s.Name][o.Name]; short != "" {
 				flag = "-" + short + "`, `" + flag
 			}
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", o.Name, flag, o.Usage)

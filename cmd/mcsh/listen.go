@@ -66,6 +66,9 @@ func (l *listenFlags) resolve(p *program) (err error) {
 	if l.trusted, err = gateway.ParseProxies(l.proxies); err != nil {
 		return usageError("give a network such as 10.0.0.0/8, or an address", "--trusted-proxy: %w", err)
 	}
+	if l.address == "" && (l.noAuth || len(l.hosts)+len(l.proxies) > 0) {
+		return usageError("add --listen, or leave them out", "--no-auth, --allow-host and --trusted-proxy are for HTTP, and this serves standard input")
+	}
 	return l.auth.resolve(p, l)
 }
 

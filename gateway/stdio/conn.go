@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,14 +45,14 @@ type conn struct {
 	greeted bool              // the SDK has a first message; only Read uses it
 	ahead   []jsonrpc.Message // to be read next; only Read uses it
 
-	writing sync.Mutex  // guards out, and writes of framed
+	writing sync.Mutex  // guards out, and writes of framed and opened
 	framed  bool        // messages have headers before them; else each is a line
 	mute    atomic.Bool // drops all later writes
 
 	mu        sync.Mutex
-	lost      error           // of the write of an answer without the SDK; guarded by mu
-	asked     map[any][]int64 // weights of the SDK's calls that have not ended, by id; guarded by mu
-	cancelled map[any]bool    // of asked, by the client; guarded by mu
+	lost      error         // of the write of an answer without the SDK; guarded by mu
+	asked     map[any]int64 // weights of the SDK's calls that have not ended, by id; guarded by mu
+	cancelled map[any]bool  // of asked, by the client; guarded by mu
 }
 
 // parsed is a message for the SDK, or the reason why there are no more.
@@ -73,7 +75,7 @@ func newConn(life context.Context, end context.CancelCauseFunc, o Options) *conn
 	c := &conn{
 		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, take: o.Direct, life: life, end: end,
 		unanswered: semaphore.NewWeighted(maxWeight), direct: semaphore.NewWeighted(maxUnanswered),
-		parsed: make(chan parsed), asked: map[any][]int64{}, cancelled: map[any]bool{},
+		parsed: make(chan parsed), asked: map[any]int64{}, cancelled: map[any]bool{},
 	}
 	c.open, c.close = context.WithCancel(context.Background())
 	return c
@@ -102,24 +104,37 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		c.ahead = c.ahead[1:]
 		return m, nil
 	}
-	var next parsed
-	select {
-	case next = <-c.parsed:
-	case <-c.open.Done():
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		var next parsed
+		select {
+		case next = <-c.parsed:
+		case <-c.open.Done():
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if next.err != nil {
+			c.finish(ctx)
+		}
+		req, ok := next.message.(*jsonrpc.Request)
+		switch {
+		case !ok:
+			c.greeted = true
+			return next.message, next.err
+		case c.note(req, next.weight):
+			return c.deliver(req)
+		}
+		c.unanswered.Release(next.weight)
+		if err := c.send(gateway.ErrorAnswer(nil, gateway.Duplicate(req.ID.Raw()))); err != nil { // the SDK would not answer it
+			return nil, err
+		}
 	}
-	if next.err != nil {
-		c.finish(ctx)
-	}
+}
+
+// deliver returns a request for the SDK, or the handshake that was left out before it.
+func (c *conn) deliver(req *jsonrpc.Request) (jsonrpc.Message, error) {
 	first := !c.greeted
 	c.greeted = true
-	req, ok := next.message.(*jsonrpc.Request)
-	if !ok {
-		return next.message, next.err
-	}
-	c.note(req, next.weight)
 	if first && req.Method == "tools/call" && !stateless(req) {
 		return c.shakeHands(req)
 	}
@@ -147,74 +162,87 @@ func (c *conn) shakeHands(call *jsonrpc.Request) (jsonrpc.Message, error) {
 	}, nil
 }
 
-// note records calls with their weights, and their cancellations: a cancelled call gets no answer.
-func (c *conn) note(req *jsonrpc.Request, weight int64) {
+// note records calls with their weights, and their cancellations: a cancelled call gets no answer. It reports false for a call
+// whose id is in flight.
+func (c *conn) note(req *jsonrpc.Request, weight int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if req.ID.IsValid() {
-		id := req.ID.Raw()
-		c.asked[id] = append(c.asked[id], weight) // calls with equal ids get an answer each
-		return
+		_, twice := c.asked[req.ID.Raw()]
+		if !twice {
+			c.asked[req.ID.Raw()] = weight
+		}
+		return !twice
 	}
 	var cancelled struct {
 		ID any `json:"requestId"`
 	}
 	if req.Method != "notifications/cancelled" || json.Unmarshal(req.Params, &cancelled) != nil {
-		return
+		return true
 	}
-	if id, err := jsonrpc.MakeID(cancelled.ID); err == nil && len(c.asked[id.Raw()]) > 0 {
-		c.cancelled[id.Raw()] = true
+	if id, err := jsonrpc.MakeID(cancelled.ID); err == nil {
+		if _, ok := c.asked[id.Raw()]; ok {
+			c.cancelled[id.Raw()] = true
+		}
 	}
+	return true
 }
 
-// isCancelled reports whether the client has cancelled a call in flight.
-func (c *conn) isCancelled(id any) bool {
+// forget removes a call, and returns its weight and whether the client has cancelled it.
+func (c *conn) forget(id any) (weight int64, cancelled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cancelled[id]
-}
-
-// forget removes a call.
-func (c *conn) forget(id any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	weights := c.asked[id]
-	if len(weights) == 0 {
-		return
-	}
-	c.unanswered.Release(weights[0])
-	if c.asked[id] = weights[1:]; len(weights) == 1 {
-		delete(c.asked, id)
-		delete(c.cancelled, id)
-	}
+	weight, cancelled = c.asked[id], c.cancelled[id]
+	delete(c.asked, id)
+	delete(c.cancelled, id)
+	return weight, cancelled
 }
 
 // Write sends a message of the SDK. It drops the answers to a handshake that the client left out and to cancelled calls.
-func (c *conn) Write(ctx context.Context, m jsonrpc.Message) (err error) {
+func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 	res, ok := m.(*jsonrpc.Response)
-	dropped := ok && (c.isCancelled(res.ID.Raw()) || res.ID.Raw() == any(handshakeID) && res.Error == nil)
-	if !dropped {
-		err = c.write(ctx, m)
+	if !ok {
+		return c.write(ctx, m, false)
 	}
-	if ok {
-		if c.session.InitializeParams() != nil {
-			c.opened.Store(true)
-		}
-		c.forget(res.ID.Raw())
+	id, opened := res.ID.Raw(), c.session.InitializeParams() != nil
+	weight, cancelled := c.forget(id) // before the client reads the answer, and takes the id again
+	defer c.unanswered.Release(weight)
+	if cancelled || id == any(handshakeID) && res.Error == nil {
+		return c.write(ctx, nil, opened)
 	}
-	return err
+	return c.write(ctx, coded(res, opened), opened)
 }
 
-// write encodes and sends a message, unless its context is done.
-func (c *conn) write(ctx context.Context, m jsonrpc.Message) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// coded returns an answer with a code in its error. The SDK gives none to what comes before the handshake.
+func coded(res *jsonrpc.Response, opened bool) *jsonrpc.Response {
+	fault, ok := errors.AsType[*jsonrpc.Error](res.Error)
+	if res.Error == nil || ok && fault.Code != 0 {
+		return res
 	}
-	text, err := encode(m)
-	if err != nil {
+	code := int64(jsonrpc.CodeInvalidRequest)
+	if opened {
+		code = jsonrpc.CodeInternalError
+	}
+	return &jsonrpc.Response{ID: res.ID, Error: &jsonrpc.Error{Code: code, Message: res.Error.Error()}}
+}
+
+// write encodes and sends a message, unless it is nil or its context is done. If it opens the session, calls that come after it
+// need not go to the SDK. No answer to them overtakes it.
+func (c *conn) write(ctx context.Context, m jsonrpc.Message, opens bool) error {
+	var text []byte
+	err := ctx.Err()
+	if m != nil && err == nil {
+		text, err = encode(m)
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if opens {
+		c.opened.Store(true) // before the client reads the message, and calls
+	}
+	if m == nil || err != nil {
 		return err
 	}
-	return c.send(text)
+	return c.put(text)
 }
 
 // encode writes a message on a line. A result is JSON without newlines already, and is not read again: that takes long if it is large.
@@ -232,6 +260,11 @@ func encode(m jsonrpc.Message) ([]byte, error) {
 func (c *conn) send(message []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	return c.put(message)
+}
+
+// put is send for a caller that holds c.writing.
+func (c *conn) put(message []byte) error {
 	if c.mute.Load() {
 		return nil
 	}
@@ -242,14 +275,14 @@ func (c *conn) send(message []byte) error {
 	return err
 }
 
-// finish returns after all answers, or cancels the calls that take too long.
+// finish returns after all answers. It cancels the calls of a client that has gone. One that piped its calls in waits for the
+// answers, as long as the limits of the calls allow.
 func (c *conn) finish(ctx context.Context) {
-	limit := goneWait
-	if c.piped {
-		limit = answerWait
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if !c.piped {
+		defer time.AfterFunc(goneWait, cancel).Stop()
+	}
 	defer context.AfterFunc(c.open, cancel)()
 	_ = c.unanswered.Acquire(ctx, maxWeight) // nothing comes after the end of the input
 	if !c.piped {

@@ -103,10 +103,41 @@ func (c *conversation) answer() (m map[string]any) {
 // shakeHands returns when calls go beside the SDK.
 func (c *conversation) shakeHands() {
 	c.say(handshake)
-	for c.answer(); c.direct.calls.Load() == 0; c.answer() {
-		c.say(pipelineCall(`"first"`, "nothing"))
-	}
-	c.direct.calls.Store(0)
+	c.answer()
+}
+
+// A writer is a function as an [io.Writer].
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// A call that comes as soon as the answer to the handshake can be read goes beside the SDK, and its answer comes behind it.
+func TestStdioDirectFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *conversation
+		ready := make(chan struct{})
+		c = converse(t, true, func(o *Options) {
+			out, first := o.Out, true
+			o.Out = writer(func(p []byte) (int, error) {
+				if first {
+					<-ready
+					first = false
+					c.say(pipelineCall("7", "quick"), "") // the empty line is read when the call is taken
+				}
+				return out.Write(p)
+			})
+		})
+		close(ready)
+		c.say(handshake)
+		for _, want := range []any{1.0, 7.0} {
+			if got := c.answer()["id"]; got != want {
+				t.Errorf("the answer is to %v, want %v", got, want)
+			}
+		}
+		if n := c.direct.calls.Load(); n != 1 {
+			t.Errorf("%d calls went beside the SDK", n)
+		}
+	})
 }
 
 // TestUnread: the gateway stops reading requests of a client that reads no answers, and goes on when it does.
@@ -265,30 +296,36 @@ func TestStdioDirectProgress(t *testing.T) {
 
 // The id of a call is not given to another before it is answered.
 func TestStdioDirectDuplicate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := converse(t, true)
-		c.shakeHands()
-		c.say(pipelineCall("3", "slow"), pipelineCall("3", "quick"))
-		if got := c.answer(); got["id"] != nil || !strings.Contains(fmt.Sprint(got), "duplicate in-flight request ID 3") {
-			t.Errorf("got %v", got)
-		}
-		c.say(cancel)
-		synctest.Wait()
-		c.say(pipelineCall("3", "quick"))
-		if got := c.answer(); got["id"] != 3.0 || !strings.Contains(fmt.Sprint(got), "here") {
-			t.Errorf("got %v", got)
-		}
-	})
+	for _, direct := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			c := converse(t, direct)
+			c.shakeHands()
+			c.say(pipelineCall("3", "slow"), pipelineCall("3", "quick"))
+			if got := c.answer(); got["id"] != nil || !strings.Contains(fmt.Sprint(got), "duplicate in-flight request ID 3") {
+				t.Errorf("direct %t: got %v", direct, got)
+			}
+			c.say(cancel)
+			synctest.Wait()
+			c.say(pipelineCall("3", "quick"))
+			if got := c.answer(); got["id"] != 3.0 || !strings.Contains(fmt.Sprint(got), "here") {
+				t.Errorf("direct %t: got %v", direct, got)
+			}
+			c.feed.Close()
+			if err := <-c.served; err != nil {
+				t.Errorf("direct %t: %v", direct, err)
+			}
+		})
+	}
 }
 
-// Requests from before the end of the input are answered, within reason. A client that does not wait for the rest may have
-// closed its end by then, so nothing is written to it; one that piped its calls in reads on.
+// Requests from before the end of the input are answered at once, or never. A client that does not wait may have closed its end
+// by then, so nothing is written to it; one that piped its calls in waits for every answer.
 func TestStdioDirectEnd(t *testing.T) {
 	for _, tt := range []struct {
 		tool  string
 		piped bool
 		want  string
-	}{{"quick", false, "here"}, {"slow", false, ""}, {"quick", true, "here"}, {"slow", true, "CANCELLED"}} {
+	}{{"quick", false, "here"}, {"slow", false, ""}, {"quick", true, "here"}, {"slow", true, "late"}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := converse(t, true)
 			if !tt.piped {

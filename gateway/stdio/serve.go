@@ -18,8 +18,6 @@ const (
 	unreadWait = time.Second
 	// goneWait is how long calls may go on after the client has closed the input, by which clients end a server.
 	goneWait = 500 * time.Millisecond
-	// answerWait is goneWait for a client that piped its calls in, and waits for the answers.
-	answerWait = 30 * time.Second
 )
 
 // Options configure [Serve].

@@ -32,7 +32,7 @@ const (
 	cancel   = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}` + "\n"
 )
 
-// twoTools is a server with a tool that answers and one that only ends when it is cancelled.
+// twoTools is a server with a tool that answers and one that ends when it is cancelled, or when its time is up.
 func twoTools() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "two", Version: "1"}, nil)
 	schema := map[string]any{"type": "object"}
@@ -40,6 +40,8 @@ func twoTools() *mcp.Server {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "here"}}}, nil
 	})
 	server.AddTool(&mcp.Tool{Name: "hang", InputSchema: schema}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
@@ -55,7 +57,6 @@ func TestStdioEnd(t *testing.T) {
 		"many shots":          {echoCall + strings.Replace(echoCall, `"id":2`, `"id":"b"`, 1), `"id":"b"`},
 		"an unknown tool":     {strings.Replace(echoCall, "echo", "ohce", 1), "ohce"},
 		"a cancelled call":    {handshake + hangCall + cancel + echoCall, "here"},
-		"a call without end":  {handshake + echoCall + hangCall, "here"},
 		"a notification only": {cancel, ""},
 		"half a last line":    {echoCall + `{"id":5`, "-32700"},
 		"an early version":    {strings.Replace(strings.Replace(handshake, "2025-06-18", "2024-11-05", 1), "notifications/", "", 1) + echoCall, "here"},
@@ -71,12 +72,30 @@ func TestStdioEnd(t *testing.T) {
 				if got := out.String(); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 					t.Errorf("got %q, want %q in it", got, tt.want)
 				}
-				for _, unwanted := range []string{handshakeID, `"id":3`} { // the second is cancelled, or without end
+				for _, unwanted := range []string{handshakeID, `"id":3`} { // the second is cancelled
 					if strings.Contains(out.String(), unwanted) {
 						t.Errorf("the client gets an answer that it does not want: %s", &out)
 					}
 				}
 			})
+		})
+	}
+}
+
+// A request before the handshake is an error with a code.
+func TestStdioBeforeHandshake(t *testing.T) {
+	for name, input := range map[string]string{
+		"a method that there is":     `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`,
+		"a method that there is not": `{"jsonrpc":"2.0","id":7,"method":"tools/cell"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := Serve(t.Context(), Options{Server: twoTools(), In: strings.NewReader(input), Out: &out}); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff([]string{"7 -32600"}, answers(t, out.Bytes())); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

@@ -56,7 +56,7 @@ func TestWriting(t *testing.T) {
 		{"move_file", `{"source":"none","destination":"x"}`, `NotFound: "none" does not exist; list its directory to see what does`},
 		{"delete_file", `{"path":"d"}`, "deleted d: entry 1 of the trash\n"},
 		{"delete_file", `{"path":"old.txt"}`, "deleted old.txt: entry 2 of the trash\n"},
-		{"delete_file", `{"path":"."}`, `InvalidArgument: "." is a directory; name a file in it`},
+		{"delete_file", `{"path":"."}`, `InvalidArgument: "." is the root, which cannot be moved or deleted; name a file or directory in it`},
 		{"list_trash", `{}`, "2 [FILE] old.txt (T)\n1 [DIR] d (T)\n"},
 		{"list_trash", `{"limit":1}`, "2 [FILE] old.txt (T)\n"},
 		{"list_trash", `{"limit":1,"cursor":2}`, "1 [DIR] d (T)\n"},

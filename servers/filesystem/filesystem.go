@@ -83,7 +83,9 @@ func (o *Options) check() error {
 	case o.Multi && o.Reference:
 		return errors.New("options multi and reference exclude each other")
 	case len(o.Directories) > 0 && (!o.Reference || o.Root != ""):
-		return errors.New("option directories is for option reference, in place of root")
+		return errors.New("option directories is for option reference, without root: give one directory as root, or add reference")
+	case !o.Backup && (o.KeepVersions > 0 || o.KeepBytes > 0):
+		return errors.New("options keep_versions and keep_bytes are for option backup")
 	case o.Remote && o.Multi && len(o.AllowRoots) == 0:
 		return errors.New("over HTTP every caller could reach all directories: name some with option allow_roots")
 	}

@@ -35,17 +35,12 @@ func DecodeFields(what string, data []byte, v any, fields []Field, required ...s
 	if err != nil {
 		return err
 	}
-	for _, name := range required {
-		if !slices.ContainsFunc(members, func(m exactjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
-			return fmt.Errorf("%s %q is missing", what, name)
-		}
+	if err := checkNames(what, members, fields, required); err != nil {
+		return err
 	}
 	s := reflect.ValueOf(v).Elem()
 	for _, m := range members {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == m.Name })
-		if i < 0 {
-			return fmt.Errorf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, fields))
-		}
 		if string(m.Value) == "null" {
 			continue
 		}
@@ -54,6 +49,27 @@ func DecodeFields(what string, data []byte, v any, fields []Field, required ...s
 		}
 	}
 	return nil
+}
+
+// checkNames returns an error that names the first missing member and the first unknown one: often one is the other, mistyped.
+func checkNames(what string, members []exactjson.Member, fields []Field, required []string) error {
+	var faults []string
+	for _, name := range required {
+		if !slices.ContainsFunc(members, func(m exactjson.Member) bool { return m.Name == name && string(m.Value) != "null" }) {
+			faults = append(faults, fmt.Sprintf("%s %q is missing", what, name))
+			break
+		}
+	}
+	for _, m := range members {
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == m.Name }) {
+			faults = append(faults, fmt.Sprintf("unknown %s %q%s", what, texts.Cut(m.Name, maxShown), suggest(m.Name, fields)))
+			break
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return errors.New(strings.Join(faults, ", and "))
 }
 
 // Take returns the required member name of the object data, a string, and the object without it. See Decode for what.

@@ -51,6 +51,23 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// An unknown member and a missing one are in one error.
+func TestDecodeMissing(t *testing.T) {
+	type options struct {
+		Path string `json:"path"`
+	}
+	for in, want := range map[string]string{
+		`{}`:                  `option "path" is missing`,
+		`{"path":null}`:       `option "path" is missing`,
+		`{"pth":1}`:           `option "path" is missing, and unknown option "pth", did you mean "path"; known: path`,
+		`{"pth":1,"path":""}`: `unknown option "pth", did you mean "path"; known: path`,
+	} {
+		if err := strictjson.Decode("option", []byte(in), new(options), "path"); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", in, err, want)
+		}
+	}
+}
+
 func TestDecodeErrors(t *testing.T) {
 	const known = `; known: path, head, max_bytes, small, rate, on, list, headers, wait`
 	for _, tt := range []struct{ in, want string }{
