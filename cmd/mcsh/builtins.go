@@ -145,7 +145,7 @@ func configBuiltins(host servers.Host) map[string]config.Builtin {
 			if err != nil {
 				return nil, err
 			}
-			return upstream.InProcess(server.Server, server.Handlers), nil
+			return upstream.InProcess(server.Server, server.Handlers, server.Begin), nil
 		}
 	}
 	return table

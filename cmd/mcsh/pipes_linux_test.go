@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
@@ -237,6 +241,46 @@ func TestPipeWorkers(t *testing.T) {
 		if err := lines.close(); err != nil || got != want {
 			t.Errorf("alone %v: lines run for %q, want %q; closed: %v", alone, got, want, err)
 		}
+	}
+}
+
+// TestPipeEnds: the sandbox of a root is closed after the last session with its servers, and the next session gets a new one.
+func TestPipeEnds(t *testing.T) {
+	root := t.TempDir()
+	var opened, closed atomic.Int32
+	x := &pipes{roots: map[string]*pipeRoot{}, open: func(string) *lazySandbox {
+		opened.Add(1)
+		return &lazySandbox{
+			start: func() (*activeBackend, error) { return nil, errors.New("no backend") }, end: func() { closed.Add(1) },
+		}
+	}}
+	gateway := func() *upstream.Pool {
+		dial, err := configBuiltins(servers.Host{Pipes: x.start})[pipeServer](optionsOf(map[string]any{"root": root}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: pipeServer, Dial: dial, InProcess: true}}}})
+		t.Cleanup(func() { p.Close() })
+		_, err = p.CallTool(t.Context(), stages.Call{Server: pipeServer, Name: "pipe", Args: []byte(`{"command":"ls"}`)})
+		if err == nil || !strings.Contains(err.Error(), "no backend") {
+			t.Fatalf("got %v, want no backend", err)
+		}
+		return p
+	}
+	for i, p := range []*upstream.Pool{gateway(), gateway()} {
+		if opened.Load() != 1 || closed.Load() != 0 {
+			t.Errorf("before the end of gateway %d, %d sandboxes were opened and %d closed, want 1 and none", i, opened.Load(), closed.Load())
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	gateway()
+	if opened.Load() != 2 || closed.Load() != 1 {
+		t.Errorf("%d sandboxes were opened and %d closed, want 2 and 1", opened.Load(), closed.Load())
+	}
+	if err := x.close(); err != nil || closed.Load() != 2 {
+		t.Errorf("at the end of the process %d are closed, %v", closed.Load(), err)
 	}
 }
 

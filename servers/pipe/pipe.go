@@ -46,6 +46,9 @@ func New(o Options) (*tool.Opened, error) {
 		dir.Close()
 		return nil, err
 	}
+	if s.engine != nil {
+		srv.Begin = s.engine.Begin
+	}
 	return srv, nil
 }
 

@@ -56,6 +56,8 @@ func (e *echo) Run(_ context.Context, l pipe.Line, in io.Reader, out io.Writer) 
 	return r, nil
 }
 
+func (*echo) Begin() func() error { return func() error { return nil } }
+
 // open connects to a server over a new root with the directories a and a/b.
 func open(t *testing.T, o pipe.Options, e *echo) *servertest.Client {
 	t.Helper()
