@@ -207,7 +207,13 @@ func lineFailure(err error) *pipe.Failure {
 	if !ok {
 		e = stages.Errorf(stages.Internal, "", "%w", err)
 	}
-	f := &pipe.Failure{Code: string(e.Code), Detail: strings.TrimSpace(e.Msg), Use: cmp.Or(e.Hint, "Run the commands one by one to see where it fails.")}
+	f := &pipe.Failure{
+		Code: string(e.Code), Detail: strings.TrimSpace(e.Msg),
+		Use: cmp.Or(forLine(e.Hint), "Run the commands one by one to see where it fails."),
+	}
+	if !e.Foreign {
+		f.Detail = forLine(f.Detail)
+	}
 	reasons := map[stages.Code]pipe.Reason{
 		stages.DisallowedCommand: pipe.DisallowedCommand, stages.DisallowedArgument: pipe.DisallowedArgument,
 		stages.InvalidArguments: pipe.DisallowedArgument, stages.Denied: pipe.PathEscape,
