@@ -248,13 +248,16 @@ func TestPipeWorkers(t *testing.T) {
 func TestPipeWords(t *testing.T) {
 	_, root := makeRoot(t)
 	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--limit", "command=1s")
+	long := strings.Repeat("d/", 1500)
 	for line, want := range map[string]string{
-		"grep -r x .":                          "grep: -r is not available: rg and fd search directories; leave it out",
-		"grep -f words a.txt":                  `grep: -f "words" is not available: only the command's input can be a file; give every pattern with -e, or use -E 'one|two'`,
-		"grep -f @words a.txt":                 "grep: there is no input @words; give the value itself: grep -e PATTERN, jq --argjson NAME JSON",
-		"head @x":                              "head: the input @x cannot be read here; a file of that name is called from ./ on: ./@b",
-		"jq --slurpfile b x . a.txt":           `jq: --slurpfile "x" is not available: only the command's input can be a file; give small values with --argjson NAME JSON`,
-		"head stage.txt":                       `head: the file "stage.txt" of the workspace does not exist; name files as they are called from the current directory on; no shell expands * and ~`,
+		"grep -r x .":                "grep: -r is not available: rg and fd search directories; leave it out",
+		"grep -f words a.txt":        `grep: -f "words" is not available: only the command's input can be a file; give every pattern with -e, or use -E 'one|two'`,
+		"grep -f @words a.txt":       "grep: there is no input @words; give the value itself: grep -e PATTERN, jq --argjson NAME JSON",
+		"head @x":                    "head: the input @x cannot be read here; a file of that name is called from ./ on: ./@b",
+		"jq --slurpfile b x . a.txt": `jq: --slurpfile "x" is not available: only the command's input can be a file; give small values with --argjson NAME JSON`,
+		"head stage.txt":             `head: the file "stage.txt" of the workspace does not exist; name files as they are called from the current directory on; no shell expands * and ~`,
+		"head " + long + "x": "head: the file \"" + long[:100] + "..." + long[1:100] + "x\" of the workspace does not exist; " +
+			"name files as they are called from the current directory on; no shell expands * and ~",
 		"sort -o x a.txt":                      "sort: -o is not available: it writes a file, and a command writes only to the next command; leave it out: the output goes to the next command by itself",
 		"wc --files0-from=x":                   "wc: --files0-from is not available: it reads a file besides the command's input; the data arrives as the command's input: put the command that produces it before this one",
 		"tail -f a.txt":                        "tail: -f is not available: it waits for a file to grow, and a command's input ends; leave it out",
@@ -275,6 +278,9 @@ func TestPipeWords(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", line, got, want)
 		}
 		got = strings.ReplaceAll(got, "stage.txt", "")
+		if len(got) > 600 {
+			t.Errorf("%.60s: the error has %d bytes", line, len(got))
+		}
 		for _, word := range []string{"stage", `"inputs"`, `"timeout"`, "workspace's directory", "for_each"} {
 			if strings.Contains(got, word) {
 				t.Errorf("%s: %s is a word for pipelines: %s", line, word, got)

@@ -50,6 +50,15 @@ func Quote[T ~string | ~[]byte](s T) string {
 	return strconv.Quote(Cut(string(s), shown))
 }
 
+// QuotePath returns a Go string literal of the path of a file, which is shortened in the middle where it is long.
+func QuotePath(path string) string {
+	const longest = 200
+	if len(path) > longest {
+		path = path[:longest/2] + "..." + path[len(path)-longest/2:]
+	}
+	return strconv.Quote(path)
+}
+
 // Valid returns b as text in which each byte that is not UTF-8 became U+FFFD, and how many there were.
 func Valid(b []byte) (text string, replaced int64) {
 	text = strings.Map(func(c rune) rune { return c }, string(b)) // a mapped text is valid

@@ -81,14 +81,6 @@ var noEngine = &Failure{
 	Use: "Start it with mcsh server pipe, or through a gateway.",
 }
 
-// room returns the most bytes of standard output, and of their JSON.
-func (s *server) room() (most, encoded int64) {
-	if s.results == 0 {
-		return defaultStdout, 1 << 62
-	}
-	return s.results, max(s.results-metaRoom, 0)
-}
-
 // directory returns the directory of a call: the argument, or that of the session.
 func (s *server) directory(session *mcp.ServerSession, argument string) (string, *Failure) {
 	rel, err := s.dir.Directory(cmp.Or(argument, s.sessions.get(session)))
