@@ -127,8 +127,8 @@ type Opened struct {
 	Handlers map[string]mcp.ToolHandler
 
 	// Begin is called when a session begins, and what it returns when the session has ended, after its calls: the server may
-	// free what it holds when no session is left, and take it again for the next one. Nil: there is nothing to free. A
-	// process that serves this server alone need not call it.
+	// free what it holds when no session is left, and take it again for the next one. A process that serves this server alone
+	// calls it once for all sessions. Nil: there is nothing to free.
 	Begin func() (end func() error)
 }
 
