@@ -26,7 +26,8 @@ type Options struct {
 }
 
 const instructions = `Shell pipelines over the files of one directory, without a shell: ` +
-	`tail -n 100 app.log | rg ERROR | awk '{print $3}' | sort -u. tee is the one command that writes; cd alone changes the directory.`
+	`tail -n 100 app.log | rg ERROR | awk '{print $3}' | sort -u. ` +
+	`tee is the one command that writes; cd alone changes the directory.`
 
 // New makes the server. The directory stays open as long as the server is in use.
 func New(o Options) (*tool.Opened, error) {

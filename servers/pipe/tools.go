@@ -73,7 +73,8 @@ type step struct {
 func (s *server) pipe() tool.Tool {
 	return tool.Tool{
 		Name: "pipe",
-		Description: "Runs one shell pipeline over the files of the directory, without a shell. Commands: " + strings.Join(programs, " ") +
+		Description: "Runs one shell pipeline over the files of the directory, without a shell. " +
+			"Commands: " + strings.Join(programs, " ") +
 			" and tee in pipes; pwd and cd alone. tee FILE (or tee -a FILE) saves what flows through it, with a copy in the audit mirror.",
 		Input: pipeInput, Output: pipeOutput,
 		Annotations: tool.Changing(true, false),
