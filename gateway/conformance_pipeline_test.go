@@ -21,7 +21,7 @@ func TestConformancePipelines(t *testing.T) {
 	add := func(s *mcp.Server, name string, call mcp.ToolHandler) {
 		s.AddTool(&mcp.Tool{Name: name, Description: "Of the conformance suite.", InputSchema: json.RawMessage(`{"type":"object"}`)}, call)
 	}
-	pool := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.InProcess(behind, nil)}}}})
+	pool := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.InProcess(behind, nil, nil)}}}})
 	t.Cleanup(func() { _ = pool.Close() })
 	g := New(Options{Upstream: pool})
 	gateway := httptest.NewServer(g.Handler())

@@ -22,9 +22,9 @@ func TestHops(t *testing.T) {
 	})
 	gateways := make([]*gateway.Gateway, 2)
 	for i, name := range []string{"one", "two"} {
-		behind := upstream.InProcess(plain, nil)
+		behind := upstream.InProcess(plain, nil, nil)
 		other := func(ctx context.Context) (mcp.Transport, error) {
-			return upstream.InProcess(gateways[1-i].Server(), nil)(ctx)
+			return upstream.InProcess(gateways[1-i].Server(), nil, nil)(ctx)
 		}
 		pool := upstream.NewPool(upstream.Options{Instance: name, Sources: []upstream.Source{upstream.Static{
 			{Name: "other", Dial: other}, {Name: "plain", Dial: behind},

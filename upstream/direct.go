@@ -22,6 +22,8 @@ type direct struct {
 	share    *memory.Share // that results count in
 	max      int           // bytes of one
 
+	beginning func() (end func() error) // see [InProcess]
+
 	session *mcp.ServerSession // set by begin
 	life    context.Context    // ends with the connection
 	cancel  context.CancelFunc // of life
@@ -37,9 +39,14 @@ func (t *direct) Prepare(changed func(), share *memory.Share, max int) {
 	t.Transport.Prepare(changed, share, max)
 }
 
-func (t *direct) begin(session *mcp.ServerSession) {
+// begin starts the session. It returns what frees the resources of the server after it.
+func (t *direct) begin(session *mcp.ServerSession) (end func() error) {
 	t.session = session
 	t.life, t.cancel = context.WithCancel(context.Background())
+	if t.beginning == nil {
+		return func() error { return nil }
+	}
+	return t.beginning()
 }
 
 // end cancels all calls and waits for them.

@@ -80,7 +80,7 @@ func endings(t *testing.T, direct bool) *upstream.Pool {
 		s.Handlers = nil
 	}
 	p := upstream.NewPool(upstream.Options{ResultMax: 64 << 10, Sources: []upstream.Source{
-		upstream.Static{{Name: "s", Dial: upstream.InProcess(s.Server, s.Handlers), InProcess: true}},
+		upstream.Static{{Name: "s", Dial: upstream.InProcess(s.Server, s.Handlers, s.Begin), InProcess: true}},
 	}})
 	t.Cleanup(func() { _ = p.Close() })
 	return p

@@ -17,10 +17,12 @@ import (
 // server, before the server is used. Calls of handlers, by the names of tools, do not go over the pipe: an answer of the SDK's
 // costs many times as much. They must answer as the server does, recover from panics, and read only the session and the
 // arguments of a request. There may be none.
-func InProcess(s *mcp.Server, handlers map[string]mcp.ToolHandler) func(context.Context) (mcp.Transport, error) {
+//
+// begin is called when a session begins, and what it returns when the session has ended, after its calls. It may be nil.
+func InProcess(s *mcp.Server, handlers map[string]mcp.ToolHandler, begin func() (end func() error)) func(context.Context) (mcp.Transport, error) {
 	s.AddReceivingMiddleware(recoverPanic)
 	return func(context.Context) (mcp.Transport, error) {
-		t := &direct{handlers: handlers}
+		t := &direct{handlers: handlers, beginning: begin}
 		t.Transport = &rpc.Transport{
 			Open: func(ctx context.Context) (rpc.Wire, error) { return t.connect(ctx, s) },
 			Kind: rpc.Traits{OlderOnly: true}, // a call costs least with the older protocol
@@ -50,11 +52,11 @@ func (t *direct) connect(ctx context.Context, s *mcp.Server) (rpc.Wire, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a session: %w", err), near.Close(), far.Close())
 	}
-	t.begin(session)
+	end := t.begin(session)
 	return rpc.NewLine(near, near, rpc.LineOptions{Close: func() error {
 		err := near.Close()
 		t.end()
 		_ = session.Wait() // its error is that the pipe has ended
-		return err
+		return errors.Join(err, end())
 	}}), nil
 }

@@ -20,7 +20,7 @@ func TestGatewaysAmongServers(t *testing.T) {
 		}
 		s := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{Capabilities: capabilities})
 		mcp.AddTool(s, &mcp.Tool{Name: "execute_pipeline"}, nothing)
-		return upstream.Server{Name: name, Dial: upstream.InProcess(s, nil), Found: found}
+		return upstream.Server{Name: name, Dial: upstream.InProcess(s, nil, nil), Found: found}
 	}
 	p := staticPool(
 		t, upstream.Options{Instance: "us"}, server("plain", "", true), server("self", "us", true), server("same", "us", false),

@@ -39,7 +39,10 @@ func (d *Dir) commit(ctx context.Context, rel string, draft *draft, o SaveOption
 		return err
 	}
 	defer m.file.Close()
-	p := place{d, rel, old, m}
+	p := place{d: d, rel: rel, old: old, mirror: m}
+	if p.same, err = o.History.repeats(ctx, p, draft, appends); err != nil {
+		return err
+	}
 	m.line = !o.Append
 	join := appends && !alone(old)
 	extra, err := p.extra(ctx, draft, o.History, appends, join)
@@ -67,6 +70,7 @@ type place struct {
 	rel    string
 	old    fs.FileInfo // of the file that is there, or nil
 	mirror *mirror
+	same   bool // the history keeps versions, and the file has the content already
 }
 
 // extra returns the number of bytes that a save writes besides the data and its copy.

@@ -275,7 +275,7 @@ func (d *Dir) Directory(path string) (string, error) {
 	case err != nil:
 		return "", classify(rel, err)
 	case isPrivate(real):
-		return "", Errorf(InvalidArgument, "use a directory of callers", "%s is in %w", quote(rel), ErrPrivate)
+		return "", notForCallers(rel)
 	case !info.IsDir():
 		return "", Errorf(InvalidArgument, "name the directory that it is in", "%s is not a directory", quote(rel))
 	}

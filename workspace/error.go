@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // Kind is the machine-readable kind of an [Error].
@@ -97,14 +99,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// quote quotes a path for a message, and shortens a long one in the middle.
-func quote(path string) string {
-	const longest = 200
-	if len(path) > longest {
-		path = path[:longest/2] + "..." + path[len(path)-longest/2:]
-	}
-	return fmt.Sprintf("%q", path)
-}
+// quote quotes a path for a message.
+func quote(path string) string { return texts.QuotePath(path) }
 
 // ErrorKind returns the kind as a string, for code that reports errors of several packages.
 func (e *Error) ErrorKind() string { return string(e.Kind) }

@@ -82,10 +82,8 @@ func (h *History) replace(ctx context.Context, rel string, info fs.FileInfo, dat
 	if err != nil {
 		return err
 	}
-	if info != nil && info.Size() == int64(len(data)) {
-		if old, err := h.read(rel, info, info.Size()); err == nil && bytes.Equal(old, data) {
-			return nil // one more version with the same text would only make the way back longer
-		}
+	if same, err := h.d.holds(ctx, rel, info, bytes.NewReader(data), int64(len(data))); err != nil || same {
+		return err // one more version with the same text would only make the way back longer
 	}
 	n, err := v.add(bytes.NewReader(data))
 	if err != nil {
@@ -95,6 +93,19 @@ func (h *History) replace(ctx context.Context, rel string, info fs.FileInfo, dat
 		return errors.Join(err, v.remove(n))
 	}
 	return h.noted(rel, v.commit(n))
+}
+
+// holds reports whether the file rel, described by info, has the content of data, of that size.
+func (d *Dir) holds(ctx context.Context, rel string, info fs.FileInfo, data io.Reader, size int64) (bool, error) {
+	if info == nil || info.Size() != size {
+		return false, nil
+	}
+	f, err := d.open(rel)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return same(ctx, f, data)
 }
 
 // noted explains an error after the file has changed.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/costtest"
 	"github.com/mcsh-dev/mcsh/internal/flock"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
@@ -295,27 +296,6 @@ func killOnMounts(t *testing.T, mounts []string) {
 	}
 }
 
-// deep makes directories in each other.
-func deep(t *testing.T, dir string, levels int) {
-	t.Helper()
-	at, err := os.OpenRoot(dir)
-	for range levels {
-		if err == nil {
-			err = at.Mkdir("d", 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		above := at
-		at, err = above.OpenRoot("d")
-		above.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.Close()
-}
-
 // TestCopyEnds moves to another file system what is too deep to be copied, or when nobody waits any more: all stays as it was.
 func TestCopyEnds(t *testing.T) {
 	root := t.TempDir()
@@ -326,7 +306,7 @@ func TestCopyEnds(t *testing.T) {
 		}
 	}
 	mount(t, disk, "size=8m")
-	deep(t, filepath.Join(root, "tree"), 1100)
+	costtest.Nested(t, filepath.Join(root, "tree"), 1100)
 	h := workspace.NewHistory(open(t, root), versions)
 	for _, name := range []string{"pair/a", "pair/b"} {
 		if err := put(t.Context(), h, name, name); err != nil {

@@ -24,13 +24,24 @@ func (h *History) ready(ctx context.Context) error {
 	return h.complete(ctx)
 }
 
+// repeats reports whether a save would make a version with the same text.
+func (h *History) repeats(ctx context.Context, p place, data *draft, appends bool) (bool, error) {
+	switch {
+	case !h.keeps():
+		return false, nil
+	case appends:
+		return data.copySize() == 0, nil
+	}
+	return h.d.holds(ctx, p.rel, p.old, io.NewSectionReader(data.file, 0, data.size), data.size)
+}
+
 // version stores what the file at p will hold: data, or with appends what is there and data. The caller holds the lock.
 func (h *History) version(ctx context.Context, p place, data *draft, appends bool) (*savedVersion, error) {
 	if !h.keeps() {
 		return nil, nil
 	}
 	v, err := h.current(ctx, p.rel, p.old)
-	if err != nil {
+	if err != nil || p.same {
 		return nil, err
 	}
 	content := io.Reader(io.NewSectionReader(data.file, 0, data.size))
@@ -52,11 +63,13 @@ func (h *History) adds(ctx context.Context, p place, data *draft, appends bool) 
 	if !h.keeps() {
 		return 0, nil
 	}
-	n = data.copySize()
+	if !p.same {
+		n = data.copySize()
+	}
 	if p.old == nil {
 		return n, nil
 	}
-	if appends {
+	if appends && !p.same {
 		n += p.old.Size()
 	}
 	known, err := h.knows(ctx, p.rel)

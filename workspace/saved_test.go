@@ -50,6 +50,36 @@ func TestSavedVersions(t *testing.T) {
 	}
 }
 
+// TestSavedAgain: a save that changes nothing is no version, and what was undone can still be redone after it.
+func TestSavedAgain(t *testing.T) {
+	d, root := openRoot(t)
+	h := workspace.NewHistory(d, workspace.HistoryOptions{Versions: true})
+	keeping := func(text string, o workspace.SaveOptions) {
+		t.Helper()
+		o.History = h
+		if _, err := save(t, d, "r.txt", text, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"one", "two", "two", "two"} {
+		keeping(text, replaces)
+	}
+	keeping("", joins)
+	if _, _, err := h.Undo(t.Context(), "r.txt", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, root)["r.txt"]; got != "one" {
+		t.Errorf("one undo leads to %q, want %q", got, "one")
+	}
+	keeping("one", replaces)
+	if _, _, err := h.Redo(t.Context(), "r.txt", 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, root)["r.txt"]; got != "two" {
+		t.Errorf("a redo leads to %q, want %q", got, "two")
+	}
+}
+
 // TestSaveAfterKilled saves after a process was killed before each step of a move, at both places of that: nothing is lost.
 func TestSaveAfterKilled(t *testing.T) {
 	for _, place := range []string{"dir/f", "other/f"} {
@@ -103,7 +133,7 @@ func TestSavedRecord(t *testing.T) {
 	}
 }
 
-// TestSavedVersionsCharged: what somebody else has written becomes a version, which counts; a known version does not.
+// TestSavedVersionsCharged: what somebody else has written becomes a version, which counts; a version that is known already does not.
 func TestSavedVersionsCharged(t *testing.T) {
 	d, root := openRoot(t)
 	h := workspace.NewHistory(d, workspace.HistoryOptions{Versions: true})
@@ -114,7 +144,7 @@ func TestSavedVersionsCharged(t *testing.T) {
 		how    workspace.SaveOptions
 		want   int64 // the file, the mirror and the versions, in files of this size
 	}{
-		{false, replaces, 3}, {false, replaces, 3}, {true, replaces, 4}, {false, joins, 4}, {true, joins, 5},
+		{false, replaces, 3}, {false, replaces, 2}, {true, replaces, 4}, {false, joins, 4}, {true, joins, 5},
 	} {
 		if tt.byHand {
 			if err := os.WriteFile(file, []byte(strings.Repeat("h", size)), 0o644); err != nil {

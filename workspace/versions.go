@@ -109,13 +109,18 @@ func (v *versions) holds(ctx context.Context, f *os.File, n int) (bool, error) {
 	if err != nil || mine.Size() != other.Size() {
 		return false, err
 	}
+	return same(ctx, f, kept)
+}
+
+// same reports whether two readers give the same.
+func same(ctx context.Context, one, other io.Reader) (bool, error) {
 	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {
 		if err := ctx.Err(); err != nil {
 			return false, &inputError{context.Cause(ctx)}
 		}
-		n, err := io.ReadFull(f, a)
-		m, err2 := io.ReadFull(kept, b)
+		n, err := io.ReadFull(one, a)
+		m, err2 := io.ReadFull(other, b)
 		if !bytes.Equal(a[:n], b[:m]) {
 			return false, nil
 		}

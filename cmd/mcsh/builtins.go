@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -100,47 +98,12 @@ func hasOption(b servers.Builtin, name string) bool {
 // first command, so that an engine that is down stops no other server.
 func (p *program) host(s sandboxSettings, h servers.Host) servers.Host {
 	h.Environ, h.Log = p.env, p.stderr
-	h.Contain = func(dir string) (shell.Runner, error) {
-		open := func(ctx context.Context) (shell.Runner, error) { return docker.OpenCommands(ctx, s.engine(), dir) }
-		if h.Alone || h.Remote {
-			return open(context.Background()) // which has a bound of time
+	if h.Contain == nil {
+		h.Contain = func(dir string) (shell.Runner, error) {
+			return newLateRunner(func(ctx context.Context) (shell.Runner, error) { return docker.OpenCommands(ctx, s.engine(), dir) }), nil
 		}
-		return &lateRunner{open: open}, nil
 	}
 	return h
-}
-
-// A lateRunner opens a runner with the first command, and again after a failure.
-type lateRunner struct {
-	open func(context.Context) (shell.Runner, error)
-
-	mu     sync.Mutex
-	runner shell.Runner // nil before; guarded by mu
-}
-
-// Run implements [shell.Runner].
-func (r *lateRunner) Run(ctx context.Context, argv, env []string, stdout, stderr io.Writer) (int, error) {
-	runner, err := r.opened(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return -1, context.Cause(ctx)
-	case err != nil:
-		return -1, err
-	}
-	return runner.Run(ctx, argv, env, stdout, stderr)
-}
-
-func (r *lateRunner) opened(ctx context.Context) (shell.Runner, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.runner != nil {
-		return r.runner, nil
-	}
-	runner, err := r.open(ctx)
-	if err == nil {
-		r.runner = runner
-	}
-	return runner, err
 }
 
 // configBuiltins returns the built-in servers for configuration files.
@@ -152,7 +115,7 @@ func configBuiltins(host servers.Host) map[string]config.Builtin {
 			if err != nil {
 				return nil, err
 			}
-			return upstream.InProcess(server.Server, server.Handlers), nil
+			return upstream.InProcess(server.Server, server.Handlers, server.Begin), nil
 		}
 	}
 	return table
@@ -223,9 +186,15 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		s.limits.SpoolDir = p.scratchDir()
 		lines := p.newPipes(ctx, s, l.address == "")
 		defer func() { err = errors.Join(err, lines.close()) }()
-		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start}))
+		contain := func(dir string) (shell.Runner, error) { return docker.OpenCommands(ctx, s.sandbox.engine(), dir) } // an engine is needed
+		host := servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start, Contain: contain}
+		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, host))
 		if err != nil {
 			return err
+		}
+		if server.Begin != nil {
+			free := server.Begin()
+			defer func() { err = errors.Join(err, free()) }()
 		}
 		if l.address == "" {
 			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")

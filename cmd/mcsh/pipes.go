@@ -27,8 +27,14 @@ type pipes struct {
 	memory *memory.Share
 	caller string // on whose behalf all lines run; empty: no worker is kept, since the callers are not known here
 
-	mu        sync.Mutex
-	sandboxes map[string]*lazySandbox // by root; guarded by mu
+	mu    sync.Mutex
+	roots map[string]*pipeRoot // guarded by mu
+}
+
+// A pipeRoot has what the servers of one root share. It is closed after the last session with them, or with the process.
+type pipeRoot struct {
+	sandbox  *lazySandbox
+	sessions int
 }
 
 // newPipes returns the pipes of a process, which start nothing after ctx has ended. If the process serves one client alone,
@@ -38,31 +44,54 @@ func (p *program) newPipes(ctx context.Context, s settings, alone bool) *pipes {
 	if alone {
 		caller = pipeServer
 	}
-	return &pipes{caller: caller, limits: s.limits.Limits, memory: s.shares.results, sandboxes: map[string]*lazySandbox{}, open: func(root string) *lazySandbox {
+	open := func(root string) *lazySandbox {
 		own := s.sandbox
 		own.workspace, own.checkCPU, own.checkMemory = root, s.limits.check, s.limits.checkMemory
 		return p.newSandbox(ctx, own)
-	}}
+	}
+	return &pipes{caller: caller, limits: s.limits.Limits, memory: s.shares.results, roots: map[string]*pipeRoot{}, open: open}
 }
 
 // start is a [pipe.Start].
 func (x *pipes) start(dir *workspace.Dir, backup bool) pipe.Engine {
+	return &pipeEngine{x, dir, workspace.NewHistory(dir, workspace.HistoryOptions{Versions: backup})}
+}
+
+// root returns what the servers of a root share, with more sessions.
+func (x *pipes) root(name string, more int) *pipeRoot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	box, ok := x.sandboxes[dir.Root()]
+	r, ok := x.roots[name]
 	if !ok {
-		box = x.open(dir.Root())
-		x.sandboxes[dir.Root()] = box
+		r = &pipeRoot{sandbox: x.open(name)}
+		x.roots[name] = r
 	}
-	return &pipeEngine{x, box, dir, workspace.NewHistory(dir, workspace.HistoryOptions{Versions: backup})}
+	r.sessions += more
+	return r
+}
+
+// leave ends a session of a root.
+func (x *pipes) leave(name string) error {
+	x.mu.Lock()
+	r := x.roots[name]
+	r.sessions--
+	last := r.sessions == 0
+	if last {
+		delete(x.roots, name)
+	}
+	x.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return r.sandbox.Close()
 }
 
 func (x *pipes) close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var errs []error
-	for _, box := range x.sandboxes {
-		errs = append(errs, box.Close())
+	for _, r := range x.roots {
+		errs = append(errs, r.sandbox.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -84,22 +113,28 @@ const pipeServer = "pipe"
 // A pipeEngine compiles lines to stages and runs them.
 type pipeEngine struct {
 	*pipes
-	sandbox *lazySandbox
 	dir     *workspace.Dir
 	history *workspace.History
 }
 
 var _ pipe.Engine = (*pipeEngine)(nil)
 
+// Begin implements [pipe.Engine].
+func (e *pipeEngine) Begin() (end func() error) {
+	e.root(e.dir.Root(), 1)
+	return sync.OnceValue(func() error { return e.leave(e.dir.Root()) })
+}
+
 // Run implements [pipe.Engine].
 func (e *pipeEngine) Run(ctx context.Context, l pipe.Line, in io.Reader, out io.Writer) (report pipe.Report, err error) {
+	box := e.root(e.dir.Root(), 0).sandbox
 	if in == nil {
-		if _, err := e.sandbox.getSoon(ctx); err != nil {
+		if _, err := box.getSoon(ctx); err != nil {
 			return report, withoutSandbox(ctx, err)
 		}
 	}
 	saving := &savedFiles{files: files{e.dir}, history: e.history}
-	deps := stages.Deps{Commands: e.sandbox, Files: saving, Limits: e.limits, Memory: e.memory, Dir: l.Dir, Caller: e.caller}
+	deps := stages.Deps{Commands: box, Files: saving, Limits: e.limits, Memory: e.memory, Dir: l.Dir, Caller: e.caller}
 	compile := stages.Compile
 	if in != nil {
 		compile = stages.CompileFed
@@ -172,7 +207,13 @@ func lineFailure(err error) *pipe.Failure {
 	if !ok {
 		e = stages.Errorf(stages.Internal, "", "%w", err)
 	}
-	f := &pipe.Failure{Code: string(e.Code), Detail: strings.TrimSpace(e.Msg), Use: cmp.Or(e.Hint, "Run the commands one by one to see where it fails.")}
+	f := &pipe.Failure{
+		Code: string(e.Code), Detail: strings.TrimSpace(e.Msg),
+		Use: cmp.Or(forLine(e.Hint), "Run the commands one by one to see where it fails."),
+	}
+	if !e.Foreign {
+		f.Detail = forLine(f.Detail)
+	}
 	reasons := map[stages.Code]pipe.Reason{
 		stages.DisallowedCommand: pipe.DisallowedCommand, stages.DisallowedArgument: pipe.DisallowedArgument,
 		stages.InvalidArguments: pipe.DisallowedArgument, stages.Denied: pipe.PathEscape,

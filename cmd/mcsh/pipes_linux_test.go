@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/servers"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/workspace"
 )
 
@@ -237,6 +241,91 @@ func TestPipeWorkers(t *testing.T) {
 		if err := lines.close(); err != nil || got != want {
 			t.Errorf("alone %v: lines run for %q, want %q; closed: %v", alone, got, want, err)
 		}
+	}
+}
+
+// TestPipeWords: errors of lines say nothing of stages.
+func TestPipeWords(t *testing.T) {
+	_, root := makeRoot(t)
+	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--limit", "command=1s")
+	long := strings.Repeat("d/", 1500)
+	for line, want := range map[string]string{
+		"grep -r x .":                "grep: -r is not available: rg and fd search directories; leave it out",
+		"grep -f words a.txt":        `grep: -f "words" is not available: only the command's input can be a file; give every pattern with -e, or use -E 'one|two'`,
+		"grep -f @words a.txt":       "grep: there is no input @words; give the value itself: grep -e PATTERN, jq --argjson NAME JSON",
+		"head @x":                    "head: the input @x cannot be read here; a file of that name is called from ./ on: ./@b",
+		"jq --slurpfile b x . a.txt": `jq: --slurpfile "x" is not available: only the command's input can be a file; give small values with --argjson NAME JSON`,
+		"head stage.txt":             `head: the file "stage.txt" of the workspace does not exist; name files as they are called from the current directory on; no shell expands * and ~`,
+		"head " + long + "x": "head: the file \"" + long[:100] + "..." + long[1:100] + "x\" of the workspace does not exist; " +
+			"name files as they are called from the current directory on; no shell expands * and ~",
+		"sort -o x a.txt":                      "sort: -o is not available: it writes a file, and a command writes only to the next command; leave it out: the output goes to the next command by itself",
+		"wc --files0-from=x":                   "wc: --files0-from is not available: it reads a file besides the command's input; the data arrives as the command's input: put the command that produces it before this one",
+		"tail -f a.txt":                        "tail: -f is not available: it waits for a file to grow, and a command's input ends; leave it out",
+		`awk 'BEGIN { print | "x" }'`:          "",
+		`awk 'BEGIN { print > "x" }'`:          "",
+		`awk 'BEGIN { getline < "a" }'`:        "",
+		"awk --csv 1 a.txt":                    "",
+		"sed -i s/a/b/ a.txt":                  "",
+		"sed 'w x' a.txt":                      "",
+		"jq input_filename a.txt":              "",
+		`head -n 1 script | jq -R 'test("(")'`: "",
+		"head -c 8 a.txt | jq .":               "",
+		`awk 'BEGIN { for (;;) endless++ }'`:   "",
+	} {
+		a := callPipe(t, s, map[string]any{"command": line})
+		got := a.Error.Detail + "; " + a.Error.Suggestion
+		if a.Error.Code == "" || want != "" && got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", line, got, want)
+		}
+		got = strings.ReplaceAll(got, "stage.txt", "")
+		if len(got) > 600 {
+			t.Errorf("%.60s: the error has %d bytes", line, len(got))
+		}
+		for _, word := range []string{"stage", `"inputs"`, `"timeout"`, "workspace's directory", "for_each"} {
+			if strings.Contains(got, word) {
+				t.Errorf("%s: %s is a word for pipelines: %s", line, word, got)
+			}
+		}
+	}
+}
+
+// TestPipeEnds: the sandbox of a root is closed after the last session with its servers, and the next session gets a new one.
+func TestPipeEnds(t *testing.T) {
+	root := t.TempDir()
+	var opened, closed atomic.Int32
+	x := &pipes{roots: map[string]*pipeRoot{}, open: func(string) *lazySandbox {
+		opened.Add(1)
+		return &lazySandbox{
+			start: func() (*activeBackend, error) { return nil, errors.New("no backend") }, end: func() { closed.Add(1) },
+		}
+	}}
+	gateway := func() *upstream.Pool {
+		dial, err := configBuiltins(servers.Host{Pipes: x.start})[pipeServer](optionsOf(map[string]any{"root": root}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: pipeServer, Dial: dial, InProcess: true}}}})
+		t.Cleanup(func() { p.Close() })
+		_, err = p.CallTool(t.Context(), stages.Call{Server: pipeServer, Name: "pipe", Args: []byte(`{"command":"ls"}`)})
+		if err == nil || !strings.Contains(err.Error(), "no backend") {
+			t.Fatalf("got %v, want no backend", err)
+		}
+		return p
+	}
+	for i, p := range []*upstream.Pool{gateway(), gateway()} {
+		if opened.Load() != 1 || closed.Load() != 0 {
+			t.Errorf("before the end of gateway %d, %d sandboxes were opened and %d closed, want 1 and none", i, opened.Load(), closed.Load())
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	gateway()
+	if opened.Load() != 2 || closed.Load() != 1 {
+		t.Errorf("%d sandboxes were opened and %d closed, want 2 and 1", opened.Load(), closed.Load())
+	}
+	if err := x.close(); err != nil || closed.Load() != 2 {
+		t.Errorf("at the end of the process %d are closed, %v", closed.Load(), err)
 	}
 }
 

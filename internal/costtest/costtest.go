@@ -1,5 +1,5 @@
-// Package costtest fails tests of work on hostile input that takes too much memory or processor time. It knows nothing
-// of the work.
+// Package costtest fails tests of work on hostile input that takes too much memory or processor time, and nests directories for
+// them. It knows nothing of the work.
 package costtest
 
 import (

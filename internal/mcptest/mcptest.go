@@ -63,7 +63,7 @@ func New(tools ...Tool) *Upstream {
 	for _, t := range tools {
 		u.Add(t)
 	}
-	u.dial = upstream.InProcess(u.server, nil)
+	u.dial = upstream.InProcess(u.server, nil, nil)
 	return u
 }
 

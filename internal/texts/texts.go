@@ -51,6 +51,15 @@ func Quote[T ~string | ~[]byte](s T) string {
 	return strconv.Quote(Cut(string(s), shown))
 }
 
+// QuotePath returns a Go string literal of the path of a file, which is shortened in the middle where it is long.
+func QuotePath(path string) string {
+	const longest = 200
+	if len(path) > longest {
+		path = path[:longest/2] + "..." + path[len(path)-longest/2:]
+	}
+	return strconv.Quote(path)
+}
+
 // Valid returns b as text in which each byte that is not UTF-8 became U+FFFD, and how many there were.
 func Valid(b []byte) (text string, replaced int64) {
 	if utf8.Valid(b) { // mapping takes twenty times longer

@@ -7,14 +7,20 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 const (
@@ -33,6 +39,7 @@ type Commands struct {
 	dir      string // absolute
 	user     string
 	cpus     int
+	there    sync.Map // programs that the image has
 }
 
 // OpenCommands connects to the engine. Programs can read and write dir, which is their working directory, as the user of this
@@ -47,9 +54,14 @@ func OpenCommands(ctx context.Context, o Options, dir string) (*Commands, error)
 	}
 	c := &Commands{options: d.options, engine: engine, instance: rand.Text(), dir: dir, cpus: d.cpus}
 	c.options.Workspace = ""
-	c.user, err = c.userFor(ctx)
-	return c, err
+	if c.user, err = c.userFor(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
+
+// Close ends idle connections with the engine. A later Run makes them anew.
+func (c *Commands) Close() error { return c.engine.Close() }
 
 // userFor returns the user and group of the processes. To a rootless engine this process's user is root.
 func (c *Commands) userFor(ctx context.Context) (string, error) {
@@ -115,6 +127,9 @@ func (c *Commands) Run(ctx context.Context, argv, env []string, stdout, stderr i
 		defer cancel()
 		c.engine.remove(late, made.ID)
 	}()
+	if c.lacks(ctx, made.ID, argv[0]) {
+		return -1, fmt.Errorf("the image %s has no program %q: use another program or another image", c.options.Image, texts.Cut(argv[0], 60))
+	}
 	ended, failed := c.engine.api.ContainerWait(ctx, made.ID, container.WaitConditionNextExit)
 	conn, err := c.engine.attach(ctx, made.ID)
 	if err != nil {
@@ -134,6 +149,45 @@ func (c *Commands) Run(ctx context.Context, argv, env []string, stdout, stderr i
 	case err := <-failed:
 		return -1, c.explain(ctx, "waiting for a container", err)
 	}
+}
+
+// enginePath is the PATH in a container whose image has none.
+const enginePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// lacks reports whether a new container has no such program, which would only be an exit code. It asks once for each program.
+func (c *Commands) lacks(ctx context.Context, id, program string) bool {
+	if _, known := c.there.Load(program); known {
+		return false
+	}
+	files := []string{program}
+	switch {
+	case path.IsAbs(program):
+	case strings.ContainsRune(program, '/'):
+		return false // it depends on the directory
+	default:
+		info, err := c.engine.api.ContainerInspect(ctx, id)
+		if err != nil {
+			return false
+		}
+		list := enginePath
+		for _, v := range info.Config.Env {
+			if own, ok := strings.CutPrefix(v, "PATH="); ok {
+				list = own
+			}
+		}
+		files = nil
+		for dir := range strings.SplitSeq(list, ":") {
+			files = append(files, path.Join("/", dir, program))
+		}
+	}
+	there := slices.ContainsFunc(files, func(file string) bool {
+		_, err := c.engine.api.ContainerStatPath(ctx, id, file)
+		return !cerrdefs.IsNotFound(err)
+	})
+	if there {
+		c.there.Store(program, true)
+	}
+	return !there
 }
 
 // explain returns the cause of ctx if that has ended, or else an error of the engine.

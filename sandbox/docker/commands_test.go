@@ -93,6 +93,26 @@ func TestCommands(t *testing.T) {
 	eventually(t, "no container is left", func() bool { return len(commandContainers(t, dir)) == 0 })
 }
 
+// TestCommandsLack: a program that the image lacks is an error with its name; a line's own missing command is an exit code.
+func TestCommandsLack(t *testing.T) {
+	t.Parallel()
+	c, _ := openCommands(t)
+	for _, tt := range []struct {
+		program string
+		lacks   bool
+	}{{"/usr/bin/dash", false}, {"dash", false}, {"/nonexistent/zsh", true}, {"no-such-shell", true}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		code, err := c.Run(ctx, []string{tt.program, "-c", "no-such-command"}, nil, &bytes.Buffer{}, nil)
+		cancel()
+		if lacks := err != nil && strings.Contains(err.Error(), fmt.Sprintf("has no program %q", tt.program)); lacks != tt.lacks || !lacks && (code != 127 || err != nil) {
+			t.Errorf("%s: got %d, %v, want that it is missing: %v", tt.program, code, err, tt.lacks)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCommandsLimits: a container has the limits of workers, ends by itself, and is gone when its call is cancelled.
 func TestCommandsLimits(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
@@ -47,7 +48,7 @@ func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
 	v := &view{root: root}
 	if v.dir, err = v.open(cmp.Or(c.Dir, ".")+"/.", true); err != nil {
 		v.close()
-		return nil, &badFile{fmt.Sprintf("the directory %q of the workspace %v", c.Dir, err), err}
+		return nil, &badFile{fmt.Sprintf("the directory %s of the workspace %v", texts.QuotePath(c.Dir), err), err}
 	}
 	for _, name := range c.Files {
 		f, err := v.open(cmp.Or(c.Dir, ".")+"/"+name, t.Walks)
@@ -56,7 +57,7 @@ func (w *worker) look(t *tool, c wire.Command) (_ *view, err error) {
 		}
 		if err != nil {
 			v.close()
-			return nil, &badFile{fmt.Sprintf("the file %q of the workspace %v", name, err), err}
+			return nil, &badFile{fmt.Sprintf("the file %s of the workspace %v", texts.QuotePath(name), err), err}
 		}
 	}
 	return v, nil

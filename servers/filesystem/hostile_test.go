@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/costtest"
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/servers/filesystem"
 )
@@ -16,22 +17,7 @@ import (
 func TestNested(t *testing.T) {
 	levels := parttest.Times(3000, 10_000)
 	root := tree(t, map[string]string{"a/f.txt": "x"})
-	at, err := os.OpenRoot(filepath.Join(root, "a"))
-	for range levels {
-		if err == nil {
-			err = at.Mkdir("d", 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		above := at
-		at, err = above.OpenRoot("d")
-		above.Close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	at.Close()
+	costtest.Nested(t, filepath.Join(root, "a"), levels)
 	c := connect(t, filesystem.Options{Root: root})
 	if r := c.Call(t, "directory_tree", `{"path":"."}`); r.Error || !strings.Contains(r.Text, `"unread":"max_depth"`) {
 		t.Errorf("the tree: %.200s", r.Text)

@@ -16,6 +16,9 @@ type Engine interface {
 	// nil, and writes the output of the last one to out. Nothing runs before the arguments of all commands are accepted,
 	// and nothing is saved unless all commands before have succeeded. Its error is a *Failure.
 	Run(ctx context.Context, l Line, in io.Reader, out io.Writer) (Report, error)
+
+	// Begin is [tool.Opened.Begin] of the server.
+	Begin() (end func() error)
 }
 
 // A Line is a pipeline that the guard has accepted.

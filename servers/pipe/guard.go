@@ -35,13 +35,20 @@ const useTee = "Use tee to write files instead."
 
 // instead says what to use for commands that people try.
 var instead = map[string]string{
-	"rm": useTee, "cp": useTee, "mv": useTee, "dd": useTee, "touch": useTee, "truncate": useTee, "install": useTee, "ln": useTee, "mkdir": "tee makes the directories of its file.",
+	"rm": useTee, "cp": useTee, "mv": useTee, "dd": useTee, "touch": useTee, "truncate": useTee, "install": useTee,
+	"ln": useTee, "mkdir": "tee makes the directories of its file.",
 	"cat": "Name the file behind a command (rg ERROR app.log), or use head and tail.", "tac": "Use sed -n '1!G;h;$p'.",
-	"less": "Use head and tail.", "more": "Use head and tail.", "find": "Use fd PATTERN DIR.", "tree": "Use fd or ls -R.", "egrep": "Use grep -E.", "fgrep": "Use grep -F.",
-	"echo": "Save text with the tool write.", "printf": "Save text with the tool write.", "vi": "Use sed and tee.", "ed": "Use sed and tee.", "perl": "Use awk, sed or jq.", "python": "Use awk, sed or jq.", "python3": "Use awk, sed or jq.",
-	"xargs": "Name the files behind a command, or search a directory with rg.", "env": "There is no environment: write the command itself.", "sudo": "Write the command itself.",
-	"sh": "Write the pipeline itself.", "bash": "Write the pipeline itself.", "eval": "Write the pipeline itself.", "exec": "Write the command itself.", "command": "Write the command itself.",
-	"gawk": "Use awk.", "mawk": "Use awk.", "ripgrep": "Use rg.", "fdfind": "Use fd.", "curl": "There is no network here.", "wget": "There is no network here.",
+	"less": "Use head and tail.", "more": "Use head and tail.", "find": "Use fd PATTERN DIR.",
+	"tree": "Use fd or ls -R.", "egrep": "Use grep -E.", "fgrep": "Use grep -F.",
+	"echo": "Save text with the tool write.", "printf": "Save text with the tool write.", "vi": "Use sed and tee.",
+	"ed": "Use sed and tee.", "perl": "Use awk, sed or jq.", "python": "Use awk, sed or jq.",
+	"python3": "Use awk, sed or jq.",
+	"xargs":   "Name the files behind a command, or search a directory with rg.",
+	"env":     "There is no environment: write the command itself.", "sudo": "Write the command itself.",
+	"sh": "Write the pipeline itself.", "bash": "Write the pipeline itself.", "eval": "Write the pipeline itself.",
+	"exec": "Write the command itself.", "command": "Write the command itself.",
+	"gawk": "Use awk.", "mawk": "Use awk.", "ripgrep": "Use rg.", "fdfind": "Use fd.",
+	"curl": "There is no network here.", "wget": "There is no network here.",
 }
 
 // guard accepts the commands of a line, as far as it knows them: the engine checks the arguments of programs. Names of
@@ -60,7 +67,8 @@ func guard(commands []Command, dir string, oversize bool, d *workspace.Dir) *Fai
 				return refuse(DisallowedArgument, "Save the other file in another call.", "a line saves one file.")
 			}
 			if i == 0 {
-				return refuse(DisallowedCommand, "Put it behind a command, or save text with the tool write.", "'tee' has no input: it is the first command.")
+				return refuse(DisallowedCommand, "Put it behind a command, or save text with the tool write.",
+					"'tee' has no input: it is the first command.")
 			}
 			if err := c.tee(dir, oversize, d); err != nil {
 				return err

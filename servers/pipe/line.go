@@ -59,11 +59,13 @@ func parse(line string) ([]Command, *Failure) {
 func plain(line string) *Failure {
 	switch {
 	case len(line) > maxLine:
-		return refuse(Oversize, "Save data with the tool write and name the file.", "the line has %d bytes, at most %d are allowed.", len(line), maxLine)
+		return refuse(Oversize, "Save data with the tool write and name the file.",
+			"the line has %d bytes, at most %d are allowed.", len(line), maxLine)
 	case !utf8.ValidString(line):
 		return refuse(Unparsed, "Write the line in UTF-8.", "the line is not UTF-8.")
 	case strings.ContainsAny(line, "\x00\r"):
-		return refuse(Unparsed, `Leave it out, or write an escape that the command reads, such as '\r' or '\0' for tr.`, "the line contains a NUL byte or a carriage return.")
+		return refuse(Unparsed, `Leave it out, or write an escape that the command reads, such as '\r' or '\0' for tr.`,
+			"the line contains a NUL byte or a carriage return.")
 	case strings.Count(line, "(")+strings.Count(line, "[")+strings.Count(line, "{")+strings.Count(line, "`") > maxBrackets:
 		return refuse(Oversize, "Write a shorter script.", "the line has more than %d brackets.", maxBrackets)
 	}
@@ -76,9 +78,11 @@ func refusedCommand(c syntax.Command) *Failure {
 	switch c := c.(type) {
 	case *syntax.BinaryCmd:
 		if c.Op == syntax.PipeAll {
-			return refuse(Redirect, "Use | alone: what commands say on standard error is in the error of the call.", "|& redirects standard error.")
+			return refuse(Redirect, "Use | alone: what commands say on standard error is in the error of the call.",
+				"|& redirects standard error.")
 		}
-		return refuse(Unparsed, "Call the tool once for each pipeline. A pipeline ends with its first failing command.", "%s is not available.", c.Op)
+		return refuse(Unparsed, "Call the tool once for each pipeline. A pipeline ends with its first failing command.",
+			"%s is not available.", c.Op)
 	case *syntax.FuncDecl:
 		what = "a function"
 	case *syntax.Subshell, *syntax.Block:
@@ -92,9 +96,11 @@ func refusedCommand(c syntax.Command) *Failure {
 	case *syntax.CoprocClause:
 		return refuse(DisallowedCommand, "Commands of a pipeline run side by side.", "'coproc' is not allowed.")
 	case *syntax.DeclClause:
-		return refuse(DisallowedCommand, "There are no variables: write values into the arguments.", "%s is not allowed.", quoted(c.Variant.Value))
+		return refuse(DisallowedCommand, "There are no variables: write values into the arguments.",
+			"%s is not allowed.", quoted(c.Variant.Value))
 	}
-	return refuse(Unparsed, "Write one pipeline of simple commands, such as tail -n 100 app.log | rg ERROR.", "%s is not available.", what)
+	return refuse(Unparsed, "Write one pipeline of simple commands, such as tail -n 100 app.log | rg ERROR.",
+		"%s is not available.", what)
 }
 
 // flatten returns the commands of a pipeline in their order.
@@ -114,7 +120,8 @@ func flatten(s *syntax.Stmt) (calls []*syntax.CallExpr, _ *Failure) {
 			todo = append(todo, c.Y, c.X)
 		case *syntax.CallExpr:
 			if len(c.Assigns) > 0 {
-				return nil, refuse(Unparsed, "There are no variables and no environment: write values into the arguments.", "an assignment is not available.")
+				return nil, refuse(Unparsed, "There are no variables and no environment: write values into the arguments.",
+					"an assignment is not available.")
 			}
 			calls = append(calls, c)
 		default:
@@ -122,7 +129,8 @@ func flatten(s *syntax.Stmt) (calls []*syntax.CallExpr, _ *Failure) {
 		}
 	}
 	if len(calls) > maxCommands {
-		return nil, refuse(Oversize, "Save a result with tee and go on in another call.", "the line has %d commands, at most %d are allowed.", len(calls), maxCommands)
+		return nil, refuse(Oversize, "Save a result with tee and go on in another call.",
+			"the line has %d commands, at most %d are allowed.", len(calls), maxCommands)
 	}
 	return calls, nil
 }

@@ -26,7 +26,8 @@ type Options struct {
 }
 
 const instructions = `Shell pipelines over the files of one directory, without a shell: ` +
-	`tail -n 100 app.log | rg ERROR | awk '{print $3}' | sort -u. tee is the one command that writes; cd alone changes the directory.`
+	`tail -n 100 app.log | rg ERROR | awk '{print $3}' | sort -u. ` +
+	`tee is the one command that writes; cd alone changes the directory.`
 
 // New makes the server. The directory stays open as long as the server is in use.
 func New(o Options) (*tool.Opened, error) {
@@ -45,6 +46,9 @@ func New(o Options) (*tool.Opened, error) {
 	if err != nil {
 		dir.Close()
 		return nil, err
+	}
+	if s.engine != nil {
+		srv.Begin = s.engine.Begin
 	}
 	return srv, nil
 }
@@ -76,14 +80,6 @@ func failed(err error) (*mcp.CallToolResult, error) {
 var noEngine = &Failure{
 	Code: Unavailable, Detail: "no command can run here, and nothing can be saved: the server was started without a sandbox.",
 	Use: "Start it with mcsh server pipe, or through a gateway.",
-}
-
-// room returns the most bytes of standard output, and of their JSON.
-func (s *server) room() (most, encoded int64) {
-	if s.results == 0 {
-		return defaultStdout, 1 << 62
-	}
-	return s.results, max(s.results-metaRoom, 0)
 }
 
 // directory returns the directory of a call: the argument, or that of the session.

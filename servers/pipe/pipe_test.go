@@ -56,6 +56,8 @@ func (e *echo) Run(_ context.Context, l pipe.Line, in io.Reader, out io.Writer) 
 	return r, nil
 }
 
+func (*echo) Begin() func() error { return func() error { return nil } }
+
 // open connects to a server over a new root with the directories a and a/b.
 func open(t *testing.T, o pipe.Options, e *echo) *servertest.Client {
 	t.Helper()
@@ -205,21 +207,29 @@ func TestStdout(t *testing.T) {
 		name, unit string
 		size       int
 		results    int64
+		line       string
 	}{
-		{"letters", "x", alone + 1, 0},
-		{"just enough", "x", alone, 0},
-		{"euros", "€", alone + 100, 0},
-		{"nothing", "", 0, 0},
-		{"letters", "x", small, small},
-		{"quotes", `"\`, small, small},
-		{"controls", "\x01", small, small},
-		{"euros", "€", small, small},
-		{"no UTF-8", "\xff", small, small},
-		{"a little", "x", 100, small},
+		{"letters", "x", alone + 1, 0, "ls"},
+		{"just enough", "x", alone, 0, "ls"},
+		{"euros", "€", alone + 100, 0, "ls"},
+		{"nothing", "", 0, 0, "ls"},
+		{"letters", "x", small, small, "ls"},
+		{"quotes", `"\`, small, small, "ls"},
+		{"controls", "\x01", small, small, "ls"},
+		{"euros", "€", small, small, "ls"},
+		{"no UTF-8", "\xff", small, small, "ls"},
+		{"a little", "x", 100, small, "ls"},
+		{"a long line", "x", small, small, "ls '" + strings.Repeat(`\"`, 30<<10) + "'"},
+		{"many commands", "x", small, small, "ls" + strings.Repeat(" | ls '"+strings.Repeat(`"`, 900)+"'", 63)},
+		{"a long name", "x", 2 * small, 2 * small, "ls | tee '" + strings.Repeat("\x01\x01\x01\x01\x01\x01\x01/", 150) + "x'"},
 	} {
 		text := strings.Repeat(tt.unit, tt.size/max(len(tt.unit), 1))
 		c := open(t, pipe.Options{Results: tt.results}, &echo{says: func(pipe.Line, string) (string, error) { return text, nil }})
-		r := c.Call(t, "pipe", `{"command":"ls"}`)
+		line, err := json.Marshal(map[string]string{"command": tt.line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := c.Call(t, "pipe", string(line))
 		var a struct {
 			Stdout string
 			Meta   struct {
@@ -234,7 +244,7 @@ func TestStdout(t *testing.T) {
 		}
 		whole, _ := texts.Valid([]byte(text))
 		encoded, err := json.Marshal(r.CallToolResult)
-		step := a.Meta.Steps[0]
+		step := a.Meta.Steps[len(a.Meta.Steps)-1]
 		switch {
 		case err != nil:
 			t.Error(err)

@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -9,8 +10,35 @@ import (
 
 const (
 	defaultStdout = 1 << 20  // bytes of standard output of a server without a gateway
-	metaRoom      = 64 << 10 // of a result, for what is not standard output
+	metaRoom      = 64 << 10 // of a result, for what is neither standard output nor a text of the line
+	shownLine     = 8 << 10  // bytes of the commands in a result
 )
+
+// shown returns the texts of commands as a result shows them.
+func shown(commands []Command) []string {
+	all := make([]string, len(commands))
+	for i, c := range commands {
+		all[i] = texts.Cut(c.Text, shownLine/len(commands))
+	}
+	return all
+}
+
+// room returns the most bytes of standard output, and of its JSON, where results may have so many bytes; 0: no limit is set.
+func room(results int64, commands []Command) (most, encoded int64) {
+	if results == 0 {
+		return defaultStdout, math.MaxInt64
+	}
+	encoded = results - metaRoom
+	for i, text := range shown(commands) {
+		if save := commands[i].Save; save != nil {
+			text += save.Path + save.Path // and of the mirror
+		}
+		for _, c := range []byte(text) {
+			encoded -= jsonCost(c)
+		}
+	}
+	return results, max(encoded, 0)
+}
 
 // stdout keeps the beginning of the standard output and counts all of it.
 type stdout struct {
@@ -37,7 +65,7 @@ func (s *stdout) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// jsonCost is at least how many bytes a byte of text takes in the two JSON texts of a result.
+// jsonCost is the most that a byte of text takes in the two JSON texts of a result.
 func jsonCost(c byte) int64 {
 	switch {
 	case c == '"' || c == '\\':

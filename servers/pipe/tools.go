@@ -73,7 +73,8 @@ type step struct {
 func (s *server) pipe() tool.Tool {
 	return tool.Tool{
 		Name: "pipe",
-		Description: "Runs one shell pipeline over the files of the directory, without a shell. Commands: " + strings.Join(programs, " ") +
+		Description: "Runs one shell pipeline over the files of the directory, without a shell. " +
+			"Commands: " + strings.Join(programs, " ") +
 			" and tee in pipes; pwd and cd alone. tee FILE (or tee -a FILE) saves what flows through it, with a copy in the audit mirror.",
 		Input: pipeInput, Output: pipeOutput,
 		Annotations: tool.Changing(true, false),
@@ -105,15 +106,15 @@ func (s *server) line(ctx context.Context, session *mcp.ServerSession, a pipeArg
 	if c := commands[0]; roleOf(c.Name) == navigates {
 		return s.navigate(session, c, dir)
 	}
-	most, encoded := s.room()
+	most, encoded := room(s.results, commands)
 	text := &stdout{most: most, encoded: encoded}
 	report, err := s.run(ctx, Line{dir, commands}, nil, text)
 	if err != nil {
 		return nil, err
 	}
 	out := &output{Stdout: text.string(), Meta: meta{Saved: report.Saved}}
-	for i, c := range commands {
-		out.Meta.Steps = append(out.Meta.Steps, step{c.Text, report.Steps[i].Size, false, report.Steps[i].Millis})
+	for i, c := range shown(commands) {
+		out.Meta.Steps = append(out.Meta.Steps, step{c, report.Steps[i].Size, false, report.Steps[i].Millis})
 	}
 	last := &out.Meta.Steps[len(commands)-1]
 	last.Size, last.Truncated = text.size, text.full

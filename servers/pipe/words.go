@@ -28,7 +28,8 @@ func literal(w *syntax.Word) (string, *Failure) {
 		switch part := part.(type) {
 		case *syntax.Lit:
 			if i == 0 && strings.HasPrefix(part.Value, "~") {
-				return "", refuse(PathEscape, "Name files relative to the current directory, or quote the ~.", "%s: there is no home directory.", quoted(part.Value))
+				return "", refuse(PathEscape, "Name files relative to the current directory, or quote the ~.",
+					"%s: there is no home directory.", quoted(part.Value))
 			}
 			if err := unquote(&b, part.Value); err != nil {
 				return "", err

@@ -103,6 +103,8 @@ func (s *server) execute(ctx context.Context, line string) (outcome, error) {
 	switch {
 	case errors.Is(err, errTime):
 		code, last = -1, fmt.Sprintf("Command timed out after %v", s.options.Timeout)
+	case errors.Is(err, ErrCut):
+		last = fmt.Sprintf("[... the output ends here: %v ...]", err)
 	case err != nil:
 		code, last = -1, fmt.Sprintf("Failed to execute: %v", err)
 	}

@@ -174,12 +174,12 @@ func TestEndOfGroup(t *testing.T) {
 	}
 }
 
-// TestLeftGroup: a process that leaves the group and holds the output open does not hold the call. It goes on.
+// TestLeftGroup: a process that leaves the group and holds the output open does not hold the call, whose result says so. It goes on.
 func TestLeftGroup(t *testing.T) {
 	t.Parallel()
 	setsid := program(t, "setsid")
 	dir := t.TempDir()
-	got := open(t, shell.Options{WorkingDir: dir})(setsid + ` sh -c 'echo $$ > pid; exec sleep 1000' & while ! [ -s pid ]; do sleep 0.01; done; echo x`)
+	got := open(t, shell.Options{WorkingDir: dir})(setsid + ` sh -c 'echo $$ > pid; exec sleep 1000' & while ! [ -s pid ]; do sleep 0.01; done; echo x; exit 3`)
 	data, err := os.ReadFile(filepath.Join(dir, "pid"))
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,8 @@ func TestLeftGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Kill(pid, syscall.SIGKILL)
-	if got.Output != "x\n" || got.ReturnCode != 0 || !alive(t, strconv.Itoa(pid)) {
+	const want = "x\n[... the output ends here: a process that the command left behind held it open ...]"
+	if got.Output != want || got.ReturnCode != 3 || !alive(t, strconv.Itoa(pid)) {
 		t.Errorf("got %+v; alive %v", got, alive(t, strconv.Itoa(pid)))
 	}
 }
@@ -306,6 +307,8 @@ type recorder struct {
 	argv, env []string
 	limited   bool
 }
+
+func (*recorder) Close() error { return nil }
 
 func (r *recorder) Run(ctx context.Context, argv, env []string, stdout, stderr io.Writer) (int, error) {
 	r.argv, r.env = argv, env

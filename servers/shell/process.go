@@ -21,7 +21,11 @@ func (l local) Run(ctx context.Context, argv, env []string, stdout, stderr io.Wr
 	if ctx.Err() != nil {
 		return -1, context.Cause(ctx)
 	}
-	cmd := &exec.Cmd{Path: argv[0], Args: argv, Dir: l.dir, Env: env, Stdout: stdout, Stderr: stderr, WaitDelay: pipeWait}
+	out, errs := &drain{to: stdout}, &drain{to: stderr}
+	cmd := &exec.Cmd{Path: argv[0], Args: argv, Dir: l.dir, Env: env, Stdout: out, WaitDelay: pipeWait}
+	if stderr != nil {
+		cmd.Stderr = errs
+	}
 	group, err := procgroup.Start(cmd)
 	if err != nil {
 		return -1, err
@@ -36,5 +40,28 @@ func (l local) Run(ctx context.Context, argv, env []string, stdout, stderr io.Wr
 	if killed {
 		return -1, context.Cause(ctx)
 	}
+	if out.cut || errs.cut {
+		return cmd.ProcessState.ExitCode(), ErrCut
+	}
 	return cmd.ProcessState.ExitCode(), nil
+}
+
+// Close implements [Runner].
+func (local) Close() error { return nil }
+
+// A drain passes on the output of a program, and notes whether its end was not reached: [exec.Cmd] says that only of programs that
+// succeed.
+type drain struct {
+	to  io.Writer
+	cut bool
+}
+
+// Write implements [io.Writer].
+func (d *drain) Write(p []byte) (int, error) { return d.to.Write(p) }
+
+// ReadFrom implements [io.ReaderFrom], which [exec.Cmd] uses.
+func (d *drain) ReadFrom(r io.Reader) (int64, error) {
+	n, err := io.Copy(struct{ io.Writer }{d.to}, r)
+	d.cut = err != nil
+	return n, err
 }

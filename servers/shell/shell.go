@@ -55,10 +55,16 @@ const (
 type Runner interface {
 	// Run runs argv, with the environment env and nothing to read, to its end, and returns its exit code: -1 if a signal ended
 	// it. It waits for all that the program has started, and ends it when ctx ends; it then returns the cause. Any other error
-	// means that the program did not start. Calls may be concurrent; nothing is written to stdout and stderr after Run. A nil
+	// but [ErrCut] means that the program did not start. Calls may be concurrent; nothing is written to stdout and stderr after Run. A nil
 	// stderr is dropped.
 	Run(ctx context.Context, argv, env []string, stdout, stderr io.Writer) (code int, err error)
+
+	// Close frees what is kept between runs. A later Run takes it again.
+	Close() error
 }
+
+// ErrCut is the error of a program that has ended, with the exit code, and whose output was not read to its end.
+var ErrCut = errors.New("a process that the command left behind held it open")
 
 // New makes the server.
 func New(o Options) (*tool.Opened, error) {
@@ -76,10 +82,15 @@ func New(o Options) (*tool.Opened, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
 	}
-	return tool.Open(tool.Server{
+	srv, err := tool.Open(tool.Server{
 		Name: "shell", Title: "Command lines", Instructions: "Runs command lines in " + s.options.WorkingDir + "." + s.rules.describe(),
 		Tools: []tool.Tool{s.executeCommand()},
 	})
+	if err != nil {
+		return nil, err
+	}
+	srv.Begin = func() (end func() error) { return s.runner.Close }
+	return srv, nil
 }
 
 // check fills in the defaults.

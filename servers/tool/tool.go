@@ -126,6 +126,11 @@ type Opened struct {
 	// Handlers answer calls as the server does, by the names and the aliases of its tools. They share its bound of calls. They
 	// read only the session and the arguments of a request, and their error is nil.
 	Handlers map[string]mcp.ToolHandler
+
+	// Begin is called when a session begins, and what it returns when the session has ended, after its calls: the server may
+	// free what it holds when no session is left, and take it again for the next one. A process that serves this server alone
+	// calls it once for all sessions. Nil: there is nothing to free.
+	Begin func() (end func() error)
 }
 
 // Open makes the server. It fails only if the description of a tool is invalid.
@@ -149,7 +154,7 @@ func Open(s Server) (*Opened, error) {
 		handlers[alias] = handlers[name]
 	}
 	server.AddReceivingMiddleware(onlyTools, s.renamed)
-	return &Opened{server, info, handlers}, nil
+	return &Opened{Server: server, Info: info, Handlers: handlers}, nil
 }
 
 // describe returns the tool's description for clients.
