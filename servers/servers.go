@@ -39,6 +39,7 @@ type Builtin struct {
 type Host struct {
 	Markdown fetch.Markdown // see [fetch.Options]
 	Pipes    pipe.Start     // see [pipe.Options]
+	Commands []string       // that the operator has added, see [pipe.Options]
 	Results  int64          // bytes that the result of a call may have; 0: a server has a bound of its own
 	Remote   bool           // callers come over HTTP
 	Alone    bool           // the process serves one client
@@ -82,7 +83,7 @@ func builtin[O any](b Builtin, create func(O, Host) (*mcp.Server, error), writes
 }
 
 func pipes(o pipe.Options, host Host) (*mcp.Server, error) {
-	o.Start, o.Alone, o.Results = host.Pipes, host.Alone, host.Results
+	o.Start, o.Alone, o.Results, o.Added = host.Pipes, host.Alone, host.Results, host.Commands
 	return pipe.New(o)
 }
 

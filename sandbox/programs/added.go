@@ -218,8 +218,8 @@ func (a Added) PageOf(name string) (Page, error) {
 	return p.Page(), nil
 }
 
-// names are the names of the added programs.
-func (a Added) names() (names []string) {
+// Names are those of the added programs.
+func (a Added) Names() (names []string) {
 	for _, p := range a {
 		names = append(names, p.Name)
 	}
@@ -233,12 +233,12 @@ func (a Added) unknownCommand(name string, args []string) *stages.Error {
 		return unknownCommand(name, args)
 	}
 	meant := strings.ToLower(path.Base(words[0]))
-	if slices.Contains(a.names(), meant) {
+	if slices.Contains(a.Names(), meant) {
 		return disallowed("write "+texts.JSON(meant)+`, and its arguments in "args"`,
 			"command %s is not written plainly: a command is a name in lower case, without a path and arguments", texts.Quote(name))
 	}
 	err := unknownCommand(name, args)
-	if near := nearest.Name(meant, a.names()); near != "" {
+	if near := nearest.Name(meant, a.Names()); near != "" {
 		err.Hint = fmt.Sprintf("did you mean %s? %s", near, err.Hint)
 	}
 	return err
