@@ -161,13 +161,14 @@ func (p *Program) usage(operands string) string {
 
 // noOperands is for programs that take options alone.
 func noOperands(p *parsed, _ *Invocation) *stages.Error {
-	for _, w := range p.operands() {
-		if use, ok := shellWords[w.value]; ok {
-			return refuse(w.at, use, "%s: %s has no meaning here: no shell reads a command's arguments", p.Name, texts.Quote(w.value))
-		}
-		return refuse(w.at, "leave it out: "+useStdin, "%s takes options alone, not %s", p.Name, texts.Quote(w.value))
+	ops := p.operands()
+	if len(ops) == 0 {
+		return nil
 	}
-	return nil
+	if w := ops[0]; shellWords[w.value] != "" || isInputName(w.value) {
+		return p.noFile(w)
+	}
+	return refuse(ops[0].at, "leave it out: "+useStdin, "%s takes options alone, not %s", p.Name, texts.Quote(ops[0].value))
 }
 
 // Text writes what a worker needs to know of the programs, for [ReadAdded]; empty: there are none.

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -36,6 +37,27 @@ func RunAdded(t *testing.T, probe string, open func(dir, added string) sandbox.D
 	t.Run("runs", func(t *testing.T) { testAddedRuns(t, p) })
 	t.Run("jail", func(t *testing.T) { testAddedJail(t, p, secret) })
 	t.Run("plan", func(t *testing.T) { testAddedPlan(t, p) })
+	t.Run("many", func(t *testing.T) { testManyAdded(t, open) })
+}
+
+// testManyAdded: as many programs as can be added, with the longest paths, are not too much for what starts workers.
+func testManyAdded(t *testing.T, open func(dir, added string) sandbox.Driver) {
+	var all []programs.Addition
+	for i := range 32 {
+		name := fmt.Sprintf("tool%028d", i)
+		all = append(all, programs.Addition{Name: name, Path: "/" + strings.Repeat("+", 255), Summary: "is not there", Threads: true, Operands: "files"})
+	}
+	added, err := programs.Add(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPool(t, func() sandbox.Driver { return open("", added.Text()) }, sandbox.Options{Warm: -1, Added: added})
+	if _, err := check(t, p, command(all[31].Name)); !strings.Contains(asError(t, err).Msg, "there is no executable file") {
+		t.Errorf("got %v", err)
+	}
+	if out, err := run(t.Context(), prepare(t, openSession(t, p), nil, command("wc", "-c")), "four"); err != nil || out != "4\n" {
+		t.Errorf("another command: got %q, %v", out, err)
+	}
 }
 
 func testAddedRuns(t *testing.T, p *sandbox.Pool) {
