@@ -201,7 +201,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var flags []func(*cobra.Command)
 	switch {
 	case b.Commands:
-		flags = append(flags, s.limits.add, p.sandboxFlags(&s.sandbox))
+		flags = append(flags, s.limits.add, s.addConfig, p.sandboxFlags(&s.sandbox))
 	case slices.ContainsFunc(b.Options, func(o strictjson.Field) bool { return o.Name == sandboxOption }):
 		flags = append(flags, p.engineFlags(&s.sandbox))
 	}
@@ -213,10 +213,15 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		if err := l.resolve(p); err != nil {
 			return err
 		}
+		if b.Commands {
+			if err := p.addCommands(ctx, &s); err != nil {
+				return err
+			}
+		}
 		s.limits.SpoolDir = p.scratchDir()
 		lines := p.newPipes(ctx, s, l.address == "")
 		defer func() { err = errors.Join(err, lines.close()) }()
-		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start}))
+		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start, Commands: s.sandbox.added.Names()}))
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,8 @@ type settings struct {
 	host      servers.Host // of built-in servers
 	instance  string       // identifies a gateway that serves
 
+	files []*config.File // once they are open, see addCommands
+
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)
 
@@ -104,8 +106,12 @@ func (p *program) configFiles(s settings) []string {
 }
 
 func configSources(p *program, s settings) ([]upstream.Source, error) {
-	return convert(p.configFiles(s), func(path string) upstream.Source {
-		return &config.File{Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Options: builtinOptions(), Proxy: http.ProxyFromEnvironment}
+	if s.files == nil {
+		s.files = p.files(s)
+	}
+	return convert(s.files, func(f *config.File) upstream.Source {
+		f.Builtins, f.Options, f.Proxy = configBuiltins(s.host), builtinOptions(), http.ProxyFromEnvironment
+		return f
 	}), nil
 }
 
@@ -209,6 +215,9 @@ type dependencies struct {
 
 // open assembles the parts, which start nothing after ctx has ended. reading bounds the time to read the configuration.
 func (p *program) open(ctx, reading context.Context, s settings) (*dependencies, error) {
+	if err := p.addCommands(reading, &s); err != nil {
+		return nil, err
+	}
 	saved, err := openFiles(s)
 	if err != nil {
 		return nil, err
@@ -219,7 +228,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
 	s.limits.SpoolDir = p.scratchDir()
 	commands, lines := p.newSandbox(ctx, s.sandbox), p.newPipes(ctx, s, false)
-	s.host = servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Results: s.limits.withDefaults().upstream.ResultMax}
+	s.host = servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Commands: s.sandbox.added.Names(), Results: s.limits.withDefaults().upstream.ResultMax}
 	tools, err := p.openUpstream(reading, s)
 	if err != nil {
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
@@ -257,7 +266,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration
 			return nil, errors.Join(err, pool.Close())
 		}
-		return nil, errors.Join(configError("fix the configuration; nothing was started", err), pool.Close())
+		return nil, errors.Join(wrongConfig(err), pool.Close())
 	}
 	return pool, nil
 }

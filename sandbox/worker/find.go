@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,24 +183,35 @@ func (t *located) link(name string, s jail.Support) (refusal string) {
 		return "it needs Landlock, which this kernel does not offer"
 	case t.File == "":
 		return fmt.Sprintf("%s is not installed", name)
+	case !isExecutable(t.File):
+		return fmt.Sprintf("there is no executable file %s where commands run", t.File)
 	}
 	var err error
-	if t.Loader, err = loaderOf(t.File); err != nil {
+	t.Loader, err = loaderOf(t.File)
+	if _, ok := errors.AsType[*elf.FormatError](err); ok || errors.Is(err, io.EOF) {
+		return fmt.Sprintf("%s is no ELF program: nothing could start the interpreter of a script", t.File)
+	}
+	if err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// executable returns the file of a program, empty if there is none.
+// executable returns the file of a program, empty if there is none. The path of an added one is the file.
 func executable(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	for _, dir := range path {
 		file := filepath.Join(dir, name)
-		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+		if isExecutable(file) {
 			return file
 		}
 	}
 	return ""
+}
+
+func isExecutable(file string) bool {
+	st, err := os.Stat(file)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
 }

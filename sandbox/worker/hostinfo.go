@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -20,6 +23,7 @@ type hostInfo struct {
 	Around    wire.Surroundings // which cannot be seen from within
 	Loader    string            // of the worker's own binary; empty if it is static
 	Workspace string            // the directory whose files commands may read; empty if there is none
+	Added     string            // the operator's programs, see [programs.ReadAdded]
 }
 
 // A located program is one that can run.
@@ -28,22 +32,37 @@ type located struct {
 	Loader string // the dynamic loader that File names; empty if it is static
 }
 
-// lookAround looks around.
-func lookAround(o Options) hostInfo {
-	s := hostInfo{Support: jail.Supported(), Around: surroundings()}
+// lookAround looks around. added are the operator's programs.
+func lookAround(o Options, added string) (hostInfo, error) {
+	s := hostInfo{Support: jail.Supported(), Around: surroundings(), Added: added}
+	o, err := o.with(added)
+	if err != nil {
+		return s, err
+	}
 	s.Tools, s.Found = locate(o.Extra, s.Support)
 	if loader, err := loaderOf("/proc/self/exe"); err == nil {
 		s.Loader = loader
 	}
-	return s
+	return s, nil
 }
 
-// hostInfoMain prints a hostInfo.
+// with adds the operator's programs.
+func (o Options) with(added string) (Options, error) {
+	all, err := programs.ReadAdded(added)
+	o.Extra = slices.Concat(o.Extra, all)
+	return o, err
+}
+
+// hostInfoMain prints a hostInfo. args are the operator's programs, if there are any.
 func hostInfoMain(args []string, o Options) error {
-	if len(args) > 0 {
+	if len(args) > 1 {
 		return fmt.Errorf("unknown arguments %q", args)
 	}
-	return json.NewEncoder(os.Stdout).Encode(lookAround(o))
+	s, err := lookAround(o, strings.Join(args, ""))
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(s)
 }
 
 func readHostInfo(text string) (s hostInfo, err error) {

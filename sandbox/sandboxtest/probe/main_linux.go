@@ -19,7 +19,8 @@ import (
 
 func main() {
 	if strings.HasPrefix(os.Args[0], sandboxtest.ProbeName) { // started as the program
-		os.Exit(probe(context.Background(), os.Args[1:], programs.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return arg == "--" })
+		os.Exit(probe(context.Background(), args, programs.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	self, err := os.Executable()
 	if err != nil {
