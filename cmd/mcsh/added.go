@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcsh-dev/mcsh/internal/exactjson"
 	"github.com/mcsh-dev/mcsh/internal/nearest"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -42,95 +44,125 @@ func (s *settings) addConfig(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.configs, "config", nil, "file with commands of your own, docs/configuration.md (repeatable; default: $"+configVariable+", else the user's)")
 }
 
-// files opens the configuration files.
-func (p *program) files(s settings) []*config.File {
-	return convert(p.configFiles(s), func(path string) *config.File { return &config.File{Path: path, Lookup: p.lookup} })
-}
-
-// addCommands opens the configuration files and gives the settings the operator's commands in them.
+// addCommands opens the configuration files and gives the settings the operator's commands in them. The sandbox starts once:
+// a file whose commands change later is wrong from then on.
 func (p *program) addCommands(ctx context.Context, s *settings) error {
-	s.files = p.files(*s)
+	if s.files != nil {
+		return nil
+	}
+	s.files = convert(p.configFiles(*s), func(path string) *config.File { return &config.File{Path: path, Lookup: p.lookup} })
 	var all []programs.Addition
+	var errs []error
 	for _, f := range s.files {
-		more, err := additions(ctx, f)
-		switch {
-		case ctx.Err() != nil: // an interrupted read is not a wrong configuration
-			return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
-		case err != nil:
-			return wrongConfig(err)
+		before := all
+		members, err := f.Members(ctx)
+		if err == nil {
+			all, err = additions(before, members)
 		}
-		all = append(all, more...)
+		errs = append(errs, err)
+		started := all
+		f.Others = func(members []config.Member) error {
+			now, err := additions(before, members)
+			if err == nil && !reflect.DeepEqual(now, started) {
+				err = fmt.Errorf("%s: %s.%s: these commands have changed, and are read at the start alone: restart mcsh", f.Path, sandboxSection, commandsSection)
+			}
+			return err
+		}
+	}
+	if ctx.Err() != nil { // an interrupted read is not a wrong configuration
+		return fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return wrongConfig(err)
 	}
 	var err error
-	if s.sandbox.added, err = programs.Add(all); err != nil {
-		return wrongConfig(fmt.Errorf("the configurations together: %s: %w", sandboxSection, err))
-	}
-	return nil
+	s.sandbox.added, err = programs.Add(all)
+	return err
 }
 
 func wrongConfig(err error) error {
 	return configError("fix the configuration; nothing was started", err)
 }
 
-// additions reads the commands of a file.
-func additions(ctx context.Context, f *config.File) ([]programs.Addition, error) {
-	section, place, err := f.Section(ctx, sandboxSection)
+// additions returns the commands before and those of a file with these members. The error has its place.
+func additions(before []programs.Addition, members []config.Member) ([]programs.Addition, error) {
+	list, err := commandsIn(members)
+	if err != nil {
+		return before, err
+	}
+	all := slices.Clone(before)
+	for _, m := range list {
+		a, err := readAddition(m)
+		if err == nil {
+			all = append(all, a)
+			_, err = programs.Add(all)
+		}
+		if err != nil {
+			return before, fmt.Errorf("%s: %s: %w", m.Place, sandboxSection, err)
+		}
+	}
+	return all, nil
+}
+
+// commandsIn finds the commands in the members of a file. Other clients have a section of this name too, with other members:
+// it is ignored.
+func commandsIn(members []config.Member) ([]config.Member, error) {
+	section, err := one(members, sandboxSection)
+	if section == nil || err != nil {
+		return nil, err
+	}
+	inside, _ := section.Members()
+	commands, err := one(inside, commandsSection)
 	if err != nil {
 		return nil, err
 	}
-	all, err := readSection(section)
-	if err == nil {
-		_, err = programs.Add(all)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", place, sandboxSection, err)
-	}
-	return all, nil
-}
-
-// readSection reads the commands of a section. Other clients have a section of this name too, with other members: it is ignored.
-func readSection(section json.RawMessage) (all []programs.Addition, err error) {
-	members, err := exactjson.List(section)
-	if err != nil {
-		return nil, nil
-	}
-	commands := map[string]json.RawMessage{}
-	for _, m := range members {
-		commands[m.Name] = m.Value
-		if m.Name != commandsSection && m.Value[0] == '{' && nearest.Name(m.Name, []string{commandsSection}) != "" { // no list of another client
-			return nil, fmt.Errorf("unknown key %q; did you mean %q?", texts.Cut(m.Name, 60), commandsSection)
+	for _, m := range inside {
+		_, object := m.Members() // no list of another client
+		switch {
+		case m.Name == commandsSection:
+		case commands != nil:
+			return nil, fmt.Errorf("%s: %s: unknown key %q; beside %q there is none", m.Place, sandboxSection, texts.Cut(m.Name, 60), commandsSection)
+		case object && nearest.Name(m.Name, []string{commandsSection}) != "":
+			return nil, fmt.Errorf("%s: %s: unknown key %q; did you mean %q?", m.Place, sandboxSection, texts.Cut(m.Name, 60), commandsSection)
 		}
 	}
-	list, there := commands[commandsSection]
-	switch {
-	case !there:
+	if commands == nil {
 		return nil, nil
-	case len(members) > 1:
-		return nil, fmt.Errorf("want %q alone, without other keys", commandsSection)
 	}
-	if members, err = exactjson.List(list); err != nil {
-		return nil, fmt.Errorf("%s: want an object with a member per command", commandsSection)
+	list, object := commands.Members()
+	if !object {
+		return nil, fmt.Errorf("%s: %s: %s: want an object with a member per command", commands.Place, sandboxSection, commandsSection)
 	}
-	for _, m := range members {
-		a, err := readAddition(m)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", texts.Quote(m.Name), err)
-		}
-		all = append(all, a)
-	}
-	return all, nil
+	return list, nil
 }
 
-func readAddition(m exactjson.Member) (a programs.Addition, err error) {
+// one returns the member of that name; nil: there is none.
+func one(members []config.Member, name string) (found *config.Member, err error) {
+	for _, m := range members {
+		switch {
+		case m.Name != name:
+		case found != nil:
+			return nil, fmt.Errorf("%s: %s: it is there twice, first at %s", m.Place, name, found.Place)
+		default:
+			found = &m
+		}
+	}
+	return found, nil
+}
+
+func readAddition(m config.Member) (a programs.Addition, err error) {
 	var in additionJSON
-	if err := strictjson.Decode("key", m.Value, &in, "path", "summary"); err != nil {
-		return a, err
+	if err := strictjson.Decode("key", m.JSON(), &in, "path", "summary"); err != nil {
+		return a, fmt.Errorf("%s: %w", texts.Quote(m.Name), err)
+	}
+	if in.Summary == "" {
+		return a, fmt.Errorf("%s: summary: say in a few words what it does: agents read it", texts.Quote(m.Name))
 	}
 	a = programs.Addition{Name: m.Name, Path: in.Path, Summary: in.Summary, Operands: in.Operands, Threads: in.Threads}
 	for i, text := range in.Options {
 		var o additionOptionJSON
 		if err := strictjson.Decode("key", text, &o); err != nil {
-			return a, fmt.Errorf("options[%d]: %w", i, err)
+			return a, fmt.Errorf("%s: options[%d]: %w", texts.Quote(m.Name), i, err)
 		}
 		a.Options = append(a.Options, programs.AdditionOption(o))
 	}

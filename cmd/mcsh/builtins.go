@@ -92,7 +92,7 @@ const sandboxOption = "sandbox"
 // host completes what the process provides to built-in servers. A server of a configuration connects to its engine with its
 // first command, so that an engine that is down stops no other server.
 func (p *program) host(s sandboxSettings, h servers.Host) servers.Host {
-	h.Environ, h.Log = p.env, p.stderr
+	h.Environ, h.Log, h.Commands = p.env, p.stderr, s.added.Names()
 	h.Contain = func(dir string) (shell.Runner, error) {
 		open := func(ctx context.Context) (shell.Runner, error) { return docker.OpenCommands(ctx, s.engine(), dir) }
 		if h.Alone || h.Remote {
@@ -221,7 +221,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 		s.limits.SpoolDir = p.scratchDir()
 		lines := p.newPipes(ctx, s, l.address == "")
 		defer func() { err = errors.Join(err, lines.close()) }()
-		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start, Commands: s.sandbox.added.Names()}))
+		server, err := openBuiltin(b, options(), l, p.host(s.sandbox, servers.Host{Remote: l.address != "", Alone: l.address == "", Pipes: lines.start}))
 		if err != nil {
 			return err
 		}

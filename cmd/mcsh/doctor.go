@@ -74,7 +74,6 @@ type diagnosis struct {
 	settings settings
 	backends []backend // of the settings
 	findings []finding
-	wrong    error // with the operator's commands
 
 	report *sandbox.Report // of the first usable backend; nil: none. Set by checkBackends.
 }
@@ -108,8 +107,8 @@ Exit status: 0 pipelines with commands can run and all servers answer, 2 somethi
 // doctor runs the checks and prints their findings.
 func (p *program) doctor(ctx context.Context, s settings) error {
 	s.sandbox.warm = 0
-	wrong := p.addCommands(ctx, &s)
-	d := &diagnosis{program: p, settings: s, wrong: wrong, backends: s.sandbox.allowed, findings: []finding{}}
+	_ = p.addCommands(ctx, &s) // checkServers reports a mistake
+	d := &diagnosis{program: p, settings: s, backends: s.sandbox.allowed, findings: []finding{}}
 	result := doctorJSON{Usable: true}
 	for _, c := range checks {
 		before := len(d.findings)
@@ -379,9 +378,6 @@ func checkCallers(ctx context.Context, d *diagnosis) {
 // checkServers reads the configuration, starts all servers at once, and describes each.
 func checkServers(ctx context.Context, d *diagnosis) {
 	pool, err := d.program.openUpstream(ctx, d.settings)
-	if d.wrong != nil && (err == nil || !strings.Contains(err.Error(), d.wrong.Error())) {
-		d.wrongConfig(d.wrong)
-	}
 	if err != nil {
 		d.wrongConfig(err)
 		return

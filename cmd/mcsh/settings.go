@@ -40,7 +40,7 @@ type settings struct {
 	host      servers.Host // of built-in servers
 	instance  string       // identifies a gateway that serves
 
-	files []*config.File // once they are open, see addCommands
+	files []*config.File // of the configuration, see addCommands
 
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)
@@ -105,10 +105,7 @@ func (p *program) configFiles(s settings) []string {
 	return nil
 }
 
-func configSources(p *program, s settings) ([]upstream.Source, error) {
-	if s.files == nil {
-		s.files = p.files(s)
-	}
+func configSources(_ *program, s settings) ([]upstream.Source, error) {
 	return convert(s.files, func(f *config.File) upstream.Source {
 		f.Builtins, f.Options, f.Proxy = configBuiltins(s.host), builtinOptions(), http.ProxyFromEnvironment
 		return f
@@ -228,7 +225,7 @@ func (p *program) open(ctx, reading context.Context, s settings) (*dependencies,
 	s.sandbox.checkCPU, s.sandbox.checkMemory = s.limits.check, s.limits.checkMemory
 	s.limits.SpoolDir = p.scratchDir()
 	commands, lines := p.newSandbox(ctx, s.sandbox), p.newPipes(ctx, s, false)
-	s.host = servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Commands: s.sandbox.added.Names(), Results: s.limits.withDefaults().upstream.ResultMax}
+	s.host = servers.Host{Markdown: commands.Markdown, Pipes: lines.start, Results: s.limits.withDefaults().upstream.ResultMax}
 	tools, err := p.openUpstream(reading, s)
 	if err != nil {
 		return nil, errors.Join(err, commands.Close(), lines.close(), saved.close())
@@ -247,6 +244,9 @@ func (p *program) newSandbox(ctx context.Context, s sandboxSettings) *lazySandbo
 
 // openUpstream reads the sources and returns the pool of their servers.
 func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool, error) {
+	if err := p.addCommands(ctx, &s); err != nil {
+		return nil, err
+	}
 	list, err := p.openSources(s)
 	if err != nil {
 		return nil, err

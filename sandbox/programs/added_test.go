@@ -3,6 +3,7 @@ package programs_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -199,4 +200,33 @@ Refused:
 			t.Errorf("%q: got %v, want %q", name, err, want)
 		}
 	}
+}
+
+// FuzzAdded: a program gets the options that its operator has listed and no others, whatever the arguments are.
+func FuzzAdded(f *testing.F) {
+	for _, args := range []string{"", "-qan\x1f3\x1f--label\x1fa b", "--count=-0.5\x1f-s\x1f--count", "a\x1f-q\x1f--\x1f-x", "-s=\x1f-s\x1f", "--version", "-qx", "--label=--\x1f--"} {
+		f.Add(args)
+	}
+	added, err := programs.Add([]programs.Addition{addition(func(a *programs.Addition) { a.Operands = "text" })})
+	if err != nil {
+		f.Fatal(err)
+	}
+	listed := regexp.MustCompile(`\A(?:--count=-?[0-9.]+|(?s:--label=.*)|-q|--all|(?s:-s.*)|--version)\z`)
+	f.Fuzz(func(t *testing.T, joined string) {
+		inv, err := programs.Parse("tool", strings.Split(joined, "\x1f"), programs.Given{Added: added})
+		if err != nil {
+			return
+		}
+		value := false // the last option has its value apart, as it is empty
+		for _, arg := range inv.Argv[1:] {
+			switch {
+			case value && arg == "":
+			case arg == "--":
+				return
+			case !listed.MatchString(arg):
+				t.Fatalf("%q: the program gets %q", joined, inv.Argv)
+			}
+			value = arg == "-s"
+		}
+	})
 }

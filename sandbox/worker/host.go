@@ -50,7 +50,6 @@ func hostMain(args []string, o Options) error {
 	if len(args) < 1 || len(args) > 3 || !filepath.IsAbs(args[0]) {
 		return fmt.Errorf("unknown arguments %q: a host is started by the gateway with the directory for scratch files, that of the workspace and added programs", args)
 	}
-	args = append(args, "", "")
 	if err := jail.Hide(); err != nil {
 		return err
 	}
@@ -60,11 +59,11 @@ func hostMain(args []string, o Options) error {
 	if err != nil {
 		return err
 	}
-	s, err := lookAround(o, args[2])
+	args = append(args, "", "")
+	s, err := lookAround(o, args[1], args[2])
 	if err != nil {
 		return err
 	}
-	s.Workspace = args[1]
 	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), s, 0, pipeSize)
 	if err != nil {
 		return err

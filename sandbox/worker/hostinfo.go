@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -32,14 +31,15 @@ type located struct {
 	Loader string // the dynamic loader that File names; empty if it is static
 }
 
-// lookAround looks around. added are the operator's programs.
-func lookAround(o Options, added string) (hostInfo, error) {
-	s := hostInfo{Support: jail.Supported(), Around: surroundings(), Added: added}
+// lookAround looks around. workspace is the directory whose files commands may read, added are the operator's programs; both
+// may be empty.
+func lookAround(o Options, workspace, added string) (hostInfo, error) {
+	s := hostInfo{Support: jail.Supported(), Around: surroundings(), Workspace: workspace, Added: added}
 	o, err := o.with(added)
 	if err != nil {
 		return s, err
 	}
-	s.Tools, s.Found = locate(o.Extra, s.Support)
+	s.Tools, s.Found = s.locate(o.Extra)
 	if loader, err := loaderOf("/proc/self/exe"); err == nil {
 		s.Loader = loader
 	}
@@ -53,12 +53,12 @@ func (o Options) with(added string) (Options, error) {
 	return o, err
 }
 
-// hostInfoMain prints a hostInfo. args are the operator's programs, if there are any.
+// hostInfoMain prints a hostInfo. args are the last two of [lookAround].
 func hostInfoMain(args []string, o Options) error {
-	if len(args) > 1 {
+	if len(args) != 2 {
 		return fmt.Errorf("unknown arguments %q", args)
 	}
-	s, err := lookAround(o, strings.Join(args, ""))
+	s, err := lookAround(o, args[0], args[1])
 	if err != nil {
 		return err
 	}

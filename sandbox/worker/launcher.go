@@ -42,7 +42,7 @@ const largePipe = 1 << 20
 // the operator's programs, as [programs.Added.Text] writes them.
 func NewLauncher(ctx context.Context, argv []string, workspace, added string) (*Launcher, error) {
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, argv[0], slices.Concat(argv[1:], []string{roleSurvey, added})...)
+	cmd := exec.CommandContext(ctx, argv[0], slices.Concat(argv[1:], []string{roleSurvey, workspace, added})...)
 	cmd.Args[0] = processName
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{}, "/", &out, &said
 	if err := cmd.Run(); err != nil {
@@ -55,7 +55,6 @@ func NewLauncher(ctx context.Context, argv []string, workspace, added string) (*
 	if err != nil {
 		return nil, err
 	}
-	s.Workspace = workspace
 	return newLauncher(argv, s, yields, largePipe)
 }
 

@@ -28,7 +28,7 @@ func main() {
 		os.Exit(1)
 	}
 	args, prefix := os.Args[1:], []string(nil)
-	if len(args) == 4 && args[0] == asWorker { // it has started anew, locked in
+	if len(args) == 4 && args[0] == asWorker && args[1] == "serve" { // it has started anew, locked in
 		os.Exit(probeWorker(args[2]))
 	}
 	if len(args) > 0 && args[0] == "without-landlock" {
