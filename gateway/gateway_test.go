@@ -18,6 +18,8 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/runs"
+	"github.com/mcsh-dev/mcsh/sandbox"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
 func TestExecutePipeline(t *testing.T) {
@@ -290,6 +292,25 @@ func TestListCommands(t *testing.T) {
 	for _, want := range []string{"jq: ", "sort: ", "Sandbox: local"} {
 		if !strings.Contains(texts[0], want) {
 			t.Errorf("the list lacks %q:\n%s", want, texts[0])
+		}
+	}
+}
+
+// TestListAddedCommands: agents read the options of a program that they cannot know.
+func TestListAddedCommands(t *testing.T) {
+	added, err := programs.Add([]programs.Addition{
+		{Name: "tool", Path: "/usr/local/bin/tool", Summary: "counts things", Operands: "files", Options: []programs.AdditionOption{{Long: "max", Short: "m", Takes: "number"}}},
+		{Name: "gone", Path: "/usr/local/bin/gone", Summary: "is not there"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := gateway.CommandsText(sandbox.Report{Added: added, Programs: []sandbox.Availability{{Name: "jq"}, {Name: "tool"}, {Name: "gone", Refusal: "there is no executable file"}}})
+	for _, want := range []string{
+		"\ntool: counts things. Added by the operator. Options: -m, --max VALUE. Operands are files.\n", "\ngone: not available: there is no executable file\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the list lacks %q:\n%s", want, text)
 		}
 	}
 }

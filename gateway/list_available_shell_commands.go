@@ -8,7 +8,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/sandbox"
-	"github.com/mcsh-dev/mcsh/sandbox/programs"
 )
 
 func (g *Gateway) listCommands(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -37,7 +36,7 @@ func CommandsText(r sandbox.Report) string {
 		fmt.Fprintf(&b, "Note: %s.\n", note)
 	}
 	for _, a := range r.Programs {
-		p, ok := programs.Find(a.Name)
+		p, ok := r.Added.Find(a.Name)
 		switch {
 		case !ok:
 		case a.Refusal != "":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -40,6 +41,7 @@ type Report struct {
 	UID        int      // of the worker
 	Gaps       []string // what this kernel leaves to fewer layers than a new one, in words
 	Programs   []Availability
+	Added      programs.Added // those of the operator, with their grammar; the pool fills it in
 
 	// Notes are for people, such as why a stronger backend is not used.
 	Notes []string

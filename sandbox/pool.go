@@ -26,6 +26,9 @@ type Options struct {
 	Commands []string // the commands that are allowed; all if nil
 	Budget   Budget   // of one run
 
+	// Added are the programs that the operator has added. The driver's workers know them by their Text.
+	Added programs.Added
+
 	// The limits of one check of the arguments of a command: [DefaultCheck] and [DefaultCheckMemory] if zero.
 	Check       time.Duration // of processor time
 	CheckMemory int64         // bytes
@@ -83,6 +86,7 @@ func New(ctx context.Context, o Options) (*Pool, error) {
 		_ = o.Driver.Close() // the probe's error is the one to tell
 		return nil, err
 	}
+	report.Added = o.Added
 	p := &Pool{driver: o.Driver, report: report, lasting: o.Lasting, sessions: map[*session]bool{}}
 	p.warm = min(max(cmp.Or(o.Warm, report.Warm, defaultWarm), 0), MaxWarm)
 	runs := cmp.Or(max(o.Max, 0), report.Runs, defaultMax)
@@ -131,9 +135,9 @@ func (p *Pool) Report() Report {
 // parse reads the arguments of a command as far as its grammar knows them. It reads no script.
 func (p *Pool) parse(c stages.Command) (programs.Invocation, error) {
 	files := p.report.Workspace
-	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files, Dir: c.Dir, Searches: c.Searches})
+	inv, err := programs.Parse(c.Name, c.Args, programs.Given{Inputs: c.Inputs, Files: files, Dir: c.Dir, Searches: c.Searches, Added: p.report.Added})
 	if err != nil {
-		if p, known := programs.Find(c.Name); !known || p.FilesOnly && !files {
+		if row, known := p.report.Added.Find(c.Name); !known || row.FilesOnly && !files {
 			return inv, err
 		}
 	}

@@ -38,6 +38,7 @@ type Builtin struct {
 type Host struct {
 	Markdown fetch.Markdown // see [fetch.Options]
 	Pipes    pipe.Start     // see [pipe.Options]
+	Commands []string       // that the operator has added, see [pipe.Options]
 	Results  int64          // bytes that the result of a call may have; 0: a server has a bound of its own
 	Remote   bool           // callers come over HTTP
 	Alone    bool           // the process serves one client
@@ -81,7 +82,7 @@ func builtin[O any](b Builtin, create func(O, Host) (*tool.Opened, error), write
 }
 
 func pipes(o pipe.Options, host Host) (*tool.Opened, error) {
-	o.Start, o.Alone, o.Results = host.Pipes, host.Alone, host.Results
+	o.Start, o.Alone, o.Results, o.Added = host.Pipes, host.Alone, host.Results, host.Commands
 	return pipe.New(o)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
 	"github.com/mcsh-dev/mcsh/sandbox/local"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -57,7 +58,7 @@ func localDriver(_ context.Context, p *program, s sandboxSettings) (sandbox.Driv
 	if err != nil {
 		return nil, fmt.Errorf("finding the sandbox worker: %w", err)
 	}
-	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir(), Workspace: s.workspace}), nil
+	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir(), Workspace: s.workspace, Added: s.added.Text()}), nil
 }
 
 // An activeBackend is a started backend, with notes why the backends before it are not used.
@@ -133,7 +134,7 @@ func (b backend) open(ctx context.Context, p *program, s sandboxSettings) (*sand
 	}
 	pool, err := sandbox.New(ctx, sandbox.Options{
 		Driver: driver, Warm: s.warm, Max: max(s.max, 0), Lasting: s.isolation == isolations[0],
-		Check: s.checkCPU, CheckMemory: s.checkMemory,
+		Check: s.checkCPU, CheckMemory: s.checkMemory, Added: s.added,
 	})
 	if err != nil {
 		return nil, err
@@ -172,6 +173,8 @@ type sandboxSettings struct {
 	max       int       // workers in use, or backendDefault
 	require   []string  // names of [sandbox.Requirements]
 	workspace string    // absolute, of --workspace, readable by commands; empty: none
+
+	added programs.Added // the operator's commands, of the configuration
 
 	checkCPU    time.Duration // limits of one check of a command; 0: the default
 	checkMemory int64

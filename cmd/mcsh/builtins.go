@@ -97,7 +97,7 @@ func hasOption(b servers.Builtin, name string) bool {
 // host completes what the process provides to built-in servers. A server of a configuration connects to its engine with its
 // first command, so that an engine that is down stops no other server.
 func (p *program) host(s sandboxSettings, h servers.Host) servers.Host {
-	h.Environ, h.Log = p.env, p.stderr
+	h.Environ, h.Log, h.Commands = p.env, p.stderr, s.added.Names()
 	if h.Contain == nil {
 		h.Contain = func(dir string) (shell.Runner, error) {
 			return newLateRunner(func(ctx context.Context) (shell.Runner, error) { return docker.OpenCommands(ctx, s.engine(), dir) }), nil
@@ -171,7 +171,7 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	var flags []func(*cobra.Command)
 	switch {
 	case b.Commands:
-		flags = append(flags, s.limits.add, p.sandboxFlags(&s.sandbox))
+		flags = append(flags, s.limits.add, s.addConfig, p.sandboxFlags(&s.sandbox))
 	case hasOption(b, sandboxOption):
 		flags = append(flags, p.engineFlags(&s.sandbox))
 	}
@@ -182,6 +182,11 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) (err error) {
 		if err := l.resolve(p); err != nil {
 			return err
+		}
+		if b.Commands {
+			if err := p.addCommands(ctx, &s); err != nil {
+				return err
+			}
 		}
 		s.limits.SpoolDir = p.scratchDir()
 		lines := p.newPipes(ctx, s, l.address == "")

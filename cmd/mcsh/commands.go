@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -45,19 +46,24 @@ func (p *program) commandsCommand() *cobra.Command {
 		Short: "List the commands of pipelines and where they run, or show the page of one",
 		Args:  cobra.MaximumNArgs(1),
 	}
-	names := func(context.Context) []string {
-		return convert(programs.All(), func(row programs.Program) string { return row.Name + "\t" + row.Summary })
+	names := func(ctx context.Context) []string {
+		s.configs = slices.Compact(slices.Sorted(slices.Values(s.configs))) // cobra parses the flags twice
+		_ = p.addCommands(ctx, &s)                                          // a completion cannot report an error
+		return convert(s.sandbox.added.All(), func(row programs.Program) string { return row.Name + "\t" + row.Summary })
 	}
 	return command(cmd, func(ctx context.Context, args []string) error {
+		if err := p.addCommands(ctx, &s); err != nil {
+			return err
+		}
 		if len(args) == 0 {
 			return p.listCommands(ctx, s)
 		}
-		page, err := programs.PageOf(args[0]) // without a sandbox: pages are the same on every machine
+		page, err := s.sandbox.added.PageOf(args[0]) // without a sandbox: pages are the same on every machine
 		if err != nil {
 			return err
 		}
 		return p.print(page, fmt.Sprint(page))
-	}, completing(firstArgument, names), p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
+	}, completing(firstArgument, names), s.addConfig, p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
 }
 
 func (p *program) listCommands(ctx context.Context, s settings) (err error) {
@@ -80,7 +86,7 @@ func describeSandbox(r sandbox.Report) sandboxJSON {
 	}
 	for _, a := range r.Programs {
 		c := commandJSON{Name: a.Name, Available: a.Refusal == "", Reason: a.Refusal, Package: a.Package, Version: a.Version}
-		if row, ok := programs.Find(a.Name); ok {
+		if row, ok := r.Added.Find(a.Name); ok {
 			c.Summary, c.Notes = row.Summary, row.Notes
 		}
 		list.Commands = append(list.Commands, c)
@@ -150,7 +156,7 @@ reached, deploy/base-image.sh of the sources makes one that needs no network.`,
 }
 
 func (s sandboxSettings) engine() docker.Options {
-	return docker.Options{Host: s.host, CertDir: s.certDir, Image: s.image, Make: s.buildCommand(), Workspace: s.workspace}
+	return docker.Options{Host: s.host, CertDir: s.certDir, Image: s.image, Make: s.buildCommand(), Workspace: s.workspace, Added: s.added.Text()}
 }
 
 // connect connects to the engine of the settings.

@@ -23,6 +23,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/sandbox"
 	"github.com/mcsh-dev/mcsh/sandbox/docker"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/clients"
@@ -107,6 +108,7 @@ Exit status: 0 pipelines with commands can run and all servers answer, 2 somethi
 // doctor runs the checks and prints their findings.
 func (p *program) doctor(ctx context.Context, s settings) error {
 	s.sandbox.warm = 0
+	_ = p.addCommands(ctx, &s) // checkServers reports a mistake
 	d := &diagnosis{program: p, settings: s, backends: s.sandbox.allowed, findings: []finding{}}
 	result := doctorJSON{Usable: true}
 	for _, c := range checks {
@@ -290,11 +292,18 @@ func checkPrograms(_ context.Context, d *diagnosis) {
 		}
 	}
 	d.add(statusOK, "", "%d of %d can be used", len(d.report.Programs)-len(missing), len(d.report.Programs))
+	last := 0 // of those that a package brings
 	for _, a := range missing {
-		d.add(statusWarning, "", "%s is not available: %s", a.Name, a.Refusal)
+		hint := ""
+		if _, ours := programs.Find(a.Name); !ours {
+			hint = "correct it in the configuration, or install it where commands run: docs/configuration.md, Commands of your own"
+		} else {
+			last = len(d.findings)
+		}
+		d.add(statusWarning, hint, "%s is not available: %s", a.Name, a.Refusal)
 	}
 	if len(packages) > 0 {
-		d.findings[len(d.findings)-1].Hint = "where the commands run, on Debian: apt-get install " + strings.Join(packages, " ")
+		d.findings[last].Hint = "where the commands run, on Debian: apt-get install " + strings.Join(packages, " ")
 	}
 }
 

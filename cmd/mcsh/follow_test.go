@@ -134,6 +134,12 @@ func TestServeFollows(t *testing.T) {
 		t.Errorf("the log does not tell of the mistake: %s", log)
 	}
 
+	configure(`{"mcpServers": {"more": {"builtin": "demo"}}, "sandbox": {"commands": {"tool": {"path": "/usr/bin/tool", "summary": "new"}}}}`)
+	eventually(t, "the note about commands", lists("the one before is in use: "+config+": sandbox.commands: these commands have changed"))
+	if text, ok := lists("shop")(); !ok {
+		t.Errorf("the servers from before are gone: %s", text)
+	}
+
 	configure(`{"mcpServers": {"more": {"builtin": "demo"}}}`)
 	eventually(t, "the end of the note", func() (string, bool) {
 		text := call("list_all_tools", map[string]any{"detail": "names"})

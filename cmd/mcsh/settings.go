@@ -40,6 +40,8 @@ type settings struct {
 	host      servers.Host // of built-in servers
 	instance  string       // identifies a gateway that serves
 
+	files []*config.File // of the configuration, see addCommands
+
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)
 
@@ -103,9 +105,10 @@ func (p *program) configFiles(s settings) []string {
 	return nil
 }
 
-func configSources(p *program, s settings) ([]upstream.Source, error) {
-	return convert(p.configFiles(s), func(path string) upstream.Source {
-		return &config.File{Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Options: builtinOptions(), Proxy: http.ProxyFromEnvironment}
+func configSources(_ *program, s settings) ([]upstream.Source, error) {
+	return convert(s.files, func(f *config.File) upstream.Source {
+		f.Builtins, f.Options, f.Proxy = configBuiltins(s.host), builtinOptions(), http.ProxyFromEnvironment
+		return f
 	}), nil
 }
 
@@ -209,6 +212,9 @@ type dependencies struct {
 
 // open assembles the parts, which start nothing after ctx has ended. reading bounds the time to read the configuration.
 func (p *program) open(ctx, reading context.Context, s settings) (*dependencies, error) {
+	if err := p.addCommands(reading, &s); err != nil {
+		return nil, err
+	}
 	saved, err := openFiles(s)
 	if err != nil {
 		return nil, err
@@ -238,6 +244,9 @@ func (p *program) newSandbox(ctx context.Context, s sandboxSettings) *lazySandbo
 
 // openUpstream reads the sources and returns the pool of their servers.
 func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool, error) {
+	if err := p.addCommands(ctx, &s); err != nil {
+		return nil, err
+	}
 	list, err := p.openSources(s)
 	if err != nil {
 		return nil, err
@@ -257,7 +266,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration
 			return nil, errors.Join(err, pool.Close())
 		}
-		return nil, errors.Join(configError("fix the configuration; nothing was started", err), pool.Close())
+		return nil, errors.Join(wrongConfig(err), pool.Close())
 	}
 	return pool, nil
 }

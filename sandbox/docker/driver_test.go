@@ -14,6 +14,16 @@ func TestContract(t *testing.T) {
 	sandboxtest.RunAgain(t, func() sandbox.Driver { return docker.New(options()) })
 }
 
+// TestAdded is what every backend holds whose operator adds programs.
+func TestAdded(t *testing.T) {
+	needEngine(t)
+	sandboxtest.RunAdded(t, docker.WorkerPath, func(dir, added string) sandbox.Driver {
+		o := options()
+		o.Workspace, o.Added = dir, added
+		return docker.New(o)
+	})
+}
+
 // TestWorkspace is what every backend holds whose commands read files of a workspace.
 func TestWorkspace(t *testing.T) {
 	needEngine(t)

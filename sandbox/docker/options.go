@@ -29,6 +29,9 @@ type Options struct {
 	// has it, read-only. Empty: they read none.
 	Workspace string
 
+	// Added are the operator's programs, the Text of those of the pool. Their paths are in the image.
+	Added string
+
 	// Memory is what a container may take, in bytes: twice what one command may if zero.
 	Memory int64
 }

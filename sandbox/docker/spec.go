@@ -46,18 +46,16 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		limits = append(limits, &units.Ulimit{Name: "nproc", Soft: maxPids * maxRuns, Hard: maxPids * maxRuns})
 	}
 	mounts := []mount.Mount{{Type: mount.TypeVolume, Target: scratchDir}}
-	args := slices.Concat(o.Worker[1:], []string{roleHost, scratchDir})
 	if o.Workspace != "" {
 		mounts = append(mounts, mount.Mount{
 			Type: mount.TypeBind, Source: o.Workspace, Target: workDir, ReadOnly: true,
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
 		})
-		args = append(args, workDir)
 	}
 	worker := &container.Config{
 		Image:      o.Image,
 		Entrypoint: o.Worker[:1],
-		Cmd:        args,
+		Cmd:        o.hostArgs(),
 		User:       nobody, WorkingDir: "/",
 		AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true,
 		NetworkDisabled: true,
@@ -81,6 +79,19 @@ func (o Options) spec(instance, profile string, cpus int) (*container.Config, *c
 		},
 	}
 	return worker, host
+}
+
+// hostArgs are the arguments of the worker's binary, without empty ones at the end.
+func (o Options) hostArgs() []string {
+	workspace := ""
+	if o.Workspace != "" {
+		workspace = workDir
+	}
+	args := slices.Concat(o.Worker[1:], []string{roleHost, scratchDir, workspace, o.Added})
+	for args[len(args)-1] == "" {
+		args = args[:len(args)-1]
+	}
+	return args
 }
 
 // gaps names what a container lacks of its spec, by what a worker in it has seen.

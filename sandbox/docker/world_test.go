@@ -124,7 +124,7 @@ func writeImage(w io.Writer, probe string) error {
 	if err := r.file(probe, strings.TrimPrefix(docker.WorkerPath, "/")); err != nil {
 		return err
 	}
-	names := []string{"dash", "timeout", "cat", "sleep"} // for TestCommands
+	names := []string{"dash", "timeout", "cat", "sleep", "factor"} // for TestCommands and TestAdded
 	for _, p := range programs.All() {
 		if p.Bin != "" {
 			names = append(names, p.Bin)

@@ -83,7 +83,11 @@ func NewCell(s Spec) (_ *Cell, err error) {
 	if c.filter, c.own, err = execFilter(files, s.Threads, s.knowing()); err != nil {
 		return nil, err
 	}
-	if c.ruleset, err = newDomainWith(s.grants(), LandlockABI(), s.allowFiles); err != nil {
+	allow := func(r *ruleset) {
+		r.allowOpen(int(c.exe.Fd()), s.Path, mayRun) // not what has its name by now
+		s.allowFiles(r)
+	}
+	if c.ruleset, err = newDomainWith(s.grants(), LandlockABI(), allow); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -87,6 +89,47 @@ func TestLaunch(t *testing.T) {
 	}
 	if said, state = c.run(t, Limits{}, "/etc/hostname"); state.Status.ExitStatus() != 1 || !strings.Contains(said, "Permission denied") {
 		t.Errorf("a file that is closed: status %v: %s", state.Status, said)
+	}
+}
+
+// TestReplacedProgram: whoever replaces the file of a program while a jail is built opens no other file with it.
+func TestReplacedProgram(t *testing.T) {
+	catCell(t)
+	dir := t.TempDir()
+	secret, tool := filepath.Join(dir, "secret"), filepath.Join(dir, "tool")
+	if err := os.WriteFile(secret, []byte("the secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done, swapping := make(chan struct{}), sync.WaitGroup{}
+	swapping.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := errors.Join(os.Symlink([]string{"/usr/bin/cat", secret}[i%2], tool+".new"), os.Rename(tool+".new", tool)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer swapping.Wait()
+	defer close(done)
+	for range 500 {
+		c, err := NewCell(Spec{Path: tool, Read: []string{"/usr/lib", "/lib", "/lib64", "/usr/lib64", "/etc/ld.so.cache"}, Run: []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"}})
+		if errors.Is(err, os.ErrNotExist) {
+			continue // before the first link
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(c.exe.Fd()))); at != secret {
+			if said, _ := c.run(t, Limits{}, secret); strings.Contains(said, "the secret") {
+				t.Fatalf("the program has read %s", said)
+			}
+		}
+		c.Close()
 	}
 }
 

@@ -60,9 +60,9 @@ type Part struct {
 	Names []string
 }
 
-// grants lists what a jailed program may do with files.
+// grants lists what a jailed program may do with files besides its own.
 func (s Spec) grants() []grant {
-	g := slices.Concat([]grant{{s.Path, mayRun}}, each(s.Run, mayRun), each(s.Read, mayRead))
+	g := slices.Concat(each(s.Run, mayRun), each(s.Read, mayRead))
 	if s.Scratch != "" {
 		g = append(g, grant{s.Scratch, mayWrite})
 	}

@@ -104,7 +104,7 @@ func (d *Driver) launch(ctx context.Context) (*worker.Launcher, error) {
 	defer func() { <-d.looking }()
 	var err error
 	if d.launcher == nil {
-		d.launcher, err = worker.NewLauncher(ctx, d.options.Worker, d.options.Workspace)
+		d.launcher, err = worker.NewLauncher(ctx, d.options.Worker, d.options.Workspace, d.options.Added)
 	}
 	return d.launcher, err
 }

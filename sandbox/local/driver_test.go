@@ -77,6 +77,12 @@ func TestContract(t *testing.T) {
 	run(t, func() sandbox.Driver { return local.New(local.Options{Worker: []string{probeFile, "worker"}}) })
 }
 
+func TestAdded(t *testing.T) {
+	sandboxtest.RunAdded(t, probeFile, func(dir, added string) sandbox.Driver {
+		return local.New(local.Options{Worker: []string{probeFile, "worker"}, Workspace: dir, Added: added})
+	})
+}
+
 func TestWorkspace(t *testing.T) {
 	sandboxtest.RunWorkspace(t, func(dir string) sandbox.Driver {
 		return local.New(local.Options{Worker: []string{probeFile, "worker"}, Workspace: dir})

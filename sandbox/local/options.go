@@ -13,4 +13,7 @@ type Options struct {
 	// Workspace is the absolute path of the directory whose files commands may read, its symbolic links resolved; empty:
 	// they read none.
 	Workspace string
+
+	// Added are the operator's programs, the Text of those of the pool.
+	Added string
 }

@@ -26,7 +26,7 @@ func TestWorkerLockedIn(t *testing.T) {
 		t.Skip("without Landlock a worker can open what its user can")
 	}
 	scratch := t.TempDir()
-	workers, err := worker.NewLauncher(t.Context(), []string{probeFile, "as-worker"}, "")
+	workers, err := worker.NewLauncher(t.Context(), []string{probeFile, "as-worker"}, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

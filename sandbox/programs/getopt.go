@@ -1,7 +1,7 @@
 package programs
 
 import (
-	"cmp"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -237,7 +237,7 @@ func (r *reader) add(w word) *stages.Error {
 
 // argv writes p anew: the executable, what is injected, the options with their values attached, and the operands.
 func (p *parsed) argv() []string {
-	argv := append([]string{cmp.Or(p.Bin, p.Name)}, p.inject...)
+	argv := append([]string{p.called()}, p.inject...)
 	for _, w := range p.words {
 		switch {
 		case w.opt == nil:
@@ -254,6 +254,14 @@ func (p *parsed) argv() []string {
 		}
 	}
 	return argv
+}
+
+// called returns the name that the program has as a process. A program that is several by its name sees that of the command.
+func (p *Program) called() string {
+	if p.Bin == "" || path.IsAbs(p.Bin) {
+		return p.Name
+	}
+	return p.Bin
 }
 
 // spell writes an option so that it can be read in one way only.

@@ -31,15 +31,6 @@ type PageOption struct {
 	Instead  string `json:"instead,omitempty"` // of one that is refused
 }
 
-// PageOf returns the page of the program of that name. The error is a *stages.Error, DISALLOWED_COMMAND, with the nearest names.
-func PageOf(name string) (Page, error) {
-	p, ok := Find(name)
-	if !ok {
-		return Page{}, unknownCommand(name, nil)
-	}
-	return p.Page(), nil
-}
-
 // Page returns the page of the program.
 func (p Program) Page() Page {
 	page := Page{Name: p.Name, Summary: p.Summary, Notes: p.Notes, Options: []PageOption{}, Always: p.inject, Differs: p.Differs}

@@ -18,7 +18,7 @@ import (
 // TestPages: each program has a page, whose options are those of its grammar and whose stages are accepted.
 func TestPages(t *testing.T) {
 	for _, p := range programs.All() {
-		page, err := programs.PageOf(p.Name)
+		page, err := programs.Added(nil).PageOf(p.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	if _, err := programs.PageOf("jqq"); err == nil || !strings.Contains(err.Error(), "jqq") {
+	if _, err := programs.Added(nil).PageOf("jqq"); err == nil || !strings.Contains(err.Error(), "jqq") {
 		t.Errorf("a page that is not there: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package programs
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"regexp"
@@ -26,7 +25,7 @@ type Program struct {
 	Notes   string   // what differs from what people expect; often empty
 	Differs []string // on the page of the program only: the rest of what differs, a sentence each
 
-	Bin     string // the executable behind it, such as "gawk"; empty for an applet
+	Bin     string // the executable behind it, such as "gawk"; the path of an added one; empty for an applet
 	Package string // the Debian package that brings Bin
 	Mark    string // what the output of "Bin --version" holds when it is the implementation that the grammar describes
 
@@ -149,9 +148,9 @@ func (inv Invocation) with(option string) Invocation {
 // equal results. Parsing a canonical argv (without its first element) gives that argv again. The error is a *stages.Error,
 // DISALLOWED_COMMAND or DISALLOWED_ARGUMENT.
 func Parse(name string, args []string, there Given) (Invocation, error) {
-	p, ok := Find(name)
+	p, ok := there.Added.Find(name)
 	if !ok || p.FilesOnly && !there.Files {
-		return Invocation{}, unknownCommand(name, args)
+		return Invocation{}, there.Added.unknownCommand(name, args)
 	}
 	if err := withinBounds(name, args); err != nil {
 		return Invocation{}, err
@@ -204,7 +203,7 @@ func (p *Program) parse(args []string, there Given) (Invocation, *stages.Error) 
 	}
 	w.given = there
 	if w.has("version") {
-		return Invocation{program: &Program{}, Argv: []string{cmp.Or(p.Bin, p.Name), "--version"}, Traits: stages.Traits{Replayable: true}}, nil
+		return Invocation{program: &Program{}, Argv: []string{p.called(), "--version"}, Traits: stages.Traits{Replayable: true}}, nil
 	}
 	inv := Invocation{program: p, ScriptAt: w.scriptAt()}
 	if p.arrange != nil {

@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -153,7 +154,7 @@ func find(name string, extra []programs.Program) (programs.Program, bool) {
 }
 
 // locate finds the executables of all programs and says what can run under the profile.
-func locate(extra []programs.Program, s jail.Support) (map[string]located, []wire.Found) {
+func (s hostInfo) locate(extra []programs.Program) (map[string]located, []wire.Found) {
 	tools := map[string]located{}
 	for _, p := range programs.Internal() {
 		tools[p.Name] = located{}
@@ -176,30 +177,76 @@ func locate(extra []programs.Program, s jail.Support) (map[string]located, []wir
 }
 
 // link finds out how the program is linked, and says why it cannot run, if so.
-func (t *located) link(name string, s jail.Support) (refusal string) {
+func (t *located) link(name string, s hostInfo) (refusal string) {
+	added := filepath.IsAbs(name)
 	switch {
-	case s.Landlock == 0:
+	case s.Support.Landlock == 0:
 		return "it needs Landlock, which this kernel does not offer"
+	case t.File == "" && added:
+		return fmt.Sprintf("there is no executable file %s where commands run", name)
 	case t.File == "":
 		return fmt.Sprintf("%s is not installed", name)
 	}
+	if added {
+		if why := replaceable(t.File, s.Workspace); why != "" {
+			return fmt.Sprintf("%s is not safe: %s", name, why)
+		}
+	}
 	var err error
-	if t.Loader, err = loaderOf(t.File); err != nil {
+	t.Loader, err = loaderOf(t.File)
+	if _, ok := errors.AsType[*elf.FormatError](err); ok || errors.Is(err, io.EOF) {
+		return fmt.Sprintf("%s is no ELF program: nothing could start the interpreter of a script", name)
+	}
+	if err != nil {
 		return err.Error()
+	}
+	if added && t.Loader != "" && !slices.ContainsFunc(libraries, func(dir string) bool { return within(t.Loader, dir) }) {
+		return fmt.Sprintf("%s wants the loader %s, which is none of the system's", name, t.Loader)
 	}
 	return ""
 }
 
-// executable returns the file of a program, empty if there is none.
+// replaceable says why others than the operator could replace the file of an added program; empty: they could not.
+func replaceable(file, workspace string) string {
+	if workspace != "" && within(file, workspace) {
+		return "it lies in the workspace"
+	}
+	for at := file; at != "/"; at = filepath.Dir(at) {
+		st, err := os.Stat(at)
+		if err != nil {
+			return err.Error()
+		}
+		if st.Mode()&0o002 != 0 && st.Mode()&os.ModeSticky == 0 {
+			return "everybody may write " + at
+		}
+	}
+	return ""
+}
+
+// within says whether a path is that of a directory or below it.
+func within(name, dir string) bool {
+	below, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(below)
+}
+
+// executable returns the file of a program, empty if there is none. That of an added one is what its path leads to.
 func executable(name string) string {
 	if filepath.IsAbs(name) {
-		return name
+		file, err := filepath.EvalSymlinks(name)
+		if err != nil || !isExecutable(file) {
+			return ""
+		}
+		return file
 	}
 	for _, dir := range path {
-		file := filepath.Join(dir, name)
-		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+		if file := filepath.Join(dir, name); isExecutable(file) {
 			return file
 		}
 	}
 	return ""
+}
+
+func isExecutable(file string) bool {
+	st, err := os.Stat(file)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
 }

@@ -3,6 +3,9 @@
 package worker
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +15,7 @@ import (
 
 // TestPure is a kernel without Landlock: only what is linked in may run.
 func TestPure(t *testing.T) {
-	tools, found := locate(nil, jail.Support{Seccomp: true})
+	tools, found := hostInfo{Support: jail.Support{Seccomp: true}}.locate(nil)
 	for name := range tools {
 		if p, _ := find(name, nil); p.Ready == nil {
 			t.Errorf("%s runs without Landlock", name)
@@ -29,7 +32,7 @@ func TestPure(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	tools, found := locate([]programs.Program{{Name: "zz", Bin: "no-such-program"}}, jail.Support{Landlock: 7})
+	tools, found := hostInfo{Support: jail.Support{Landlock: 7}}.locate([]programs.Program{{Name: "zz", Bin: "no-such-program"}})
 	if _, ok := tools["zz"]; ok {
 		t.Error("a program that does not exist can run")
 	}
@@ -56,5 +59,54 @@ func TestCellAgain(t *testing.T) {
 	t.Cleanup(c.Close)
 	if again, _, err := cat.cell("", "", nil, nil); again != c || err != nil {
 		t.Errorf("the one after: %p, %v, want the same %p", again, err, c)
+	}
+}
+
+// TestAdded: the file of a program that an operator adds is a program of the operator's, whose loader is one of the system.
+func TestAdded(t *testing.T) {
+	const program = "/usr/bin/cat"
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Skip(err)
+	}
+	loader, err := loaderOf(program)
+	if err != nil || loader == "" {
+		t.Skipf("%s has no loader: %v", program, err)
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := "/tmp" + strings.Repeat("/", len(loader)-len("/tmpx")) + "x"
+	for name, data := range map[string]string{
+		"plain/tool": string(text), "work/tool": string(text), "writable/tool": string(text), "everybody/tool": string(text), "plain/script": "#!/bin/sh\n",
+		"plain/empty": "", "plain/loader": strings.ReplaceAll(string(text), loader, foreign), "plain/data": string(text),
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(data), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(
+		os.Chmod(filepath.Join(dir, "everybody"), 0o777), os.Chmod(filepath.Join(dir, "writable/tool"), 0o777), os.Chmod(filepath.Join(dir, "plain/data"), 0o644),
+		os.Symlink("tool", filepath.Join(dir, "plain/link")), os.Symlink("../work/tool", filepath.Join(dir, "plain/out")), os.Symlink("loop", filepath.Join(dir, "plain/loop")),
+		os.Symlink("../plain", filepath.Join(dir, "work/plain")),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"plain/tool": "", "plain/link": "", "work/plain/tool": "",
+		"work/tool": "it lies in the workspace", "plain/out": "it lies in the workspace",
+		"writable/tool": "everybody may write " + dir + "/writable/tool", "everybody/tool": "everybody may write " + dir + "/everybody",
+		"plain/script": "is no ELF program", "plain/empty": "is no ELF program", "plain/loader": "wants the loader " + foreign + ", which is none of the system's",
+		"plain/none": "there is no executable file", "plain/data": "there is no executable file", "plain/loop": "there is no executable file", "plain": "there is no executable file",
+	} {
+		s := hostInfo{Support: jail.Support{Landlock: 7}, Workspace: filepath.Join(dir, "work")}
+		tools, found := s.locate([]programs.Program{{Name: "zz", Bin: filepath.Join(dir, name)}})
+		at, runs := tools["zz"]
+		if refusal := found[len(found)-1].Refusal; runs != (want == "") || !strings.Contains(refusal, want) || runs && at.File != filepath.Join(dir, "plain/tool") {
+			t.Errorf("%s: got %+v, refusal %q, want %q", name, at, refusal, want)
+		}
 	}
 }

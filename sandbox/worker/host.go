@@ -43,11 +43,12 @@ const silence = 3 * wire.Silence
 
 var errGatewayGone = errors.New("the gateway is gone")
 
-// hostMain is the first process of a container, with the directory of scratch directories in args[0]. It ends, and all
-// processes with it, when the gateway's stream does. The error is why the container serves no more.
+// hostMain is the first process of a container. args are the directory of scratch directories and, if there are any, that of
+// the workspace and the operator's programs. It ends, and all processes with it, when the gateway's stream does. The error is
+// why the container serves no more.
 func hostMain(args []string, o Options) error {
-	if len(args) < 1 || len(args) > 2 || !filepath.IsAbs(args[0]) {
-		return fmt.Errorf("unknown arguments %q: a host is started by the gateway with the directory for scratch files, and that of the workspace if there is one", args)
+	if len(args) < 1 || len(args) > 3 || !filepath.IsAbs(args[0]) {
+		return fmt.Errorf("unknown arguments %q: a host is started by the gateway with the directory for scratch files, that of the workspace and added programs", args)
 	}
 	if err := jail.Hide(); err != nil {
 		return err
@@ -58,9 +59,10 @@ func hostMain(args []string, o Options) error {
 	if err != nil {
 		return err
 	}
-	s := lookAround(o)
-	if len(args) == 2 {
-		s.Workspace = args[1]
+	args = append(args, "", "")
+	s, err := lookAround(o, args[1], args[2])
+	if err != nil {
+		return err
 	}
 	workers, err := newLauncher(slices.Concat([]string{own}, o.Prefix), s, 0, pipeSize)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
+	"github.com/mcsh-dev/mcsh/sandbox/programs"
 	"github.com/mcsh-dev/mcsh/sandbox/wire"
 )
 
@@ -20,6 +22,7 @@ type hostInfo struct {
 	Around    wire.Surroundings // which cannot be seen from within
 	Loader    string            // of the worker's own binary; empty if it is static
 	Workspace string            // the directory whose files commands may read; empty if there is none
+	Added     string            // the operator's programs, see [programs.ReadAdded]
 }
 
 // A located program is one that can run.
@@ -28,22 +31,38 @@ type located struct {
 	Loader string // the dynamic loader that File names; empty if it is static
 }
 
-// lookAround looks around.
-func lookAround(o Options) hostInfo {
-	s := hostInfo{Support: jail.Supported(), Around: surroundings()}
-	s.Tools, s.Found = locate(o.Extra, s.Support)
+// lookAround looks around. workspace is the directory whose files commands may read, added are the operator's programs; both
+// may be empty.
+func lookAround(o Options, workspace, added string) (hostInfo, error) {
+	s := hostInfo{Support: jail.Supported(), Around: surroundings(), Workspace: workspace, Added: added}
+	o, err := o.with(added)
+	if err != nil {
+		return s, err
+	}
+	s.Tools, s.Found = s.locate(o.Extra)
 	if loader, err := loaderOf("/proc/self/exe"); err == nil {
 		s.Loader = loader
 	}
-	return s
+	return s, nil
 }
 
-// hostInfoMain prints a hostInfo.
+// with adds the operator's programs.
+func (o Options) with(added string) (Options, error) {
+	all, err := programs.ReadAdded(added)
+	o.Extra = slices.Concat(o.Extra, all)
+	return o, err
+}
+
+// hostInfoMain prints a hostInfo. args are the last two of [lookAround].
 func hostInfoMain(args []string, o Options) error {
-	if len(args) > 0 {
+	if len(args) != 2 {
 		return fmt.Errorf("unknown arguments %q", args)
 	}
-	return json.NewEncoder(os.Stdout).Encode(lookAround(o))
+	s, err := lookAround(o, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(s)
 }
 
 func readHostInfo(text string) (s hostInfo, err error) {

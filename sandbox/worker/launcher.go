@@ -38,10 +38,11 @@ const yields = 5
 const largePipe = 1 << 20
 
 // NewLauncher has the binary look around on this machine. argv is its absolute path and what it must be given so that
-// it calls [Main] with the rest. workspace is the directory whose files commands may read; empty: there is none.
-func NewLauncher(ctx context.Context, argv []string, workspace string) (*Launcher, error) {
+// it calls [Main] with the rest. workspace is the directory whose files commands may read; empty: there is none. added are
+// the operator's programs, as [programs.Added.Text] writes them.
+func NewLauncher(ctx context.Context, argv []string, workspace, added string) (*Launcher, error) {
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, argv[0], append(slices.Clone(argv[1:]), roleSurvey)...)
+	cmd := exec.CommandContext(ctx, argv[0], slices.Concat(argv[1:], []string{roleSurvey, workspace, added})...)
 	cmd.Args[0] = processName
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = []string{}, "/", &out, &said
 	if err := cmd.Run(); err != nil {
@@ -54,7 +55,6 @@ func NewLauncher(ctx context.Context, argv []string, workspace string) (*Launche
 	if err != nil {
 		return nil, err
 	}
-	s.Workspace = workspace
 	return newLauncher(argv, s, yields, largePipe)
 }
 

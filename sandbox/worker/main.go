@@ -79,6 +79,9 @@ func serve(args []string, o Options) error {
 		return err
 	}
 	s, err := readHostInfo(args[1])
+	if err == nil {
+		o, err = o.with(s.Added)
+	}
 	if err != nil {
 		return err
 	}

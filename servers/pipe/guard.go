@@ -24,8 +24,8 @@ const (
 	navigates
 )
 
-func roleOf(name string) role {
-	if slices.Contains(programs, name) {
+func (s *server) roleOf(name string) role {
+	if slices.Contains(s.programs, name) {
 		return runs
 	}
 	return others[name]
@@ -53,11 +53,11 @@ var instead = map[string]string{
 
 // guard accepts the commands of a line, as far as it knows them: the engine checks the arguments of programs. Names of
 // files begin in dir.
-func guard(commands []Command, dir string, oversize bool, d *workspace.Dir) *Failure {
+func (s *server) guard(commands []Command, dir string, oversize bool) *Failure {
 	tees := 0
 	for i := range commands {
 		c := &commands[i]
-		switch roleOf(c.Name) {
+		switch s.roleOf(c.Name) {
 		case navigates:
 			if len(commands) > 1 {
 				return refuse(NavInPipe, "Call it alone, then the pipeline.", "'%s' stands in a pipeline.", c.Name)
@@ -70,13 +70,13 @@ func guard(commands []Command, dir string, oversize bool, d *workspace.Dir) *Fai
 				return refuse(DisallowedCommand, "Put it behind a command, or save text with the tool write.",
 					"'tee' has no input: it is the first command.")
 			}
-			if err := c.tee(dir, oversize, d); err != nil {
+			if err := c.tee(dir, oversize, s.dir); err != nil {
 				return err
 			}
 		case unknown:
 			use, ok := instead[c.Name]
 			if !ok {
-				use = "Use one of " + strings.Join(programs, ", ") + " and tee in pipes; pwd and cd alone."
+				use = "Use one of " + strings.Join(s.programs, ", ") + " and tee in pipes; pwd and cd alone."
 			}
 			return refuse(DisallowedCommand, use, "%s is not allowed.", quoted(c.Name))
 		}

@@ -7,6 +7,7 @@ package pipe
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,6 +24,8 @@ type Options struct {
 	Start   Start `json:"-"` // nil: no command runs, and nothing is saved
 	Alone   bool  `json:"-"` // the process serves one client: it is the session
 	Results int64 `json:"-"` // bytes that a result may have; 0: [defaultStdout] of standard output
+
+	Added []string `json:"-"` // commands of the operator, which run like the others
 }
 
 const instructions = `Shell pipelines over the files of one directory, without a shell: ` +
@@ -35,7 +38,7 @@ func New(o Options) (*tool.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, sessions: sessions{alone: o.Alone}, results: o.Results}
+	s := &server{dir: dir, sessions: sessions{alone: o.Alone}, results: o.Results, programs: slices.Concat(programs, o.Added)}
 	if o.Start != nil {
 		s.engine = o.Start(dir, o.Backup)
 	}
@@ -59,6 +62,7 @@ type server struct {
 	engine   Engine // nil: there is none
 	sessions sessions
 	results  int64
+	programs []string // the commands that run in the sandbox
 
 	parsing sync.Mutex // one line at a time: the parser may take 64 MiB of stack for one
 }

@@ -95,6 +95,22 @@ func call(t *testing.T, c *servertest.Client, args string) string {
 	return a.Stdout
 }
 
+// TestAdded: a command of the operator runs like the others, and hints name it.
+func TestAdded(t *testing.T) {
+	c := open(t, pipe.Options{Added: []string{"tool", "cat"}}, &echo{says: func(l pipe.Line, _ string) (string, error) { return l.Commands[0].Name, nil }})
+	for args, want := range map[string]string{
+		`{"command":"tool -n 1 | sort"}`: "tool", `{"command":"cat x"}`: "cat",
+		`{"command":"tac x"}`: "DISALLOWED_CMD'tac' is not allowed.", `{"command":"tools"}`: "DISALLOWED_CMD'tools' is not allowed.",
+	} {
+		if got := call(t, c, args); got != want {
+			t.Errorf("%s: got %q, want %q", args, got, want)
+		}
+	}
+	if text := c.Call(t, "pipe", `{"command":"tools"}`).Text; !strings.Contains(text, "wc, tool, cat and tee") {
+		t.Errorf("the suggestion lacks the command: %s", text)
+	}
+}
+
 // TestSession: cd holds for the session where the process is one; elsewhere it sets nothing and returns the directory.
 func TestSession(t *testing.T) {
 	for _, alone := range []bool{true, false} {

@@ -74,7 +74,7 @@ func (s *server) pipe() tool.Tool {
 	return tool.Tool{
 		Name: "pipe",
 		Description: "Runs one shell pipeline over the files of the directory, without a shell. " +
-			"Commands: " + strings.Join(programs, " ") +
+			"Commands: " + strings.Join(s.programs, " ") +
 			" and tee in pipes; pwd and cd alone. tee FILE (or tee -a FILE) saves what flows through it, with a copy in the audit mirror.",
 		Input: pipeInput, Output: pipeOutput,
 		Annotations: tool.Changing(true, false),
@@ -98,12 +98,12 @@ func (s *server) line(ctx context.Context, session *mcp.ServerSession, a pipeArg
 	}
 	dir, wrong := s.directory(session, a.Cwd)
 	if wrong == nil {
-		wrong = guard(commands, dir, a.Oversize, s.dir)
+		wrong = s.guard(commands, dir, a.Oversize)
 	}
 	if wrong != nil {
 		return nil, wrong
 	}
-	if c := commands[0]; roleOf(c.Name) == navigates {
+	if c := commands[0]; s.roleOf(c.Name) == navigates {
 		return s.navigate(session, c, dir)
 	}
 	most, encoded := room(s.results, commands)

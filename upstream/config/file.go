@@ -52,6 +52,9 @@ type File struct {
 	Options  map[string][]string // of builtins: a member that is common to all servers is an option too if it is named here
 	Proxy    func(*http.Request) (*url.URL, error)
 
+	// Others reads the members of the file that are not about servers, whenever Servers reads it. Nil: they are ignored.
+	Others func([]Member) error
+
 	mu   sync.Mutex // guards what follows
 	read checksums  // of the files that were read last
 	pipe []byte     // the content of the file, if it is a pipe that was read
@@ -75,20 +78,26 @@ func (f *File) Servers(ctx context.Context) ([]upstream.Server, error) {
 
 // parse reads the file into entries and mistakes.
 func (f *File) parse(ctx context.Context) *reader {
-	r := &reader{ctx: ctx, file: f, read: checksums{}, seen: map[string]int{}}
+	r, root := f.open(ctx)
+	if len(r.errs) == 0 {
+		r.root(root)
+	}
+	return r
+}
+
+// open reads the syntax of the file.
+func (f *File) open(ctx context.Context) (r *reader, root hujson.Value) {
+	r = &reader{ctx: ctx, file: f, read: checksums{}, seen: map[string]int{}}
 	data, err := r.readFile(f.Path)
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("reading the configuration: %w", err))
-		return r
+		return r, root
 	}
-	root, err := hujson.Parse(data)
-	if err != nil {
+	if root, err = hujson.Parse(data); err != nil {
 		r.errs = append(r.errs, syntaxError(f.Path, err))
-		return r
 	}
 	r.data = data
-	r.root(root)
-	return r
+	return r, root
 }
 
 // syntaxError writes the place of a mistake like all other errors. It drops the invalid value that the parser quotes: it may
@@ -191,7 +200,7 @@ func (r *reader) fail(offset int, key, format string, args ...any) {
 // serverKeys are the members of a file that hold servers.
 var serverKeys = []string{"mcpServers", "servers"}
 
-// root reads the whole file. Clients keep other settings beside the servers; those are ignored.
+// root reads the whole file. Clients keep other settings beside the servers.
 func (r *reader) root(root hujson.Value) {
 	object, ok := root.Value.(*hujson.Object)
 	if !ok {
@@ -222,6 +231,12 @@ func (r *reader) root(root hujson.Value) {
 		r.errs = append(r.errs, errors.New(near))
 	case !found:
 		r.fail(root.StartOffset, "", `there is neither "mcpServers" nor "servers"`)
+	}
+	if r.file.Others != nil {
+		members, _ := r.members(root)
+		if err := r.file.Others(members); err != nil {
+			r.errs = append(r.errs, err)
+		}
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 
 func main() {
 	if strings.HasPrefix(os.Args[0], sandboxtest.ProbeName) { // started as the program
-		os.Exit(probe(context.Background(), os.Args[1:], programs.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		args := slices.DeleteFunc(os.Args[1:], func(arg string) bool { return arg == "--" })
+		os.Exit(probe(context.Background(), args, programs.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -27,7 +28,7 @@ func main() {
 		os.Exit(1)
 	}
 	args, prefix := os.Args[1:], []string(nil)
-	if len(args) == 4 && args[0] == asWorker { // it has started anew, locked in
+	if len(args) == 4 && args[0] == asWorker && args[1] == "serve" { // it has started anew, locked in
 		os.Exit(probeWorker(args[2]))
 	}
 	if len(args) > 0 && args[0] == "without-landlock" {
