@@ -152,6 +152,32 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestSilent: a client does not wait without end for a gateway that does not answer, and the others are found beside it.
+func TestSilent(t *testing.T) {
+	state := t.TempDir()
+	s, err := control.Listen(state, "silent") // and nobody serves
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	listen(t, state, "a")
+	found := find(t, state)
+	if len(found) != 2 {
+		t.Fatalf("found %v", found)
+	}
+	if _, err := found["silent"].Gateway(t.Context()); err == nil || !strings.Contains(err.Error(), "gateway silent: it has not answered within 10s") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := found["silent"].Reload(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its caller has gone: %v", err)
+	}
+	if g, err := found["a"].Gateway(t.Context()); err != nil || g.ID != "a" {
+		t.Errorf("got %+v, %v", g, err)
+	}
+}
+
 // TestDead: files of a process that was killed are removed, by the next gateway and by a client; other files stay.
 func TestDead(t *testing.T) {
 	state := t.TempDir()
