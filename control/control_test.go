@@ -325,12 +325,14 @@ func TestRemote(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"a redirection": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect) }, "307"},
-		"a page":        {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "not that of a gateway"},
-		"no such path":  {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404 Not Found: 404 page not found"},
-		"a refusal":     {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "unknown token", http.StatusUnauthorized) }, "unknown token"},
-		"no end":        {func(w http.ResponseWriter, _ *http.Request) { endless(w) }, "more than 16 MiB"},
-		"an answer":     {control.Handler(&gateway{id: "a"}).ServeHTTP, ""},
+		"a redirection": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}, "307"},
+		"a page":       {func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }, "not that of a gateway"},
+		"no such path": {func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }, "404 Not Found: 404 page not found"},
+		"a refusal":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "unknown token", http.StatusUnauthorized) }, "unknown token"},
+		"no end":       {func(w http.ResponseWriter, _ *http.Request) { endless(w) }, "more than 16 MiB"},
+		"an answer":    {control.Handler(&gateway{id: "a"}).ServeHTTP, ""},
 	} {
 		var token string
 		server := httptest.NewServer(http.StripPrefix("/mesh/control", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
