@@ -202,17 +202,22 @@ func (p *program) builtinCommand(b servers.Builtin) *cobra.Command {
 			defer func() { err = errors.Join(err, free()) }()
 		}
 		if l.address == "" {
-			p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
-			var grace time.Duration // of calls that only read
-			if b.Writes(options()) {
-				grace = end.grace
-			}
-			at := gateway.NewEndpoint(server.Server, gateway.HTTPOptions{})
-			at.Answer(server.Info, server.Handlers, grace)
-			return p.stdioSession(ctx, server.Server, at, end)
+			return p.builtinOnStdio(ctx, server, b.Writes(options()), end)
 		}
 		return p.serveBuiltin(ctx, l, b.Name, server.Server, end)
 	}), append(flags, l.add, e.add)...)
+}
+
+// builtinOnStdio serves a built-in server to one client on standard input and output.
+func (p *program) builtinOnStdio(ctx context.Context, server *tool.Opened, writes bool, end shutdown) error {
+	p.greetTerminal("--listen serves HTTP; mcsh tools call calls its tools")
+	var grace time.Duration // of calls that only read
+	if writes {
+		grace = end.grace
+	}
+	at := gateway.NewEndpoint(server.Server, gateway.HTTPOptions{})
+	at.Answer(server.Info, server.Handlers, grace)
+	return p.stdioSession(ctx, server.Server, at, end)
 }
 
 // openBuiltin opens a built-in server for the callers that the flags allow.

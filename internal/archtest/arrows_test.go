@@ -24,7 +24,7 @@ var doors = []struct {
 	{"github.com/spf13", []string{"cmd"}},
 	{"github.com/google/renameio", []string{"upstream/clients"}},
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
-	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "internal/procgroup"}},
+	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "control", "internal/procgroup"}},
 	{"github.com/docker", []string{"sandbox/docker"}},
 	{"github.com/containerd", []string{"sandbox/docker"}},
 	{"os/exec", []string{"sandbox", "upstream", "servers/shell", "internal/procgroup"}},
