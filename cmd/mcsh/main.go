@@ -122,7 +122,7 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		p.serveCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
+		p.serveCommand(), p.gatewaysCommand(), p.reloadCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
 		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",
 			"the command is missing: new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),

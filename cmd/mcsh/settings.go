@@ -145,12 +145,8 @@ func (s *settings) addState(cmd *cobra.Command) {
 // openState opens the state directory. It fails if a named directory cannot be opened; without the default one it prints
 // a note.
 func (p *program) openState(s settings) (*state.Dir, error) {
-	path := cmp.Or(s.state, p.env[stateVariable])
-	named := path != ""
-	if home := p.stateHome(); !named && home != "" {
-		path = filepath.Join(home, "mcsh")
-	}
-	if !s.keeps || path == "" || path == stateOff {
+	path, named := p.statePath(s)
+	if path == "" {
 		return nil, nil
 	}
 	dir, err := state.Open(path)
@@ -162,6 +158,19 @@ func (p *program) openState(s settings) (*state.Dir, error) {
 	}
 	fmt.Fprintf(p.stderr, "mcsh: nothing is kept for the next start (--state %s if this is intended): %v\n", stateOff, err)
 	return nil, nil
+}
+
+// statePath returns the state directory, or "" without one, and whether it was named.
+func (p *program) statePath(s settings) (path string, named bool) {
+	path = cmp.Or(s.state, p.env[stateVariable])
+	named = path != ""
+	if home := p.stateHome(); !named && home != "" {
+		path = filepath.Join(home, "mcsh")
+	}
+	if !s.keeps || path == stateOff {
+		return "", named
+	}
+	return path, named
 }
 
 // stateHome returns the directory in which programs of this user keep state, or "" without a home directory.

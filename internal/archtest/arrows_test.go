@@ -25,7 +25,7 @@ var doors = []struct {
 	{"github.com/google/renameio", []string{"upstream/clients", "upstream/logins"}},
 	{"github.com/zalando", []string{"upstream/logins"}},
 	{"github.com/pelletier/go-toml", []string{"upstream/clients"}},
-	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "internal/procgroup"}},
+	{"golang.org/x/sys", []string{"sandbox", "upstream", "cmd", "control", "internal/procgroup"}},
 	{"github.com/docker", []string{"sandbox/docker"}},
 	{"github.com/containerd", []string{"sandbox/docker"}},
 	{"os/exec", []string{"sandbox", "upstream", "servers/shell", "internal/procgroup"}},
