@@ -52,6 +52,9 @@ type File struct {
 	Options  map[string][]string // of builtins: a member that is common to all servers is an option too if it is named here
 	Proxy    func(*http.Request) (*url.URL, error)
 
+	Logins            upstream.Logins // of people, to servers over HTTP; nil: none
+	ClientMetadataURL string          // of the document that describes us to authorization servers; empty: none
+
 	mu   sync.Mutex // guards what follows
 	read checksums  // of the files that were read last
 	pipe []byte     // the content of the file, if it is a pipe that was read

@@ -67,7 +67,7 @@ func Discover(ctx context.Context, s Server, challenge string) (*Target, error) 
 // firstIssuer returns the first authorization server that works.
 func (s Server) firstIssuer(ctx context.Context, names []string) (*issuer, error) {
 	if s.Issuer != "" {
-		if !slices.ContainsFunc(names, func(name string) bool { return sameIssuer(name, s.Issuer) }) {
+		if !slices.ContainsFunc(names, func(name string) bool { return SameIssuer(name, s.Issuer) }) {
 			return nil, fmt.Errorf("the server does not name the configured issuer %s for signing in", s.Issuer)
 		}
 		names = []string{s.Issuer}
@@ -93,7 +93,7 @@ func (s Server) firstIssuer(ctx context.Context, names []string) (*issuer, error
 // metadata at all. They are on the server's own origin, so no other host gets a code or a token.
 func (s Server) oldIssuer(ctx context.Context, at *url.URL) (*issuer, error) {
 	root := origin(at)
-	if s.Issuer != "" && !sameIssuer(s.Issuer, root) {
+	if s.Issuer != "" && !SameIssuer(s.Issuer, root) {
 		return findIssuer(ctx, s.HTTP, s.Issuer)
 	}
 	found, err := findIssuer(ctx, s.HTTP, root)

@@ -70,7 +70,7 @@ func configuredIssuer(ctx context.Context, s Server) (*issuer, error) {
 
 // check refuses metadata of another issuer, without PKCE, and with addresses that secrets must not go to.
 func (i *issuer) check(c *http.Client, name string) error {
-	if !sameIssuer(i.Issuer, name) {
+	if !SameIssuer(i.Issuer, name) {
 		return fmt.Errorf("the metadata of the issuer %q is that of another issuer, %q: it is not used",
 			texts.Cut(name, maxWords), texts.Cut(i.Issuer, maxWords))
 	}
@@ -97,8 +97,8 @@ func (i *issuer) check(c *http.Client, name string) error {
 	return nil
 }
 
-// sameIssuer compares issuers. Many servers name theirs with or without a slash at the end.
-func sameIssuer(a, b string) bool {
+// SameIssuer compares issuers. Many servers name theirs with or without a slash at the end.
+func SameIssuer(a, b string) bool {
 	return b != "" && strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
 }
 
