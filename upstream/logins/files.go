@@ -30,7 +30,7 @@ func checkOwn(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// makeDir makes the directory, or checks the one that is there.
+// makeDir makes a directory, or checks the one that is there.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -38,6 +38,11 @@ func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	return checkDir(dir)
+}
+
+// checkDir checks that a directory is one of this user that others cannot use.
+func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
@@ -81,8 +86,11 @@ func readFile(f *os.File) ([]byte, error) {
 	return data, err
 }
 
-// lockFile takes the lock of a file of its own, and waits for it no longer than ctx.
+// lockFile takes the lock of a file of its own, and waits for it no longer than ctx. It makes the directory.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
 	for {
 		f, err := openOwn(path, os.O_RDWR|os.O_CREATE)
 		if err != nil {

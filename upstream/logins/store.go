@@ -46,15 +46,15 @@ type snapshot struct {
 // step is called at the steps of a change. Tests replace it to end the process there.
 var step = func(string) {}
 
-// Open makes the directory if it is missing. The file in it need not exist; one that cannot be used is an error of the first
-// method that needs it.
+// Open opens the store of a directory. A change makes the directory and the file in it if they are missing. A file that cannot be
+// used is an error of the first method that needs it.
 func Open(dir string, o Options) (*Store, error) {
 	if o.KeyFile != "" {
 		if _, err := readKeyFile(o.KeyFile); err != nil {
 			return nil, err
 		}
 	}
-	if err := makeDir(dir); err != nil {
+	if err := checkDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the directory of logins: %w", err)
 	}
 	return &Store{
