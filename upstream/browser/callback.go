@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -72,7 +71,7 @@ func (l *Listener) Close() error {
 func (l *Listener) Wait(ctx context.Context, state string) (address string, err error) {
 	l.state = state
 	server := &http.Server{
-		Handler: l, ReadTimeout: requestWait, WriteTimeout: requestWait, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Handler: l, ReadTimeout: requestWait, WriteTimeout: requestWait, MaxHeaderBytes: maxHeader,
 	}
 	server.SetKeepAlivesEnabled(false)
 	serving := errgroup.Group{}
