@@ -63,14 +63,12 @@ func (t *Target) register(ctx context.Context, redirectURI string) (logins.Clien
 	wanted := oauthex.ClientRegistrationMetadata{
 		ClientName: "mcsh", TokenEndpointAuthMethod: method, Scope: joined(t.Scopes),
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, ApplicationType: "native",
+		RedirectURIs: []string{redirectURI},
 	}
 	if redirectURI == "" {
-		wanted.GrantTypes, wanted.ResponseTypes = []string{grantDevice, "refresh_token"}, []string{}
-	} else {
-		wanted.RedirectURIs = []string{redirectURI}
-		if u, err := url.Parse(redirectURI); err == nil && !isLoopback(u.Hostname()) {
-			wanted.ApplicationType = "web"
-		}
+		wanted.GrantTypes, wanted.ResponseTypes, wanted.RedirectURIs = []string{grantDevice, "refresh_token"}, []string{}, []string{}
+	} else if u, err := url.Parse(redirectURI); err == nil && !isLoopback(u.Hostname()) {
+		wanted.ApplicationType = "web"
 	}
 	body, err := json.Marshal(wanted)
 	if err != nil {
