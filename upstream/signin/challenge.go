@@ -41,17 +41,17 @@ func ParseChallenge(header string) (c Challenge) {
 	return c
 }
 
-// questions are requests that a server refuses unless it works without a sign-in. Some servers refuse only the first; some
-// see only in the second that they know the caller.
-var questions = [...]string{
-	`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
-	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-		`"clientInfo":{"name":"mcsh","version":"0"}}}`,
-}
+// Requests that a server refuses unless it works without a sign-in. Some servers refuse only the first, which begins no
+// session; some know it only in a session, and refuse the second.
+const (
+	question1 = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	question2 = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"mcsh","version":"0"}}}`
+)
 
 // ask makes requests without a token. It returns the challenge of a refusal, and whether there was one.
 func (s Server) ask(ctx context.Context) (challenge string, refused bool, err error) {
-	for _, question := range questions {
+	for _, question := range []string{question1, question2} {
 		if challenge, refused, err = s.askOnce(ctx, question); refused || err != nil {
 			break
 		}
