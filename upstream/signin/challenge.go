@@ -41,14 +41,25 @@ func ParseChallenge(header string) (c Challenge) {
 	return c
 }
 
-// question is a request that a server refuses unless it works without a sign-in.
-const question = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-	`"clientInfo":{"name":"mcsh","version":"0"}}}`
+// Requests that a server refuses unless it works without a sign-in. Some servers refuse only the first, which begins no
+// session; some know it only in a session, and refuse the second.
+const (
+	question1 = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	question2 = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"mcsh","version":"0"}}}`
+)
 
-// ask makes a request without a token. It returns the challenge of the refusal, and whether it is one.
+// ask makes requests without a token. It returns the challenge of a refusal, and whether there was one.
 func (s Server) ask(ctx context.Context) (challenge string, refused bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
-	defer cancel()
+	for _, question := range []string{question1, question2} {
+		if challenge, refused, err = s.askOnce(ctx, question); refused || err != nil {
+			break
+		}
+	}
+	return challenge, refused, err
+}
+
+func (s Server) askOnce(ctx context.Context, question string) (challenge string, refused bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(question))
 	if err != nil {
 		return "", false, errors.New("the address of the server is malformed")
@@ -60,7 +71,10 @@ func (s Server) ask(ctx context.Context) (challenge string, refused bool, err er
 		return "", false, withoutAddress(req.URL, err)
 	}
 	_ = resp.Body.Close() // only the header counts
-	return bestChallenge(resp.Header.Values("WWW-Authenticate")), resp.StatusCode == http.StatusUnauthorized, nil
+	if resp.StatusCode != http.StatusUnauthorized {
+		return "", false, nil
+	}
+	return bestChallenge(resp.Header.Values("WWW-Authenticate")), true, nil
 }
 
 // bestChallenge picks the header that says most.

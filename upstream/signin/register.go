@@ -53,6 +53,12 @@ func secretMethod(supported []string) string {
 	return authBasic
 }
 
+// A registration is the request for a new client. An empty list of response types says something else than none.
+type registration struct {
+	oauthex.ClientRegistrationMetadata
+	ResponseTypes []string `json:"response_types"`
+}
+
 // register makes a new client (RFC 7591). It asks for one without a secret where the server knows those, as programs on a
 // person's machine should be.
 func (t *Target) register(ctx context.Context, redirectURI string) (logins.Client, error) {
@@ -60,17 +66,14 @@ func (t *Target) register(ctx context.Context, redirectURI string) (logins.Clien
 	if known := t.issuer.TokenEndpointAuthMethodsSupported; len(known) == 0 || slices.Contains(known, authNone) {
 		method = authNone
 	}
-	wanted := oauthex.ClientRegistrationMetadata{
+	wanted := registration{oauthex.ClientRegistrationMetadata{
 		ClientName: "mcsh", TokenEndpointAuthMethod: method, Scope: joined(t.Scopes),
-		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, ApplicationType: "native",
-	}
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "native", RedirectURIs: []string{redirectURI},
+	}, []string{"code"}}
 	if redirectURI == "" {
-		wanted.GrantTypes, wanted.ResponseTypes = []string{grantDevice, "refresh_token"}, []string{}
-	} else {
-		wanted.RedirectURIs = []string{redirectURI}
-		if u, err := url.Parse(redirectURI); err == nil && !isLoopback(u.Hostname()) {
-			wanted.ApplicationType = "web"
-		}
+		wanted.GrantTypes, wanted.ResponseTypes, wanted.RedirectURIs = []string{grantDevice, "refresh_token"}, []string{}, []string{}
+	} else if u, err := url.Parse(redirectURI); err == nil && !isLoopback(u.Hostname()) {
+		wanted.ApplicationType = "web"
 	}
 	body, err := json.Marshal(wanted)
 	if err != nil {

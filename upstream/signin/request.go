@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -66,6 +67,9 @@ func do(c *http.Client, req *http.Request) (status int, media string, body []byt
 func withoutAddress(u *url.URL, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
+	}
+	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
+		err = fmt.Errorf("no whole answer in time: %w", err)
 	}
 	return fmt.Errorf("%s: %w", origin(u), err)
 }
