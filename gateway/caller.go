@@ -66,10 +66,18 @@ func userIn(ctx context.Context) string {
 	return extraUser(&mcp.RequestExtra{TokenInfo: auth.TokenInfoFromContext(ctx)})
 }
 
+// callerName returns the name of a caller for people, or "".
+func (g *Gateway) callerName(extra *mcp.RequestExtra) string {
+	if extra == nil || extra.TokenInfo == nil || g.o.NameOf == nil {
+		return ""
+	}
+	return g.o.NameOf(extra.TokenInfo)
+}
+
 // logCaller returns the caller for the log.
 func (g *Gateway) logCaller(extra *mcp.RequestExtra) zap.Field {
-	if extra == nil || extra.TokenInfo == nil || g.o.NameOf == nil {
-		return zap.Skip()
+	if name := g.callerName(extra); name != "" {
+		return zap.String("caller", name)
 	}
-	return zap.String("caller", g.o.NameOf(extra.TokenInfo))
+	return zap.Skip()
 }

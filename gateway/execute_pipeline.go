@@ -95,6 +95,8 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 	defer end()
 	request := newRequest()
 	out.request = request
+	remove := g.running.add(Running{request, g.callerName(req.Extra), begun, p.Len(), call.Mode == schemas.ModeDryRun})
+	defer remove()
 	ctx, options, ended := g.o.Watch.Run(ctx, request, sessionOf(req), stages.RunOptions{
 		Outlast:  outlast,
 		Timeout:  seconds(call.Timeout),

@@ -68,6 +68,7 @@ type Gateway struct {
 	o       Options
 	deps    stages.Deps
 	runs    *slots
+	running running
 	lookups *slots // calls of the other tools, which work while all runs are taken
 }
 
@@ -85,7 +86,7 @@ func New(o Options) *Gateway {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o}
+	g := &Gateway{o: o, running: running{runs: map[string]Running{}}}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}

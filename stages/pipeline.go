@@ -63,6 +63,9 @@ type RunOptions struct {
 	DryRun bool
 }
 
+// Len returns the number of stages, without nested ones.
+func (p *Pipeline) Len() int { return len(p.steps) }
+
 // Run reads in, which may be nil, and writes the output of the last stage to out. The error is an *Error: the first
 // real failure, never what it made elsewhere. The report is filled in either case.
 func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOptions) (Report, error) {

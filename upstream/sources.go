@@ -138,13 +138,56 @@ func (p *Pool) follow(r *sourceState, w Watcher) {
 	}
 }
 
-// reload reads a source that may have changed.
-func (p *Pool) reload(r *sourceState) {
+// Reload reads the sources that can change, and returns the change. The reading belongs to the pool: if ctx ends first, it
+// goes on, and only the change is not returned.
+func (p *Pool) Reload(ctx context.Context) (Change, error) {
+	_ = p.Load(ctx) // its error stays in the change
+	if err := ctx.Err(); err != nil {
+		return Change{}, fmt.Errorf("the configuration of servers is still being read: %w", err)
+	}
+	done := make(chan Change, 1)
+	started := p.tasks.start(func() { done <- p.reloadAll() })
+	if !started {
+		return Change{}, errClosing
+	}
+	select {
+	case c := <-done:
+		if p.life.Err() != nil {
+			return c, errClosing
+		}
+		return c, nil
+	case <-ctx.Done():
+		return Change{}, fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
+	}
+}
+
+var errClosing = errors.New("the gateway is closing")
+
+// reloadAll reads all sources that can change, one after another.
+func (p *Pool) reloadAll() (all Change) {
+	p.mu.Lock()
+	sources := p.sources
+	p.mu.Unlock()
+	var errs []error
+	for _, r := range sources {
+		if _, ok := r.source.(Watcher); !ok {
+			continue // reading it again would restart its servers
+		}
+		c := p.reload(r)
+		all.Added, all.Removed, all.Restarted = append(all.Added, c.Added...), append(all.Removed, c.Removed...), append(all.Restarted, c.Restarted...)
+		errs = append(errs, c.Err)
+	}
+	all.Err = errors.Join(errs...)
+	return all
+}
+
+// reload reads a source that may have changed, and returns the change.
+func (p *Pool) reload(r *sourceState) Change {
 	p.sourcesMu.Lock()
 	defer p.sourcesMu.Unlock()
 	err := r.read(p.life, false)
 	if p.life.Err() != nil {
-		return
+		return Change{}
 	}
 	var wanted map[string]*Server
 	if err == nil {
@@ -159,11 +202,12 @@ func (p *Pool) reload(r *sourceState) {
 	p.mu.Unlock()
 	c.Err = err
 	p.report(c)
+	return c
 }
 
 // report passes a change on. p.sourcesMu is held.
 func (p *Pool) report(c Change) {
-	if !c.IsZero() {
+	if !c.IsZero() && p.options.OnChange != nil {
 		p.options.OnChange(c)
 	}
 }

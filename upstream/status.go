@@ -13,6 +13,7 @@ type ServerStatus struct {
 	Server string
 	Status string
 	Code   stages.Code // of the failure, if Status is failed
+	Where  string      // it is configured; may be empty
 }
 
 // Statuses returns the status of all servers, sorted by name. It asks nobody, starts nothing and never waits.
@@ -42,7 +43,7 @@ func (p *Pool) Wake(server string) {
 // serverStatus returns the status, as far as it is known without a request.
 func (sc *serverConn) serverStatus() ServerStatus {
 	now := sc.state()
-	s := ServerStatus{Server: sc.server.Name}
+	s := ServerStatus{Server: sc.server.Name, Where: sc.server.Where}
 	switch {
 	case now.resting:
 		s.Status = StatusResting

@@ -132,12 +132,9 @@ func (a *authFlags) guard(ctx context.Context, log *zap.Logger, ended func(id st
 		return nil, following.Wait, nil
 	}
 	open := []string{"/healthz", "/readyz"} // they only say that the gateway runs
-	g = &auth.Guard{Open: open, Refused: func(r *http.Request, why *auth.Refusal) {
-		log.Info("a request was refused", zap.String("from", r.RemoteAddr), zap.String("method", r.Method),
-			zap.Int("status", why.Status), zap.String("why", why.Text))
-	}}
+	g = &auth.Guard{Open: open, Refused: logRefusal(log)}
 	if a.tokens != "" {
-		file, err := a.openTokens(log, ended)
+		file, err := openTokens("--tokens", a.tokens, log, ended)
 		if err != nil {
 			return nil, following.Wait, err
 		}
@@ -154,16 +151,25 @@ func (a *authFlags) guard(ctx context.Context, log *zap.Logger, ended func(id st
 	return g, following.Wait, nil
 }
 
-func (a *authFlags) openTokens(log *zap.Logger, ended func(id string)) (*tokens.File, error) {
-	file, err := tokens.Open(a.tokens, tokens.Options{
-		Notify: func(text string) { log.Warn("--tokens: " + text) },
+// logRefusal logs a refused request.
+func logRefusal(log *zap.Logger) func(*http.Request, *auth.Refusal) {
+	return func(r *http.Request, why *auth.Refusal) {
+		log.Info("a request was refused", zap.String("from", r.RemoteAddr), zap.String("method", r.Method),
+			zap.Int("status", why.Status), zap.String("why", why.Text))
+	}
+}
+
+// openTokens opens the file of a flag.
+func openTokens(flag, path string, log *zap.Logger, ended func(id string)) (*tokens.File, error) {
+	file, err := tokens.Open(path, tokens.Options{
+		Notify: func(text string) { log.Warn(flag + ": " + text) },
 		Ended:  ended,
 	})
 	if err != nil {
-		return nil, configError(tokens.Hint(err), fmt.Errorf("--tokens: %w", err))
+		return nil, configError(tokens.Hint(err), fmt.Errorf("%s: %w", flag, err))
 	}
 	if file.Len() == 0 {
-		log.Warn("--tokens: there is no token in " + a.tokens + ": no caller can authenticate with one until mcsh token new NAME --file " + a.tokens + " makes it")
+		log.Warn(flag + ": there is no token in " + path + ": no caller can authenticate with one until mcsh token new NAME --file " + path + " makes it")
 	}
 	return file, nil
 }

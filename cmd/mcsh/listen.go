@@ -72,9 +72,12 @@ func (l *listenFlags) resolve(p *program) (err error) {
 // authenticate is the hint for a server that needs to know its callers.
 const authenticate = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL"
 
-// listen opens the listeners. It refuses an address that others can reach without authentication. In a container it also
+// listen opens the listeners; nil: there is no address. It refuses an address that others can reach without authentication. In a container it also
 // listens on the loopback, for processes inside.
 func (l *listenFlags) listen() ([]net.Listener, error) {
+	if l.address == "" {
+		return nil, nil
+	}
 	host, _, err := net.SplitHostPort(l.address)
 	if err != nil {
 		return nil, usageError("give host and port, such as --listen 127.0.0.1:8808", "--listen %q: %w", l.address, err)
@@ -154,6 +157,7 @@ type endpoint struct {
 	handler http.Handler
 	endUser func(id string)                 // ends the calls and sessions of an identity without access
 	guarded func(*auth.Guard)               // receives the guard, if callers authenticate; may be nil
+	control http.Handler                    // the API for other machines, which authenticates by itself; nil: none
 	around  func(http.Handler) http.Handler // sees all requests, refused ones too; may be nil
 
 	listeners   []net.Listener
@@ -188,7 +192,7 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained {
 		e.log.Warn(warning)
 	}
-	handler := l.checkHosts(p, e.handler)
+	handler := l.checkHosts(p, withControl(e.control, e.handler))
 	if e.around != nil {
 		handler = e.around(handler)
 	}

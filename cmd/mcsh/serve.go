@@ -31,6 +31,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var l listenFlags
 	var k runs.Options
 	var o observeFlags
+	var c controlFlags
 	var e shutdownFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -44,13 +45,13 @@ servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST sta
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
-	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, k, o, end) }),
+	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, k, o, end) }),
 		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
+		l.add, c.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
 }
 
-func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := p.setMemory(&s); err != nil {
+func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
+	if err := errors.Join(p.setMemory(&s), l.fromRuntime(p), l.resolve(p), c.resolve(p, l)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -60,16 +61,11 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.O
 	if kept != nil {
 		defer kept.Close()
 	}
-	if err := errors.Join(l.fromRuntime(p), l.resolve(p)); err != nil {
+	listeners, err := l.listen()
+	if err != nil {
 		return err
 	}
-	var listeners []net.Listener
-	if l.address != "" {
-		if listeners, err = l.listen(); err != nil {
-			return err
-		}
-		defer closeAll(listeners)
-	}
+	defer closeAll(listeners)
 	var secrets hider
 	log, err := ob.log(p, secrets.hide)
 	if err != nil {
@@ -92,17 +88,22 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, k runs.O
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
 	g := gateway.New(o)
 	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
+	source := p.controlled(s, parts, g, listeners)
+	api, err := c.handler(source, log)
+	if err != nil {
+		return err
+	}
+	defer p.serveControl(s, source, log)()
 	end.stop = g.Close
 	if listeners == nil {
 		return p.serveOnStdio(ctx, g, greet, end)
 	}
 	most := parts.limits.withDefaults()
-	return serveDuring(ctx, greet, func(ctx context.Context) error {
-		return l.serve(ctx, p, endpoint{
-			name: "mcsh", handler: mon.routes(g.Handler()), endUser: g.EndUser, guarded: mon.guard.Store, around: mon.metrics.HTTP,
-			listeners: listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: log,
-		}, end)
-	})
+	at := endpoint{
+		name: "mcsh", handler: mon.routes(g.Handler()), control: api, endUser: g.EndUser, guarded: mon.guard.Store, around: mon.metrics.HTTP,
+		listeners: listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: log,
+	}
+	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
 }
 
 // gatewayOptions returns the gateway options of the parts.

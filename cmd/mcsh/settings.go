@@ -33,6 +33,7 @@ type settings struct {
 	readOnly  bool
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
+	login     loginFlags
 	state     string
 	keeps     bool // save tool lists and shapes in state
 	refresh   bool // ignore saved tool lists
@@ -84,6 +85,7 @@ func (s *settings) addSources(cmd *cobra.Command) {
 	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
 	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
 	s.toolhive.add(cmd)
+	s.login.add(cmd)
 	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
 }
 
@@ -104,8 +106,23 @@ func (p *program) configFiles(s settings) []string {
 }
 
 func configSources(p *program, s settings) ([]upstream.Source, error) {
-	return convert(p.configFiles(s), func(path string) upstream.Source {
-		return &config.File{Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Options: builtinOptions(), Proxy: http.ProxyFromEnvironment}
+	files := p.configFiles(s)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	store, err := p.openLogins(s)
+	if err != nil {
+		return nil, err
+	}
+	return convert(files, func(path string) upstream.Source {
+		f := &config.File{
+			Path: path, Lookup: p.lookup, Builtins: configBuiltins(s.host), Options: builtinOptions(), Proxy: http.ProxyFromEnvironment,
+			ClientMetadataURL: cmp.Or(s.login.clientMetadata, p.env[clientMetadataVariable]),
+		}
+		if store != nil {
+			f.Logins = store
+		}
+		return f
 	}), nil
 }
 
@@ -145,12 +162,8 @@ func (s *settings) addState(cmd *cobra.Command) {
 // openState opens the state directory. It fails if a named directory cannot be opened; without the default one it prints
 // a note.
 func (p *program) openState(s settings) (*state.Dir, error) {
-	path := cmp.Or(s.state, p.env[stateVariable])
-	named := path != ""
-	if home := p.stateHome(); !named && home != "" {
-		path = filepath.Join(home, "mcsh")
-	}
-	if !s.keeps || path == "" || path == stateOff {
+	path, named := p.statePath(s)
+	if path == "" {
 		return nil, nil
 	}
 	dir, err := state.Open(path)
@@ -162,6 +175,19 @@ func (p *program) openState(s settings) (*state.Dir, error) {
 	}
 	fmt.Fprintf(p.stderr, "mcsh: nothing is kept for the next start (--state %s if this is intended): %v\n", stateOff, err)
 	return nil, nil
+}
+
+// statePath returns the state directory, or "" without one, and whether it was named.
+func (p *program) statePath(s settings) (path string, named bool) {
+	path = cmp.Or(s.state, p.env[stateVariable])
+	named = path != ""
+	if home := p.stateHome(); !named && home != "" {
+		path = filepath.Join(home, "mcsh")
+	}
+	if !s.keeps || path == stateOff {
+		return "", named
+	}
+	return path, named
 }
 
 // stateHome returns the directory in which programs of this user keep state, or "" without a home directory.

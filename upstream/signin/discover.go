@@ -13,6 +13,9 @@ import (
 // maxIssuers is how many of the authorization servers that a resource names are tried.
 const maxIssuers = 8
 
+// ErrNotNeeded is the error of a server that works without a sign-in.
+var ErrNotNeeded = errors.New("the server asks for no sign-in, and does not say where to sign in")
+
 // A Target is where a person signs in to a server.
 type Target struct {
 	Issuer   string   // of the authorization server
@@ -50,7 +53,7 @@ func Discover(ctx context.Context, s Server, challenge string) (*Target, error) 
 	case refused:
 		found, err = s.oldIssuer(ctx, at)
 	default:
-		err = errors.New("the server asks for no sign-in, and does not say where to sign in")
+		err = ErrNotNeeded
 	}
 	if err != nil {
 		return nil, err

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/mcsh-dev/mcsh/auth"
+	"github.com/mcsh-dev/mcsh/control"
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// controlTokensVariable replaces --control-tokens.
+const controlTokensVariable = "MCSH_CONTROL_TOKENS"
+
+// controlFlags configure who may control a gateway over HTTP.
+type controlFlags struct {
+	tokens string
+	flags  *pflag.FlagSet // of the command
+}
+
+func (c *controlFlags) add(cmd *cobra.Command) {
+	c.flags = cmd.Flags()
+	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway over HTTP, as --tokens has them (default: nobody; $"+controlTokensVariable+")")
+	_ = cmd.MarkFlagFilename("control-tokens") // the flag exists
+}
+
+// resolve takes the file from the variable if the flag is not given. A value that is set but empty is an error.
+func (c *controlFlags) resolve(p *program, l listenFlags) error {
+	given, from := c.flags.Changed("control-tokens"), "--control-tokens"
+	if value, set := p.env[controlTokensVariable]; set && !given && l.address != "" {
+		c.tokens, given, from = value, true, "$"+controlTokensVariable
+	}
+	switch {
+	case given && strings.TrimSpace(c.tokens) == "":
+		return usageError("give it a value, or leave it out", "%s is empty", from)
+	case given && l.address == "":
+		return usageError("add --listen, or leave it out: on this machine mcsh gateways needs no token", "--control-tokens is for a gateway that listens")
+	}
+	return nil
+}
+
+// handler returns the API for other machines, behind its authentication; nil: there is none.
+func (c *controlFlags) handler(source control.Source, log *zap.Logger) (http.Handler, error) {
+	if c.tokens == "" {
+		return nil, nil
+	}
+	file, err := openTokens("--control-tokens", c.tokens, log, nil)
+	if err != nil {
+		return nil, err
+	}
+	guard := &auth.Guard{Verifiers: []auth.Verifier{file}, Refused: logRefusal(log)}
+	return guard.Protect(http.StripPrefix(control.Prefix, control.Handler(source))), nil
+}
+
+// withControl adds the API for other machines to the paths of h, if there is one.
+func withControl(api, h http.Handler) http.Handler {
+	if api == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, control.Prefix+"/") {
+			api.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// controlled answers the requests of the control API.
+type controlled struct {
+	about   control.Gateway
+	servers *upstream.Pool
+	gateway *gateway.Gateway
+}
+
+var _ control.Source = (*controlled)(nil)
+
+// controlled describes a gateway that serves on listeners, or on standard input and output.
+func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, listeners []net.Listener) *controlled {
+	state, _ := p.statePath(s)
+	c := &controlled{servers: x.upstream, gateway: g, about: control.Gateway{
+		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
+		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute),
+	}}
+	if len(listeners) > 0 {
+		c.about.Transport, c.about.Address = "http", endpointOf(listeners[0].Addr())
+	}
+	return c
+}
+
+// gatewayID returns the id of the gateway with an instance, which is random.
+func gatewayID(instance string) string { return strings.ToLower(instance[:10]) }
+
+// absolute returns the absolute form of a path, or "" for "".
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	if full, err := filepath.Abs(path); err == nil {
+		return full
+	}
+	return path
+}
+
+// Gateway implements [control.Source].
+func (c *controlled) Gateway() control.Gateway { return c.about }
+
+// Servers implements [control.Source].
+func (c *controlled) Servers() []control.Server {
+	return convert(c.servers.Statuses(), func(s upstream.ServerStatus) control.Server {
+		return control.Server{Name: s.Server, Status: s.Status, Code: string(s.Code), Where: s.Where}
+	})
+}
+
+// Runs implements [control.Source].
+func (c *controlled) Runs() []control.Run {
+	return convert(c.gateway.Running(), func(r gateway.Running) control.Run {
+		return control.Run{Request: r.Request, Caller: r.Caller, Started: r.Started.UTC(), Stages: r.Stages, DryRun: r.DryRun}
+	})
+}
+
+// Reload implements [control.Source].
+func (c *controlled) Reload(ctx context.Context) (control.Change, error) {
+	change, err := c.servers.Reload(ctx)
+	if err != nil {
+		return control.Change{}, err
+	}
+	shown := control.Change{Added: orEmpty(change.Added), Removed: orEmpty(change.Removed), Restarted: orEmpty(change.Restarted)}
+	if change.Err != nil {
+		shown.Error = c.servers.Hide(change.Err.Error())
+	}
+	return shown, nil
+}
+
+// orEmpty returns a list that JSON does not write as null.
+func orEmpty(list []string) []string { return append([]string{}, list...) }
+
+// serveControl serves the control socket of a gateway until close. Without a state directory there is none. A gateway whose
+// socket cannot be made serves all the same.
+func (p *program) serveControl(s settings, source *controlled, log *zap.Logger) (end func()) {
+	state, _ := p.statePath(s)
+	if state == "" {
+		return func() {}
+	}
+	socket, err := control.Listen(state, source.about.ID)
+	if err != nil {
+		log.Warn("mcsh gateways and mcsh reload do not see this gateway", zap.Error(err))
+		return func() {}
+	}
+	socket.Serve(source)
+	return func() {
+		if err := socket.Close(); err != nil {
+			log.Warn("the control socket was not closed well", zap.Error(err))
+		}
+	}
+}

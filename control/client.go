@@ -1,0 +1,184 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+const (
+	// maxAnswer bounds an answer, in bytes: that of 10,000 servers has about 1 MiB.
+	maxAnswer = 16 << 20
+	// maxRefusal bounds the text of an answer that is not JSON, in bytes.
+	maxRefusal = 500
+	// callWait is how long a client waits: longer than a gateway needs.
+	callWait = answerWait + 15*time.Second
+)
+
+// ErrEnded is the error of a call to a gateway that no longer runs on this machine.
+var ErrEnded = errors.New("the gateway has ended")
+
+// A Client calls the API of one gateway. Its methods may be called concurrently.
+type Client struct {
+	name string // in errors
+	base string
+	http *http.Client
+
+	token string
+}
+
+// Find returns clients for the gateways of this user that run on this machine with a state directory, by their ids. It
+// removes what dead ones have left. With an error it may return some, too.
+func Find(state string) (map[string]*Client, error) {
+	dir, err := openDirectory(state)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for gateways: %w", err)
+	}
+	defer dir.Close()
+	ids, err := dir.living()
+	found := map[string]*Client{}
+	for _, id := range ids {
+		found[id] = &Client{name: "gateway " + id, base: "http://control", http: client(&http.Transport{
+			DisableKeepAlives: true,
+			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, state, id) },
+		})}
+	}
+	if err != nil {
+		err = fmt.Errorf("looking for gateways in %s: %w", dir.path, err)
+	}
+	return found, err
+}
+
+// client returns a client that follows no redirection, which could lead a token elsewhere.
+func client(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, Timeout: callWait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// dial connects to the socket of a gateway, and checks whose it is.
+func dial(ctx context.Context, state, id string) (net.Conn, error) {
+	dir, err := openDirectory(state)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	info, err := dir.root.Lstat(id + socketEnd)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrEnded
+	}
+	path := filepath.Join(dir.path, id+socketEnd)
+	if err == nil && info.Mode().Type() != fs.ModeSocket {
+		err = fmt.Errorf("%s is no socket", path)
+	}
+	if err == nil {
+		err = private(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	address, err := dir.address(id + socketEnd)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", address)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return nil, ErrEnded
+	case err != nil:
+		return nil, err
+	}
+	if err := checkPeer(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), conn.Close())
+	}
+	return conn, nil
+}
+
+// Remote returns a client for the gateway at an address that other machines reach, such as https://mcp.example.com/mcp.
+func Remote(address, token string, transport http.RoundTripper) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("want an http or https address with only a host and a path")
+	}
+	base := strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/mcp")
+	return &Client{name: base, base: base + Prefix, token: token, http: client(transport)}, nil
+}
+
+// Prefix begins the paths of the API on a listener that serves other things, too.
+const Prefix = "/control"
+
+// Gateway describes the gateway.
+func (c *Client) Gateway(ctx context.Context) (g Gateway, err error) {
+	return g, c.call(ctx, http.MethodGet, "/v1/gateway", &g)
+}
+
+// Servers lists the servers of the gateway.
+func (c *Client) Servers(ctx context.Context) (list []Server, err error) {
+	return list, c.call(ctx, http.MethodGet, "/v1/servers", &list)
+}
+
+// Runs lists the runs in progress.
+func (c *Client) Runs(ctx context.Context) (list []Run, err error) {
+	return list, c.call(ctx, http.MethodGet, "/v1/runs", &list)
+}
+
+// Reload makes the gateway read again where its servers are configured.
+func (c *Client) Reload(ctx context.Context) (change Change, err error) {
+	return change, c.call(ctx, http.MethodPost, "/v1/reload", &change)
+}
+
+// call makes a request and decodes its answer. An [Error] is what the gateway says.
+func (c *Client) call(ctx context.Context, method, path string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+	if err != nil {
+		return err
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		var outer *url.Error
+		if errors.As(err, &outer) {
+			err = outer.Err // without the address, which the message has in another form
+		}
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: reading the answer: %w", c.name, err)
+	case len(data) > maxAnswer:
+		return fmt.Errorf("%s: the answer has more than %s", c.name, texts.Bytes(maxAnswer))
+	case res.StatusCode != http.StatusOK:
+		return c.refused(res, data)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("%s: the answer is not that of a gateway: %w", c.name, err)
+	}
+	return nil
+}
+
+// refused returns the error of an answer.
+func (c *Client) refused(res *http.Response, data []byte) error {
+	var f failure
+	if json.Unmarshal(data, &f) != nil || f.Error == nil || f.Error.Message == "" {
+		f.Error = &Error{Message: "it answers " + res.Status + ": " + texts.Cut(strings.TrimSpace(string(data)), maxRefusal)}
+	}
+	f.Error.Status, f.Error.Message = res.StatusCode, c.name+": "+f.Error.Message
+	return f.Error
+}

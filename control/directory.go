@@ -1,0 +1,176 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/mcsh-dev/mcsh/internal/flock"
+)
+
+// name is the name of the directory in the state directory.
+const name = "control"
+
+// Ends of names in the directory, after the id of a gateway.
+const (
+	socketEnd = ".sock"
+	lockEnd   = ".lock"
+)
+
+// maxAddress is the longest address of a Unix socket on the systems that have the shortest.
+const maxAddress = 103
+
+// A directory holds the sockets of a user's gateways. It is open, and was checked.
+type directory struct {
+	path string
+	root *os.Root
+	file *os.File
+}
+
+// openDirectory opens and checks the directory in a state directory.
+func openDirectory(state string) (*directory, error) {
+	path := filepath.Join(state, name)
+	at, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if at.Mode()&fs.ModeSymlink != 0 {
+		return nil, fmt.Errorf("%s is a link, which could lead to a directory of somebody else", path)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{path: path, root: root}
+	if d.file, err = root.Open("."); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	info, err := d.file.Stat()
+	if err == nil {
+		err = private(path, info)
+	}
+	if err == nil && !os.SameFile(at, info) {
+		err = fmt.Errorf("%s was replaced while it was opened", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// private returns an error for a file that others own or may use.
+func private(path string, info fs.FileInfo) error {
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	switch mode := info.Mode().Perm(); {
+	case int(owner) != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d, and this is user %d", path, owner, os.Geteuid())
+	case mode&0o077 != 0:
+		return fmt.Errorf("%s is open to others (mode %04o): chmod go= %s", path, mode, path)
+	}
+	return nil
+}
+
+// Close closes the directory.
+func (d *directory) Close() error { return errors.Join(d.file.Close(), d.root.Close()) }
+
+// address returns the address of a socket in the directory.
+func (d *directory) address(socket string) (string, error) {
+	open := filepath.Join("/proc/self/fd", strconv.Itoa(int(d.file.Fd())))
+	if through, err := os.Stat(open); err == nil {
+		if info, err := d.file.Stat(); err == nil && os.SameFile(info, through) {
+			return filepath.Join(open, socket), nil
+		}
+	}
+	path := filepath.Join(d.path, socket)
+	if len(path) > maxAddress {
+		return "", fmt.Errorf("the path of the socket %s has %d bytes, and %d is the most here: name a shorter state directory", path, len(path), maxAddress)
+	}
+	return path, nil
+}
+
+// claim makes the lock of an id and takes it. It belongs to the caller until it is closed.
+func (d *directory) claim(id string) (*os.File, error) {
+	f, err := d.root.OpenFile(id+lockEnd, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if taken, err := d.own(f, id); err != nil || !taken {
+		if err == nil {
+			err = fmt.Errorf("another process has taken the lock of %s", id)
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// own takes the lock in a file if nobody has it, and reports whether it does. A file that is no longer in the directory is
+// the lock of nobody.
+func (d *directory) own(f *os.File, id string) (bool, error) {
+	taken, err := flock.Try(f)
+	if err != nil || !taken {
+		return false, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	at, err := d.root.Lstat(id + lockEnd)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(info, at), err
+}
+
+// remove removes the files of an id, whose lock the caller owns. The lock comes last: a socket never stands without it.
+func (d *directory) remove(id string) error {
+	for _, end := range []string{socketEnd, lockEnd} {
+		if err := d.root.Remove(id + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// living returns the ids of the gateways that live, and removes what the others have left.
+func (d *directory) living() ([]string, error) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	var errs []error
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), lockEnd)
+		if !ok || !e.Type().IsRegular() {
+			continue
+		}
+		switch lives, err := d.lives(id); {
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // it may have ended by now
+			errs = append(errs, err)
+		case lives:
+			ids = append(ids, id)
+		}
+	}
+	return ids, errors.Join(errs...)
+}
+
+// lives reports whether the process that made a lock lives. If it does not, its files are removed.
+func (d *directory) lives(id string) (bool, error) {
+	f, err := d.root.OpenFile(id+lockEnd, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if taken, err := flock.Try(f); err != nil || !taken {
+		return err == nil, err
+	}
+	if own, err := d.own(f, id); err != nil || !own {
+		return false, err
+	}
+	return false, d.remove(id)
+}

@@ -1,0 +1,162 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+// Bounds of the clients of a socket.
+const (
+	maxConnections = 64
+	headerWait     = 5 * time.Second
+	requestWait    = 10 * time.Second
+	idleWait       = 10 * time.Second
+	headerBytes    = 8 << 10
+	refuseWait     = 100 * time.Millisecond
+)
+
+// A Socket is the control socket of this process. It must be closed.
+type Socket struct {
+	id       string
+	dir      *directory
+	lock     *os.File
+	listener *net.UnixListener
+
+	server *http.Server
+	served chan struct{} // closed at the end of Serve
+}
+
+// Listen makes a socket for the gateway with an id in a state directory, which must exist. It first removes what dead gateways
+// have left there.
+func Listen(state, id string) (*Socket, error) {
+	if err := os.Mkdir(filepath.Join(state, name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("making the directory of control sockets: %w", err)
+	}
+	dir, err := openDirectory(state)
+	if err != nil {
+		return nil, fmt.Errorf("opening the directory of control sockets: %w", err)
+	}
+	_, _ = dir.living() // what cannot be removed does no harm
+	s := &Socket{id: id, dir: dir}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("making the control socket: %w", err), dir.Close())
+	}
+	return s, nil
+}
+
+// open takes the lock and makes the socket.
+func (s *Socket) open() (err error) {
+	address, err := s.dir.address(s.id + socketEnd)
+	if err != nil {
+		return err
+	}
+	if s.lock, err = s.dir.claim(s.id); err != nil {
+		return err
+	}
+	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
+	if err == nil {
+		s.listener.SetUnlinkOnClose(false) // remove does, through the directory
+		if err = s.dir.root.Chmod(s.id+socketEnd, 0o600); err == nil {
+			return nil
+		}
+		err = errors.Join(err, s.listener.Close())
+	}
+	return errors.Join(err, s.dir.remove(s.id), s.lock.Close())
+}
+
+// Serve serves the API of a gateway until Close. It returns at once.
+func (s *Socket) Serve(source Source) {
+	s.server = &http.Server{
+		Handler: Handler(source), ReadHeaderTimeout: headerWait, ReadTimeout: requestWait,
+		WriteTimeout: answerWait + requestWait, IdleTimeout: idleWait, MaxHeaderBytes: headerBytes,
+	}
+	s.served = make(chan struct{})
+	go func() {
+		defer close(s.served)
+		_ = s.server.Serve(&limited{Listener: s.listener}) // until Close
+	}()
+}
+
+// Close ends the requests in progress and removes the socket.
+func (s *Socket) Close() error {
+	err := s.dir.remove(s.id)
+	if s.server == nil {
+		err = errors.Join(err, s.listener.Close())
+	} else {
+		err = errors.Join(err, s.server.Close())
+		<-s.served
+	}
+	return errors.Join(err, s.lock.Close(), s.dir.Close())
+}
+
+// limited accepts connections of this user, and a number of them at once.
+type limited struct {
+	net.Listener
+
+	mu   sync.Mutex
+	open int // guarded by mu
+}
+
+// Accept waits for the next connection that is admitted.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		switch err := checkPeer(conn); {
+		case err != nil:
+			refuse(conn, failed(http.StatusForbidden, "", "%v", err))
+		case !l.take():
+			refuse(conn, failed(http.StatusServiceUnavailable, "try again soon", "there are %s already", texts.Count(maxConnections, "connection")))
+		default:
+			return &counted{Conn: conn, release: sync.OnceFunc(l.release)}, nil
+		}
+	}
+}
+
+func (l *limited) take() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= maxConnections {
+		return false
+	}
+	l.open++
+	return true
+}
+
+func (l *limited) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+}
+
+// A counted connection gives its place up when it is closed.
+type counted struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection.
+func (c *counted) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
+// refuse answers a new connection before its first request, and closes it.
+func refuse(conn net.Conn, why *Error) {
+	_ = conn.SetWriteDeadline(time.Now().Add(refuseWait)) // the write reports a failure
+	body := texts.JSON(failure{why}) + "\n"
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		why.Status, http.StatusText(why.Status), len(body), body)
+	_ = conn.Close()
+}
