@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,54 +20,50 @@ import (
 // clientDocument is where the suite expects the document about a client.
 const clientDocument = "https://conformance-test.local/client-metadata.json"
 
-// keptLogins keeps one login in memory.
-type keptLogins struct {
-	mu    sync.Mutex
-	login *logins.Login
+// keptLogins are logins in a store.
+type keptLogins struct{ *logins.Store }
+
+// openLogins opens a store in a directory.
+func openLogins(dir string) (keptLogins, error) {
+	store, err := logins.Open(dir, logins.Options{})
+	return keptLogins{store}, err
 }
 
-// Of implements [upstream.Logins].
-func (k *keptLogins) Of(string, string) ([]logins.Login, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.login == nil {
-		return nil, nil
+func newLogins(t *testing.T) keptLogins {
+	t.Helper()
+	kept, err := openLogins(filepath.Join(t.TempDir(), "logins"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return []logins.Login{*k.login}, nil
+	t.Cleanup(func() {
+		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return kept
 }
 
-// Refresh implements [upstream.Logins].
-func (k *keptLogins) Refresh(ctx context.Context, _ logins.Key, stale string, refresh func(context.Context, logins.Login) (logins.Login, error)) (logins.Login, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.login == nil {
-		return logins.Login{}, logins.ErrNone
+// put keeps a login.
+func (k keptLogins) put(t *testing.T, l logins.Login) {
+	t.Helper()
+	if err := k.Put(t.Context(), l); err != nil {
+		t.Fatal(err)
 	}
-	if k.login.AccessToken != stale {
-		return *k.login, nil
-	}
-	fresh, err := refresh(ctx, *k.login)
-	if err == nil {
-		k.login = &fresh
-	}
-	return fresh, err
-}
-
-func (k *keptLogins) put(l logins.Login) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.login = &l
 }
 
 // signIn signs in as mcsh login does, with a browser that agrees to everything.
-func (k *keptLogins) signIn(ctx context.Context, e upstream.Endpoint, scopes []string) error {
+func (k keptLogins) signIn(ctx context.Context, e upstream.Endpoint, scopes []string) error {
 	server, err := e.SignInServer()
 	if err != nil {
 		return err
 	}
 	server.More = scopes
-	if before, _ := k.Of("", ""); len(before) > 0 {
-		server.More = append(before[0].Scopes, scopes...)
+	before, err := k.Of(e.Name, "")
+	if err != nil {
+		return err
+	}
+	for _, login := range before {
+		server.More = append(server.More, login.Scopes...)
 	}
 	target, err := signin.Discover(ctx, server, "")
 	if err != nil {
@@ -89,8 +86,7 @@ func (k *keptLogins) signIn(ctx context.Context, e upstream.Endpoint, scopes []s
 	if err != nil {
 		return err
 	}
-	k.put(login)
-	return nil
+	return k.Put(ctx, login)
 }
 
 // A doorman lets requests with the current token through to a server made by hand, and gives tokens.
@@ -175,7 +171,7 @@ func (d *doorman) asked() int {
 }
 
 // endpoint is that of the doorman, with logins.
-func (d *doorman) endpoint(kept *keptLogins) upstream.Endpoint {
+func (d *doorman) endpoint(kept keptLogins) upstream.Endpoint {
 	return upstream.Endpoint{URL: d.url + "/mcp", Name: "s", Logins: kept}
 }
 
@@ -199,7 +195,7 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, kept := newDoorman(t), &keptLogins{}
+			d, kept := newDoorman(t), newLogins(t)
 			d.set("access-token-of-old", "")
 			login := d.login(c.token)
 			login.Expiry = time.Time{}
@@ -209,7 +205,7 @@ func TestLogin(t *testing.T) {
 			if c.refresh != "" {
 				login.RefreshToken = strings.TrimSuffix(c.refresh, "none")
 			}
-			kept.put(login)
+			kept.put(t, login)
 			p := httpPool(t, d.endpoint(kept))
 			var wg sync.WaitGroup
 			for range 8 {
@@ -238,14 +234,14 @@ func TestLogin(t *testing.T) {
 // more scopes.
 func TestLoginLater(t *testing.T) {
 	t.Parallel()
-	d, kept := newDoorman(t), &keptLogins{}
+	d, kept := newDoorman(t), newLogins(t)
 	p := httpPool(t, d.endpoint(kept))
 	for range 8 { // until the pool waits long between two starts
 		_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
 		wantError(t, err, stages.ServerUnavailable, "signed out: run mcsh login s", "a person runs the command")
 	}
 	d.set("access-token-of-old", "")
-	kept.put(d.login("access-token-of-old"))
+	kept.put(t, d.login("access-token-of-old"))
 	if got := call(t, p, "s", "one"); got != "hand made" {
 		t.Errorf("after the sign-in: got %q", got)
 	}
@@ -255,7 +251,7 @@ func TestLoginLater(t *testing.T) {
 		t.Errorf("without the scope: got %v, want the command", err)
 	}
 	d.set("access-token-of-new", "")
-	kept.put(d.login("access-token-of-new"))
+	kept.put(t, d.login("access-token-of-new"))
 	if got := call(t, p, "s", "one"); got != "hand made" {
 		t.Errorf("after the second sign-in: got %q", got)
 	}
@@ -277,11 +273,11 @@ func TestLoginOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, kept := newDoorman(t), &keptLogins{}
+			d, kept := newDoorman(t), newLogins(t)
 			d.set("access-token-of-old", "")
 			login, endpoint := d.login("access-token-of-old"), d.endpoint(kept)
 			change(&login, &endpoint)
-			kept.put(login)
+			kept.put(t, login)
 			_, err := httpPool(t, endpoint).CallTool(t.Context(), stages.Call{Server: "s", Name: "one"})
 			if !remote.NeedsSignIn(err) {
 				t.Errorf("got %v, want that nobody has signed in", err)

@@ -56,7 +56,7 @@ func (p *person) login() (found logins.Login, err error) {
 	}
 	for _, one := range all {
 		fits := signin.Covers(one.Resource, p.endpoint.URL) && (p.endpoint.SignIn.Issuer == "" || signin.SameIssuer(one.Issuer, p.endpoint.SignIn.Issuer))
-		if fits && (found.Server == "" || one.Made.After(found.Made)) {
+		if fits && (found.Server == "" || better(one, found)) {
 			found = one
 		}
 	}
@@ -66,11 +66,20 @@ func (p *person) login() (found logins.Login, err error) {
 	return found, nil
 }
 
-// sign implements [signer]. It replaces a token that is about to end.
+// better reports whether a is used rather than b: the newest login that has not ended.
+func better(a, b logins.Login) bool {
+	if ended := a.AccessToken == ""; ended != (b.AccessToken == "") {
+		return !ended
+	}
+	return a.Made.After(b.Made)
+}
+
+// sign implements [signer]. It replaces a token that is about to end. Without logins that can be read, a server that needs
+// none works; the refusal of another one then says what is wrong.
 func (p *person) sign(ctx context.Context, h http.Header) (string, error) {
 	login, err := p.login()
 	if err != nil {
-		return "", err
+		return "", nil
 	}
 	if p.ending(login, time.Now()) {
 		fresh, err := p.refresh(ctx, login)
