@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -189,15 +190,12 @@ func (p *person) command(resp *http.Response) string {
 	if resp.StatusCode == http.StatusUnauthorized {
 		p.note(resp.Request)
 	}
-	run := "run mcsh login " + p.endpoint.Name
+	run := loginCommand(p.endpoint.Name)
 	for _, header := range resp.Header.Values("WWW-Authenticate") {
 		c := signin.ParseChallenge(header)
 		switch {
 		case resp.StatusCode == http.StatusForbidden && c.Code == "insufficient_scope":
-			for _, scope := range c.Scopes {
-				run += " --scope " + scope
-			}
-			return "the server wants more rights than were granted: " + run
+			return "the server wants more rights than were granted: " + run + scopeFlags(c.Scopes)
 		case resp.StatusCode == http.StatusUnauthorized && c.Metadata != "":
 			return "signed out: " + run
 		}
@@ -208,6 +206,33 @@ func (p *person) command(resp *http.Response) string {
 		return "signed out: " + run
 	}
 	return ""
+}
+
+// maxFlags bounds the scopes in a command, in bytes.
+const maxFlags = 1 << 10
+
+func loginCommand(server string) string { return "run mcsh login " + shellWord(server) }
+
+// scopeFlags are the flags that ask for scopes. A server chooses their text, and a person copies it into a shell.
+func scopeFlags(scopes []string) (flags string) {
+	for _, scope := range scopes {
+		flag := " --scope " + shellWord(scope)
+		if !strings.Contains(scope, "'") && len(flags)+len(flag) <= maxFlags {
+			flags += flag
+		}
+	}
+	return flags
+}
+
+// plainWord are words that no shell changes.
+var plainWord = lazy.Regexp(`^[A-Za-z0-9_.:/@+=,-]+$`)
+
+// shellWord writes a word so that a shell reads it as one.
+func shellWord(word string) string {
+	if plainWord().MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // SignInChanged reports whether somebody has signed in since the server refused a request.
