@@ -36,6 +36,9 @@ func TestConformance(t *testing.T) {
 			}.Client(t, child.Name, env...)
 		})
 	}
+	for _, scenario := range []string{"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"} {
+		t.Run(scenario, func(t *testing.T) { conformancetest.ClientScenario(t, "2025-03-26", scenario, child.Name, env...) })
+	}
 }
 
 // A scenario is what the suite says of one, in the environment.
@@ -64,7 +67,16 @@ func conformanceClient() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	endpoint, kept := upstream.Endpoint{URL: os.Args[len(os.Args)-1], Name: "suite"}, &keptLogins{}
+	endpoint := upstream.Endpoint{URL: os.Args[len(os.Args)-1], Name: "suite"}
+	dir, err := os.MkdirTemp("", "mcsh-conformance")
+	if err != nil {
+		conformanceFailed(err)
+	}
+	defer os.RemoveAll(dir)
+	kept, err := openLogins(dir)
+	if err != nil {
+		conformanceFailed(err)
+	}
 	switch name := os.Getenv("MCP_CONFORMANCE_SCENARIO"); name {
 	case "elicitation-sep1034-client-defaults":
 		conformanceFailed(errors.New("there is nobody whom the server could ask"))
@@ -79,7 +91,7 @@ func conformanceClient() {
 		ProbeTimeout: time.Minute, // the suite starts all its servers at once
 	})
 	s.person = func(scopes []string) error { return kept.signIn(ctx, endpoint, scopes) }
-	err := s.play(ctx, pool)
+	err = s.play(ctx, pool)
 	if closed := pool.Close(); err == nil {
 		err = closed
 	}

@@ -48,7 +48,7 @@ func (p *program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login SERVER | --all",
 		Short: "Sign in to a server of the configuration",
-		Long: `Sign in to a server of the configuration that wants a person to do so. mcsh prints an address and opens it in the browser.
+		Long: `Sign in to a server of the configuration that wants a person to do so. The command prints an address and opens it in the browser.
 Where the browser runs on another machine, paste the address that it ends at, also if it shows an error there; or use
 --device where the server offers it. Running gateways use the new sign-in at once.
 
@@ -58,7 +58,7 @@ docs/sign-in.md says more.`,
 		Args:    serverOrAll(&o.all),
 	}
 	return command(cmd, func(ctx context.Context, args []string) error { return p.login(ctx, &o, args) },
-		o.addSources, o.addState, o.add, completing(firstArgument, p.serverNames(&o.settings)))
+		o.addSources, o.addState, o.add, completing(firstArgument, p.serverNames(&o.settings)), p.jsonFlag("print one JSON object per sign-in that was made, a line each"))
 }
 
 // serverOrAll wants one server, or --all.
@@ -138,7 +138,7 @@ func noPerson(s upstream.Server) string {
 	case e.Headers.Get("Authorization") != "":
 		return "its configuration has a header Authorization, which every request uses: remove that to sign in as a person"
 	case e.OAuth != nil:
-		return "mcsh signs in by itself, with the issuer and clientSecret of its configuration"
+		return "the gateway signs in by itself, with the issuer and clientSecret of its configuration"
 	}
 	return ""
 }
@@ -310,6 +310,9 @@ func (p *program) signedIn(ctx context.Context, s settings, store *logins.Store,
 	place, sealed, err := store.Place()
 	if err != nil {
 		return configError("", err)
+	}
+	if err := p.print(rowOf(l, place, sealed), ""); err != nil {
+		return err
 	}
 	as := ""
 	if l.Account != "" {

@@ -181,7 +181,7 @@ func TestLogin(t *testing.T) {
 	p.run(0, `"server":"box"`, "logins", "--json")
 	p.run(0, "box: already signed in", "login", "--all")
 	p.run(exitUsage, "did you mean box?", "logout", "bix")
-	p.run(0, "its issuer has revoked the tokens", "logout", "--all")
+	p.run(0, `"revoked":true`, "logout", "--all", "--json")
 	s.mu.Lock()
 	if fmt.Sprint(s.revoked) != "[SECRET-refresh-1 SECRET-access-1]" {
 		t.Errorf("revoked are %v", s.revoked)

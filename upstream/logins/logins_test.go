@@ -221,7 +221,7 @@ func TestUnusable(t *testing.T) {
 		"another kind":        {swap(" key-file ", " keyring "), "its key is no longer in the keyring"},
 		"no seal":             {swap(" key-file ", " plain "), "its logins cannot be read"},
 		"another entry":       {swap(" - ", " x "), "damaged or changed"},
-		"another version":     {swap("mcsh-logins-1", "mcsh-logins-2"), "another version of mcsh"},
+		"another version":     {swap("mcsh-logins-1", "mcsh-logins-2"), "another version of this program"},
 		"another fingerprint": {swap(" - ", " - 0"), "another key"},
 		"half a line":         {text("mcsh-logins-1 key-file - abc"), "damaged"},
 		"half":                {func(path string) error { return os.Truncate(path, 80) }, "damaged or changed"},

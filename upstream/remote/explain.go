@@ -51,7 +51,7 @@ func (t *client) Explain(err error) (msg, hint string) {
 	case errors.As(err, &status):
 		hint = statusHints[status.status]
 		if _, ok := t.auth.(*person); ok && status.status == http.StatusUnauthorized {
-			hint = "run mcsh login " + t.Name + `, or set "headers": {"Authorization": "Bearer ${TOKEN}"} for the server`
+			hint = "the server wants sign-in: " + loginCommand(t.Name) + `, or set "headers": {"Authorization": "Bearer ${TOKEN}"} for the server`
 		}
 		if status.sessionLost {
 			hint = "the server has lost its session, and the next call begins another; where several processes share the address, they need session affinity"
@@ -95,7 +95,7 @@ func (t *client) Explain(err error) (msg, hint string) {
 func (t *client) explainSignIn(err error) (msg, hint string) {
 	text := texts.Cut(rpc.WithoutRequest(t.Hide(err.Error())), 500)
 	if _, ok := t.auth.(*person); ok {
-		return text, "try again later, or run mcsh login " + t.Name + at(t.Where)
+		return text, "try again later, or " + loginCommand(t.Name) + at(t.Where)
 	}
 	return "signing in failed: " + text, "check oauth: issuer, clientId and clientSecret" + at(t.Where)
 }

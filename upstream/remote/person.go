@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -56,7 +57,7 @@ func (p *person) login() (found logins.Login, err error) {
 	}
 	for _, one := range all {
 		fits := signin.Covers(one.Resource, p.endpoint.URL) && (p.endpoint.SignIn.Issuer == "" || signin.SameIssuer(one.Issuer, p.endpoint.SignIn.Issuer))
-		if fits && (found.Server == "" || one.Made.After(found.Made)) {
+		if fits && (found.Server == "" || better(one, found)) {
 			found = one
 		}
 	}
@@ -66,11 +67,20 @@ func (p *person) login() (found logins.Login, err error) {
 	return found, nil
 }
 
-// sign implements [signer]. It replaces a token that is about to end.
+// better reports whether a is used rather than b: the newest login that has not ended.
+func better(a, b logins.Login) bool {
+	if ended := a.AccessToken == ""; ended != (b.AccessToken == "") {
+		return !ended
+	}
+	return a.Made.After(b.Made)
+}
+
+// sign implements [signer]. It replaces a token that is about to end. Without logins that can be read, a server that needs
+// none works; the refusal of another one then says what is wrong.
 func (p *person) sign(ctx context.Context, h http.Header) (string, error) {
 	login, err := p.login()
 	if err != nil {
-		return "", err
+		return "", nil
 	}
 	if p.ending(login, time.Now()) {
 		fresh, err := p.refresh(ctx, login)
@@ -180,15 +190,12 @@ func (p *person) command(resp *http.Response) string {
 	if resp.StatusCode == http.StatusUnauthorized {
 		p.note(resp.Request)
 	}
-	run := "run mcsh login " + p.endpoint.Name
+	run := loginCommand(p.endpoint.Name)
 	for _, header := range resp.Header.Values("WWW-Authenticate") {
 		c := signin.ParseChallenge(header)
 		switch {
 		case resp.StatusCode == http.StatusForbidden && c.Code == "insufficient_scope":
-			for _, scope := range c.Scopes {
-				run += " --scope " + scope
-			}
-			return "the server wants more rights than were granted: " + run
+			return "the server wants more rights than were granted: " + run + scopeFlags(c.Scopes)
 		case resp.StatusCode == http.StatusUnauthorized && c.Metadata != "":
 			return "signed out: " + run
 		}
@@ -199,6 +206,33 @@ func (p *person) command(resp *http.Response) string {
 		return "signed out: " + run
 	}
 	return ""
+}
+
+// maxFlags bounds the scopes in a command, in bytes.
+const maxFlags = 1 << 10
+
+func loginCommand(server string) string { return "run mcsh login " + shellWord(server) }
+
+// scopeFlags are the flags that ask for scopes. A server chooses their text, and a person copies it into a shell.
+func scopeFlags(scopes []string) (flags string) {
+	for _, scope := range scopes {
+		flag := " --scope " + shellWord(scope)
+		if !strings.Contains(scope, "'") && len(flags)+len(flag) <= maxFlags {
+			flags += flag
+		}
+	}
+	return flags
+}
+
+// plainWord are words that no shell changes.
+var plainWord = lazy.Regexp(`^[A-Za-z0-9_.:/@+=,-]+$`)
+
+// shellWord writes a word so that a shell reads it as one.
+func shellWord(word string) string {
+	if plainWord().MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // SignInChanged reports whether somebody has signed in since the server refused a request.

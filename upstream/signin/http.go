@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -155,17 +156,16 @@ func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, er
 	return d.DialContext(ctx, network, address)
 }
 
-// allows refuses an address that is not public, unless the server is in such a network too. A server on this machine may
-// name any network but the link-local one, where clouds offer their secrets.
+// allows refuses an address that is not public, unless the server is on this machine, or in a private network of the same
+// kind. Nobody reaches the link-local network, where clouds offer their secrets. Names of a server do not lead to this
+// machine: whoever owns the name says what it resolves to.
 func (g *guard) allows(ctx context.Context, addr netip.Addr) error {
 	kind := publicip.Special(addr)
-	if kind == "" {
+	switch {
+	case kind == "", kind != "link-local" && isLoopback(g.server):
 		return nil
-	}
-	for _, own := range g.ownKinds(ctx) {
-		if own == kind || own == "loopback" && kind != "link-local" {
-			return nil
-		}
+	case slices.Contains([]string{"private", "carrier-grade NAT"}, kind) && slices.Contains(g.ownKinds(ctx), kind):
+		return nil
 	}
 	return &publicip.Refused{What: kind}
 }
