@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -256,7 +256,7 @@ func (p *program) inBrowser(ctx context.Context, o *loginOptions, listener *brow
 	pasted := make(chan string, 1)
 	if o.noBrowser || isTerminal(p.stdin) {
 		fmt.Fprintln(p.stderr, "If the browser is on another machine, it ends at an address that does not open: paste that address here.")
-		go p.readPasted(attempt.State, func(address string) { // it reads until the end of the input, which nothing else reads
+		go p.readPasted(waiting, attempt.State, func(address string) {
 			pasted <- address
 			stop(errPasted)
 		})
@@ -274,17 +274,18 @@ func (p *program) inBrowser(ctx context.Context, o *loginOptions, listener *brow
 // errPasted ends the wait for the browser.
 var errPasted = errors.New("the address was pasted")
 
-// maxPasted bounds a pasted line, in bytes.
-const maxPasted = 64 << 10
-
-// readPasted reads lines until one is a redirected address, or its query, with the state.
-func (p *program) readPasted(state string, found func(address string)) {
-	lines := bufio.NewScanner(p.stdin)
-	lines.Buffer(nil, maxPasted)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" {
-			continue
+// readPasted waits for a line that is a redirected address, or its query, with the state.
+func (p *program) readPasted(ctx context.Context, state string, found func(address string)) {
+	lines := p.typed.lines(p.stdin)
+	for {
+		var line string
+		var more bool
+		select {
+		case line, more = <-lines:
+		case <-ctx.Done():
+		}
+		if !more {
+			return
 		}
 		if !strings.Contains(line, "?") {
 			line = "?" + line
@@ -300,9 +301,34 @@ func (p *program) readPasted(state string, found func(address string)) {
 			return
 		}
 	}
-	if err := lines.Err(); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
-		fmt.Fprintf(p.stderr, "(nothing more can be pasted: %v)\n", err)
-	}
+}
+
+// maxTyped bounds a line that a person types or pastes, in bytes.
+const maxTyped = 64 << 10
+
+// typed are the lines of standard input. One goroutine reads them for all sign-ins of a command, because a read of a terminal
+// cannot be ended. It ends with the input.
+type typed struct {
+	once sync.Once
+	all  chan string
+}
+
+// lines returns the lines that are not empty. It is closed at the end of the input, or at a line that is too long.
+func (t *typed) lines(in io.Reader) <-chan string {
+	t.once.Do(func() {
+		t.all = make(chan string)
+		go func() {
+			defer close(t.all)
+			scanner := bufio.NewScanner(in)
+			scanner.Buffer(nil, maxTyped)
+			for scanner.Scan() {
+				if line := strings.TrimSpace(scanner.Text()); line != "" {
+					t.all <- line
+				}
+			}
+		}()
+	})
+	return t.all
 }
 
 // signedIn says what the person has now.
