@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
 )
 
 // TestConformance runs the official suite against a client that is made of a pool: this binary, as a child. Expected
@@ -34,6 +36,9 @@ func TestConformance(t *testing.T) {
 			}.Client(t, child.Name, env...)
 		})
 	}
+	for _, scenario := range []string{"auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"} {
+		t.Run(scenario, func(t *testing.T) { conformancetest.ClientScenario(t, "2025-03-26", scenario, child.Name, env...) })
+	}
 }
 
 // A scenario is what the suite says of one, in the environment.
@@ -42,6 +47,9 @@ type scenario struct {
 	ClientSecret string `json:"client_secret"`
 
 	ToolCalls []conformanceCall `json:"toolCalls"` // those to make
+
+	person  func(scopes []string) error // signs in
+	signIns int
 }
 
 type conformanceCall struct {
@@ -59,18 +67,31 @@ func conformanceClient() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	endpoint := upstream.Endpoint{URL: os.Args[len(os.Args)-1]}
+	endpoint := upstream.Endpoint{URL: os.Args[len(os.Args)-1], Name: "suite"}
+	dir, err := os.MkdirTemp("", "mcsh-conformance")
+	if err != nil {
+		conformanceFailed(err)
+	}
+	defer os.RemoveAll(dir)
+	kept, err := openLogins(dir)
+	if err != nil {
+		conformanceFailed(err)
+	}
 	switch name := os.Getenv("MCP_CONFORMANCE_SCENARIO"); name {
 	case "elicitation-sep1034-client-defaults":
 		conformanceFailed(errors.New("there is nobody whom the server could ask"))
 	case "auth/client-credentials-basic":
 		endpoint.OAuth = &upstream.OAuth{Issuer: issuerOf(endpoint.URL), ClientID: s.ClientID, ClientSecret: s.ClientSecret}
+	default:
+		endpoint.Logins = kept
+		endpoint.SignIn = upstream.SignIn{ClientID: s.ClientID, ClientSecret: s.ClientSecret, ClientMetadataURL: clientDocument}
 	}
 	pool := upstream.NewPool(upstream.Options{
 		Sources:      []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.HTTP(endpoint)}}},
 		ProbeTimeout: time.Minute, // the suite starts all its servers at once
 	})
-	err := s.play(ctx, pool)
+	s.person = func(scopes []string) error { return kept.signIn(ctx, endpoint, scopes) }
+	err = s.play(ctx, pool)
 	if closed := pool.Close(); err == nil {
 		err = closed
 	}
@@ -104,8 +125,11 @@ func conformanceFailed(err error) {
 	os.Exit(1)
 }
 
-func (s scenario) play(ctx context.Context, pool *upstream.Pool) error {
+func (s *scenario) play(ctx context.Context, pool *upstream.Pool) error {
 	listing := pool.Catalog(ctx)[0]
+	for s.signIn(listing.Err) {
+		listing = pool.Catalog(ctx)[0]
+	}
 	if listing.Err != nil {
 		return listing.Err
 	}
@@ -124,8 +148,32 @@ func (s scenario) play(ctx context.Context, pool *upstream.Pool) error {
 		}
 	}
 	for _, c := range calls {
-		_, err := pool.CallTool(ctx, stages.Call{Server: listing.Server, Name: c.Name, Args: c.Arguments})
+		call := stages.Call{Server: listing.Server, Name: c.Name, Args: c.Arguments}
+		_, err := pool.CallTool(ctx, call)
+		for s.signIn(err) {
+			_, err = pool.CallTool(ctx, call)
+		}
 		fmt.Printf("%s %s: %v\n", c.Name, c.Arguments, err) // what errors there may be, the suite judges
 	}
 	return nil
+}
+
+// signIn does what an error says to a person, a few times: mcsh login, with the scopes that it names.
+func (s *scenario) signIn(err error) bool {
+	if err == nil || !strings.Contains(err.Error(), "run mcsh login suite") && !remote.NeedsSignIn(err) || s.signIns == 3 {
+		return false
+	}
+	s.signIns++
+	_, named, _ := strings.Cut(err.Error(), "run mcsh login suite")
+	var scopes []string
+	for _, word := range strings.Fields(named) {
+		if word != "--scope" {
+			scopes = append(scopes, strings.TrimRight(word, ";,."))
+		}
+	}
+	if err := s.person(scopes); err != nil {
+		fmt.Println("signing in:", err)
+		return false
+	}
+	return true
 }

@@ -25,6 +25,9 @@ type Server struct {
 	// twice at the same time, and must not wait for the server: Connect does that. ctx ends before the session does.
 	Dial func(ctx context.Context) (mcp.Transport, error)
 
+	// Endpoint is what Dial reaches, where that is an address; nil: another kind of server. [remote.Endpoint.SignInServer] needs it.
+	Endpoint *Endpoint
+
 	// Identity distinguishes servers of one name on disk, for example by a hash of the URL. It stays the same over
 	// restarts; empty: the name is enough.
 	Identity string
@@ -159,6 +162,12 @@ type (
 
 	// OAuth signs in to an endpoint as a program.
 	OAuth = remote.OAuth
+
+	// SignIn is how people sign in to an endpoint.
+	SignIn = remote.SignIn
+
+	// Logins keeps the logins of people.
+	Logins = remote.Logins
 )
 
 // Stdio reaches a program: see [stdio.Dial].

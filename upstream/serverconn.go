@@ -48,9 +48,10 @@ type serverConn struct {
 	era      era
 	failures int
 	retryAt  time.Time
-	failure  error // of the last start, or why the last session was dropped; nil after a good start
-	badCalls int   // calls in a row that failed
-	resting  bool  // the last session was ended because it was unused
+	tried    mcp.Transport // of the last start, or nil
+	failure  error         // of the last start, or why the last session was dropped; nil after a good start
+	badCalls int           // calls in a row that failed
+	resting  bool          // the last session was ended because it was unused
 }
 
 // A start is an attempt to make a session.
@@ -125,7 +126,7 @@ func (sc *serverConn) notStarted(t mcp.Transport, err error) error {
 func (sc *serverConn) noteTransport(t mcp.Transport) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if sc.start != nil {
+	if sc.tried = t; sc.start != nil {
 		sc.start.transport = t
 	}
 }
@@ -141,12 +142,22 @@ func (sc *serverConn) joinStart() (*start, *session, error) {
 		return nil, sc.current, nil
 	case sc.start != nil:
 		return sc.start, nil, nil
-	case time.Until(sc.retryAt) > 0 && sc.failure != nil:
+	case time.Until(sc.retryAt) > 0 && sc.failure != nil && !signInChanged(sc.tried):
 		e := asError(sc.failure)
 		e.Backoff = time.Until(sc.retryAt)
 		return nil, nil, e
 	}
-	return sc.begin(max(0, time.Until(sc.retryAt))), nil, nil
+	wait := max(0, time.Until(sc.retryAt))
+	if sc.failure != nil {
+		wait = 0 // the sign-in has changed, or there is no more to wait
+	}
+	return sc.begin(wait), nil, nil
+}
+
+// signInChanged reports whether a server that was refused may work now, because somebody has signed in.
+func signInChanged(t mcp.Transport) bool {
+	s, ok := t.(interface{ SignInChanged() bool })
+	return ok && s.SignInChanged()
 }
 
 // closedError is the error of every use after Close.

@@ -40,6 +40,7 @@ var flagGroups = []flagGroup{
 	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}},
 	{"Callers", []string{"tokens", "control-tokens", "oidc-"}},
 	{"Sandbox", []string{"sandbox", "sandbox-"}},
+	{"Sign-in", []string{"token-key-file", "client-metadata-url"}},
 	{"ToolHive", []string{"toolhive", "toolhive-"}},
 	{"Limits", []string{"limit", "memory", "keep-"}},
 	{"Logs and metrics", []string{"log-", "no-metrics", "metrics-listen", "otel", "require-server"}},

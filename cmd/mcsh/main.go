@@ -43,6 +43,8 @@ type program struct {
 	stderr plain
 	env    map[string]string
 	json   bool // the command's --json: errors are JSON on stdout too
+	stores stores
+	typed  typed
 }
 
 // run is the program without the worker. It returns the exit status.
@@ -59,6 +61,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	defer p.closeStores()
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -123,6 +126,7 @@ be reached, 5 the pipeline or a tool failed, 124 out of time, 130 interrupted. m
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		p.serveCommand(), p.gatewaysCommand(), p.reloadCommand(), p.runCommand(), p.checkCommand(), p.toolsCommand(), p.connectCommand(), p.importCommand(), p.commandsCommand(),
+		p.loginCommand(), p.logoutCommand(), p.loginsCommand(),
 		p.schemaCommand(), p.serverCommand(), p.doctorCommand(), p.explainCommand(), p.manCommand(), p.versionCommand(),
 		group("token", "Make, list and remove the tokens of callers", tokenLong, "mcsh token --help shows more",
 			"the command is missing: new, ls or rm", p.tokenNewCommand(), p.tokenListCommand(), p.tokenRemoveCommand()),

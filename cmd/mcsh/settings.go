@@ -33,6 +33,7 @@ type settings struct {
 	readOnly  bool
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
+	login     loginFlags
 	state     string
 	keeps     bool // save tool lists and shapes in state
 	refresh   bool // ignore saved tool lists
@@ -86,6 +87,7 @@ func (s *settings) addSources(cmd *cobra.Command) {
 	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
 	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
 	s.toolhive.add(cmd)
+	s.login.add(cmd)
 	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
 }
 
@@ -105,9 +107,20 @@ func (p *program) configFiles(s settings) []string {
 	return nil
 }
 
-func configSources(_ *program, s settings) ([]upstream.Source, error) {
+func configSources(p *program, s settings) ([]upstream.Source, error) {
+	if len(s.files) == 0 {
+		return nil, nil
+	}
+	store, err := p.openLogins(s)
+	if err != nil {
+		return nil, err
+	}
 	return convert(s.files, func(f *config.File) upstream.Source {
 		f.Builtins, f.Options, f.Proxy = configBuiltins(s.host), builtinOptions(), http.ProxyFromEnvironment
+		f.ClientMetadataURL = cmp.Or(s.login.clientMetadata, p.env[clientMetadataVariable])
+		if store != nil {
+			f.Logins = store
+		}
 		return f
 	}), nil
 }

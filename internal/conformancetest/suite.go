@@ -52,24 +52,17 @@ func (r Run) Client(t testing.TB, command string, env ...string) {
 
 func (r Run) run(t testing.TB, env []string, args ...string) {
 	t.Helper()
-	modules, out := parttest.Packages(t, suite), t.TempDir()
-	args = append([]string{filepath.Join(modules, suite, "dist", "index.js")}, args...)
-	args = append(args, "--requirements", r.Revision, "--output-dir", out, "--timeout", fmt.Sprint(patience.Milliseconds()/2))
+	args = append(args, "--requirements", r.Revision)
 	if r.Baseline != "" {
 		checkBaseline(t, r.Baseline)
 		args = append(args, "--expected-failures", r.Baseline)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, parttest.Node(t), args...)
-	cmd.Env = append(os.Environ(), env...)
 	began := time.Now()
-	said, err := cmd.CombinedOutput()
+	said, results, err := suiteRun(t, env, args)
 	_, summary, ok := bytes.Cut(said, []byte("SUMMARY ==="))
 	if !ok {
 		t.Fatalf("the suite has no summary: %v\n%s", err, said)
 	}
-	results := read(t, out)
 	if err != nil {
 		t.Errorf("the suite: %v\n%s\n%s", err, summary, failures(results.unexpected(string(summary))))
 	}
@@ -79,6 +72,29 @@ func (r Run) run(t testing.TB, env []string, args ...string) {
 		}
 	}
 	t.Logf("%s: %d checks in %.1f s", r.Revision, len(results), time.Since(began).Seconds())
+}
+
+// ClientScenario checks a client in one scenario of a revision, which may be older than those with requirements.
+func ClientScenario(t testing.TB, revision, scenario, command string, env ...string) {
+	t.Helper()
+	said, results, err := suiteRun(t, env, []string{"client", "--command", command, "--scenario", scenario, "--spec-version", revision})
+	if bad := failures(results); err != nil || bad != "" || len(results) == 0 {
+		t.Errorf("the scenario %s, of %d checks: %v\n%s\n%s", scenario, len(results), err, bad, said)
+	}
+}
+
+// suiteRun runs the suite, and returns its output and results.
+func suiteRun(t testing.TB, env, args []string) (said []byte, results checks, err error) {
+	t.Helper()
+	modules, out := parttest.Packages(t, suite), t.TempDir()
+	args = append([]string{filepath.Join(modules, suite, "dist", "index.js")}, args...)
+	args = append(args, "--output-dir", out, "--timeout", fmt.Sprint(patience.Milliseconds()/2))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, parttest.Node(t), args...)
+	cmd.Env = append(os.Environ(), env...)
+	said, err = cmd.CombinedOutput()
+	return said, read(t, out), err
 }
 
 // entry is a line of a baseline.

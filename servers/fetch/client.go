@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/publicip"
 	"github.com/mcsh-dev/mcsh/servers/tool"
 )
 
@@ -41,7 +42,7 @@ func newClient(o Options, allowed hosts) *http.Client {
 			return nil, err
 		}
 		if !o.AllowPrivate && !allowed.match(host) {
-			d.Control = onlyPublic
+			d.Control = publicip.Only
 		}
 		return d.DialContext(ctx, network, addr)
 	}
@@ -92,7 +93,7 @@ func (s *server) explain(ctx context.Context, err error) error {
 		}
 		err = u.Err
 	}
-	if r, ok := errors.AsType[*refused](err); ok {
+	if r, ok := errors.AsType[*publicip.Refused](err); ok {
 		return &tool.Error{
 			Kind: addressRefused, Msg: fmt.Sprintf("%s is not reached: %v", place, r),
 			Hint: "only public addresses are, unless the operator allows the host",

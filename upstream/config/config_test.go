@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,9 @@ func show(e *entry) string {
 	}
 	if e.OAuth != nil {
 		fmt.Fprintf(&b, " oauth %+v", *e.OAuth)
+	}
+	if signIn := e.endpoint().SignIn; !reflect.DeepEqual(signIn, upstream.SignIn{}) {
+		fmt.Fprintf(&b, " sign-in %+v", signIn)
 	}
 	if e.Timeout > 0 {
 		fmt.Fprintf(&b, " timeout %v", e.Timeout)

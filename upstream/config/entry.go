@@ -43,6 +43,7 @@ type spec struct {
 	Probe       bool
 	TLS         upstream.TLS
 	OAuth       *upstream.OAuth
+	SignIn      upstream.SignIn
 	Files       [][sha256.Size]byte // checksums of the files of TLS
 }
 
@@ -254,7 +255,8 @@ func (e *entry) upstream() upstream.Server {
 			Name: e.Command, Args: e.Args, Dir: e.Dir, Env: e.Env, Lookup: file.Lookup, Where: s.Where,
 		})
 	default:
-		s.Dial = upstream.HTTP(e.endpoint())
+		endpoint := e.endpoint()
+		s.Dial, s.Endpoint = upstream.HTTP(endpoint), &endpoint
 	}
 	return s
 }
@@ -264,8 +266,11 @@ func (e *entry) endpoint() upstream.Endpoint {
 	for name, value := range e.Headers {
 		headers.Set(name, value)
 	}
+	file, signIn := e.reader.file, e.SignIn
+	signIn.ClientMetadataURL = file.ClientMetadataURL
 	return upstream.Endpoint{
-		URL: e.URL, Headers: headers, Proxy: e.reader.file.Proxy, LegacySSE: e.Kind == "sse", Either: e.Kind == "",
+		Name: e.name, SignIn: signIn, Logins: file.Logins,
+		URL: e.URL, Headers: headers, Proxy: file.Proxy, LegacySSE: e.Kind == "sse", Either: e.Kind == "",
 		TLS: e.TLS, OAuth: e.OAuth, Where: e.reader.where(e.offset),
 	}
 }

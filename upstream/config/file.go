@@ -55,6 +55,9 @@ type File struct {
 	// Others reads the members of the file that are not about servers, whenever Servers reads it. Nil: they are ignored.
 	Others func([]Member) error
 
+	Logins            upstream.Logins // of people, to servers over HTTP; nil: none
+	ClientMetadataURL string          // of the document that describes us to authorization servers; empty: none
+
 	mu   sync.Mutex // guards what follows
 	read checksums  // of the files that were read last
 	pipe []byte     // the content of the file, if it is a pipe that was read

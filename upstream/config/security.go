@@ -36,25 +36,78 @@ func (e *entry) readTLS(value json.RawMessage) error {
 	return nil
 }
 
-// readOAuth reads how to sign in as a program.
+// An oauthEntry is how to sign in, as clients write it.
+type oauthEntry struct {
+	Issuer       string `json:"issuer"`
+	Token        string `json:"token"`
+	ClientID     string `json:"clientId"`
+	ClientSecret string `json:"clientSecret"`
+	CallbackPort int    `json:"callbackPort"`
+	MetadataURL  string `json:"authServerMetadataUrl"`
+	Scopes       scopes `json:"scopes"`
+}
+
+// scopes are an array, or words in a string.
+type scopes []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *scopes) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err == nil {
+		*s = strings.Fields(text)
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(s))
+}
+
+// readOAuth reads how to sign in: as a program with issuer and clientSecret, or else as a person, who runs mcsh login.
 func (e *entry) readOAuth(value json.RawMessage) error {
-	m, err := decodeStrict[upstream.OAuth](value, "issuer", "token", "clientId", "clientSecret")
+	m, err := decodeStrict[oauthEntry](value, "issuer", "token", "clientId", "clientSecret", "callbackPort", "authServerMetadataUrl", "scopes")
 	if err != nil {
 		return err
 	}
 	e.secrets.add(m.ClientSecret)
-	if m.Issuer == "" || m.ClientID == "" || m.ClientSecret == "" {
-		return fmt.Errorf("needs issuer, clientId and clientSecret")
-	}
-	for _, address := range []string{m.Issuer, m.Token} {
-		if address == "" {
+	for _, one := range []struct{ key, address string }{
+		{"issuer", m.Issuer}, {"token", m.Token}, {"authServerMetadataUrl", m.MetadataURL},
+	} {
+		if one.address == "" {
 			continue
 		}
-		if err := (upstream.Endpoint{URL: address}).Check(); err != nil {
-			return fmt.Errorf("issuer or token: %w", err)
+		if err := (upstream.Endpoint{URL: one.address}).Check(); err != nil {
+			return fmt.Errorf("%s: %w", one.key, err)
 		}
 	}
-	e.OAuth = &m
+	if m.Issuer != "" && m.ClientSecret != "" {
+		return e.program(m)
+	}
+	return e.person(m)
+}
+
+func (e *entry) program(m oauthEntry) error {
+	switch {
+	case m.ClientID == "":
+		return fmt.Errorf("with issuer and clientSecret it is the sign-in of a program, and needs clientId")
+	case m.CallbackPort != 0 || m.MetadataURL != "" || len(m.Scopes) > 0:
+		return fmt.Errorf("with issuer and clientSecret it is the sign-in of a program, which has no callbackPort, " +
+			"authServerMetadataUrl and scopes; leave out issuer if people sign in")
+	}
+	e.OAuth = &upstream.OAuth{Issuer: m.Issuer, Token: m.Token, ClientID: m.ClientID, ClientSecret: m.ClientSecret}
+	return nil
+}
+
+func (e *entry) person(m oauthEntry) error {
+	switch {
+	case m.Token != "":
+		return fmt.Errorf("token belongs to the sign-in of a program, which needs issuer, clientId and clientSecret")
+	case m.ClientSecret != "" && m.ClientID == "":
+		return fmt.Errorf("clientSecret needs clientId")
+	case m.CallbackPort < 0 || m.CallbackPort > 65535:
+		return fmt.Errorf("callbackPort: want a port from 1 to 65535, got %d", m.CallbackPort)
+	}
+	e.SignIn = upstream.SignIn{
+		ClientID: m.ClientID, ClientSecret: m.ClientSecret, CallbackPort: m.CallbackPort,
+		MetadataURL: m.MetadataURL, Issuer: m.Issuer, Scopes: m.Scopes,
+	}
 	return nil
 }
 

@@ -28,12 +28,8 @@ type OAuth struct {
 	ClientSecret string
 }
 
-// signer makes a signer of the settings, which may be nil. Requests to the server itself go through own, all others
-// through others.
-func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer, error) {
-	if o == nil {
-		return nil, nil
-	}
+// signer makes a signer of the settings. Requests to the server itself go through own, all others through others.
+func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (signer, error) {
 	allowed := map[string]bool{}
 	for _, raw := range []string{o.Issuer, o.Token} {
 		if raw == "" {
@@ -62,7 +58,7 @@ func (o *OAuth) signer(own, others http.RoundTripper, target *url.URL) (*signer,
 	if err != nil {
 		return nil, err
 	}
-	return &signer{handler: handler}, nil
+	return &program{handler: handler}, nil
 }
 
 // maxSignIn bounds one answer of a sign-in, in bytes.
@@ -92,15 +88,15 @@ func (e *signInTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A signer adds tokens to requests, and signs in when they are refused: one sign-in at a time, however many are refused.
-type signer struct {
+// A program signs in by itself when requests are refused: one sign-in at a time, however many are refused.
+type program struct {
 	handler auth.OAuthHandler
 
 	mu sync.Mutex // held while signing in: all requests wait for that
 }
 
-// sign adds the current token, if there is one, and returns it.
-func (s *signer) sign(ctx context.Context, h http.Header) (string, error) {
+// sign implements [signer].
+func (s *program) sign(ctx context.Context, h http.Header) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, err := s.token(ctx)
@@ -111,7 +107,7 @@ func (s *signer) sign(ctx context.Context, h http.Header) (string, error) {
 }
 
 // token returns the current token, or nothing. s.mu is held: handlers do not guard it.
-func (s *signer) token(ctx context.Context) (string, error) {
+func (s *program) token(ctx context.Context) (string, error) {
 	source, err := s.handler.TokenSource(ctx)
 	if err != nil || source == nil {
 		return "", err
@@ -127,16 +123,16 @@ func (s *signer) token(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// renew signs in, unless another request has done so since the token was refused.
-func (s *signer) renew(ctx context.Context, refused string, req *http.Request, resp *http.Response) error {
+// renew implements [signer]. It signs in, unless another request has done so since the token was refused.
+func (s *program) renew(ctx context.Context, refused string, req *http.Request, resp *http.Response) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now, err := s.token(ctx); err == nil && now != "" && now != refused {
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRPCError))
-		return resp.Body.Close()
+		return true, resp.Body.Close()
 	}
 	if err := s.handler.Authorize(context.WithoutCancel(ctx), req, resp); err != nil {
-		return fmt.Errorf("signing in: %w", err)
+		return false, fmt.Errorf("signing in: %w", err)
 	}
-	return nil
+	return true, nil
 }

@@ -29,7 +29,13 @@ type Endpoint struct {
 	Proxy func(*http.Request) (*url.URL, error)
 
 	TLS   TLS
-	OAuth *OAuth // nil: no sign-in
+	OAuth *OAuth // of a program; nil: none
+
+	// Name is that of the server, for the sign-in of a person, which SignIn describes and Logins keeps. A header named
+	// Authorization and OAuth go before it.
+	Name   string
+	SignIn SignIn
+	Logins Logins // nil: nobody signs in
 
 	// LegacySSE uses the transport of 2024-11-05 with its two addresses, instead of streamable HTTP. Either tries
 	// streamable HTTP first, and the older transport if the server does not know it.

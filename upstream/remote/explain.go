@@ -46,8 +46,13 @@ func (t *client) Explain(err error) (msg, hint string) {
 	var redirect *redirectError
 	var signIn *signInError
 	switch text := err.Error(); {
+	case errors.As(err, &status) && status.signIn != "":
+		return status.signIn, "no tool signs in: a person runs the command" + at(t.Where)
 	case errors.As(err, &status):
 		hint = statusHints[status.status]
+		if _, ok := t.auth.(*person); ok && status.status == http.StatusUnauthorized {
+			hint = "the server wants sign-in: " + loginCommand(t.Name) + `, or set "headers": {"Authorization": "Bearer ${TOKEN}"} for the server`
+		}
 		if status.sessionLost {
 			hint = "the server has lost its session, and the next call begins another; where several processes share the address, they need session affinity"
 		}
@@ -64,7 +69,7 @@ func (t *client) Explain(err error) (msg, hint string) {
 	case errors.As(err, &redirect):
 		return redirect.Error(), "if that is where the server is now, set url to an address there" + at(t.Where)
 	case errors.As(err, &signIn):
-		return "signing in failed: " + texts.Cut(rpc.WithoutRequest(t.Hide(signIn.Error())), 500), "check oauth: issuer, clientId and clientSecret" + at(t.Where)
+		return t.explainSignIn(signIn)
 	case errors.Is(err, rpc.ErrBroken):
 		return host + " answers, but not with MCP: " + texts.Cut(text, 300), "check the path of url: most servers answer at /mcp" + at(t.Where)
 	case errors.As(err, &dns):
@@ -84,4 +89,13 @@ func (t *client) Explain(err error) (msg, hint string) {
 		return "no answer from " + origin(t.target), "see whether the server runs and the address is right" + at(t.Where)
 	}
 	return "", "see whether the server runs and the address is right" + at(t.Where)
+}
+
+// explainSignIn explains a sign-in that has failed without a refusal of the request.
+func (t *client) explainSignIn(err error) (msg, hint string) {
+	text := texts.Cut(rpc.WithoutRequest(t.Hide(err.Error())), 500)
+	if _, ok := t.auth.(*person); ok {
+		return text, "try again later, or " + loginCommand(t.Name) + at(t.Where)
+	}
+	return "signing in failed: " + text, "check oauth: issuer, clientId and clientSecret" + at(t.Where)
 }

@@ -34,8 +34,9 @@ type statusError struct {
 	at          string
 	rpc         error // the JSON-RPC error in it, or nil
 	wait        time.Duration
-	known       bool // the session exists: neither the address nor the token is wrong
-	sessionLost bool // the session has ended
+	known       bool   // the session exists: neither the address nor the token is wrong
+	sessionLost bool   // the session has ended
+	signIn      string // the command that signs in, if that may help
 }
 
 func (e *statusError) Error() string {
@@ -55,10 +56,10 @@ var refusals = map[int]bool{
 	http.StatusUpgradeRequired: true, http.StatusTooManyRequests: true, http.StatusRequestHeaderFieldsTooLarge: true,
 }
 
-// neverRan reports whether no tool has seen the request. A 503 with a time to come back is a refusal; without one, a
+// neverRan reports whether no tool has seen the request: one that lacks scopes is refused before. A 503 with a time to come back is a refusal; without one, a
 // proxy may have lost its server.
 func (e *statusError) neverRan() bool {
-	return refusals[e.status] || e.status == http.StatusServiceUnavailable && e.wait > 0
+	return refusals[e.status] || e.signIn != "" || e.status == http.StatusServiceUnavailable && e.wait > 0
 }
 
 // sessionMaybeLost reports whether the server may answer so because it has lost the session.
@@ -80,7 +81,7 @@ type client struct {
 	http    http.Client
 	base    *http.Transport
 	target  *url.URL
-	auth    *signer      // nil: none
+	auth    signer       // nil: none
 	max     atomic.Int64 // bytes of one message, set by Prepare; 0: not set
 	secrets *addressHider
 }
@@ -100,7 +101,7 @@ func newClient(e Endpoint) (*client, error) {
 		return nil, &rpc.DialError{Hint: "check the files of tls" + at(e.Where), Err: err}
 	}
 	c := &client{Endpoint: e, base: e.baseTransport(own), target: target, secrets: newAddressHider(target, e.Headers)}
-	if c.auth, err = e.OAuth.signer(c.base, e.baseTransport(others), target); err != nil {
+	if c.auth, err = c.signer(own, others); err != nil {
 		return nil, &rpc.DialError{Hint: "check oauth" + at(e.Where), Err: err}
 	}
 	c.http = http.Client{Transport: c, CheckRedirect: c.redirect}
@@ -111,7 +112,12 @@ func newClient(e Endpoint) (*client, error) {
 func (t *client) messageMax() int64 { return cmp.Or(t.max.Load(), rpc.DefaultMax) }
 
 // Hide removes the secrets of the endpoint from a text.
-func (t *client) Hide(text string) string { return t.secrets.hide(text) }
+func (t *client) Hide(text string) string {
+	if p, ok := t.auth.(*person); ok {
+		text = p.hide(text)
+	}
+	return t.secrets.hide(text)
+}
 
 // abort closes idle connections, and those that become idle within a moment.
 func (t *client) abort() {
@@ -193,8 +199,10 @@ func (t *client) send(req *http.Request) (*http.Response, error) {
 
 // again signs in and sends a refused request once more.
 func (t *client) again(req *http.Request, token string, resp *http.Response) (*http.Response, error) {
-	if err := t.auth.renew(req.Context(), token, req, resp); err != nil {
+	if retry, err := t.auth.renew(req.Context(), token, req, resp); err != nil {
 		return nil, &signInError{err}
+	} else if !retry {
+		return resp, nil
 	}
 	out := req.Clone(req.Context())
 	body, err := req.GetBody()
@@ -217,7 +225,7 @@ func (e *signInError) Unwrap() error { return e.err }
 // NeedsSignIn reports whether an error is the refusal of a caller who has not signed in, by the server or a proxy.
 func NeedsSignIn(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.status == http.StatusUnauthorized || status.status == http.StatusProxyAuthRequired
+		return status.signIn != "" || status.status == http.StatusUnauthorized || status.status == http.StatusProxyAuthRequired
 	}
 	_, failed := errors.AsType[*signInError](err)
 	return failed
@@ -227,9 +235,12 @@ func NeedsSignIn(err error) bool {
 func (t *client) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError)) // as much as arrives
 	_ = resp.Body.Close()
-	e := &statusError{status: resp.StatusCode, at: origin(req.URL), body: t.secrets.hide(errorText(raw)), wait: retryAfter(resp.Header.Get("Retry-After"))}
+	e := &statusError{status: resp.StatusCode, at: origin(req.URL), body: t.Hide(errorText(raw)), wait: retryAfter(resp.Header.Get("Retry-After"))}
 	if resp.StatusCode == http.StatusUnauthorized && e.body == "" {
-		e.body = t.secrets.hide(texts.Cut(resp.Header.Get("WWW-Authenticate"), 200))
+		e.body = t.Hide(texts.Cut(resp.Header.Get("WWW-Authenticate"), 200))
+	}
+	if p, ok := t.auth.(*person); ok {
+		e.signIn = p.command(resp)
 	}
 	msg, ok := rpc.Scan(raw)
 	if ok && msg.Err != nil {

@@ -1,0 +1,114 @@
+package browser
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// path is where browsers are redirected to.
+const path = "/callback"
+
+// Bounds of the requests of browsers.
+const (
+	maxHeader   = 128 << 10 // bytes: a code may be long
+	requestWait = 10 * time.Second
+	closeWait   = 2 * time.Second // for a page that is being sent
+)
+
+// page is the answer to the browser.
+const page = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>mcsh</title>
+<p>mcsh has the answer. You can close this tab; the terminal says whether you are signed in.</p>
+</html>
+`
+
+// A Listener waits on the loopback interface for a redirected browser.
+type Listener struct {
+	URI string // that the browser is redirected to
+
+	state     string // of the answer; set by Wait
+	listeners []net.Listener
+	answered  chan string // the redirected address; holds one
+}
+
+// Listen listens on a port of this machine; 0: any. A fixed port is one that somebody has registered as http://localhost:PORT/callback,
+// as most clients do. The caller calls Wait or Close.
+func Listen(port int) (*Listener, error) {
+	first, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	l := &Listener{URI: "http://" + first.Addr().String() + path, listeners: []net.Listener{first}, answered: make(chan string, 1)}
+	if port != 0 {
+		l.URI = fmt.Sprintf("http://localhost:%d%s", port, path)
+		if second, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(port))); err == nil { // which localhost may mean
+			l.listeners = append(l.listeners, second)
+		}
+	}
+	return l, nil
+}
+
+// Close closes a listener that nobody waits for.
+func (l *Listener) Close() error {
+	var errs []error
+	for _, one := range l.listeners {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Wait serves browsers until one comes with the state, a secret of the right redirected address, and returns that address. It
+// returns the cause of ctx if that ends before. Wait is called once, and closes the listener.
+func (l *Listener) Wait(ctx context.Context, state string) (address string, err error) {
+	l.state = state
+	server := &http.Server{
+		Handler: l, ReadTimeout: requestWait, WriteTimeout: requestWait, MaxHeaderBytes: maxHeader,
+	}
+	server.SetKeepAlivesEnabled(false)
+	serving := errgroup.Group{}
+	for _, one := range l.listeners {
+		serving.Go(func() error { return server.Serve(one) })
+	}
+	select {
+	case address = <-l.answered:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+	defer cancel()
+	if server.Shutdown(closing) != nil {
+		server.Close()
+	}
+	if failed := serving.Wait(); !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return address, err
+}
+
+// ServeHTTP takes the answer of the browser. Everything else is not there.
+func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || r.URL.Path != path || subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("state")), []byte(l.state)) != 1 {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	io.WriteString(w, page)
+	select {
+	case l.answered <- l.URI + "?" + r.URL.RawQuery:
+	default: // the browser has come twice
+	}
+}

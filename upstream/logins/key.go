@@ -1,0 +1,132 @@
+package logins
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/mcsh-dev/mcsh/internal/namedfile"
+)
+
+const keySize = 32 // of AES-256
+
+// keys finds the keys of files.
+type keys struct {
+	file string // of the operator; empty: none
+	ring *guardedKeyring
+
+	mu   sync.Mutex
+	kept map[string][]byte // keys of the keyring by the ids of their entries; guarded by mu
+}
+
+// of returns the key of a file.
+func (k *keys) of(ctx context.Context, h header) ([]byte, error) {
+	var key []byte
+	var err error
+	switch h.kind {
+	case plain:
+		return nil, nil
+	case inKeyFile:
+		if k.file == "" {
+			return nil, errors.New("it is sealed with a key file: name that with --token-key-file")
+		}
+		key, err = readKeyFile(k.file)
+	default:
+		key, err = k.fromKeyring(ctx, h.id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fingerprint(key) != h.fingerprint {
+		return nil, errors.New("it is sealed with another key than the one of now: give the earlier key, or remove the file and sign in again with mcsh login --all")
+	}
+	return key, nil
+}
+
+// fromKeyring returns the key of an entry of the keyring.
+func (k *keys) fromKeyring(ctx context.Context, id string) ([]byte, error) {
+	k.mu.Lock()
+	key := k.kept[id]
+	k.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	text, err := k.ring.get(ctx, entryOf(id))
+	if err != nil {
+		return nil, fmt.Errorf("its key is in the keyring, which does not answer: unlock the keyring, or remove the file and sign in again with mcsh login --all: %w", err)
+	}
+	if key, err = hex.DecodeString(text); err != nil || len(key) != keySize {
+		return nil, errors.New("its key is no longer in the keyring: restore the keyring, or remove the file and sign in again with mcsh login --all")
+	}
+	k.keep(id, key)
+	return key, nil
+}
+
+func (k *keys) keep(id string, key []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept[id] = key
+}
+
+// choose returns the header and the key for the next content of a file. A key file counts for each file. Otherwise the file stays
+// as it is, or gets a new key in the keyring, or none.
+func (k *keys) choose(ctx context.Context, now *header, empty bool) (header, []byte, error) {
+	switch {
+	case k.file != "":
+		key, err := readKeyFile(k.file)
+		return header{inKeyFile, "-", fingerprint(key)}, key, err
+	case now != nil && (now.kind != plain || !empty):
+		key, err := k.of(ctx, *now)
+		return *now, key, err
+	}
+	id, key := rand.Text(), make([]byte, keySize)
+	_, _ = rand.Read(key) // it never fails
+	err := k.ring.set(ctx, entryOf(id), hex.EncodeToString(key))
+	if err == nil {
+		var back string
+		if back, err = k.ring.get(ctx, entryOf(id)); err == nil && back != hex.EncodeToString(key) {
+			err = errors.New("the keyring does not keep what it is given")
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return header{}, nil, context.Cause(ctx)
+	case err != nil:
+		return header{plain, "-", "-"}, nil, nil
+	}
+	k.keep(id, key)
+	return header{inKeyring, id, fingerprint(key)}, key, nil
+}
+
+// entryOf names an entry of the keyring.
+func entryOf(id string) string { return "logins " + id }
+
+// readKeyFile reads 32 bytes, as they are or in base64.
+func readKeyFile(path string) ([]byte, error) {
+	const how = "make one with: (umask 077; head -c 32 /dev/urandom > FILE)"
+	data, err := namedfile.Read(path, 1<<20)
+	if err != nil {
+		return nil, fmt.Errorf("the key file cannot be read; %s: %w", how, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o007 != 0 { // a group may be that of a container
+		return nil, fmt.Errorf("everybody can use the key file %s (mode %#o): take the permissions of others away with chmod o=", path, mode)
+	}
+	if len(data) == keySize {
+		return data, nil
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(key) != keySize {
+		return nil, fmt.Errorf("the key file %s has neither 32 bytes nor 32 bytes in base64; %s", path, how)
+	}
+	return key, nil
+}

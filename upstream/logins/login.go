@@ -1,0 +1,113 @@
+package logins
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+// Errors of logins that cannot be used.
+var (
+	// ErrEnded is wrapped by the error of a login that its issuer no longer accepts. A function that refreshes wraps it when
+	// the issuer answers invalid_grant.
+	ErrEnded = errors.New("the sign-in has ended")
+
+	// ErrNone is wrapped by the error of a login that is not there, because somebody has signed out.
+	ErrNone = errors.New("nobody has signed in")
+)
+
+// A Key names a login. Two accounts on one address are two logins, because their servers have two names.
+type Key struct {
+	Server   string `json:"server"`   // its name in the configuration
+	Resource string `json:"resource"` // canonical URI of the server, as the authorization server knows it
+	Issuer   string `json:"issuer"`   // of the authorization server
+}
+
+func (k Key) compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Server, other.Server), strings.Compare(k.Resource, other.Resource), strings.Compare(k.Issuer, other.Issuer))
+}
+
+// A Login is a person's sign-in to a server, with its tokens.
+type Login struct {
+	Key
+	Account string    `json:"account,omitzero"` // who has signed in, for people; empty: the issuer does not say
+	Scopes  []string  `json:"scopes,omitzero"`  // granted
+	Made    time.Time `json:"made"`
+
+	// Ended is when the issuer refused to refresh the login; zero: it did not. An ended login has no tokens. It is kept so that
+	// lists can say who has to sign in again.
+	Ended time.Time `json:"ended,omitzero"`
+
+	AccessToken  string    `json:"accessToken"`
+	RefreshToken string    `json:"refreshToken,omitzero"`
+	Expiry       time.Time `json:"expiry,omitzero"` // of AccessToken; zero: unknown
+
+	Client Client `json:"client"`
+
+	TokenEndpoint      string `json:"tokenEndpoint"`
+	RevocationEndpoint string `json:"revocationEndpoint,omitzero"`
+}
+
+// A Client is what the authorization server knows us as.
+type Client struct {
+	ID         string    `json:"id"`
+	Secret     string    `json:"secret,omitzero"`
+	AuthMethod string    `json:"authMethod,omitzero"` // none, client_secret_basic or client_secret_post
+	Expiry     time.Time `json:"expiry,omitzero"`     // of Secret, as dynamic registration gave it; zero: never
+}
+
+// Bounds of a login, which an issuer decides on, and of the store.
+const (
+	maxLogins = 1000
+	maxToken  = 64 << 10 // bytes of a token or a client's secret
+	maxText   = 8 << 10  // bytes of any other text
+	maxScopes = 200
+)
+
+// check refuses a login that is incomplete or too large to keep.
+func (l Login) check() error {
+	for _, text := range []struct {
+		name, value string
+		most        int
+		required    bool
+	}{
+		{"server", l.Server, maxText, true},
+		{"resource", l.Resource, maxText, true},
+		{"issuer", l.Issuer, maxText, true},
+		{"account", l.Account, maxText, false},
+		{"access token", l.AccessToken, maxToken, l.Ended.IsZero()},
+		{"refresh token", l.RefreshToken, maxToken, false},
+		{"client id", l.Client.ID, maxText, false},
+		{"client secret", l.Client.Secret, maxToken, false},
+		{"authentication method", l.Client.AuthMethod, maxText, false},
+		{"token endpoint", l.TokenEndpoint, maxText, false},
+		{"revocation endpoint", l.RevocationEndpoint, maxText, false},
+		{"list of scopes", strings.Join(l.Scopes, " "), maxText, false},
+	} {
+		switch {
+		case text.required && text.value == "":
+			return fmt.Errorf("a login has no %s", text.name)
+		case len(text.value) > text.most:
+			return fmt.Errorf("the %s of a login has more than %s", text.name, texts.Bytes(int64(text.most)))
+		}
+	}
+	if len(l.Scopes) > maxScopes {
+		return fmt.Errorf("a login has %d scopes, more than %d", len(l.Scopes), maxScopes)
+	}
+	return nil
+}
+
+// ended returns the login without its tokens.
+func (l Login) ended(at time.Time) Login {
+	l.Ended, l.AccessToken, l.RefreshToken, l.Expiry = at.UTC().Truncate(time.Second), "", "", time.Time{}
+	return l
+}
+
+// sameTokens reports whether nobody has signed in again or refreshed the login since it was the other one.
+func (l Login) sameTokens(other Login) bool {
+	return l.AccessToken == other.AccessToken && l.RefreshToken == other.RefreshToken
+}

@@ -1,0 +1,284 @@
+package logins
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say how a store seals its file.
+type Options struct {
+	KeyFile string  // with a key of 32 bytes; empty: none
+	Keyring Keyring // nil: none
+}
+
+// A Store keeps logins in a directory, which processes share. Its methods may be called concurrently.
+type Store struct {
+	path string // of the file
+	keys *keys
+
+	reading sync.Mutex // held while the file is read
+	last    snapshot   // guarded by reading
+
+	mu      sync.Mutex
+	flights map[Key]*flight // refreshes of this process; guarded by mu
+	closed  bool            // guarded by mu
+	running sync.WaitGroup  // of flights
+}
+
+// A snapshot is the file as it was read.
+type snapshot struct {
+	file   *os.File // which is kept open, so that its inode names no other file; nil: there is none
+	info   fs.FileInfo
+	header header
+	logins []Login
+}
+
+// step is called at the steps of a change. Tests replace it to end the process there.
+var step = func(string) {}
+
+// Open opens the store of a directory. A change makes the directory and the file in it if they are missing. A file that cannot be
+// used is an error of the first method that needs it.
+func Open(dir string, o Options) (*Store, error) {
+	if o.KeyFile != "" {
+		if _, err := readKeyFile(o.KeyFile); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the directory of logins: %w", err)
+	}
+	return &Store{
+		path:    filepath.Join(dir, "logins"),
+		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring), kept: map[string][]byte{}},
+		flights: map[Key]*flight{},
+	}, nil
+}
+
+// Close waits for refreshes that have begun, and closes the store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	return s.forget()
+}
+
+// forget makes the next reader read the file. The caller holds reading.
+func (s *Store) forget() error {
+	f := s.last.file
+	s.last = snapshot{}
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// All returns all logins, sorted by server.
+func (s *Store) All() ([]Login, error) {
+	now, err := s.read(context.Background())
+	return slices.Clone(now.logins), err
+}
+
+// Of returns the logins of one configured server, or those of them with a resource unless that is empty.
+func (s *Store) Of(server, resource string) ([]Login, error) {
+	now, err := s.read(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	var found []Login
+	for _, l := range now.logins {
+		if l.Server == server && (resource == "" || l.Resource == resource) {
+			found = append(found, l)
+		}
+	}
+	return found, nil
+}
+
+// Place says where the tokens are, for people, and whether they are sealed. Without a file it is empty.
+func (s *Store) Place() (text string, sealed bool, err error) {
+	now, err := s.read(context.Background())
+	if err != nil || now.header.kind == "" {
+		return "", false, err
+	}
+	return map[string]string{
+		inKeyring: s.path + ", sealed with a key in the keyring",
+		inKeyFile: s.path + ", sealed with the key file",
+		plain:     s.path + ", not sealed: only its permissions protect it",
+	}[now.header.kind], now.header.kind != plain, nil
+}
+
+// read returns the content of the file, which it reads if it has changed.
+func (s *Store) read(ctx context.Context) (snapshot, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	there, err := os.Lstat(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return snapshot{}, s.forget()
+	case err != nil:
+		return snapshot{}, s.broken(err)
+	case s.last.file != nil && os.SameFile(there, s.last.info) && there.ModTime().Equal(s.last.info.ModTime()) && there.Size() == s.last.info.Size():
+		return s.last, nil
+	}
+	now, err := s.load(ctx)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // somebody removed it just now
+			return snapshot{}, s.forget()
+		}
+		return snapshot{}, s.broken(err)
+	}
+	if err := s.forget(); err != nil {
+		return snapshot{}, errors.Join(err, now.file.Close())
+	}
+	s.last = now
+	return now, nil
+}
+
+// load reads the file.
+func (s *Store) load(ctx context.Context) (now snapshot, err error) {
+	f, err := openOwn(s.path, os.O_RDONLY)
+	if err != nil {
+		return now, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	info, err := f.Stat()
+	if err != nil {
+		return now, err
+	}
+	data, err := readFile(f)
+	if err != nil {
+		return now, err
+	}
+	h, rest, err := parseHeader(data)
+	if err != nil {
+		return now, err
+	}
+	key, err := s.keys.of(ctx, h)
+	if err != nil {
+		return now, err
+	}
+	list, err := h.open(key, rest)
+	return snapshot{f, info, h, list}, err
+}
+
+// broken is the error of a file that cannot be used. It stays as it is.
+func (s *Store) broken(err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("the file of logins: %w", err)
+	}
+	return fmt.Errorf("the file of logins %s was left as it is: %w", s.path, err)
+}
+
+// Put keeps a login, in the place of one with the same key.
+func (s *Store) Put(ctx context.Context, l Login) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	return s.change(ctx, func(list []Login) ([]Login, error) {
+		at, found := find(list, l.Key)
+		if found {
+			list[at] = l
+			return list, nil
+		}
+		if len(list) >= maxLogins {
+			return nil, fmt.Errorf("there are %d logins already: sign out of servers that are no longer needed, with mcsh logout", maxLogins)
+		}
+		return slices.Insert(list, at, l), nil
+	})
+}
+
+// Delete removes a login and returns it. It waits for a refresh of it, so that the returned tokens are the last ones. Without the
+// login the error wraps [ErrNone].
+func (s *Store) Delete(ctx context.Context, k Key) (Login, error) {
+	unlock, err := s.lockLogin(ctx, k)
+	if err != nil {
+		return Login{}, err
+	}
+	defer unlock()
+	var gone Login
+	err = s.change(ctx, func(list []Login) ([]Login, error) {
+		at, found := find(list, k)
+		if !found {
+			return nil, fmt.Errorf("%s: %w", k.Server, ErrNone)
+		}
+		gone = list[at]
+		return slices.Delete(list, at, at+1), nil
+	})
+	if err == nil || errors.Is(err, ErrNone) {
+		_ = os.Remove(s.lockOf(k)) // those who wait for it notice; an empty file that stays does no harm
+	}
+	return gone, err
+}
+
+func find(list []Login, k Key) (int, bool) {
+	return slices.BinarySearchFunc(list, k, func(l Login, k Key) int { return l.compare(k) })
+}
+
+// change replaces the logins by what edit makes of a copy of them, in one process at a time.
+func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, changeWait, errors.New("another process is changing the logins"))
+	defer cancel()
+	unlock, err := lockFile(ctx, s.path+".lock")
+	if err != nil {
+		return fmt.Errorf("waiting to change the logins: %w", err)
+	}
+	defer unlock()
+	step("locked")
+	now, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := edit(slices.Clone(now.logins))
+	if err != nil {
+		return err
+	}
+	var was *header
+	if now.header.kind != "" {
+		was = &now.header
+	}
+	h, key, err := s.keys.choose(ctx, was, len(now.logins) == 0)
+	if err != nil {
+		return s.broken(err)
+	}
+	data, err := seal(h, key, list)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(s.path, data); err != nil {
+		return fmt.Errorf("writing the logins: %w", err)
+	}
+	return nil
+}
+
+// changeWait bounds the wait for a change of another process, which takes a moment.
+const changeWait = 30 * time.Second
+
+// lockOf names the file that is locked while a login is refreshed.
+func (s *Store) lockOf(k Key) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{k.Server, k.Resource, k.Issuer}, "\x00")))
+	return filepath.Join(filepath.Dir(s.path), "refresh-"+hex.EncodeToString(sum[:16])+".lock")
+}
+
+// lockLogin takes the lock of a login.
+func (s *Store) lockLogin(ctx context.Context, k Key) (unlock func(), err error) {
+	if unlock, err = lockFile(ctx, s.lockOf(k)); err != nil {
+		return nil, fmt.Errorf("waiting for others that refresh the login of %s: %w", k.Server, err)
+	}
+	return unlock, nil
+}

@@ -1,0 +1,42 @@
+package remote
+
+import (
+	"crypto/tls"
+	"net/http"
+
+	"github.com/mcsh-dev/mcsh/upstream/signin"
+)
+
+// SignIn is how people sign in to an endpoint. The zero value leaves everything to the server.
+type SignIn struct {
+	ClientID, ClientSecret string   // of a client that is registered already
+	ClientMetadataURL      string   // of the document that describes us
+	CallbackPort           int      // of the redirect address; 0: any
+	MetadataURL            string   // of the authorization server's metadata
+	Issuer                 string   // the only one that is accepted; empty: any that the server names
+	Scopes                 []string // to ask for
+}
+
+// SignInServer returns the endpoint as package signin wants it.
+func (e Endpoint) SignInServer() (signin.Server, error) {
+	own, err := e.TLS.config()
+	if err != nil {
+		return signin.Server{}, err
+	}
+	others, err := e.TLS.elsewhere()
+	if err != nil {
+		return signin.Server{}, err
+	}
+	s := e.SignIn
+	return signin.Server{
+		Name: e.Name, URL: e.URL, HTTP: e.signInClient(own, others),
+		ClientID: s.ClientID, ClientSecret: s.ClientSecret, ClientMetadataURL: s.ClientMetadataURL, CallbackPort: s.CallbackPort,
+		MetadataURL: s.MetadataURL, Issuer: s.Issuer, Scopes: s.Scopes,
+	}, nil
+}
+
+func (e Endpoint) signInClient(own, others *tls.Config) *http.Client {
+	return signin.NewHTTP(signin.Options{
+		Server: e.URL, Trusted: []string{e.SignIn.Issuer, e.SignIn.MetadataURL}, Proxy: e.Proxy, Own: own, Other: others,
+	})
+}

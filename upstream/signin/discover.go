@@ -1,0 +1,109 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// maxIssuers is how many of the authorization servers that a resource names are tried.
+const maxIssuers = 8
+
+// ErrNotNeeded is the error of a server that works without a sign-in.
+var ErrNotNeeded = errors.New("the server asks for no sign-in, and does not say where to sign in")
+
+// A Target is where a person signs in to a server.
+type Target struct {
+	Issuer   string   // of the authorization server
+	Resource string   // what the server calls itself
+	Scopes   []string // that the sign-in asks for
+
+	server Server
+	issuer *issuer
+}
+
+// Discover finds where to sign in. challenge is the WWW-Authenticate of the server's refusal; if it is empty, Discover asks
+// the server for it.
+func Discover(ctx context.Context, s Server, challenge string) (*Target, error) {
+	at, err := parse(s.HTTP, s.URL)
+	if err != nil {
+		return nil, err
+	}
+	refused := challenge != ""
+	if !refused {
+		if challenge, refused, err = s.ask(ctx); err != nil {
+			return nil, err
+		}
+	}
+	demand := ParseChallenge(challenge)
+	resource, err := s.resource(ctx, at, demand.Metadata)
+	if err != nil && s.MetadataURL == "" {
+		return nil, err
+	}
+	var found *issuer
+	switch {
+	case s.MetadataURL != "":
+		found, err = configuredIssuer(ctx, s)
+	case resource != nil:
+		found, err = s.firstIssuer(ctx, resource.AuthorizationServers)
+	case refused:
+		found, err = s.oldIssuer(ctx, at)
+	default:
+		err = ErrNotNeeded
+	}
+	if err != nil {
+		return nil, err
+	}
+	if resource == nil {
+		resource = &oauthex.ProtectedResourceMetadata{Resource: canonical(at)}
+	}
+	return &Target{
+		Issuer: found.Issuer, Resource: resource.Resource, Scopes: s.scopes(demand, resource, found),
+		server: s, issuer: found,
+	}, nil
+}
+
+// firstIssuer returns the first authorization server that works.
+func (s Server) firstIssuer(ctx context.Context, names []string) (*issuer, error) {
+	if s.Issuer != "" {
+		if !slices.ContainsFunc(names, func(name string) bool { return SameIssuer(name, s.Issuer) }) {
+			return nil, fmt.Errorf("the server does not name the configured issuer %s for signing in", s.Issuer)
+		}
+		names = []string{s.Issuer}
+	}
+	err := errors.New("the server names no authorization server")
+	var failed []error
+	for _, name := range names[:min(len(names), maxIssuers)] {
+		found, one := findIssuer(ctx, s.HTTP, name)
+		if one == nil {
+			return found, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		failed = append(failed, one)
+		err = errors.Join(failed...)
+	}
+	return nil, err
+}
+
+// oldIssuer is the authorization server of a server of 2025-03-26, at its own root. Every later revision demands metadata
+// of the resource, so a server that refuses requests and has none is that old; its sign-in has fixed addresses if it has no
+// metadata at all. They are on the server's own origin, so no other host gets a code or a token.
+func (s Server) oldIssuer(ctx context.Context, at *url.URL) (*issuer, error) {
+	root := origin(at)
+	if s.Issuer != "" && !SameIssuer(s.Issuer, root) {
+		return findIssuer(ctx, s.HTTP, s.Issuer)
+	}
+	found, err := findIssuer(ctx, s.HTTP, root)
+	if !errors.Is(err, errAbsent) {
+		return found, err
+	}
+	return &issuer{AuthServerMeta: oauthex.AuthServerMeta{
+		Issuer: root, AuthorizationEndpoint: root + "/authorize", TokenEndpoint: root + "/token", RegistrationEndpoint: root + "/register",
+	}}, nil
+}

@@ -1,0 +1,226 @@
+package signin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/publicip"
+)
+
+const (
+	maxAnswer    = 1 << 20          // bytes of an answer
+	maxHead      = 64 << 10         // bytes of its header
+	answerWait   = 30 * time.Second // of one request, with its answer
+	dialWait     = 10 * time.Second
+	idleWait     = 30 * time.Second
+	maxRedirects = 3
+)
+
+// Options are those of a client for the requests of sign-ins with one server.
+type Options struct {
+	Server     string                                // address of the MCP server
+	Trusted    []string                              // addresses that the operator has configured
+	Proxy      func(*http.Request) (*url.URL, error) // nil: none
+	Own, Other *tls.Config                           // for the server, and for other hosts; nil: the system's
+}
+
+// NewHTTP makes a client for the requests of sign-ins with one server. It sends them by https, or to this machine, and to
+// other hosts than the server's only if their addresses are public, or those of a network that the server is in too. It
+// follows redirects of requests that carry no secret, and bounds the size and the time of answers. Certificates are checked,
+// whatever the options say.
+func NewHTTP(o Options) *http.Client {
+	g := &guard{proxy: o.Proxy, known: map[string]bool{}}
+	for i, address := range append([]string{o.Server}, o.Trusted...) {
+		u, err := url.Parse(address)
+		if err != nil || address == "" {
+			continue // nobody is reached by it
+		}
+		if i == 0 {
+			g.server = hostOf(u)
+		}
+		g.known[hostOf(u)] = true
+	}
+	g.own, g.other = g.transport(o.Own, nil), g.transport(o.Other, nil)
+	g.ownProxied, g.otherProxied = g.transport(o.Own, o.Proxy), g.transport(o.Other, o.Proxy)
+	return &http.Client{Transport: g, Timeout: answerWait, CheckRedirect: redirect}
+}
+
+// redirect follows requests that have neither a body nor credentials.
+func redirect(req *http.Request, via []*http.Request) error {
+	if via[0].Method != http.MethodGet {
+		return http.ErrUseLastResponse
+	}
+	if len(via) > maxRedirects {
+		return fmt.Errorf("there are more than %d redirects", maxRedirects)
+	}
+	req.Header.Del("Referer")
+	return nil
+}
+
+// A guard sends the requests of sign-ins where they may go.
+type guard struct {
+	proxy  func(*http.Request) (*url.URL, error)
+	server string          // host of the MCP server
+	known  map[string]bool // hosts that may have any address: the server's and those of the operator
+
+	own, other, ownProxied, otherProxied *http.Transport
+}
+
+// transport makes a transport. A proxy connects by itself: only addresses in the request are checked then.
+func (g *guard) transport(config *tls.Config, proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+	if config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	config = config.Clone()
+	config.InsecureSkipVerify = false
+	dial := g.dial
+	if proxy != nil {
+		dial = (&net.Dialer{Timeout: dialWait}).DialContext
+	}
+	return &http.Transport{
+		Proxy: proxy, DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: dialWait, ForceAttemptHTTP2: true,
+		MaxResponseHeaderBytes: maxHead, IdleConnTimeout: idleWait, MaxIdleConnsPerHost: 2,
+	}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.check(req.URL); err != nil {
+		return nil, err
+	}
+	direct, proxied := g.other, g.otherProxied
+	if hostOf(req.URL) == g.server {
+		direct, proxied = g.own, g.ownProxied
+	}
+	by := direct
+	if g.proxy != nil {
+		through, err := g.proxy(req)
+		if err != nil {
+			return nil, err
+		}
+		if through != nil {
+			by = proxied
+		}
+	}
+	resp, err := by.RoundTrip(req)
+	if err == nil {
+		resp.Body = &boundedBody{resp.Body, maxAnswer}
+	}
+	return resp, err
+}
+
+// check refuses an address that is not https, or that names a host that is not public.
+func (g *guard) check(u *url.URL) error {
+	if err := checkAddress(u); err != nil {
+		return err
+	}
+	if g.known[hostOf(u)] {
+		return nil
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return g.allows(context.Background(), addr)
+	}
+	if isLoopback(u.Hostname()) {
+		return g.allows(context.Background(), netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	return nil
+}
+
+// dial connects to a host that may have the address that its name resolves to.
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialWait}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if !g.known[strings.ToLower(host)] {
+		d.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return err
+			}
+			return g.allows(ctx, to.Addr())
+		}
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+// allows refuses an address that is not public, unless the server is on this machine, or in a private network of the same
+// kind. Nobody reaches the link-local network, where clouds offer their secrets. Names of a server do not lead to this
+// machine: whoever owns the name says what it resolves to.
+func (g *guard) allows(ctx context.Context, addr netip.Addr) error {
+	kind := publicip.Special(addr)
+	switch {
+	case kind == "", kind != "link-local" && isLoopback(g.server):
+		return nil
+	case slices.Contains([]string{"private", "carrier-grade NAT"}, kind) && slices.Contains(g.ownKinds(ctx), kind):
+		return nil
+	}
+	return &publicip.Refused{What: kind}
+}
+
+// ownKinds are the networks of the server's addresses; none if one of them is public.
+func (g *guard) ownKinds(ctx context.Context) (kinds []string) {
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.server)
+	if err != nil {
+		return nil
+	}
+	for _, addr := range addrs {
+		kind := publicip.Special(addr)
+		if kind == "" {
+			return nil
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+func hostOf(u *url.URL) string { return strings.ToLower(u.Hostname()) }
+
+// checkAddress refuses an address that secrets must not go to.
+func checkAddress(u *url.URL) error {
+	switch {
+	case u.User != nil || u.Fragment != "":
+		return errors.New("an address of a sign-in has no user and no fragment")
+	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("an address of a sign-in begins with https:// and a host")
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return fmt.Errorf("%s is not https: a sign-in sends no secret in the clear", origin(u))
+	}
+	return nil
+}
+
+// isLoopback reports whether a host is this machine, by its name or address alone.
+func isLoopback(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// origin is the part of an address that messages show.
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// A boundedBody ends with an error after a number of bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	return n, err
+}

@@ -1,0 +1,115 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+// An issuer is the metadata of an authorization server (RFC 8414, or OpenID Connect Discovery).
+type issuer struct {
+	oauthex.AuthServerMeta
+	DeviceEndpoint string `json:"device_authorization_endpoint"` // RFC 8628
+}
+
+// metadataPlaces are the well-known addresses of an issuer's metadata, in the order of the specification.
+func metadataPlaces(u *url.URL) []string {
+	const oauth, oidc = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
+	path := strings.TrimSuffix(u.EscapedPath(), "/")
+	if path == "" {
+		return []string{origin(u) + oauth, origin(u) + oidc}
+	}
+	return []string{origin(u) + oauth + path, origin(u) + oidc + path, origin(u) + path + oidc}
+}
+
+// findIssuer reads the metadata of an issuer that a server names.
+func findIssuer(ctx context.Context, c *http.Client, name string) (*issuer, error) {
+	u, err := parse(c, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range metadataPlaces(u) {
+		var found issuer
+		err := getJSON(ctx, c, place, &found)
+		if errors.Is(err, errAbsent) {
+			continue
+		}
+		if err == nil {
+			err = found.check(c, name)
+		}
+		return &found, err
+	}
+	return nil, fmt.Errorf("%s: %w: it has no metadata of an authorization server", shown(u), errAbsent)
+}
+
+// configuredIssuer reads the metadata at the address that the operator has configured. The issuer is at the same host, or
+// is configured too.
+func configuredIssuer(ctx context.Context, s Server) (*issuer, error) {
+	u, err := parse(s.HTTP, s.MetadataURL)
+	if err != nil {
+		return nil, err
+	}
+	var found issuer
+	if err := getJSON(ctx, s.HTTP, s.MetadataURL, &found); err != nil {
+		return nil, err
+	}
+	name := s.Issuer
+	if named, err := url.Parse(found.Issuer); name == "" && err == nil && origin(named) == origin(u) {
+		name = found.Issuer
+	}
+	return &found, found.check(s.HTTP, name)
+}
+
+// check refuses metadata of another issuer, without PKCE, and with addresses that secrets must not go to.
+func (i *issuer) check(c *http.Client, name string) error {
+	if !SameIssuer(i.Issuer, name) {
+		return fmt.Errorf("the metadata of the issuer %q is that of another issuer, %q: it is not used",
+			texts.Cut(name, maxWords), texts.Cut(i.Issuer, maxWords))
+	}
+	if !slices.Contains(i.CodeChallengeMethodsSupported, "S256") {
+		return fmt.Errorf("the authorization server %s does not say that it protects codes with PKCE and S256: it is not used", texts.Cut(i.Issuer, maxWords))
+	}
+	for _, one := range []struct {
+		name, address string
+		needed        bool
+	}{
+		{"authorization_endpoint", i.AuthorizationEndpoint, i.DeviceEndpoint == ""},
+		{"token_endpoint", i.TokenEndpoint, true},
+		{"registration_endpoint", i.RegistrationEndpoint, false},
+		{"revocation_endpoint", i.RevocationEndpoint, false},
+		{"device_authorization_endpoint", i.DeviceEndpoint, false},
+	} {
+		if one.address == "" && !one.needed {
+			continue
+		}
+		if _, err := parse(c, one.address); err != nil {
+			return fmt.Errorf("%s of the authorization server %s: %w", one.name, texts.Cut(i.Issuer, maxWords), err)
+		}
+	}
+	return nil
+}
+
+// SameIssuer compares issuers. Many servers name theirs with or without a slash at the end.
+func SameIssuer(a, b string) bool {
+	return b != "" && strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
+}
+
+// parse reads an address that a server has named, and refuses it if requests of c must not go there.
+func parse(c *http.Client, address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || address == "" {
+		return nil, errors.New("there is no address")
+	}
+	if g, ok := c.Transport.(*guard); ok {
+		return u, g.check(u)
+	}
+	return u, checkAddress(u)
+}

@@ -1,0 +1,68 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+)
+
+const wellKnownResource = "/.well-known/oauth-protected-resource"
+
+// resource finds the metadata of the server as a resource (RFC 9728): at the address that the refusal names, or else at the
+// well-known ones. It returns nil if there is none.
+func (s Server) resource(ctx context.Context, at *url.URL, named string) (*oauthex.ProtectedResourceMetadata, error) {
+	root := origin(at) + wellKnownResource
+	places := []string{named, root + strings.TrimSuffix(at.EscapedPath(), "/"), root}
+	for i, place := range places {
+		if place == "" || i == 2 && place == places[1] {
+			continue
+		}
+		var found oauthex.ProtectedResourceMetadata
+		err := getJSON(ctx, s.HTTP, place, &found)
+		switch {
+		case errors.Is(err, errAbsent):
+			continue
+		case err != nil:
+			return nil, err
+		case !Covers(found.Resource, s.URL):
+			return nil, fmt.Errorf("the metadata of %s is that of another resource, %q: it is not used", origin(at), texts.Cut(found.Resource, maxWords))
+		}
+		return &found, nil
+	}
+	return nil, nil
+}
+
+// Covers reports whether a token for a resource may go to a server's address: the resource is the server itself, or
+// contains it by whole segments of the path on the same origin, as servers with several endpoints name themselves.
+func Covers(resource, address string) bool {
+	r, err1 := url.Parse(resource)
+	a, err2 := url.Parse(address)
+	if err1 != nil || err2 != nil || r.User != nil || r.Fragment != "" || r.RawQuery != "" || r.Opaque != "" || r.Host == "" {
+		return false
+	}
+	if !strings.EqualFold(r.Scheme, a.Scheme) || hostPort(r) != hostPort(a) {
+		return false
+	}
+	outer, inner := strings.TrimSuffix(r.EscapedPath(), "/"), strings.TrimSuffix(a.EscapedPath(), "/")
+	return outer == inner || strings.HasPrefix(inner, outer+"/")
+}
+
+// hostPort is the host of an address with the port, also where that is the usual one.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return hostOf(u) + ":" + port
+}
+
+// canonical is the address of a server as a resource (RFC 8707). Its query is left out, because it may be a secret.
+func canonical(u *url.URL) string {
+	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Host) + strings.TrimSuffix(u.EscapedPath(), "/")
+}
