@@ -69,6 +69,9 @@ func (p *Pool) listings(ctx context.Context, names []string, list func(*serverCo
 	all := len(names) == 0
 	if all {
 		names = p.Servers(ctx)
+		if p.hasResources() {
+			names = append(names, ResourcesServer)
+		}
 	}
 	out := make([]Listing, len(names))
 	var wg sync.WaitGroup

@@ -1,0 +1,241 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// library is a server with resources, a template and prompts, of which some share their names with those of every other one.
+func library(name string) *mcptest.Upstream {
+	u := mcptest.New(mcptest.Tool{Name: "link", ReadOnly: true, Raw: func(context.Context, json.RawMessage) (string, error) {
+		return `{"content":[{"type":"resource_link","uri":"doc://` + name + `","name":"d"},{"type":"resource","resource":{"uri":"doc://x","text":"x"}}]}`, nil
+	}})
+	s := u.MCP()
+	name = strings.ReplaceAll(name, " ", "-")
+	read := func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		switch uri := r.Params.URI; {
+		case uri == "doc://two":
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri + "/a", Text: "first"}, {URI: uri + "/b", Blob: []byte("second")}}}, nil
+		case strings.HasSuffix(uri, "missing"):
+			return nil, mcp.ResourceNotFoundError(uri)
+		default:
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "text/plain", Text: name + " has " + uri}}}, nil
+		}
+	}
+	for _, uri := range []string{"doc://" + name, "doc://shared", "doc://two"} {
+		if uri == "doc://two" && name != "a" {
+			continue
+		}
+		s.AddResource(&mcp.Resource{URI: uri, Name: uri}, read)
+	}
+	s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "item://" + name + "/{id}", Name: "items"}, read)
+	s.AddPrompt(&mcp.Prompt{Name: "review", Arguments: []*mcp.PromptArgument{{Name: "what"}}}, func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{
+			{Role: "user", Content: &mcp.TextContent{Text: name + " reviews " + r.Params.Arguments["what"]}},
+			{Role: "user", Content: &mcp.ResourceLink{URI: "doc://shared", Name: "l"}},
+		}}, nil
+	})
+	return u
+}
+
+// libraries is a gateway over servers whose tools have been listed, and so also what else they offer, and an agent.
+func libraries(t *testing.T, names ...string) (*gateway.Gateway, *mcp.ClientSession) {
+	t.Helper()
+	servers := map[string]*mcptest.Upstream{}
+	for _, name := range names {
+		servers[name] = library(name)
+	}
+	pool := mcptest.Pool(t, servers)
+	pool.Catalog(t.Context())
+	awaitOffers(t, pool, upstream.Prompts, len(names))
+	g := gateway.New(gateway.Options{Upstream: pool, Sandbox: ready{newSandbox(t)}, Version: "test"})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		g.Close(ctx)
+	})
+	return g, connect(t, g, newClient())
+}
+
+func awaitOffers(t *testing.T, pool *upstream.Pool, kind upstream.Kind, n int) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); len(pool.Offers(t.Context(), kind)) < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the servers offer %d, want %d", len(pool.Offers(t.Context(), kind)), n)
+		}
+	}
+}
+
+// TestOffersAreListed: lists have what all servers offer, by the names under which the gateway has it.
+func TestOffersAreListed(t *testing.T) {
+	_, agent := libraries(t, "a", "b c")
+	var got []string
+	for r, err := range agent.Resources(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.URI)
+	}
+	for r, err := range agent.ResourceTemplates(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, r.URITemplate)
+	}
+	for p, err := range agent.Prompts(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, p.Name)
+	}
+	want := []string{
+		"mcsh://servers/a/doc://a", "mcsh://servers/a/doc://shared", "mcsh://servers/a/doc://two", "mcsh://servers/b%20c/doc://b-c", "mcsh://servers/b%20c/doc://shared",
+		"mcsh://servers/a/item://a/{id}", "mcsh://servers/b%20c/item://b-c/{id}", "a__review", "b_c__review_ad883de8",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestReadResource: a resource is read by both forms of its URI, and an error says what to do.
+func TestReadResource(t *testing.T) {
+	_, agent := libraries(t, "a", "b")
+	for _, test := range []struct{ uri, want string }{
+		{"mcsh://servers/a/doc://a", "mcsh://servers/a/doc://a: a has doc://a"},
+		{"doc://b", "mcsh://servers/b/doc://b: b has doc://b"},
+		{"item://b/7", "mcsh://servers/b/item://b/7: b has item://b/7"},
+		{"mcsh://servers/b/doc://shared", "mcsh://servers/b/doc://shared: b has doc://shared"},
+		{"doc://two", "mcsh://servers/a/doc://two/a: first, mcsh://servers/a/doc://two/b: second"},
+		{"doc://shared", `-32602: 2 servers list the resource "doc://shared": "a", "b": name one of them as its server, or write mcsh://servers/a/doc://shared`},
+		{"doc://nowhere", `-32602: the resource "doc://nowhere" is unknown: no server lists it: name its server too, or write mcsh://servers/SERVER/doc://nowhere`},
+		{"mcsh://servers/a/doc://missing", `-32602: Resource not found`},
+		{"mcsh://servers/c/doc://a", `-32602: there is no server "c": call list_all_tools; there are "a", "b"`},
+		{"mcsh://servers/a/doc://a\x01", `-32602: the name of the resource is empty, has control characters, or has more than 4096 bytes: "doc://a\x01": give it as the server lists it`},
+		{"mcsh://servers/a/", `-32602: the name of the resource is empty, has control characters, or has more than 4096 bytes: "": give it as the server lists it`},
+		{"mcsh://servers/%zz/x", `-32602: the resource "mcsh://servers/%zz/x" is unknown: no server lists it: name its server too, or write mcsh://servers/SERVER/mcsh://servers/%zz/x`},
+	} {
+		res, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: test.uri})
+		if got := resourceText(res, err); got != test.want {
+			t.Errorf("%q:\n got %s\nwant %s", test.uri, got, test.want)
+		}
+	}
+}
+
+func resourceText(res *mcp.ReadResourceResult, err error) string {
+	var wire *jsonrpc.Error
+	switch {
+	case errors.As(err, &wire):
+		return fmt.Sprintf("%d: %s", wire.Code, wire.Message)
+	case err != nil:
+		return err.Error()
+	}
+	var list []string
+	for _, c := range res.Contents {
+		list = append(list, c.URI+": "+c.Text+string(c.Blob))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestPrompts: a prompt is got by its name here, with the URIs that clients read; its arguments are completed.
+func TestPrompts(t *testing.T) {
+	_, agent := libraries(t, "a", "b c")
+	for _, name := range []string{"a__review", "b_c__review_ad883de8"} {
+		res, err := agent.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: name, Arguments: map[string]string{"what": "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := res.Messages[0].Content.(*mcp.TextContent).Text
+		if !strings.HasSuffix(text, " reviews x") || text[0] != name[0] {
+			t.Errorf("%s: %q", name, text)
+		}
+		if uri := res.Messages[1].Content.(*mcp.ResourceLink).URI; !strings.HasPrefix(uri, "mcsh://servers/") || !strings.HasSuffix(uri, "/doc://shared") {
+			t.Errorf("%s: the link is to %q", name, uri)
+		}
+	}
+	for _, name := range []string{"", "review", "c__review", "a__nothing"} {
+		if _, err := agent.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: name}); err == nil {
+			t.Errorf("there is a prompt %q", name)
+		}
+	}
+}
+
+// TestResourcesInPipelines: a pipeline lists resources and reads them with the server "resources"; its data has the originals,
+// and native blocks the URIs for clients.
+func TestResourcesInPipelines(t *testing.T) {
+	_, agent := libraries(t, "a", "b")
+	with := func(more map[string]any) map[string]any {
+		stage := map[string]any{"type": "tool", "server": "resources", "name": "read"}
+		for key, value := range more {
+			stage[key] = value
+		}
+		return stage
+	}
+	for _, test := range []struct {
+		name     string
+		pipeline []any
+		want     string
+	}{
+		{"one", []any{with(map[string]any{"args": map[string]any{"uri": "doc://a"}})}, "a has doc://a"},
+		{"by its URI for clients", []any{with(map[string]any{"args": map[string]any{"uri": "mcsh://servers/b/doc://shared"}})}, "b has doc://shared"},
+		{"of a server", []any{with(map[string]any{"args": map[string]any{"uri": "doc://shared", "server": "b"}})}, "b has doc://shared"},
+		{"over links", []any{
+			map[string]any{"type": "tool", "server": "resources", "name": "list"},
+			map[string]any{"type": "command", "command": "jq", "args": []string{"map(select(.uri != \"doc://two\"))"}},
+			with(map[string]any{"for_each": true}),
+		}, "[\"a has doc://a\",\n\"a has doc://shared\",\n\"b has doc://b\",\n\"b has doc://shared\"]\n"},
+		{"several contents", []any{
+			with(map[string]any{"args": map[string]any{"uri": "doc://two"}}),
+			map[string]any{"type": "command", "command": "jq", "args": []string{"-r", ".uri"}},
+		}, "doc://two/a\ndoc://two/b\n"},
+		{"links in data", []any{
+			map[string]any{"type": "tool", "server": "a", "name": "link"},
+			map[string]any{"type": "command", "command": "jq", "args": []string{"-r", ".uri // .resource.uri"}},
+		}, "doc://a\ndoc://x\n"},
+		{"templates", []any{
+			map[string]any{"type": "tool", "server": "resources", "name": "list", "args": map[string]any{"templates": true, "server": "b"}},
+			map[string]any{"type": "command", "command": "jq", "args": []string{"-c", "map({server, uriTemplate})"}},
+		}, `[{"server":"b","uriTemplate":"item://b/{id}"}]` + "\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": test.pipeline}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := res.Content[len(res.Content)-1].(*mcp.TextContent).Text; got != test.want || res.IsError {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+	res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "execute_pipeline", Arguments: map[string]any{"pipeline": []any{
+		map[string]any{"type": "tool", "server": "a", "name": "link"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uris []string
+	for _, c := range res.Content {
+		switch c := c.(type) {
+		case *mcp.ResourceLink:
+			uris = append(uris, c.URI)
+		case *mcp.EmbeddedResource:
+			uris = append(uris, c.Resource.URI)
+		}
+	}
+	if want := []string{"mcsh://servers/a/doc://a", "mcsh://servers/a/doc://x"}; !slices.Equal(uris, want) {
+		t.Errorf("the native blocks have %q, want %q", uris, want)
+	}
+}
