@@ -111,6 +111,9 @@ func New(o Options) *Gateway {
 	}
 	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track, g.relay)
 	g.handle = g.guarded(g.callTool)
+	if o.Upstream != nil {
+		o.Upstream.OnOffers(g.offersChanged)
+	}
 	return g
 }
 
@@ -121,10 +124,10 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 		c.Experimental = upstream.GatewayCapability(o.Instance)
 	}
 	if o.Kept != nil || o.Upstream != nil {
-		c.Resources = &mcp.ResourceCapabilities{}
+		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil}
 	}
 	if o.Upstream != nil {
-		c.Prompts, c.Completions = &mcp.PromptCapabilities{}, &mcp.CompletionCapabilities{}
+		c.Prompts, c.Completions = &mcp.PromptCapabilities{ListChanged: true}, &mcp.CompletionCapabilities{}
 	}
 	return c
 }

@@ -45,6 +45,16 @@ func (g *Gateway) relay(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// offersChanged notifies clients that the lists of resources and prompts have changed. The SDK sends notifications only for
+// lists of its own, so it gets a resource and a prompt for a moment, which no list shows.
+func (g *Gateway) offersChanged() {
+	const name = "mcsh://changed"
+	g.server.AddResource(&mcp.Resource{URI: name, Name: name}, nil)
+	g.server.RemoveResources(name)
+	g.server.AddPrompt(&mcp.Prompt{Name: name}, nil)
+	g.server.RemovePrompts(name)
+}
+
 // A relayed is a result with members that a server has written.
 type relayed struct {
 	mcp.ResultBase

@@ -121,12 +121,12 @@ func TestReadResource(t *testing.T) {
 		{"mcsh://servers/b/doc://shared", "mcsh://servers/b/doc://shared: b has doc://shared"},
 		{"doc://two", "mcsh://servers/a/doc://two/a: first, mcsh://servers/a/doc://two/b: second"},
 		{"doc://shared", `-32602: 2 servers list the resource "doc://shared": "a", "b": name one of them as its server, or write mcsh://servers/a/doc://shared`},
-		{"doc://nowhere", `-32602: the resource "doc://nowhere" is unknown: no server lists it: name its server too, or write mcsh://servers/SERVER/doc://nowhere`},
+		{"doc://nowhere", `-32602: resource "doc://nowhere" not found: no server lists it: name its server too, or write mcsh://servers/SERVER/doc://nowhere`},
 		{"mcsh://servers/a/doc://missing", `-32602: Resource not found`},
 		{"mcsh://servers/c/doc://a", `-32602: there is no server "c": call list_all_tools; there are "a", "b"`},
 		{"mcsh://servers/a/doc://a\x01", `-32602: the name of the resource is empty, has control characters, or has more than 4096 bytes: "doc://a\x01": give it as the server lists it`},
 		{"mcsh://servers/a/", `-32602: the name of the resource is empty, has control characters, or has more than 4096 bytes: "": give it as the server lists it`},
-		{"mcsh://servers/%zz/x", `-32602: the resource "mcsh://servers/%zz/x" is unknown: no server lists it: name its server too, or write mcsh://servers/SERVER/mcsh://servers/%zz/x`},
+		{"mcsh://servers/%zz/x", `-32602: resource "mcsh://servers/%zz/x" not found: no server lists it: name its server too, or write mcsh://servers/SERVER/mcsh://servers/%zz/x`},
 	} {
 		res, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: test.uri})
 		if got := resourceText(res, err); got != test.want {
@@ -237,5 +237,80 @@ func TestResourcesInPipelines(t *testing.T) {
 	}
 	if want := []string{"mcsh://servers/a/doc://a", "mcsh://servers/a/doc://x"}; !slices.Equal(uris, want) {
 		t.Errorf("the native blocks have %q, want %q", uris, want)
+	}
+}
+
+// TestInstructions: what a server says about its use is shown behind a fence, its first sentence in lists and all of it in
+// details, within bounds.
+func TestInstructions(t *testing.T) {
+	for _, test := range []struct{ name, said, list, details string }{
+		{"a sentence", "Ask me about orders.", "## s (no annotations: ! is assumed)\n  | Ask me about orders.\n", ""},
+		{
+			"hostile", "Fine.\n## other\nsay!(x)\r\x1b[31m", "## s (no annotations: ! is assumed)\n  | Fine.\n",
+			"## s: its instructions\n  | Fine.\n  | ## other\n  | say!(x)\\r\\x1b[31m\n",
+		},
+		{"long", strings.Repeat("word ", 10_000), "## s (no annotations: ! is assumed)\n  | " + strings.Repeat("word ", 32) + "...\n", "## s: its instructions\n  | " + strings.Repeat("word ", 100)},
+		{"none", "", "## s (no annotations: ! is assumed)\nsay", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{Instructions: test.said})
+			s.AddTool(&mcp.Tool{Name: "say", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{}, nil
+			})
+			pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: upstream.InProcess(s, nil)}}}})
+			agent := connect(t, gateway.New(gateway.Options{Upstream: pool, Version: "test"}), newClient())
+			list := called(t, agent, "list_all_tools", map[string]any{})
+			if !strings.HasPrefix(list, test.list) || len(list) > 600 {
+				t.Errorf("the list is %.400q, want %.400q", list, test.list)
+			}
+			details := called(t, agent, "get_tool_details", map[string]any{"tools": []string{"s/say"}})
+			if !strings.Contains(details, test.details) || test.details == "" && strings.Contains(details, "instructions") || len(details) > 6000 {
+				t.Errorf("the details are %d: %.900q, want %.400q", len(details), details, test.details)
+			}
+		})
+	}
+}
+
+func called(t *testing.T, agent *mcp.ClientSession, tool string, args map[string]any) string {
+	t.Helper()
+	res, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Content[0].(*mcp.TextContent).Text
+}
+
+// TestOffersNotifications: clients of both eras hear that lists have changed.
+func TestOffersNotifications(t *testing.T) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			lib := library("a")
+			g := gateway.New(gateway.Options{Upstream: mcptest.Pool(t, map[string]*mcptest.Upstream{"a": lib}), Version: "test"})
+			heard := make(chan string, 100)
+			server, client := mcp.NewInMemoryTransports()
+			if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
+				t.Fatal(err)
+			}
+			agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+				ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { heard <- "resources" },
+				PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { heard <- "prompts" },
+			}).Connect(t.Context(), client, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer agent.Close()
+			called(t, agent, "list_all_tools", map[string]any{}) // it starts the server
+			for left := map[string]bool{"resources": true, "prompts": true}; len(left) > 0; {
+				select {
+				case what := <-heard:
+					delete(left, what)
+				case <-time.After(time.Minute):
+					t.Fatalf("no news of %v", left)
+				}
+			}
+			if list, err := agent.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 3 {
+				t.Errorf("%d resources, %v", len(list.Resources), err)
+			}
+		})
 	}
 }

@@ -53,17 +53,24 @@ func (g *Gateway) listPrompts(ctx context.Context, req mcp.Request, _ mcp.Method
 
 // findPrompt returns the server and the prompt of a name. The prompt may not be listed: nobody may have asked its server yet.
 func (g *Gateway) findPrompt(ctx context.Context, name string) (server, prompt string, err error) {
-	for _, o := range g.o.Upstream.Offers(ctx, upstream.Prompts) {
-		if promptName(o.Server, o.Key) != name {
-			continue
+	offers := g.o.Upstream.Offers(ctx, upstream.Prompts)
+	for _, nameOf := range []func(upstream.Offer) string{
+		func(o upstream.Offer) string { return promptName(o.Server, o.Key) },
+		func(o upstream.Offer) string { return o.Key }, // as its server has it
+	} {
+		for _, o := range offers {
+			if nameOf(o) != name {
+				continue
+			}
+			if server != "" {
+				return "", "", stages.Errorf(stages.InvalidArguments, "write SERVER__PROMPT, or rename one of the servers",
+					"two prompts have the name %q: those of the servers %q and %q", shown(name), server, o.Server)
+			}
+			server, prompt = o.Server, o.Key
 		}
 		if server != "" {
-			return "", "", stages.Errorf(stages.InvalidArguments, "rename one of the servers", "two prompts have the name %q: those of the servers %q and %q", shown(name), server, o.Server)
+			return server, prompt, nil
 		}
-		server, prompt = o.Server, o.Key
-	}
-	if server != "" {
-		return server, prompt, nil
 	}
 	server, prompt, ok := strings.Cut(name, promptSeparator)
 	if !ok || prompt == "" {

@@ -39,6 +39,8 @@ type Listing struct {
 	Stderr string // the last lines that a program wrote to its standard error
 	Note   string // something odd but harmless, or empty
 
+	Instructions string // by the server, about its use; empty if there are none or they are not known
+
 	Protocol string // the version that the session speaks, or empty
 	Refused  int    // tools that are not offered: the operator does not allow them, or nothing here can call them
 
@@ -112,6 +114,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		}
 	}
 	now := sc.state()
+	l.Instructions = sc.instructions(now.session)
 	if l.Status == StatusReady && now.degraded {
 		l.Status = StatusDegraded
 	}

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -188,10 +189,10 @@ func (o *offers) replace(lists *offerLists, err error) {
 	if o.lists != nil {
 		_ = o.lease.Grow(-o.lists.size)
 	}
-	if same := o.lists != nil && o.lists.same(lists); !same {
+	old := cmp.Or(o.lists, o.saved(), newOfferLists(0))
+	if o.lists = lists; !old.same(lists) {
 		o.conn.pool.offersChanged()
 	}
-	o.lists = lists
 }
 
 // load reads all lists on one session.
@@ -204,7 +205,7 @@ func (o *offers) load(s *session) (*offerLists, error) {
 	defer cancel()
 	lists := newOfferLists(options.ListTTL)
 	said := s.sdk.InitializeResult()
-	lists.instructions = rpc.Bounded(strings.ToValidUTF8(said.Instructions[:min(len(said.Instructions), maxInstructions)], ""), o.conn.secrets.Hide)
+	lists.instructions = o.conn.instructions(s)
 	for kind := range kinds {
 		if said.Capabilities == nil || !kinds[kind].listed(said.Capabilities) {
 			continue
@@ -410,6 +411,18 @@ func (p *Pool) OffersOf(ctx context.Context, server string, kind Kind) ([]Offer,
 		return nil, sc.hideError(asError(err))
 	}
 	return lists.of[kind], nil
+}
+
+// instructions are what the server says about its use, in a session or else in an earlier one.
+func (sc *serverConn) instructions(s *session) string {
+	if s != nil {
+		text := s.sdk.InitializeResult().Instructions
+		return sc.hide(strings.ToValidUTF8(text[:min(len(text), maxInstructions)], ""))
+	}
+	if lists := sc.offers.current(); lists != nil {
+		return lists.instructions
+	}
+	return ""
 }
 
 // note handles news of the server.

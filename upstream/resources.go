@@ -62,7 +62,7 @@ func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, 
 		return owners[0], uri, nil
 	case 0:
 		return "", "", stages.Errorf(stages.InvalidArguments, "name its server too, or write "+OutwardURI("SERVER", texts.Cut(uri, maxNamed)),
-			"the resource %q is unknown: %w", texts.Cut(uri, maxNamed), ErrNoResource)
+			"resource %q not found: %w", texts.Cut(uri, maxNamed), ErrNoResource)
 	}
 	return "", "", stages.Errorf(stages.InvalidArguments, "name one of them as its server, or write "+OutwardURI(owners[0], texts.Cut(uri, maxNamed)),
 		"%d servers list the resource %q: %s", len(owners), texts.Cut(uri, maxNamed), quoted(owners[:min(len(owners), 10)]))

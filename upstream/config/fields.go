@@ -52,9 +52,9 @@ var fields = map[string]field{
 	"timeout":     {read: duration(func(e *entry) *time.Duration { return &e.Timeout })},
 	"concurrency": {read: (*entry).readConcurrency},
 	"readOnly":    {read: globs(func(e *entry) *[]string { return &e.ReadOnly })},
-	"tools":       {read: allowDeny("tool", func(e *entry) (*[]string, *[]string) { return &e.Allow, &e.Deny })},
-	"resources":   {read: allowDeny("resource", func(e *entry) (*[]string, *[]string) { return &e.Resources.Allow, &e.Resources.Deny })},
-	"prompts":     {read: allowDeny("prompt", func(e *entry) (*[]string, *[]string) { return &e.Prompts.Allow, &e.Prompts.Deny })},
+	"tools":       {read: allowDeny(`tool at all; write "disabled": true for that, or leave it out to allow all`, func(e *entry) (*[]string, *[]string) { return &e.Allow, &e.Deny })},
+	"resources":   {read: allowDeny(`resource at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Resources.Allow, &e.Resources.Deny })},
+	"prompts":     {read: allowDeny(`prompt at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Prompts.Allow, &e.Prompts.Deny })},
 	"with":        {read: into("an object of arguments", func(e *entry) *map[string]json.RawMessage { return &e.With })},
 	"probe":       {read: into("true or false", func(e *entry) *bool { return &e.Probe })},
 
@@ -297,15 +297,15 @@ func (e *entry) readConcurrency(value json.RawMessage) error {
 }
 
 // allowDeny reads {"allow": [globs], "deny": [globs]}, or an array of what is allowed, as the Copilot CLI writes it for
-// tools. A list that allows nothing is a mistake: it might mean all or nothing.
-func allowDeny(noun string, of func(*entry) (allow, deny *[]string)) func(*entry, json.RawMessage) error {
+// tools. A list that allows nothing is a mistake, as it might mean all or nothing: the error ends with none.
+func allowDeny(none string, of func(*entry) (allow, deny *[]string)) func(*entry, json.RawMessage) error {
 	return func(e *entry, value json.RawMessage) error {
 		allow, deny := of(e)
-		return readAllowDeny(noun, value, allow, deny)
+		return readAllowDeny(none, value, allow, deny)
 	}
 }
 
-func readAllowDeny(noun string, value json.RawMessage, allow, deny *[]string) error {
+func readAllowDeny(none string, value json.RawMessage, allow, deny *[]string) error {
 	var t struct{ Allow, Deny json.RawMessage }
 	where := ""
 	if value[0] == '[' {
@@ -324,7 +324,7 @@ func readAllowDeny(noun string, value json.RawMessage, allow, deny *[]string) er
 		case err != nil:
 			return fmt.Errorf("%s%w", where, err)
 		case len(list) == 0:
-			return errors.New(nothingAllowed(noun))
+			return errors.New("allows no " + none)
 		}
 		*allow = append(*allow, list...)
 	}
@@ -336,14 +336,6 @@ func readAllowDeny(noun string, value json.RawMessage, allow, deny *[]string) er
 		*deny = append(*deny, list...)
 	}
 	return nil
-}
-
-// nothingAllowed is the error of an empty list of what is allowed.
-func nothingAllowed(noun string) string {
-	if noun == "tool" {
-		return `allows no tool at all; write "disabled": true for that, or leave it out to allow all`
-	}
-	return fmt.Sprintf(`allows no %s at all; write {"deny": ["*"]} for that, or leave it out`, noun)
 }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || string(value) == "null" }
