@@ -113,6 +113,9 @@ func New(o Options) *Gateway {
 	g.handle = g.guarded(g.callTool)
 	if o.Upstream != nil {
 		o.Upstream.OnOffers(g.offersChanged)
+		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
+			return g.readResource(ctx, req, nil)
+		})
 	}
 	return g
 }

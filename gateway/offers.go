@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,26 +60,34 @@ func (g *Gateway) offersChanged() {
 type relayed struct {
 	mcp.ResultBase
 	members []byte // of the object, without _meta
+	modern  bool   // the client speaks the stateless protocol
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (r *relayed) MarshalJSON() ([]byte, error) {
-	if len(r.Meta) == 0 {
-		return bytes.Join([][]byte{[]byte("{"), r.members, []byte("}")}, nil), nil
+	parts := [][]byte{r.members}
+	if len(r.members) == 0 {
+		parts = nil
 	}
-	meta, err := json.Marshal(r.Meta)
-	if err != nil {
-		return nil, err
+	if len(r.Meta) > 0 {
+		meta, err := json.Marshal(r.Meta)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, append([]byte(`"_meta":`), meta...))
 	}
-	return bytes.Join([][]byte{[]byte(`{"_meta":`), meta, []byte(","), r.members, []byte("}")}, nil), nil
+	if r.modern { // nobody else may be served it from a cache
+		parts = append(parts, []byte(`"ttlMs":0,"cacheScope":"private","resultType":"complete"`))
+	}
+	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(",")), []byte("}")), nil
 }
 
 // notRelayed are members that belong to the connection between the server and the gateway.
 var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": true, "cacheScope": true, "nextCursor": true}
 
-// relayedResult is the result of a server for a client. Nobody else may be served it from a cache.
+// relayedResult is the result of a server for a client.
 func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
-	r := &relayed{}
+	r := &relayed{modern: isModern(req)}
 	var meta mcp.Meta
 	rpc.Members(result, func(name, value []byte) {
 		if string(name) == "_meta" {
@@ -90,7 +99,7 @@ func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
 	})
 	maps.DeleteFunc(meta, func(name string, _ any) bool { return strings.HasPrefix(name, "io.modelcontextprotocol/") })
 	r.Meta = meta
-	return r.finish(req)
+	return r
 }
 
 func (r *relayed) add(name string, value []byte) {
@@ -100,20 +109,10 @@ func (r *relayed) add(name string, value []byte) {
 	r.members = append(append(append(append(r.members, '"'), name...), `":`...), value...)
 }
 
-// finish adds what the client's protocol asks for.
-func (r *relayed) finish(req mcp.Request) *relayed {
-	if isModern(req) {
-		r.add("ttlMs", []byte("0"))
-		r.add("cacheScope", []byte(`"private"`))
-		r.add("resultType", []byte(`"complete"`))
-	}
-	return r
-}
-
 // isModern reports whether a request is of the stateless protocol.
 func isModern(req mcp.Request) bool {
 	s, ok := req.GetSession().(*mcp.ServerSession)
-	return ok && s.InitializeParams() != nil && s.InitializeParams().ProtocolVersion >= statelessEra
+	return ok && s != nil && s.InitializeParams() != nil && s.InitializeParams().ProtocolVersion >= statelessEra
 }
 
 // list answers with a page of offers, behind those of the gateway itself. A cursor counts the offers before its page.
@@ -138,12 +137,12 @@ func (g *Gateway) list(req mcp.Request, member, cursor string, own []json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	r := &relayed{}
+	r := &relayed{modern: isModern(req)}
 	r.add(member, list)
 	if at < len(all) {
 		r.add("nextCursor", []byte(strconv.Quote(strconv.Itoa(at))))
 	}
-	return r.finish(req), nil
+	return r, nil
 }
 
 // A question is a request about one offer of a server, on its way there.
