@@ -36,6 +36,7 @@ type Call struct {
 	server *mcp.ServerSession
 	modern bool // of the stateless protocol
 	marked bool // the result has a resultType
+	status int  // of the response over HTTP, once there is an answer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leave  func() // removes it from the session that can cancel it; nil without one
@@ -111,7 +112,7 @@ func (f *front) readCall(message []byte) *Call {
 	if bytes.Count(message, []byte("{"))+bytes.Count(message, []byte("[")) > mostNested || !json.Valid(message) {
 		return nil
 	}
-	c := &Call{front: f, method: toolsCall}
+	c := &Call{front: f, method: toolsCall, status: http.StatusOK}
 	var version, method, params, meta, name json.RawMessage
 	known := map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}
 	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) ||
@@ -224,6 +225,9 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 		a.Result = nil
 		if !errors.As(err, &a.Error) {
 			a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+		}
+		if c.modern && a.Error.Code == jsonrpc.CodeInvalidParams {
+			c.status = http.StatusBadRequest
 		}
 	}
 	text, err := encoded(a)

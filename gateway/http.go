@@ -264,7 +264,7 @@ func (c *Call) respond(w http.ResponseWriter, r *http.Request) {
 	case streams:
 		event(answer) // the client may be gone
 	default:
-		respond(w, http.StatusOK, answer)
+		respond(w, c.status, answer)
 	}
 }
 

@@ -189,11 +189,10 @@ func (q question) fault(err error) error {
 		fault.Code, fault.Data = mcp.CodeResourceNotFound, notFoundData(q.name)
 	case missing, e.Code == stages.InvalidArguments, e.Code == stages.Denied:
 		fault.Code = jsonrpc.CodeInvalidParams
-	case answered:
-		fault.Code = wire.Code
-		if q.method == "resources/read" && (wire.Code == legacyNotFound || wire.Code == mcp.CodeResourceNotFound) {
-			fault.Data = notFoundData(q.name)
-		}
+	case answered && q.method == "resources/read" && (wire.Code == legacyNotFound || wire.Code == mcp.CodeResourceNotFound):
+		fault.Code, fault.Data = mcp.CodeResourceNotFound, notFoundData(q.name)
+	case answered && (wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound):
+		fault.Code = jsonrpc.CodeInvalidParams // other codes of the server mean nothing here
 	}
 	return fault
 }

@@ -126,7 +126,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		return l
 	}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	notes := append(slices.Concat(list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.shapes.note(), uncheckedTools(l.Tools))
+	notes := append(slices.Concat(list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 	return l
 }

@@ -115,6 +115,14 @@ func (o *offers) invalidate() {
 	}
 }
 
+// note says why a list is incomplete, if one is.
+func (o *offers) note() string {
+	if lists := o.current(); lists != nil {
+		return lists.cut
+	}
+	return ""
+}
+
 // current returns the lists as far as they are known, nil if they are not. It never waits.
 func (o *offers) current() *offerLists {
 	o.refresh()

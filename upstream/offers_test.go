@@ -286,7 +286,7 @@ func TestReservedNames(t *testing.T) {
 		s := mcptest.New()
 		pool := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: name, Dial: s.Dial, Where: "mcp.json:3"}}}})
 		err := pool.Load(t.Context())
-		if want := fmt.Sprintf(`the server %q at mcp.json:3 has a name that mcsh itself needs: rename it, for example to "%s-server"`, name, name); err == nil || err.Error() != want {
+		if want := fmt.Sprintf(`the server %q at mcp.json:3 has a reserved name: rename it, for example to "%s-server"`, name, name); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 		if err := pool.Close(); err != nil {

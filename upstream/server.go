@@ -112,7 +112,7 @@ func (s *Server) check() error {
 		if s.Where != "" {
 			where = " at " + s.Where
 		}
-		return fmt.Errorf("the server %q%s has a name that mcsh itself needs: rename it, for example to %q", s.Name, where, s.Name+"-server")
+		return fmt.Errorf("the server %q%s has a reserved name: rename it, for example to %q", s.Name, where, s.Name+"-server")
 	case s.Dial == nil:
 		return fmt.Errorf("server %q has no way to reach it", s.Name)
 	}
