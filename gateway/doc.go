@@ -4,9 +4,9 @@
 // # Decisions
 //
 //   - Ordinary calls go beside the SDK, which decodes a message several times with a new buffer of 32 KB each. One
-//     small decoder and encoder answer the calls that mean the same to both, over stdio and HTTP in both eras.
-//     So do readings of resources by their URIs here. Everything else goes to the SDK unread, and a fuzzer sends the first kind both ways. The SDK still makes the
-//     sessions; the gateway counts their idle time. On stdio the built-in servers have the same.
+//     small decoder and encoder answer the calls that mean the same to both, over stdio and HTTP in both eras, and read
+//     resources by their URIs here. Everything else goes to the SDK unread, and a fuzzer sends the first kind both ways.
+//     The SDK still makes the sessions; the gateway counts their idle time. On stdio the built-in servers have the same.
 //   - A long message that does not begin as a tools/call is refused before it is read: the SDK keeps the message that
 //     opens a session, and the last one in it.
 //   - Runs and sessions count for a name or an address, not for a session, since an anonymous caller opens sessions at

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,6 +23,7 @@ import (
 
 const (
 	offersPage      = 1000    // offers of one page of a list
+	answerCopies    = 4       // of a result, while URIs are changed and the answer is written
 	offersPageBytes = 1 << 20 // bytes of one page, unless the first offer is longer
 )
 
@@ -89,6 +91,9 @@ var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": tru
 func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
 	r := &relayed{modern: isModern(req)}
 	var meta mcp.Meta
+	if !utf8.Valid(result) { // a client may end its session at such a message
+		result = bytes.ToValidUTF8(result, []byte("\uFFFD"))
+	}
 	rpc.Members(result, func(name, value []byte) {
 		if string(name) == "_meta" {
 			_ = json.Unmarshal(value, &meta) // anything else than an object is no metadata
@@ -161,6 +166,7 @@ func (q question) ask(ctx context.Context, request func(ctx context.Context, cal
 	}
 	inner, end, err := q.g.begin(ctx, q.g.lookups, q.req.GetExtra())
 	if err != nil {
+		q.g.o.Watch.Refused(q.method, err)
 		return nil, q.fault(err)
 	}
 	defer end()
@@ -171,6 +177,9 @@ func (q question) ask(ctx context.Context, request func(ctx context.Context, cal
 		return nil, q.fault(err)
 	}
 	context.AfterFunc(ctx, contents.Memory.Close) // the SDK ends ctx when it has written the answer
+	if err := contents.Memory.Grow(answerCopies * int64(len(contents.Result))); err != nil {
+		return nil, q.fault(stages.OverLimit("memory", "try again when less is running", "%w", err))
+	}
 	return relayedResult(q.req, contents.Outward()), nil
 }
 

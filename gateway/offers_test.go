@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +150,46 @@ func resourceText(res *mcp.ReadResourceResult, err error) string {
 		list = append(list, c.URI+": "+c.Text+string(c.Blob))
 	}
 	return strings.Join(list, ", ")
+}
+
+// TestInvalidUTF8: what a server sends that is no UTF-8 comes to clients as U+FFFD, also in its lists.
+func TestInvalidUTF8(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&q) != nil || q.ID == nil {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		answer := map[string]string{
+			"initialize":     `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}`,
+			"tools/list":     `{"tools":[]}`,
+			"resources/list": "{\"resources\":[{\"uri\":\"a:1\",\"name\":\"n\xff\"}]}",
+			"resources/read": "{\"contents\":[{\"uri\":\"a:1\",\"text\":\"t\xff\"}]}",
+		}[q.Method]
+		w.Header().Set("Content-Type", "application/json")
+		if answer == "" {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, q.ID)
+			return
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, answer)
+	}))
+	t.Cleanup(s.Close)
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{URL: s.URL})}}}})
+	agent := connect(t, gateway.New(gateway.Options{Upstream: pool, Version: "test"}), newClient())
+	if _, err := pool.OffersOf(t.Context(), "s", upstream.Resources); err != nil {
+		t.Fatal(err)
+	}
+	list, err := agent.ListResources(t.Context(), nil)
+	if err != nil || len(list.Resources) != 1 || list.Resources[0].Name != "n\uFFFD" {
+		t.Errorf("listed are %+v, %v", list, err)
+	}
+	res, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "a:1"})
+	if got := resourceText(res, err); got != "mcsh://servers/s/a:1: t\uFFFD" {
+		t.Errorf("read is %q", got)
+	}
 }
 
 // TestPrompts: a prompt is got by its name here, with the URIs that clients read; its arguments are completed.

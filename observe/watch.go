@@ -76,6 +76,7 @@ func (w *Watch) Refused(tool string, err error) {
 // Asked counts and times a request for a resource, a prompt or a completion as a call of a tool.
 func (w *Watch) Asked(method, server string, elapsed time.Duration, bytes int, err error) {
 	w.Metrics.called(server, elapsed, bytes, err)
+	w.Metrics.reached(err)
 	if w.Calls == nil {
 		return
 	}

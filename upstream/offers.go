@@ -291,6 +291,7 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 // add adds an offer that the operator allows. Of two with the same key the first counts.
 func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 	l.size += int64(len(raw))
+	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	key, named := "", false
 	rpc.Members(raw, func(name, value []byte) {
 		if string(name) == kinds[kind].key {
