@@ -193,15 +193,14 @@ func (q question) fault(err error) error {
 	fault := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: Plain(shownUpTo(text, troubleLength), false)}
 	wire, answered := errors.AsType[*jsonrpc.Error](err)
 	missing := errors.Is(err, upstream.ErrNoResource) || e.Code == stages.UnknownServer
-	switch {
-	case missing && q.method == "resources/read":
-		fault.Code, fault.Data = mcp.CodeResourceNotFound, notFoundData(q.name)
-	case missing, e.Code == stages.InvalidArguments, e.Code == stages.Denied:
+	if answered { // other codes of the server mean nothing here
+		missing = wire.Code == legacyNotFound || wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound
+	}
+	if missing || e.Code == stages.InvalidArguments || e.Code == stages.Denied {
 		fault.Code = jsonrpc.CodeInvalidParams
-	case answered && q.method == "resources/read" && (wire.Code == legacyNotFound || wire.Code == mcp.CodeResourceNotFound):
-		fault.Code, fault.Data = mcp.CodeResourceNotFound, notFoundData(q.name)
-	case answered && (wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound):
-		fault.Code = jsonrpc.CodeInvalidParams // other codes of the server mean nothing here
+	}
+	if missing && q.method == resourcesRead {
+		fault.Data = notFoundData(q.name)
 	}
 	return fault
 }
