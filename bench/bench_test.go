@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 // twins are rows that differ from another one in what is called, or over what. They are left out by day.
 var twins = []string{
 	"one call, HTTP with sessions",
+	"one resource, HTTP with sessions",
 	"tool and a new jq, HTTP with sessions",
 	"tool and a new jq, grep, sort, head, stateless HTTP",
 	"for_each of 200 calls of 20 ms, HTTP with sessions",

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // The eras of the protocol, by their versions. An empty version is the newest.
@@ -80,6 +81,36 @@ func (b *bench) oneCall(s *stack, through, server *mcp.ClientSession) pair {
 		ours:  repeated(b.sizes.calls, caller(through, hello, piped("hello"))),
 		base:  repeated(b.sizes.calls, caller(server, hello, tool("hello"))),
 		close: s.close,
+	}
+}
+
+// readOver compares the reading of a small resource over a way to reach a gateway and a server.
+func readOver(w way) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		e, err := w(ctx, b, s)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		return pair{
+			ours:  repeated(b.sizes.calls, reader(e.through, upstream.OutwardURI(serverName, helloURI))),
+			base:  repeated(b.sizes.calls, reader(e.server, helloURI)),
+			close: s.close,
+		}, nil
+	}
+}
+
+// reader reads a resource and checks it.
+func reader(session *mcp.ClientSession, uri string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		result, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		if err != nil {
+			return err
+		}
+		if len(result.Contents) != 1 || result.Contents[0].Text != hello {
+			return fmt.Errorf("%s has %d contents", uri, len(result.Contents))
+		}
+		return nil
 	}
 }
 

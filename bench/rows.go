@@ -66,6 +66,7 @@ func fullSizes() sizes {
 
 const (
 	direct   = "the same call by a go-sdk client"
+	reading  = "the same resource, read by a go-sdk client"
 	sdk32    = "the same calls by a go-sdk client, 32 in flight"
 	shell    = "the same programs in a pipe of bash, with C jq and GNU grep"
 	rss      = "gateway's peak RSS"
@@ -91,6 +92,18 @@ func rows() []row {
 		},
 		{
 			name: "one call, stateless HTTP", baseline: direct, open: callOver(overHTTP(statelessEra)),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
+		},
+		{
+			name: "one resource, stdio", baseline: reading, open: readOver(overStdio),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
+		},
+		{
+			name: "one resource, HTTP with sessions", baseline: reading, open: readOver(overHTTP(sessionEra)),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
+		},
+		{
+			name: "one resource, stateless HTTP", baseline: reading, open: readOver(overHTTP(statelessEra)),
 			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},
 		{

@@ -77,6 +77,7 @@ func serveUpstream(ctx context.Context) {
 
 const (
 	hello     = `{"id":1,"name":"a small result"}`
+	helloURI  = "bench://hello"
 	idSchema  = `{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"],"additionalProperties":false}`
 	rowsCount = 50
 )
@@ -87,7 +88,7 @@ func newUpstream(latency time.Duration) *mcptest.Upstream {
 	for i := range rowsCount {
 		list = append(list, fmt.Sprintf(`{"id":%d,"name":"name of item %d","tags":["a","b"],"price":%d.25}`, i, i, i*3))
 	}
-	return mcptest.New(
+	u := mcptest.New(
 		mcptest.Tool{Name: "hello", ReadOnly: true, Text: hello},
 		mcptest.Tool{Name: "rows", ReadOnly: true, Text: "[" + strings.Join(list, ",") + "]"},
 		mcptest.Tool{Name: "bulk", ReadOnly: true, Do: bulk},
@@ -95,6 +96,10 @@ func newUpstream(latency time.Duration) *mcptest.Upstream {
 			return fmt.Sprintf(`{"id":%v}`, args["id"]), nil
 		}},
 	)
+	u.MCP().AddResource(&mcp.Resource{URI: helloURI, Name: "hello"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: helloURI, Text: hello}}}, nil
+	})
+	return u
 }
 
 // bulk answers with so many bytes of JSON lines.

@@ -9,6 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/conformancetest"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // TestConformance serves the tools, resources and prompts that the official suite asks for as the gateway is served:
@@ -36,5 +38,25 @@ func TestConformance(t *testing.T) {
 		if n := beside.Load() - before; n < int64(len(plain)-1) {
 			t.Errorf("%s: %d calls went beside the SDK, fewer than there are tools for it", run.Revision, n)
 		}
+	}
+}
+
+// TestConformanceBehind serves a gateway with the server of the suite behind it: its resources, prompts and completions come
+// through as the suite wants them.
+func TestConformanceBehind(t *testing.T) {
+	t.Parallel()
+	server, _ := newFixture()
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.InProcess(server, nil)}}}})
+	for _, kind := range []upstream.Kind{upstream.Resources, upstream.Templates, upstream.Prompts} {
+		if list, err := pool.OffersOf(t.Context(), "suite", kind); err != nil || len(list) == 0 {
+			t.Fatalf("the server offers %v, %v", list, err)
+		}
+	}
+	g := New(Options{Upstream: pool, Version: "test"})
+	t.Cleanup(func() { g.Close(context.Background()) })
+	listener := httptest.NewServer(Hosts{}.Check(g.Handler()))
+	t.Cleanup(listener.Close)
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		conformancetest.Run{Revision: revision, Baseline: "testdata/conformance_behind.yml"}.Server(t, listener.URL+"/mcp")
 	}
 }

@@ -15,24 +15,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
 	toolsCall       = "tools/call"
 	quotedToolsCall = `"` + toolsCall + `"`
+	resourcesRead   = "resources/read"
 )
 
-// A Call is an ordinary call of a tool, answered without the SDK at a fraction of its cost. A message is a Call only if the
+// A Call is an ordinary call of a tool, or the reading of a server's resource, answered without the SDK at a fraction of its cost. A message is a Call only if the
 // SDK would read it in the same way.
 type Call struct {
 	front  *front
-	id     json.RawMessage // as the client wrote it
-	params mcp.CallToolParamsRaw
-	extra  *mcp.RequestExtra // headers and token, over HTTP
+	method string
+	id     json.RawMessage       // as the client wrote it
+	params mcp.CallToolParamsRaw // of a resource: its name is the URI
+	extra  *mcp.RequestExtra     // headers and token, over HTTP
 	server *mcp.ServerSession
 	modern bool // of the stateless protocol
 	marked bool // the result has a resultType
+	status int  // of the response over HTTP, once there is an answer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leave  func() // removes it from the session that can cancel it; nil without one
@@ -84,12 +88,22 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 		}
 		return send(message)
 	}))
-	result, err := c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Session: c.server, Params: &c.params, Extra: c.extra})
+	result, err := c.run(ctx)
 	// Close ends the sessions after the last call, perhaps before this answer is written.
 	if context.Cause(c.ctx) == errUnwanted && !c.front.calls.closing() {
 		return nil
 	}
 	return c.encode(result, err)
+}
+
+// run answers the call.
+func (c *Call) run(ctx context.Context) (mcp.Result, error) {
+	if c.method == resourcesRead {
+		return c.front.reads(ctx, resourcesRead, &mcp.ReadResourceRequest{
+			Session: c.server, Params: &mcp.ReadResourceParams{Meta: c.params.Meta, URI: c.params.Name}, Extra: c.extra,
+		})
+	}
+	return c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Session: c.server, Params: &c.params, Extra: c.extra})
 }
 
 // mostNested bounds the brackets that a message opens, and so its depth: the SDK has a limit for that.
@@ -100,18 +114,33 @@ func (f *front) readCall(message []byte) *Call {
 	if bytes.Count(message, []byte("{"))+bytes.Count(message, []byte("[")) > mostNested || !json.Valid(message) {
 		return nil
 	}
-	c := &Call{front: f}
+	c := &Call{front: f, method: toolsCall, status: http.StatusOK}
 	var version, method, params, meta, name json.RawMessage
+	known := map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}
 	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) ||
-		!members(params, map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}) ||
-		string(version) != `"2.0"` || string(method) != quotedToolsCall || !plainID(c.id) || argumentsFault(c.params.Arguments) != nil {
+		string(version) != `"2.0"` || !plainID(c.id) {
+		return nil
+	}
+	if f.reads != nil && string(method) == strconv.Quote(resourcesRead) {
+		c.method, known = resourcesRead, map[string]*json.RawMessage{"_meta": &meta, "uri": &name}
+	}
+	if !members(params, known) || string(method) != strconv.Quote(c.method) || c.method == toolsCall && argumentsFault(c.params.Arguments) != nil {
 		return nil
 	}
 	c.params.Name = string(bytes.Trim(name, `"`))
-	if f.handlers[c.params.Name] == nil || len(name) != len(c.params.Name)+2 || meta != nil && !c.readMeta(meta) {
+	if !f.knows(c) || len(name) != len(c.params.Name)+2 || meta != nil && !c.readMeta(meta) {
 		return nil
 	}
 	return c
+}
+
+// knows reports whether the front has the tool, or may have the resource. A URI with escapes goes to the SDK.
+func (f *front) knows(c *Call) bool {
+	if c.method == toolsCall {
+		return f.handlers[c.params.Name] != nil
+	}
+	_, _, ok := upstream.SplitURI(c.params.Name)
+	return ok && plainID(json.RawMessage(`"`+c.params.Name+`"`))
 }
 
 // readMeta reads the _meta of a call, and reports whether the call is still ordinary.
@@ -173,7 +202,7 @@ func pick(raw json.RawMessage, names ...string) ([]json.RawMessage, bool) {
 type answer struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
-	Result  *rpc.Result     `json:"result,omitempty"`
+	Result  any             `json:"result,omitempty"`
 	Error   *jsonrpc.Error  `json:"error,omitempty"`
 }
 
@@ -187,10 +216,21 @@ type notification struct {
 // encode returns the answer to c.
 func (c *Call) encode(result mcp.Result, err error) []byte {
 	a := answer{Version: "2.0", ID: c.id}
-	if r, ok := result.(*mcp.CallToolResult); ok && err == nil {
+	switch r := result.(type) {
+	case *mcp.CallToolResult:
 		a.Result = c.result(r)
-	} else if !errors.As(err, &a.Error) {
-		a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+	case *relayed:
+		r.modern, r.Meta = c.marked, c.meta(r.Meta)
+		a.Result = r
+	}
+	if err != nil || a.Result == nil {
+		a.Result = nil
+		if !errors.As(err, &a.Error) {
+			a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+		}
+		if c.modern && a.Error.Code == jsonrpc.CodeInvalidParams {
+			c.status = http.StatusBadRequest
+		}
 	}
 	text, err := encoded(a)
 	if err != nil { // the result has a value that JSON has not
@@ -219,14 +259,21 @@ func (c *Call) result(r *mcp.CallToolResult) *rpc.Result {
 	if c.marked {
 		written.Type = "complete"
 	}
-	if c.modern {
-		written.Meta = maps.Clone(r.Meta)
-		if written.Meta == nil {
-			written.Meta = mcp.Meta{}
-		}
-		written.Meta[mcp.MetaKeyServerInfo] = c.front.self
-	}
+	written.Meta = c.meta(r.Meta)
 	return written
+}
+
+// meta returns the metadata of a result, with that of the stateless protocol.
+func (c *Call) meta(of mcp.Meta) mcp.Meta {
+	if !c.modern {
+		return of
+	}
+	meta := maps.Clone(of)
+	if meta == nil {
+		meta = mcp.Meta{}
+	}
+	meta[mcp.MetaKeyServerInfo] = c.front.self
+	return meta
 }
 
 // RoundedID is the error for a message whose id the SDK does not keep.

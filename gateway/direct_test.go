@@ -120,6 +120,17 @@ func forget(v any) {
 	}
 }
 
+// reads makes a request for a resource of a call.
+func reads(uri string) func(post) post {
+	return func(p post) post {
+		p = p.replace(`"tools/call"`, `"resources/read"`).replace(sayParams, `"uri":"`+uri+`"`)
+		if p.header["Mcp-Method"] != "" {
+			p = p.with("Mcp-Method", "resources/read", "Mcp-Name", uri)
+		}
+		return p
+	}
+}
+
 // bothWays is a gateway, and a session in it.
 type bothWays struct {
 	*Gateway
@@ -128,13 +139,17 @@ type bothWays struct {
 
 func newBothWays(t testing.TB) *bothWays {
 	t.Helper()
-	pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": mcptest.New(
+	shop := mcptest.New(
 		mcptest.Tool{Name: "say", ReadOnly: true, Text: "a <b> & \"c\" \u2028 \\ é 日本 \x01"},
 		mcptest.Tool{Name: "fail", ReadOnly: true, Do: func(map[string]any) (string, error) { return "", fmt.Errorf("no") }},
 		mcptest.Tool{Name: "picture", ReadOnly: true, Raw: func(context.Context, json.RawMessage) (string, error) {
 			return `{"content":[{"type":"text","text":"a dot","annotations":{"audience":["user"]}},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}`, nil
 		}},
-	)})
+	)
+	shop.MCP().AddResource(&mcp.Resource{URI: "doc://x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Meta: mcp.Meta{"a": 1}, Contents: []*mcp.ResourceContents{{URI: "doc://x", Text: "a <b> & \u2028 \x01 é", Meta: mcp.Meta{"b": 2}}}}, nil
+	})
+	pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": shop})
 	g := New(Options{Upstream: pool, Version: "test"})
 	t.Cleanup(func() { g.Close(context.Background()) })
 	b := &bothWays{Gateway: g}
@@ -158,8 +173,8 @@ func (b *bothWays) initialize(t testing.TB, version string) string {
 var plain = map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 const (
-	sayCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"execute_pipeline",` +
-		`"arguments":{"pipeline":[{"type":"tool","server":"shop","name":"say"}]}}}`
+	sayParams  = `"name":"execute_pipeline","arguments":{"pipeline":[{"type":"tool","server":"shop","name":"say"}]}`
+	sayCall    = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{` + sayParams + `}}`
 	modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":` +
 		`{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{"listChanged":true},"sampling":{}}},`
 )
@@ -186,6 +201,15 @@ var changes = []struct {
 	}, true},
 	{"a tool that fails", func(p post) post { return p.replace(`"say"`, `"fail"`) }, true},
 	{"a picture", func(p post) post { return p.replace(`"say"`, `"picture"`) }, true},
+	{"a resource", reads("mcsh://servers/shop/doc://x"), true},
+	{"a resource that is missing", reads("mcsh://servers/shop/doc://y"), true},
+	{"a resource of nobody", reads("mcsh://servers/nobody/doc://x"), true},
+	{"a resource by its original", reads("doc://x"), false},
+	{"a resource with escapes", reads("mcsh://servers/shop/doc://\\u0078"), false},
+	{"a resource beyond ASCII", reads("mcsh://servers/shop/doc://é"), false},
+	{"a resource with arguments", func(p post) post {
+		return reads("mcsh://servers/shop/doc://x")(p).replace(`"uri"`, `"arguments":{},"uri"`)
+	}, false},
 	{"mistakes", func(p post) post { return p.replace(`"type":"tool"`, `"type":"toll"`) }, true},
 	{"arguments null", func(p post) post {
 		return p.replace(`{"pipeline":[{"type":"tool","server":"shop","name":"say"}]}`, "null")
@@ -461,7 +485,7 @@ func FuzzDirect(f *testing.F) {
 		}
 		p := calls["legacy"]
 		if c.modern {
-			p = calls["modern"].with("Mcp-Name", c.params.Name)
+			p = calls["modern"].with("Mcp-Name", c.params.Name, "Mcp-Method", c.method)
 		}
 		p.body = string(body)
 		b.same(t, p, true)

@@ -4,9 +4,9 @@
 // # Decisions
 //
 //   - Ordinary calls go beside the SDK, which decodes a message several times with a new buffer of 32 KB each. One
-//     small decoder and encoder answer the calls that mean the same to both, over stdio and HTTP in both eras.
-//     Everything else goes to the SDK unread, and a fuzzer sends the first kind both ways. The SDK still makes the
-//     sessions; the gateway counts their idle time. On stdio the built-in servers have the same.
+//     small decoder and encoder answer the calls that mean the same to both, over stdio and HTTP in both eras, and read
+//     resources by their URIs here. Everything else goes to the SDK unread, and a fuzzer sends the first kind both ways.
+//     The SDK still makes the sessions; the gateway counts their idle time. On stdio the built-in servers have the same.
 //   - A long message that does not begin as a tools/call is refused before it is read: the SDK keeps the message that
 //     opens a session, and the last one in it.
 //   - Runs and sessions count for a name or an address, not for a session, since an anonymous caller opens sessions at
@@ -17,6 +17,8 @@
 //   - Tool lists write short types (`str`, `int`) and 180 characters of parameters, so 304 tools fit 42 KB. Errors and
 //     details have the full signature.
 //   - The reply previews a long output while it streams. Nothing is spooled for it, and its memory is the budget.
+//   - Resources, prompts and completion of servers are answered in a middleware, as JSON of the server with changed URIs:
+//     the SDK keeps one list for all clients and decodes what it passes on. It still sends the notifications.
 //   - A page of an output is in the query of its URI, because MCP reads whole resources. It ends between two
 //     characters, and `_meta` names the next one, so the text stays byte-exact.
 package gateway

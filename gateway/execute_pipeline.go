@@ -103,7 +103,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Spent:    time.Since(begun),
 		Progress: notify.follow(),
 		Forgets:  g.calls.closing,
-		Trace:    traceOf(req),
+		Trace:    traceOf(req.Params.Meta, req.Extra),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
 	report, err := p.Run(ctx, nil, out, options)
@@ -206,19 +206,19 @@ func stackOf(err error) string {
 	return text[at+1:]
 }
 
-// traceOf returns the trace of a call, from its _meta or else from the headers of its request.
-func traceOf(req *mcp.CallToolRequest) stages.Trace {
+// traceOf returns the trace of a request, from its _meta or else from the headers.
+func traceOf(meta map[string]any, extra *mcp.RequestExtra) stages.Trace {
 	find := func(name string) string {
-		text, _ := req.Params.Meta[name].(string)
-		if text == "" && req.Extra != nil {
-			text = req.Extra.Header.Get(name)
+		text, _ := meta[name].(string)
+		if text == "" && extra != nil {
+			text = extra.Header.Get(name)
 		}
 		if len(text) > maxTrace {
 			return ""
 		}
 		return text
 	}
-	hops, _ := upstream.Hops(req.Params.Meta) // [Gateway.serve] has refused bad ones
+	hops, _ := upstream.Hops(meta) // the caller has refused bad ones
 	return stages.Trace{Parent: find("traceparent"), State: find("tracestate"), Baggage: find("baggage"), Hops: hops}
 }
 

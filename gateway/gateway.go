@@ -110,8 +110,14 @@ func New(o Options) *Gateway {
 	if o.Kept != nil {
 		g.offerOutputs()
 	}
-	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track)
+	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track, g.relay)
 	g.handle = g.guarded(g.callTool)
+	if o.Upstream != nil {
+		o.Upstream.OnOffers(g.offersChanged)
+		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
+			return g.readResource(ctx, req, nil)
+		})
+	}
 	return g
 }
 
@@ -121,8 +127,11 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 	if o.Instance != "" {
 		c.Experimental = upstream.GatewayCapability(o.Instance)
 	}
-	if o.Kept != nil {
-		c.Resources = &mcp.ResourceCapabilities{}
+	if o.Kept != nil || o.Upstream != nil {
+		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil}
+	}
+	if o.Upstream != nil {
+		c.Prompts, c.Completions = &mcp.PromptCapabilities{ListChanged: true}, &mcp.CompletionCapabilities{}
 	}
 	return c
 }
@@ -211,12 +220,17 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		for _, prefix := range []string{"prompts/", "resources/", "completion/"} {
-			if strings.HasPrefix(method, prefix) && !(g.o.Kept != nil && slices.Contains(outputMethods, method)) {
+			if strings.HasPrefix(method, prefix) && !g.offers(method) {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %s", method)}
 			}
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// offers reports whether the gateway has what a method is about.
+func (g *Gateway) offers(method string) bool {
+	return g.o.Kept != nil && slices.Contains(outputMethods, method) || g.o.Upstream != nil && relays[method] != nil
 }
 
 // begin registers a call and returns its context, which ends with ctx or with the gateway. It never waits: it refuses a call

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +18,9 @@ import (
 )
 
 const (
-	mostDetails = 50               // tools of one call
-	detailsWait = 30 * time.Second // for starting servers
+	mostDetails        = 50               // tools of one call
+	instructionsLength = 4000             // characters of what a server says about its use
+	detailsWait        = 30 * time.Second // for starting servers
 )
 
 func (g *Gateway) getToolDetails(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -66,6 +69,13 @@ func (g *Gateway) details(ctx context.Context, wanted []string, n int) *mcp.Call
 		var b strings.Builder
 		writeDetails(ctx, &b, name, t)
 		entries = append(entries, b.String())
+	}
+	for _, server := range slices.Sorted(maps.Keys(listings)) {
+		l := listings[server]
+		if first, rest := firstSentence(l.Instructions); strings.TrimSpace(rest) != "" {
+			text := strings.TrimSpace(shownUpTo(first+rest, instructionsLength))
+			entries = append(entries, fmt.Sprintf("## %s: its instructions\n%s\n", Plain(server, false), Fenced(Plain(text, true))))
+		}
 	}
 	text := listed("", entries, n, "tool")
 	if known == 0 {

@@ -69,6 +69,7 @@ type front struct {
 	self           *mcp.Implementation        // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler // by tool
 	handle         mcp.MethodHandler          // calls a tool
+	reads          mcp.MethodHandler          // reads a resource of a server; nil: there are none
 	grace          time.Duration              // of calls whose client has gone
 	modern, legacy http.Handler               // of the SDK, by era of the protocol
 	versions       []string                   // of the protocol, known to the SDK
@@ -185,14 +186,14 @@ func (f *front) speaks(r *http.Request) bool {
 // refuses or reads otherwise what differs from this in a header or in the message.
 func (f *front) ordinary(r *http.Request, m *message, n *session) *Call {
 	version := r.Header.Get(versionHeader)
-	modern := n == nil && version == statelessEra && r.Header.Get(sessionHeader) == "" && r.Header.Get("Mcp-Method") == toolsCall
+	modern := n == nil && version == statelessEra && r.Header.Get(sessionHeader) == ""
 	legacy := n != nil && version < statelessEra && f.speaks(r)
 	if !modern && !legacy || !m.whole || r.Header.Get("Content-Type") != "application/json" || r.Header["Last-Event-Id"] != nil ||
 		!accepts(r.Header["Accept"], "application/json") || !accepts(r.Header["Accept"], "text/event-stream") || rebinds(r) {
 		return nil
 	}
 	c := f.readCall(m.data)
-	if c == nil || c.modern != modern || modern && r.Header.Get("Mcp-Name") != c.params.Name {
+	if c == nil || c.modern != modern || modern && (r.Header.Get("Mcp-Method") != c.method || r.Header.Get("Mcp-Name") != c.params.Name) {
 		return nil
 	}
 	c.extra = &mcp.RequestExtra{Header: r.Header, TokenInfo: auth.TokenInfoFromContext(r.Context())}
@@ -263,7 +264,7 @@ func (c *Call) respond(w http.ResponseWriter, r *http.Request) {
 	case streams:
 		event(answer) // the client may be gone
 	default:
-		respond(w, http.StatusOK, answer)
+		respond(w, c.status, answer)
 	}
 }
 

@@ -34,6 +34,8 @@ func (r *reached) Run(ctx context.Context, _, _ string, o stages.RunOptions) (co
 	return ctx, o, func(_ stages.Report, _ int64, _ bool, err error) { r.Refused("", err) }
 }
 
+func (r *reached) Asked(_, _ string, _ time.Duration, _ int, err error) { r.Refused("", err) }
+
 func (r *reached) Refused(_ string, err error) {
 	if e, ok := errors.AsType[*stages.Error](err); ok {
 		r.mu.Lock()

@@ -20,11 +20,12 @@ import (
 const (
 	listWait = 10 * time.Second // for starting servers
 
-	overviewLength = 8_000  // characters of the answer to a call without arguments
-	richLength     = 4_200  // characters of lines with details
-	pageLength     = 64_000 // characters of the answer to any other
-	troubleLength  = 600    // characters of the error of a changed configuration
-	bestTools      = 15     // tools for a query without limit
+	overviewLength    = 8_000  // characters of the answer to a call without arguments
+	richLength        = 4_200  // characters of lines with details
+	pageLength        = 64_000 // characters of the answer to any other
+	instructionLength = 160    // characters of the first sentence of a server about its use
+	troubleLength     = 600    // characters of the error of a changed configuration
+	bestTools         = 15     // tools for a query without limit
 
 	searchedProperties = 100 // of a tool, compared with a query
 	mostUnanswered     = 10  // servers without an answer, named after a query
@@ -284,7 +285,7 @@ func (l *toolList) overview(ctx context.Context) string {
 				end = unknownShapes
 			}
 		}
-		order[i], lines[i], names[i] = i, serverHead(s)+brief.String(), serverHead(s)
+		order[i], lines[i], names[i] = i, serverHead(s)+brief.String(), plainHead(s)
 		if len(s.Tools) > 0 {
 			names[i] += strings.TrimRight(short.String(), " ") + "\n"
 		}

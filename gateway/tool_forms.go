@@ -64,8 +64,20 @@ var toolForms = map[string]toolForm{
 	"full":  {write: fullForm, shapes: true},
 }
 
-// serverHead returns the line of a server, with its problem if it has one.
-func serverHead(l *upstream.Listing) string {
+// serverHead returns the head of a server, with the first sentence of its instructions.
+func serverHead(l *upstream.Listing) string { return plainHead(l) + instructed(l) }
+
+// instructed is the first sentence of what a server says about its use, on a line behind the fence.
+func instructed(l *upstream.Listing) string {
+	first, _ := firstSentence(l.Instructions)
+	if first = oneLine(first); first == "" {
+		return ""
+	}
+	return Fenced(Plain(shownUpTo(first, instructionLength), false))
+}
+
+// plainHead returns the line of a server, with its problem if it has one.
+func plainHead(l *upstream.Listing) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s", Plain(l.Server, false))
 	switch {

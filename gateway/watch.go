@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -25,6 +26,10 @@ type Watch interface {
 	// session is the id of its session or empty.
 	Run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(r stages.Report, bytes int64, previewed bool, err error))
 
+	// Asked observes the end of a request for a resource, a prompt or a completion, which a server has answered with so many
+	// bytes. The server is empty if none was found.
+	Asked(method, server string, elapsed time.Duration, bytes int, err error)
+
 	// Refused observes a call that was refused before anything ran.
 	Refused(tool string, err error)
 }
@@ -37,6 +42,8 @@ func (unwatched) Tools(next stages.Tools) stages.Tools { return next }
 func (unwatched) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
 	return ctx, o, func(stages.Report, int64, bool, error) {}
 }
+
+func (unwatched) Asked(string, string, time.Duration, int, error) {}
 
 func (unwatched) Refused(string, error) {}
 

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -170,6 +172,30 @@ func TestCodes(t *testing.T) {
 	} {
 		if got := observe.CodeOf(c.err); got != c.want {
 			t.Errorf("%v has the code %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// TestAsked: a resource that a client reads counts as a call of its server, and one of nobody as a call of others.
+func TestAsked(t *testing.T) {
+	s := shop()
+	s.MCP().AddResource(&mcp.Resource{URI: "doc://x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "doc://x", Text: "x"}}}, nil
+	})
+	w := newWorld(t, observe.Watch{}, map[string]*mcptest.Upstream{"shop": s})
+	agent := w.connect(nil)
+	for _, uri := range []string{"mcsh://servers/shop/doc://x", "mcsh://servers/shop/doc://y", "mcsh://servers/nobody/doc://x", "doc://z"} {
+		_, _ = agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}) // all but the first fail
+	}
+	got, text := w.scrape()
+	for name, want := range map[string]float64{
+		`mcsh_tool_calls_total{code=OK,server=shop}`:                 1,
+		`mcsh_tool_calls_total{code=TOOL_ERROR,server=shop}`:         1,
+		`mcsh_tool_calls_total{code=UNKNOWN_SERVER,server=other}`:    1,
+		`mcsh_tool_calls_total{code=INVALID_ARGUMENTS,server=other}`: 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v in\n%s", name, got[name], want, text)
 		}
 	}
 }

@@ -73,6 +73,29 @@ func (w *Watch) Refused(tool string, err error) {
 	w.Metrics.reached(err)
 }
 
+// Asked counts and times a request for a resource, a prompt or a completion as a call of a tool.
+func (w *Watch) Asked(method, server string, elapsed time.Duration, bytes int, err error) {
+	w.Metrics.called(server, elapsed, bytes, err)
+	w.Metrics.reached(err)
+	if w.Calls == nil {
+		return
+	}
+	if entry := w.Calls.Check(w.Level, "request"); entry != nil {
+		entry.Write(zap.String("method", method), zap.String("server", clip(server)), zap.String("code", codeOf(err)), zap.Duration("elapsed", elapsed), zap.Int("bytes", bytes))
+	}
+}
+
+// called counts a call of a server.
+func (m *Metrics) called(server string, elapsed time.Duration, bytes int, err error) {
+	code, label := codeOf(err), others
+	if code != string(stages.UnknownServer) && server != "" {
+		label = m.servers.label(server)
+	}
+	m.calls.WithLabelValues(label, code).Inc()
+	m.callTime.WithLabelValues(label).Observe(elapsed.Seconds())
+	m.results.WithLabelValues(label).Add(float64(bytes))
+}
+
 // tools counts, times, traces and logs the calls of tools.
 type tools struct {
 	stages.Tools
@@ -102,21 +125,14 @@ func (t tools) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 	result, err := t.Tools.CallTool(ctx, call)
 	elapsed := time.Since(start)
 	endSpan(result, attempts, err)
-	code := codeOf(err)
-	server := others
-	if code != string(stages.UnknownServer) {
-		server = m.servers.label(call.Server)
-	}
-	m.calls.WithLabelValues(server, code).Inc()
-	m.callTime.WithLabelValues(server).Observe(elapsed.Seconds())
-	m.results.WithLabelValues(server).Add(float64(len(result.Data)))
+	m.called(call.Server, elapsed, len(result.Data), err)
 	if t.w.Calls == nil {
 		return result, err
 	}
 	if entry := t.w.Calls.Check(t.w.Level, "call"); entry != nil {
 		request, _ := ctx.Value(requestKey{}).(string)
 		entry.Write(zap.String("request", request), zap.String("trace", call.Trace.ID()), zap.String("server", clip(call.Server)), zap.String("tool", clip(call.Name)),
-			zap.String("code", code), zap.Duration("elapsed", elapsed), zap.Int("bytes", len(result.Data)), zap.Int("attempts", attempts))
+			zap.String("code", codeOf(err)), zap.Duration("elapsed", elapsed), zap.Int("bytes", len(result.Data)), zap.Int("attempts", attempts))
 	}
 	return result, err
 }

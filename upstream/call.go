@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -22,9 +23,24 @@ const maxBadCalls = 5
 // errCallTimeout is the cause of a call that took longer than one call may.
 var errCallTimeout = errors.New("the call took too long")
 
-// call calls a tool and returns its raw result. A call that the tool has certainly not seen is made again, once, on a
-// new session. The call's time begins when it is sent: it does not count the wait for a slot or for a start.
-func (sc *serverConn) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, error) {
+// A query is a request for which a caller waits: a call of a tool, or the same for a resource or a prompt.
+type query struct {
+	stages.Call        // Name is that of the tool or prompt, or the URI of the resource
+	noun        string // tool, resource, template or prompt
+	send        func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure)
+}
+
+// label names the subject of a query in messages.
+func (q *query) label(server string) string {
+	return fmt.Sprintf("%s %q of server %q", q.noun, texts.Cut(q.Name, maxNamed), server)
+}
+
+// maxNamed is how much of a name a message has, in bytes.
+const maxNamed = 200
+
+// call makes a query and returns its raw result. A query that the server has certainly not seen is made again, once, on a
+// new session. Its time begins when it is sent: it does not count the wait for a slot or for a start.
+func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
 	select {
 	case sc.slots <- struct{}{}:
@@ -32,7 +48,7 @@ func (sc *serverConn) call(ctx context.Context, c stages.Call, t *tool, lease *m
 	case <-sc.replaced:
 		return nil, errReplaced
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to call %s: %w", toolLabel(sc.server.Name, c.Name), ctx.Err())
+		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), ctx.Err())
 	}
 	if sc.isReplaced() {
 		return nil, errReplaced
@@ -41,11 +57,14 @@ func (sc *serverConn) call(ctx context.Context, c stages.Call, t *tool, lease *m
 		s, err := sc.session(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("calling %s: %w", toolLabel(sc.server.Name, c.Name), ctx.Err())
+				return nil, fmt.Errorf("calling %s: %w", c.label(sc.server.Name), ctx.Err())
 			}
 			return nil, asError(err)
 		}
-		raw, failure := sc.callOnce(ctx, s, c, t, lease)
+		if err := sc.refuseGateway(s.sdk); err != nil {
+			return nil, asError(err)
+		}
+		raw, failure := sc.callOnce(ctx, s, c)
 		if failure == nil {
 			return raw, nil
 		}
@@ -59,8 +78,8 @@ func (sc *serverConn) call(ctx context.Context, c stages.Call, t *tool, lease *m
 	}
 }
 
-// callOnce calls a tool on a session, within the call's time and the pool's life.
-func (sc *serverConn) callOnce(ctx context.Context, s *session, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
+// callOnce makes a query on a session, within the call's time and the pool's life.
+func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.RawMessage, *rpc.Failure) {
 	left, allowed := false, c.Sent
 	c.Sent = func() bool {
 		left = allowed == nil || allowed()
@@ -70,7 +89,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c stages.Call, t
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
-	raw, failure := s.call(inner, c, t, lease)
+	raw, failure := c.send(inner, s, c.Call)
 	if failure != nil {
 		if left && !failure.Sent && c.Unsent != nil {
 			c.Unsent()
@@ -134,14 +153,14 @@ func answerIn(err error) *jsonrpc.Error {
 func isAnswer(err error) bool { return answerIn(err) != nil }
 
 // callFailure turns a failed call into an error for the caller.
-func (sc *serverConn) callFailure(ctx context.Context, s *session, c stages.Call, failure *rpc.Failure) error {
-	what := toolLabel(sc.server.Name, c.Name)
+func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, failure *rpc.Failure) error {
+	what := c.label(sc.server.Name)
 	text := hideIn(s.transport, rpc.WithoutRequest(failure.Error()))
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("calling %s: %w", what, ctx.Err())
 	case errors.Is(failure, errCallTimeout):
-		return stages.Errorf(stages.Timeout, "ask the tool for less", "the tool did not answer within %s", c.Timeout)
+		return stages.Errorf(stages.Timeout, "ask the "+c.noun+" for less", "the %s did not answer within %s", c.noun, c.Timeout)
 	case isFull(failure):
 		return noMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
@@ -151,7 +170,7 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c stages.Call
 	case sc.life.Err() != nil:
 		return sc.closedError()
 	}
-	if e := sc.rpcError(s, failure); e != nil {
+	if e := sc.rpcError(s, c.noun, failure); e != nil {
 		return e
 	}
 	e := unavailable(sc.server.Name, s.transport, failure.Err)
@@ -168,7 +187,7 @@ func isFull(err error) bool {
 	return full
 }
 
-func choose(first bool, a, b string) string {
+func choose[T any](first bool, a, b T) T {
 	if first {
 		return a
 	}
@@ -190,12 +209,12 @@ var notRun = map[int64]bool{
 
 // rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
 // for wrong requests. It is nil for any other failure.
-func (sc *serverConn) rpcError(s *session, failure *rpc.Failure) error {
+func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) error {
 	wire := answerIn(failure)
 	if wire == nil {
 		return nil
 	}
-	if wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound {
+	if noun == nounTool && (wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound) {
 		sc.tools.invalidate() // the tool may be gone
 	}
 	words := strings.TrimSpace(wire.Message)
@@ -203,7 +222,11 @@ func (sc *serverConn) rpcError(s *session, failure *rpc.Failure) error {
 		words += ": " + more
 	}
 	e := toolError(hideIn(s.transport, words))
-	e.Hint = rpcHints[wire.Code]
+	if noun == nounTool {
+		e.Hint = rpcHints[wire.Code]
+	} else {
+		e.Err = wire
+	}
 	e.Answered = notRun[wire.Code]
 	return e
 }

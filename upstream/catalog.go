@@ -208,7 +208,7 @@ func (list *toolList) cutLong() {
 }
 
 // moreTools names the limit of tools and how the operator raises it.
-func (list *toolList) moreTools() string { return raised("tools", 2*list.reader.limits.Tools) }
+func moreTools(limit int) string { return raised("tools", 2*limit) }
 
 // raised names a limit and how the operator raises it.
 func raised(limit string, value any) string {
@@ -243,7 +243,7 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, 
 		}
 		switch list.read++; {
 		case list.read > list.reader.limits.Tools:
-			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, list.moreTools()))
+			list.cutAt(fmt.Sprintf("it has more than %d (%s)", list.reader.limits.Tools, moreTools(list.reader.limits.Tools)))
 			return "", nil
 		case list.size+dec.InputOffset() > list.reader.limits.ToolList:
 			list.cutLong()

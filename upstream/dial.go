@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // Protocol versions: the newer one has no handshake, the older ones begin with initialize.
@@ -32,13 +33,13 @@ type dialer struct {
 	dial    func(context.Context) (mcp.Transport, error)
 	impl    *mcp.Implementation
 	allowed Protocol
-	limit   time.Duration // of a start, without its wait for a slot
-	probe   time.Duration // how long a server may take to answer the request that tells its era
-	queue   *startQueue   // for programs
-	needed  func() bool   // whether a plan waits for the server
-	changed func()        // called when the tool list has changed
-	memory  *memory.Share // for messages
-	message int           // bytes of one message, at most
+	limit   time.Duration  // of a start, without its wait for a slot
+	probe   time.Duration  // how long a server may take to answer the request that tells its era
+	queue   *startQueue    // for programs
+	needed  func() bool    // whether a plan waits for the server
+	noted   func(rpc.News) // called with the news of the server
+	memory  *memory.Share  // for messages
+	message int            // bytes of one message, at most
 
 	onTransport func(mcp.Transport) // called with every transport before it is tried
 }
@@ -171,13 +172,18 @@ func (d *dialer) open(ctx context.Context) (rawTransport, error) {
 func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit time.Duration) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	t.Prepare(d.changed, d.memory, d.message)
+	t.Prepare(d.noted, d.memory, d.message)
 	options := &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{}, // nothing: no roots, sampling or questions to a person
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	}
 	if !t.Traits().NoListener {
-		options.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { d.changed() } // asks for the notification
+		// These ask for the notifications.
+		options.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { d.noted(rpc.News{Method: rpc.ToolsChanged}) }
+		options.ResourceListChangedHandler = func(context.Context, *mcp.ResourceListChangedRequest) {
+			d.noted(rpc.News{Method: rpc.ResourcesChanged})
+		}
+		options.PromptListChangedHandler = func(context.Context, *mcp.PromptListChangedRequest) { d.noted(rpc.News{Method: rpc.PromptsChanged}) }
 	}
 	sdk, err := mcp.NewClient(d.impl, options).Connect(ctx, t, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {

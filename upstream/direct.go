@@ -34,9 +34,9 @@ type direct struct {
 }
 
 // Prepare implements rawTransport.
-func (t *direct) Prepare(changed func(), share *memory.Share, max int) {
+func (t *direct) Prepare(noted func(rpc.News), share *memory.Share, max int) {
 	t.share, t.max = share, cmp.Or(max, rpc.DefaultMax)
-	t.Transport.Prepare(changed, share, max)
+	t.Transport.Prepare(noted, share, max)
 }
 
 // begin starts the session. It returns what frees the resources of the server after it.

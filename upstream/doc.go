@@ -14,6 +14,10 @@
 //     flight, so editing the configuration never interrupts a call with an effect.
 //   - A message above 1 MiB is collected in a file until it is complete. A buffer that doubles leaves twice its size
 //     behind, which the runtime frees late. The file counts as memory from the beginning.
+//   - Lists of resources and prompts are read on sessions that tools have started. Nothing waits for them: a server may be
+//     slow, and a client asks for these lists at its start.
+//   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
+//     through a session in memory.
 //   - The package imports schemas: input schemas are compiled where tools are known, and injecting them would add a
 //     type, not freedom.
 package upstream

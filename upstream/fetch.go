@@ -38,27 +38,40 @@ func (c *catalog) read(s *session, old *toolList) (*toolList, error) {
 	ctx, cancel := context.WithTimeout(c.conn.life, c.conn.pool.options.ListTimeout)
 	defer cancel()
 	list := &toolList{reader: newReader(c.conn), byName: map[string]*tool{}, fetched: time.Now(), ttl: c.conn.pool.options.ListTTL, routed: s.routed()}
+	cut, err := pages(list.reader.limits.Tools, func(cursor string) (next string, err error) {
+		raw, err := s.list(ctx, "tools/list", cursor)
+		if err != nil {
+			return "", fmt.Errorf(listing+"%w", err)
+		}
+		if next, err = list.addPage(raw, old); list.cut != "" {
+			next = ""
+		}
+		return next, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if cut != "" {
+		list.cutAt(cut)
+	}
+	return list, nil
+}
+
+// pages fetches the pages of a list until there is no next one. cut says why it has stopped before that, if it has; most is
+// how many things the list may have.
+func pages(most int, fetch func(cursor string) (next string, err error)) (cut string, err error) {
 	seen := map[string]bool{} // cursors
 	for cursor, page := "", 1; ; page++ {
-		raw, err := s.list(ctx, cursor)
-		if err != nil {
-			return nil, err
-		}
-		if cursor, err = list.addPage(raw, old); err != nil {
-			return nil, err
+		if cursor, err = fetch(cursor); err != nil || cursor == "" {
+			return "", err
 		}
 		switch {
-		case cursor == "" || list.cut != "":
-			return list, nil
 		case len(cursor) > maxCursor:
-			list.cutAt(fmt.Sprintf("the name of its next page is longer than %d bytes", maxCursor))
-			return list, nil
+			return fmt.Sprintf("the name of its next page is longer than %d bytes", maxCursor), nil
 		case seen[cursor]:
-			list.cutAt("the server gives the same page again")
-			return list, nil
-		case page >= max(leastPages, list.reader.limits.Tools/100):
-			list.cutAt(fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, list.moreTools()))
-			return list, nil
+			return "the server gives the same page again", nil
+		case page >= max(leastPages, most/100):
+			return fmt.Sprintf("it has more than %d pages, one for each hundred tools that it may have (%s)", page, moreTools(most)), nil
 		}
 		seen[cursor] = true
 	}

@@ -39,6 +39,8 @@ type Listing struct {
 	Stderr string // the last lines that a program wrote to its standard error
 	Note   string // something odd but harmless, or empty
 
+	Instructions string // by the server, about its use; empty if there are none or they are not known
+
 	Protocol string // the version that the session speaks, or empty
 	Refused  int    // tools that are not offered: the operator does not allow them, or nothing here can call them
 
@@ -69,6 +71,9 @@ func (p *Pool) listings(ctx context.Context, names []string, list func(*serverCo
 	all := len(names) == 0
 	if all {
 		names = p.Servers(ctx)
+		if p.hasResources() {
+			names = append(names, ResourcesServer)
+		}
 	}
 	out := make([]Listing, len(names))
 	var wg sync.WaitGroup
@@ -109,6 +114,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		}
 	}
 	now := sc.state()
+	l.Instructions = sc.instructions(now.session)
 	if l.Status == StatusReady && now.degraded {
 		l.Status = StatusDegraded
 	}
@@ -120,7 +126,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		return l
 	}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	notes := append(slices.Concat(list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.shapes.note(), uncheckedTools(l.Tools))
+	notes := append(slices.Concat(list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 	return l
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
@@ -86,7 +87,10 @@ type Pool struct {
 	end     context.CancelFunc
 	tasks   tasks
 	samples sampler
-	queue   startQueue
+	own     *serverConn // the server of [ResourcesServer]
+
+	onOffers atomic.Pointer[func()]
+	queue    startQueue
 
 	mu     sync.Mutex        // guards what follows; not held while reading sources
 	loaded *flight[struct{}] // of the sources, set once
@@ -102,10 +106,12 @@ var _ stages.Tools = (*Pool)(nil)
 // NewPool makes a pool. It reads and starts nothing yet.
 func NewPool(o Options) *Pool {
 	life, end := context.WithCancel(context.Background())
-	return &Pool{
+	p := &Pool{
 		options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{},
 		queue: startQueue{free: runtime.GOMAXPROCS(0)}, samples: newSampler(),
 	}
+	p.own = newServerConn(p.resourcesServer(), p)
+	return p
 }
 
 // Close ends all sessions and cancels the calls in flight. It returns when the programs that the pool has started are
@@ -143,6 +149,16 @@ func (p *Pool) Load(ctx context.Context) error {
 	}
 }
 
+// OnOffers makes the pool call f when what a server offers beside tools has changed. f must not block.
+func (p *Pool) OnOffers(f func()) { p.onOffers.Store(&f) }
+
+// offersChanged reports that what a server offers has changed.
+func (p *Pool) offersChanged() {
+	if f := p.onOffers.Load(); f != nil {
+		(*f)()
+	}
+}
+
 // conn returns the connection to a server.
 func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 	loadErr := p.Load(ctx)
@@ -153,6 +169,9 @@ func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 	defer p.mu.Unlock()
 	if sc := p.conns[server]; sc != nil {
 		return sc, nil
+	}
+	if server == ResourcesServer {
+		return p.own, nil
 	}
 	switch near := nearest.List(server, p.names, 3); {
 	case len(p.names) == 0 && loadErr != nil:
@@ -322,8 +341,12 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 		return stages.Result{}, wrong
 	}
 	call.Args = args
+	if sc.server.answer != nil {
+		res, err := sc.server.answer(ctx, call)
+		return res, withSignature(ctx, err, t)
+	}
 	lease := sc.pool.options.Results.Lease()
-	raw, err := sc.call(ctx, call, t, lease)
+	raw, err := sc.call(ctx, t.query(call, lease))
 	var res stages.Result
 	if err == nil {
 		res, err = sc.result(raw, t, lease)
@@ -351,6 +374,9 @@ func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) 
 		if err := lease.Grow(more); err != nil {
 			return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
 		}
+	}
+	if err := outwardBlocks(res.Blocks, sc.server.Name, lease); err != nil {
+		return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
 	}
 	res.Memory = lease
 	return res, nil

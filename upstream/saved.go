@@ -95,7 +95,7 @@ func (sc *serverConn) kept(ctx context.Context) (Listing, bool) {
 	if list == nil {
 		return Listing{Server: sc.server.Name, Status: StatusStarting}, false
 	}
-	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.fetched}
+	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.fetched, Instructions: sc.instructions(nil)}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
 	return l, true
 }

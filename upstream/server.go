@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/stdio"
 
@@ -49,6 +50,8 @@ type Server struct {
 	Allow    []string // globs of tools that may be called; empty: all
 	Deny     []string // globs of tools that may not be called, also where Allow has them
 
+	Resources, Prompts Filter // what of its resources and prompts is offered and read
+
 	// With are arguments that every call gets, by name. Agents neither see nor give them.
 	With map[string]json.RawMessage
 
@@ -58,10 +61,17 @@ type Server struct {
 	// Found marks a server that nobody has configured. A configured one of the same name replaces it.
 	Found bool
 
+	// answer answers calls of tools in place of the server; nil: the server does.
+	answer func(context.Context, stages.Call) (stages.Result, error)
+
 	// Version changes when anything of the server changes. A [Pool] that reads a source again keeps servers with the
 	// same version; an empty version always counts as changed.
 	Version string
 }
+
+// A Filter says what may be used, by globs: of the URIs of resources and templates, or of the names of prompts. Where
+// [Server.Allow] names tools, an empty Allow means nothing: what an operator has not named stays closed.
+type Filter struct{ Allow, Deny []string }
 
 // A Protocol says which era of MCP is tried with a server.
 type Protocol int
@@ -100,6 +110,12 @@ func (s *Server) check() error {
 	switch {
 	case strings.TrimSpace(s.Name) == "":
 		return fmt.Errorf("a server has no name")
+	case slices.Contains(reserved, s.Name):
+		where := ""
+		if s.Where != "" {
+			where = " at " + s.Where
+		}
+		return fmt.Errorf("the server %q%s has a reserved name: rename it, for example to %q", s.Name, where, s.Name+"-server")
 	case s.Dial == nil:
 		return fmt.Errorf("server %q has no way to reach it", s.Name)
 	}
@@ -126,12 +142,42 @@ func (g globs) match(name string) bool {
 // policy is what the operator allows for one server.
 type policy struct {
 	readOnly, allow, deny globs
+	resources, prompts    filter
 	onlyReading           bool // refuse every tool that may change something
 	fixed                 fixed
 }
 
 func newPolicy(s Server, onlyReading bool) policy {
-	return policy{compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny), onlyReading, s.With}
+	few := len(s.Allow) > 0
+	return policy{
+		compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny),
+		newFilter(s.Resources, few), newFilter(s.Prompts, few), onlyReading, s.With,
+	}
+}
+
+// A filter is a compiled [Filter].
+type filter struct {
+	allow, deny globs
+	few         bool // what allow does not name is refused, even if it is empty
+}
+
+func newFilter(f Filter, few bool) filter {
+	return filter{compileGlobs(f.Allow), compileGlobs(f.Deny), few || len(f.Allow) > 0}
+}
+
+// refusalOf says why an offer may not be used, or is empty.
+func (p policy) refusalOf(kind Kind, key string) string {
+	f, where := p.resources, "resources"
+	if kind == Prompts {
+		f, where = p.prompts, "prompts"
+	}
+	switch {
+	case f.deny.match(key):
+		return "the operator denies it"
+	case f.few && !f.allow.match(key):
+		return "it is not among the " + where + " that the operator allows"
+	}
+	return ""
 }
 
 // refusal says why a tool may not be called, or is empty.

@@ -35,6 +35,7 @@ type serverConn struct {
 	slots  chan struct{} // one per call in flight
 	tools  *catalog
 	shapes *shapes
+	offers *offers
 
 	needed atomic.Bool // a plan waits for it to start
 
@@ -74,10 +75,12 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 	sc.life, sc.end = context.WithCancel(p.life)
 	sc.tools = newCatalog(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
+	sc.offers = newOffers(sc)
+	context.AfterFunc(sc.life, sc.offers.lease.Close)
 	sc.shapes = newShapes(sc, o.State)
 	sc.dialer = dialer{
 		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
-		queue: &p.queue, needed: sc.needed.Load, changed: sc.tools.invalidate, memory: o.Results,
+		queue: &p.queue, needed: sc.needed.Load, noted: sc.note, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport,
 	}
 	return sc
@@ -180,6 +183,7 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 			return nil, sc.notStarted(t, err)
 		}
 		sc.pool.tasks.run(func() { sc.watch(s) })
+		sc.offers.begin(s)
 		return s, nil
 	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
 	return sc.start

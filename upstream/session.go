@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -26,9 +25,9 @@ const (
 type rawTransport interface {
 	mcp.Transport
 
-	// Prepare sets a function that is called when the server reports a change of its tool list, and the share that
-	// messages count in, each of at most max bytes. It is called before Connect.
-	Prepare(changed func(), share *memory.Share, max int)
+	// Prepare sets a function that is called with the news of the server, and the share that messages count in, each of
+	// at most max bytes. It is called before Connect.
+	Prepare(noted func(rpc.News), share *memory.Share, max int)
 
 	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
 	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
@@ -195,6 +194,16 @@ func (s *session) request(ctx context.Context, r *rpc.Request) (json.RawMessage,
 	return s.transport.Request(ctx, r)
 }
 
+// nounTool is the noun of the queries of tools.
+const nounTool = "tool"
+
+// query calls the tool.
+func (t *tool) query(c stages.Call, lease *memory.Lease) query {
+	return query{c, nounTool, func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
+		return s.call(ctx, c, t, lease)
+	}}
+}
+
 func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	r := &rpc.Request{Method: "tools/call", Name: c.Name, BeforeSend: c.Sent, Lease: lease}
 	name, err := json.Marshal(c.Name)
@@ -215,19 +224,19 @@ func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memor
 	return s.request(ctx, r)
 }
 
-// list fetches one page of the tool list.
-func (s *session) list(ctx context.Context, cursor string) (json.RawMessage, error) {
+// list fetches one page of a list.
+func (s *session) list(ctx context.Context, method, cursor string) (json.RawMessage, error) {
 	var members [][]byte
 	if cursor != "" {
 		text, err := json.Marshal(cursor)
 		if err != nil {
-			return nil, fmt.Errorf(listing+"%w", err)
+			return nil, err
 		}
 		members = [][]byte{[]byte(`"cursor":`), text}
 	}
-	raw, failure := s.request(ctx, &rpc.Request{Method: "tools/list", Params: s.params(stages.Trace{}, 0, members...)})
+	raw, failure := s.request(ctx, &rpc.Request{Method: method, Params: s.params(stages.Trace{}, 0, members...)})
 	if failure != nil {
-		return nil, fmt.Errorf(listing+"%w", failure)
+		return nil, failure
 	}
 	return raw, nil
 }

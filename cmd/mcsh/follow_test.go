@@ -143,7 +143,7 @@ func TestServeFollows(t *testing.T) {
 	configure(`{"mcpServers": {"more": {"builtin": "demo"}}}`)
 	eventually(t, "the end of the note", func() (string, bool) {
 		text := call("list_all_tools", map[string]any{"detail": "names"})
-		return text, !strings.Contains(text, "note:") && !strings.Contains(text, "shop")
+		return text, !strings.Contains(text, "note:") && !strings.Contains(text, "## shop")
 	})
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -39,6 +39,8 @@ type spec struct {
 
 	ReadOnly    []string
 	Allow, Deny []string
+	Resources   upstream.Filter
+	Prompts     upstream.Filter
 	With        map[string]json.RawMessage
 	Probe       bool
 	TLS         upstream.TLS
@@ -243,7 +245,7 @@ func (e *entry) upstream() upstream.Server {
 	file := e.reader.file
 	s := upstream.Server{
 		Name: e.name, Timeout: e.Timeout, Concurrency: e.Concurrency,
-		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, With: e.With,
+		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, Resources: e.Resources, Prompts: e.Prompts, With: e.With,
 		Where: e.reader.where(e.offset), Secrets: e.secrets.words(), Version: e.spec.version(),
 		Probe: e.Probe, Identity: e.spec.identity(), StartTimeout: e.StartTimeout, Protocol: e.Protocol,
 	}

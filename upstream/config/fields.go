@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -51,7 +52,9 @@ var fields = map[string]field{
 	"timeout":     {read: duration(func(e *entry) *time.Duration { return &e.Timeout })},
 	"concurrency": {read: (*entry).readConcurrency},
 	"readOnly":    {read: globs(func(e *entry) *[]string { return &e.ReadOnly })},
-	"tools":       {read: (*entry).readTools},
+	"tools":       {read: allowDeny(`tool at all; write "disabled": true for that, or leave it out to allow all`, func(e *entry) (*[]string, *[]string) { return &e.Allow, &e.Deny })},
+	"resources":   {read: allowDeny(`resource at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Resources.Allow, &e.Resources.Deny })},
+	"prompts":     {read: allowDeny(`prompt at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Prompts.Allow, &e.Prompts.Deny })},
 	"with":        {read: into("an object of arguments", func(e *entry) *map[string]json.RawMessage { return &e.With })},
 	"probe":       {read: into("true or false", func(e *entry) *bool { return &e.Probe })},
 
@@ -293,9 +296,16 @@ func (e *entry) readConcurrency(value json.RawMessage) error {
 	return nil
 }
 
-// readTools reads {"allow": [globs], "deny": [globs]}, or an array of allowed tools, as the Copilot CLI writes it. A
-// list that allows nothing is a mistake: it might mean all or nothing.
-func (e *entry) readTools(value json.RawMessage) error {
+// allowDeny reads {"allow": [globs], "deny": [globs]}, or an array of what is allowed, as the Copilot CLI writes it for
+// tools. A list that allows nothing is a mistake, as it might mean all or nothing: the error ends with none.
+func allowDeny(none string, of func(*entry) (allow, deny *[]string)) func(*entry, json.RawMessage) error {
+	return func(e *entry, value json.RawMessage) error {
+		allow, deny := of(e)
+		return readAllowDeny(none, value, allow, deny)
+	}
+}
+
+func readAllowDeny(none string, value json.RawMessage, allow, deny *[]string) error {
 	var t struct{ Allow, Deny json.RawMessage }
 	where := ""
 	if value[0] == '[' {
@@ -314,16 +324,16 @@ func (e *entry) readTools(value json.RawMessage) error {
 		case err != nil:
 			return fmt.Errorf("%s%w", where, err)
 		case len(list) == 0:
-			return fmt.Errorf(`allows no tool at all; write "disabled": true for that, or leave it out to allow all`)
+			return errors.New("allows no " + none)
 		}
-		e.Allow = append(e.Allow, list...)
+		*allow = append(*allow, list...)
 	}
 	if t.Deny != nil {
 		list, err := patterns(t.Deny)
 		if err != nil {
 			return fmt.Errorf("deny: %w", err)
 		}
-		e.Deny = append(e.Deny, list...)
+		*deny = append(*deny, list...)
 	}
 	return nil
 }

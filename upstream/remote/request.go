@@ -314,7 +314,7 @@ func (t *Transport) handleUnasked(e rpc.Envelope, version string) {
 	case e.Method == nil:
 	case e.ID != nil:
 		t.replies.Send(e, func(msg []byte) { t.post(msg, version) })
-	case string(e.Method) == `"notifications/tools/list_changed"` && t.changed != nil:
-		t.changed()
+	case e.IsNews() && t.noted != nil:
+		t.noted(e.News())
 	}
 }

@@ -19,7 +19,7 @@ type Transport struct {
 	*client
 	sdk *mcp.StreamableClientTransport
 
-	changed  func()
+	noted    func(rpc.News)
 	onLegacy func() // called when the server turns out to have only the older transport
 
 	found      atomic.Pointer[string]        // the address that FindEndpoint has found
@@ -75,10 +75,9 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return c, err
 }
 
-// Prepare sets a function that is called when an answer brings news of a changed tool list, and bounds one message to max
-// bytes. Requests count their own memory. It is called before Connect.
-func (t *Transport) Prepare(changed func(), _ *memory.Share, max int) {
-	t.changed = changed
+// Prepare sets a function that is called with the news that come with answers, and bounds one message to max bytes. Requests count their own memory. It is called before Connect.
+func (t *Transport) Prepare(noted func(rpc.News), _ *memory.Share, max int) {
+	t.noted = noted
 	t.client.max.Store(int64(max))
 }
 

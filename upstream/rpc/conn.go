@@ -52,10 +52,10 @@ type Transport struct {
 	OnJunk func(line []byte) // called with lines that are not messages; may be nil
 	Kind   Traits
 
-	changed func()
-	share   *memory.Share
-	max     int   // bytes of one message
-	conn    *Conn // set by Connect
+	noted func(News)
+	share *memory.Share
+	max   int   // bytes of one message
+	conn  *Conn // set by Connect
 }
 
 // Traits are what a session with a server needs to know about its transport.
@@ -68,10 +68,10 @@ type Traits struct {
 // Traits returns Kind.
 func (t *Transport) Traits() Traits { return t.Kind }
 
-// Prepare sets a function that is called when the server reports a change of its tool list, and the share that messages
-// count in, each of at most max bytes. It is called before Connect.
-func (t *Transport) Prepare(changed func(), share *memory.Share, max int) {
-	t.changed, t.share, t.max = changed, share, max
+// Prepare sets a function that is called with the news of the server, and the share that messages count in, each of at
+// most max bytes. It is called before Connect.
+func (t *Transport) Prepare(noted func(News), share *memory.Share, max int) {
+	t.noted, t.share, t.max = noted, share, max
 }
 
 // Connect implements [mcp.Transport].
@@ -82,7 +82,7 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	}
 	wire.Prepare(t.share, t.max)
 	t.conn = &Conn{
-		wire: wire, onJunk: t.OnJunk, changed: t.changed, limiter: UnaskedLimiter(),
+		wire: wire, onJunk: t.OnJunk, noted: t.noted, limiter: UnaskedLimiter(),
 		next: FirstID, pending: map[int64]pendingRequest{}, done: make(chan struct{}),
 	}
 	return t.conn, nil
@@ -124,7 +124,7 @@ type response struct {
 type Conn struct {
 	wire    Wire
 	onJunk  func([]byte)
-	changed func()
+	noted   func(News)
 	limiter Limiter
 
 	replies Replies
@@ -296,8 +296,8 @@ func (c *Conn) handleUnasked(e Envelope) {
 	switch {
 	case e.ID != nil:
 		c.replies.Send(e, c.notify)
-	case string(e.Method) == `"notifications/tools/list_changed"` && c.changed != nil:
-		c.changed()
+	case e.IsNews() && c.noted != nil:
+		c.noted(e.News())
 	case string(e.Method) == `"notifications/progress"`:
 		c.routeProgress(e.Params)
 	}

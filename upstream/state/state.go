@@ -1,5 +1,5 @@
-// Package state keeps on disk what gateways know about servers, so that the next process need not ask: tool lists, and
-// the shapes of results. It never keeps a value of a result, nor a field name that might be one. Several gateways may
+// Package state keeps on disk what gateways know about servers, so that the next process need not ask: lists of tools,
+// resources and prompts, and the shapes of results. It never keeps a value of a result, nor a field name that might be one. Several gateways may
 // use one directory at the same time. A file that cannot be read counts as missing.
 package state
 
@@ -35,6 +35,9 @@ const (
 
 	entriesAtOnce = 256 // that are read from the directory
 )
+
+// kindsOfFiles begin the names of our files.
+var kindsOfFiles = []string{"tools", "shapes", "offers"}
 
 // A Dir is a directory of state. Its methods may be called concurrently. If it holds too many files or bytes, the ones
 // written longest ago are removed.
@@ -103,7 +106,7 @@ func (d *Dir) files() (files []fs.FileInfo, err error) {
 	for {
 		entries, err := dir.ReadDir(entriesAtOnce)
 		for _, e := range entries {
-			if !strings.HasPrefix(e.Name(), "tools-") && !strings.HasPrefix(e.Name(), "shapes-") {
+			if !slices.ContainsFunc(kindsOfFiles, func(kind string) bool { return strings.HasPrefix(e.Name(), kind+"-") }) {
 				continue // not ours
 			}
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // it may be gone by now
@@ -203,6 +206,26 @@ func (d *Dir) Tools(k Key) (Tools, bool) {
 
 // SaveTools replaces a tool list.
 func (d *Dir) SaveTools(k Key, t Tools) error { return d.write("tools", k, maxTools, t) }
+
+// Offers are what a server offers beside tools, as it was last fetched.
+type Offers struct {
+	Fetched      time.Time           `json:"fetched"`
+	Instructions string              `json:"instructions,omitempty"`
+	Lists        [][]json.RawMessage `json:"lists"`
+	Cut          string              `json:"cut,omitempty"` // why a list is incomplete, or empty
+}
+
+// Offers reads what a server offers beside tools, and reports whether that is known.
+func (d *Dir) Offers(k Key) (Offers, bool) {
+	var o Offers
+	if !d.read("offers", k, maxTools, &o) {
+		return Offers{}, false
+	}
+	return o, true
+}
+
+// SaveOffers replaces what a server offers beside tools.
+func (d *Dir) SaveOffers(k Key, o Offers) error { return d.write("offers", k, maxTools, o) }
 
 // Shapes are the shapes of the results of a server's tools, by the tool's name.
 type Shapes map[string]ToolShape

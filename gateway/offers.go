@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+const (
+	offersPage      = 1000    // offers of one page of a list
+	answerCopies    = 4       // of a result, while URIs are changed and the answer is written
+	offersPageBytes = 1 << 20 // bytes of one page, unless the first offer is longer
+)
+
+// relays answers the methods about what servers offer beside tools.
+var relays = map[string]func(g *Gateway, ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error){
+	"resources/list":           (*Gateway).listResources,
+	"resources/templates/list": (*Gateway).listTemplates,
+	"resources/read":           (*Gateway).readResource,
+	"prompts/list":             (*Gateway).listPrompts,
+	"prompts/get":              (*Gateway).getPrompt,
+	"completion/complete":      (*Gateway).complete,
+}
+
+// relay is middleware. It answers requests about resources and prompts of servers in place of the SDK.
+func (g *Gateway) relay(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		answer := relays[method]
+		if answer == nil || g.o.Upstream == nil {
+			return next(ctx, method, req)
+		}
+		return answer(g, ctx, req, next)
+	}
+}
+
+// offersChanged notifies clients that the lists of resources and prompts have changed. The SDK sends notifications only for
+// lists of its own, so it gets a resource and a prompt for a moment, which no list shows.
+func (g *Gateway) offersChanged() {
+	const name = "mcsh://changed"
+	g.server.AddResource(&mcp.Resource{URI: name, Name: name}, nil)
+	g.server.RemoveResources(name)
+	g.server.AddPrompt(&mcp.Prompt{Name: name}, nil)
+	g.server.RemovePrompts(name)
+}
+
+// A relayed is a result with members that a server has written.
+type relayed struct {
+	mcp.ResultBase
+	members []byte // of the object, without _meta
+	modern  bool   // the client speaks the stateless protocol
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r *relayed) MarshalJSON() ([]byte, error) {
+	parts := [][]byte{r.members}
+	if len(r.members) == 0 {
+		parts = nil
+	}
+	if len(r.Meta) > 0 {
+		meta, err := json.Marshal(r.Meta)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, append([]byte(`"_meta":`), meta...))
+	}
+	if r.modern { // nobody else may be served it from a cache
+		parts = append(parts, []byte(`"ttlMs":0,"cacheScope":"private","resultType":"complete"`))
+	}
+	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(",")), []byte("}")), nil
+}
+
+// notRelayed are members that belong to the connection between the server and the gateway.
+var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": true, "cacheScope": true, "nextCursor": true}
+
+// relayedResult is the result of a server for a client.
+func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
+	r := &relayed{modern: isModern(req)}
+	var meta mcp.Meta
+	if !utf8.Valid(result) { // a client may end its session at such a message
+		result = bytes.ToValidUTF8(result, []byte("\uFFFD"))
+	}
+	rpc.Members(result, func(name, value []byte) {
+		if string(name) == "_meta" {
+			_ = json.Unmarshal(value, &meta) // anything else than an object is no metadata
+		}
+		if !notRelayed[string(name)] {
+			r.add(string(name), value)
+		}
+	})
+	maps.DeleteFunc(meta, func(name string, _ any) bool { return strings.HasPrefix(name, "io.modelcontextprotocol/") })
+	r.Meta = meta
+	return r
+}
+
+func (r *relayed) add(name string, value []byte) {
+	if len(r.members) > 0 {
+		r.members = append(r.members, ',')
+	}
+	r.members = append(append(append(append(r.members, '"'), name...), `":`...), value...)
+}
+
+// isModern reports whether a request is of the stateless protocol.
+func isModern(req mcp.Request) bool {
+	s, ok := req.GetSession().(*mcp.ServerSession)
+	return ok && s != nil && s.InitializeParams() != nil && s.InitializeParams().ProtocolVersion >= statelessEra
+}
+
+// list answers with a page of offers, behind those of the gateway itself. A cursor counts the offers before its page.
+func (g *Gateway) list(req mcp.Request, member, cursor string, own []json.RawMessage, all []upstream.Offer, write func(upstream.Offer) json.RawMessage) (mcp.Result, error) {
+	skip := 0
+	if cursor != "" {
+		var err error
+		if skip, err = strconv.Atoi(cursor); err != nil || skip < 0 {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the cursor %q is not of the last page", shown(cursor))}
+		}
+		own = nil
+	}
+	page, size, at := own, 0, min(skip, len(all))
+	for ; at < len(all) && len(page) < offersPage; at++ {
+		one := write(all[at])
+		if size += len(one); size > offersPageBytes && len(page) > 0 {
+			break
+		}
+		page = append(page, one)
+	}
+	list, err := json.Marshal(append([]json.RawMessage{}, page...))
+	if err != nil {
+		return nil, err
+	}
+	r := &relayed{modern: isModern(req)}
+	r.add(member, list)
+	if at < len(all) {
+		r.add("nextCursor", []byte(strconv.Quote(strconv.Itoa(at))))
+	}
+	return r, nil
+}
+
+// A question is a request about one offer of a server, on its way there.
+type question struct {
+	g      *Gateway
+	method string
+	req    mcp.Request
+	name   string // the resource, template or prompt, as the client has written it
+}
+
+// ask passes a question on, within the limits of calls, and returns the result of the server.
+func (q question) ask(ctx context.Context, request func(ctx context.Context, call stages.Call) (upstream.Contents, error)) (mcp.Result, error) {
+	meta := q.req.GetParams().GetMeta()
+	if _, err := upstream.Hops(meta); err != nil {
+		return nil, q.fault(err)
+	}
+	inner, end, err := q.g.begin(ctx, q.g.lookups, q.req.GetExtra())
+	if err != nil {
+		q.g.o.Watch.Refused(q.method, err)
+		return nil, q.fault(err)
+	}
+	defer end()
+	start := time.Now()
+	contents, err := request(inner, stages.Call{Name: q.name, Trace: traceOf(meta, q.req.GetExtra()), Reading: true})
+	q.g.o.Watch.Asked(q.method, contents.Server, time.Since(start), len(contents.Result), err)
+	if err != nil {
+		return nil, q.fault(err)
+	}
+	context.AfterFunc(ctx, contents.Memory.Close) // the SDK ends ctx when it has written the answer
+	if err := contents.Memory.Grow(answerCopies * int64(len(contents.Result))); err != nil {
+		return nil, q.fault(stages.OverLimit("memory", "try again when less is running", "%w", err))
+	}
+	return relayedResult(q.req, contents.Outward()), nil
+}
+
+// fault is the error of the protocol for a failed question.
+func (q question) fault(err error) error {
+	e := asError(err)
+	text := e.Msg
+	if e.Hint != "" {
+		text += ": " + e.Hint
+	}
+	fault := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: Plain(shownUpTo(text, troubleLength), false)}
+	wire, answered := errors.AsType[*jsonrpc.Error](err)
+	missing := errors.Is(err, upstream.ErrNoResource) || e.Code == stages.UnknownServer
+	if answered { // other codes of the server mean nothing here
+		missing = wire.Code == legacyNotFound || wire.Code == jsonrpc.CodeInvalidParams || wire.Code == jsonrpc.CodeMethodNotFound
+	}
+	if missing || e.Code == stages.InvalidArguments || e.Code == stages.Denied {
+		fault.Code = jsonrpc.CodeInvalidParams
+	}
+	if missing && q.method == resourcesRead {
+		fault.Data = notFoundData(q.name)
+	}
+	return fault
+}
+
+// legacyNotFound is the code of a resource that is missing, up to the version 2025-11-25 of the protocol.
+const legacyNotFound = -32002
+
+func notFoundData(uri string) json.RawMessage {
+	data, err := json.Marshal(map[string]string{"uri": uri})
+	if err != nil {
+		return nil // cannot be: it is text
+	}
+	return data
+}

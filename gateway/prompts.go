@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+const (
+	// promptSeparator stands between the server and the prompt in a name: clients show names as commands, where a slash
+	// begins one.
+	promptSeparator = "__"
+
+	// longestPrompt is the length of a name: clients and models take 64 characters of A-Z, a-z, 0-9, _ and - in any name.
+	longestPrompt = 64
+)
+
+// promptName is the name of a server's prompt for clients: SERVER__PROMPT. A name that clients may refuse, or that another
+// server's prompt could have, is made to fit and gets a hash of both names at its end.
+func promptName(server, prompt string) string {
+	name := server + promptSeparator + prompt
+	fits := strings.Map(func(c rune) rune {
+		if c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
+			return c
+		}
+		return '_'
+	}, name)
+	if fits == name && len(name) <= longestPrompt && !strings.Contains(server+"_", promptSeparator) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(server + "\x00" + prompt))
+	hash := "_" + hex.EncodeToString(sum[:4])
+	return fits[:min(len(fits), longestPrompt-len(hash))] + hash
+}
+
+// listPrompts lists the prompts of all servers, as far as they are known.
+func (g *Gateway) listPrompts(ctx context.Context, req mcp.Request, _ mcp.MethodHandler) (mcp.Result, error) {
+	cursor := ""
+	if p := req.(*mcp.ListPromptsRequest).Params; p != nil {
+		cursor = p.Cursor
+	}
+	return g.list(req, "prompts", cursor, nil, g.o.Upstream.Offers(ctx, upstream.Prompts), func(o upstream.Offer) json.RawMessage {
+		return o.Outward(upstream.Prompts, promptName(o.Server, o.Key))
+	})
+}
+
+// findPrompt returns the server and the prompt of a name. The prompt may not be listed: nobody may have asked its server yet.
+func (g *Gateway) findPrompt(ctx context.Context, name string) (server, prompt string, err error) {
+	offers := g.o.Upstream.Offers(ctx, upstream.Prompts)
+	for _, nameOf := range []func(upstream.Offer) string{
+		func(o upstream.Offer) string { return promptName(o.Server, o.Key) },
+		func(o upstream.Offer) string { return o.Key }, // as its server has it
+	} {
+		for _, o := range offers {
+			if nameOf(o) != name {
+				continue
+			}
+			if server != "" {
+				return "", "", stages.Errorf(stages.InvalidArguments, "write SERVER__PROMPT, or rename one of the servers",
+					"two prompts have the name %q: those of the servers %q and %q", shown(name), server, o.Server)
+			}
+			server, prompt = o.Server, o.Key
+		}
+		if server != "" {
+			return server, prompt, nil
+		}
+	}
+	server, prompt, ok := strings.Cut(name, promptSeparator)
+	if !ok || prompt == "" {
+		return "", "", stages.Errorf(stages.InvalidArguments, "prompts/list shows the names: SERVER__PROMPT", "there is no prompt %q: %w", shown(name), upstream.ErrNoResource)
+	}
+	return server, prompt, nil
+}
+
+// getPrompt gets a prompt of a server.
+func (g *Gateway) getPrompt(ctx context.Context, req mcp.Request, _ mcp.MethodHandler) (mcp.Result, error) {
+	params := req.(*mcp.GetPromptRequest).Params
+	return question{g, "prompts/get", req, params.Name}.ask(ctx, func(ctx context.Context, call stages.Call) (c upstream.Contents, err error) {
+		if call.Server, call.Name, err = g.findPrompt(ctx, params.Name); err != nil {
+			return c, err
+		}
+		if params.Arguments != nil {
+			if call.Args, err = json.Marshal(params.Arguments); err != nil {
+				return c, err
+			}
+		}
+		return g.o.Upstream.Prompt(ctx, call)
+	})
+}
+
+// complete completes an argument of a prompt or a template of a server.
+func (g *Gateway) complete(ctx context.Context, req mcp.Request, _ mcp.MethodHandler) (mcp.Result, error) {
+	params := req.(*mcp.CompleteRequest).Params
+	if params.Ref == nil {
+		return question{g: g, req: req}.refuse("ref is missing")
+	}
+	q := question{g, "completion/complete", req, params.Ref.Name + params.Ref.URI} // a reference has one of them
+	return q.ask(ctx, func(ctx context.Context, call stages.Call) (c upstream.Contents, err error) {
+		kind, find := upstream.Prompts, g.findPrompt
+		if params.Ref.Name == "" {
+			kind, find = upstream.Templates, g.o.Upstream.Owner
+		}
+		if call.Server, call.Name, err = find(ctx, q.name); err != nil {
+			return c, err
+		}
+		if call.Args, err = json.Marshal(struct {
+			Argument mcp.CompleteParamsArgument `json:"argument"`
+			Context  *mcp.CompleteContext       `json:"context,omitempty"`
+		}{params.Argument, params.Context}); err != nil {
+			return c, err
+		}
+		return g.o.Upstream.Complete(ctx, kind, call)
+	})
+}
+
+// refuse is the answer to a question that lacks something.
+func (q question) refuse(why string) (mcp.Result, error) {
+	return nil, q.fault(stages.Errorf(stages.InvalidArguments, "", "%s", why))
+}

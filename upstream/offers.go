@@ -1,0 +1,445 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/state"
+)
+
+// A Kind is a kind of things that servers offer beside tools.
+type Kind int
+
+// The kinds of offers.
+const (
+	Resources Kind = iota
+	Templates      // of the URIs of resources
+	Prompts
+)
+
+// kinds says how each [Kind] is listed.
+var kinds = []struct {
+	method, member string
+	key            string // the member of an offer that names it
+	noun           string
+	listed         func(*mcp.ServerCapabilities) bool // whether the server says that it has a list
+	typed          func() any                         // what clients decode an offer into
+}{
+	Resources: {"resources/list", "resources", "uri", "resource", hasResources, func() any { return new(mcp.Resource) }},
+	Templates: {"resources/templates/list", "resourceTemplates", "uriTemplate", "template", hasResources, func() any { return new(mcp.ResourceTemplate) }},
+	Prompts:   {"prompts/list", "prompts", "name", "prompt", func(c *mcp.ServerCapabilities) bool { return c.Prompts != nil }, func() any { return new(mcp.Prompt) }},
+}
+
+func hasResources(c *mcp.ServerCapabilities) bool { return c.Resources != nil }
+
+const (
+	maxKey          = 4 << 10 // bytes of a URI, a template or the name of a prompt
+	maxInstructions = 8 << 10 // bytes of the instructions that are kept
+)
+
+// An Offer is one thing that a server offers beside tools.
+type Offer struct {
+	Server string
+	Key    string          // the URI, the template or the name, as the server has it
+	Raw    json.RawMessage // as the server lists it
+}
+
+// offers are the lists of one server beside that of its tools. They are fetched on a session that exists: nothing starts
+// a server for them. If there is a state directory, those of an earlier process are shown until then.
+type offers struct {
+	conn  *serverConn
+	lease *memory.Lease
+	saved func() *offerLists // of an earlier process, nil if there are none; read once
+
+	mu      sync.Mutex           // guards what follows; not held while fetching
+	lists   *offerLists          // nil before the first fetch
+	fetch   *flight[*offerLists] // the one under way, if one is
+	stale   bool                 // the server has said that a list has changed
+	tried   time.Time            // the beginning of the last fetch
+	kept    time.Time            // when the lists were written to disk
+	waiting bool                 // a fetch will begin in a moment
+}
+
+// offerLists are the lists of one fetch. They do not change.
+type offerLists struct {
+	of           [][]Offer        // by kind, in the server's order
+	index        []map[string]int // of the offers of a kind, by their keys
+	instructions string
+	fetched      time.Time
+	ttl          time.Duration
+	size         int64
+	cut          string // why a list is incomplete, or empty
+}
+
+func newOffers(sc *serverConn) *offers {
+	o := &offers{conn: sc, lease: sc.pool.options.Catalogs.Lease()}
+	o.saved = sync.OnceValue(o.read)
+	return o
+}
+
+func newOfferLists(ttl time.Duration) *offerLists {
+	l := &offerLists{of: make([][]Offer, len(kinds)), index: make([]map[string]int, len(kinds)), fetched: time.Now(), ttl: ttl}
+	for kind := range kinds {
+		l.index[kind] = map[string]int{}
+	}
+	return l
+}
+
+// invalidate marks the lists as out of date, and fetches them if there is a session.
+func (o *offers) invalidate() {
+	o.mu.Lock()
+	o.stale = true
+	soon := time.Since(o.tried) <= freshForMiss && !o.waiting
+	o.waiting = o.waiting || soon
+	o.mu.Unlock()
+	if o.refresh(); soon { // a server that reports changes all the time is not asked all the time
+		time.AfterFunc(freshForMiss, func() {
+			o.mu.Lock()
+			o.waiting = false
+			o.mu.Unlock()
+			o.refresh()
+		})
+	}
+}
+
+// note says why a list is incomplete, if one is.
+func (o *offers) note() string {
+	if lists := o.current(); lists != nil {
+		return lists.cut
+	}
+	return ""
+}
+
+// current returns the lists as far as they are known, nil if they are not. It never waits.
+func (o *offers) current() *offerLists {
+	o.refresh()
+	o.mu.Lock()
+	lists := o.lists
+	o.mu.Unlock()
+	if lists == nil {
+		return o.saved()
+	}
+	return lists
+}
+
+// get returns the lists. It starts the server if they are not known.
+func (o *offers) get(ctx context.Context) (*offerLists, error) {
+	if lists := o.current(); lists != nil {
+		return lists, nil
+	}
+	s, err := o.conn.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := o.begin(s)
+	select {
+	case <-f.done:
+		return f.value, f.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the lists of server %q: %w", o.conn.server.Name, ctx.Err())
+	}
+}
+
+// refresh fetches the lists in the background if they are out of date and there is a session.
+func (o *offers) refresh() {
+	now := o.conn.state()
+	if !now.alive() || now.resting {
+		return
+	}
+	o.mu.Lock()
+	due := o.outdated()
+	o.mu.Unlock()
+	if due {
+		o.begin(now.session)
+	}
+}
+
+// outdated reports whether the lists need a fetch. o.mu is held.
+func (o *offers) outdated() bool {
+	switch since := time.Since(o.tried); {
+	case o.lists == nil, o.stale:
+		return o.tried.IsZero() || since > freshForMiss
+	default:
+		return since > o.lists.ttl
+	}
+}
+
+// begin fetches the lists on a session, unless that is under way.
+func (o *offers) begin(s *session) *flight[*offerLists] {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fetch == nil {
+		o.stale, o.tried = false, time.Now()
+		o.fetch = launch(&o.conn.pool.tasks, o.conn.closedError(), func() (*offerLists, error) { return o.load(s) }, &o.mu, o.replace)
+	}
+	return o.fetch
+}
+
+// replace makes the lists that were fetched the current ones. o.mu is held.
+func (o *offers) replace(lists *offerLists, err error) {
+	o.fetch = nil
+	if err != nil {
+		return
+	}
+	if o.lists != nil {
+		_ = o.lease.Grow(-o.lists.size)
+	}
+	old := cmp.Or(o.lists, o.saved(), newOfferLists(0))
+	if o.lists = lists; !old.same(lists) {
+		o.conn.pool.offersChanged()
+	}
+}
+
+// load reads all lists on one session.
+func (o *offers) load(s *session) (*offerLists, error) {
+	if err := o.conn.refuseGateway(s.sdk); err != nil {
+		return nil, err
+	}
+	options := o.conn.pool.options
+	ctx, cancel := context.WithTimeout(o.conn.life, options.ListTimeout)
+	defer cancel()
+	lists := newOfferLists(options.ListTTL)
+	said := s.sdk.InitializeResult()
+	lists.instructions = o.conn.instructions(s)
+	for kind := range kinds {
+		if said.Capabilities == nil || !kinds[kind].listed(said.Capabilities) {
+			continue
+		}
+		cut, err := pages(options.Tools, func(cursor string) (string, error) {
+			raw, err := s.list(ctx, kinds[kind].method, cursor)
+			if err != nil {
+				return "", err
+			}
+			return lists.addPage(Kind(kind), raw, o.conn)
+		})
+		switch {
+		case err != nil && isAnswer(err): // some servers declare a list that they do not have
+		case err != nil:
+			return nil, unavailable(o.conn.server.Name, s.transport, err)
+		case cut != "":
+			lists.cutAt(Kind(kind), cut)
+		}
+	}
+	if err := o.lease.Grow(lists.size); err != nil {
+		return nil, err
+	}
+	o.keep(lists)
+	return lists, nil
+}
+
+func (l *offerLists) cutAt(kind Kind, why string) {
+	l.cut = fmt.Sprintf("the list of its %ss was cut after %d: %s", kinds[kind].noun, len(l.of[kind]), why)
+}
+
+// errLists is the error of a page that is no page.
+var errLists = errors.New("it is not a list")
+
+// addPage reads one page, offer by offer: a malformed one does not lose the others.
+func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (next string, err error) {
+	if !json.Valid(raw) {
+		return "", errLists
+	}
+	var list, cursor json.RawMessage
+	rpc.Members(raw, func(name, value []byte) {
+		switch string(name) {
+		case kinds[kind].member:
+			list = value
+		case "nextCursor":
+			cursor = value
+		case "ttlMs":
+			var ms float64
+			if json.Unmarshal(value, &ms) == nil && ms > 0 {
+				l.ttl = min(maxTTL, max(minTTL, time.Duration(ms)*time.Millisecond))
+			}
+		}
+	})
+	limits, full := &sc.pool.options, false
+	if !isNull(list) && !rpc.Elements(list, func(one []byte) {
+		switch {
+		case full:
+		case len(l.of[kind]) >= limits.Tools:
+			full = true
+			l.cutAt(kind, "there are more ("+moreTools(limits.Tools)+")")
+		case l.size+int64(len(one)) > limits.ToolList:
+			full = true
+			l.cutAt(kind, fmt.Sprintf("the lists are longer than %d bytes (%s)", limits.ToolList, raised("tool-list", fmt.Sprintf("%dMiB", max(1, 2*limits.ToolList>>20)))))
+		default:
+			l.add(kind, one, sc)
+		}
+	}) {
+		return "", errLists
+	}
+	if full {
+		return "", nil
+	}
+	return rpc.Text(cursor), nil
+}
+
+// add adds an offer that the operator allows. Of two with the same key the first counts.
+func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
+	l.size += int64(len(raw))
+	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	key, named := "", false
+	rpc.Members(raw, func(name, value []byte) {
+		if string(name) == kinds[kind].key {
+			key = rpc.Text(value)
+		}
+		named = named || string(name) == "name"
+	})
+	if !named { // clients refuse a whole list for that
+		raw = withName(raw, key)
+	}
+	if _, twice := l.index[kind][key]; twice || !validKey(key) || json.Unmarshal(raw, kinds[kind].typed()) != nil || sc.policy.refusalOf(kind, key) != "" {
+		return
+	}
+	l.index[kind][key] = len(l.of[kind])
+	l.of[kind] = append(l.of[kind], Offer{sc.server.Name, key, compacted(raw)})
+}
+
+// withName adds a name to an offer without one, which is an object.
+func withName(raw json.RawMessage, name string) json.RawMessage {
+	rest := bytes.TrimSpace(raw[bytes.IndexByte(raw, '{')+1:])
+	comma := ","
+	if rest[0] == '}' {
+		comma = ""
+	}
+	return slices.Concat([]byte(`{"name":`+texts.JSON(name)+comma), rest)
+}
+
+// validKey reports whether a key may be passed on: it is text of one line, and not too long.
+func validKey(key string) bool {
+	return key != "" && len(key) <= maxKey && !strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 || c == '\u2028' || c == '\u2029' })
+}
+
+// empty reports whether the server offers nothing beside tools.
+func (l *offerLists) empty() bool {
+	return l.instructions == "" && !slices.ContainsFunc(l.of, func(list []Offer) bool { return len(list) > 0 })
+}
+
+// same reports whether two lists offer the same.
+func (l *offerLists) same(other *offerLists) bool {
+	return slices.EqualFunc(l.of, other.of, func(a, b []Offer) bool {
+		return slices.EqualFunc(a, b, func(a, b Offer) bool { return string(a.Raw) == string(b.Raw) })
+	})
+}
+
+// read reads the lists of an earlier process. They are parsed as if the server had sent them, so the current policy holds.
+func (o *offers) read() *offerLists {
+	options := o.conn.pool.options
+	if options.State == nil || options.Refresh || o.conn.server.InProcess {
+		return nil
+	}
+	saved, ok := options.State.Offers(o.conn.key())
+	if !ok {
+		return nil
+	}
+	lists := newOfferLists(options.ListTTL)
+	lists.fetched, lists.cut = saved.Fetched, saved.Cut
+	lists.instructions = saved.Instructions[:min(len(saved.Instructions), maxInstructions)]
+	for kind, list := range saved.Lists[:min(len(saved.Lists), len(kinds))] {
+		for _, raw := range list[:min(len(list), options.Tools)] {
+			lists.add(Kind(kind), raw, o.conn)
+		}
+	}
+	if o.lease.Grow(lists.size) != nil {
+		return nil // without memory for them they are fetched from the server
+	}
+	return lists
+}
+
+// keep writes the lists for later processes, unless they are there already.
+func (o *offers) keep(lists *offerLists) {
+	dir := o.conn.pool.options.State
+	if dir == nil || o.conn.server.InProcess {
+		return
+	}
+	o.mu.Lock()
+	same := o.lists != nil && o.lists.same(lists) && time.Since(o.kept) < keepAgain
+	o.mu.Unlock()
+	if same || lists.empty() && o.saved() == nil {
+		return
+	}
+	saved := state.Offers{Fetched: lists.fetched, Cut: lists.cut, Instructions: lists.instructions, Lists: make([][]json.RawMessage, len(kinds))}
+	for kind, list := range lists.of {
+		for _, offer := range list {
+			saved.Lists[kind] = append(saved.Lists[kind], offer.Raw)
+		}
+	}
+	if dir.SaveOffers(o.conn.key(), saved) == nil { // without them the next process asks again
+		o.mu.Lock()
+		o.kept = time.Now()
+		o.mu.Unlock()
+	}
+}
+
+// known returns an offer, and reports whether it is known.
+func (l *offerLists) known(kind Kind, key string) (Offer, bool) {
+	if l == nil {
+		return Offer{}, false
+	}
+	i, ok := l.index[kind][key]
+	if !ok {
+		return Offer{}, false
+	}
+	return l.of[kind][i], true
+}
+
+// Offers lists what all servers offer of a kind, sorted by server, as far as it is known. It asks no server and starts none.
+func (p *Pool) Offers(ctx context.Context, kind Kind) []Offer {
+	_ = p.Load(ctx) // the caller of Load reports its error
+	var all []Offer
+	for _, sc := range p.connections() {
+		if lists := sc.offers.current(); lists != nil {
+			all = append(all, lists.of[kind]...)
+		}
+	}
+	return all
+}
+
+// OffersOf lists what one server offers of a kind. It starts the server if that is not known.
+func (p *Pool) OffersOf(ctx context.Context, server string, kind Kind) ([]Offer, error) {
+	sc, err := p.conn(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := sc.offers.get(ctx)
+	if err != nil {
+		return nil, sc.hideError(asError(err))
+	}
+	return lists.of[kind], nil
+}
+
+// instructions are what the server says about its use, in a session or else in an earlier one.
+func (sc *serverConn) instructions(s *session) string {
+	if s != nil {
+		text := s.sdk.InitializeResult().Instructions
+		return sc.hide(strings.ToValidUTF8(text[:min(len(text), maxInstructions)], ""))
+	}
+	if lists := sc.offers.current(); lists != nil {
+		return lists.instructions
+	}
+	return ""
+}
+
+// note handles news of the server.
+func (sc *serverConn) note(n rpc.News) {
+	switch n.Method {
+	case rpc.ToolsChanged:
+		sc.tools.invalidate()
+	case rpc.ResourcesChanged, rpc.PromptsChanged:
+		sc.offers.invalidate()
+	}
+}

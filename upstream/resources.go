@@ -1,0 +1,355 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// serversURI begins the URIs by which clients of a gateway read the resources of its servers.
+const serversURI = "mcsh://servers/"
+
+// OutwardURI is the URI, or the template, by which clients of a gateway read a resource of one of its servers. The original
+// stays verbatim at its end, so a template stays one.
+func OutwardURI(server, original string) string {
+	return serversURI + url.PathEscape(server) + "/" + original
+}
+
+// SplitURI returns the parts of a URI that [OutwardURI] has made, and reports whether it is one.
+func SplitURI(uri string) (server, original string, ok bool) {
+	rest, ok := strings.CutPrefix(uri, serversURI)
+	if !ok {
+		return "", "", false
+	}
+	name, original, _ := strings.Cut(rest, "/")
+	server, err := url.PathUnescape(name)
+	return server, original, err == nil && server != ""
+}
+
+// ErrNoResource is the cause of an error about a resource or prompt that no server lists.
+var ErrNoResource = errors.New("no server lists it")
+
+// Owner returns the server that lists a URI or template, in either form, and the original.
+func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, err error) {
+	if server, original, ok := SplitURI(uri); ok {
+		return server, original, nil
+	}
+	_ = p.Load(ctx) // the caller of Load reports its error
+	var owners, matching []string
+	for _, sc := range p.connections() {
+		lists := sc.offers.current()
+		_, listed := lists.known(Resources, uri)
+		if _, template := lists.known(Templates, uri); listed || template {
+			owners = append(owners, sc.server.Name)
+		} else if lists.matches(uri) {
+			matching = append(matching, sc.server.Name)
+		}
+	}
+	if owners == nil {
+		owners = matching
+	}
+	switch len(owners) {
+	case 1:
+		return owners[0], uri, nil
+	case 0:
+		return "", "", stages.Errorf(stages.InvalidArguments, "name its server too, or write "+OutwardURI("SERVER", texts.Cut(uri, maxNamed)),
+			"resource %q not found: %w", texts.Cut(uri, maxNamed), ErrNoResource)
+	}
+	return "", "", stages.Errorf(stages.InvalidArguments, "name one of them as its server, or write "+OutwardURI(owners[0], texts.Cut(uri, maxNamed)),
+		"%d servers list the resource %q: %s", len(owners), texts.Cut(uri, maxNamed), quoted(owners[:min(len(owners), 10)]))
+}
+
+// matches reports whether a URI fits a template of the lists.
+func (l *offerLists) matches(uri string) bool {
+	if l == nil || len(uri) > maxKey {
+		return false
+	}
+	return slices.ContainsFunc(l.of[Templates], func(t Offer) bool { return fitsTemplate(uri, t.Key) })
+}
+
+// fitsTemplate reports whether a URI may be one of a template: any text may stand for an expression. The time is linear.
+func fitsTemplate(uri, template string) bool {
+	literal, rest, found := strings.Cut(template, "{")
+	uri, fits := strings.CutPrefix(uri, literal)
+	for fits && found {
+		_, rest, _ = strings.Cut(rest, "}")
+		if literal, rest, found = strings.Cut(rest, "{"); !found {
+			return strings.HasSuffix(uri, literal)
+		}
+		_, uri, fits = strings.Cut(uri, literal)
+	}
+	return fits && uri == ""
+}
+
+// Contents is a result for a resource or prompt, with the server that gave it.
+type Contents struct {
+	Server string
+	Result json.RawMessage // as the server sent it
+	Memory *memory.Lease   // of Result; the caller closes it
+}
+
+// Read reads a resource: call.Name is its URI in either form, or call.Server says whose original it is.
+func (p *Pool) Read(ctx context.Context, call stages.Call) (Contents, error) {
+	if call.Server == "" {
+		var err error
+		if call.Server, call.Name, err = p.Owner(ctx, call.Name); err != nil {
+			return Contents{}, err
+		}
+	} else if server, original, ok := SplitURI(call.Name); ok && server == call.Server {
+		call.Name = original
+	}
+	return p.ask(ctx, Resources, call, "resources/read", []byte(`"uri":`), []byte(texts.JSON(call.Name)))
+}
+
+// Prompt gets a prompt of a server: call.Name, with call.Args.
+func (p *Pool) Prompt(ctx context.Context, call stages.Call) (Contents, error) {
+	members := [][]byte{[]byte(`"name":`), []byte(texts.JSON(call.Name))}
+	if len(call.Args) > 0 {
+		members = append(members, []byte(`,"arguments":`), call.Args)
+	}
+	return p.ask(ctx, Prompts, call, "prompts/get", members...)
+}
+
+// Complete completes an argument of a prompt or template of a server: call.Name, of that kind. call.Args are the members
+// argument and context of the request.
+func (p *Pool) Complete(ctx context.Context, kind Kind, call stages.Call) (Contents, error) {
+	ref := map[string]string{"type": "ref/resource", "uri": call.Name}
+	if kind == Prompts {
+		ref = map[string]string{"type": "ref/prompt", "name": call.Name}
+	}
+	members := [][]byte{[]byte(`"ref":`), []byte(texts.JSON(ref))}
+	rpc.Members(call.Args, func(name, value []byte) { members = append(members, []byte(`,"`), name, []byte(`":`), value) })
+	return p.ask(ctx, kind, call, "completion/complete", members...)
+}
+
+// ask makes a request about an offer of a server, if the operator allows that. Requests with other methods than those of a
+// completion have the name in a header, for proxies.
+func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method string, members ...[]byte) (Contents, error) {
+	send := func(lease *memory.Lease) query {
+		return query{call, kinds[kind].noun, func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
+			r := &rpc.Request{Method: method, BeforeSend: c.Sent, Lease: lease, Params: s.params(c.Trace, 0, members...), Headers: withTrace(nil, c.Trace)}
+			if method != "completion/complete" {
+				r.Name = c.Name
+			}
+			return s.request(ctx, r)
+		}}
+	}
+	for {
+		sc, err := p.conn(ctx, call.Server)
+		if err != nil {
+			return Contents{}, err
+		}
+		lease := sc.pool.options.Results.Lease()
+		q := send(lease)
+		if err := sc.mayAsk(kind, q); err != nil {
+			lease.Close()
+			return Contents{Server: sc.server.Name}, err
+		}
+		raw, err := sc.call(ctx, q)
+		if err == nil {
+			err = sc.checkContents(raw, q)
+		}
+		if err == nil {
+			return Contents{sc.server.Name, raw, lease}, nil
+		}
+		if lease.Close(); !errors.Is(err, errReplaced) {
+			return Contents{Server: sc.server.Name}, sc.hideError(err)
+		}
+	}
+}
+
+// mayAsk refuses a name that nothing can have, and what the operator does not allow.
+func (sc *serverConn) mayAsk(kind Kind, q query) error {
+	if !validKey(q.Name) {
+		return stages.Errorf(stages.InvalidArguments, "give it as the server lists it",
+			"the name of the %s is empty, has control characters, or has more than %d bytes: %q", q.noun, maxKey, texts.Cut(q.Name, maxNamed))
+	}
+	if why := sc.policy.refusalOf(kind, q.Name); why != "" {
+		return stages.Errorf(stages.Denied, "use another one, or ask the operator", "%s may not be used: %s", q.label(sc.server.Name), why)
+	}
+	return nil
+}
+
+// checkContents refuses a result that is too long, no JSON object, or a question.
+func (sc *serverConn) checkContents(raw json.RawMessage, q query) error {
+	if size, most := int64(len(raw)), sc.pool.options.ResultMax; size > most {
+		return stages.OverLimit("result", "the operator can raise the limit with --limit result=SIZE",
+			"%s has %d bytes, more than the limit of %d", q.label(sc.server.Name), size, most)
+	}
+	r, err := decodeResult(raw)
+	if err != nil {
+		return stages.Errorf(stages.ToolError, "report it to the makers of the server", "the server sent a result that is not valid: %w", err)
+	}
+	if asks, inputs := r.requestedInputs(); asks || r.ResultType == "input_required" {
+		return stages.Errorf(stages.ToolError, "use another one", "the %s asks for input from a person (%s), which the gateway cannot give", q.noun, inputs)
+	}
+	return nil
+}
+
+// Outward returns the result for a resource or prompt with the URIs that clients of the gateway read.
+func (c Contents) Outward() json.RawMessage {
+	uri := func(one []byte) []byte { return changed(one, "uri", c.outwardURI) }
+	result := changed(c.Result, "contents", func(list []byte) []byte { return eachOf(list, uri) })
+	return changed(result, "messages", func(list []byte) []byte {
+		return eachOf(list, func(message []byte) []byte {
+			return changed(message, "content", func(content []byte) []byte {
+				if content[0] == '[' {
+					return eachOf(content, func(one []byte) []byte { return outwardBlock(c.Server, one) })
+				}
+				return outwardBlock(c.Server, content)
+			})
+		})
+	})
+}
+
+func (c Contents) outwardURI(uri []byte) []byte { return outwardText(c.Server, uri) }
+
+// outwardText is OutwardURI for a string of JSON. Anything else stays.
+func outwardText(server string, uri []byte) []byte {
+	if uri[0] != '"' {
+		return uri
+	}
+	return []byte(texts.JSON(OutwardURI(server, rpc.Text(uri))))
+}
+
+// outwardBlock returns a content block of a server with the URIs that clients of the gateway read.
+func outwardBlock(server string, block []byte) []byte {
+	uri := func(v []byte) []byte { return outwardText(server, v) }
+	var kind string
+	rpc.Members(block, func(name, value []byte) {
+		if string(name) == "type" {
+			kind = rpc.Text(value)
+		}
+	})
+	switch kind {
+	case "resource_link":
+		return changed(block, "uri", uri)
+	case "resource":
+		return changed(block, "resource", func(r []byte) []byte { return changed(r, "uri", uri) })
+	}
+	return block
+}
+
+// outwardBlocks changes the blocks of a result into those for clients of the gateway. The data of the result keeps the
+// originals.
+func outwardBlocks(blocks []json.RawMessage, server string, lease *memory.Lease) error {
+	for i, block := range blocks {
+		changed := outwardBlock(server, block)
+		if len(changed) == len(block) {
+			continue
+		}
+		if err := lease.Grow(int64(len(changed))); err != nil {
+			return err
+		}
+		blocks[i] = changed
+	}
+	return nil
+}
+
+// Outward is the offer as clients of the gateway see it: with another value of the member that names it.
+func (o Offer) Outward(kind Kind, key string) json.RawMessage {
+	return changed(o.Raw, kinds[kind].key, func([]byte) []byte { return []byte(texts.JSON(key)) })
+}
+
+// changed returns a JSON object with another value of a member. Other spellings of the name, which some readers take for it,
+// and repetitions are left out. An object without the member stays as it is.
+func changed(object []byte, member string, change func(value []byte) []byte) []byte {
+	out, found := bytes.Buffer{}, false
+	out.Grow(len(object) + 128)
+	whole := rpc.Members(object, func(name, value []byte) {
+		quoted := slices.Concat([]byte{'"'}, name, []byte{'"'})
+		if strings.EqualFold(rpc.Text(quoted), member) {
+			if found || string(name) != member {
+				return
+			}
+			value, found = change(value), true
+		}
+		out.WriteByte(choose[byte](out.Len() == 0, '{', ','))
+		out.Write(quoted)
+		out.WriteByte(':')
+		out.Write(value)
+	})
+	if !whole || !found {
+		return object
+	}
+	out.WriteByte('}')
+	return out.Bytes()
+}
+
+// eachOf returns a JSON array with changed elements. Anything else stays as it is.
+func eachOf(array []byte, change func(one []byte) []byte) []byte {
+	var out bytes.Buffer
+	out.Grow(len(array) + 128)
+	if !rpc.Elements(array, func(one []byte) {
+		out.WriteByte(choose[byte](out.Len() == 0, '[', ','))
+		out.Write(change(one))
+	}) {
+		return array
+	}
+	if out.Len() == 0 {
+		out.WriteByte('[')
+	}
+	out.WriteByte(']')
+	return out.Bytes()
+}
+
+// data makes pipeline data of a resource: one text is its text; several contents, or blobs, are one JSON object each.
+func (c Contents) data() (res stages.Result, err error) {
+	var list []json.RawMessage
+	texts, single, many := true, json.RawMessage(nil), false
+	rpc.Members(c.Result, func(name, value []byte) {
+		if string(name) != "contents" {
+			return
+		}
+		rpc.Elements(value, func(one []byte) {
+			if many = len(list) >= maxBlocks; many {
+				return
+			}
+			list = append(list, one)
+			single = nil
+			rpc.Members(one, func(name, value []byte) {
+				if string(name) == "text" && value[0] == '"' {
+					single = value
+				}
+			})
+			texts = texts && single != nil
+		})
+	})
+	switch {
+	case many:
+		return res, stages.Errorf(stages.LimitExceeded, askForLess, "%w", errManyBlocks)
+	case len(list) == 0:
+		return stages.Result{None: true}, nil
+	case len(list) == 1 && texts:
+		return stages.Result{Data: rpc.Unquote(single)}, nil
+	}
+	return c.objects(list, texts), nil
+}
+
+// objects are contents as one JSON object each.
+func (c Contents) objects(list []json.RawMessage, texts bool) stages.Result {
+	res := stages.Result{Kind: stages.Values}
+	var out bytes.Buffer
+	for i, one := range list {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		from := int64(out.Len())
+		out.Write(oneLine(one))
+		res.Spans = append(res.Spans, stages.Span{From: from, To: int64(out.Len())})
+		if !texts {
+			res.Blocks = append(res.Blocks, slices.Concat([]byte(`{"type":"resource","resource":`), changed(one, "uri", c.outwardURI), []byte(`}`)))
+		}
+	}
+	res.Data = out.Bytes()
+	return res
+}
