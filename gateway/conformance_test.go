@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceBehind(t *testing.T) {
 	t.Parallel()
 	server, _ := newFixture()
-	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.InProcess(server, nil)}}}})
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.InProcess(server, nil, nil)}}}})
 	for _, kind := range []upstream.Kind{upstream.Resources, upstream.Templates, upstream.Prompts} {
 		if list, err := pool.OffersOf(t.Context(), "suite", kind); err != nil || len(list) == 0 {
 			t.Fatalf("the server offers %v, %v", list, err)

@@ -52,7 +52,7 @@ func (p *Pool) resourcesServer() *Server {
 	answer := func(ctx context.Context, call stages.Call) (stages.Result, error) {
 		return answers[call.Name](p, ctx, call)
 	}
-	return &Server{Name: ResourcesServer, Dial: InProcess(s, nil), InProcess: true, answer: answer}
+	return &Server{Name: ResourcesServer, Dial: InProcess(s, nil, nil), InProcess: true, answer: answer}
 }
 
 // hasResources reports whether any server is known to have resources or templates.
