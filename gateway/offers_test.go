@@ -299,7 +299,7 @@ func TestInstructions(t *testing.T) {
 			s.AddTool(&mcp.Tool{Name: "say", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return &mcp.CallToolResult{}, nil
 			})
-			pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: upstream.InProcess(s, nil)}}}})
+			pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: upstream.InProcess(s, nil, nil)}}}})
 			agent := connect(t, gateway.New(gateway.Options{Upstream: pool, Version: "test"}), newClient())
 			list := called(t, agent, "list_all_tools", map[string]any{})
 			if !strings.HasPrefix(list, test.list) || len(list) > 600 {
