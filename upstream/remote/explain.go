@@ -51,7 +51,7 @@ func (t *client) Explain(err error) (msg, hint string) {
 	case errors.As(err, &status):
 		hint = statusHints[status.status]
 		if _, ok := t.auth.(*person); ok && status.status == http.StatusUnauthorized {
-			hint = loginCommand(t.Name) + `, or set "headers": {"Authorization": "Bearer ${TOKEN}"} for the server`
+			hint = "the server wants sign-in: " + loginCommand(t.Name) + `, or set "headers": {"Authorization": "Bearer ${TOKEN}"} for the server`
 		}
 		if status.sessionLost {
 			hint = "the server has lost its session, and the next call begins another; where several processes share the address, they need session affinity"
