@@ -23,8 +23,10 @@ const (
 	maxAnswer = 16 << 20
 	// maxRefusal bounds the text of an answer that is not JSON, in bytes.
 	maxRefusal = 500
-	// callWait is how long a client waits: longer than a gateway needs.
-	callWait = answerWait + 15*time.Second
+	// queryWait is how long a client waits for an answer that a gateway has at once.
+	queryWait = 10 * time.Second
+	// reloadWait is how long it waits for a reload: longer than a gateway takes.
+	reloadWait = answerWait + queryWait
 )
 
 // ErrEnded is the error of a call to a gateway that no longer runs on this machine.
@@ -66,7 +68,7 @@ func Find(state string) (map[string]*Client, error) {
 
 // client returns a client that follows no redirection, which could lead a token elsewhere.
 func client(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: transport, Timeout: callWait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // dial connects to the socket of a gateway, and checks whose it is.
@@ -122,26 +124,36 @@ const Prefix = "/control"
 
 // Gateway describes the gateway.
 func (c *Client) Gateway(ctx context.Context) (g Gateway, err error) {
-	return g, c.call(ctx, http.MethodGet, "/v1/gateway", &g)
+	return g, c.call(ctx, queryWait, http.MethodGet, "/v1/gateway", &g)
 }
 
 // Servers lists the servers of the gateway.
 func (c *Client) Servers(ctx context.Context) (list []Server, err error) {
-	return list, c.call(ctx, http.MethodGet, "/v1/servers", &list)
+	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/servers", &list)
 }
 
 // Runs lists the runs in progress.
 func (c *Client) Runs(ctx context.Context) (list []Run, err error) {
-	return list, c.call(ctx, http.MethodGet, "/v1/runs", &list)
+	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/runs", &list)
 }
 
 // Reload makes the gateway read again where its servers are configured.
 func (c *Client) Reload(ctx context.Context) (change Change, err error) {
-	return change, c.call(ctx, http.MethodPost, "/v1/reload", &change)
+	return change, c.call(ctx, reloadWait, http.MethodPost, "/v1/reload", &change)
 }
 
 // call makes a request and decodes its answer. An [Error] is what the gateway says.
-func (c *Client) call(ctx context.Context, method, path string, into any) error {
+func (c *Client) call(ctx context.Context, wait time.Duration, method, path string, into any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%s: it has not answered within %v", c.name, wait))
+	defer cancel()
+	err := c.exchange(ctx, method, path, into)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (c *Client) exchange(ctx context.Context, method, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
 		return err

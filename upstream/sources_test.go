@@ -200,3 +200,60 @@ func TestSecretsOfServers(t *testing.T) {
 		t.Errorf("got %v", l.Err)
 	}
 }
+
+// An unwatchedSource reports no changes.
+type unwatchedSource struct{ *changingSource }
+
+func (unwatchedSource) Watch(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
+
+// TestReload: the pool reads its sources when it is asked, keeps what has not changed, and calls in flight end well. A fixed
+// list is not read again.
+func TestReload(t *testing.T) {
+	before, after, fixed := newGatedServer("before"), newGatedServer("after"), newGatedServer("fixed")
+	source := newChangingSource(before.server("other", "1"), before.server("gone", "1"))
+	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{unwatchedSource{source}, upstream.Static{fixed.server("fixed", "")}}})
+	result := make(chan string, 1)
+	go func() {
+		res, err := p.CallTool(context.WithoutCancel(t.Context()), stages.Call{Server: "other", Name: "wait"})
+		result <- string(res.Data) + errorText(err)
+	}()
+	<-before.entered
+	reload := func(err error, servers ...upstream.Server) upstream.Change {
+		t.Helper()
+		source.mu.Lock()
+		source.servers, source.err = servers, err
+		source.mu.Unlock()
+		c, err := p.Reload(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	got := reload(nil, after.server("other", "2"), after.server("new", "1"))
+	want := upstream.Change{Added: []string{"new"}, Removed: []string{"gone"}, Restarted: []string{"other"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c := reload(nil, after.server("other", "2"), after.server("new", "1")); !c.IsZero() {
+		t.Errorf("without a change: %+v", c)
+	}
+	if c := reload(errors.New("it is wrong")); c.Err == nil || len(c.Removed) > 0 || len(p.Servers(t.Context())) != 3 {
+		t.Errorf("a wrong source: %+v", c)
+	}
+	close(before.open)
+	if text := <-result; text != "before" {
+		t.Errorf("the call in flight got %q", text)
+	}
+	if res, err := p.CallTool(t.Context(), stages.Call{Server: "other", Name: "hi"}); err != nil || string(res.Data) != "after" {
+		t.Errorf("got %q, %v", res.Data, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Reload(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its caller has gone: %v", err)
+	}
+	p.Close()
+	if _, err := p.Reload(t.Context()); err == nil {
+		t.Error("a closed pool reads its sources")
+	}
+}

@@ -63,8 +63,8 @@ func everyCommand(cmd *cobra.Command) []*cobra.Command {
 func TestHelpGroups(t *testing.T) {
 	root := (&program{}).root()
 	for path, want := range map[string][]string{
-		"run":     {"Flags", "Sandbox", "ToolHive", "Limits"},
-		"serve":   {"Flags", "HTTP", "Callers", "Sandbox", "ToolHive", "Limits", "Logs and metrics"},
+		"run":     {"Flags", "Sandbox", "Sign-in", "ToolHive", "Limits"},
+		"serve":   {"Flags", "HTTP", "Callers", "Sandbox", "Sign-in", "ToolHive", "Limits", "Logs and metrics"},
 		"version": {"Flags"},
 	} {
 		cmd, _, err := root.Find([]string{path})

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -48,7 +48,7 @@ func (p *program) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login SERVER | --all",
 		Short: "Sign in to a server of the configuration",
-		Long: `Sign in to a server of the configuration that wants a person to do so. mcsh prints an address and opens it in the browser.
+		Long: `Sign in to a server of the configuration that wants a person to do so. The command prints an address and opens it in the browser.
 Where the browser runs on another machine, paste the address that it ends at, also if it shows an error there; or use
 --device where the server offers it. Running gateways use the new sign-in at once.
 
@@ -58,7 +58,7 @@ docs/sign-in.md says more.`,
 		Args:    serverOrAll(&o.all),
 	}
 	return command(cmd, func(ctx context.Context, args []string) error { return p.login(ctx, &o, args) },
-		o.addSources, o.addState, o.add, completing(firstArgument, p.serverNames(&o.settings)))
+		o.addSources, o.addState, o.add, completing(firstArgument, p.serverNames(&o.settings)), p.jsonFlag("print one JSON object per sign-in that was made, a line each"))
 }
 
 // serverOrAll wants one server, or --all.
@@ -138,7 +138,7 @@ func noPerson(s upstream.Server) string {
 	case e.Headers.Get("Authorization") != "":
 		return "its configuration has a header Authorization, which every request uses: remove that to sign in as a person"
 	case e.OAuth != nil:
-		return "mcsh signs in by itself, with the issuer and clientSecret of its configuration"
+		return "the gateway signs in by itself, with the issuer and clientSecret of its configuration"
 	}
 	return ""
 }
@@ -256,7 +256,7 @@ func (p *program) inBrowser(ctx context.Context, o *loginOptions, listener *brow
 	pasted := make(chan string, 1)
 	if o.noBrowser || isTerminal(p.stdin) {
 		fmt.Fprintln(p.stderr, "If the browser is on another machine, it ends at an address that does not open: paste that address here.")
-		go p.readPasted(attempt.State, func(address string) { // it reads until the end of the input, which nothing else reads
+		go p.readPasted(waiting, attempt.State, func(address string) {
 			pasted <- address
 			stop(errPasted)
 		})
@@ -274,17 +274,18 @@ func (p *program) inBrowser(ctx context.Context, o *loginOptions, listener *brow
 // errPasted ends the wait for the browser.
 var errPasted = errors.New("the address was pasted")
 
-// maxPasted bounds a pasted line, in bytes.
-const maxPasted = 64 << 10
-
-// readPasted reads lines until one is a redirected address, or its query, with the state.
-func (p *program) readPasted(state string, found func(address string)) {
-	lines := bufio.NewScanner(p.stdin)
-	lines.Buffer(nil, maxPasted)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" {
-			continue
+// readPasted waits for a line that is a redirected address, or its query, with the state.
+func (p *program) readPasted(ctx context.Context, state string, found func(address string)) {
+	lines := p.typed.lines(p.stdin)
+	for {
+		var line string
+		var more bool
+		select {
+		case line, more = <-lines:
+		case <-ctx.Done():
+		}
+		if !more {
+			return
 		}
 		if !strings.Contains(line, "?") {
 			line = "?" + line
@@ -300,9 +301,34 @@ func (p *program) readPasted(state string, found func(address string)) {
 			return
 		}
 	}
-	if err := lines.Err(); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
-		fmt.Fprintf(p.stderr, "(nothing more can be pasted: %v)\n", err)
-	}
+}
+
+// maxTyped bounds a line that a person types or pastes, in bytes.
+const maxTyped = 64 << 10
+
+// typed are the lines of standard input. One goroutine reads them for all sign-ins of a command, because a read of a terminal
+// cannot be ended. It ends with the input.
+type typed struct {
+	once sync.Once
+	all  chan string
+}
+
+// lines returns the lines that are not empty. It is closed at the end of the input, or at a line that is too long.
+func (t *typed) lines(in io.Reader) <-chan string {
+	t.once.Do(func() {
+		t.all = make(chan string)
+		go func() {
+			defer close(t.all)
+			scanner := bufio.NewScanner(in)
+			scanner.Buffer(nil, maxTyped)
+			for scanner.Scan() {
+				if line := strings.TrimSpace(scanner.Text()); line != "" {
+					t.all <- line
+				}
+			}
+		}()
+	})
+	return t.all
 }
 
 // signedIn says what the person has now.
@@ -310,6 +336,9 @@ func (p *program) signedIn(ctx context.Context, s settings, store *logins.Store,
 	place, sealed, err := store.Place()
 	if err != nil {
 		return configError("", err)
+	}
+	if err := p.print(rowOf(l, place, sealed), ""); err != nil {
+		return err
 	}
 	as := ""
 	if l.Account != "" {

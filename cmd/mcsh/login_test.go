@@ -181,7 +181,7 @@ func TestLogin(t *testing.T) {
 	p.run(0, `"server":"box"`, "logins", "--json")
 	p.run(0, "box: already signed in", "login", "--all")
 	p.run(exitUsage, "did you mean box?", "logout", "bix")
-	p.run(0, "its issuer has revoked the tokens", "logout", "--all")
+	p.run(0, `"revoked":true`, "logout", "--all", "--json")
 	s.mu.Lock()
 	if fmt.Sprint(s.revoked) != "[SECRET-refresh-1 SECRET-access-1]" {
 		t.Errorf("revoked are %v", s.revoked)
@@ -225,6 +225,30 @@ func TestLoginElsewhere(t *testing.T) {
 			}
 			p.run(0, "its issuer revokes no tokens", "logout", "box")
 		})
+	}
+}
+
+// TestLoginAllElsewhere signs in to two servers with pasted addresses, one after another.
+func TestLoginAllElsewhere(t *testing.T) {
+	s := newAuthorizationServer(t)
+	p := newPerson(t, `{"mcpServers": {"a": {"url": "`+s.URL+`/mcp"}, "b": {"url": "`+s.URL+`/mcp"}}}`)
+	paste, pasted := io.Pipe()
+	defer pasted.Close()
+	screen := &watched{seen: make(chan string, 2), last: "paste that address here.\n"}
+	go func() {
+		first := redirected(t, addressIn(<-screen.seen))
+		if _, err := browse(first); err != nil { // the browser is on this machine, for once
+			t.Error(err)
+		}
+		text := <-screen.seen
+		_, second, _ := strings.Cut(text, "signed in to a")
+		pasted.Write([]byte(first + "\n" + redirected(t, addressIn(second)) + "\n"))
+	}()
+	status := run(t.Context(), []string{"login", "--all", "--no-browser"}, paste, io.Discard, screen, p.env)
+	for _, want := range []string{"signed in to a", "belongs to another sign-in", "signed in to b"} {
+		if text := screen.String(); status != 0 || !strings.Contains(text, want) {
+			t.Errorf("status %d, want %q in %s", status, want, text)
+		}
 	}
 }
 

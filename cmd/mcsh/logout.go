@@ -41,7 +41,7 @@ using them with their next call. It also works for a server that is no longer in
 	}
 	return command(cmd, func(ctx context.Context, args []string) error { return p.logout(ctx, s, strings.Join(args, "")) },
 		s.addSources, s.addState, func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "sign out of all servers") },
-		completing(firstArgument, names))
+		completing(firstArgument, names), p.jsonFlag("print one JSON object per sign-in that was ended, a line each"))
 }
 
 // logout signs out of a server; "": of all.
@@ -92,17 +92,29 @@ func (p *program) revoke(ctx context.Context, servers []upstream.Server, l login
 			}
 		}
 	}
-	said := "and its issuer has revoked the tokens"
-	switch err := signin.Revoke(ctx, client, l); {
+	said := "its issuer has revoked the tokens"
+	err := signin.Revoke(ctx, client, l)
+	switch {
 	case !l.Ended.IsZero():
 		said = "its issuer had ended the sign-in before"
 	case errors.Is(err, signin.ErrNoRevocation):
 		said = "its issuer revokes no tokens: those that are known to somebody work until they expire"
 	case err != nil:
-		said = fmt.Sprintf("but its issuer could not be asked to revoke the tokens, which work until they expire: %v", err)
+		said = fmt.Sprintf("its issuer could not be asked to revoke the tokens, which work until they expire: %v", err)
 	}
 	fmt.Fprint(p.stderr, gateway.Plain(fmt.Sprintf("signed out of %s: the tokens are deleted; %s", l.Server, said), false)+"\n")
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return p.print(logoutJSON{l.Server, l.Resource, l.Issuer, err == nil && l.Ended.IsZero()}, "")
+}
+
+// logoutJSON is a login that has ended.
+type logoutJSON struct {
+	Server   string `json:"server"`
+	Resource string `json:"resource"`
+	Issuer   string `json:"issuer"`
+	Revoked  bool   `json:"revoked"` // by the issuer
 }
 
 // loginJSON is a login for people and programs, without its tokens.
@@ -118,6 +130,13 @@ type loginJSON struct {
 	Ended     *time.Time `json:"ended,omitempty"`   // the issuer has refused to refresh it
 	Stored    string     `json:"stored"`
 	Sealed    bool       `json:"sealed"`
+}
+
+func rowOf(l logins.Login, place string, sealed bool) loginJSON {
+	return loginJSON{
+		l.Server, l.Resource, l.Issuer, l.Account, append([]string{}, l.Scopes...), l.Made, timeOrNil(l.Expiry),
+		l.RefreshToken != "", timeOrNil(l.Ended), place, sealed,
+	}
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -154,11 +173,7 @@ func (p *program) listLogins(s settings) error {
 	}
 	if p.json {
 		for _, l := range list {
-			row := loginJSON{
-				l.Server, l.Resource, l.Issuer, l.Account, append([]string{}, l.Scopes...), l.Made, timeOrNil(l.Expiry),
-				l.RefreshToken != "", timeOrNil(l.Ended), place, sealed,
-			}
-			if err := p.print(row, ""); err != nil {
+			if err := p.print(rowOf(l, place, sealed), ""); err != nil {
 				return err
 			}
 		}

@@ -44,6 +44,7 @@ type program struct {
 	env    map[string]string
 	json   bool // the command's --json: errors are JSON on stdout too
 	stores stores
+	typed  typed
 }
 
 // run is the program without the worker. It returns the exit status.

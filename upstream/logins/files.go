@@ -57,7 +57,7 @@ func checkDir(dir string) error {
 func openOwn(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) // it may be a pipe
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%s is a link, and mcsh follows none here: remove it", path)
+		return nil, fmt.Errorf("%s is a link, and links are not followed here: remove it", path)
 	}
 	if err != nil {
 		return nil, err

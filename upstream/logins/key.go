@@ -44,7 +44,7 @@ func (k *keys) of(ctx context.Context, h header) ([]byte, error) {
 		return nil, err
 	}
 	if fingerprint(key) != h.fingerprint {
-		return nil, errors.New("it is sealed with another key than the one of now: give mcsh the earlier key, or remove the file and sign in again with mcsh login --all")
+		return nil, errors.New("it is sealed with another key than the one of now: give the earlier key, or remove the file and sign in again with mcsh login --all")
 	}
 	return key, nil
 }

@@ -47,7 +47,7 @@ func parseHeader(file []byte) (header, []byte, error) {
 	words := strings.Split(string(line), " ")
 	if !found || words[0] != magic {
 		if words[0] != magic && strings.HasPrefix(words[0], "mcsh-logins-") {
-			return header{}, nil, errors.New("another version of mcsh has written it")
+			return header{}, nil, errors.New("another version of this program has written it")
 		}
 		return header{}, nil, errors.New("it is not a file of logins, or it is damaged")
 	}
@@ -94,7 +94,7 @@ func (h header) open(key, rest []byte) ([]Login, error) {
 			return nil, err
 		}
 		if rest, err = gcm.Open(nil, nil, rest, []byte(h.line())); err != nil {
-			return nil, errors.New("it was damaged or changed since mcsh wrote it")
+			return nil, errors.New("it was damaged or changed since it was written")
 		}
 	}
 	return decode(rest)
@@ -114,7 +114,7 @@ func decode(data []byte) ([]Login, error) {
 	d.DisallowUnknownFields() // the next writer would lose them
 	var list []Login
 	if err := d.Decode(&list); err != nil {
-		return nil, errors.New("its logins cannot be read; another version of mcsh may have written them")
+		return nil, errors.New("its logins cannot be read; another version of this program may have written them")
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("something follows its logins")
