@@ -40,6 +40,7 @@ type stores struct {
 
 // openLogins opens the store of logins; nil without a state directory.
 func (p *program) openLogins(s settings) (*logins.Store, error) {
+	s.keeps = true // commands that keep nothing else, such as doctor, use logins too
 	state, _ := p.statePath(s)
 	if state == "" {
 		return nil, nil

@@ -354,16 +354,29 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	var err error
-	for i := 0; err == nil && i < 30; i++ {
-		l := login(fmt.Sprint("server", i), "a")
+	// 21 of these logins fit.
+	large := func(server string) logins.Login {
+		l := login(server, "a")
 		l.AccessToken, l.RefreshToken, l.Client.Secret = strings.Repeat("x", 64<<10), strings.Repeat("y", 64<<10), strings.Repeat("z", 64<<10)
-		err = s.Put(t.Context(), l)
+		return l
 	}
-	if err == nil || !strings.Contains(err.Error(), "do not fit into 4 MiB") {
-		t.Errorf("a file of 30 large logins: %v", err)
+	var list []logins.Login
+	for i := range 21 {
+		list = append(list, large(fmt.Sprintf("server%02d", i)))
 	}
-	if list, err := s.All(); err != nil || len(list) < 20 {
+	file, err := logins.WriteContent("plain", nil, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "logins")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "logins"), file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, logins.Options{})
+	if err := s.Put(t.Context(), large("one")); err == nil || !strings.Contains(err.Error(), "do not fit into 4 MiB") {
+		t.Errorf("one more large login: %v", err)
+	}
+	if list, err := s.All(); err != nil || len(list) != 21 {
 		t.Errorf("after that there are %d, %v", len(list), err)
 	}
 }

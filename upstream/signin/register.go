@@ -42,7 +42,7 @@ func (t *Target) client(ctx context.Context, redirectURI string) (logins.Client,
 		return t.register(ctx, redirectURI)
 	}
 	return logins.Client{}, fmt.Errorf("%s does not register clients by itself: register one there, with the redirect address "+
-		"http://localhost:PORT/callback, and set oauth.clientId and oauth.callbackPort", texts.Cut(t.Issuer, maxWords))
+		"http://localhost:PORT/callback, and set oauth.clientId and callbackPort", texts.Cut(t.Issuer, maxWords))
 }
 
 // secretMethod picks how to send a secret: every server must know the first.
