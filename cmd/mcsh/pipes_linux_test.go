@@ -32,7 +32,8 @@ var pipeFiles = map[string]string{
 }
 
 var pipeLinks = map[string]string{
-	"inner": "sub/../a.txt", "out-link": "../secret", "absolute-link": "/etc/passwd", "out-dir": "..", "absolute-dir": "/etc", "loop": "loop",
+	"inner": "sub/../a.txt", "out-link": "../secret", "absolute-link": "/etc/passwd", "out-dir": "..",
+	"absolute-dir": "/etc", "loop": "loop",
 	"proc-link": "/proc/self/environ", "own-link": ".mcsh/audit/x", "own-dir": ".filesystem",
 }
 
@@ -125,7 +126,8 @@ func callPipe(t *testing.T, s *mcp.ClientSession, args map[string]any) (a answer
 // tree returns what is below a directory: names with types and content.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
-	out, err := exec.Command("sh", "-c", `cd "$1" && find . -printf '%p %y %l\n' | sort && find . -type f -print0 | sort -z | xargs -0 cat`, "sh", dir).Output()
+	const script = `cd "$1" && find . -printf '%p %y %l\n' | sort && find . -type f -print0 | sort -z | xargs -0 cat`
+	out, err := exec.Command("sh", "-c", script, "sh", dir).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +217,8 @@ func TestPipeSaves(t *testing.T) {
 		}
 	}
 	late := callPipe(t, s, map[string]any{"command": "head -n 1 a.txt | tee late | jq ."})
-	if late.Error.Code == "" || late.Error.Tee == nil || late.Error.Tee.Path != "late" || !strings.Contains(late.Error.Detail, "tee has saved") {
+	if late.Error.Code == "" || late.Error.Tee == nil || late.Error.Tee.Path != "late" ||
+		!strings.Contains(late.Error.Detail, "tee has saved") {
 		t.Errorf("a command behind tee failed: %+v", late)
 	}
 	a := callPipe(t, s, map[string]any{"command": "sed '' big | tee copy", "confirm_oversize": true})
@@ -223,7 +226,8 @@ func TestPipeSaves(t *testing.T) {
 	if err != nil || string(got) != big || a.Meta.Tee == nil || a.Meta.Tee.Bytes != int64(len(big)) || a.Meta.Tee.Path != "copy" {
 		t.Errorf("with confirm_oversize: %d bytes, %v, %+v", len(got), err, a.Meta)
 	}
-	if last := a.Meta.Steps[1]; last.Size != int64(len(big)) || !last.Truncated || len(a.Stdout) != 1<<20 || !strings.HasPrefix(big, a.Stdout) {
+	last := a.Meta.Steps[1]
+	if last.Size != int64(len(big)) || !last.Truncated || len(a.Stdout) != 1<<20 || !strings.HasPrefix(big, a.Stdout) {
 		t.Errorf("standard output of 2 MiB: %d bytes, %+v", len(a.Stdout), last)
 	}
 }
@@ -249,7 +253,8 @@ func TestPipeWords(t *testing.T) {
 	_, root := makeRoot(t)
 	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--limit", "command=1s")
 	const (
-		missing  = " of the workspace does not exist; name files as they are called from the current directory on; no shell expands * and ~"
+		missing = " of the workspace does not exist; name files as they are called from the current directory on; " +
+			"no shell expands * and ~"
 		patterns = "is not available: it takes no file here; give every pattern with -e, or use -E 'one|two'"
 		onlyNext = `a redirection writes to a file, and a command writes only to the next command; leave the redirection out: ` +
 			`what is printed goes to the next command by itself; a comparison needs parentheses: print (a > b)`
@@ -312,7 +317,8 @@ func TestPipeEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: pipeServer, Dial: dial, InProcess: true}}}})
+		source := upstream.Static{{Name: pipeServer, Dial: dial, InProcess: true}}
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{source}})
 		t.Cleanup(func() { p.Close() })
 		_, err = p.CallTool(t.Context(), stages.Call{Server: pipeServer, Name: "pipe", Args: []byte(`{"command":"ls"}`)})
 		if err == nil || !strings.Contains(err.Error(), "no backend") {
@@ -322,7 +328,8 @@ func TestPipeEnds(t *testing.T) {
 	}
 	for i, p := range []*upstream.Pool{gateway(), gateway()} {
 		if opened.Load() != 1 || closed.Load() != 0 {
-			t.Errorf("before the end of gateway %d, %d sandboxes were opened and %d closed, want 1 and none", i, opened.Load(), closed.Load())
+			t.Errorf("before the end of gateway %d, %d sandboxes were opened and %d closed, want 1 and none",
+				i, opened.Load(), closed.Load())
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -336,7 +343,8 @@ func TestPipeEnds(t *testing.T) {
 		t.Errorf("at the end of the process %d are closed, %v", closed.Load(), err)
 	}
 	if _, err := x.root(root, 1).sandbox.get(t.Context()); !errors.Is(err, errSandboxClosed) || opened.Load() != closed.Load() {
-		t.Errorf("after the end: %v, want %v; %d sandboxes were opened and %d closed", err, errSandboxClosed, opened.Load(), closed.Load())
+		t.Errorf("after the end: %v, want %v; %d sandboxes were opened and %d closed",
+			err, errSandboxClosed, opened.Load(), closed.Load())
 	}
 	if err := x.leave(root); err != nil {
 		t.Errorf("a session that ends after the process: %v", err)
@@ -346,11 +354,13 @@ func TestPipeEnds(t *testing.T) {
 // TestPipeCancelled: a cancelled call ends its commands, and gives back the only worker.
 func TestPipeCancelled(t *testing.T) {
 	_, root := makeRoot(t)
-	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--sandbox-max", "1", "--limit", "command=1h", "--limit", "run=1h")
+	s := servePipe(t, "server", "pipe", "--root", root, "--sandbox", "local", "--sandbox-max", "1",
+		"--limit", "command=1h", "--limit", "run=1h")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "pipe", Arguments: map[string]any{"command": "awk 'BEGIN { for (;;) endless++ }' | tee forever"}})
+		line := map[string]any{"command": "awk 'BEGIN { for (;;) endless++ }' | tee forever"}
+		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "pipe", Arguments: line})
 		ended <- err
 	}()
 	for deadline := time.Now().Add(patience); !running(t, "endless++"); time.Sleep(10 * time.Millisecond) {
@@ -397,7 +407,8 @@ func TestPipeSessions(t *testing.T) {
 	var sessions []*mcp.ClientSession
 	for range 2 {
 		c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-		s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
+		transport := &mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp"}
+		s, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-06-18"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,10 @@ var detailWords = []rewording{
 		lazy.Regexp(`^(\S+: -\S+ "(?s:.*)" is not available: )there are no files, only named inputs such as @b$`),
 		"${1}it takes no file here",
 	},
-	{lazy.Regexp(`^(\S+ was still busy after \S+), its "timeout" \(limit command; `), "$1, the time of one command (limit command; "},
+	{
+		lazy.Regexp(`^(\S+ was still busy after \S+), its "timeout" \(limit command; `),
+		"$1, the time of one command (limit command; ",
+	},
 	{lazy.Regexp(`^(\S+ used more processor time than) its "timeout" of `), "$1 one command has: "},
 }
 
