@@ -150,7 +150,8 @@ func (s *selection) add(rel string, e Entry) error {
 		return nil
 	}
 	if s.list = append(s.list, e); s.limit == 0 && len(s.list) > MaxEntries {
-		return Errorf(InvalidArgument, "name a smaller directory, or list it with a limit", "%s has more than %d entries", quote(rel), MaxEntries)
+		return Errorf(InvalidArgument, "name a smaller directory, or list it with a limit",
+			"%s has more than %d entries", quote(rel), MaxEntries)
 	}
 	if s.limit > 0 && len(s.list) > 2*s.limit {
 		s.sort()
@@ -183,7 +184,7 @@ func (d *Dir) openRoot(rel string) (*os.Root, error) {
 }
 
 // forNames are the flags to open a directory for the names of its entries.
-const forNames = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK // os asks the kernel less about a file that does not block
+const forNames = os.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NONBLOCK // os asks less about a file that does not block
 
 // openNames opens the directory at rel for the names of its entries.
 func (d *Dir) openNames(rel string) (*os.File, error) {
@@ -301,7 +302,8 @@ func (w *walk) visit(ctx context.Context, rel string, depth int) error {
 	if err != nil {
 		return err
 	}
-	if err := w.dir.readEntries(ctx, opened, rel, &shown); err != nil { // only one directory is open at a time, however deep the tree
+	// Only one directory is open at a time, however deep the tree.
+	if err := w.dir.readEntries(ctx, opened, rel, &shown); err != nil {
 		return err
 	}
 	for _, e := range shown.list {

@@ -41,7 +41,8 @@ type additionOptionJSON struct {
 
 // addConfig adds --config.
 func (s *settings) addConfig(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&s.configs, "config", nil, "file with commands of your own, docs/configuration.md (repeatable; default: $"+configVariable+", else the user's)")
+	cmd.Flags().StringArrayVar(&s.configs, "config", nil,
+		"file with commands of your own, docs/configuration.md (repeatable; default: $"+configVariable+", else the user's)")
 }
 
 // addCommands opens the configuration files and gives the settings the operator's commands in them. The sandbox starts once:
@@ -64,7 +65,8 @@ func (p *program) addCommands(ctx context.Context, s *settings) error {
 		f.Others = func(members []config.Member) error {
 			now, err := additions(before, members)
 			if err == nil && !reflect.DeepEqual(now, started) {
-				err = fmt.Errorf("%s: %s.%s: these commands have changed, and are read at the start alone: restart mcsh", f.Path, sandboxSection, commandsSection)
+				err = fmt.Errorf("%s: %s.%s: these commands have changed, and are read at the start alone: restart mcsh",
+					f.Path, sandboxSection, commandsSection)
 			}
 			return err
 		}
@@ -98,7 +100,7 @@ func additions(before []programs.Addition, members []config.Member) ([]programs.
 			_, err = programs.Add(all)
 		}
 		if err != nil {
-			return before, fmt.Errorf("%s: %s: %w", m.Place, sandboxSection, err)
+			return before, fmt.Errorf("%s: %s: %w", m.Place(), sandboxSection, err)
 		}
 	}
 	return all, nil
@@ -121,9 +123,11 @@ func commandsIn(members []config.Member) ([]config.Member, error) {
 		switch {
 		case m.Name == commandsSection:
 		case commands != nil:
-			return nil, fmt.Errorf("%s: %s: unknown key %q; beside %q there is none", m.Place, sandboxSection, texts.Cut(m.Name, 60), commandsSection)
+			return nil, fmt.Errorf("%s: %s: unknown key %q; beside %q there is none",
+				m.Place(), sandboxSection, texts.Cut(m.Name, 60), commandsSection)
 		case object && nearest.Name(m.Name, []string{commandsSection}) != "":
-			return nil, fmt.Errorf("%s: %s: unknown key %q; did you mean %q?", m.Place, sandboxSection, texts.Cut(m.Name, 60), commandsSection)
+			return nil, fmt.Errorf("%s: %s: unknown key %q; did you mean %q?",
+				m.Place(), sandboxSection, texts.Cut(m.Name, 60), commandsSection)
 		}
 	}
 	if commands == nil {
@@ -131,7 +135,8 @@ func commandsIn(members []config.Member) ([]config.Member, error) {
 	}
 	list, object := commands.Members()
 	if !object {
-		return nil, fmt.Errorf("%s: %s: %s: want an object with a member per command", commands.Place, sandboxSection, commandsSection)
+		return nil, fmt.Errorf("%s: %s: %s: want an object with a member per command",
+			commands.Place(), sandboxSection, commandsSection)
 	}
 	return list, nil
 }
@@ -142,7 +147,7 @@ func one(members []config.Member, name string) (found *config.Member, err error)
 		switch {
 		case m.Name != name:
 		case found != nil:
-			return nil, fmt.Errorf("%s: %s: it is there twice, first at %s", m.Place, name, found.Place)
+			return nil, fmt.Errorf("%s: %s: it is there twice, first at %s", m.Place(), name, found.Place())
 		default:
 			found = &m
 		}

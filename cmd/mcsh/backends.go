@@ -58,7 +58,9 @@ func localDriver(_ context.Context, p *program, s sandboxSettings) (sandbox.Driv
 	if err != nil {
 		return nil, fmt.Errorf("finding the sandbox worker: %w", err)
 	}
-	return local.New(local.Options{Worker: workerArgv(self), Scratch: p.scratchDir(), Workspace: s.workspace, Added: s.added.Text()}), nil
+	return local.New(local.Options{
+		Worker: workerArgv(self), Scratch: p.scratchDir(), Workspace: s.workspace, Added: s.added.Text(),
+	}), nil
 }
 
 // An activeBackend is a started backend, with notes why the backends before it are not used.
@@ -214,10 +216,12 @@ func (s *sandboxSettings) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.backend, "sandbox", backendAuto, "where commands run: "+backendAuto+" (the first backend whose audit passes), "+
 		strings.Join(help, "")+backendOff+" (no commands)")
-	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "runs that share a container or worker: caller (all runs of one identity, or of "+
-		"one address without authentication; this machine is one) or run (none)")
-	f.IntVar(&s.warm, "sandbox-warm", backendDefault, fmt.Sprintf("workers that wait for the next run, at most %d (default: the backend's choice)", sandbox.MaxWarm))
-	f.IntVar(&s.max, "sandbox-max", backendDefault, "workers that runs hold at a time; then runs wait (default: the backend's choice)")
+	f.StringVar(&s.isolation, "sandbox-isolation", isolations[0], "runs that share a container or worker: "+
+		"caller (all runs of one identity, or of one address without authentication; this machine is one) or run (none)")
+	f.IntVar(&s.warm, "sandbox-warm", backendDefault,
+		fmt.Sprintf("workers that wait for the next run, at most %d (default: the backend's choice)", sandbox.MaxWarm))
+	f.IntVar(&s.max, "sandbox-max", backendDefault,
+		"workers that runs hold at a time; then runs wait (default: the backend's choice)")
 	f.Lookup("sandbox-warm").DefValue, f.Lookup("sandbox-max").DefValue = "", "" // the usage contains it
 	f.StringSliceVar(&s.require, "sandbox-require", nil,
 		"refuse a backend that lacks one of these, with commas between: "+strings.Join(sandbox.Requirements(), ", "))
@@ -234,8 +238,8 @@ func (p *program) engineFlags(s *sandboxSettings) func(*cobra.Command) {
 		f.StringVar(&s.host, "sandbox-host", "", "the container engine, such as unix:///var/run/docker.sock ($DOCKER_HOST)")
 		f.StringVar(&s.image, "sandbox-image", "", "the image of sandbox containers (default "+docker.DefaultImage(release())+")")
 		cmd.PreRunE = func(*cobra.Command, []string) error {
-			on := f.Lookup(sandboxOption)
-			if on != nil && on.Value.String() == "false" && (f.Changed("sandbox-host") || f.Changed("sandbox-image")) { // of a built-in server
+			on := f.Lookup(sandboxOption) // of a built-in server
+			if on != nil && on.Value.String() == "false" && (f.Changed("sandbox-host") || f.Changed("sandbox-image")) {
 				return usageError("add --sandbox, or leave them out", "--sandbox-host and --sandbox-image are for --sandbox")
 			}
 			if p.env["DOCKER_TLS_VERIFY"] != "" {
@@ -250,7 +254,8 @@ func (p *program) engineFlags(s *sandboxSettings) func(*cobra.Command) {
 func (p *program) fromEnvironment(f *pflag.FlagSet) error {
 	for _, row := range sandboxVariables {
 		at := slices.IndexFunc(row.variables, func(name string) bool { return p.env[name] != "" })
-		if at < 0 || f.Lookup(row.flag) == nil || f.Changed(row.flag) || f.Lookup(row.flag).Value.Type() == "bool" { // of a built-in server
+		flag := f.Lookup(row.flag)
+		if at < 0 || flag == nil || flag.Changed || flag.Value.Type() == "bool" { // of a built-in server
 			continue
 		}
 		if err := f.Set(row.flag, p.env[row.variables[at]]); err != nil {
@@ -269,17 +274,21 @@ func (s *sandboxSettings) check() (err error) {
 	}
 	for _, name := range s.require {
 		if !sandbox.IsRequirement(name) {
-			return usageError("use some of: "+strings.Join(sandbox.Requirements(), ", "), "--sandbox-require %q: there is no such requirement", name)
+			return usageError("use some of: "+strings.Join(sandbox.Requirements(), ", "),
+				"--sandbox-require %q: there is no such requirement", name)
 		}
 	}
 	if s.isolation != "" && !slices.Contains(isolations, s.isolation) {
-		return usageError("use one of: "+strings.Join(isolations, ", "), "--sandbox-isolation %q: there is no such isolation", s.isolation)
+		return usageError("use one of: "+strings.Join(isolations, ", "),
+			"--sandbox-isolation %q: there is no such isolation", s.isolation)
 	}
 	if s.max == 0 || s.max < backendDefault || s.warm < backendDefault {
-		return usageError("give a number of workers above zero; --sandbox-warm may be 0", "--sandbox-max or --sandbox-warm is too small")
+		return usageError("give a number of workers above zero; --sandbox-warm may be 0",
+			"--sandbox-max or --sandbox-warm is too small")
 	}
 	if s.warm > sandbox.MaxWarm {
-		return usageError("each takes memory of this machine while nobody uses it: give a smaller number", "--sandbox-warm %d: at most %d workers may wait for the next run", s.warm, sandbox.MaxWarm)
+		return usageError("each takes memory of this machine while nobody uses it: give a smaller number",
+			"--sandbox-warm %d: at most %d workers may wait for the next run", s.warm, sandbox.MaxWarm)
 	}
 	if s.image == "" {
 		s.image = docker.DefaultImage(release())
@@ -428,7 +437,8 @@ func (l *lazySandbox) state() (*activeBackend, error) {
 }
 
 func noCommands(err error) *stages.Error {
-	return stages.Errorf(stages.DisallowedCommand, "mcsh doctor tells the operator of this server more; tool and preview stages work without",
+	return stages.Errorf(stages.DisallowedCommand,
+		"mcsh doctor tells the operator of this server more; tool and preview stages work without",
 		"no command can run here: %w", err)
 }
 

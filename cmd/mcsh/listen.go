@@ -54,10 +54,15 @@ type listenFlags struct {
 }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.address, "listen", "", "serve streamable HTTP on this address, such as 127.0.0.1:8808, instead of stdio")
-	cmd.Flags().StringArrayVar(&l.hosts, "allow-host", nil, "name under which clients may reach it, besides addresses and localhost: NAME, *.NAME or * for any (repeatable; $"+allowHostVariable+" with commas)")
-	cmd.Flags().StringArrayVar(&l.proxies, "trusted-proxy", nil, "network or address of proxies whose X-Forwarded-For or Forwarded header names the client, such as 10.0.0.0/8 (repeatable)")
-	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false, "listen beyond this machine without authentication: everyone who reaches the address may call every tool")
+	cmd.Flags().StringVar(&l.address, "listen", "",
+		"serve streamable HTTP on this address, such as 127.0.0.1:8808, instead of stdio")
+	cmd.Flags().StringArrayVar(&l.hosts, "allow-host", nil,
+		"name under which clients may reach it, besides addresses and localhost: "+
+			"NAME, *.NAME or * for any (repeatable; $"+allowHostVariable+" with commas)")
+	cmd.Flags().StringArrayVar(&l.proxies, "trusted-proxy", nil, "network or address of proxies "+
+		"whose X-Forwarded-For or Forwarded header names the client, such as 10.0.0.0/8 (repeatable)")
+	cmd.Flags().BoolVar(&l.noAuth, "no-auth", false,
+		"listen beyond this machine without authentication: everyone who reaches the address may call every tool")
 	l.auth.add(cmd)
 }
 
@@ -67,7 +72,8 @@ func (l *listenFlags) resolve(p *program) (err error) {
 		return usageError("give a network such as 10.0.0.0/8, or an address", "--trusted-proxy: %w", err)
 	}
 	if l.address == "" && (l.noAuth || len(l.hosts)+len(l.proxies) > 0) {
-		return usageError("add --listen, or leave them out", "--no-auth, --allow-host and --trusted-proxy are for HTTP, and this serves standard input")
+		return usageError("add --listen, or leave them out",
+			"--no-auth, --allow-host and --trusted-proxy are for HTTP, and this serves standard input")
 	}
 	return l.auth.resolve(p, l)
 }
@@ -75,8 +81,8 @@ func (l *listenFlags) resolve(p *program) (err error) {
 // authenticate is the hint for a server that needs to know its callers.
 const authenticate = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL"
 
-// listen opens the listeners; nil: there is no address. It refuses an address that others can reach without authentication. In a container it also
-// listens on the loopback, for processes inside.
+// listen opens the listeners; nil: there is no address. It refuses an address that others can reach without authentication. In
+// a container it also listens on the loopback, for processes inside.
 func (l *listenFlags) listen() ([]net.Listener, error) {
 	if l.address == "" {
 		return nil, nil
@@ -86,7 +92,8 @@ func (l *listenFlags) listen() ([]net.Listener, error) {
 		return nil, usageError("give host and port, such as --listen 127.0.0.1:8808", "--listen %q: %w", l.address, err)
 	}
 	if !l.noAuth && !l.contained && !l.auth.enabled() && !isLoopback(host) {
-		return nil, usageError(authenticate+"; or use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers", "--listen %s: others can reach this address, and there is no authentication", l.address)
+		return nil, usageError(authenticate+"; or use 127.0.0.1, or use --no-auth if a proxy in front authenticates callers",
+			"--listen %s: others can reach this address, and there is no authentication", l.address)
 	}
 	first, err := listenOn(l.address)
 	if err != nil || !l.contained {
@@ -123,7 +130,8 @@ func (l *listenFlags) checkHosts(p *program, h http.Handler) http.Handler {
 	host, _, err := net.SplitHostPort(l.address)
 	if hosts.Short = err == nil && !isLoopback(host); hosts.Short {
 		// The names of this machine for containers, and of services in a cluster.
-		hosts.Names = append(hosts.Names, "host.docker.internal", "gateway.docker.internal", "host.containers.internal", "*.svc", "*.svc.cluster.local")
+		hosts.Names = append(hosts.Names, "host.docker.internal", "gateway.docker.internal", "host.containers.internal",
+			"*.svc", "*.svc.cluster.local")
 	}
 	return hosts.Check(h)
 }
@@ -209,7 +217,8 @@ const answerTime = time.Second
 // remaining connections.
 func serveHTTP(ctx context.Context, listeners []net.Listener, c *connections, h http.Handler, e shutdown) error {
 	server := &http.Server{
-		Handler: gateway.WithDeadlines(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes, ConnState: c.follow,
+		Handler: gateway.WithDeadlines(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: headerBytes, ConnState: c.follow,
 	}
 	served := make(chan error, len(listeners))
 	for _, l := range listeners {
@@ -310,7 +319,8 @@ func (c *connections) close(conn net.Conn) {
 // refuse answers a new connection before its first request and closes it.
 func refuse(conn net.Conn, why string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(refuseWait)) // the write reports a failure
-	_, _ = fmt.Fprintf(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s\n", len(why)+1, why)
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n"+
+		"Connection: close\r\nContent-Length: %d\r\n\r\n%s\n", len(why)+1, why)
 	_ = conn.Close()
 }
 
@@ -335,7 +345,8 @@ func (l *listenFlags) fromRuntime(p *program) error {
 		return nil
 	case "streamable-http", "http":
 	default:
-		return configError("start it with streamable-http", fmt.Errorf("%s=%s: that is not served", transportVariable, texts.Fit(transport, 40)))
+		return configError("start it with streamable-http",
+			fmt.Errorf("%s=%s: that is not served", transportVariable, texts.Fit(transport, 40)))
 	}
 	port := cmp.Or(p.env[portVariable], defaultPort)
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {

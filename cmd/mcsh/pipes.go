@@ -27,8 +27,9 @@ type pipes struct {
 	memory *memory.Share
 	caller string // on whose behalf all lines run; empty: no worker is kept, since the callers are not known here
 
-	mu    sync.Mutex
-	roots map[string]*pipeRoot // guarded by mu
+	mu     sync.Mutex // guards the fields below
+	roots  map[string]*pipeRoot
+	closed bool
 }
 
 // A pipeRoot has what the servers of one root share. It is closed after the last session with them, or with the process.
@@ -57,13 +58,17 @@ func (x *pipes) start(dir *workspace.Dir, backup bool) pipe.Engine {
 	return &pipeEngine{x, dir, workspace.NewHistory(dir, workspace.HistoryOptions{Versions: backup})}
 }
 
-// root returns what the servers of a root share, with more sessions.
+// root returns what the servers of a root share, with more sessions. After close its sandbox is closed.
 func (x *pipes) root(name string, more int) *pipeRoot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	r, ok := x.roots[name]
 	if !ok {
 		r = &pipeRoot{sandbox: x.open(name)}
+		if x.closed {
+			_ = r.sandbox.Close() // it has not started
+			return r
+		}
 		x.roots[name] = r
 	}
 	r.sessions += more
@@ -73,9 +78,11 @@ func (x *pipes) root(name string, more int) *pipeRoot {
 // leave ends a session of a root.
 func (x *pipes) leave(name string) error {
 	x.mu.Lock()
-	r := x.roots[name]
-	r.sessions--
-	last := r.sessions == 0
+	r, ok := x.roots[name]
+	if ok {
+		r.sessions--
+	}
+	last := ok && r.sessions == 0
 	if last {
 		delete(x.roots, name)
 	}
@@ -86,11 +93,14 @@ func (x *pipes) leave(name string) error {
 	return r.sandbox.Close()
 }
 
+// close closes the sandboxes. A later one is closed from the start.
 func (x *pipes) close() error {
 	x.mu.Lock()
-	defer x.mu.Unlock()
+	roots := x.roots
+	x.roots, x.closed = nil, true
+	x.mu.Unlock()
 	var errs []error
-	for _, r := range x.roots {
+	for _, r := range roots {
 		errs = append(errs, r.sandbox.Close())
 	}
 	return errors.Join(errs...)
@@ -197,7 +207,8 @@ func withoutSandbox(ctx context.Context, err error) *pipe.Failure {
 	}
 	return &pipe.Failure{
 		Code: pipe.Unavailable, Detail: noCommands(err).Msg + ".",
-		Use: "Ask the operator to start a container engine with the image (mcsh sandbox build), or to install the programs on a Linux with Landlock; mcsh doctor says what is missing.",
+		Use: "Ask the operator to start a container engine with the image (mcsh sandbox build), or to install the programs " +
+			"on a Linux with Landlock; mcsh doctor says what is missing.",
 	}
 }
 
@@ -209,10 +220,10 @@ func lineFailure(err error) *pipe.Failure {
 	}
 	f := &pipe.Failure{
 		Code: string(e.Code), Detail: strings.TrimSpace(e.Msg),
-		Use: cmp.Or(forLine(e.Hint), "Run the commands one by one to see where it fails."),
+		Use: cmp.Or(reword(e.Hint, hintWords), "Run the commands one by one to see where it fails."),
 	}
 	if !e.Foreign {
-		f.Detail = forLine(f.Detail)
+		f.Detail = reword(f.Detail, detailWords)
 	}
 	reasons := map[stages.Code]pipe.Reason{
 		stages.DisallowedCommand: pipe.DisallowedCommand, stages.DisallowedArgument: pipe.DisallowedArgument,

@@ -5,7 +5,6 @@ package costtest
 import (
 	"runtime"
 	"runtime/metrics"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -63,13 +62,4 @@ func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64() + sample[1].Value.Uint64()
-}
-
-// cpuTime returns the processor time of the process.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

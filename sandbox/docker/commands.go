@@ -180,14 +180,16 @@ func (c *Commands) lacks(ctx context.Context, id, program string) bool {
 			files = append(files, path.Join("/", dir, program))
 		}
 	}
-	there := slices.ContainsFunc(files, func(file string) bool {
+	for _, file := range files {
 		_, err := c.engine.api.ContainerStatPath(ctx, id, file)
-		return !cerrdefs.IsNotFound(err)
-	})
-	if there {
-		c.there.Store(program, true)
+		if err == nil {
+			c.there.Store(program, true)
+		}
+		if !cerrdefs.IsNotFound(err) { // with any other error, nobody knows
+			return false
+		}
 	}
-	return !there
+	return true
 }
 
 // explain returns the cause of ctx if that has ended, or else an error of the engine.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +26,11 @@ import (
 func openCommands(t *testing.T) (*docker.Commands, string) {
 	t.Helper()
 	needEngine(t)
+	return openCommandsOf(t, options())
+}
+
+func openCommandsOf(t *testing.T, o docker.Options) (*docker.Commands, string) {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +40,6 @@ func openCommands(t *testing.T) (*docker.Commands, string) {
 			t.Fatal(err)
 		}
 	}
-	o := options()
 	o.Workspace = "/nonexistent" // of workers only
 	c, err := docker.OpenCommands(t.Context(), o, dir)
 	if err != nil {
@@ -110,6 +116,34 @@ func TestCommandsLack(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCommandsLackUnknown: a failure of the engine says nothing of the image, and the next run asks again.
+func TestCommandsLackUnknown(t *testing.T) {
+	t.Parallel()
+	needLocalEngine(t)
+	engine := engineProxy(t)
+	var failed atomic.Bool
+	o := options()
+	o.Host = serveEngine(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead && strings.HasSuffix(r.URL.Path, "/archive") && failed.CompareAndSwap(false, true) {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	c, _ := openCommandsOf(t, o)
+	for i, want := range []string{"", "has no program"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		code, err := c.Run(ctx, []string{"/nonexistent/zsh"}, nil, &bytes.Buffer{}, nil)
+		cancel()
+		if (err == nil) != (want == "") || want != "" && !strings.Contains(err.Error(), want) {
+			t.Errorf("run %d: got %d, %v, want an error with %q", i+1, code, err, want)
+		}
+	}
+	if !failed.Load() {
+		t.Error("the engine was not asked")
 	}
 }
 

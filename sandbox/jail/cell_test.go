@@ -100,6 +100,16 @@ func TestReplacedProgram(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("the secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	program, err := filepath.EvalSymlinks("/usr/bin/cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap := func(target string) error {
+		return errors.Join(os.Symlink(target, tool+".new"), os.Rename(tool+".new", tool))
+	}
+	if err := swap(program); err != nil {
+		t.Fatal(err)
+	}
 	done, swapping := make(chan struct{}), sync.WaitGroup{}
 	swapping.Go(func() {
 		for i := 0; ; i++ {
@@ -108,7 +118,7 @@ func TestReplacedProgram(t *testing.T) {
 				return
 			default:
 			}
-			if err := errors.Join(os.Symlink([]string{"/usr/bin/cat", secret}[i%2], tool+".new"), os.Rename(tool+".new", tool)); err != nil {
+			if err := swap([]string{secret, program}[i%2]); err != nil {
 				t.Error(err)
 				return
 			}
@@ -116,21 +126,41 @@ func TestReplacedProgram(t *testing.T) {
 	})
 	defer swapping.Wait()
 	defer close(done)
-	for range 500 {
-		c, err := NewCell(Spec{Path: tool, Read: []string{"/usr/lib", "/lib", "/lib64", "/usr/lib64", "/etc/ld.so.cache"}, Run: []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"}})
-		if errors.Is(err, os.ErrNotExist) {
-			continue // before the first link
+	opened := map[string]int{}
+	for turn := 0; turn < 500 || len(opened) < 2; turn++ {
+		if turn == 100_000 {
+			t.Fatalf("only one of two files was opened: %v", opened)
 		}
-		if err != nil {
-			t.Fatal(err)
+		at := openReplaced(t, tool, secret)
+		if at != program && at != secret {
+			t.Fatalf("got a jail of %s, want one of %s or %s", at, program, secret)
 		}
-		if at, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(c.exe.Fd()))); at != secret {
-			if said, _ := c.run(t, Limits{}, secret); strings.Contains(said, "the secret") {
-				t.Fatalf("the program has read %s", said)
-			}
-		}
-		c.Close()
+		opened[at]++
 	}
+}
+
+// openReplaced builds a jail of tool, which leads to a program or to secret, and returns the file that it opened. The program
+// cannot read secret.
+func openReplaced(t *testing.T, tool, secret string) string {
+	t.Helper()
+	c, err := NewCell(Spec{
+		Path: tool, Read: []string{"/usr/lib", "/lib", "/lib64", "/usr/lib64", "/etc/ld.so.cache"},
+		Run: []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(c.exe.Fd())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at != secret {
+		if said, _ := c.run(t, Limits{}, secret); !strings.Contains(said, "Permission denied") {
+			t.Fatalf("the program has read %s, want that it may not", said)
+		}
+	}
+	return at
 }
 
 // TestLaunchSideBySide: processes are started, heard and killed from many goroutines at a time.

@@ -94,7 +94,8 @@ func (a Addition) row() (Program, error) {
 	case isTaken(a.Name):
 		return Program{}, fmt.Errorf("there is a command of this name already; give the program another name")
 	case len(a.Path) > maxAddedPath || !addedPath().MatchString(a.Path) || path.Clean(a.Path) != a.Path:
-		return Program{}, fmt.Errorf(`path: want an absolute path of at most %d letters, digits and any of "._+@-", without "." and ".." as parts, such as /usr/local/bin/tool, got %s`, maxAddedPath, texts.Quote(a.Path))
+		return Program{}, fmt.Errorf(`path: want an absolute path of at most %d letters, digits and any of "._+@-", `+
+			`without "." and ".." as parts, such as /usr/local/bin/tool, got %s`, maxAddedPath, texts.Quote(a.Path))
 	case len(a.Summary) > maxSummary || !utf8.ValidString(a.Summary) || strings.ContainsFunc(a.Summary, unicode.IsControl):
 		return Program{}, fmt.Errorf("summary: want one line of at most %d bytes", maxSummary)
 	case !known:
@@ -119,7 +120,8 @@ func (a Addition) row() (Program, error) {
 
 func isTaken(name string) bool {
 	_, known := Find(name)
-	return known || slices.Contains(reserved, name) || slices.ContainsFunc(Internal(), func(p Program) bool { return p.Name == name })
+	return known || slices.Contains(reserved, name) ||
+		slices.ContainsFunc(Internal(), func(p Program) bool { return p.Name == name })
 }
 
 // row makes the row of an option of p, which has those before it.
@@ -129,7 +131,8 @@ func (o AdditionOption) row(p *Program) (option, error) {
 	case o.Long == "" && o.Short == "":
 		return option{}, fmt.Errorf(`want "long", "short" or both`)
 	case o.Long != "" && !addedLong().MatchString(o.Long):
-		return option{}, fmt.Errorf("long: want at most 32 letters, digits, - and _, without the dashes before them, got %s", texts.Quote(o.Long))
+		return option{}, fmt.Errorf("long: want at most 32 letters, digits, - and _, without the dashes before them, got %s",
+			texts.Quote(o.Long))
 	case o.Short != "" && !addedShort().MatchString(o.Short):
 		return option{}, fmt.Errorf("short: want one letter or digit, without the dash before it, got %s", texts.Quote(o.Short))
 	case !known:

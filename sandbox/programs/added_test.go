@@ -16,9 +16,16 @@ import (
 
 // addition is one that is accepted.
 func addition(change func(a *programs.Addition)) programs.Addition {
-	a := programs.Addition{Name: "tool", Path: "/usr/local/bin/tool", Summary: "does things", Operands: "none", Options: []programs.AdditionOption{
-		{Long: "count", Short: "n", Takes: "number"}, {Long: "label", Takes: "text"}, {Short: "q"}, {Long: "all", Short: "a", Takes: "nothing"}, {Short: "s", Takes: "text"},
-	}}
+	a := programs.Addition{
+		Name: "tool", Path: "/usr/local/bin/tool", Summary: "does things", Operands: "none",
+		Options: []programs.AdditionOption{
+			{Long: "count", Short: "n", Takes: "number"},
+			{Long: "label", Takes: "text"},
+			{Short: "q"},
+			{Long: "all", Short: "a", Takes: "nothing"},
+			{Short: "s", Takes: "text"},
+		},
+	}
 	if change != nil {
 		change(&a)
 	}
@@ -61,7 +68,10 @@ func TestAddRefuses(t *testing.T) {
 		{func(a *programs.Addition) { a.Summary = strings.Repeat("a", 201) }, "summary: want one line of at most 200 bytes"},
 		{func(a *programs.Addition) { a.Operands = "file" }, `operands: want none, text or files, got "file"`},
 		{func(a *programs.Addition) { a.Options = manyOptions(65) }, "options: there are 65, at most 64 are allowed"},
-		{func(a *programs.Addition) { a.Options[1] = programs.AdditionOption{Takes: "text"} }, `options[1]: want "long", "short" or both`},
+		{
+			func(a *programs.Addition) { a.Options[1] = programs.AdditionOption{Takes: "text"} },
+			`options[1]: want "long", "short" or both`,
+		},
 		{func(a *programs.Addition) { a.Options[1].Long = "--label" }, "options[1]: long: want"},
 		{func(a *programs.Addition) { a.Options[1].Long = "a=b" }, "options[1]: long: want"},
 		{func(a *programs.Addition) { a.Options[1].Long = "count" }, "--count is there already"},
@@ -76,7 +86,8 @@ func TestAddRefuses(t *testing.T) {
 			t.Errorf("%+v: got %v, want %q", a, err, test.want)
 		}
 	}
-	if _, err := programs.Add(slices.Repeat([]programs.Addition{addition(nil)}, 2)); err == nil || !strings.Contains(err.Error(), `"tool": the command is added twice`) {
+	_, err := programs.Add(slices.Repeat([]programs.Addition{addition(nil)}, 2))
+	if err == nil || !strings.Contains(err.Error(), `"tool": the command is added twice`) {
 		t.Errorf("twice: got %v", err)
 	}
 	if _, err := programs.Add(make([]programs.Addition, 33)); err == nil || !strings.Contains(err.Error(), "at most 32") {
@@ -93,7 +104,13 @@ func TestAddedArguments(t *testing.T) {
 		refused  string   // a part of the error and its hint
 	}{
 		{"none", nil, false, []string{"tool"}, ""},
-		{"none", []string{"-qan", "3", "--label", "a b", "-sx"}, false, []string{"tool", "-q", "--all", "--count=3", "--label=a b", "-sx"}, ""},
+		{
+			"none",
+			[]string{"-qan", "3", "--label", "a b", "-sx"},
+			false,
+			[]string{"tool", "-q", "--all", "--count=3", "--label=a b", "-sx"},
+			"",
+		},
 		{"none", []string{"--count=-0.5", "-s", "--count"}, false, []string{"tool", "--count=-0.5", "-s--count"}, ""},
 		{"none", []string{"--version"}, false, []string{"tool", "--version"}, ""},
 		{"none", []string{"-n", "many"}, false, nil, "give a number such as 10 or 0.5"},
@@ -140,12 +157,16 @@ func TestAddedArguments(t *testing.T) {
 
 // TestAddedText: a worker has the program under its name, with what its jail depends on.
 func TestAddedText(t *testing.T) {
-	all := []programs.Addition{addition(func(a *programs.Addition) { a.Operands, a.Threads = "files", true }), addition(func(a *programs.Addition) { a.Name = "other" })}
+	all := []programs.Addition{
+		addition(func(a *programs.Addition) { a.Operands, a.Threads = "files", true }),
+		addition(func(a *programs.Addition) { a.Name = "other" }),
+	}
 	added, err := programs.Add(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[{"Name":"tool","Path":"/usr/local/bin/tool","Operands":"files","Threads":true},{"Name":"other","Path":"/usr/local/bin/tool"}]`
+	const want = `[{"Name":"tool","Path":"/usr/local/bin/tool","Operands":"files","Threads":true},` +
+		`{"Name":"other","Path":"/usr/local/bin/tool"}]`
 	if got := added.Text(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -193,7 +214,9 @@ Refused:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]string{
-		"tol": "did you mean tool?", "/usr/local/bin/tool": `write "tool"`, "Tool": `write "tool"`, "tool -n 5": `write "tool", and its arguments in "args"`, "": "commands: ",
+		"tol": "did you mean tool?", "/usr/local/bin/tool": `write "tool"`, "Tool": `write "tool"`,
+		"tool -n 5": `write "tool", and its arguments in "args"`,
+		"":          "commands: ",
 	} {
 		_, err := programs.Parse(name, nil, programs.Given{Added: added})
 		if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != stages.DisallowedCommand || !strings.Contains(e.Hint, want) {
@@ -204,7 +227,10 @@ Refused:
 
 // FuzzAdded: a program gets the options that its operator has listed and no others, whatever the arguments are.
 func FuzzAdded(f *testing.F) {
-	for _, args := range []string{"", "-qan\x1f3\x1f--label\x1fa b", "--count=-0.5\x1f-s\x1f--count", "a\x1f-q\x1f--\x1f-x", "-s=\x1f-s\x1f", "--version", "-qx", "--label=--\x1f--"} {
+	for _, args := range []string{
+		"", "-qan\x1f3\x1f--label\x1fa b", "--count=-0.5\x1f-s\x1f--count", "a\x1f-q\x1f--\x1f-x", "-s=\x1f-s\x1f",
+		"--version", "-qx", "--label=--\x1f--",
+	} {
 		f.Add(args)
 	}
 	added, err := programs.Add([]programs.Addition{addition(func(a *programs.Addition) { a.Operands = "text" })})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/mcsh-dev/mcsh/sandbox/jail"
 	"github.com/mcsh-dev/mcsh/sandbox/programs"
@@ -188,7 +189,7 @@ func (t *located) link(name string, s hostInfo) (refusal string) {
 		return fmt.Sprintf("%s is not installed", name)
 	}
 	if added {
-		if why := replaceable(t.File, s.Workspace); why != "" {
+		if why := replaceable(name, s.Workspace); why != "" {
 			return fmt.Sprintf("%s is not safe: %s", name, why)
 		}
 	}
@@ -206,19 +207,52 @@ func (t *located) link(name string, s hostInfo) (refusal string) {
 	return ""
 }
 
-// replaceable says why others than the operator could replace the file of an added program; empty: they could not.
+// maxSteps bounds the names and links on the way to a program.
+const maxSteps = 256
+
+// replaceable says why others than the operator could replace the file that the path of an added program leads to; empty: they
+// could not. It looks at every name on the way, those of links too.
 func replaceable(file, workspace string) string {
-	if workspace != "" && within(file, workspace) {
+	at, rest := "/", strings.Split(file, "/")
+	for range maxSteps {
+		if why := writable(at, workspace); why != "" {
+			return why
+		}
+		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 {
+			return ""
+		}
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		target, err := os.Readlink(next)
+		switch {
+		case errors.Is(err, syscall.EINVAL): // no link
+			at = next
+			continue
+		case err != nil:
+			return err.Error()
+		case filepath.IsAbs(target):
+			at = "/"
+		}
+		rest = slices.Concat(strings.Split(target, "/"), rest)
+	}
+	return fmt.Sprintf("its path has more than %d names and links", maxSteps)
+}
+
+// writable says why others than the operator could replace a file or what a directory holds; empty: they could not. In a sticky
+// directory they replace only what is theirs.
+func writable(name, workspace string) string {
+	if workspace != "" && within(name, workspace) {
 		return "it lies in the workspace"
 	}
-	for at := file; at != "/"; at = filepath.Dir(at) {
-		st, err := os.Stat(at)
-		if err != nil {
-			return err.Error()
-		}
-		if st.Mode()&0o002 != 0 && st.Mode()&os.ModeSticky == 0 {
-			return "everybody may write " + at
-		}
+	st, err := os.Lstat(name)
+	if err != nil {
+		return err.Error()
+	}
+	if st.Mode()&0o002 != 0 && !(st.IsDir() && st.Mode()&os.ModeSticky != 0) {
+		return "everybody may write " + name
 	}
 	return ""
 }

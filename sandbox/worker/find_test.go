@@ -79,33 +79,49 @@ func TestAdded(t *testing.T) {
 	}
 	foreign := "/tmp" + strings.Repeat("/", len(loader)-len("/tmpx")) + "x"
 	for name, data := range map[string]string{
-		"plain/tool": string(text), "work/tool": string(text), "writable/tool": string(text), "everybody/tool": string(text), "plain/script": "#!/bin/sh\n",
-		"plain/empty": "", "plain/loader": strings.ReplaceAll(string(text), loader, foreign), "plain/data": string(text),
+		"plain/tool": string(text), "plain/data": string(text), "plain/everybody": string(text), "plain/sticky": string(text),
+		"plain/script": "#!/bin/sh\n", "plain/empty": "", "plain/loader": strings.ReplaceAll(string(text), loader, foreign),
+		"work/tool": string(text), "open/tool": string(text), "shared/x": "",
 	} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(data), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(
-		os.Chmod(filepath.Join(dir, "everybody"), 0o777), os.Chmod(filepath.Join(dir, "writable/tool"), 0o777), os.Chmod(filepath.Join(dir, "plain/data"), 0o644),
-		os.Symlink("tool", filepath.Join(dir, "plain/link")), os.Symlink("../work/tool", filepath.Join(dir, "plain/out")), os.Symlink("loop", filepath.Join(dir, "plain/loop")),
-		os.Symlink("../plain", filepath.Join(dir, "work/plain")),
-	)
-	if err != nil {
-		t.Fatal(err)
+	for name, target := range map[string]string{
+		"plain/link": "../plain//./tool", "plain/absolute": filepath.Join(dir, "plain/tool"), "plain/loop": "loop",
+		"plain/out": "../work/tool", "plain/through": "../work/plain/tool", "work/plain": "../plain",
+		"open/link": "../plain/tool", "plain/to-open": "../open/link", "shared/link": "../plain/tool",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for name, mode := range map[string]os.FileMode{
+		"plain/data": 0o644, "plain/everybody": 0o777, "plain/sticky": 0o777 | os.ModeSticky,
+		"open": 0o777, "shared": 0o777 | os.ModeSticky,
+	} {
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const inWorkspace, none = "it lies in the workspace", "there is no executable file"
+	everybody := "everybody may write " + dir
 	for name, want := range map[string]string{
-		"plain/tool": "", "plain/link": "", "work/plain/tool": "",
-		"work/tool": "it lies in the workspace", "plain/out": "it lies in the workspace",
-		"writable/tool": "everybody may write " + dir + "/writable/tool", "everybody/tool": "everybody may write " + dir + "/everybody",
-		"plain/script": "is no ELF program", "plain/empty": "is no ELF program", "plain/loader": "wants the loader " + foreign + ", which is none of the system's",
-		"plain/none": "there is no executable file", "plain/data": "there is no executable file", "plain/loop": "there is no executable file", "plain": "there is no executable file",
+		"plain/tool": "", "plain/link": "", "plain/absolute": "", "shared/link": "",
+		"work/tool": inWorkspace, "plain/out": inWorkspace, "work/plain/tool": inWorkspace, "plain/through": inWorkspace,
+		"plain/everybody": everybody + "/plain/everybody", "plain/sticky": everybody + "/plain/sticky",
+		"open/tool": everybody + "/open", "open/link": everybody + "/open", "plain/to-open": everybody + "/open",
+		strings.Repeat("plain/../", 200) + "plain/tool": "has more than",
+		"plain/script": "is no ELF program", "plain/empty": "is no ELF program",
+		"plain/loader": "wants the loader " + foreign + ", which is none of the system's",
+		"plain/none":   none, "plain/data": none, "plain/loop": none, "plain": none,
 	} {
 		s := hostInfo{Support: jail.Support{Landlock: 7}, Workspace: filepath.Join(dir, "work")}
-		tools, found := s.locate([]programs.Program{{Name: "zz", Bin: filepath.Join(dir, name)}})
+		tools, found := s.locate([]programs.Program{{Name: "zz", Bin: dir + "/" + name}})
 		at, runs := tools["zz"]
-		if refusal := found[len(found)-1].Refusal; runs != (want == "") || !strings.Contains(refusal, want) || runs && at.File != filepath.Join(dir, "plain/tool") {
+		refusal := found[len(found)-1].Refusal
+		if runs != (want == "") || !strings.Contains(refusal, want) || runs && at.File != filepath.Join(dir, "plain/tool") {
 			t.Errorf("%s: got %+v, refusal %q, want %q", name, at, refusal, want)
 		}
 	}

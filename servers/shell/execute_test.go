@@ -306,9 +306,13 @@ func TestVerbose(t *testing.T) {
 type recorder struct {
 	argv, env []string
 	limited   bool
+	closed    int
 }
 
-func (*recorder) Close() error { return nil }
+func (r *recorder) Close() error {
+	r.closed++
+	return nil
+}
 
 func (r *recorder) Run(ctx context.Context, argv, env []string, stdout, stderr io.Writer) (int, error) {
 	r.argv, r.env = argv, env
@@ -316,6 +320,39 @@ func (r *recorder) Run(ctx context.Context, argv, env []string, stdout, stderr i
 	io.WriteString(stdout, "out\n")
 	io.WriteString(stderr, "err\n")
 	return 5, nil
+}
+
+// TestSessions: the end of the last session frees the runner, each time.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	r := &recorder{}
+	server, err := shell.New(shell.Options{Sandbox: true, Contain: func(string) (shell.Runner, error) { return r, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string]func() error{}
+	for i, step := range []struct {
+		does, session string
+		closed        int
+	}{
+		{"begin", "a", 0},
+		{"begin", "b", 0},
+		{"end", "a", 0},
+		{"end", "a", 0},
+		{"end", "b", 1},
+		{"end", "b", 1},
+		{"begin", "c", 1},
+		{"end", "c", 2},
+	} {
+		if step.does == "begin" {
+			ends[step.session] = server.Begin()
+		} else if err := ends[step.session](); err != nil {
+			t.Error(err)
+		}
+		if r.closed != step.closed {
+			t.Errorf("step %d, %s of %s: the runner was closed %d times, want %d", i, step.does, step.session, r.closed, step.closed)
+		}
+	}
 }
 
 // TestSandbox: a sandbox gets the directory, the checked line, and no PATH and HOME of this machine.
@@ -334,7 +371,8 @@ func TestSandbox(t *testing.T) {
 	if diff := cmp.Diff(reply{Command: "ls -l", Output: "out\nerr\n", ReturnCode: 5}, run("ls -l")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&recorder{[]string{"/bin/sh", "-c", "ls -l"}, []string{"LANG=C"}, true}, r, cmp.AllowUnexported(recorder{})); diff != "" {
+	want := &recorder{argv: []string{"/bin/sh", "-c", "ls -l"}, env: []string{"LANG=C"}, limited: true}
+	if diff := cmp.Diff(want, r, cmp.AllowUnexported(recorder{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := run("rm x"); got.Output != denied || r.argv[2] != "ls -l" {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/lazy"
@@ -55,8 +56,8 @@ const (
 type Runner interface {
 	// Run runs argv, with the environment env and nothing to read, to its end, and returns its exit code: -1 if a signal ended
 	// it. It waits for all that the program has started, and ends it when ctx ends; it then returns the cause. Any other error
-	// but [ErrCut] means that the program did not start. Calls may be concurrent; nothing is written to stdout and stderr after Run. A nil
-	// stderr is dropped.
+	// but [ErrCut] means that the program did not start. Calls may be concurrent; nothing is written to stdout and stderr
+	// after Run. A nil stderr is dropped.
 	Run(ctx context.Context, argv, env []string, stdout, stderr io.Writer) (code int, err error)
 
 	// Close frees what is kept between runs. A later Run takes it again.
@@ -89,8 +90,19 @@ func New(o Options) (*tool.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	srv.Begin = func() (end func() error) { return s.runner.Close }
+	srv.Begin = s.begin
 	return srv, nil
+}
+
+// begin is [tool.Opened.Begin]: the end of the last session frees the runner.
+func (s *server) begin() (end func() error) {
+	s.sessions.Add(1)
+	return sync.OnceValue(func() error {
+		if s.sessions.Add(-1) > 0 {
+			return nil
+		}
+		return s.runner.Close()
+	})
 }
 
 // check fills in the defaults.
@@ -167,7 +179,8 @@ type server struct {
 	shell   string // the path of the program
 	runner  Runner
 
-	logging sync.Mutex // one line at a time
+	sessions atomic.Int32 // that have begun and not ended
+	logging  sync.Mutex   // one line at a time
 }
 
 // prepare finds the shell and the runner.
@@ -187,7 +200,8 @@ func (s *server) prepare() (err error) {
 	}
 	switch {
 	case !o.Sandbox && s.rules != nil && absolute(o.Environ["PATH"]) == "": // shells then look in the working directory
-		return errors.New("options allow and deny: PATH has no absolute directory to find commands in: set it, such as to /usr/bin:/bin")
+		return errors.New("options allow and deny: PATH has no absolute directory to find commands in: " +
+			"set it, such as to /usr/bin:/bin")
 	case !o.Sandbox:
 		return nil
 	case o.Contain == nil:

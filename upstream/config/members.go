@@ -10,11 +10,11 @@ import (
 
 // A Member is a member of the file, or of an object in it.
 type Member struct {
-	Name  string
-	Place string // file:line, for messages
+	Name string
 
-	value hujson.Value
-	file  *reader
+	offset int
+	value  hujson.Value
+	file   *reader
 }
 
 // Members reads the file and returns its members.
@@ -23,6 +23,9 @@ func (f *File) Members(ctx context.Context) ([]Member, error) {
 	members, _ := r.members(root) // Servers reports a file that is no object
 	return members, errors.Join(r.errs...)
 }
+
+// Place returns file:line, for messages.
+func (m Member) Place() string { return m.file.where(m.offset) }
 
 // Members returns the members of the value, repeated ones too; false: it is no object.
 func (m Member) Members() ([]Member, bool) { return m.file.members(m.value) }
@@ -40,7 +43,7 @@ func (r *reader) members(v hujson.Value) (list []Member, isObject bool) {
 		return nil, false
 	}
 	for _, m := range object.Members {
-		list = append(list, Member{Name: nameOf(m), Place: r.where(m.Name.StartOffset), value: m.Value, file: r})
+		list = append(list, Member{Name: nameOf(m), offset: m.Name.StartOffset, value: m.Value, file: r})
 	}
 	return list, true
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcsh-dev/mcsh/internal/costtest"
 )
 
 func TestMembers(t *testing.T) {
@@ -25,7 +27,7 @@ func TestMembers(t *testing.T) {
 		var list func(prefix string, members []Member)
 		list = func(prefix string, members []Member) {
 			for _, m := range members {
-				fmt.Fprintf(&got, "%s %s %s; ", strings.TrimPrefix(m.Place, path+":"), prefix+m.Name, m.JSON())
+				fmt.Fprintf(&got, "%s %s %s; ", strings.TrimPrefix(m.Place(), path+":"), prefix+m.Name, m.JSON())
 				below, _ := m.Members()
 				list(prefix+m.Name+".", below)
 			}
@@ -41,6 +43,19 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// TestManyMembers: the work grows with the file, not with its square.
+func TestManyMembers(t *testing.T) {
+	const many = 200_000
+	data := []byte("{" + strings.Repeat("\"\":0,\n", many) + "}")
+	f := &File{Path: "mcp.json", ReadFile: func(string) ([]byte, error) { return data, nil }}
+	costtest.Run(t, func() {
+		members, err := f.Members(t.Context())
+		if err != nil || len(members) != many || members[many-1].Place() != fmt.Sprint("mcp.json:", many) {
+			t.Errorf("got %d members, %v, want %d", len(members), err, many)
+		}
+	})
+}
+
 // TestOthers: the reader of other members is asked at each reading, and its error is one of the file.
 func TestOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mcp.json")
@@ -48,7 +63,7 @@ func TestOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &File{Path: path, Others: func(members []Member) error {
-		return errors.New(members[1].Place + ": mine: " + string(members[1].JSON()))
+		return errors.New(members[1].Place() + ": mine: " + string(members[1].JSON()))
 	}}
 	for range 2 {
 		if _, err := f.Servers(t.Context()); err == nil || !strings.Contains(err.Error(), "comand") || !strings.Contains(err.Error(), path+":1: mine: 5") {
