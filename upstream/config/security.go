@@ -101,6 +101,9 @@ func (e *entry) person(m oauthEntry) error {
 		return fmt.Errorf("token belongs to the sign-in of a program, which needs issuer, clientId and clientSecret")
 	case m.ClientSecret != "" && m.ClientID == "":
 		return fmt.Errorf("clientSecret needs clientId")
+	case m.ClientSecret != "" && m.MetadataURL == "":
+		return fmt.Errorf("clientSecret needs authServerMetadataUrl, the address of the metadata of the authorization server that gave it: " +
+			"otherwise the server could name another one, which would get it")
 	case m.CallbackPort < 0 || m.CallbackPort > 65535:
 		return fmt.Errorf("callbackPort: want a port from 1 to 65535, got %d", m.CallbackPort)
 	}

@@ -465,6 +465,8 @@ func TestRegistration(t *testing.T) {
 		"configured first":    {change: func(s *signin.Server) { s.ClientID, s.ClientMetadataURL = "mine", document }, metadata: `"client_id_metadata_document_supported":true`, id: "mine"},
 		"document":            {change: func(s *signin.Server) { s.ClientMetadataURL = document }, metadata: `"client_id_metadata_document_supported":true`, id: document},
 		"unknown document":    {change: func(s *signin.Server) { s.ClientMetadataURL = document }, id: "c"},
+		"secret for anybody":  {change: func(s *signin.Server) { s.ClientID, s.ClientSecret = "mine", "s3cret" }, err: "set oauth.authServerMetadataUrl"},
+		"secret for one":      {change: func(s *signin.Server) { s.ClientID, s.ClientSecret, s.Issuer = "mine", "s3cret", rootOf(s) }, id: "mine"},
 		"no way":              {metadata: `"registration_endpoint":""`, err: "set oauth.clientId"},
 		"no id":               {answer: `{}`, err: "not as the specification"},
 		"wrong type":          {answer: `{"client_id":7}`, err: "not as the specification"},
@@ -505,6 +507,9 @@ func TestRegistration(t *testing.T) {
 		})
 	}
 }
+
+// rootOf is the address of the fake that a server belongs to.
+func rootOf(s *signin.Server) string { return strings.TrimSuffix(s.URL, "/mcp") }
 
 // TestRefreshKeeps: an answer without a new refresh token, or without scopes, keeps those of before.
 func TestRefreshKeeps(t *testing.T) {

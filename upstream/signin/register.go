@@ -32,6 +32,9 @@ const maxID = 8 << 10
 func (t *Target) client(ctx context.Context, redirectURI string) (logins.Client, error) {
 	s, methods := t.server, t.issuer.TokenEndpointAuthMethodsSupported
 	switch {
+	case s.ClientSecret != "" && !s.pinned():
+		return logins.Client{}, fmt.Errorf("the configured secret of the client is not sent to %s, which the server has named: "+
+			"set oauth.authServerMetadataUrl", texts.Cut(t.Issuer, maxWords))
 	case s.ClientID != "" && s.ClientSecret != "":
 		return logins.Client{ID: s.ClientID, Secret: s.ClientSecret, AuthMethod: secretMethod(methods)}, nil
 	case s.ClientID != "":
