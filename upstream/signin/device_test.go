@@ -19,7 +19,8 @@ import (
 // A script is a server in memory: its answers at the device and token endpoints, in their order.
 type script struct {
 	device string
-	tokens []string // with 200 if they have a token, else with 400; empty: no answer
+	tokens []string // empty: no answer
+	error  int      // status of answers with an error
 	asked  []time.Time
 	forms  []url.Values
 }
@@ -49,15 +50,22 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.URL.Path == "/mcp":
 		status = http.StatusUnauthorized
 	case strings.Contains(text, `"error"`):
-		status = http.StatusBadRequest
+		status = s.error
 	}
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: req,
 	}, nil
 }
 
-// TestDevice: how long we wait between the questions of a sign-in on another device, and how it ends.
+// TestDevice: how long we wait between the questions of a sign-in on another device, and how it ends, also where the
+// authorization server refuses with the status 200.
 func TestDevice(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusOK} {
+		t.Run(http.StatusText(status), func(t *testing.T) { testDevice(t, status) })
+	}
+}
+
+func testDevice(t *testing.T, status int) {
 	const (
 		pending = `{"error":"authorization_pending"}`
 		slower  = `{"error":"slow_down"}`
@@ -90,7 +98,7 @@ func TestDevice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{device: c.device, tokens: c.tokens}
+				s := &script{device: c.device, tokens: c.tokens, error: status}
 				target, err := signin.Discover(t.Context(), signin.Server{Name: "h", URL: "https://h/mcp", HTTP: &http.Client{Transport: s}}, "")
 				if err != nil {
 					t.Fatal(err)

@@ -432,7 +432,7 @@ func TestHostileTokens(t *testing.T) {
 		"long refresh":   {jsonOf(`{"access_token":"abc","token_type":"Bearer","refresh_token":"` + strings.Repeat("x", 100_000) + `"}`), "no token"},
 		"no JSON":        {func(*fake) http.HandlerFunc { return pageForAll }, "no token"},
 		"deep":           {jsonOf(strings.Repeat("[", 100_000)), "no token"},
-		"error with 200": {jsonOf(`{"error":"access_denied"}`), "access_denied"},
+		"error with 200": {jsonOf(`{"error":"access_denied","error_description":"c-o-d-e"}`), "access_denied"},
 		"repeats secret": {func(f *fake) http.HandlerFunc {
 			return f.status(400, `{"error":"invalid_grant","error_description":"the code c-o-d-e is used up"}`)
 		}, "invalid_grant"},
@@ -529,6 +529,7 @@ func TestRefreshKeeps(t *testing.T) {
 		{`{"access_token":"access-2","token_type":"bearer"}`, logins.Login{AccessToken: "access-2", RefreshToken: "refresh-1", Scopes: []string{"read"}}, ""},
 		{`{"access_token":"access-2","token_type":"Bearer","refresh_token":"refresh-2","scope":"read write"}`, logins.Login{AccessToken: "access-2", RefreshToken: "refresh-2", Scopes: []string{"read", "write"}}, ""},
 		{`{}`, logins.Login{AccessToken: "access-1", RefreshToken: "refresh-1", Scopes: []string{"read"}}, "no token"},
+		{`{"error":"invalid_grant"}`, logins.Login{AccessToken: "access-1", RefreshToken: "refresh-1", Scopes: []string{"read"}}, logins.ErrEnded.Error()},
 	} {
 		f.set("/token", func(w http.ResponseWriter, r *http.Request) {
 			_ = r.ParseForm()
