@@ -93,6 +93,8 @@ func testDevice(t *testing.T, status int) {
 		"no expiry":        {`{` + rest, nil, nil, "not as the specification"},
 		"no code":          {`{"expires_in":600,"user_code":"A","verification_uri":"https://h/go"}`, nil, nil, "not as the specification"},
 		"script to open":   {`{"expires_in":600,"device_code":"d","user_code":"A","verification_uri":"javascript:x"}`, nil, nil, "for another device"},
+		"foreign page":     {`{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://bank.example/device"}`, nil, nil, "not on the host"},
+		"page below":       {`{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://a.h/device"}`, nil, nil, "not on the host"},
 		"terminal codes":   {`{"expires_in":600,"device_code":"d","user_code":"A\u001b[2J","verification_uri":"https://h/go"}`, nil, nil, "cannot be shown"},
 		"refused at once":  {`{"error":"unauthorized_client"}`, nil, nil, "unauthorized_client"},
 	} {
@@ -124,6 +126,27 @@ func testDevice(t *testing.T, status int) {
 				}
 				checkWaits(t, c.waits, begun, s)
 			})
+		})
+	}
+}
+
+// TestDevicePage: the page for people is on the host of the issuer, or the operator has chosen the issuer.
+func TestDevicePage(t *testing.T) {
+	for _, issuer := range []string{"", "https://h"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{
+				device: `{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://other.example/device"}`,
+				tokens: []string{`{"access_token":"abc","token_type":"Bearer"}`},
+			}
+			server := signin.Server{Name: "h", URL: "https://h/mcp", HTTP: &http.Client{Transport: s}, Issuer: issuer}
+			target, err := signin.Discover(t.Context(), server, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := false
+			if _, err := target.Device(t.Context(), func(string, string) { shown = true }); shown != (issuer != "") || shown != (err == nil) {
+				t.Errorf("with the configured issuer %q: shown %t, %v", issuer, shown, err)
+			}
 		})
 	}
 }

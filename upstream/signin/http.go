@@ -73,7 +73,7 @@ type guard struct {
 	server string          // host of the MCP server
 	known  map[string]bool // hosts that may have any address: the server's and those of the operator
 
-	resolver *net.Resolver // nil: the system's
+	resolver                             *net.Resolver // nil: the system's
 	own, other, ownProxied, otherProxied *http.Transport
 }
 
