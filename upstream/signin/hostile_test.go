@@ -28,7 +28,9 @@ type fake struct {
 
 const (
 	resourcePage = "/.well-known/oauth-protected-resource/mcp"
+	rootPage     = "/.well-known/oauth-protected-resource"
 	issuerPage   = "/.well-known/oauth-authorization-server"
+	parentPage   = `{"resource":"$URL","authorization_servers":["$URL"]}`
 )
 
 // newFake starts a fake whose pages are right.
@@ -139,6 +141,7 @@ func TestHostileMetadata(t *testing.T) {
 		"half a segment":     {resourcePage, jsonOf(`{"resource":"$URL/mc","authorization_servers":["$URL"]}`), "another resource"},
 		"no resource":        {resourcePage, jsonOf(`{"authorization_servers":["$URL"]}`), "another resource"},
 		"resource with user": {resourcePage, jsonOf(`{"resource":"http://me@127.0.0.1/mcp","authorization_servers":["$URL"]}`), "another resource"},
+		"whole host":         {resourcePage, jsonOf(`{"resource":"$URL","authorization_servers":["$URL"]}`), "does not say so itself"},
 		"no servers":         {resourcePage, jsonOf(`{"resource":"$URL/mcp"}`), "names no authorization server"},
 		"http server":        {resourcePage, jsonOf(`{"resource":"$URL/mcp","authorization_servers":["http://issuer.example"]}`), "not https"},
 		"link-local server":  {resourcePage, jsonOf(`{"resource":"$URL/mcp","authorization_servers":["https://169.254.169.254"]}`), "link-local"},
@@ -254,21 +257,25 @@ func TestFindsMetadata(t *testing.T) {
 		want   [2]string // issuer and resource, after the address
 		err    string
 	}{
-		"challenge":          {want: [2]string{"", "/mcp"}},
-		"well-known path":    {pages: map[string]string{"/mcp": "401"}, want: [2]string{"", "/mcp"}},
-		"well-known root":    {pages: map[string]string{"/mcp": "401", resourcePage: "", "/.well-known/oauth-protected-resource": `{"resource":"$URL","authorization_servers":["$URL"]}`}},
-		"OpenID":             {pages: map[string]string{issuerPage: "", "/.well-known/openid-configuration": "issuer"}, want: [2]string{"", "/mcp"}},
-		"path inserted":      {pages: tenant("/.well-known/oauth-authorization-server/tenant"), want: [2]string{"/tenant", "/mcp"}},
-		"OpenID inserted":    {pages: tenant("/.well-known/openid-configuration/tenant"), want: [2]string{"/tenant", "/mcp"}},
-		"OpenID appended":    {pages: tenant("/tenant/.well-known/openid-configuration"), want: [2]string{"/tenant", "/mcp"}},
-		"2025-03-26":         {pages: map[string]string{"/mcp": "401", resourcePage: ""}, want: [2]string{"", "/mcp"}},
-		"2025-03-26, bare":   {pages: map[string]string{"/mcp": "401", resourcePage: "", issuerPage: ""}, want: [2]string{"", "/mcp"}},
-		"no sign-in":         {pages: map[string]string{"/mcp": "{}", resourcePage: "", issuerPage: ""}, err: "asks for no sign-in"},
-		"issuer of no one":   {pages: map[string]string{issuerPage: ""}, err: "no metadata"},
-		"configured issuer":  {change: func(s *signin.Server) { s.Issuer = "https://other.example" }, err: "does not name the configured issuer"},
-		"configured address": {pages: map[string]string{resourcePage: "", "/meta": "issuer"}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, want: [2]string{"", "/mcp"}},
-		"configured other":   {pages: map[string]string{"/meta": `{"issuer":"https://accounts.example"}`}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, err: "another issuer"},
-		"no https":           {change: func(s *signin.Server) { s.URL = "http://mcp.example/mcp" }, err: "not https"},
+		"challenge":           {want: [2]string{"", "/mcp"}},
+		"well-known path":     {pages: map[string]string{"/mcp": "401"}, want: [2]string{"", "/mcp"}},
+		"well-known root":     {pages: map[string]string{"/mcp": "401", resourcePage: "", rootPage: parentPage}},
+		"parent":              {pages: map[string]string{resourcePage: parentPage, rootPage: parentPage}},
+		"parent in a refusal": {pages: map[string]string{"/mcp": "401 root", resourcePage: "", rootPage: parentPage}},
+		"tenant of a host":    {pages: map[string]string{resourcePage: parentPage, rootPage: `{"resource":"$URL/mcp","authorization_servers":["$URL"]}`}, err: "does not say so itself"},
+		"tenant's page":       {pages: map[string]string{"/mcp": "401 tenant", "/tenant": parentPage}, err: "does not say so itself"},
+		"OpenID":              {pages: map[string]string{issuerPage: "", "/.well-known/openid-configuration": "issuer"}, want: [2]string{"", "/mcp"}},
+		"path inserted":       {pages: tenant("/.well-known/oauth-authorization-server/tenant"), want: [2]string{"/tenant", "/mcp"}},
+		"OpenID inserted":     {pages: tenant("/.well-known/openid-configuration/tenant"), want: [2]string{"/tenant", "/mcp"}},
+		"OpenID appended":     {pages: tenant("/tenant/.well-known/openid-configuration"), want: [2]string{"/tenant", "/mcp"}},
+		"2025-03-26":          {pages: map[string]string{"/mcp": "401", resourcePage: ""}, want: [2]string{"", "/mcp"}},
+		"2025-03-26, bare":    {pages: map[string]string{"/mcp": "401", resourcePage: "", issuerPage: ""}, want: [2]string{"", "/mcp"}},
+		"no sign-in":          {pages: map[string]string{"/mcp": "{}", resourcePage: "", issuerPage: ""}, err: "asks for no sign-in"},
+		"issuer of no one":    {pages: map[string]string{issuerPage: ""}, err: "no metadata"},
+		"configured issuer":   {change: func(s *signin.Server) { s.Issuer = "https://other.example" }, err: "does not name the configured issuer"},
+		"configured address":  {pages: map[string]string{resourcePage: "", "/meta": "issuer"}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, want: [2]string{"", "/mcp"}},
+		"configured other":    {pages: map[string]string{"/meta": `{"issuer":"https://accounts.example"}`}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, err: "another issuer"},
+		"no https":            {change: func(s *signin.Server) { s.URL = "http://mcp.example/mcp" }, err: "not https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,6 +309,12 @@ func (f *fake) page(text string) http.HandlerFunc {
 		return http.NotFound
 	case "401":
 		return f.status(http.StatusUnauthorized, "")
+	case "401 root", "401 tenant":
+		at := map[string]string{"401 root": rootPage, "401 tenant": "/tenant"}[text]
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+f.URL+at+`"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
 	case "issuer":
 		return f.issuer("")
 	case "tenant":
