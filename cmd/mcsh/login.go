@@ -234,6 +234,9 @@ func (p *program) person(ctx context.Context, o *loginOptions, target *signin.Ta
 	if err != nil {
 		return logins.Login{}, errors.Join(err, listener.Close())
 	}
+	if warning := target.MixUp(); warning != "" {
+		fmt.Fprintf(p.stderr, "warning: %s\n", gateway.Plain(warning, false))
+	}
 	fmt.Fprintf(p.stderr, "Open this address in a browser to sign in at %s:\n\n  %s\n\n", gateway.Plain(target.Issuer, false), attempt.URL)
 	if missing == nil && !o.noBrowser {
 		if err := opener.Open(attempt.URL); err != nil {

@@ -393,6 +393,40 @@ func begin(t *testing.T, f *fake) *signin.Attempt {
 	return attempt
 }
 
+// TestMixUp: people hear of an issuer that sends them and the code to two hosts, and whose answers do not name it.
+func TestMixUp(t *testing.T) {
+	t.Parallel()
+	const elsewhere = `"authorization_endpoint":"https://accounts.example/auth"`
+	for name, c := range map[string]struct {
+		metadata string
+		change   func(*signin.Server)
+		warns    bool
+	}{
+		"one host":          {},
+		"two hosts":         {metadata: elsewhere, warns: true},
+		"names itself":      {metadata: elsewhere + `,"authorization_response_iss_parameter_supported":true`},
+		"configured issuer": {metadata: elsewhere, change: func(s *signin.Server) { s.Issuer = rootOf(s) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			f.set(issuerPage, f.issuer(c.metadata))
+			s := f.server()
+			if c.change != nil {
+				c.change(&s)
+			}
+			target, err := signin.Discover(t.Context(), s, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			warning := target.MixUp()
+			if (warning != "") != c.warns || c.warns && (!strings.Contains(warning, "https://accounts.example") || !strings.Contains(warning, f.URL)) {
+				t.Errorf("the warning is %q, want one: %t", warning, c.warns)
+			}
+		})
+	}
+}
+
 // TestAttempt: a wrong address leaves an attempt as it is, a code is used once, and each attempt has secrets of its own.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
