@@ -104,8 +104,8 @@ func (e *entry) person(m oauthEntry) error {
 	case m.ClientSecret != "" && m.ClientID == "":
 		return fmt.Errorf("clientSecret needs clientId")
 	case m.ClientSecret != "" && m.MetadataURL == "":
-		return fmt.Errorf("clientSecret needs authServerMetadataUrl, the address of the metadata of the authorization server that gave it: " +
-			"otherwise the server could name another one, which would get it")
+		return fmt.Errorf("clientSecret needs authServerMetadataUrl, the address of the metadata of the authorization server " +
+			"that gave it: otherwise the server could name another one, which would get it")
 	case slices.ContainsFunc(m.Scopes, invalidScope):
 		return fmt.Errorf("scopes: %q is not one scope: write each as a string of its own, without spaces, quotes and backslashes",
 			texts.Cut(m.Scopes[slices.IndexFunc(m.Scopes, invalidScope)], 100))

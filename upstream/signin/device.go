@@ -64,7 +64,8 @@ type deviceCode struct {
 
 // deviceCode checks the answer: people open its address and read its code.
 func (t *Target) deviceCode(answer []byte) (d deviceCode, err error) {
-	if err := json.Unmarshal(answer, &d); err != nil || d.Code == "" || len(d.Code) > maxToken || d.UserCode == "" || d.Seconds <= 0 {
+	err = json.Unmarshal(answer, &d)
+	if err != nil || d.Code == "" || len(d.Code) > maxToken || d.UserCode == "" || d.Seconds <= 0 {
 		return d, errors.New("the answer for another device is not as the specification says")
 	}
 	if len(d.UserCode) > maxUserCode || d.UserCode != plain(d.UserCode, maxUserCode, nil) {

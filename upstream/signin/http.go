@@ -35,9 +35,9 @@ type Options struct {
 }
 
 // NewHTTP makes a client for the requests of sign-ins with one server. It sends them by https, or to this machine, and to
-// hosts that the configuration does not name only if their addresses are public, or if the configured address of the server is
-// in such a network itself. It follows redirects of requests that carry no secret, and bounds the size and the time of answers. Certificates are checked,
-// whatever the options say.
+// hosts that the configuration does not name only if their addresses are public, or if the configured address of the server
+// is in such a network itself. It follows redirects of requests that carry no secret, and bounds the size and the time of
+// answers. Certificates are checked, whatever the options say.
 func NewHTTP(o Options) *http.Client {
 	g := &guard{proxy: o.Proxy, known: map[string]bool{}}
 	for i, address := range append([]string{o.Server}, o.Trusted...) {
@@ -168,7 +168,8 @@ func (g *guard) allows(addr netip.Addr) error {
 		if own, err := netip.ParseAddr(g.server); err == nil && publicip.Special(own) == kind {
 			return nil
 		}
-		return fmt.Errorf("%w: if the sign-in belongs there, set oauth.issuer or oauth.authServerMetadataUrl", &publicip.Refused{What: kind})
+		return fmt.Errorf("%w: if the sign-in belongs there, set oauth.issuer or oauth.authServerMetadataUrl",
+			&publicip.Refused{What: kind})
 	}
 	return &publicip.Refused{What: kind}
 }

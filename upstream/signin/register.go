@@ -119,7 +119,8 @@ func registered(answer []byte, asked string) (logins.Client, error) {
 		c.AuthMethod = authBasic
 	}
 	if !slices.Contains([]string{authNone, authBasic, authPost}, c.AuthMethod) {
-		return logins.Client{}, fmt.Errorf("registering a client: the server wants the method %.60q, which is not supported", c.AuthMethod)
+		return logins.Client{}, fmt.Errorf("registering a client: the server wants the method %.60q, which is not supported",
+			c.AuthMethod)
 	}
 	if r.Ends > 0 && c.Secret != "" {
 		c.Expiry = time.Unix(r.Ends, 0)
