@@ -85,6 +85,9 @@ func conformanceClient() {
 	default:
 		endpoint.Logins = kept
 		endpoint.SignIn = upstream.SignIn{ClientID: s.ClientID, ClientSecret: s.ClientSecret, ClientMetadataURL: clientDocument}
+		if s.ClientSecret != "" {
+			endpoint.SignIn.Issuer = issuerOf(endpoint.URL)
+		}
 	}
 	pool := upstream.NewPool(upstream.Options{
 		Sources:      []upstream.Source{upstream.Static{{Name: "suite", Dial: upstream.HTTP(endpoint)}}},

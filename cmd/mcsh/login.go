@@ -234,6 +234,9 @@ func (p *program) person(ctx context.Context, o *loginOptions, target *signin.Ta
 	if err != nil {
 		return logins.Login{}, errors.Join(err, listener.Close())
 	}
+	if warning := target.MixUp(); warning != "" {
+		fmt.Fprintf(p.stderr, "warning: %s\n", gateway.Plain(warning, false))
+	}
 	fmt.Fprintf(p.stderr, "Open this address in a browser to sign in at %s:\n\n  %s\n\n", gateway.Plain(target.Issuer, false), attempt.URL)
 	if missing == nil && !o.noBrowser {
 		if err := opener.Open(attempt.URL); err != nil {
@@ -245,7 +248,8 @@ func (p *program) person(ctx context.Context, o *loginOptions, target *signin.Ta
 
 func (p *program) onDevice(ctx context.Context, target *signin.Target) (logins.Login, error) {
 	return target.Device(ctx, func(address, code string) {
-		fmt.Fprintf(p.stderr, "Open this address on any device, and enter the code %s:\n\n  %s\n\n", gateway.Plain(code, false), gateway.Plain(address, false))
+		fmt.Fprintf(p.stderr, "Open this address on any device to sign in at %s, and enter the code %s:\n\n  %s\n\n",
+			gateway.Plain(target.Issuer, false), gateway.Plain(code, false), gateway.Plain(address, false))
 	})
 }
 

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/internal/nearest"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
 
 // readTLS reads which certificates to trust and which to present. Paths are relative to the configuration. A change of
@@ -101,6 +103,12 @@ func (e *entry) person(m oauthEntry) error {
 		return fmt.Errorf("token belongs to the sign-in of a program, which needs issuer, clientId and clientSecret")
 	case m.ClientSecret != "" && m.ClientID == "":
 		return fmt.Errorf("clientSecret needs clientId")
+	case m.ClientSecret != "" && m.MetadataURL == "":
+		return fmt.Errorf("clientSecret needs authServerMetadataUrl, the address of the metadata of the authorization server " +
+			"that gave it: otherwise the server could name another one, which would get it")
+	case slices.ContainsFunc(m.Scopes, invalidScope):
+		return fmt.Errorf("scopes: %q is not one scope: write each as a string of its own, without spaces, quotes and backslashes",
+			texts.Cut(m.Scopes[slices.IndexFunc(m.Scopes, invalidScope)], 100))
 	case m.CallbackPort < 0 || m.CallbackPort > 65535:
 		return fmt.Errorf("callbackPort: want a port from 1 to 65535, got %d", m.CallbackPort)
 	}
@@ -110,6 +118,8 @@ func (e *entry) person(m oauthEntry) error {
 	}
 	return nil
 }
+
+func invalidScope(scope string) bool { return !signin.ValidScope(scope) }
 
 // decodeStrict decodes an object that may have only the known members, which have the names of the fields of T.
 func decodeStrict[T any](value json.RawMessage, known ...string) (v T, err error) {

@@ -132,7 +132,8 @@ func (a *Attempt) checkIssuer(query url.Values) error {
 	t := a.target
 	switch {
 	case query.Has("iss") && query.Get("iss") != t.Issuer:
-		return fmt.Errorf("the sign-in was answered by another issuer, %q, than %q", texts.Cut(query.Get("iss"), maxWords), texts.Cut(t.Issuer, maxWords))
+		return fmt.Errorf("the sign-in was answered by another issuer, %q, than %q",
+			texts.Cut(query.Get("iss"), maxWords), texts.Cut(t.Issuer, maxWords))
 	case !query.Has("iss") && t.issuer.AuthorizationResponseIssParameterSupported:
 		return errors.New("the answer does not name its issuer, although the issuer says that its answers do")
 	}

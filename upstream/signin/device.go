@@ -64,16 +64,29 @@ type deviceCode struct {
 
 // deviceCode checks the answer: people open its address and read its code.
 func (t *Target) deviceCode(answer []byte) (d deviceCode, err error) {
-	if err := json.Unmarshal(answer, &d); err != nil || d.Code == "" || len(d.Code) > maxToken || d.UserCode == "" || d.Seconds <= 0 {
+	err = json.Unmarshal(answer, &d)
+	if err != nil || d.Code == "" || len(d.Code) > maxToken || d.UserCode == "" || d.Seconds <= 0 {
 		return d, errors.New("the answer for another device is not as the specification says")
 	}
 	if len(d.UserCode) > maxUserCode || d.UserCode != plain(d.UserCode, maxUserCode, nil) {
 		return d, errors.New("the code for another device cannot be shown")
 	}
-	if _, err := parse(t.server.HTTP, d.Address); err != nil {
-		return d, fmt.Errorf("the address for another device: %w", err)
+	return d, t.checkPage(d.Address)
+}
+
+// checkPage refuses a page for people on another host than the issuer's: an issuer that the server has named could get a code
+// from another one, and have the person enter it there. The addresses of its endpoints are its own choice too.
+func (t *Target) checkPage(address string) error {
+	page, err := parse(t.server.HTTP, address)
+	if err != nil {
+		return fmt.Errorf("the address for another device: %w", err)
 	}
-	return d, nil
+	issuer, err := url.Parse(t.Issuer)
+	if err != nil || hostOf(issuer) != hostOf(page) && !t.server.pinned() {
+		return fmt.Errorf("the address for another device is on %s, not on the host of the authorization server %s: "+
+			"if it belongs there, set oauth.issuer", texts.Cut(origin(page), maxWords), texts.Cut(t.Issuer, maxWords))
+	}
+	return nil
 }
 
 // wait is how long to wait between two requests.

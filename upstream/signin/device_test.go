@@ -19,7 +19,8 @@ import (
 // A script is a server in memory: its answers at the device and token endpoints, in their order.
 type script struct {
 	device string
-	tokens []string // with 200 if they have a token, else with 400; empty: no answer
+	tokens []string // empty: no answer
+	error  int      // status of answers with an error
 	asked  []time.Time
 	forms  []url.Values
 }
@@ -49,15 +50,22 @@ func (s *script) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.URL.Path == "/mcp":
 		status = http.StatusUnauthorized
 	case strings.Contains(text, `"error"`):
-		status = http.StatusBadRequest
+		status = s.error
 	}
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: req,
 	}, nil
 }
 
-// TestDevice: how long we wait between the questions of a sign-in on another device, and how it ends.
+// TestDevice: how long we wait between the questions of a sign-in on another device, and how it ends, also where the
+// authorization server refuses with the status 200.
 func TestDevice(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusOK} {
+		t.Run(http.StatusText(status), func(t *testing.T) { testDevice(t, status) })
+	}
+}
+
+func testDevice(t *testing.T, status int) {
 	const (
 		pending = `{"error":"authorization_pending"}`
 		slower  = `{"error":"slow_down"}`
@@ -85,12 +93,14 @@ func TestDevice(t *testing.T) {
 		"no expiry":        {`{` + rest, nil, nil, "not as the specification"},
 		"no code":          {`{"expires_in":600,"user_code":"A","verification_uri":"https://h/go"}`, nil, nil, "not as the specification"},
 		"script to open":   {`{"expires_in":600,"device_code":"d","user_code":"A","verification_uri":"javascript:x"}`, nil, nil, "for another device"},
+		"foreign page":     {`{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://bank.example/device"}`, nil, nil, "not on the host"},
+		"page below":       {`{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://a.h/device"}`, nil, nil, "not on the host"},
 		"terminal codes":   {`{"expires_in":600,"device_code":"d","user_code":"A\u001b[2J","verification_uri":"https://h/go"}`, nil, nil, "cannot be shown"},
 		"refused at once":  {`{"error":"unauthorized_client"}`, nil, nil, "unauthorized_client"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{device: c.device, tokens: c.tokens}
+				s := &script{device: c.device, tokens: c.tokens, error: status}
 				target, err := signin.Discover(t.Context(), signin.Server{Name: "h", URL: "https://h/mcp", HTTP: &http.Client{Transport: s}}, "")
 				if err != nil {
 					t.Fatal(err)
@@ -116,6 +126,27 @@ func TestDevice(t *testing.T) {
 				}
 				checkWaits(t, c.waits, begun, s)
 			})
+		})
+	}
+}
+
+// TestDevicePage: the page for people is on the host of the issuer, or the operator has chosen the issuer.
+func TestDevicePage(t *testing.T) {
+	for _, issuer := range []string{"", "https://h"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{
+				device: `{"expires_in":600,"device_code":"d-code","user_code":"A","verification_uri":"https://other.example/device"}`,
+				tokens: []string{`{"access_token":"abc","token_type":"Bearer"}`},
+			}
+			server := signin.Server{Name: "h", URL: "https://h/mcp", HTTP: &http.Client{Transport: s}, Issuer: issuer}
+			target, err := signin.Discover(t.Context(), server, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := false
+			if _, err := target.Device(t.Context(), func(string, string) { shown = true }); shown != (issuer != "") || shown != (err == nil) {
+				t.Errorf("with the configured issuer %q: shown %t, %v", issuer, shown, err)
+			}
 		})
 	}
 }

@@ -104,6 +104,7 @@ func (s Server) oldIssuer(ctx context.Context, at *url.URL) (*issuer, error) {
 		return found, err
 	}
 	return &issuer{AuthServerMeta: oauthex.AuthServerMeta{
-		Issuer: root, AuthorizationEndpoint: root + "/authorize", TokenEndpoint: root + "/token", RegistrationEndpoint: root + "/register",
+		Issuer: root, AuthorizationEndpoint: root + "/authorize", TokenEndpoint: root + "/token",
+		RegistrationEndpoint: root + "/register",
 	}}, nil
 }

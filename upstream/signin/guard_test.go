@@ -1,15 +1,19 @@
 package signin
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/mcsh-dev/mcsh/internal/publicip"
 )
@@ -36,7 +40,9 @@ func TestGuard(t *testing.T) {
 		{"https://8.8.8.8/mcp", "https://10.0.0.1/x", "https://10.0.0.2/token", true},
 		{"https://10.0.0.1/mcp", "", "https://10.0.0.1/", false},
 		{"https://10.0.0.1/mcp", "", "https://192.168.1.1/", false},
+		{"https://10.0.0.1/mcp", "", "https://100.64.0.1/", true},
 		{"https://10.0.0.1/mcp", "", "https://127.0.0.1/", true},
+		{"https://mcp.example/mcp", "", "https://10.0.0.1/", true},
 		{"https://10.0.0.1/mcp", "", "https://169.254.169.254/", true},
 		{"http://127.0.0.1/mcp", "", "http://127.0.0.1:9/", false},
 		{"http://127.0.0.1/mcp", "", "https://10.0.0.1/", false},
@@ -54,19 +60,91 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardResolved: a name that resolves to this machine is refused when it is dialled, and without a connection.
+// TestGuardResolved: a name is refused when it is dialled, by the address that it resolves to then. The server's own name
+// resolving to a private address allows nothing else.
 func TestGuardResolved(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	g := NewHTTP(Options{Server: "https://8.8.8.8/"}).Transport.(*guard)
-	conn, err := g.dial(t.Context(), "tcp", web.Listener.Addr().String())
-	if conn != nil {
-		conn.Close()
+	_, port, err := net.SplitHostPort(web.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, ok := errors.AsType[*publicip.Refused](err); !ok {
-		t.Errorf("got %v, want that the address is refused", err)
+	resolver := resolving(t, map[string][4]byte{
+		"mcp.example.": {10, 0, 0, 1}, "private.example.": {10, 0, 0, 2}, "shared.example.": {100, 64, 0, 1},
+		"metadata.example.": {169, 254, 169, 254}, "here.example.": {127, 0, 0, 1},
+	})
+	for _, c := range []struct {
+		trusted, to string
+		refused     string // its kind; empty: reached
+	}{
+		{"", "private.example", "private"},
+		{"", "PRIVATE.example", "private"},
+		{"", "shared.example", "carrier-grade NAT"},
+		{"", "metadata.example", "link-local"},
+		{"", "here.example", "loopback"},
+		{"https://other.example/", "here.example", "loopback"},
+		{"https://here.example/issuer", "here.example", ""},
+	} {
+		g := NewHTTP(Options{Server: "https://mcp.example/mcp", Trusted: []string{c.trusted}}).Transport.(*guard)
+		g.resolver = resolver
+		conn, err := g.dial(t.Context(), "tcp", net.JoinHostPort(c.to, port))
+		if conn != nil {
+			conn.Close()
+		}
+		got := ""
+		if refused, ok := errors.AsType[*publicip.Refused](err); ok {
+			got = refused.What
+		}
+		if got != c.refused || (err == nil) != (c.refused == "") {
+			t.Errorf("%s, trusting %q: got %v, want %q refused", c.to, c.trusted, err, c.refused)
+		}
 	}
+}
+
+// resolving returns a resolver of names that a server of our own knows.
+func resolving(t *testing.T, names map[string][4]byte) *net.Resolver {
+	t.Helper()
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	go func() {
+		packet := make([]byte, 1<<16)
+		for {
+			n, from, err := server.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			if answer := answerTo(packet[:n], names); answer != nil {
+				_, _ = server.WriteTo(answer, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+}
+
+// answerTo answers a question for an IPv4 address; another question has no answers.
+func answerTo(packet []byte, names map[string][4]byte) []byte {
+	var m dnsmessage.Message
+	if err := m.Unpack(packet); err != nil || len(m.Questions) != 1 {
+		return nil
+	}
+	m.Response, m.Additionals = true, nil
+	q := m.Questions[0]
+	if address, ok := names[strings.ToLower(q.Name.String())]; ok && q.Type == dnsmessage.TypeA {
+		m.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: address},
+		}}
+	}
+	answer, err := m.Pack()
+	if err != nil {
+		return nil
+	}
+	return answer
 }
 
 // TestGuardCertificates: certificates are checked, whatever the options say.
@@ -153,7 +231,9 @@ func TestScopes(t *testing.T) {
 		{want: nil},
 		{supported: []string{"a", "b"}, want: []string{"a", "b"}},
 		{configured: []string{"c"}, supported: []string{"a"}, want: []string{"c"}},
-		{challenge: []string{"d"}, configured: []string{"c"}, supported: []string{"a"}, want: []string{"d"}},
+		{challenge: []string{"d"}, configured: []string{"c"}, supported: []string{"a"}, want: []string{"c"}},
+		{challenge: []string{"d"}, configured: []string{"c"}, more: []string{"d"}, want: []string{"c", "d"}},
+		{challenge: []string{"d"}, supported: []string{"a"}, want: []string{"d"}},
 		{challenge: []string{"d"}, more: []string{"old", "d"}, want: []string{"d", "old"}},
 		{supported: []string{"a"}, issuer: []string{"offline_access", "x"}, want: []string{"a", "offline_access"}},
 		{supported: []string{"a b", "", "\x1b", "\"", "ok"}, want: []string{"ok"}},

@@ -28,7 +28,9 @@ type fake struct {
 
 const (
 	resourcePage = "/.well-known/oauth-protected-resource/mcp"
+	rootPage     = "/.well-known/oauth-protected-resource"
 	issuerPage   = "/.well-known/oauth-authorization-server"
+	parentPage   = `{"resource":"$URL","authorization_servers":["$URL"]}`
 )
 
 // newFake starts a fake whose pages are right.
@@ -139,6 +141,7 @@ func TestHostileMetadata(t *testing.T) {
 		"half a segment":     {resourcePage, jsonOf(`{"resource":"$URL/mc","authorization_servers":["$URL"]}`), "another resource"},
 		"no resource":        {resourcePage, jsonOf(`{"authorization_servers":["$URL"]}`), "another resource"},
 		"resource with user": {resourcePage, jsonOf(`{"resource":"http://me@127.0.0.1/mcp","authorization_servers":["$URL"]}`), "another resource"},
+		"whole host":         {resourcePage, jsonOf(`{"resource":"$URL","authorization_servers":["$URL"]}`), "does not say so itself"},
 		"no servers":         {resourcePage, jsonOf(`{"resource":"$URL/mcp"}`), "names no authorization server"},
 		"http server":        {resourcePage, jsonOf(`{"resource":"$URL/mcp","authorization_servers":["http://issuer.example"]}`), "not https"},
 		"link-local server":  {resourcePage, jsonOf(`{"resource":"$URL/mcp","authorization_servers":["https://169.254.169.254"]}`), "link-local"},
@@ -254,21 +257,25 @@ func TestFindsMetadata(t *testing.T) {
 		want   [2]string // issuer and resource, after the address
 		err    string
 	}{
-		"challenge":          {want: [2]string{"", "/mcp"}},
-		"well-known path":    {pages: map[string]string{"/mcp": "401"}, want: [2]string{"", "/mcp"}},
-		"well-known root":    {pages: map[string]string{"/mcp": "401", resourcePage: "", "/.well-known/oauth-protected-resource": `{"resource":"$URL","authorization_servers":["$URL"]}`}},
-		"OpenID":             {pages: map[string]string{issuerPage: "", "/.well-known/openid-configuration": "issuer"}, want: [2]string{"", "/mcp"}},
-		"path inserted":      {pages: tenant("/.well-known/oauth-authorization-server/tenant"), want: [2]string{"/tenant", "/mcp"}},
-		"OpenID inserted":    {pages: tenant("/.well-known/openid-configuration/tenant"), want: [2]string{"/tenant", "/mcp"}},
-		"OpenID appended":    {pages: tenant("/tenant/.well-known/openid-configuration"), want: [2]string{"/tenant", "/mcp"}},
-		"2025-03-26":         {pages: map[string]string{"/mcp": "401", resourcePage: ""}, want: [2]string{"", "/mcp"}},
-		"2025-03-26, bare":   {pages: map[string]string{"/mcp": "401", resourcePage: "", issuerPage: ""}, want: [2]string{"", "/mcp"}},
-		"no sign-in":         {pages: map[string]string{"/mcp": "{}", resourcePage: "", issuerPage: ""}, err: "asks for no sign-in"},
-		"issuer of no one":   {pages: map[string]string{issuerPage: ""}, err: "no metadata"},
-		"configured issuer":  {change: func(s *signin.Server) { s.Issuer = "https://other.example" }, err: "does not name the configured issuer"},
-		"configured address": {pages: map[string]string{resourcePage: "", "/meta": "issuer"}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, want: [2]string{"", "/mcp"}},
-		"configured other":   {pages: map[string]string{"/meta": `{"issuer":"https://accounts.example"}`}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, err: "another issuer"},
-		"no https":           {change: func(s *signin.Server) { s.URL = "http://mcp.example/mcp" }, err: "not https"},
+		"challenge":           {want: [2]string{"", "/mcp"}},
+		"well-known path":     {pages: map[string]string{"/mcp": "401"}, want: [2]string{"", "/mcp"}},
+		"well-known root":     {pages: map[string]string{"/mcp": "401", resourcePage: "", rootPage: parentPage}},
+		"parent":              {pages: map[string]string{resourcePage: parentPage, rootPage: parentPage}},
+		"parent in a refusal": {pages: map[string]string{"/mcp": "401 root", resourcePage: "", rootPage: parentPage}},
+		"tenant of a host":    {pages: map[string]string{resourcePage: parentPage, rootPage: `{"resource":"$URL/mcp","authorization_servers":["$URL"]}`}, err: "does not say so itself"},
+		"tenant's page":       {pages: map[string]string{"/mcp": "401 tenant", "/tenant": parentPage}, err: "does not say so itself"},
+		"OpenID":              {pages: map[string]string{issuerPage: "", "/.well-known/openid-configuration": "issuer"}, want: [2]string{"", "/mcp"}},
+		"path inserted":       {pages: tenant("/.well-known/oauth-authorization-server/tenant"), want: [2]string{"/tenant", "/mcp"}},
+		"OpenID inserted":     {pages: tenant("/.well-known/openid-configuration/tenant"), want: [2]string{"/tenant", "/mcp"}},
+		"OpenID appended":     {pages: tenant("/tenant/.well-known/openid-configuration"), want: [2]string{"/tenant", "/mcp"}},
+		"2025-03-26":          {pages: map[string]string{"/mcp": "401", resourcePage: ""}, want: [2]string{"", "/mcp"}},
+		"2025-03-26, bare":    {pages: map[string]string{"/mcp": "401", resourcePage: "", issuerPage: ""}, want: [2]string{"", "/mcp"}},
+		"no sign-in":          {pages: map[string]string{"/mcp": "{}", resourcePage: "", issuerPage: ""}, err: "asks for no sign-in"},
+		"issuer of no one":    {pages: map[string]string{issuerPage: ""}, err: "no metadata"},
+		"configured issuer":   {change: func(s *signin.Server) { s.Issuer = "https://other.example" }, err: "does not name the configured issuer"},
+		"configured address":  {pages: map[string]string{resourcePage: "", "/meta": "issuer"}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, want: [2]string{"", "/mcp"}},
+		"configured other":    {pages: map[string]string{"/meta": `{"issuer":"https://accounts.example"}`}, change: func(s *signin.Server) { s.MetadataURL = strings.Replace(s.URL, "/mcp", "/meta", 1) }, err: "another issuer"},
+		"no https":            {change: func(s *signin.Server) { s.URL = "http://mcp.example/mcp" }, err: "not https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,6 +309,12 @@ func (f *fake) page(text string) http.HandlerFunc {
 		return http.NotFound
 	case "401":
 		return f.status(http.StatusUnauthorized, "")
+	case "401 root", "401 tenant":
+		at := map[string]string{"401 root": rootPage, "401 tenant": "/tenant"}[text]
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+f.URL+at+`"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
 	case "issuer":
 		return f.issuer("")
 	case "tenant":
@@ -380,6 +393,40 @@ func begin(t *testing.T, f *fake) *signin.Attempt {
 	return attempt
 }
 
+// TestMixUp: people hear of an issuer that sends them and the code to two hosts, and whose answers do not name it.
+func TestMixUp(t *testing.T) {
+	t.Parallel()
+	const elsewhere = `"authorization_endpoint":"https://accounts.example/auth"`
+	for name, c := range map[string]struct {
+		metadata string
+		change   func(*signin.Server)
+		warns    bool
+	}{
+		"one host":          {},
+		"two hosts":         {metadata: elsewhere, warns: true},
+		"names itself":      {metadata: elsewhere + `,"authorization_response_iss_parameter_supported":true`},
+		"configured issuer": {metadata: elsewhere, change: func(s *signin.Server) { s.Issuer = rootOf(s) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			f.set(issuerPage, f.issuer(c.metadata))
+			s := f.server()
+			if c.change != nil {
+				c.change(&s)
+			}
+			target, err := signin.Discover(t.Context(), s, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			warning := target.MixUp()
+			if (warning != "") != c.warns || c.warns && (!strings.Contains(warning, "https://accounts.example") || !strings.Contains(warning, f.URL)) {
+				t.Errorf("the warning is %q, want one: %t", warning, c.warns)
+			}
+		})
+	}
+}
+
 // TestAttempt: a wrong address leaves an attempt as it is, a code is used once, and each attempt has secrets of its own.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
@@ -432,7 +479,7 @@ func TestHostileTokens(t *testing.T) {
 		"long refresh":   {jsonOf(`{"access_token":"abc","token_type":"Bearer","refresh_token":"` + strings.Repeat("x", 100_000) + `"}`), "no token"},
 		"no JSON":        {func(*fake) http.HandlerFunc { return pageForAll }, "no token"},
 		"deep":           {jsonOf(strings.Repeat("[", 100_000)), "no token"},
-		"error with 200": {jsonOf(`{"error":"access_denied"}`), "access_denied"},
+		"error with 200": {jsonOf(`{"error":"access_denied","error_description":"c-o-d-e"}`), "access_denied"},
 		"repeats secret": {func(f *fake) http.HandlerFunc {
 			return f.status(400, `{"error":"invalid_grant","error_description":"the code c-o-d-e is used up"}`)
 		}, "invalid_grant"},
@@ -465,6 +512,8 @@ func TestRegistration(t *testing.T) {
 		"configured first":    {change: func(s *signin.Server) { s.ClientID, s.ClientMetadataURL = "mine", document }, metadata: `"client_id_metadata_document_supported":true`, id: "mine"},
 		"document":            {change: func(s *signin.Server) { s.ClientMetadataURL = document }, metadata: `"client_id_metadata_document_supported":true`, id: document},
 		"unknown document":    {change: func(s *signin.Server) { s.ClientMetadataURL = document }, id: "c"},
+		"secret for anybody":  {change: func(s *signin.Server) { s.ClientID, s.ClientSecret = "mine", "s3cret" }, err: "set oauth.authServerMetadataUrl"},
+		"secret for one":      {change: func(s *signin.Server) { s.ClientID, s.ClientSecret, s.Issuer = "mine", "s3cret", rootOf(s) }, id: "mine"},
 		"no way":              {metadata: `"registration_endpoint":""`, err: "set oauth.clientId"},
 		"no id":               {answer: `{}`, err: "not as the specification"},
 		"wrong type":          {answer: `{"client_id":7}`, err: "not as the specification"},
@@ -506,6 +555,9 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
+// rootOf is the address of the fake that a server belongs to.
+func rootOf(s *signin.Server) string { return strings.TrimSuffix(s.URL, "/mcp") }
+
 // TestRefreshKeeps: an answer without a new refresh token, or without scopes, keeps those of before.
 func TestRefreshKeeps(t *testing.T) {
 	t.Parallel()
@@ -524,6 +576,7 @@ func TestRefreshKeeps(t *testing.T) {
 		{`{"access_token":"access-2","token_type":"bearer"}`, logins.Login{AccessToken: "access-2", RefreshToken: "refresh-1", Scopes: []string{"read"}}, ""},
 		{`{"access_token":"access-2","token_type":"Bearer","refresh_token":"refresh-2","scope":"read write"}`, logins.Login{AccessToken: "access-2", RefreshToken: "refresh-2", Scopes: []string{"read", "write"}}, ""},
 		{`{}`, logins.Login{AccessToken: "access-1", RefreshToken: "refresh-1", Scopes: []string{"read"}}, "no token"},
+		{`{"error":"invalid_grant"}`, logins.Login{AccessToken: "access-1", RefreshToken: "refresh-1", Scopes: []string{"read"}}, logins.ErrEnded.Error()},
 	} {
 		f.set("/token", func(w http.ResponseWriter, r *http.Request) {
 			_ = r.ParseForm()

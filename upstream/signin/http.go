@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -36,9 +35,9 @@ type Options struct {
 }
 
 // NewHTTP makes a client for the requests of sign-ins with one server. It sends them by https, or to this machine, and to
-// other hosts than the server's only if their addresses are public, or those of a network that the server is in too. It
-// follows redirects of requests that carry no secret, and bounds the size and the time of answers. Certificates are checked,
-// whatever the options say.
+// hosts that the configuration does not name only if their addresses are public, or if the configured address of the server
+// is in such a network itself. It follows redirects of requests that carry no secret, and bounds the size and the time of
+// answers. Certificates are checked, whatever the options say.
 func NewHTTP(o Options) *http.Client {
 	g := &guard{proxy: o.Proxy, known: map[string]bool{}}
 	for i, address := range append([]string{o.Server}, o.Trusted...) {
@@ -74,6 +73,7 @@ type guard struct {
 	server string          // host of the MCP server
 	known  map[string]bool // hosts that may have any address: the server's and those of the operator
 
+	resolver                             *net.Resolver // nil: the system's
 	own, other, ownProxied, otherProxied *http.Transport
 }
 
@@ -129,61 +129,49 @@ func (g *guard) check(u *url.URL) error {
 		return nil
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return g.allows(context.Background(), addr)
+		return g.allows(addr)
 	}
 	if isLoopback(u.Hostname()) {
-		return g.allows(context.Background(), netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+		return g.allows(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	}
 	return nil
 }
 
 // dial connects to a host that may have the address that its name resolves to.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialWait}
+	d := net.Dialer{Timeout: dialWait, Resolver: g.resolver}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	if !g.known[strings.ToLower(host)] {
-		d.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+		d.Control = func(_, address string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(address)
 			if err != nil {
 				return err
 			}
-			return g.allows(ctx, to.Addr())
+			return g.allows(to.Addr())
 		}
 	}
 	return d.DialContext(ctx, network, address)
 }
 
-// allows refuses an address that is not public, unless the server is on this machine, or in a private network of the same
-// kind. Nobody reaches the link-local network, where clouds offer their secrets. Names of a server do not lead to this
-// machine: whoever owns the name says what it resolves to.
-func (g *guard) allows(ctx context.Context, addr netip.Addr) error {
+// allows refuses an address that is not public, unless the configuration has the server on this machine, or at an address
+// of the same kind of private network. The addresses that the server's name resolves to do not count: its owner chooses
+// them. Nobody reaches the link-local network, where clouds offer their secrets.
+func (g *guard) allows(addr netip.Addr) error {
 	kind := publicip.Special(addr)
 	switch {
 	case kind == "", kind != "link-local" && isLoopback(g.server):
 		return nil
-	case slices.Contains([]string{"private", "carrier-grade NAT"}, kind) && slices.Contains(g.ownKinds(ctx), kind):
-		return nil
-	}
-	return &publicip.Refused{What: kind}
-}
-
-// ownKinds are the networks of the server's addresses; none if one of them is public.
-func (g *guard) ownKinds(ctx context.Context) (kinds []string) {
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.server)
-	if err != nil {
-		return nil
-	}
-	for _, addr := range addrs {
-		kind := publicip.Special(addr)
-		if kind == "" {
+	case kind == "private" || kind == "carrier-grade NAT":
+		if own, err := netip.ParseAddr(g.server); err == nil && publicip.Special(own) == kind {
 			return nil
 		}
-		kinds = append(kinds, kind)
+		return fmt.Errorf("%w: if the sign-in belongs there, set oauth.issuer or oauth.authServerMetadataUrl",
+			&publicip.Refused{What: kind})
 	}
-	return kinds
+	return &publicip.Refused{What: kind}
 }
 
 func hostOf(u *url.URL) string { return strings.ToLower(u.Hostname()) }

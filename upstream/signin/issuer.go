@@ -75,7 +75,8 @@ func (i *issuer) check(c *http.Client, name string) error {
 			texts.Cut(name, maxWords), texts.Cut(i.Issuer, maxWords))
 	}
 	if !slices.Contains(i.CodeChallengeMethodsSupported, "S256") {
-		return fmt.Errorf("the authorization server %s does not say that it protects codes with PKCE and S256: it is not used", texts.Cut(i.Issuer, maxWords))
+		return fmt.Errorf("the authorization server %s does not say that it protects codes with PKCE and S256: it is not used",
+			texts.Cut(i.Issuer, maxWords))
 	}
 	for _, one := range []struct {
 		name, address string
@@ -95,6 +96,20 @@ func (i *issuer) check(c *http.Client, name string) error {
 		}
 	}
 	return nil
+}
+
+// MixUp says what a person should know before a sign-in in a browser; empty: nothing. The answer may be that of another issuer
+// if it does not name its own: metadata of a hostile one could send the person to an honest one, and the code to itself. Many
+// honest issuers have two hosts, so this is no error, and no question if the operator has chosen the issuer.
+func (t *Target) MixUp() string {
+	people, err1 := url.Parse(t.issuer.AuthorizationEndpoint)
+	tokens, err2 := url.Parse(t.issuer.TokenEndpoint)
+	if err1 != nil || err2 != nil || t.issuer.AuthorizationEndpoint == "" || origin(people) == origin(tokens) ||
+		t.issuer.AuthorizationResponseIssParameterSupported || t.server.pinned() {
+		return ""
+	}
+	return fmt.Sprintf("the sign-in is at %s, and %s gets its result: go on only if both belong to %s, or set oauth.issuer",
+		texts.Cut(origin(people), maxWords), texts.Cut(origin(tokens), maxWords), texts.Cut(t.Issuer, maxWords))
 }
 
 // SameIssuer compares issuers. Many servers name theirs with or without a slash at the end.

@@ -59,6 +59,9 @@ func TestReal(t *testing.T) {
 				Name: "hosted", URL: web.URL + "/mcp", HTTP: signin.NewHTTP(signin.Options{Server: web.URL}),
 				ClientID: c.client, ClientSecret: c.secret, More: []string{"write", "openid"},
 			}
+			if c.secret != "" {
+				server.Issuer = *issuer
+			}
 			target, err := signin.Discover(t.Context(), server, "")
 			if err != nil {
 				t.Fatal(err)

@@ -32,6 +32,9 @@ const maxID = 8 << 10
 func (t *Target) client(ctx context.Context, redirectURI string) (logins.Client, error) {
 	s, methods := t.server, t.issuer.TokenEndpointAuthMethodsSupported
 	switch {
+	case s.ClientSecret != "" && !s.pinned():
+		return logins.Client{}, fmt.Errorf("the configured secret of the client is not sent to %s, which the server has named: "+
+			"set oauth.authServerMetadataUrl", texts.Cut(t.Issuer, maxWords))
 	case s.ClientID != "" && s.ClientSecret != "":
 		return logins.Client{ID: s.ClientID, Secret: s.ClientSecret, AuthMethod: secretMethod(methods)}, nil
 	case s.ClientID != "":
@@ -116,7 +119,8 @@ func registered(answer []byte, asked string) (logins.Client, error) {
 		c.AuthMethod = authBasic
 	}
 	if !slices.Contains([]string{authNone, authBasic, authPost}, c.AuthMethod) {
-		return logins.Client{}, fmt.Errorf("registering a client: the server wants the method %.60q, which is not supported", c.AuthMethod)
+		return logins.Client{}, fmt.Errorf("registering a client: the server wants the method %.60q, which is not supported",
+			c.AuthMethod)
 	}
 	if r.Ends > 0 && c.Secret != "" {
 		c.Expiry = time.Unix(r.Ends, 0)

@@ -103,10 +103,11 @@ func plain(text string, most int, secrets []string) string {
 		}
 	}
 	text = rpc.NewHider(words).Hide(texts.Cut(text, 4*most))
-	return texts.Cut(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " "), most)
+	fields := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 })
+	return texts.Cut(strings.Join(fields, " "), most)
 }
 
-// refusalIn finds the refusal in an answer other than 2xx.
+// refusalIn finds the refusal in an answer.
 func refusalIn(u *url.URL, status int, body []byte, secrets ...string) error {
 	var said struct {
 		Code  string `json:"error"`

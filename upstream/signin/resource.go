@@ -18,24 +18,59 @@ const wellKnownResource = "/.well-known/oauth-protected-resource"
 // well-known ones. It returns nil if there is none.
 func (s Server) resource(ctx context.Context, at *url.URL, named string) (*oauthex.ProtectedResourceMetadata, error) {
 	root := origin(at) + wellKnownResource
-	places := []string{named, root + strings.TrimSuffix(at.EscapedPath(), "/"), root}
+	places := []string{named, root + pathOf(s.URL), root}
 	for i, place := range places {
 		if place == "" || i == 2 && place == places[1] {
 			continue
 		}
-		var found oauthex.ProtectedResourceMetadata
-		err := getJSON(ctx, s.HTTP, place, &found)
-		switch {
-		case errors.Is(err, errAbsent):
-			continue
-		case err != nil:
-			return nil, err
-		case !Covers(found.Resource, s.URL):
-			return nil, fmt.Errorf("the metadata of %s is that of another resource, %q: it is not used", origin(at), texts.Cut(found.Resource, maxWords))
+		found, err := s.resourceAt(ctx, at, place)
+		if err == nil {
+			found, err = s.confirmed(ctx, at, place, found)
 		}
-		return &found, nil
+		if !errors.Is(err, errAbsent) {
+			return found, err
+		}
 	}
 	return nil, nil
+}
+
+// resourceAt reads the metadata of a resource that is the server, or contains it.
+func (s Server) resourceAt(ctx context.Context, at *url.URL, place string) (*oauthex.ProtectedResourceMetadata, error) {
+	var found oauthex.ProtectedResourceMetadata
+	if err := getJSON(ctx, s.HTTP, place, &found); err != nil {
+		return nil, err
+	}
+	if !Covers(found.Resource, s.URL) {
+		return nil, fmt.Errorf("the metadata of %s is that of another resource, %q: it is not used",
+			origin(at), texts.Cut(found.Resource, maxWords))
+	}
+	return &found, nil
+}
+
+// confirmed returns metadata as it is if its resource is the server itself. Metadata of a parent counts only at the
+// well-known address of the parent: otherwise one tenant of a host could get tokens for all of it.
+func (s Server) confirmed(
+	ctx context.Context, at *url.URL, place string, found *oauthex.ProtectedResourceMetadata,
+) (*oauthex.ProtectedResourceMetadata, error) {
+	own := origin(at) + wellKnownResource + pathOf(found.Resource)
+	if pathOf(found.Resource) == pathOf(s.URL) || place == own {
+		return found, nil
+	}
+	parent, err := s.resourceAt(ctx, at, own)
+	if errors.Is(err, errAbsent) || err == nil && pathOf(parent.Resource) != pathOf(found.Resource) {
+		return nil, fmt.Errorf("%s names the resource %q, which does not say so itself at %s: it is not used",
+			texts.Cut(place, maxWords), texts.Cut(found.Resource, maxWords), texts.Cut(own, maxWords))
+	}
+	return parent, err
+}
+
+// pathOf is the path of an address, without a slash at its end.
+func pathOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(u.EscapedPath(), "/")
 }
 
 // Covers reports whether a token for a resource may go to a server's address: the resource is the server itself, or
@@ -49,7 +84,7 @@ func Covers(resource, address string) bool {
 	if !strings.EqualFold(r.Scheme, a.Scheme) || hostPort(r) != hostPort(a) {
 		return false
 	}
-	outer, inner := strings.TrimSuffix(r.EscapedPath(), "/"), strings.TrimSuffix(a.EscapedPath(), "/")
+	outer, inner := pathOf(resource), pathOf(address)
 	return outer == inner || strings.HasPrefix(inner, outer+"/")
 }
 

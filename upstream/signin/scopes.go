@@ -18,22 +18,25 @@ func scopesIn(list string) []string { return validScopes(strings.Fields(list)) }
 
 func validScopes(list []string) (valid []string) {
 	for _, scope := range list {
-		if scope == "" || len(scope) > maxScope || len(valid) == maxScopes || slices.Contains(valid, scope) {
-			continue
-		}
-		if !strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r > '~' }) {
+		if ValidScope(scope) && len(valid) < maxScopes && !slices.Contains(valid, scope) {
 			valid = append(valid, scope)
 		}
 	}
 	return valid
 }
 
-// scopes chooses what to ask for: the scopes of the refusal, or else those of the configuration, or else all that the
+// ValidScope reports whether requests can ask for a scope.
+func ValidScope(scope string) bool {
+	return scope != "" && len(scope) <= maxScope &&
+		!strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r == '"' || r == '\\' || r > '~' })
+}
+
+// scopes chooses what to ask for: the scopes of the configuration, or else those of the refusal, or else all that the
 // resource supports. More are added to them, and the scope for tokens that can be refreshed where the issuer knows it.
 func (s Server) scopes(c Challenge, resource *oauthex.ProtectedResourceMetadata, issuer *issuer) []string {
-	chosen := c.Scopes
+	chosen := s.Scopes
 	if len(chosen) == 0 {
-		chosen = s.Scopes
+		chosen = c.Scopes
 	}
 	if len(chosen) == 0 {
 		chosen = resource.ScopesSupported

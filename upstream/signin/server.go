@@ -14,6 +14,9 @@ type Server struct {
 	MetadataURL            string // of the authorization server's metadata; empty: the server says
 	Issuer                 string // the only authorization server that is accepted; empty: any that the server names
 
-	Scopes []string // to ask for, unless the server's refusal names others; nil: those that the server supports
+	Scopes []string // to ask for, whatever the server names; nil: those of its refusal, or else those that it supports
 	More   []string // to ask for in any case: granted before, or demanded since
 }
+
+// pinned reports whether the operator has chosen the authorization server. Otherwise the server has, which may be hostile.
+func (s Server) pinned() bool { return s.MetadataURL != "" || s.Issuer != "" }

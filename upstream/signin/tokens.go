@@ -26,7 +26,7 @@ const (
 // secretForm are the members of a form that errors must not repeat.
 var secretForm = []string{"code", "code_verifier", "refresh_token", "device_code", "token", "client_secret"}
 
-// post sends a form to an endpoint of the authorization server, as a client, and returns the answer if it is 200. The
+// post sends a form to an endpoint of the authorization server, as a client, and returns the answer if it is no refusal. The
 // person's consent may already be used up by it, so nothing sends it again.
 func post(ctx context.Context, c *http.Client, endpoint string, client logins.Client, form url.Values) ([]byte, error) {
 	if _, err := parse(c, endpoint); err != nil {
@@ -52,10 +52,19 @@ func post(ctx context.Context, c *http.Client, endpoint string, client logins.Cl
 		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret))
 	}
 	status, _, answer, err := do(c, req)
-	if err == nil && status != http.StatusOK {
+	if err == nil && (status != http.StatusOK || refuses(answer)) {
 		err = refusalIn(req.URL, status, answer, secrets...)
 	}
 	return answer, err
+}
+
+// refuses reports whether an answer with the status 200 is a refusal, as some servers have it.
+func refuses(body []byte) bool {
+	var said struct {
+		Code   string `json:"error"`
+		Access string `json:"access_token"`
+	}
+	return json.Unmarshal(body, &said) == nil && said.Code != "" && said.Access == ""
 }
 
 // errAnswer is the error of an answer with tokens that cannot be used. It does not show the answer.
@@ -69,8 +78,6 @@ type answer struct {
 	Expires json.RawMessage `json:"expires_in"` // a number; some servers write a string
 	Scope   *string         `json:"scope"`
 	ID      string          `json:"id_token"`
-	Error   string          `json:"error"` // some servers answer 200 with one
-	Words   string          `json:"error_description"`
 }
 
 // into puts the tokens of an answer into a login. What the answer leaves out stays as it was.
@@ -80,8 +87,6 @@ func (t tokens) into(login logins.Login) (logins.Login, error) {
 		return login, errAnswer
 	}
 	switch {
-	case a.Error != "" && a.Access == "":
-		return login, refusalOf(a.Error, a.Words)
 	case !usable(a.Access) || a.Refresh != "" && !usable(a.Refresh):
 		return login, errAnswer
 	case !strings.EqualFold(a.Type, "Bearer"):
