@@ -48,31 +48,17 @@ func newPerson(e Endpoint, own, others *tls.Config) *person {
 	return &person{endpoint: e, http: e.signInClient(own, others)}
 }
 
-// login returns the newest login for the endpoint. A login for a resource that does not cover the address is that of another
-// server, which once had the name.
-func (p *person) login() (found logins.Login, err error) {
+// login returns the login that the endpoint uses, or the zero value.
+func (p *person) login() (logins.Login, error) {
 	all, err := p.endpoint.Logins.Of(p.endpoint.Name, "")
 	if err != nil {
-		return found, fmt.Errorf("reading the logins: %w", err)
+		return logins.Login{}, fmt.Errorf("reading the logins: %w", err)
 	}
-	for _, one := range all {
-		fits := signin.Covers(one.Resource, p.endpoint.URL) && (p.endpoint.SignIn.Issuer == "" || signin.SameIssuer(one.Issuer, p.endpoint.SignIn.Issuer))
-		if fits && (found.Server == "" || better(one, found)) {
-			found = one
-		}
-	}
+	login, found := p.endpoint.Login(all)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = p.known || found.Server != ""
-	return found, nil
-}
-
-// better reports whether a is used rather than b: the newest login that has not ended.
-func better(a, b logins.Login) bool {
-	if ended := a.AccessToken == ""; ended != (b.AccessToken == "") {
-		return !ended
-	}
-	return a.Made.After(b.Made)
+	p.known = p.known || found
+	return login, nil
 }
 
 // sign implements [signer]. It replaces a token that is about to end. Without logins that can be read, a server that needs
