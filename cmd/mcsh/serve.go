@@ -78,6 +78,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
+	p.noteLogins(s)
 	secrets.Store(parts.upstream)
 	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
 	if err != nil {

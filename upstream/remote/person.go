@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -197,28 +197,17 @@ func (p *person) command(resp *http.Response) string {
 // maxFlags bounds the scopes in a command, in bytes.
 const maxFlags = 1 << 10
 
-func loginCommand(server string) string { return "run mcsh login " + shellWord(server) }
+func loginCommand(server string) string { return "run mcsh login " + texts.ShellWord(server) }
 
 // scopeFlags are the flags that ask for scopes. A server chooses their text, and a person copies it into a shell.
 func scopeFlags(scopes []string) (flags string) {
 	for _, scope := range scopes {
-		flag := " --scope " + shellWord(scope)
+		flag := " --scope " + texts.ShellWord(scope)
 		if !strings.Contains(scope, "'") && len(flags)+len(flag) <= maxFlags {
 			flags += flag
 		}
 	}
 	return flags
-}
-
-// plainWord are words that no shell changes.
-var plainWord = lazy.Regexp(`^[A-Za-z0-9_.:/@+=,-]+$`)
-
-// shellWord writes a word so that a shell reads it as one.
-func shellWord(word string) string {
-	if plainWord().MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // SignInChanged reports whether somebody has signed in since the server refused a request.
