@@ -110,16 +110,16 @@ func TestLoginReal(t *testing.T) {
 	p.env = append(p.env, "BROWSER=true") // so that it is not the flow of another device
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() {
+	alongside(t, func() {
 		arrived := false
 		defer func() {
 			if !arrived {
 				cancel()
 			}
 		}()
-		signintest.Browser(t, addressIn(<-screen.seen), "")
+		signintest.Browser(t, addressIn(screen.next(t)), "")
 		arrived = true
-	}()
+	})
 	if status := run(ctx, []string{"login", "box"}, strings.NewReader(""), io.Discard, screen, p.env); status != 0 ||
 		!strings.Contains(screen.String(), "2 gateways of 2 running") {
 		t.Fatalf("status %d: %s", status, screen.String())
