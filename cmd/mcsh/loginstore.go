@@ -87,8 +87,11 @@ func (p *program) keyring() logins.Keyring {
 	return nil
 }
 
-// noteLogins says that the default directory of sign-ins cannot be used, which concerns only hosted servers.
+// noteLogins says if the directory of sign-ins cannot be used, which concerns only hosted servers.
 func (p *program) noteLogins(s settings) {
+	if len(p.configFiles(s)) == 0 {
+		return
+	}
 	if store, err := p.openLogins(s); err == nil && store != nil && store.Usable() != nil {
 		fmt.Fprintf(p.stderr, "mcsh: servers are called without sign-ins (--state %s if this is intended): %v\n", stateOff, store.Usable())
 	}

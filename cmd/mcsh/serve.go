@@ -71,8 +71,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	s.instance = rand.Text()
-	s.changed = func(c upstream.Change) { logChange(log, c) }
+	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
 	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
