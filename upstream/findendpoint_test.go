@@ -13,6 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
 )
 
 // TestWrongPath: where there is no server at the address, but one at the usual path of the host, the error names that. It is
@@ -48,26 +49,28 @@ func TestWrongPath(t *testing.T) {
 		{"nothing", answer(404, "text/plain", "no"), "/nope", "check the path of url: most servers answer at /mcp", 1},
 		{"it was there", answer(404, "text/plain", "no"), "/mcp/", "check the path of url: most servers answer at /mcp", 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var asked atomic.Int32
-			mux := http.NewServeMux()
-			mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-				if r.Method == http.MethodPost {
-					asked.Add(1)
+		for name, kept := range map[string]remote.Logins{"": nil, ", with logins": newLogins(t)} {
+			t.Run(tt.name+name, func(t *testing.T) {
+				t.Parallel()
+				var asked atomic.Int32
+				mux := http.NewServeMux()
+				mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodPost {
+						asked.Add(1)
+					}
+					if r.URL.RawQuery != "" {
+						t.Errorf("the query went to another path: %s", r.URL.RawQuery)
+					}
+					tt.handler.ServeHTTP(w, r)
+				})
+				s := httptest.NewServer(mux)
+				t.Cleanup(s.Close)
+				_, err := httpPool(t, upstream.Endpoint{URL: s.URL + tt.path, Name: "s", Logins: kept}).Tool(t.Context(), "s", "one")
+				wantError(t, err, stages.ServerUnavailable, "404", strings.ReplaceAll(tt.hint, "URL", s.URL))
+				if asked.Load() != tt.asked {
+					t.Errorf("it was asked %d times, want %d", asked.Load(), tt.asked)
 				}
-				if r.URL.RawQuery != "" {
-					t.Errorf("the query went to another path: %s", r.URL.RawQuery)
-				}
-				tt.handler.ServeHTTP(w, r)
 			})
-			s := httptest.NewServer(mux)
-			t.Cleanup(s.Close)
-			_, err := httpPool(t, upstream.Endpoint{URL: s.URL + tt.path}).Tool(t.Context(), "s", "one")
-			wantError(t, err, stages.ServerUnavailable, "404", strings.ReplaceAll(tt.hint, "URL", s.URL))
-			if asked.Load() != tt.asked {
-				t.Errorf("it was asked %d times, want %d", asked.Load(), tt.asked)
-			}
-		})
+		}
 	}
 }

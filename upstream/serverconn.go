@@ -136,6 +136,7 @@ func (sc *serverConn) noteTransport(t mcp.Transport) {
 
 // joinStart returns the session, or the start to wait for, or an error if there is neither.
 func (sc *serverConn) joinStart() (*start, *session, error) {
+	changed := sc.signInChanged()
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	switch {
@@ -145,7 +146,7 @@ func (sc *serverConn) joinStart() (*start, *session, error) {
 		return nil, sc.current, nil
 	case sc.start != nil:
 		return sc.start, nil, nil
-	case time.Until(sc.retryAt) > 0 && sc.failure != nil && !signInChanged(sc.tried):
+	case sc.pausing() && !changed:
 		e := asError(sc.failure)
 		e.Backoff = time.Until(sc.retryAt)
 		return nil, nil, e
@@ -157,10 +158,17 @@ func (sc *serverConn) joinStart() (*start, *session, error) {
 	return sc.begin(wait), nil, nil
 }
 
-// signInChanged reports whether a server that was refused may work now, because somebody has signed in.
-func signInChanged(t mcp.Transport) bool {
-	s, ok := t.(interface{ SignInChanged() bool })
-	return ok && s.SignInChanged()
+// pausing reports whether the server waits after a failure. sc.mu is held.
+func (sc *serverConn) pausing() bool { return time.Until(sc.retryAt) > 0 && sc.failure != nil }
+
+// signInChanged reports whether a server that waits after a refusal may work now, because somebody has signed in. To know that
+// takes time: sc.mu is not held.
+func (sc *serverConn) signInChanged() bool {
+	sc.mu.Lock()
+	pausing, tried := sc.pausing(), sc.tried
+	sc.mu.Unlock()
+	s, ok := tried.(interface{ SignInChanged() bool })
+	return ok && pausing && s.SignInChanged()
 }
 
 // closedError is the error of every use after Close.

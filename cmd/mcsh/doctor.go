@@ -102,7 +102,7 @@ Exit status: 0 pipelines with commands can run and all servers answer, 2 somethi
 		Args: cobra.NoArgs,
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.doctor(ctx, s) },
-		s.addSources, p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
+		s.addSources, s.addStateFlag, p.sandboxFlags(&s.sandbox), p.jsonFlag("print one JSON object"))
 }
 
 // doctor runs the checks and prints their findings.

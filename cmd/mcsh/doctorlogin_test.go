@@ -14,4 +14,6 @@ func TestDoctorLogin(t *testing.T) {
 	p.env = append(p.env, "BROWSER="+os.Args[0])
 	p.run(0, "signed in to box", "login", "box")
 	p.run(0, `ok       servers   box: `, "doctor", "--sandbox", "off")
+	p.run(exitConfig, "run mcsh login box", "doctor", "--sandbox", "off", "--state", p.t.TempDir())
+	p.run(exitConfig, "the server wants sign-in: set", "doctor", "--sandbox", "off", "--state", "off")
 }

@@ -85,6 +85,7 @@ func (p *program) requireStore(s settings) (*logins.Store, error) {
 
 // configured returns the servers of all sources, the first of each name, and the mistakes of the configuration.
 func (p *program) configured(ctx context.Context, s settings) ([]upstream.Server, error) {
+	_ = p.addCommands(ctx, &s) // it opens the configuration files, whose sources report a mistake
 	list, err := p.openSources(s)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (p *program) loginAll(ctx context.Context, o *loginOptions, store *logins.S
 		if err != nil {
 			return configError("", err)
 		}
-		if slices.ContainsFunc(list, func(l logins.Login) bool { return l.Ended.IsZero() && signin.Covers(l.Resource, s.Endpoint.URL) }) {
+		if l, _ := s.Endpoint.Login(list); l.Works(time.Now()) {
 			fmt.Fprintf(p.stderr, "%s: already signed in\n", s.Name)
 			continue
 		}
@@ -175,8 +176,11 @@ func (p *program) loginAll(ctx context.Context, o *loginOptions, store *logins.S
 
 // loginTo signs in to one server.
 func (p *program) loginTo(ctx context.Context, o *loginOptions, store *logins.Store, e upstream.Endpoint) error {
-	// A store that cannot be used says so before the person has signed in.
+	// A store that cannot be read or written says so before the person has signed in.
 	before, err := store.Of(e.Name, "")
+	if err == nil {
+		err = store.Writable(ctx)
+	}
 	if err != nil {
 		return configError("", err)
 	}
@@ -185,9 +189,6 @@ func (p *program) loginTo(ctx context.Context, o *loginOptions, store *logins.St
 		return configError("fix tls of the server", fmt.Errorf("%s: %w", e.Name, err))
 	}
 	server.More = o.scopes
-	for _, l := range before {
-		server.More = append(server.More, l.Scopes...)
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.wait, fmt.Errorf("nobody signed in within %s", o.wait))
 	defer cancel()
 	target, err := signin.Discover(ctx, server, "")
@@ -198,21 +199,42 @@ func (p *program) loginTo(ctx context.Context, o *loginOptions, store *logins.St
 	if err != nil {
 		return loginError(e.Name, "finding where to sign in", err)
 	}
+	addScopes(target, before)
 	login, err := p.person(ctx, o, target, server.CallbackPort)
 	if err != nil {
 		return loginError(e.Name, "signing in", err)
 	}
 	if err := store.Put(context.WithoutCancel(ctx), login); err != nil { // its code cannot be used again
+		revoking, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeWait)
+		defer cancel()
+		_ = signin.Revoke(revoking, server.HTTP, login) // nobody has the tokens
 		return configError("sign in again after that", err)
 	}
 	return p.signedIn(ctx, o.settings, store, login)
+}
+
+// revokeWait bounds the request to revoke tokens that cannot be kept.
+const revokeWait = 10 * time.Second
+
+// addScopes asks also for the scopes that the issuer has granted for the server before.
+func addScopes(target *signin.Target, before []logins.Login) {
+	for _, l := range before {
+		if l.Issuer != target.Issuer || l.Resource != target.Resource {
+			continue
+		}
+		for _, scope := range l.Scopes {
+			if len(target.Scopes) < logins.MaxScopes && !slices.Contains(target.Scopes, scope) {
+				target.Scopes = append(target.Scopes, scope)
+			}
+		}
+	}
 }
 
 func loginError(server, what string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &failure{exitAuth, fmt.Errorf("%s: %s: %w", server, what, err), "docs/sign-in.md says what to do; mcsh login " + server + " begins again"}
+	return &failure{exitAuth, fmt.Errorf("%s: %s: %w", server, what, err), "docs/sign-in.md says what to do; mcsh login " + texts.ShellWord(server) + " begins again"}
 }
 
 // person lets a person sign in: on another device if that is wanted or nothing else is possible, or else in a browser.
@@ -296,6 +318,8 @@ func (p *program) readPasted(ctx context.Context, state string, found func(addre
 		}
 		u, err := url.Parse(line)
 		switch {
+		case line == "?":
+			fmt.Fprintf(p.stderr, "This line is longer than %s, and no address is. Paste the address alone.\n", texts.Bytes(maxTyped))
 		case err != nil || !u.Query().Has("state"):
 			fmt.Fprintln(p.stderr, "This is not an address that a sign-in ends at: it has \"code=\" and \"state=\". Copy all of it.")
 		case u.Query().Get("state") != state:
@@ -317,17 +341,25 @@ type typed struct {
 	all  chan string
 }
 
-// lines returns the lines that are not empty. It is closed at the end of the input, or at a line that is too long.
+// lines returns the lines that are not empty. A line that is too long is an empty one. It is closed at the end of the input.
 func (t *typed) lines(in io.Reader) <-chan string {
 	t.once.Do(func() {
 		t.all = make(chan string)
 		go func() {
 			defer close(t.all)
-			scanner := bufio.NewScanner(in)
-			scanner.Buffer(nil, maxTyped)
-			for scanner.Scan() {
-				if line := strings.TrimSpace(scanner.Text()); line != "" {
+			reader := bufio.NewReaderSize(in, maxTyped)
+			for {
+				part, err := reader.ReadSlice('\n')
+				line, long := strings.TrimSpace(string(part)), errors.Is(err, bufio.ErrBufferFull)
+				for errors.Is(err, bufio.ErrBufferFull) {
+					line = ""
+					_, err = reader.ReadSlice('\n')
+				}
+				if line != "" || long {
 					t.all <- line
+				}
+				if err != nil {
+					return
 				}
 			}
 		}()
@@ -352,7 +384,7 @@ func (p *program) signedIn(ctx context.Context, s settings, store *logins.Store,
 		cmp.Or(strings.Join(l.Scopes, " "), "those of the issuer"), expiryText(l, time.Now())), false)+"\n")
 	fmt.Fprintf(p.stderr, "the tokens are in %s\n", place)
 	if !sealed {
-		fmt.Fprintln(p.stderr, "note: no keyring answers here; give --token-key-file to this command and the gateway to seal them")
+		fmt.Fprintln(p.stderr, "note: this file is not sealed; to seal it, give --token-key-file to this command and the gateway")
 	}
 	p.sayGateways(ctx, s, l.Server)
 	return nil
@@ -366,11 +398,11 @@ func expiryText(l logins.Login, now time.Time) string {
 	}
 	switch {
 	case !l.Ended.IsZero():
-		return "signed out: mcsh login " + l.Server
+		return "signed out: run mcsh login " + texts.ShellWord(l.Server)
 	case l.Expiry.IsZero():
 		return "the access token has no known end"
 	case l.RefreshToken == "" && !l.Expiry.After(now):
-		return "expired: mcsh login " + l.Server
+		return "expired: run mcsh login " + texts.ShellWord(l.Server)
 	}
 	return "the access token ends at " + l.Expiry.Local().Format(time.RFC3339) + renewed
 }

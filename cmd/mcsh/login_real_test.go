@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,7 +21,7 @@ type hosted struct {
 	issuer string
 
 	mu   sync.Mutex
-	seen map[string]bool // tokens that were good; guarded by mu
+	seen map[string]bool // tokens that were good, and whether they still are; guarded by mu
 }
 
 func newHosted(t *testing.T, o signintest.Options) *hosted {
@@ -44,17 +43,32 @@ func newHosted(t *testing.T, o signintest.Options) *hosted {
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if _, ok := signintest.Active(r.Context(), h.issuer, o.Resource, token); !ok {
+		if _, ok := signintest.Active(r.Context(), h.issuer, o.Resource, token); !ok || !h.takes(token) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+h.URL+`/.well-known/oauth-protected-resource/mcp"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		h.mu.Lock()
-		h.seen[token] = true
-		h.mu.Unlock()
 		endpoint.ServeHTTP(w, r)
 	})
 	return h
+}
+
+// takes reports whether the server still takes a token.
+func (h *hosted) takes(token string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	good, known := h.seen[token]
+	h.seen[token] = good || !known
+	return h.seen[token]
+}
+
+// refuse makes the server refuse all tokens of now, as if they had ended.
+func (h *hosted) refuse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for token := range h.seen {
+		h.seen[token] = false
+	}
 }
 
 func (h *hosted) tokens() int {
@@ -98,7 +112,7 @@ func (p *person) gateway() (call func() string) {
 // TestLoginReal signs in to a real authorization server while two gateways run. They use the sign-in without a restart, and go on
 // when tokens end, although each refresh token works once: the issuer ends the sign-in if one comes twice.
 func TestLoginReal(t *testing.T) {
-	h := newHosted(t, signintest.Options{TTL: 3, Rotate: true})
+	h := newHosted(t, signintest.Options{TTL: 3600, Rotate: true})
 	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+h.URL+`/mcp"}}}`)
 	calls := []func() string{p.gateway(), p.gateway()}
 	for _, call := range calls {
@@ -110,22 +124,22 @@ func TestLoginReal(t *testing.T) {
 	p.env = append(p.env, "BROWSER=true") // so that it is not the flow of another device
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() {
+	alongside(t, func() {
 		arrived := false
 		defer func() {
 			if !arrived {
 				cancel()
 			}
 		}()
-		signintest.Browser(t, addressIn(<-screen.seen), "")
+		signintest.Browser(t, addressIn(screen.next(t)), "")
 		arrived = true
-	}()
+	})
 	if status := run(ctx, []string{"login", "box"}, strings.NewReader(""), io.Discard, screen, p.env); status != 0 ||
 		!strings.Contains(screen.String(), "2 gateways of 2 running") {
 		t.Fatalf("status %d: %s", status, screen.String())
 	}
-	end := time.Now().Add(2 * time.Minute)
-	for h.tokens() < 4 && time.Now().Before(end) {
+	for range 4 {
+		h.refuse()
 		var both sync.WaitGroup
 		for _, call := range calls {
 			both.Go(func() {
@@ -138,7 +152,7 @@ func TestLoginReal(t *testing.T) {
 			return
 		}
 	}
-	if h.tokens() < 4 {
+	if h.tokens() != 4 {
 		t.Errorf("%d tokens were used, want 4", h.tokens())
 	}
 	p.run(0, "its issuer has revoked the tokens", "logout", "box")

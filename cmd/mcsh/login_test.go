@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,15 +16,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
 
 // An authorizationServer signs everybody in at once, and protects an MCP server at /mcp with the tokens that it has given.
 type authorizationServer struct {
 	*httptest.Server
 	device, revokes bool
-	refuse          bool // the person says no
+	refuse          bool   // the person says no
+	revoking        func() // before a token is revoked; nil: nothing
 
 	mu      sync.Mutex
 	codes   map[string]url.Values // by code: what its request had; guarded by mu
@@ -79,6 +84,9 @@ func newAuthorizationServer(t *testing.T) *authorizationServer {
 		})
 	})
 	mux.HandleFunc("POST /revoke", func(_ http.ResponseWriter, r *http.Request) {
+		if s.revoking != nil {
+			s.revoking()
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.revoked = append(s.revoked, r.FormValue("token"))
@@ -130,6 +138,7 @@ type person struct {
 	home       string
 	env        []string
 	stdin      io.Reader
+	stdout     io.Writer    // nil: out
 	out, trace bytes.Buffer // what the last command wrote
 }
 
@@ -149,7 +158,11 @@ func (p *person) run(status int, want string, args ...string) {
 	p.t.Helper()
 	p.out.Reset()
 	p.trace.Reset()
-	got := run(p.t.Context(), args, p.stdin, &p.out, &p.trace, p.env)
+	var stdout io.Writer = &p.out
+	if p.stdout != nil {
+		stdout = p.stdout
+	}
+	got := run(p.t.Context(), args, p.stdin, stdout, &p.trace, p.env)
 	all := p.out.String() + p.trace.String()
 	if got != status || !strings.Contains(all, want) {
 		p.t.Errorf("mcsh %s: status %d, want %d with %q:\n%s", strings.Join(args, " "), got, status, want, all)
@@ -206,6 +219,9 @@ func TestLoginElsewhere(t *testing.T) {
 		"address": {[]string{"--no-browser"}, func(a string) string {
 			return "\nnonsense\n" + strings.Replace(a, "state=", "state=x", 1) + "\n" + a + "\n"
 		}, "belongs to another sign-in"},
+		"long": {[]string{"--no-browser"}, func(a string) string {
+			return strings.Repeat("x", 200<<10) + "\n" + a + "\n"
+		}, "longer than 64 KiB"},
 		"query":                      {[]string{"--no-browser"}, func(a string) string { _, query, _ := strings.Cut(a, "?"); return query + "\n" }, "signed in to box"},
 		"device":                     {[]string{"--device"}, nil, "enter the code ABCD-EFGH"},
 		"no browser, so on a device": {nil, nil, "enter the code ABCD-EFGH"},
@@ -217,7 +233,7 @@ func TestLoginElsewhere(t *testing.T) {
 			p.stdin = paste
 			screen := &watched{seen: make(chan string, 1), last: "paste that address here.\n"}
 			if test.paste != nil {
-				go func() { pasted.Write([]byte(test.paste(redirected(t, addressIn(<-screen.seen))))) }()
+				alongside(t, func() { pasted.Write([]byte(test.paste(redirected(t, addressIn(screen.next(t)))))) })
 			}
 			status := run(t.Context(), append([]string{"login", "box"}, test.args...), p.stdin, io.Discard, screen, p.env)
 			if text := screen.String(); status != 0 || !strings.Contains(text, test.want) || !strings.Contains(text, "signed in to box") {
@@ -235,21 +251,28 @@ func TestLoginAllElsewhere(t *testing.T) {
 	paste, pasted := io.Pipe()
 	defer pasted.Close()
 	screen := &watched{seen: make(chan string, 2), last: "paste that address here.\n"}
-	go func() {
-		first := redirected(t, addressIn(<-screen.seen))
+	alongside(t, func() {
+		first := redirected(t, addressIn(screen.next(t)))
 		if _, err := browse(first); err != nil { // the browser is on this machine, for once
 			t.Error(err)
 		}
-		text := <-screen.seen
+		text := screen.next(t)
 		_, second, _ := strings.Cut(text, "signed in to a")
 		pasted.Write([]byte(first + "\n" + redirected(t, addressIn(second)) + "\n"))
-	}()
+	})
 	status := run(t.Context(), []string{"login", "--all", "--no-browser"}, paste, io.Discard, screen, p.env)
 	for _, want := range []string{"signed in to a", "belongs to another sign-in", "signed in to b"} {
 		if text := screen.String(); status != 0 || !strings.Contains(text, want) {
 			t.Errorf("status %d, want %q in %s", status, want, text)
 		}
 	}
+}
+
+// alongside runs what a person does while a command runs. The test waits for its end.
+func alongside(t *testing.T, do func()) {
+	var ended sync.WaitGroup
+	ended.Go(do)
+	t.Cleanup(ended.Wait)
 }
 
 // watched is a screen that passes on what it shows when a text has appeared.
@@ -275,6 +298,16 @@ func (w *watched) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
+}
+
+// next waits for the text, or for the end of the test.
+func (w *watched) next(t *testing.T) string {
+	select {
+	case text := <-w.seen:
+		return text
+	case <-t.Context().Done():
+		return ""
+	}
 }
 
 // addressIn returns the address that a screen shows on a line of its own.
@@ -306,15 +339,15 @@ func TestLoginEnds(t *testing.T) {
 	p.run(exitAuth, "nobody signed in within 100ms", "login", "box", "--wait", "100ms")
 	ctx, cancel := context.WithCancel(t.Context())
 	screen := &watched{seen: make(chan string, 1), last: "\n\n"}
-	go func() {
-		to := redirected(t, addressIn(<-screen.seen))
+	alongside(t, func() {
+		to := redirected(t, addressIn(screen.next(t)))
 		for _, wrong := range []string{strings.Replace(to, "state=", "state=x", 1), strings.Replace(to, "/callback", "/", 1)} {
 			if page, err := browse(wrong); err != nil || !strings.Contains(page, "404") {
 				t.Errorf("%s: %q, %v", wrong, page, err)
 			}
 		}
 		cancel()
-	}()
+	})
 	if status := run(ctx, []string{"login", "box"}, strings.NewReader(""), io.Discard, screen, p.env); status != exitInterrupted {
 		t.Errorf("interrupted: status %d, %s", status, screen.String())
 	}
@@ -331,8 +364,8 @@ func TestTwoLogins(t *testing.T) {
 	free.Close()
 	p := newPerson(t, fmt.Sprintf(`{"mcpServers": {"box": {"url": "%s/mcp", "oauth": {"clientId": "registered", "callbackPort": %d}}}}`, s.URL, port))
 	screen := &watched{seen: make(chan string, 1), last: "\n\n"}
-	go func() {
-		address := addressIn(<-screen.seen)
+	alongside(t, func() {
+		address := addressIn(screen.next(t))
 		if want := url.QueryEscape(fmt.Sprintf("http://localhost:%d/callback", port)); !strings.Contains(address, want) || !strings.Contains(address, "client_id=registered") {
 			t.Errorf("the address is %s, want %s in it", address, want)
 		}
@@ -340,11 +373,91 @@ func TestTwoLogins(t *testing.T) {
 		if _, err := browse(address); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	if status := run(t.Context(), []string{"login", "box"}, strings.NewReader(""), io.Discard, screen, p.env); status != 0 {
 		t.Errorf("status %d, %s", status, screen.String())
 	}
 }
+
+// TestLoginNoStore: a default directory that cannot be used stops no other command. A sign-in says so before the person begins.
+func TestLoginNoStore(t *testing.T) {
+	s := newAuthorizationServer(t)
+	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+s.URL+`/mcp"}, "files": {"builtin": "filesystem", "root": "."}}}`)
+	shared := filepath.Join(p.home, "shared", "mcsh", "logins")
+	if err := errors.Join(os.MkdirAll(shared, 0o700), os.Chmod(shared, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[string]string{"/etc/passwd": "not a directory", filepath.Join(p.home, "shared"): "chmod go="} {
+		p.env = append(p.env, "XDG_STATE_HOME="+state)
+		p.run(0, "files/read_text_file", "tools", "ls", "files")
+		p.run(exitConfig, want, "login", "box", "--no-browser")
+		p.run(exitConfig, want, "logins")
+		p.run(0, "servers are called without sign-ins", "serve")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.given != 0 {
+		t.Errorf("%d sign-ins were made for nothing", s.given)
+	}
+}
+
+// TestLoginScopes: a sign-in asks again for the scopes of this issuer, and not for those of another one or another server.
+func TestLoginScopes(t *testing.T) {
+	s := newAuthorizationServer(t)
+	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+s.URL+`/mcp"}}}`)
+	store, err := logins.Open(filepath.Join(p.home, ".local", "state", "mcsh", "logins"), logins.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	before := func(resource, issuer, scope string, expiry time.Time) {
+		key := logins.Key{Server: "box", Resource: resource, Issuer: issuer}
+		if err := store.Put(t.Context(), logins.Login{Key: key, Scopes: []string{scope}, Made: time.Now(), AccessToken: "SECRET", Expiry: expiry}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before("https://other.example/mcp", s.URL, "theirs", time.Time{})
+	before(s.URL+"/mcp", "https://other.example", "others", time.Time{})
+	before(s.URL+"/mcp", s.URL, "write", time.Now().Add(-time.Hour)) // the newest, and nothing refreshes it
+	t.Setenv(browses, "1")
+	p.env = append(p.env, "BROWSER="+os.Args[0])
+	p.run(0, "scopes: read write;", "login", "--all")
+	p.run(0, "box: already signed in", "login", "--all")
+}
+
+// TestLogoutAll deletes all sign-ins before it asks an issuer, and a full disk of its output does not stop it.
+func TestLogoutAll(t *testing.T) {
+	s := newAuthorizationServer(t)
+	s.revokes = true
+	p := newPerson(t, `{"mcpServers": {"a": {"url": "`+s.URL+`/mcp"}, "b": {"url": "`+s.URL+`/mcp"}}}`)
+	t.Setenv(browses, "1")
+	p.env = append(p.env, "BROWSER="+os.Args[0])
+	p.run(0, "signed in to b", "login", "--all")
+	store, err := logins.Open(filepath.Join(p.home, ".local", "state", "mcsh", "logins"), logins.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	s.revoking = func() {
+		if list, err := store.All(); err != nil || len(list) > 0 {
+			t.Errorf("an issuer is asked while there are %v, %v", list, err)
+		}
+	}
+	p.stdout = broken{}
+	p.run(exitFailed, "signed out of b", "logout", "--all", "--json")
+	p.stdout = nil
+	p.run(0, "nobody has signed in", "logins")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.revoked) != 4 {
+		t.Errorf("revoked are %v", s.revoked)
+	}
+}
+
+// broken is an output that takes nothing.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 // TestLoginNotNeeded: a server that works without a sign-in says so.
 func TestLoginNotNeeded(t *testing.T) {

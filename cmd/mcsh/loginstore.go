@@ -74,16 +74,25 @@ func (p *program) closeStores() {
 	}
 }
 
-// keyring returns the keyring of the user; nil: there is none. Without a session bus the library would start one.
+// keyring returns the keyring of the user; nil: the environment has none. Without a session bus the library would start one.
 func (p *program) keyring() logins.Keyring {
-	if runtime.GOOS == "darwin" {
+	if runtime.GOOS == "darwin" && p.env["HOME"] == os.Getenv("HOME") || p.env["DBUS_SESSION_BUS_ADDRESS"] != "" {
 		return logins.System{}
 	}
-	if p.env["DBUS_SESSION_BUS_ADDRESS"] != "" {
-		return logins.System{}
-	}
-	if _, err := os.Stat(fmt.Sprintf("/run/user/%d/bus", os.Getuid())); err == nil {
-		return logins.System{}
+	if dir := p.env["XDG_RUNTIME_DIR"]; dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, "bus")); err == nil {
+			return logins.System{}
+		}
 	}
 	return nil
+}
+
+// noteLogins says if the directory of sign-ins cannot be used, which concerns only hosted servers.
+func (p *program) noteLogins(s settings) {
+	if len(p.configFiles(s)) == 0 {
+		return
+	}
+	if store, err := p.openLogins(s); err == nil && store != nil && store.Usable() != nil {
+		fmt.Fprintf(p.stderr, "mcsh: servers are called without sign-ins (--state %s if this is intended): %v\n", stateOff, store.Usable())
+	}
 }

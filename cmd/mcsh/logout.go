@@ -66,20 +66,28 @@ func (p *program) logout(ctx context.Context, s settings, server string) error {
 	if wrong != nil {
 		fmt.Fprintf(p.stderr, "warning: the configuration has mistakes; its certificates may be missing: %v\n", wrong)
 	}
+	deleted, err := deleteLogins(ctx, store, list)
+	errs := []error{err}
+	for _, l := range deleted {
+		errs = append(errs, p.revoke(ctx, servers, l))
+	}
+	return cmp.Or(ctx.Err(), errors.Join(errs...))
+}
+
+// deleteLogins deletes logins and returns them with their last tokens, because the store waits for refreshes. One that cannot be
+// deleted does not stop it.
+func deleteLogins(ctx context.Context, store *logins.Store, list []logins.Login) (deleted []logins.Login, err error) {
+	var errs []error
 	for _, l := range list {
-		// The store waits for a refresh, so these are the last tokens.
 		gone, err := store.Delete(ctx, l.Key)
-		if errors.Is(err, logins.ErrNone) {
-			continue // another process was faster
-		}
-		if err != nil {
-			return configError("", err)
-		}
-		if err := p.revoke(ctx, servers, gone); err != nil {
-			return err
+		switch {
+		case err == nil:
+			deleted = append(deleted, gone)
+		case !errors.Is(err, logins.ErrNone): // another process was faster
+			errs = append(errs, configError("", err))
 		}
 	}
-	return nil
+	return deleted, errors.Join(errs...)
 }
 
 // revoke makes the issuer end a login that is already deleted, and says how that went.
@@ -103,9 +111,6 @@ func (p *program) revoke(ctx context.Context, servers []upstream.Server, l login
 		said = fmt.Sprintf("its issuer could not be asked to revoke the tokens, which work until they expire: %v", err)
 	}
 	fmt.Fprint(p.stderr, gateway.Plain(fmt.Sprintf("signed out of %s: the tokens are deleted; %s", l.Server, said), false)+"\n")
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	return p.print(logoutJSON{l.Server, l.Resource, l.Issuer, err == nil && l.Ended.IsZero()}, "")
 }
 

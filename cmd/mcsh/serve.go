@@ -71,13 +71,13 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	s.instance = rand.Text()
-	s.changed = func(c upstream.Change) { logChange(log, c) }
+	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
 	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
+	p.noteLogins(s)
 	secrets.Store(parts.upstream)
 	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
 	if err != nil {

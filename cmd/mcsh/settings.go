@@ -154,6 +154,11 @@ const stateOff = "off"
 // addState adds --state, and enables the state.
 func (s *settings) addState(cmd *cobra.Command) {
 	s.keeps = true
+	s.addStateFlag(cmd)
+}
+
+// addStateFlag adds --state for commands that use nothing there but sign-ins.
+func (s *settings) addStateFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.state, "state", "", "directory where tool lists and the shapes of results are kept, or "+stateOff+
 		" (default: a directory of ours in $XDG_STATE_HOME or ~/.local/state; $"+stateVariable+")")
 }

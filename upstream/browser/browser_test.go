@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,7 +107,9 @@ func TestCallback(t *testing.T) {
 	if !strings.HasPrefix(l.URI, "http://127.0.0.1:") || !strings.HasSuffix(l.URI, "/callback") {
 		t.Errorf("the address is %s", l.URI)
 	}
-	go func() {
+	var visits sync.WaitGroup
+	defer visits.Wait()
+	visits.Go(func() {
 		for _, test := range []struct {
 			method, address string
 			status          int
@@ -135,12 +141,74 @@ func TestCallback(t *testing.T) {
 				t.Errorf("the page: %v %s", response.Header, body)
 			}
 		}
-	}()
+	})
 	if got, err := l.Wait(t.Context(), "right"); err != nil || got != l.URI+"?code=a%2Bb&state=right&iss=i" {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if _, err := http.Get(l.URI); err == nil {
 		t.Error("it listens after the answer")
+	}
+}
+
+// TestTakenPort: a fixed port that is taken on either address of localhost is an error.
+func TestTakenPort(t *testing.T) {
+	taken := 0
+	for _, network := range []string{"tcp4", "tcp6"} {
+		host := map[string]string{"tcp4": "127.0.0.1:0", "tcp6": "[::1]:0"}[network]
+		other, err := net.Listen(network, host)
+		if err != nil {
+			continue // no IPv6
+		}
+		taken++
+		if l, err := browser.Listen(other.Addr().(*net.TCPAddr).Port); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%s: %v, %v", network, l, err)
+		}
+		other.Close()
+	}
+	if taken == 0 {
+		t.Error("nothing was taken")
+	}
+}
+
+// TestManyConnections: 16 connections are served at once. The next one waits until one of them ends.
+func TestManyConnections(t *testing.T) {
+	l, err := browser.Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(l.URI)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visits sync.WaitGroup
+	defer visits.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	visits.Go(func() {
+		defer cancel() // of a wait that nobody answers
+		var all []net.Conn
+		for range 17 {
+			c, err := net.Dial("tcp", at.Host)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			all = append(all, c)
+		}
+		last, answer := all[16], make([]byte, 1)
+		_, err := io.WriteString(last, "GET /callback?state=right HTTP/1.1\r\nHost: "+at.Host+"\r\n\r\n")
+		_ = last.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, early := last.Read(answer); err != nil || !errors.Is(early, os.ErrDeadlineExceeded) {
+			t.Errorf("beside 16 others: %v, %v", err, early)
+		}
+		all[0].Close()
+		_ = last.SetReadDeadline(time.Time{})
+		if _, err := last.Read(answer); err != nil {
+			t.Errorf("beside 15 others: %v", err)
+		}
+	})
+	if _, err := l.Wait(ctx, "right"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -20,6 +22,7 @@ const path = "/callback"
 // Bounds of the requests of browsers.
 const (
 	maxHeader   = 128 << 10 // bytes: a code may be long
+	maxConns    = 16        // at once, on each address
 	requestWait = 10 * time.Second
 	closeWait   = 2 * time.Second // for a page that is being sent
 )
@@ -48,12 +51,17 @@ func Listen(port int) (*Listener, error) {
 		return nil, err
 	}
 	l := &Listener{URI: "http://" + first.Addr().String() + path, listeners: []net.Listener{first}, answered: make(chan string, 1)}
-	if port != 0 {
-		l.URI = fmt.Sprintf("http://localhost:%d%s", port, path)
-		if second, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(port))); err == nil { // which localhost may mean
-			l.listeners = append(l.listeners, second)
-		}
+	if port == 0 {
+		return l, nil
 	}
+	l.URI = fmt.Sprintf("http://localhost:%d%s", port, path)
+	second, err := net.Listen("tcp6", net.JoinHostPort("::1", strconv.Itoa(port))) // which localhost may mean
+	switch {
+	case err == nil:
+		l.listeners = append(l.listeners, second)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, errors.Join(err, first.Close())
+	} // otherwise this machine has no IPv6
 	return l, nil
 }
 
@@ -76,7 +84,7 @@ func (l *Listener) Wait(ctx context.Context, state string) (address string, err 
 	server.SetKeepAlivesEnabled(false)
 	serving := errgroup.Group{}
 	for _, one := range l.listeners {
-		serving.Go(func() error { return server.Serve(one) })
+		serving.Go(func() error { return server.Serve(netutil.LimitListener(one, maxConns)) })
 	}
 	select {
 	case address = <-l.answered:

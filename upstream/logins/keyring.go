@@ -1,8 +1,10 @@
 package logins
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -35,18 +37,16 @@ func (System) Get(name string) (string, error) {
 func (System) Set(name, secret string) error { return keyring.Set(service, name, secret) }
 
 const (
-	keyringWait  = 2 * time.Second  // for one answer: a locked keyring asks its user
+	keyringWait  = 2 * time.Second  // for one answer by default: a locked keyring asks its user
 	keyringPause = 30 * time.Second // after a failure, before the next question
 )
 
-var (
-	errNoKeyring   = errors.New("there is no keyring")
-	errKeyringWait = errors.New("no answer within 2 s; it may be locked")
-)
+var errNoKeyring = errors.New("there is no keyring")
 
 // A guardedKeyring bounds the calls of a keyring in time. At most one call hangs: no other begins until it ends.
 type guardedKeyring struct {
-	ring Keyring // nil: none
+	ring Keyring       // nil: none
+	wait time.Duration // for one answer
 
 	calls chan struct{} // one value: no call is in flight
 
@@ -55,8 +55,8 @@ type guardedKeyring struct {
 	until  time.Time // the failure counts; guarded by mu
 }
 
-func guarded(k Keyring) *guardedKeyring {
-	g := &guardedKeyring{ring: k, calls: make(chan struct{}, 1)}
+func guarded(k Keyring, wait time.Duration) *guardedKeyring {
+	g := &guardedKeyring{ring: k, wait: cmp.Or(wait, keyringWait), calls: make(chan struct{}, 1)}
 	g.calls <- struct{}{}
 	return g
 }
@@ -77,7 +77,7 @@ func (g *guardedKeyring) call(ctx context.Context, ask func() (string, error)) (
 	if err := g.failure(); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, keyringWait, errKeyringWait)
+	ctx, cancel := context.WithTimeoutCause(ctx, g.wait, fmt.Errorf("no answer within %s; it may be locked", g.wait))
 	defer cancel()
 	select {
 	case <-g.calls:

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
@@ -19,7 +20,7 @@ func TestSecretService(t *testing.T) {
 	dir := os.Getenv(inSession)
 	if dir != "" {
 		for _, token := range []string{"a", "b"} {
-			s := open(t, dir, logins.Options{Keyring: logins.System{}})
+			s := open(t, dir, logins.Options{Keyring: logins.System{}, KeyringWait: time.Minute})
 			put(t, s, login("one", token))
 			if list, err := s.All(); err != nil || len(list) != 1 || list[0].RefreshToken != token {
 				t.Fatalf("there are %v, %v", list, err)
@@ -40,7 +41,10 @@ func TestSecretService(t *testing.T) {
 	// The password of the new keyring comes from standard input.
 	cmd := exec.Command("dbus-run-session", "--", "sh", "-c",
 		`printf secret | gnome-keyring-daemon --foreground --unlock --components=secrets >/dev/null 2>&1 &
-		until dbus-send --session --print-reply --dest=org.freedesktop.secrets /org/freedesktop/secrets org.freedesktop.DBus.Peer.Ping >/dev/null 2>&1; do sleep 0.1; done
+		for i in $(seq 600); do # asking the service itself would start another one
+			dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.NameHasOwner string:org.freedesktop.secrets | grep -q true && break
+			sleep 0.1
+		done
 		exec "$0" -test.run '^TestSecretService$' -test.v`, os.Args[0])
 	cmd.Env = append(os.Environ(), inSession+"="+filepath.Join(home, "logins"), "HOME="+home, "XDG_RUNTIME_DIR="+home, "XDG_DATA_HOME="+home,
 		"DBUS_SESSION_BUS_ADDRESS=")

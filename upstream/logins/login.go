@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,8 @@ const (
 	maxLogins = 1000
 	maxToken  = 64 << 10 // bytes of a token or a client's secret
 	maxText   = 8 << 10  // bytes of any other text
-	maxScopes = 200
+	MaxScopes = 200
+	MaxScope  = 256 // bytes of one
 )
 
 // check refuses a login that is incomplete or too large to keep.
@@ -86,7 +88,6 @@ func (l Login) check() error {
 		{"authentication method", l.Client.AuthMethod, maxText, false},
 		{"token endpoint", l.TokenEndpoint, maxText, false},
 		{"revocation endpoint", l.RevocationEndpoint, maxText, false},
-		{"list of scopes", strings.Join(l.Scopes, " "), maxText, false},
 	} {
 		switch {
 		case text.required && text.value == "":
@@ -95,10 +96,18 @@ func (l Login) check() error {
 			return fmt.Errorf("the %s of a login has more than %s", text.name, texts.Bytes(int64(text.most)))
 		}
 	}
-	if len(l.Scopes) > maxScopes {
-		return fmt.Errorf("a login has %d scopes, more than %d", len(l.Scopes), maxScopes)
+	if len(l.Scopes) > MaxScopes {
+		return fmt.Errorf("a login has %d scopes, more than %d", len(l.Scopes), MaxScopes)
+	}
+	if slices.ContainsFunc(l.Scopes, func(scope string) bool { return len(scope) > MaxScope }) {
+		return fmt.Errorf("a scope of a login has more than %s", texts.Bytes(MaxScope))
 	}
 	return nil
+}
+
+// Works reports whether a login can be used without a person: its token is good, or can be refreshed.
+func (l Login) Works(now time.Time) bool {
+	return l.Ended.IsZero() && l.AccessToken != "" && (l.RefreshToken != "" || l.Expiry.IsZero() || l.Expiry.After(now))
 }
 
 // ended returns the login without its tokens.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -282,6 +283,25 @@ func pathIfFile(path string) string {
 	return path
 }
 
+// TestNoDirectory: a directory that cannot be used is an error of the methods, and not of Open.
+func TestNoDirectory(t *testing.T) {
+	file := keyFile(t, rawKey)
+	shared := filepath.Join(t.TempDir(), "logins")
+	if err := errors.Join(os.Mkdir(shared, 0o700), os.Chmod(shared, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{filepath.Join(file, "mcsh", "logins"): "not a directory", shared: "chmod go="} {
+		s := open(t, dir, logins.Options{})
+		_, of := s.Of("one", "")
+		_, _, place := s.Place()
+		for name, err := range map[string]error{"Of": of, "Place": place, "Put": s.Put(t.Context(), login("one", "a")), "Writable": s.Writable(t.Context()), "Usable": s.Usable()} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+		}
+	}
+}
+
 // TestLostKey: without its key a file is neither read nor replaced.
 func TestLostKey(t *testing.T) {
 	dir, k := filepath.Join(t.TempDir(), "logins"), newRing()
@@ -345,6 +365,7 @@ func TestBounds(t *testing.T) {
 		"the access token of a login has more than 64 KiB": func(l *logins.Login) { l.AccessToken = strings.Repeat("x", 64<<10+1) },
 		"the account of a login has more than 8 KiB":       func(l *logins.Login) { l.Account = strings.Repeat("x", 8<<10+1) },
 		"a login has 201 scopes":                           func(l *logins.Login) { l.Scopes = make([]string, 201) },
+		"a scope of a login has more than 256 bytes":       func(l *logins.Login) { l.Scopes = []string{strings.Repeat("x", 257)} },
 		"a login has no issuer":                            func(l *logins.Login) { l.Issuer = "" },
 		"a login has no access token":                      func(l *logins.Login) { l.AccessToken = "" },
 	} {
@@ -354,6 +375,9 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
+	most := login("one", "a")
+	most.Scopes = slices.Repeat([]string{strings.Repeat("x", 256)}, 200)
+	put(t, s, most)
 	// 21 of these logins fit.
 	large := func(server string) logins.Login {
 		l := login(server, "a")
@@ -416,7 +440,7 @@ func TestKeyringHangs(t *testing.T) {
 		defer s.Close()
 		for i, want := range []time.Duration{2 * time.Second, 0, 0} {
 			begun := time.Now()
-			if _, err := s.All(); err == nil || !strings.Contains(err.Error(), "no answer within 2 s") {
+			if _, err := s.All(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
 				t.Errorf("call %d: %v", i, err)
 			}
 			if took := time.Since(begun); took != want {
@@ -424,7 +448,7 @@ func TestKeyringHangs(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute) // then it is asked again, but for the call that still hangs
-		if _, err := s.All(); err == nil || !strings.Contains(err.Error(), "no answer within 2 s") {
+		if _, err := s.All(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
 			t.Errorf("a minute later: %v", err)
 		}
 		h.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
@@ -273,6 +274,89 @@ func TestEnded(t *testing.T) {
 	if _, err := s.Refresh(t.Context(), login("one", "").Key, "x", never); err == nil {
 		t.Error("a closed store refreshes")
 	}
+}
+
+// TestUnsaved: a fresh login that cannot be written is used, and is written when that is possible again or when the store closes.
+func TestUnsaved(t *testing.T) {
+	for name, closed := range map[string]bool{"later": false, "at the end": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "logins")
+			s := open(t, dir, logins.Options{})
+			put(t, s, login("one", "a"))
+			block := func(err error) { // a directory in the place of the lock makes each change fail
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			lock := filepath.Join(dir, "logins.lock")
+			refresh := func(_ context.Context, l logins.Login) (logins.Login, error) {
+				block(errors.Join(os.Remove(lock), os.Mkdir(lock, 0o700)))
+				l.AccessToken, l.RefreshToken = "fresh", "next"
+				return l, nil
+			}
+			never := func(context.Context, logins.Login) (logins.Login, error) {
+				return logins.Login{}, errors.New("the issuer is asked again")
+			}
+			for i, ask := range []func(context.Context, logins.Login) (logins.Login, error){refresh, never} {
+				if l, err := s.Refresh(t.Context(), login("one", "").Key, "access-a", ask); err != nil || l.AccessToken != "fresh" {
+					t.Fatalf("refresh %d: %q, %v", i, l.AccessToken, err)
+				}
+			}
+			if _, err := s.Refresh(t.Context(), login("one", "").Key, "fresh", never); err == nil || strings.Contains(err.Error(), "asked") {
+				t.Errorf("a refresh that cannot be written begins: %v", err)
+			}
+			if list, err := s.Of("one", ""); err != nil || len(list) != 1 || list[0].RefreshToken != "next" {
+				t.Errorf("the process has %v, %v", list, err)
+			}
+			block(os.Remove(lock))
+			if closed {
+				block(s.Close())
+			}
+			other := open(t, dir, logins.Options{})
+			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+				list, err := other.All()
+				if err == nil && len(list) == 1 && list[0].RefreshToken == "next" {
+					return
+				}
+				if closed || time.Now().After(end) {
+					t.Fatalf("the file has %v, %v", list, err)
+				}
+			}
+		})
+	}
+}
+
+// TestCloseWaiting: the end of a store does not wait for another process that refreshes a login.
+func TestCloseWaiting(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logins")
+	a, b := open(t, dir, logins.Options{}), open(t, dir, logins.Options{})
+	put(t, a, login("one", "a"))
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, err := a.Refresh(t.Context(), login("one", "").Key, "access-a", func(_ context.Context, l logins.Login) (logins.Login, error) {
+			close(asked)
+			<-goOn
+			l.AccessToken = "fresh"
+			return l, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-asked
+	both.Go(func() {
+		_, err := b.Refresh(t.Context(), login("one", "").Key, "access-a", nil)
+		if err == nil || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("the refresh that waits: %v", err)
+		}
+	})
+	if err := b.Close(); err != nil { // before or after that has begun
+		t.Error(err)
+	}
+	close(goOn)
+	both.Wait()
 }
 
 // TestKilled kills a process at each step of a refresh. The file stays whole, the locks are free, and the login counts unless

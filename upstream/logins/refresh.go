@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// refreshWait bounds a refresh: the wait for another process that refreshes the login, and the issuer.
-const refreshWait = 60 * time.Second
+// Bounds of a refresh.
+const (
+	turnWait = 60 * time.Second // for another process that refreshes the login
+	askWait  = 60 * time.Second // for the issuer
+)
 
 // A flight is a refresh that this process is making.
 type flight struct {
@@ -20,13 +23,12 @@ type flight struct {
 
 // Refresh replaces the access token of a login, by one process of the machine at a time. Where the stored token is no longer
 // stale, because another caller or process has replaced it, it returns that login and asks nobody. The end of ctx ends the wait
-// of the caller and not the refresh, whose answer could be lost: only its own limit of time ends that. A login that its issuer
-// refuses, with an error that wraps [ErrEnded], is marked as ended.
+// of the caller and not the refresh, whose answer could be lost: only its own limits of time end that. A login that its issuer
+// refuses, with an error that wraps [ErrEnded], is marked as ended. A fresh login that cannot be written counts in this process,
+// which goes on trying to write it.
 func (s *Store) Refresh(ctx context.Context, k Key, stale string, refresh func(context.Context, Login) (Login, error)) (Login, error) {
 	f, err := s.join(k, stale, func(f *flight) {
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), refreshWait, fmt.Errorf("the refresh took longer than %s", refreshWait))
-		defer cancel()
-		f.login, f.err = s.refresh(ctx, k, stale, refresh)
+		f.login, f.err = s.refresh(context.WithoutCancel(ctx), k, stale, refresh)
 	})
 	if err != nil {
 		return Login{}, err
@@ -43,8 +45,8 @@ func (s *Store) Refresh(ctx context.Context, k Key, stale string, refresh func(c
 func (s *Store) join(k Key, stale string, fly func(*flight)) (*flight, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errors.New("the store of logins is closed")
+	if err := context.Cause(s.closing); err != nil {
+		return nil, err
 	}
 	if f := s.flights[k]; f != nil && f.stale == stale {
 		return f, nil
@@ -65,11 +67,13 @@ func (s *Store) join(k Key, stale string, fly func(*flight)) (*flight, error) {
 
 // refresh makes a refresh while it has the lock of the login.
 func (s *Store) refresh(ctx context.Context, k Key, stale string, refresh func(context.Context, Login) (Login, error)) (Login, error) {
-	unlock, err := s.lockLogin(ctx, k)
+	unlock, err := s.lockInTurn(ctx, k)
 	if err != nil {
 		return Login{}, err
 	}
 	defer unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, askWait, fmt.Errorf("the refresh took longer than %s", askWait))
+	defer cancel()
 	old, err := s.stored(ctx, k)
 	switch {
 	case err != nil:
@@ -80,7 +84,7 @@ func (s *Store) refresh(ctx context.Context, k Key, stale string, refresh func(c
 		return old, nil
 	}
 	// What can fail on this machine fails before the issuer is asked.
-	if err := s.change(ctx, func(list []Login) ([]Login, error) { return list, nil }); err != nil {
+	if err := s.Writable(ctx); err != nil {
 		return Login{}, err
 	}
 	step("asking")
@@ -99,25 +103,40 @@ func (s *Store) refresh(ctx context.Context, k Key, stale string, refresh func(c
 	}
 	kept, saving := s.swap(context.WithoutCancel(ctx), old, fresh)
 	switch {
-	case saving != nil:
+	case errors.Is(saving, ErrNone):
 		return fresh, saving
-	case ended && !kept.Ended.IsZero():
+	case saving != nil:
+		s.saveLater(old, fresh)
+		kept = fresh
+	}
+	if ended && !kept.Ended.IsZero() {
 		return kept, fmt.Errorf("%s: %w", k.Server, err)
 	}
 	return kept, nil
 }
 
-// stored returns a login as the file has it.
+// lockInTurn takes the lock of a login that another process may be refreshing. The end of the store ends the wait.
+func (s *Store) lockInTurn(ctx context.Context, k Key) (unlock func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.closing, func() { cancel(errClosed) })()
+	ctx, stop := context.WithTimeoutCause(ctx, turnWait, fmt.Errorf("another process has been refreshing it for %s", turnWait))
+	defer stop()
+	return s.lockLogin(ctx, k)
+}
+
+// stored returns a login as the file has it, or a fresher one that could not be written.
 func (s *Store) stored(ctx context.Context, k Key) (Login, error) {
 	now, err := s.read(ctx)
 	if err != nil {
 		return Login{}, err
 	}
-	at, found := find(now.logins, k)
+	list := s.withUnsaved(now.logins)
+	at, found := find(list, k)
 	if !found {
 		return Login{}, fmt.Errorf("%s: %w", k.Server, ErrNone)
 	}
-	return now.logins[at], nil
+	return list[at], nil
 }
 
 // swap replaces a login, unless somebody has signed in again or out meanwhile. It returns the login that counts now.

@@ -19,6 +19,8 @@ import (
 type Options struct {
 	KeyFile string  // with a key of 32 bytes; empty: none
 	Keyring Keyring // nil: none
+
+	KeyringWait time.Duration // for one answer of the keyring; 0: 2 s
 }
 
 // A Store keeps logins in a directory, which processes share. Its methods may be called concurrently.
@@ -31,8 +33,10 @@ type Store struct {
 
 	mu      sync.Mutex
 	flights map[Key]*flight // refreshes of this process; guarded by mu
-	closed  bool            // guarded by mu
-	running sync.WaitGroup  // of flights
+	unsaved []unsaved       // guarded by mu
+	closing context.Context // ends when the store closes; ended under mu
+	end     context.CancelCauseFunc
+	running sync.WaitGroup // of flights, and of those that save later
 }
 
 // A snapshot is the file as it was read.
@@ -46,28 +50,29 @@ type snapshot struct {
 // step is called at the steps of a change. Tests replace it to end the process there.
 var step = func(string) {}
 
-// Open opens the store of a directory. A change makes the directory and the file in it if they are missing. A file that cannot be
-// used is an error of the first method that needs it.
+// Open opens the store of a directory. A change makes the directory and the file in it if they are missing. A directory or file
+// that cannot be used is an error of the first method that needs it.
 func Open(dir string, o Options) (*Store, error) {
 	if o.KeyFile != "" {
 		if _, err := readKeyFile(o.KeyFile); err != nil {
 			return nil, err
 		}
 	}
-	if err := checkDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the directory of logins: %w", err)
-	}
+	closing, end := context.WithCancelCause(context.Background())
 	return &Store{
 		path:    filepath.Join(dir, "logins"),
-		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring), kept: map[string][]byte{}},
-		flights: map[Key]*flight{},
+		keys:    &keys{file: o.KeyFile, ring: guarded(o.Keyring, o.KeyringWait), kept: map[string][]byte{}},
+		flights: map[Key]*flight{}, closing: closing, end: end,
 	}, nil
 }
 
-// Close waits for refreshes that have begun, and closes the store.
+// errClosed is the error of refreshes that a closed store does not begin.
+var errClosed = errors.New("the store of logins is closed")
+
+// Close ends refreshes that wait for another process, waits for those that have asked the issuer, and closes the store.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	s.closed = true
+	s.end(errClosed)
 	s.mu.Unlock()
 	s.running.Wait()
 	s.reading.Lock()
@@ -88,7 +93,7 @@ func (s *Store) forget() error {
 // All returns all logins, sorted by server.
 func (s *Store) All() ([]Login, error) {
 	now, err := s.read(context.Background())
-	return slices.Clone(now.logins), err
+	return s.withUnsaved(now.logins), err
 }
 
 // Of returns the logins of one configured server, or those of them with a resource unless that is empty.
@@ -98,7 +103,7 @@ func (s *Store) Of(server, resource string) ([]Login, error) {
 		return nil, err
 	}
 	var found []Login
-	for _, l := range now.logins {
+	for _, l := range s.withUnsaved(now.logins) {
 		if l.Server == server && (resource == "" || l.Resource == resource) {
 			found = append(found, l)
 		}
@@ -119,10 +124,26 @@ func (s *Store) Place() (text string, sealed bool, err error) {
 	}[now.header.kind], now.header.kind != plain, nil
 }
 
+// Usable says why the directory cannot be used, if so. It neither makes it nor reads the file, whose key may be slow to get.
+func (s *Store) Usable() error {
+	if err := checkDir(filepath.Dir(s.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the directory of logins: %w", err)
+	}
+	return nil
+}
+
+// Writable fails if a change would fail now. It writes the file as it is.
+func (s *Store) Writable(ctx context.Context) error {
+	return s.change(ctx, func(list []Login) ([]Login, error) { return list, nil })
+}
+
 // read returns the content of the file, which it reads if it has changed.
 func (s *Store) read(ctx context.Context) (snapshot, error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
+	if err := s.Usable(); err != nil {
+		return snapshot{}, err
+	}
 	there, err := os.Lstat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -232,6 +253,9 @@ func find(list []Login, k Key) (int, bool) {
 
 // change replaces the logins by what edit makes of a copy of them, in one process at a time.
 func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error)) error {
+	if err := s.Usable(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, changeWait, errors.New("another process is changing the logins"))
 	defer cancel()
 	unlock, err := lockFile(ctx, s.path+".lock")
@@ -244,7 +268,7 @@ func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error))
 	if err != nil {
 		return err
 	}
-	list, err := edit(slices.Clone(now.logins))
+	list, err := edit(s.withUnsaved(now.logins))
 	if err != nil {
 		return err
 	}
@@ -263,6 +287,7 @@ func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error))
 	if err := replaceFile(s.path, data); err != nil {
 		return fmt.Errorf("writing the logins: %w", err)
 	}
+	s.saved(list)
 	return nil
 }
 

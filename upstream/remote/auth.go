@@ -96,12 +96,12 @@ type program struct {
 }
 
 // sign implements [signer].
-func (s *program) sign(ctx context.Context, h http.Header) (string, error) {
+func (s *program) sign(req *http.Request) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token, err := s.token(ctx)
+	token, err := s.token(req.Context())
 	if token != "" {
-		h.Set("Authorization", "Bearer "+token)
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return token, err
 }

@@ -26,7 +26,7 @@ func (c *call) failed(ctx context.Context, err error) *rpc.Failure {
 		c.classifyStatus(ctx, f, status)
 	case notReached(err):
 		f.Sent = false
-		f.Lost = isDial(err)
+		f.Lost = isDial(err) || errors.Is(err, errOtherLogin)
 	default:
 		_, full := errors.AsType[*memory.Full](err)
 		_, answered := errors.AsType[*jsonrpc.Error](err)

@@ -23,14 +23,15 @@ const (
 const findPing = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 // FindEndpoint looks for a server at the usual path of the same host, after a handshake that failed because nothing is
-// at the address; [Transport.Explain] then names it. It makes one request, and none if that needs a sign-in.
+// at the address; [Transport.Explain] then names it. It makes one request without a token,
+// and none where the server has given one.
 func (t *Transport) FindEndpoint(ctx context.Context, err error) {
 	var status *statusError
 	if !errors.As(err, &status) || status.status != http.StatusNotFound && status.status != http.StatusMethodNotAllowed {
 		return
 	}
 	target := *t.target
-	if strings.TrimSuffix(target.Path, "/") == defaultPath || status.rpc != nil || t.auth != nil {
+	if strings.TrimSuffix(target.Path, "/") == defaultPath || status.rpc != nil || t.signs() {
 		return
 	}
 	target.Path, target.RawPath, target.RawQuery, target.Fragment = defaultPath, "", "", ""
@@ -44,7 +45,7 @@ func (t *Transport) FindEndpoint(ctx context.Context, err error) {
 
 // serves reports whether an address answers with JSON-RPC, or demands a sign-in.
 func (t *Transport) serves(ctx context.Context, address *url.URL) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), strings.NewReader(findPing))
+	req, err := http.NewRequestWithContext((&signing{plain: true}).in(ctx), http.MethodPost, address.String(), strings.NewReader(findPing))
 	if err != nil {
 		return false
 	}

@@ -45,12 +45,12 @@ func (t *SSETransport) Abort() {
 
 // sse is the wire of an SSETransport.
 type sse struct {
-	client *client
-	life   context.Context // of the stream
-	cancel context.CancelFunc
-	body   io.ReadCloser
-	events *events
-	post   string // the address for messages
+	client  *client
+	signing signing
+	life    context.Context // of the stream
+	cancel  context.CancelFunc
+	body    io.ReadCloser
+	events  *events
 }
 
 // open opens the stream: within ctx, but for as long as the session lives.
@@ -83,7 +83,7 @@ func (w *sse) Lease() *memory.Lease { return nil }
 
 // begin reads the address for messages.
 func (w *sse) begin(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.client.URL, nil)
+	req, err := http.NewRequestWithContext(w.signing.in(ctx), http.MethodGet, w.client.URL, nil)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (w *sse) begin(ctx context.Context) error {
 	if err != nil || origin(to) != origin(w.client.target) {
 		return &redirectError{originOrNone(to)}
 	}
-	w.post = to.String()
+	w.signing.messages = to.String()
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (w *sse) Send(ctx context.Context, msg []byte) error {
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, rawKey{}, true))
 	defer cancel()
 	defer context.AfterFunc(w.life, cancel)()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.post, bytes.NewReader(msg))
+	req, err := http.NewRequestWithContext(w.signing.in(ctx), http.MethodPost, w.signing.messages, bytes.NewReader(msg))
 	if err != nil {
 		return err
 	}

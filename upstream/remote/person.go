@@ -12,14 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcsh-dev/mcsh/internal/lazy"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
-
-// maxEarly is how long before its end a token is replaced at most; a short one when a tenth of its time is left.
-const maxEarly = time.Minute
 
 // Logins keeps the logins of people.
 type Logins interface {
@@ -27,7 +24,9 @@ type Logins interface {
 	Of(server, resource string) ([]logins.Login, error)
 
 	// Refresh replaces a login whose access token is stale, by one process at a time. See [logins.Store].
-	Refresh(ctx context.Context, key logins.Key, stale string, refresh func(context.Context, logins.Login) (logins.Login, error)) (logins.Login, error)
+	Refresh(
+		ctx context.Context, key logins.Key, stale string, refresh func(context.Context, logins.Login) (logins.Login, error),
+	) (logins.Login, error)
 }
 
 // A person signs requests with the login of somebody who has signed in. It never begins a sign-in.
@@ -37,8 +36,10 @@ type person struct {
 
 	mu      sync.Mutex // guards what follows
 	token   string     // that was used last
+	expiry  time.Time  // of token
 	replace time.Time  // when it is replaced; zero: never
-	refused *string    // the token of the last refusal; nil: there was none
+	last    refreshed  // the end of the last refresh
+	refused *string    // the token of the last refusal, until another one is used; nil: there was none
 	known   bool       // somebody had signed in
 	words   [2]string  // the tokens that were used last
 	secrets *rpc.Hider // hides them; nil: none
@@ -48,56 +49,52 @@ func newPerson(e Endpoint, own, others *tls.Config) *person {
 	return &person{endpoint: e, http: e.signInClient(own, others)}
 }
 
-// login returns the newest login for the endpoint. A login for a resource that does not cover the address is that of another
-// server, which once had the name.
-func (p *person) login() (found logins.Login, err error) {
+// login returns the login that the endpoint uses, or the zero value.
+func (p *person) login() (logins.Login, error) {
 	all, err := p.endpoint.Logins.Of(p.endpoint.Name, "")
 	if err != nil {
-		return found, fmt.Errorf("reading the logins: %w", err)
+		return logins.Login{}, fmt.Errorf("reading the logins: %w", err)
 	}
-	for _, one := range all {
-		fits := signin.Covers(one.Resource, p.endpoint.URL) && (p.endpoint.SignIn.Issuer == "" || signin.SameIssuer(one.Issuer, p.endpoint.SignIn.Issuer))
-		if fits && (found.Server == "" || better(one, found)) {
-			found = one
-		}
-	}
+	login, found := p.endpoint.Login(all)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = p.known || found.Server != ""
-	return found, nil
-}
-
-// better reports whether a is used rather than b: the newest login that has not ended.
-func better(a, b logins.Login) bool {
-	if ended := a.AccessToken == ""; ended != (b.AccessToken == "") {
-		return !ended
-	}
-	return a.Made.After(b.Made)
+	p.known = p.known || found
+	return login, nil
 }
 
 // sign implements [signer]. It replaces a token that is about to end. Without logins that can be read, a server that needs
 // none works; the refusal of another one then says what is wrong.
-func (p *person) sign(ctx context.Context, h http.Header) (string, error) {
+func (p *person) sign(req *http.Request) (string, error) {
+	how := signingOf(req)
+	if how.plain {
+		return "", nil
+	}
 	login, err := p.login()
 	if err != nil {
 		return "", nil
 	}
-	if p.ending(login, time.Now()) {
-		fresh, err := p.refresh(ctx, login)
-		switch {
-		case err == nil:
-			login = fresh
-		case errors.Is(err, logins.ErrEnded), errors.Is(err, logins.ErrNone):
-			return "", nil // the server refuses the request, which says the rest
-		case !time.Now().Before(login.Expiry):
-			return "", err
-		}
+	p.use(login.AccessToken)
+	if err := how.check(login); err != nil {
+		return "", err
 	}
-	if login.AccessToken != "" {
-		p.remember(login.AccessToken)
-		h.Set("Authorization", "Bearer "+login.AccessToken)
+	if !how.allows(login, req) {
+		return "", nil
 	}
+	if login, err = p.current(req.Context(), login); err != nil || login.AccessToken == "" {
+		return "", err
+	}
+	p.remember(login.AccessToken)
+	req.Header.Set("Authorization", "Bearer "+login.AccessToken)
 	return login.AccessToken, nil
+}
+
+// use ends the memory of a refusal when another token is used.
+func (p *person) use(token string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused != nil && *p.refused != token {
+		p.refused = nil
+	}
 }
 
 // remember makes messages hide a token.
@@ -120,43 +117,18 @@ func (p *person) hide(text string) string {
 	return secrets.Hide(text)
 }
 
-// ending reports whether the token of a login is so near its end that it is replaced.
-func (p *person) ending(login logins.Login, now time.Time) bool {
-	if login.AccessToken == "" || login.RefreshToken == "" || login.Expiry.IsZero() {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.token != login.AccessToken {
-		p.token = login.AccessToken
-		p.replace = login.Expiry.Add(-min(maxEarly, max(0, login.Expiry.Sub(now)/10)))
-	}
-	return !now.Before(p.replace)
-}
-
-func (p *person) refresh(ctx context.Context, login logins.Login) (logins.Login, error) {
-	fresh, err := p.endpoint.Logins.Refresh(ctx, login.Key, login.AccessToken, func(ctx context.Context, login logins.Login) (logins.Login, error) {
-		return signin.Refresh(ctx, p.http, login)
-	})
-	if err != nil {
-		return fresh, fmt.Errorf("refreshing the sign-in: %w", err)
-	}
-	return fresh, nil
-}
-
 // renew implements [signer]. After 401 it makes the request again with a token that is not the refused one: of a login since
 // then, or a refreshed one. More scopes than granted need a person.
-func (p *person) renew(ctx context.Context, refused string, _ *http.Request, resp *http.Response) (bool, error) {
+func (p *person) renew(ctx context.Context, refused string, req *http.Request, resp *http.Response) (bool, error) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return false, nil
 	}
 	login, err := p.login()
-	if err != nil {
+	if err != nil || login.AccessToken == "" || !signingOf(req).allows(login, req) {
 		return false, err
 	}
-	if login.AccessToken == refused && refused != "" {
-		login, err = p.refresh(ctx, login)
-		if errors.Is(err, logins.ErrEnded) || errors.Is(err, logins.ErrNone) {
+	if login.AccessToken == refused {
+		if login, err = p.replaced(ctx, login); errors.Is(err, logins.ErrEnded) || errors.Is(err, logins.ErrNone) {
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -185,6 +157,13 @@ func (p *person) changed() bool {
 	return err == nil && p.refused != nil && login.AccessToken != "" && login.AccessToken != *p.refused
 }
 
+// signedIn reports whether somebody has signed in.
+func (p *person) signedIn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
+}
+
 // command is what a person runs after a refusal; empty: signing in may not help.
 func (p *person) command(resp *http.Response) string {
 	if resp.StatusCode == http.StatusUnauthorized {
@@ -200,9 +179,7 @@ func (p *person) command(resp *http.Response) string {
 			return "signed out: " + run
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if resp.StatusCode == http.StatusUnauthorized && p.known {
+	if resp.StatusCode == http.StatusUnauthorized && p.signedIn() {
 		return "signed out: " + run
 	}
 	return ""
@@ -211,28 +188,17 @@ func (p *person) command(resp *http.Response) string {
 // maxFlags bounds the scopes in a command, in bytes.
 const maxFlags = 1 << 10
 
-func loginCommand(server string) string { return "run mcsh login " + shellWord(server) }
+func loginCommand(server string) string { return "run mcsh login " + texts.ShellWord(server) }
 
 // scopeFlags are the flags that ask for scopes. A server chooses their text, and a person copies it into a shell.
 func scopeFlags(scopes []string) (flags string) {
 	for _, scope := range scopes {
-		flag := " --scope " + shellWord(scope)
+		flag := " --scope " + texts.ShellWord(scope)
 		if !strings.Contains(scope, "'") && len(flags)+len(flag) <= maxFlags {
 			flags += flag
 		}
 	}
 	return flags
-}
-
-// plainWord are words that no shell changes.
-var plainWord = lazy.Regexp(`^[A-Za-z0-9_.:/@+=,-]+$`)
-
-// shellWord writes a word so that a shell reads it as one.
-func shellWord(word string) string {
-	if plainWord().MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // SignInChanged reports whether somebody has signed in since the server refused a request.

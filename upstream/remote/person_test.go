@@ -58,3 +58,31 @@ func TestEnding(t *testing.T) {
 		}
 	}
 }
+
+// TestChosenLogin: an endpoint uses its newest login, also if that has ended: an older one may be of another account.
+func TestChosenLogin(t *testing.T) {
+	const server, first, second = "https://h.example/mcp", "https://first.example", "https://second.example"
+	now := time.Now()
+	login := func(account, issuer, resource, token string, age time.Duration) logins.Login {
+		return logins.Login{Key: logins.Key{Server: "s", Resource: resource, Issuer: issuer}, Account: account, AccessToken: token, Made: now.Add(-age)}
+	}
+	older, newer := login("older", first, server, "t", time.Hour), login("newer", second, server, "t", time.Minute)
+	ended := login("ended", second, server, "", time.Minute)
+	for name, c := range map[string]struct {
+		issuer string
+		of     []logins.Login
+		want   string
+	}{
+		"none":            {"", nil, ""},
+		"the newest":      {"", []logins.Login{older, newer}, "newer"},
+		"in any order":    {"", []logins.Login{newer, older}, "newer"},
+		"ended":           {"", []logins.Login{older, ended}, "ended"},
+		"of the issuer":   {first, []logins.Login{older, newer}, "older"},
+		"another address": {"", []logins.Login{older, login("new", first, "https://h.example/other", "t", 0)}, "older"},
+	} {
+		e := Endpoint{URL: server, SignIn: SignIn{Issuer: c.issuer}}
+		if got, found := e.Login(c.of); got.Account != c.want || found != (c.want != "") {
+			t.Errorf("%s: got %q, %t, want %q", name, got.Account, found, c.want)
+		}
+	}
+}

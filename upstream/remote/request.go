@@ -127,7 +127,7 @@ func (t *Transport) newRequest(ctx context.Context, method string, body []byte, 
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, t.sdk.Endpoint, reader)
+	req, err := http.NewRequestWithContext(t.signing.in(ctx), method, t.sdk.Endpoint, reader)
 	if err != nil {
 		return nil, err
 	}

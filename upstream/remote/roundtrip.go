@@ -56,8 +56,8 @@ var refusals = map[int]bool{
 	http.StatusUpgradeRequired: true, http.StatusTooManyRequests: true, http.StatusRequestHeaderFieldsTooLarge: true,
 }
 
-// neverRan reports whether no tool has seen the request: one that lacks scopes is refused before. A 503 with a time to come back is a refusal; without one, a
-// proxy may have lost its server.
+// neverRan reports whether no tool has seen the request: one that lacks scopes is refused before. A 503 with a time to come
+// back is a refusal; without one, a proxy may have lost its server.
 func (e *statusError) neverRan() bool {
 	return refusals[e.status] || e.signIn != "" || e.status == http.StatusServiceUnavailable && e.wait > 0
 }
@@ -179,12 +179,12 @@ func (t *client) send(req *http.Request) (*http.Response, error) {
 	token := ""
 	if t.auth != nil {
 		var err error
-		if token, err = t.auth.sign(ctx, out.Header); err != nil {
+		if token, err = t.auth.sign(out); err != nil {
 			return nil, &signInError{err}
 		}
 	}
 	resp, err := t.base.RoundTrip(out)
-	if err == nil && t.auth != nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) && req.GetBody != nil {
+	if err == nil && t.auth != nil && repeatable(req) && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		resp, err = t.again(out, token, resp)
 	}
 	if err != nil {
@@ -197,6 +197,9 @@ func (t *client) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// repeatable reports whether a request can be sent once more.
+func repeatable(req *http.Request) bool { return req.GetBody != nil || req.Method == http.MethodGet }
+
 // again signs in and sends a refused request once more.
 func (t *client) again(req *http.Request, token string, resp *http.Response) (*http.Response, error) {
 	if retry, err := t.auth.renew(req.Context(), token, req, resp); err != nil {
@@ -205,12 +208,14 @@ func (t *client) again(req *http.Request, token string, resp *http.Response) (*h
 		return resp, nil
 	}
 	out := req.Clone(req.Context())
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		out.Body = body
 	}
-	out.Body = body
-	if _, err := t.auth.sign(req.Context(), out.Header); err != nil {
+	if _, err := t.auth.sign(out); err != nil {
 		return nil, &signInError{err}
 	}
 	return t.base.RoundTrip(out)
@@ -235,7 +240,9 @@ func NeedsSignIn(err error) bool {
 func (t *client) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError)) // as much as arrives
 	_ = resp.Body.Close()
-	e := &statusError{status: resp.StatusCode, at: origin(req.URL), body: t.Hide(errorText(raw)), wait: retryAfter(resp.Header.Get("Retry-After"))}
+	e := &statusError{
+		status: resp.StatusCode, at: origin(req.URL), body: t.Hide(errorText(raw)), wait: retryAfter(resp.Header.Get("Retry-After")),
+	}
 	if resp.StatusCode == http.StatusUnauthorized && e.body == "" {
 		e.body = t.Hide(texts.Cut(resp.Header.Get("WWW-Authenticate"), 200))
 	}

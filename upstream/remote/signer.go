@@ -8,8 +8,8 @@ import (
 
 // A signer adds tokens to requests, and gets others when they are refused.
 type signer interface {
-	// sign adds the current token, if there is one, and returns it.
-	sign(ctx context.Context, h http.Header) (token string, err error)
+	// sign adds the current token to a request, if there is one for it, and returns the token.
+	sign(req *http.Request) (token string, err error)
 
 	// renew gets another token after a refusal, and reports whether the request should be made again. If not, and there is
 	// no error, it leaves the answer as it is.
@@ -25,4 +25,10 @@ func (t *client) signer(own, others *tls.Config) (signer, error) {
 		return newPerson(t.Endpoint, own, others), nil
 	}
 	return nil, nil
+}
+
+// signs reports whether requests have tokens: a program signs in, or somebody has done so.
+func (t *client) signs() bool {
+	p, ok := t.auth.(*person)
+	return t.auth != nil && (!ok || p.signedIn())
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net/http"
 
+	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
 
@@ -39,4 +40,17 @@ func (e Endpoint) signInClient(own, others *tls.Config) *http.Client {
 	return signin.NewHTTP(signin.Options{
 		Server: e.URL, Trusted: []string{e.SignIn.Issuer, e.SignIn.MetadataURL}, Proxy: e.Proxy, Own: own, Other: others,
 	})
+}
+
+// Login returns the one of the logins of the endpoint's name that it uses: the newest, also if that has ended, because an older
+// one may be of another account. A login for a resource that does not cover the address is that of another server, which once
+// had the name. It reports false if there is none.
+func (e Endpoint) Login(of []logins.Login) (login logins.Login, found bool) {
+	for _, one := range of {
+		fits := signin.Covers(one.Resource, e.URL) && (e.SignIn.Issuer == "" || signin.SameIssuer(one.Issuer, e.SignIn.Issuer))
+		if fits && (!found || one.Made.After(login.Made)) {
+			login, found = one, true
+		}
+	}
+	return login, found
 }

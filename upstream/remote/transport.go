@@ -19,6 +19,7 @@ type Transport struct {
 	*client
 	sdk *mcp.StreamableClientTransport
 
+	signing  signing
 	noted    func(rpc.News)
 	onLegacy func() // called when the server turns out to have only the older transport
 
@@ -53,7 +54,7 @@ type refusalRecorder struct{ t *Transport }
 
 // RoundTrip implements [http.RoundTripper].
 func (l *refusalRecorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := l.t.client.RoundTrip(req)
+	resp, err := l.t.client.RoundTrip(req.WithContext(l.t.signing.in(req.Context())))
 	if NeedsSignIn(err) {
 		l.t.refusal.CompareAndSwap(nil, &err)
 	}
@@ -75,7 +76,8 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return c, err
 }
 
-// Prepare sets a function that is called with the news that come with answers, and bounds one message to max bytes. Requests count their own memory. It is called before Connect.
+// Prepare sets a function that is called with the news that come with answers, and bounds one message to max bytes. Requests
+// count their own memory. It is called before Connect.
 func (t *Transport) Prepare(noted func(rpc.News), _ *memory.Share, max int) {
 	t.noted = noted
 	t.client.max.Store(int64(max))

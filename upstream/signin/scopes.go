@@ -5,11 +5,13 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcsh-dev/mcsh/upstream/logins"
 )
 
 const (
-	maxScopes    = 200 // of one sign-in
-	maxScope     = 256 // bytes of one
+	maxScopes    = logins.MaxScopes // of one sign-in
+	maxScope     = logins.MaxScope  // bytes of one
 	offlineScope = "offline_access"
 )
 
