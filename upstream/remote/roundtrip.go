@@ -184,7 +184,7 @@ func (t *client) send(req *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := t.base.RoundTrip(out)
-	if err == nil && t.auth != nil && repeatable(req) && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+	if err == nil && t.auth != nil && repeatable(req) && refusesToken(resp) {
 		resp, err = t.again(out, token, resp)
 	}
 	if err != nil {
@@ -195,6 +195,10 @@ func (t *client) send(req *http.Request) (*http.Response, error) {
 		resp.Body = http.NoBody
 	}
 	return resp, nil
+}
+
+func refusesToken(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 
 // repeatable reports whether a request can be sent once more.
