@@ -276,12 +276,18 @@ func TestReloadTogether(t *testing.T) {
 	}{
 		{"moved", []upstream.Server{s.server("one", "1"), s.server("two", "1")}, []upstream.Server{s.server("three", "1")}, upstream.Change{}, ""},
 		{
-			"moved and changed", []upstream.Server{s.server("one", "1")}, []upstream.Server{s.server("three", "1"), s.server("two", "2")},
-			upstream.Change{Restarted: []string{"two"}}, "",
+			"moved and changed",
+			[]upstream.Server{s.server("one", "1")},
+			[]upstream.Server{s.server("three", "1"), s.server("two", "2")},
+			upstream.Change{Restarted: []string{"two"}},
+			"",
 		},
 		{
-			"in both", []upstream.Server{s.server("one", "1"), s.server("two", "2")}, []upstream.Server{s.server("two", "2")},
-			upstream.Change{Removed: []string{"three"}}, `server "two" is defined twice: at two.json:1 and at two.json:1; rename one of them`,
+			"in both",
+			[]upstream.Server{s.server("one", "1"), s.server("two", "2")},
+			[]upstream.Server{s.server("two", "2")},
+			upstream.Change{Removed: []string{"three"}},
+			`server "two" is defined twice: at two.json:1 and at two.json:1; rename one of them`,
 		},
 		{"in one again", []upstream.Server{s.server("one", "1")}, []upstream.Server{s.server("two", "2")}, upstream.Change{}, ""},
 	} {
