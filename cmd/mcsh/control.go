@@ -30,8 +30,8 @@ type controlFlags struct {
 
 func (c *controlFlags) add(cmd *cobra.Command) {
 	c.flags = cmd.Flags()
-	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway over "+
-		"HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
+	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway "+
+		"over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
 	_ = cmd.MarkFlagFilename("control-tokens") // the flag exists
 }
 
@@ -45,7 +45,8 @@ func (c *controlFlags) resolve(p *program, l *listenFlags) error {
 	case given && strings.TrimSpace(c.tokens) == "":
 		return usageError("give it a value, or leave it out", "%s is empty", from)
 	case given && l.address == "":
-		return usageError("add --listen, or leave it out: on this machine mcsh gateways needs no token", "--control-tokens is for a gateway that listens")
+		return usageError("add --listen, or leave it out: on this machine mcsh gateways needs no token",
+			"--control-tokens is for a gateway that listens")
 	case c.tokens != "" && l.auth.tokens != "" && sameFile(c.tokens, l.auth.tokens):
 		return usageError("mcsh token new NAME --file ANOTHER makes a token that only controls",
 			"--tokens and --control-tokens are one file: all who may call tools could control the gateway")

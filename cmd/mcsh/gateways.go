@@ -38,7 +38,8 @@ func (g *gatewayFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&g.gateway, "gateway", "",
 		"one gateway: its id, or the URL of one of another machine that has --control-tokens (default: all of this user)")
-	f.StringVar(&g.tokenFile, "gateway-token-file", "", "file with the token for --gateway URL (default: $"+gatewayTokenVariable+")")
+	f.StringVar(&g.tokenFile, "gateway-token-file", "",
+		"file with the token for --gateway URL (default: $"+gatewayTokenVariable+")")
 	_ = cmd.MarkFlagFilename("gateway-token-file") // the flag exists
 }
 
@@ -111,7 +112,9 @@ func (g *gatewayFlags) remote(ctx context.Context, p *program) (*control.Client,
 const gatewaysAtOnce = 8
 
 // askAll asks gateways at the same time, and returns their answers and errors by id.
-func askAll[T any](clients map[string]*control.Client, ask func(id string, c *control.Client) (T, error)) (map[string]T, map[string]error) {
+func askAll[T any](
+	clients map[string]*control.Client, ask func(id string, c *control.Client) (T, error),
+) (map[string]T, map[string]error) {
 	var mu sync.Mutex
 	answers, errs := map[string]T{}, map[string]error{}
 	var asking sync.WaitGroup
@@ -163,8 +166,9 @@ func (p *program) gatewaysCommand() *cobra.Command {
 		Long: `List the running gateways of this user, also those that clients have started, with the states of their servers and
 the runs in progress. They are found in the state directory: a gateway with another one needs --state, and one with
 --state off is not found.`,
-		Example: "  mcsh gateways\n  mcsh gateways --json\n  mcsh gateways --gateway https://mcp.example.com/mcp --gateway-token-file token",
-		Args:    cobra.NoArgs,
+		Example: "  mcsh gateways\n  mcsh gateways --json\n" +
+			"  mcsh gateways --gateway https://mcp.example.com/mcp --gateway-token-file token",
+		Args: cobra.NoArgs,
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.listGateways(ctx, &g) },
 		g.add, p.jsonFlag("print one JSON object per gateway, a line each"))
@@ -274,7 +278,8 @@ func gatewayText(g gatewayJSON, now time.Time) string {
 		if r.DryRun {
 			dry = "  (a dry run)"
 		}
-		fmt.Fprintf(&b, "  run %s%s  %s  for %s%s\n", r.Request, caller, texts.Count(r.Stages, "stage"), lasted(now, r.Started), dry)
+		fmt.Fprintf(&b, "  run %s%s  %s  for %s%s\n",
+			r.Request, caller, texts.Count(r.Stages, "stage"), lasted(now, r.Started), dry)
 	}
 	return b.String()
 }
@@ -319,7 +324,8 @@ func (p *program) reloadGateways(ctx context.Context, g *gatewayFlags) error {
 			return err
 		}
 		if wrong = wrong || c.Error != ""; c.Error != "" && !p.json {
-			fmt.Fprint(p.stderr, errorText(fmt.Errorf("gateway %s: %s", id, c.Error), "fix the configuration; the one before is in use"))
+			err := fmt.Errorf("gateway %s: %s", id, c.Error)
+			fmt.Fprint(p.stderr, errorText(err, "fix the configuration; the one before is in use"))
 		}
 	}
 	if err := p.printErrors(ctx, errs); err != nil || !wrong {

@@ -236,6 +236,7 @@ func TestGatewayErrors(t *testing.T) {
 	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	here := []string{"--state", c.state}
 	for _, test := range []struct {
 		name        string
 		spoil       func() error
@@ -243,10 +244,18 @@ func TestGatewayErrors(t *testing.T) {
 		args        []string
 		error, hint string
 	}{
-		{"open to others", func() error { return os.Chmod(sockets[0], 0o666) }, exitUnreachable, []string{"--state", c.state}, "chmod go=", ""},
-		{"gone", func() error { return os.Remove(sockets[0]) }, exitUnreachable, []string{"--state", c.state}, "its socket is gone", "start it again"},
-		{"not controlled", nil, exitFailed, []string{"--gateway", other.URL}, "404", "start it with --control-tokens, or correct the address"},
-		{"nobody listens", nil, exitUnreachable, []string{"--gateway", closed.URL}, "refused", "start the gateway there, or correct the address"},
+		{"open to others", func() error { return os.Chmod(sockets[0], 0o666) }, exitUnreachable, here, "chmod go=", ""},
+		{"gone", func() error { return os.Remove(sockets[0]) }, exitUnreachable, here, "its socket is gone", "start it again"},
+		{
+			"not controlled", nil, exitFailed,
+			[]string{"--gateway", other.URL},
+			"404", "start it with --control-tokens, or correct the address",
+		},
+		{
+			"nobody listens", nil, exitUnreachable,
+			[]string{"--gateway", closed.URL},
+			"refused", "start the gateway there, or correct the address",
+		},
 	} {
 		if test.spoil != nil {
 			if err := test.spoil(); err != nil {
@@ -282,10 +291,12 @@ func TestEndedGateway(t *testing.T) {
 func TestEndpoints(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://Mcp.example.com/mcp": "https://mcp.example.com", "http://a:1/mesh/mcp/": "http://a:1/mesh", "http://a/": "http://a",
-		"": "", "x": "", "ftp://a": "", "http://": "", "http://user:pass@a": "", "http://a?x=1": "", "http://a#x": "", "http://a b": "",
+		"": "", "x": "", "ftp://a": "", "http://": "",
+		"http://user:pass@a": "", "http://a?x=1": "", "http://a#x": "", "http://a b": "",
 	} {
 		u, err := parseEndpoint("--gateway", address)
-		if want == "" && (err == nil || strings.Contains(err.Error(), "pass")) || want != "" && (err != nil || u.String() != want) {
+		bad := err != nil && !strings.Contains(err.Error(), "pass")
+		if bad != (want == "") || err == nil && u.String() != want {
 			t.Errorf("%q: got %v, %v", address, u, err)
 		}
 	}
