@@ -43,9 +43,9 @@ type Change struct {
 	Error     string   `json:"error,omitempty"`
 }
 
-// An Error is the answer to a request that fails.
+// An Error is the answer to a request that fails, or says why there is none.
 type Error struct {
-	Status  int    `json:"-"` // of HTTP
+	Status  int    `json:"-"` // of HTTP; 0: there is no answer
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }

@@ -21,13 +21,20 @@ import (
 const (
 	// maxAnswer bounds an answer, in bytes: that of 10,000 servers has about 1 MiB.
 	maxAnswer = 16 << 20
-	// maxRefusal bounds the text of an answer that is not JSON, in bytes.
+	// maxRefusal bounds the message of a refusal and its hint, in bytes.
 	maxRefusal = 500
 	// queryWait is how long a client waits for an answer that a gateway has at once.
 	queryWait = 10 * time.Second
+	// settleWait is how long a client waits for a gateway of this machine that starts or ends, and settlePause between two
+	// looks at it.
+	settleWait  = 5 * time.Second
+	settlePause = 20 * time.Millisecond
 	// reloadWait is how long it waits for a reload: longer than a gateway takes.
 	reloadWait = answerWait + queryWait
 )
+
+// errNoSocket is the error of a call to a gateway that lives and has no socket.
+var errNoSocket = failed(0, "start it again", "its socket is gone")
 
 // ErrEnded is the error of a call to a gateway that no longer runs on this machine.
 var ErrEnded = errors.New("the gateway has ended")
@@ -38,7 +45,8 @@ type Client struct {
 	base string
 	http *http.Client
 
-	token string
+	token string      // of a gateway of another machine
+	ended func() bool // reports whether a gateway of this machine has ended; nil: it is one of another machine
 }
 
 // Find returns clients for the gateways of this user that run on this machine with a state directory, by their ids. It
@@ -55,10 +63,13 @@ func Find(state string) (map[string]*Client, error) {
 	ids, err := dir.living()
 	found := map[string]*Client{}
 	for _, id := range ids {
-		found[id] = &Client{name: "gateway " + id, base: "http://control", http: client(&http.Transport{
-			DisableKeepAlives: true,
-			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, state, id) },
-		})}
+		found[id] = &Client{
+			name: "gateway " + id, base: "http://control", ended: func() bool { return ended(state, id) },
+			http: client(&http.Transport{
+				DisableKeepAlives: true,
+				DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, state, id) },
+			}),
+		}
 	}
 	if err != nil {
 		err = fmt.Errorf("looking for gateways in %s: %w", dir.path, err)
@@ -68,7 +79,8 @@ func Find(state string) (map[string]*Client, error) {
 
 // client returns a client that follows no redirection, which could lead a token elsewhere.
 func client(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: transport, CheckRedirect: stay}
 }
 
 // dial connects to the socket of a gateway, and checks whose it is.
@@ -80,11 +92,11 @@ func dial(ctx context.Context, state, id string) (net.Conn, error) {
 	defer dir.Close()
 	info, err := dir.root.Lstat(id + socketEnd)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrEnded
+		return nil, errNoSocket
 	}
 	path := filepath.Join(dir.path, id+socketEnd)
 	if err == nil && info.Mode().Type() != fs.ModeSocket {
-		err = fmt.Errorf("%s is no socket", path)
+		err = failed(0, "", "%s is no socket", path)
 	}
 	if err == nil {
 		err = private(path, info)
@@ -99,7 +111,7 @@ func dial(ctx context.Context, state, id string) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", address)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-		return nil, ErrEnded
+		return nil, errNoSocket
 	case err != nil:
 		return nil, err
 	}
@@ -109,14 +121,10 @@ func dial(ctx context.Context, state, id string) (net.Conn, error) {
 	return conn, nil
 }
 
-// Remote returns a client for the gateway at an address that other machines reach, such as https://mcp.example.com/mcp.
-func Remote(address, token string, transport http.RoundTripper) (*Client, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("want an http or https address with only a host and a path")
-	}
-	base := strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/mcp")
-	return &Client{name: base, base: base + Prefix, token: token, http: client(transport)}, nil
+// Remote returns a client for the gateway below an address that other machines reach, such as https://mcp.example.com. The
+// address has only a host and a path, without a slash at its end.
+func Remote(address, token string, transport http.RoundTripper) *Client {
+	return &Client{name: address, base: address + Prefix, token: token, http: client(transport)}
 }
 
 // Prefix begins the paths of the API on a listener that serves other things, too.
@@ -144,11 +152,37 @@ func (c *Client) Reload(ctx context.Context) (change Change, err error) {
 
 // call makes a request and decodes its answer. An [Error] is what the gateway says.
 func (c *Client) call(ctx context.Context, wait time.Duration, method, path string, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("%s: it has not answered within %v", c.name, wait))
+	const hint = "it may be busy or stopped; end its process if it is stuck"
+	silent := failed(0, hint, "%s: it has not answered within %v", c.name, wait)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, silent)
 	defer cancel()
-	err := c.exchange(ctx, method, path, into)
+	ask := func() error { return c.exchange(ctx, method, path, into) }
+	err := ask()
+	if err != nil && c.ended != nil {
+		err = c.settle(ctx, err, ask)
+	}
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	return err
+}
+
+// settle waits after an error that may come from the start or the end of the gateway, and returns [ErrEnded] if that has
+// ended. A gateway without a socket is asked again: it may be starting.
+func (c *Client) settle(ctx context.Context, err error, again func() error) error {
+	for end := time.Now().Add(settleWait); err != nil && ctx.Err() == nil; time.Sleep(settlePause) {
+		_, known := errors.AsType[*Error](err)
+		starting := errors.Is(err, errNoSocket)
+		switch {
+		case known && !starting:
+			return err
+		case c.ended():
+			return fmt.Errorf("%s: %w", c.name, ErrEnded)
+		case time.Now().After(end):
+			return err
+		case starting:
+			err = again()
+		}
 	}
 	return err
 }
@@ -180,7 +214,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, into any) er
 		return c.refused(res, data)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: the answer is not that of a gateway: %w", c.name, err)
+		return failed(0, "correct the address", "%s: the answer is not that of a gateway: %v", c.name, err)
 	}
 	return nil
 }
@@ -189,8 +223,7 @@ func (c *Client) exchange(ctx context.Context, method, path string, into any) er
 func (c *Client) refused(res *http.Response, data []byte) error {
 	var f failure
 	if json.Unmarshal(data, &f) != nil || f.Error == nil || f.Error.Message == "" {
-		f.Error = &Error{Message: "it answers " + res.Status + ": " + texts.Cut(strings.TrimSpace(string(data)), maxRefusal)}
+		f.Error = &Error{Message: "it answers " + res.Status + ": " + strings.TrimSpace(string(data))}
 	}
-	f.Error.Status, f.Error.Message = res.StatusCode, c.name+": "+f.Error.Message
-	return f.Error
+	return &Error{res.StatusCode, c.name + ": " + texts.Cut(f.Error.Message, maxRefusal), texts.Cut(f.Error.Hint, maxRefusal)}
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/flock"
 )
@@ -18,9 +20,13 @@ const name = "control"
 
 // Ends of names in the directory, after the id of a gateway.
 const (
+	newEnd    = ".new" // of a socket until it is ready
 	socketEnd = ".sock"
 	lockEnd   = ".lock"
 )
+
+// claimWait bounds the wait for the lock of a new id, which others take for a moment when they look at it.
+const claimWait = 10 * time.Second
 
 // maxAddress is the longest address of a Unix socket on the systems that have the shortest.
 const maxAddress = 103
@@ -68,9 +74,9 @@ func private(path string, info fs.FileInfo) error {
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	switch mode := info.Mode().Perm(); {
 	case int(owner) != os.Geteuid():
-		return fmt.Errorf("%s belongs to user %d, and this is user %d", path, owner, os.Geteuid())
+		return failed(0, "", "%s belongs to user %d, and this is user %d", path, owner, os.Geteuid())
 	case mode&0o077 != 0:
-		return fmt.Errorf("%s is open to others (mode %04o): chmod go= %s", path, mode, path)
+		return failed(0, "", "%s is open to others (mode %04o): chmod go= %s", path, mode, path)
 	}
 	return nil
 }
@@ -88,24 +94,33 @@ func (d *directory) address(socket string) (string, error) {
 	}
 	path := filepath.Join(d.path, socket)
 	if len(path) > maxAddress {
-		return "", fmt.Errorf("the path of the socket %s has %d bytes, and %d is the most here: name a shorter state directory", path, len(path), maxAddress)
+		return "", fmt.Errorf("the path of the socket %s has %d bytes, and %d is the most here: name a shorter state directory",
+			path, len(path), maxAddress)
 	}
 	return path, nil
 }
 
-// claim makes the lock of an id and takes it. It belongs to the caller until it is closed.
+// claim makes the lock of an id and takes it. It belongs to the caller until it is closed. Others may find the lock before
+// it is taken, and remove it as that of a dead gateway: then claim makes another one.
 func (d *directory) claim(id string) (*os.File, error) {
-	f, err := d.root.OpenFile(id+lockEnd, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if taken, err := d.own(f, id); err != nil || !taken {
-		if err == nil {
-			err = fmt.Errorf("another process has taken the lock of %s", id)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), claimWait, fmt.Errorf("another process has the lock of %s", id))
+	defer cancel()
+	for {
+		f, err := d.root.OpenFile(id+lockEnd, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
 		}
-		return nil, errors.Join(err, f.Close())
+		own := false
+		if err = flock.Wait(ctx, f); err == nil {
+			own, err = d.own(f, id)
+		}
+		if own && err == nil {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
 	}
-	return f, nil
 }
 
 // own takes the lock in a file if nobody has it, and reports whether it does. A file that is no longer in the directory is
@@ -128,12 +143,23 @@ func (d *directory) own(f *os.File, id string) (bool, error) {
 
 // remove removes the files of an id, whose lock the caller owns. The lock comes last: a socket never stands without it.
 func (d *directory) remove(id string) error {
-	for _, end := range []string{socketEnd, lockEnd} {
+	for _, end := range []string{newEnd, socketEnd, lockEnd} {
 		if err := d.root.Remove(id + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
+}
+
+// ended reports whether the gateway with an id in a state directory has ended.
+func ended(state, id string) bool {
+	dir, err := openDirectory(state)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer dir.Close()
+	lives, err := dir.lives(id)
+	return !lives && (err == nil || errors.Is(err, fs.ErrNotExist))
 }
 
 // living returns the ids of the gateways that live, and removes what the others have left.

@@ -10,8 +10,9 @@
 //   - The directory is closed to others (0700), which protects a socket between its creation and its mode. A directory or
 //     socket that belongs to somebody else, is open to others or is a link is refused, and nothing in it is changed. Both
 //     sides ask the kernel for the user of the other one, too, and root is no exception.
-//   - On Linux a socket is named through the open directory, /proc/self/fd/N/NAME: what was checked is what is used, and the
-//     path of the state directory may be longer than the 107 bytes of a socket's address. Elsewhere a longer one is an error.
+//   - On Linux a socket is named through the open directory, /proc/self/fd/N/NAME: nobody can replace the directory after its
+//     check, and the path of the state directory may be longer than the 107 bytes of a socket's address. Elsewhere a longer one
+//     is an error.
 //   - HTTP/1.1 with JSON, because each language and curl have it, and the same API can serve other machines over the
 //     listener of the gateway.
 //   - Answers hold neither arguments nor data, no ids that give access to outputs, and no text that a server has written.

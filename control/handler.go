@@ -44,7 +44,7 @@ func Handler(s Source) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 		defer cancel()
-		result, err := serve(ctx, s, r)
+		result, err := serve(ctx, s, w.Header(), r)
 		status := http.StatusOK
 		if err != nil {
 			e, ok := errors.AsType[*Error](err)
@@ -69,8 +69,8 @@ func answer(w http.ResponseWriter, status int, result any) {
 	_, _ = w.Write([]byte(body)) // the client may have gone
 }
 
-// serve finds the route of a request and asks the source.
-func serve(ctx context.Context, s Source, r *http.Request) (any, error) {
+// serve finds the route of a request and asks the source. h is the header of the answer.
+func serve(ctx context.Context, s Source, h http.Header, r *http.Request) (any, error) {
 	var methods []string
 	for _, route := range routes {
 		if route.path != r.URL.Path {
@@ -85,6 +85,7 @@ func serve(ctx context.Context, s Source, r *http.Request) (any, error) {
 		return route.answer(ctx, s)
 	}
 	if len(methods) > 0 {
+		h.Set("Allow", strings.Join(methods, ", "))
 		return nil, failed(http.StatusMethodNotAllowed, "", "%s takes %s", r.URL.Path, strings.Join(methods, " and "))
 	}
 	return nil, failed(http.StatusNotFound, "there are "+strings.Join(paths(), ", "), "there is no %s here", texts.Quote(r.URL.Path))

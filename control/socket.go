@@ -45,7 +45,7 @@ func Listen(state, id string) (*Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the directory of control sockets: %w", err)
 	}
-	_, _ = dir.living() // what cannot be removed does no harm
+	_, _ = dir.living() // a file that cannot be removed does no harm
 	s := &Socket{id: id, dir: dir}
 	if err := s.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("making the control socket: %w", err), dir.Close())
@@ -55,7 +55,7 @@ func Listen(state, id string) (*Socket, error) {
 
 // open takes the lock and makes the socket.
 func (s *Socket) open() (err error) {
-	address, err := s.dir.address(s.id + socketEnd)
+	address, err := s.dir.address(s.id + newEnd)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,11 @@ func (s *Socket) open() (err error) {
 	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
 	if err == nil {
 		s.listener.SetUnlinkOnClose(false) // remove does, through the directory
-		if err = s.dir.root.Chmod(s.id+socketEnd, 0o600); err == nil {
+		err = s.dir.root.Chmod(s.id+newEnd, 0o600)
+		if err == nil {
+			err = s.dir.root.Rename(s.id+newEnd, s.id+socketEnd) // nobody sees it before it is closed to others
+		}
+		if err == nil {
 			return nil
 		}
 		err = errors.Join(err, s.listener.Close())
@@ -117,7 +121,8 @@ func (l *limited) Accept() (net.Conn, error) {
 		case err != nil:
 			refuse(conn, failed(http.StatusForbidden, "", "%v", err))
 		case !l.take():
-			refuse(conn, failed(http.StatusServiceUnavailable, "try again soon", "there are %s already", texts.Count(maxConnections, "connection")))
+			there := texts.Count(maxConnections, "connection")
+			refuse(conn, failed(http.StatusServiceUnavailable, "try again soon", "there are %s already", there))
 		default:
 			return &counted{Conn: conn, release: sync.OnceFunc(l.release)}, nil
 		}

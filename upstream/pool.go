@@ -97,7 +97,10 @@ type Pool struct {
 	conns  map[string]*serverConn
 	names  []string // sorted
 
-	sourcesMu sync.Mutex     // held while a source is read again; taken before mu
+	reload   *flight[Change] // that has not begun to read; nil: there is none
+	conflict error           // between servers of the sources, at the last reading after load
+
+	sourcesMu sync.Mutex     // held while sources are read again; taken before mu
 	sources   []*sourceState // set by load; guarded by sourcesMu, their err by mu
 }
 

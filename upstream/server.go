@@ -85,8 +85,8 @@ const (
 
 // A Source lists servers.
 type Source interface {
-	// Servers returns the servers. It is called once, and again after each change if the pool follows its sources; never
-	// twice at the same time. The error says what to fix.
+	// Servers returns the servers. It is called once, and for a [Watcher] again after each change and when a user asks for
+	// it; never twice at the same time, but later calls may run beside Watch. The error says what to fix.
 	Servers(ctx context.Context) ([]Server, error)
 }
 
@@ -94,8 +94,8 @@ type Source interface {
 type Watcher interface {
 	Source
 
-	// Watch calls changed when the result of Servers may have changed, and returns when ctx is done. An error says why
-	// changes cannot be seen.
+	// Watch calls changed when the result of Servers may have changed, and returns when ctx is done. It is called after the
+	// first call of Servers. An error says why changes cannot be seen.
 	Watch(ctx context.Context, changed func()) error
 }
 

@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// A Change is what reading a source again has changed in a pool.
+// A Change says how a pool has changed after it has read sources again.
 type Change struct {
 	Added, Removed []string
 	Restarted      []string // replaced: calls in flight finish on the old server, the next ones go to the new one
 
-	// Err says what is wrong with the source, whose earlier servers stay, or why it is no longer watched.
+	// Err says what is wrong with a source, whose earlier servers stay, or why it is no longer watched.
 	Err error
 }
 
@@ -130,7 +130,11 @@ func (p *Pool) apply(wanted map[string]*Server) Change {
 
 // follow watches a source until the pool is closed.
 func (p *Pool) follow(r *sourceState, w Watcher) {
-	err := w.Watch(p.life, func() { p.reload(r) })
+	err := w.Watch(p.life, func() {
+		p.sourcesMu.Lock()
+		defer p.sourcesMu.Unlock()
+		p.readAgain(r)
+	})
 	if err != nil && p.life.Err() == nil {
 		p.sourcesMu.Lock()
 		defer p.sourcesMu.Unlock()
@@ -139,68 +143,65 @@ func (p *Pool) follow(r *sourceState, w Watcher) {
 }
 
 // Reload reads the sources that can change, and returns the change. The reading belongs to the pool: if ctx ends first, it
-// goes on, and only the change is not returned.
+// goes on, and only the change is not returned. Callers that come before a reading begins share it.
 func (p *Pool) Reload(ctx context.Context) (Change, error) {
 	_ = p.Load(ctx) // its error stays in the change
-	if err := ctx.Err(); err != nil {
-		return Change{}, fmt.Errorf("the configuration of servers is still being read: %w", err)
+	p.mu.Lock()
+	if p.reload == nil && ctx.Err() == nil {
+		p.reload = launch(&p.tasks, errClosing, p.readAll, &p.mu, func(Change, error) {})
 	}
-	done := make(chan Change, 1)
-	started := p.tasks.start(func() { done <- p.reloadAll() })
-	if !started {
-		return Change{}, errClosing
-	}
-	select {
-	case c := <-done:
-		if p.life.Err() != nil {
-			return c, errClosing
+	f := p.reload
+	p.mu.Unlock()
+	if ctx.Err() == nil {
+		select {
+		case <-f.done:
+			return f.value, f.err
+		case <-ctx.Done():
 		}
-		return c, nil
-	case <-ctx.Done():
-		return Change{}, fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
 	}
+	return Change{}, fmt.Errorf("the configuration of servers is still being read: %w", ctx.Err())
 }
 
 var errClosing = errors.New("the gateway is closing")
 
-// reloadAll reads all sources that can change, one after another.
-func (p *Pool) reloadAll() (all Change) {
-	p.mu.Lock()
-	sources := p.sources
-	p.mu.Unlock()
-	var errs []error
-	for _, r := range sources {
-		if _, ok := r.source.(Watcher); !ok {
-			continue // reading it again would restart its servers
-		}
-		c := p.reload(r)
-		all.Added, all.Removed, all.Restarted = append(all.Added, c.Added...), append(all.Removed, c.Removed...), append(all.Restarted, c.Restarted...)
-		errs = append(errs, c.Err)
-	}
-	all.Err = errors.Join(errs...)
-	return all
-}
-
-// reload reads a source that may have changed, and returns the change.
-func (p *Pool) reload(r *sourceState) Change {
+// readAll reads all sources that can change.
+func (p *Pool) readAll() (Change, error) {
 	p.sourcesMu.Lock()
 	defer p.sourcesMu.Unlock()
-	err := r.read(p.life, false)
+	p.mu.Lock()
+	p.reload = nil // who comes now may have changed a source that is being read
+	p.mu.Unlock()
+	var again []*sourceState
+	for _, r := range p.sources {
+		if _, ok := r.source.(Watcher); ok { // reading another one again would restart its servers
+			again = append(again, r)
+		}
+	}
+	c := p.readAgain(again...)
+	if p.life.Err() != nil {
+		return c, errClosing
+	}
+	return c, nil
+}
+
+// readAgain reads sources that may have changed, and returns the change. p.sourcesMu is held.
+func (p *Pool) readAgain(changed ...*sourceState) Change {
+	errs := make([]error, len(changed))
+	for i, r := range changed {
+		errs[i] = r.read(p.life, false)
+	}
 	if p.life.Err() != nil {
 		return Change{}
 	}
-	var wanted map[string]*Server
-	if err == nil {
-		wanted, err = merge(p.sources)
-	}
+	wanted, conflict := merge(p.sources)
 	p.mu.Lock()
-	r.err = err
-	var c Change
-	if wanted != nil {
-		c = p.apply(wanted)
+	for i, r := range changed {
+		r.err = errs[i]
 	}
+	p.conflict = conflict
+	c := p.apply(wanted)
 	p.mu.Unlock()
-	c.Err = err
+	c.Err = errors.Join(append(errs, conflict)...)
 	p.report(c)
 	return c
 }
@@ -229,5 +230,5 @@ func (p *Pool) SourceError() error {
 	for _, r := range p.sources {
 		errs = append(errs, r.err)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.conflict)...)
 }

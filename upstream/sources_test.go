@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,5 +256,103 @@ func TestReload(t *testing.T) {
 	p.Close()
 	if _, err := p.Reload(t.Context()); err == nil {
 		t.Error("a closed pool reads its sources")
+	}
+}
+
+// TestReloadTogether: a reload reads all sources before it compares them, so that a server may move from one to another.
+func TestReloadTogether(t *testing.T) {
+	s := newGatedServer("x")
+	a, b := newChangingSource(s.server("one", "1")), newChangingSource(s.server("two", "1"), s.server("three", "1"))
+	var reports []upstream.Change
+	p := mcptest.NewPool(t, upstream.Options{
+		Sources:  []upstream.Source{unwatchedSource{a}, unwatchedSource{b}},
+		OnChange: func(c upstream.Change) { reports = append(reports, c) }, // before Reload returns
+	})
+	for _, test := range []struct {
+		name string
+		a, b []upstream.Server
+		want upstream.Change
+		err  string
+	}{
+		{"moved", []upstream.Server{s.server("one", "1"), s.server("two", "1")}, []upstream.Server{s.server("three", "1")}, upstream.Change{}, ""},
+		{
+			"moved and changed",
+			[]upstream.Server{s.server("one", "1")},
+			[]upstream.Server{s.server("three", "1"), s.server("two", "2")},
+			upstream.Change{Restarted: []string{"two"}},
+			"",
+		},
+		{
+			"in both",
+			[]upstream.Server{s.server("one", "1"), s.server("two", "2")},
+			[]upstream.Server{s.server("two", "2")},
+			upstream.Change{Removed: []string{"three"}},
+			`server "two" is defined twice: at two.json:1 and at two.json:1; rename one of them`,
+		},
+		{"in one again", []upstream.Server{s.server("one", "1")}, []upstream.Server{s.server("two", "2")}, upstream.Change{}, ""},
+	} {
+		reports = nil
+		a.servers, b.servers = test.a, test.b
+		got, err := p.Reload(t.Context())
+		if err != nil || errorText(got.Err) != test.err || errorText(p.SourceError()) != test.err {
+			t.Errorf("%s: got the errors %v, %v and %v, want %s", test.name, err, got.Err, p.SourceError(), test.err)
+		}
+		if len(reports) > 1 {
+			t.Errorf("%s: reported as %+v", test.name, reports)
+		}
+		got.Err = nil
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// A stuckSource waits in its second reading until the test releases it.
+type stuckSource struct {
+	read          atomic.Int32
+	entered, open chan struct{}
+}
+
+func (s *stuckSource) Servers(context.Context) ([]upstream.Server, error) {
+	if s.read.Add(1) == 2 {
+		close(s.entered)
+		<-s.open
+	}
+	return nil, nil
+}
+
+func (s *stuckSource) Watch(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
+
+// TestReloadMany: callers who ask while a source is read share the next reading, also if they do not wait for it.
+func TestReloadMany(t *testing.T) {
+	s := &stuckSource{entered: make(chan struct{}), open: make(chan struct{})}
+	p := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{s}})
+	results := make(chan error, 10)
+	reload := func() {
+		_, err := p.Reload(context.WithoutCancel(t.Context()))
+		results <- err
+	}
+	go reload()
+	<-s.entered
+	for range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if _, err := p.Reload(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a source that is being read: %v", err)
+		}
+		cancel()
+	}
+	for range cap(results) - 1 {
+		go reload()
+	}
+	close(s.open)
+	for range cap(results) {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	p.Close() // ends what still reads
+	// Once at the start, once for the first caller, once for the hundred, and for the last ones at most once each.
+	if got, most := int(s.read.Load()), 3+cap(results)-1; got > most {
+		t.Errorf("it was read %d times, want at most %d", got, most)
 	}
 }

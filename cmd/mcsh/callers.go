@@ -114,14 +114,23 @@ func (a *authFlags) checkPublic() error {
 	if a.public == "" {
 		return nil
 	}
-	u, err := url.Parse(a.public)
+	u, err := parseEndpoint("--public-url", a.public)
+	if err != nil {
+		return err
+	}
+	a.public, a.hosts = u.String(), []string{u.Hostname()}
+	return nil
+}
+
+// parseEndpoint reads the address of a gateway from a flag, and leaves out the path of the endpoint.
+func parseEndpoint(flag, address string) (*url.URL, error) {
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return usageError("such as https://mcp.example.com/mcp", "--public-url: want an http or https address with only a host and a path")
+		return nil, usageError("such as https://mcp.example.com/mcp", "%s: want an http or https address with only a host and a path", flag)
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/mcp")
 	u.Host = strings.ToLower(u.Host)
-	a.public, a.hosts = u.String(), []string{u.Hostname()}
-	return nil
+	return u, nil
 }
 
 // guard returns the authentication in front of the endpoint, or nil if there is none. It follows the file and the issuer
@@ -188,10 +197,11 @@ func (a *authFlags) openIssuer(log *zap.Logger, g *auth.Guard) (*oidc.Issuer, er
 	return issuer, nil
 }
 
-// plaintextWarning returns a warning if other machines can reach the gateway and no proxy in front is known to encrypt.
+// plaintextWarning returns a warning for a gateway with tokens if other machines can reach it and no proxy in front is known
+// to encrypt.
 func (a *authFlags) plaintextWarning(addr net.Addr) string {
 	host, _, err := net.SplitHostPort(addr.String())
-	if err != nil || !a.enabled() || isLoopback(host) || strings.HasPrefix(a.public, "https://") {
+	if err != nil || isLoopback(host) || strings.HasPrefix(a.public, "https://") {
 		return ""
 	}
 	return "clients send tokens to this address without encryption, and the network can read them: put a TLS proxy in front, and give its address with --public-url https://..."

@@ -30,12 +30,13 @@ type controlFlags struct {
 
 func (c *controlFlags) add(cmd *cobra.Command) {
 	c.flags = cmd.Flags()
-	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway over HTTP, as --tokens has them (default: nobody; $"+controlTokensVariable+")")
+	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway "+
+		"over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
 	_ = cmd.MarkFlagFilename("control-tokens") // the flag exists
 }
 
 // resolve takes the file from the variable if the flag is not given. A value that is set but empty is an error.
-func (c *controlFlags) resolve(p *program, l listenFlags) error {
+func (c *controlFlags) resolve(p *program, l *listenFlags) error {
 	given, from := c.flags.Changed("control-tokens"), "--control-tokens"
 	if value, set := p.env[controlTokensVariable]; set && !given && l.address != "" {
 		c.tokens, given, from = value, true, "$"+controlTokensVariable
@@ -44,9 +45,23 @@ func (c *controlFlags) resolve(p *program, l listenFlags) error {
 	case given && strings.TrimSpace(c.tokens) == "":
 		return usageError("give it a value, or leave it out", "%s is empty", from)
 	case given && l.address == "":
-		return usageError("add --listen, or leave it out: on this machine mcsh gateways needs no token", "--control-tokens is for a gateway that listens")
+		return usageError("add --listen, or leave it out: on this machine mcsh gateways needs no token",
+			"--control-tokens is for a gateway that listens")
+	case c.tokens != "" && l.auth.tokens != "" && sameFile(c.tokens, l.auth.tokens):
+		return usageError("mcsh token new NAME --file ANOTHER makes a token that only controls",
+			"--tokens and --control-tokens are one file: all who may call tools could control the gateway")
 	}
 	return nil
+}
+
+// sameFile reports whether two paths lead to one file.
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	first, err := os.Stat(a)
+	second, other := os.Stat(b)
+	return err == nil && other == nil && os.SameFile(first, second)
 }
 
 // handler returns the API for other machines, behind its authentication; nil: there is none.

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +36,10 @@ type gatewayFlags struct {
 func (g *gatewayFlags) add(cmd *cobra.Command) {
 	g.addState(cmd)
 	f := cmd.Flags()
-	f.StringVar(&g.gateway, "gateway", "", "one gateway: its id, or the URL of one of another machine that has --control-tokens (default: all of this user)")
-	f.StringVar(&g.tokenFile, "gateway-token-file", "", "file with the token for --gateway URL (default: $"+gatewayTokenVariable+")")
+	f.StringVar(&g.gateway, "gateway", "",
+		"one gateway: its id, or the URL of one of another machine that has --control-tokens (default: all of this user)")
+	f.StringVar(&g.tokenFile, "gateway-token-file", "",
+		"file with the token for --gateway URL (default: $"+gatewayTokenVariable+")")
 	_ = cmd.MarkFlagFilename("gateway-token-file") // the flag exists
 }
 
@@ -55,7 +57,8 @@ func (g *gatewayFlags) find(ctx context.Context, p *program) (map[string]*contro
 	}
 	state, _ := p.statePath(g.settings)
 	if state == "" {
-		return nil, usageError("name the state directory of the gateways with --state", "gateways without a state directory have no control socket")
+		return nil, usageError("name the state directory of the gateways with --state",
+			"gateways without a state directory have no control socket")
 	}
 	found, err := control.Find(state)
 	if err != nil && len(found) == 0 {
@@ -71,7 +74,8 @@ func (g *gatewayFlags) find(ctx context.Context, p *program) (map[string]*contro
 	if client == nil {
 		return nil, &failure{
 			exitUnreachable, fmt.Errorf("no gateway of this user has the id %s", texts.Quote(g.gateway)),
-			didYouMean("did you mean %s?", g.gateway, slices.Collect(maps.Keys(found)), "mcsh gateways lists them; an address begins with http:// or https://"),
+			didYouMean("did you mean %s?", g.gateway, slices.Collect(maps.Keys(found)),
+				"mcsh gateways lists them; an address begins with http:// or https://"),
 		}
 	}
 	return map[string]*control.Client{g.gateway: client}, nil
@@ -89,26 +93,28 @@ func (g *gatewayFlags) remote(ctx context.Context, p *program) (*control.Client,
 	}
 	token = strings.TrimSpace(token)
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return nil, usageError("give one with --gateway-token-file FILE or $"+gatewayTokenVariable+"; the operator of that gateway makes it with mcsh token new NAME --file FILE",
-			"--gateway URL needs one token")
+		return nil, usageError("give one with --gateway-token-file FILE or $"+gatewayTokenVariable+
+			"; the operator of that gateway makes it with mcsh token new NAME --file FILE", "--gateway URL needs one token")
+	}
+	u, err := parseEndpoint("--gateway", g.gateway)
+	if err != nil {
+		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = headerBytes
-	client, err := control.Remote(g.gateway, token, transport)
-	if err != nil {
-		return nil, usageError("such as https://mcp.example.com/mcp", "--gateway: %w", err)
-	}
-	if u, err := url.Parse(g.gateway); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
 		fmt.Fprintln(p.stderr, "warning: the token goes over the network without encryption; use https")
 	}
-	return client, nil
+	return control.Remote(u.String(), token, transport), nil
 }
 
 // gatewaysAtOnce bounds the gateways that are asked at the same time.
 const gatewaysAtOnce = 8
 
-// askAll asks gateways at the same time, and returns their answers by id. A gateway that has ended meanwhile has none.
-func askAll[T any](clients map[string]*control.Client, ask func(id string, c *control.Client) (T, error)) (map[string]T, map[string]error) {
+// askAll asks gateways at the same time, and returns their answers and errors by id.
+func askAll[T any](
+	clients map[string]*control.Client, ask func(id string, c *control.Client) (T, error),
+) (map[string]T, map[string]error) {
 	var mu sync.Mutex
 	answers, errs := map[string]T{}, map[string]error{}
 	var asking sync.WaitGroup
@@ -120,16 +126,22 @@ func askAll[T any](clients map[string]*control.Client, ask func(id string, c *co
 			answer, err := ask(id, client)
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err == nil:
-				answers[id] = answer
-			case !errors.Is(err, control.ErrEnded):
+			if err != nil {
 				errs[id] = err
+			} else {
+				answers[id] = answer
 			}
 		})
 	}
 	asking.Wait()
 	return answers, errs
+}
+
+// leaveOutEnded removes the errors of gateways that have ended meanwhile, unless the flag names one.
+func (g *gatewayFlags) leaveOutEnded(errs map[string]error) {
+	if g.gateway == "" {
+		maps.DeleteFunc(errs, func(_ string, err error) bool { return errors.Is(err, control.ErrEnded) })
+	}
 }
 
 // gatewayJSON is a gateway with what it does.
@@ -143,6 +155,7 @@ type gatewayJSON struct {
 type silentJSON struct {
 	ID    string `json:"id"`
 	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
 }
 
 func (p *program) gatewaysCommand() *cobra.Command {
@@ -153,8 +166,9 @@ func (p *program) gatewaysCommand() *cobra.Command {
 		Long: `List the running gateways of this user, also those that clients have started, with the states of their servers and
 the runs in progress. They are found in the state directory: a gateway with another one needs --state, and one with
 --state off is not found.`,
-		Example: "  mcsh gateways\n  mcsh gateways --json\n  mcsh gateways --gateway https://mcp.example.com/mcp --gateway-token-file token",
-		Args:    cobra.NoArgs,
+		Example: "  mcsh gateways\n  mcsh gateways --json\n" +
+			"  mcsh gateways --gateway https://mcp.example.com/mcp --gateway-token-file token",
+		Args: cobra.NoArgs,
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.listGateways(ctx, &g) },
 		g.add, p.jsonFlag("print one JSON object per gateway, a line each"))
@@ -175,6 +189,7 @@ func (p *program) listGateways(ctx context.Context, g *gatewayFlags) error {
 		row.Runs, err = c.Runs(ctx)
 		return row, err
 	})
+	g.leaveOutEnded(errs)
 	rows := slices.SortedFunc(maps.Values(answers), func(a, b gatewayJSON) int {
 		return cmp.Or(a.Started.Compare(b.Started), strings.Compare(a.ID, b.ID))
 	})
@@ -186,26 +201,23 @@ func (p *program) listGateways(ctx context.Context, g *gatewayFlags) error {
 	if len(rows)+len(errs) == 0 && !p.json {
 		fmt.Fprintln(p.stderr, "no gateway of this user is running with this state directory")
 	}
-	return p.silent(ctx, errs)
+	return p.printErrors(ctx, errs)
 }
 
-// silent prints the errors of gateways, and returns the exit status for them.
-func (p *program) silent(ctx context.Context, errs map[string]error) error {
+// printErrors prints the errors of gateways, and returns the exit status for them.
+func (p *program) printErrors(ctx context.Context, errs map[string]error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	status := 0
 	for _, id := range slices.Sorted(maps.Keys(errs)) {
-		status = max(status, statusOfGateway(errs[id]))
+		err, hint := errs[id], hintOfGateway(errs[id])
+		status = max(status, statusOfGateway(err))
 		if p.json {
-			p.print(silentJSON{id, errs[id].Error()}, "")
+			p.print(silentJSON{id, err.Error(), hint}, "")
 			continue
 		}
-		hint := "it may be busy or stopped; end its process if it is stuck"
-		if e, ok := errors.AsType[*control.Error](errs[id]); ok {
-			hint = e.Hint
-		}
-		fmt.Fprint(p.stderr, errorText(errs[id], hint))
+		fmt.Fprint(p.stderr, errorText(err, hint))
 	}
 	if status == 0 {
 		return nil
@@ -217,7 +229,7 @@ func (p *program) silent(ctx context.Context, errs map[string]error) error {
 func statusOfGateway(err error) int {
 	e, ok := errors.AsType[*control.Error](err)
 	switch {
-	case !ok:
+	case !ok || e.Status == 0:
 		return exitUnreachable
 	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
 		return exitAuth
@@ -225,10 +237,28 @@ func statusOfGateway(err error) int {
 	return exitFailed
 }
 
+// hintOfGateway returns the hint for the error of a gateway; "": there is none.
+func hintOfGateway(err error) string {
+	e, ok := errors.AsType[*control.Error](err)
+	_, network := errors.AsType[*net.OpError](err)
+	switch {
+	case ok && e.Status == http.StatusNotFound && e.Hint == "":
+		return "start it with --control-tokens, or correct the address"
+	case ok:
+		return e.Hint
+	case errors.Is(err, control.ErrEnded):
+		return "mcsh gateways lists those that run"
+	case network:
+		return "start the gateway there, or correct the address"
+	}
+	return ""
+}
+
 // gatewayText describes a gateway for people.
 func gatewayText(g gatewayJSON, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "gateway %s  pid %d  %s  for %s  mcsh %s\n", g.ID, g.PID, cmp.Or(g.Address, g.Transport), lasted(now, g.Started), g.Version)
+	fmt.Fprintf(&b, "gateway %s  pid %d  %s  for %s  mcsh %s\n",
+		g.ID, g.PID, cmp.Or(g.Address, g.Transport), lasted(now, g.Started), g.Version)
 	fmt.Fprintf(&b, "  in %s\n", g.Directory)
 	for _, path := range g.Configs {
 		fmt.Fprintf(&b, "  configured by %s\n", path)
@@ -248,7 +278,8 @@ func gatewayText(g gatewayJSON, now time.Time) string {
 		if r.DryRun {
 			dry = "  (a dry run)"
 		}
-		fmt.Fprintf(&b, "  run %s%s  %s  for %s%s\n", r.Request, caller, texts.Count(r.Stages, "stage"), lasted(now, r.Started), dry)
+		fmt.Fprintf(&b, "  run %s%s  %s  for %s%s\n",
+			r.Request, caller, texts.Count(r.Stages, "stage"), lasted(now, r.Started), dry)
 	}
 	return b.String()
 }
@@ -285,6 +316,7 @@ func (p *program) reloadGateways(ctx context.Context, g *gatewayFlags) error {
 		fmt.Fprintln(p.stderr, "no gateway of this user is running with this state directory")
 	}
 	changes, errs := askAll(clients, func(_ string, c *control.Client) (control.Change, error) { return c.Reload(ctx) })
+	g.leaveOutEnded(errs)
 	wrong := false
 	for _, id := range slices.Sorted(maps.Keys(changes)) {
 		c := changes[id]
@@ -292,10 +324,11 @@ func (p *program) reloadGateways(ctx context.Context, g *gatewayFlags) error {
 			return err
 		}
 		if wrong = wrong || c.Error != ""; c.Error != "" && !p.json {
-			fmt.Fprint(p.stderr, errorText(fmt.Errorf("gateway %s: %s", id, c.Error), "fix the configuration; the one before is in use"))
+			err := fmt.Errorf("gateway %s: %s", id, c.Error)
+			fmt.Fprint(p.stderr, errorText(err, "fix the configuration; the one before is in use"))
 		}
 	}
-	if err := p.silent(ctx, errs); err != nil || !wrong {
+	if err := p.printErrors(ctx, errs); err != nil || !wrong {
 		return err
 	}
 	return reportedStatus(exitConfig)

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/control"
 )
 
 // A controlTest is a state directory with gateways.
@@ -178,16 +182,18 @@ func TestReload(t *testing.T) {
 	t.Parallel() // it waits
 	c := newControlTest(t)
 	s := c.serve()
-	fmt.Fprintln(s.in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_pipeline","arguments":{"pipeline":[{"type":"tool","server":"demo","name":"slow","args":{"ms":60000}}]}}}`)
+	fmt.Fprintln(s.in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_pipeline","arguments":`+
+		`{"pipeline":[{"type":"tool","server":"demo","name":"slow","args":{"ms":60000}}]}}}`)
+	look := c.client()
 	eventually(t, "a run", func() (string, bool) {
-		rows := c.run(exitOK, "gateways", "--state", c.state)
-		runs, _ := rows[0]["runs"].([]any)
-		text, _ := json.Marshal(rows)
-		if bytes.Contains(text, []byte("r_")) || bytes.Contains(text, []byte("\"ms\"")) {
-			t.Errorf("too much is shown: %s", text)
-		}
-		return string(text), len(runs) == 1 && runs[0].(map[string]any)["stages"] == 1.0
+		runs, err := look.Runs(t.Context())
+		text := fmt.Sprintf("%+v, %v", runs, err)
+		return text, len(runs) == 1 && runs[0].Stages == 1
 	})
+	shown, _ := json.Marshal(c.run(exitOK, "gateways", "--state", c.state))
+	if bytes.Contains(shown, []byte("r_")) || bytes.Contains(shown, []byte(`"ms"`)) {
+		t.Errorf("too much is shown: %s", shown)
+	}
 	for _, step := range []struct {
 		servers string
 		status  int
@@ -203,18 +209,110 @@ func TestReload(t *testing.T) {
 		if text := fmt.Sprint(rows); len(rows) != 1 || strings.Contains(text, "comand") != (step.status != exitOK) {
 			t.Errorf("%s: got %s", step.servers, text)
 		}
-		row := c.run(exitOK, "gateways", "--state", c.state)[0]
-		var names []string
-		for _, server := range row["servers"].([]any) {
-			names = append(names, server.(map[string]any)["name"].(string))
+		servers, err := look.Servers(t.Context())
+		names := convert(servers, func(s control.Server) string { return s.Name })
+		if got := strings.Join(names, " "); got != step.want || err != nil {
+			t.Errorf("%s: the servers are %s, want %s; %v", step.servers, got, step.want, err)
 		}
-		if got := strings.Join(names, " "); got != step.want {
-			t.Errorf("%s: the servers are %s, want %s", step.servers, got, step.want)
-		}
-		if runs := row["runs"].([]any); len(runs) != 1 {
-			t.Errorf("%s: the run has not lived through it: %v", step.servers, runs)
+		if runs, err := look.Runs(t.Context()); len(runs) != 1 {
+			t.Errorf("%s: the run has not lived through it: %v, %v", step.servers, runs, err)
 		}
 	}
+}
+
+// TestGatewayErrors: an error of a gateway comes with a hint that fits, and with the exit status.
+func TestGatewayErrors(t *testing.T) {
+	t.Parallel() // it waits
+	c := newControlTest(t)
+	c.serve()
+	sockets, err := filepath.Glob(filepath.Join(c.state, "control", "*.sock"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("got %v, %v", sockets, err)
+	}
+	token, closed := filepath.Join(t.TempDir(), "token"), httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here := []string{"--state", c.state}
+	for _, test := range []struct {
+		name        string
+		spoil       func() error
+		status      int
+		args        []string
+		error, hint string
+	}{
+		{"open to others", func() error { return os.Chmod(sockets[0], 0o666) }, exitUnreachable, here, "chmod go=", ""},
+		{"gone", func() error { return os.Remove(sockets[0]) }, exitUnreachable, here, "its socket is gone", "start it again"},
+		{
+			"not controlled", nil, exitFailed,
+			[]string{"--gateway", other.URL},
+			"404", "start it with --control-tokens, or correct the address",
+		},
+		{
+			"nobody listens", nil, exitUnreachable,
+			[]string{"--gateway", closed.URL},
+			"refused", "start the gateway there, or correct the address",
+		},
+	} {
+		if test.spoil != nil {
+			if err := test.spoil(); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			test.args = append(test.args, "--gateway-token-file", token)
+		}
+		rows := c.run(test.status, "gateways", test.args...)
+		if len(rows) != 1 || !strings.Contains(fmt.Sprint(rows[0]["error"]), test.error) {
+			t.Errorf("%s: got %v, want the error %s", test.name, rows, test.error)
+		} else if hint, _ := rows[0]["hint"].(string); hint != test.hint {
+			t.Errorf("%s: got the hint %q, want %q", test.name, hint, test.hint)
+		}
+	}
+}
+
+// TestEndedGateway: a gateway that ends during a question is an error if the user has named it.
+func TestEndedGateway(t *testing.T) {
+	for gateway, want := range map[string]int{"": exitOK, "a": exitUnreachable} {
+		errs := map[string]error{"a": fmt.Errorf("gateway a: %w", control.ErrEnded)}
+		(&gatewayFlags{gateway: gateway}).leaveOutEnded(errs)
+		var text bytes.Buffer
+		err := (&program{stderr: plain{newStream(&text, nil)}}).printErrors(t.Context(), errs)
+		var status reportedStatus
+		if errors.As(err, &status); int(status) != want || (text.Len() > 0) != (want != exitOK) {
+			t.Errorf("--gateway %q: got %v, want %d: %s", gateway, err, want, &text)
+		}
+	}
+}
+
+// TestEndpoints: an address of a gateway is one of HTTP without a user and a query.
+func TestEndpoints(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://Mcp.example.com/mcp": "https://mcp.example.com", "http://a:1/mesh/mcp/": "http://a:1/mesh", "http://a/": "http://a",
+		"": "", "x": "", "ftp://a": "", "http://": "",
+		"http://user:pass@a": "", "http://a?x=1": "", "http://a#x": "", "http://a b": "",
+	} {
+		u, err := parseEndpoint("--gateway", address)
+		bad := err != nil && !strings.Contains(err.Error(), "pass")
+		if bad != (want == "") || err == nil && u.String() != want {
+			t.Errorf("%q: got %v, %v", address, u, err)
+		}
+	}
+}
+
+// client returns a client of the one gateway.
+func (c *controlTest) client() *control.Client {
+	c.Helper()
+	found, err := control.Find(c.state)
+	if err != nil || len(found) != 1 {
+		c.Fatalf("found %v, %v", found, err)
+	}
+	for _, client := range found {
+		return client
+	}
+	return nil
 }
 
 // TestControlTokens: another machine needs a token of the file, which is not one for calls, and a name of the gateway.
@@ -288,8 +386,21 @@ func TestControlTokens(t *testing.T) {
 	if got := ask("/control/v1/gateway", controls, ""); got != http.StatusNotFound {
 		t.Errorf("without --control-tokens: %d", got)
 	}
-	for _, args := range [][]string{{"--control-tokens", ""}, {"--control-tokens", file}} {
+	link, tokens := filepath.Join(dir, "link"), filepath.Join(dir, "controls")
+	if err := os.Symlink(tokens, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--control-tokens", ""},
+		{"--control-tokens", file},
+		{"--listen", "127.0.0.1:0", "--tokens", tokens, "--control-tokens", tokens},
+		{"--listen", "127.0.0.1:0", "--tokens", tokens, "--control-tokens", link},
+	} {
 		c.run(exitUsage, "serve", args...)
+	}
+	open := c.serve("--listen", "0.0.0.0:0", "--no-auth", "--control-tokens", tokens)
+	if got := open.err.String(); !strings.Contains(got, "without encryption") {
+		t.Errorf("tokens that the network can read: %s", got)
 	}
 }
 

@@ -81,8 +81,8 @@ func (l *listenFlags) resolve(p *program) (err error) {
 // authenticate is the hint for a server that needs to know its callers.
 const authenticate = "say who may call: --tokens FILE (mcsh token new NAME makes one) or --oidc-issuer URL"
 
-// listen opens the listeners; nil: there is no address. It refuses an address that others can reach without authentication. In
-// a container it also listens on the loopback, for processes inside.
+// listen opens the listeners; nil: there is no address. It refuses an address that others can reach without authentication.
+// In a container it also listens on the loopback, for processes inside.
 func (l *listenFlags) listen() ([]net.Listener, error) {
 	if l.address == "" {
 		return nil, nil
@@ -200,7 +200,7 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	}
 	_, server, _ := strings.Cut(e.name, "mcsh server ")
 	fmt.Fprintf(p.stderr, text, e.name, endpointOf(address), cmp.Or(server, e.name)) // in one write: others write to stderr too
-	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained {
+	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained && (guard != nil || e.control != nil) {
 		e.log.Warn(warning)
 	}
 	handler := l.checkHosts(p, withControl(e.control, e.handler))

@@ -51,7 +51,7 @@ servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST sta
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), l.fromRuntime(p), l.resolve(p), c.resolve(p, l)); err != nil {
+	if err := errors.Join(p.setMemory(&s), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)

@@ -62,16 +62,16 @@ const (
 type Source struct {
 	o Options
 
-	// Used by Servers and Watch, of which the second calls the first.
-	api     *api    // nil while ToolHive is not found
-	list    []entry // sorted by name
-	flaws   string  // of the last list
-	looked  bool    // at least once
-	watched bool    // a ToolHive that comes later is still found
-	missed  bool    // it was logged that ToolHive does not answer
+	// Used by the first call of Servers, and after it by Watch.
+	api     *api   // nil while ToolHive is not found
+	flaws   string // of the last list
+	watched bool   // a ToolHive that comes later is still found
+	missed  bool   // it was logged that ToolHive does not answer
 
-	mu    sync.Mutex // guards what follows
-	state State
+	mu     sync.Mutex // guards what follows
+	looked bool       // at least once
+	list   []entry    // sorted by name; its entries do not change
+	state  State
 }
 
 var _ upstream.Watcher = (*Source)(nil)
@@ -125,16 +125,24 @@ func (s *Source) update(do func(*State)) {
 // Servers returns the servers of the last list, sorted by name. The first call asks for the list, and waits a short
 // time; Watch finds a ToolHive that is slower. There is no error: without ToolHive there are no servers.
 func (s *Source) Servers(ctx context.Context) ([]upstream.Server, error) {
-	if !s.looked {
+	if _, looked := s.last(); !looked {
 		ctx, cancel := context.WithTimeout(ctx, s.o.Wait)
 		defer cancel()
 		_, _ = s.look(ctx) // the error is in the state, and logged
 	}
+	list, _ := s.last()
 	var servers []upstream.Server
-	for _, e := range s.list {
+	for _, e := range list {
 		servers = append(servers, e.Server)
 	}
 	return servers, nil
+}
+
+// last returns the last list, and whether ToolHive was asked for one.
+func (s *Source) last() (list []entry, looked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list, s.looked
 }
 
 // Watch asks for the list at every interval, and calls changed when servers have come, gone or changed. While ToolHive
@@ -166,7 +174,9 @@ func (s *Source) Watch(ctx context.Context, changed func()) error {
 
 // look asks for the list and reports whether servers have changed.
 func (s *Source) look(ctx context.Context) (changed bool, err error) {
+	s.mu.Lock()
 	s.looked = true
+	s.mu.Unlock()
 	list, flaws, err := s.workloads(ctx)
 	if err != nil {
 		s.logLoss(err)
@@ -213,6 +223,8 @@ func (s *Source) workloads(ctx context.Context) (list []Workload, flaws []string
 // take makes a new list the current one and reports whether servers have changed. A server that was up has to be gone
 // or down in two lists that follow each other: one list may be wrong.
 func (s *Source) take(list []entry) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, old := range s.list {
 		i, listed := slices.BinarySearchFunc(list, old, byName)
 		switch {

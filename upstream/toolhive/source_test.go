@@ -138,6 +138,36 @@ func TestWorkloadsComeAndGo(t *testing.T) {
 	})
 }
 
+// TestReloadBesideWatch: users ask for the servers while the source follows ToolHive.
+func TestReloadBesideWatch(t *testing.T) {
+	api := toolhivetest.New(t)
+	w := newWorld(t, api, toolhive.Options{})
+	w.untilServers("")
+	stop, reloaded := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				reloaded <- nil
+				return
+			default:
+			}
+			if c, err := w.pool.Reload(context.WithoutCancel(t.Context())); err != nil || c.Err != nil {
+				reloaded <- fmt.Errorf("%w, %w", err, c.Err)
+				return
+			}
+		}
+	}()
+	for _, name := range []string{"alpha", "beta", "gamma"} {
+		api.Set(toolhivetest.Running(name, hi(t, name)))
+		w.untilServers(name + " ready")
+	}
+	close(stop)
+	if err := <-reloaded; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOneListDoesNotDrop answers the request for the list wrongly, once each, and fails for a while: nothing is lost.
 func TestOneListDoesNotDrop(t *testing.T) {
 	api := toolhivetest.New(t)
