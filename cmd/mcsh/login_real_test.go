@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,7 +22,7 @@ type hosted struct {
 	issuer string
 
 	mu   sync.Mutex
-	seen map[string]bool // tokens that were good, and whether they still are; guarded by mu
+	seen map[string]bool // tokens that were good; guarded by mu
 }
 
 func newHosted(t *testing.T, o signintest.Options) *hosted {
@@ -43,32 +44,17 @@ func newHosted(t *testing.T, o signintest.Options) *hosted {
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if _, ok := signintest.Active(r.Context(), h.issuer, o.Resource, token); !ok || !h.takes(token) {
+		if _, ok := signintest.Active(r.Context(), h.issuer, o.Resource, token); !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+h.URL+`/.well-known/oauth-protected-resource/mcp"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
+		h.mu.Lock()
+		h.seen[token] = true
+		h.mu.Unlock()
 		endpoint.ServeHTTP(w, r)
 	})
 	return h
-}
-
-// takes reports whether the server still takes a token.
-func (h *hosted) takes(token string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	good, known := h.seen[token]
-	h.seen[token] = good || !known
-	return h.seen[token]
-}
-
-// refuse makes the server refuse all tokens of now, as if they had ended.
-func (h *hosted) refuse() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for token := range h.seen {
-		h.seen[token] = false
-	}
 }
 
 func (h *hosted) tokens() int {
@@ -138,8 +124,16 @@ func TestLoginReal(t *testing.T) {
 		!strings.Contains(screen.String(), "2 gateways of 2 running") {
 		t.Fatalf("status %d: %s", status, screen.String())
 	}
+	store := p.store()
 	for range 4 {
-		h.refuse()
+		list, err := store.All()
+		if err != nil || len(list) != 1 {
+			t.Fatalf("there are %v, %v", list, err)
+		}
+		list[0].Expiry = time.Now().Add(-time.Hour) // as if it had ended
+		if err := store.Put(t.Context(), list[0]); err != nil {
+			t.Fatal(err)
+		}
 		var both sync.WaitGroup
 		for _, call := range calls {
 			both.Go(func() {

@@ -153,6 +153,17 @@ func newPerson(t *testing.T, config string) *person {
 	return p
 }
 
+// store opens the sign-ins of the person.
+func (p *person) store() *logins.Store {
+	p.t.Helper()
+	store, err := logins.Open(filepath.Join(p.home, ".local", "state", "mcsh", "logins"), logins.Options{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { store.Close() })
+	return store
+}
+
 // run runs a command, whose exit status and output must be the wanted ones.
 func (p *person) run(status int, want string, args ...string) {
 	p.t.Helper()
@@ -405,11 +416,7 @@ func TestLoginNoStore(t *testing.T) {
 func TestLoginScopes(t *testing.T) {
 	s := newAuthorizationServer(t)
 	p := newPerson(t, `{"mcpServers": {"box": {"url": "`+s.URL+`/mcp"}}}`)
-	store, err := logins.Open(filepath.Join(p.home, ".local", "state", "mcsh", "logins"), logins.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := p.store()
 	before := func(resource, issuer, scope string, expiry time.Time) {
 		key := logins.Key{Server: "box", Resource: resource, Issuer: issuer}
 		if err := store.Put(t.Context(), logins.Login{Key: key, Scopes: []string{scope}, Made: time.Now(), AccessToken: "SECRET", Expiry: expiry}); err != nil {
@@ -433,11 +440,7 @@ func TestLogoutAll(t *testing.T) {
 	t.Setenv(browses, "1")
 	p.env = append(p.env, "BROWSER="+os.Args[0])
 	p.run(0, "signed in to b", "login", "--all")
-	store, err := logins.Open(filepath.Join(p.home, ".local", "state", "mcsh", "logins"), logins.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := p.store()
 	s.revoking = func() {
 		if list, err := store.All(); err != nil || len(list) > 0 {
 			t.Errorf("an issuer is asked while there are %v, %v", list, err)

@@ -189,7 +189,8 @@ func execute(ctx context.Context, text, dir, bin string) (out string, exit int, 
 	cmd := exec.CommandContext(ctx, "sh", "-c", text)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &both, &both
 	cmd.Env = append(slices.Concat(os.Environ(), shared), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
-		"XDG_CONFIG_HOME="+filepath.Join(dir, ".cache", "config"), "XDG_STATE_HOME="+filepath.Join(dir, ".cache", "state")) // nobody's own
+		"XDG_CONFIG_HOME="+filepath.Join(dir, ".cache", "config"), "XDG_STATE_HOME="+filepath.Join(dir, ".cache", "state"),
+		"DBUS_SESSION_BUS_ADDRESS=", "XDG_RUNTIME_DIR=") // nobody's own
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel, cmd.WaitDelay = kill, time.Second
