@@ -46,8 +46,9 @@ var kinds = []struct {
 func hasResources(c *mcp.ServerCapabilities) bool { return c.Resources != nil }
 
 const (
-	maxKey          = 4 << 10 // bytes of a URI, a template or the name of a prompt
-	maxInstructions = 8 << 10 // bytes of the instructions that are kept
+	maxKey          = 4 << 10   // bytes of a URI, a template or the name of a prompt
+	maxOffer        = 128 << 10 // bytes of what a list says about one offer
+	maxInstructions = 8 << 10   // bytes of the instructions that are kept
 )
 
 // An Offer is one thing that a server offers beside tools.
@@ -288,9 +289,12 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 	return rpc.Text(cursor), nil
 }
 
-// add adds an offer that the operator allows. Of two with the same key the first counts.
+// add adds an offer that the operator allows, if it is not too long. Of two with the same key the first counts.
 func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 	l.size += int64(len(raw))
+	if len(raw) > maxOffer {
+		return
+	}
 	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	key, named := "", false
 	rpc.Members(raw, func(name, value []byte) {

@@ -87,7 +87,7 @@ func TestHostileOffers(t *testing.T) {
 		{"control characters, other types and repetitions", func(w io.Writer) {
 			io.WriteString(w, page(`{"uri":"a:\u0001","name":"x"}`, `{"uri":"a:\n","name":"x"}`, `{"uri":7,"name":"x"}`, `{"uri":"","name":"x"}`, `5`, `{}`, `null`,
 				`{"uri":"a:1"}`, `{"uri":"a:1","name":"again"}`, `{"uri":"a:2","name":7}`, `{"uri":"a:3","name":"x","size":"big"}`,
-				`{"uri":"a:`+strings.Repeat("x", 5000)+`","name":"x"}`, `{"uri":"mcsh://servers/other/a:1","name":"x"}`))
+				`{"uri":"a:`+strings.Repeat("x", 5000)+`","name":"x"}`, `{"uri":"mcsh://servers/other/a:1","name":"x"}`, `{"uri":"a:4","name":"x","_meta":{"x":[`+strings.Repeat("{},", 1<<20)+`{}]}}`))
 		}, 10, []string{"a:1", "mcsh://servers/other/a:1"}},
 		{"a cursor that never ends", func(w io.Writer) {
 			n := pages.Add(1)
@@ -151,6 +151,9 @@ func TestHostileContents(t *testing.T) {
 			io.WriteString(w, `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}`)
 		}, stages.ToolError},
 		{"no object", func(w io.Writer) { io.WriteString(w, `[1]`) }, stages.ToolError},
+		{"no contents", func(w io.Writer) { io.WriteString(w, `{}`) }, stages.ToolError},
+		{"a number as contents", func(w io.Writer) { io.WriteString(w, `{"contents":5}`) }, stages.ToolError},
+		{"contents of numbers", func(w io.Writer) { io.WriteString(w, `{"contents":[{"uri":"a:1"},5]}`) }, stages.ToolError},
 		{"many contents", func(w io.Writer) {
 			io.WriteString(w, `{"contents":[`+strings.Repeat(`{},`, 200_000)+`{}]}`)
 		}, stages.LimitExceeded},
