@@ -200,6 +200,9 @@ func (p *Pool) reload(r *sourceState) Change {
 		c = p.apply(wanted)
 	}
 	p.mu.Unlock()
+	if !c.IsZero() {
+		p.offersChanged()
+	}
 	c.Err = err
 	p.report(c)
 	return c
