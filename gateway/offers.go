@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -65,6 +66,7 @@ type relayed struct {
 	members        []byte // of the object, without _meta
 	meta           []byte // members of _meta
 	modern         bool   // the client speaks the stateless protocol
+	memory         *memory.Lease
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -94,9 +96,6 @@ var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": tru
 // relayedResult is the result of a server for a client.
 func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
 	r := &relayed{modern: isModern(req)}
-	if !utf8.Valid(result) { // a client may end its session at such a message
-		result = bytes.ToValidUTF8(result, []byte("\uFFFD"))
-	}
 	rpc.Members(result, func(name, value []byte) {
 		switch decoded := rpc.Name(name); {
 		case decoded == "_meta" && len(value) <= maxMeta:
@@ -193,12 +192,25 @@ func (q question) ask(ctx context.Context, request func(ctx context.Context, cal
 	if err != nil {
 		return nil, q.fault(err)
 	}
-	context.AfterFunc(ctx, contents.Memory.Close) // the SDK ends ctx when it has written the answer
-	if err := contents.Memory.Grow(answerCopies * int64(len(contents.Result))); err != nil {
+	context.AfterFunc(ctx, contents.Memory.Close) // the SDK, or Call.Close, ends ctx when the answer is written
+	size := int64(len(contents.Result))
+	valid := utf8.Valid(contents.Result)
+	if !valid {
+		size *= int64(len(replacement))
+	}
+	if err := contents.Memory.Grow(answerCopies * size); err != nil {
 		return nil, q.fault(stages.OverLimit("memory", "try again when less is running", "%w", err))
 	}
-	return relayedResult(q.req, contents.Outward()), nil
+	if !valid { // a client may end its session at such a message
+		contents.Result = bytes.ToValidUTF8(contents.Result, []byte(replacement))
+	}
+	r := relayedResult(q.req, contents.Outward())
+	r.memory = contents.Memory
+	return r, nil
 }
+
+// replacement stands for bytes that are no UTF-8.
+const replacement = "\uFFFD"
 
 // fault is the error of the protocol for a failed question.
 func (q question) fault(err error) error {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -419,6 +420,52 @@ func (a *httpAgent) read(t *testing.T, uri string) string {
 	w := httptest.NewRecorder()
 	a.h.ServeHTTP(w, r)
 	return w.Body.String()
+}
+
+// blocked is a response whose body waits until it is released.
+type blocked struct {
+	*httptest.ResponseRecorder
+	begun, release chan struct{}
+}
+
+func (b *blocked) Write(p []byte) (int, error) {
+	close(b.begun)
+	<-b.release
+	return b.ResponseRecorder.Write(p)
+}
+
+// TestUnreadContents: the memory of an answer is counted until it is written, also where bytes that are no UTF-8 make it longer.
+func TestUnreadContents(t *testing.T) {
+	const size = 1 << 20
+	budget := memory.New(100 << 20)
+	pool := mcptest.NewPool(t, upstream.Options{
+		Results: budget.Share("results", 100<<20),
+		Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{
+			URL: answering(t, map[string]string{"resources/read": `{"contents":[{"uri":"a:1","text":"` + strings.Repeat("\xff ", size) + `"}]}`}),
+		})}}},
+	})
+	a := newAgent(t, gateway.New(gateway.Options{Upstream: pool, Version: "test"}).Handler(), "2025-11-25")
+	b := &blocked{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		r := a.request(t.Context(), http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"mcsh://servers/s/a:1"}}`)
+		a.h.ServeHTTP(b, r)
+	}()
+	<-b.begun
+	if used := budget.Used(); used < 4*size || used > 24*size {
+		t.Errorf("%d bytes are counted while an answer of %d bytes is written", used, 4*size)
+	}
+	close(b.release)
+	<-written
+	if b.Body.Len() < 4*size {
+		t.Errorf("the answer has %d bytes", b.Body.Len())
+	}
+	for end := time.Now().Add(time.Minute); budget.Used() > size; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d bytes are counted after the answer", budget.Used())
+		}
+	}
 }
 
 // TestInstructions: what a server says about its use is shown behind a fence, its first sentence in lists and all of it in
