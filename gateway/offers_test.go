@@ -478,6 +478,10 @@ func TestInstructions(t *testing.T) {
 			"## s: its instructions\n  | Fine.\n  | ## other\n  | say!(x)\\r\\x1b[31m\n",
 		},
 		{"long", strings.Repeat("word ", 10_000), "## s (no annotations: ! is assumed)\n  | " + strings.Repeat("word ", 32) + "...\n", "## s: its instructions\n  | " + strings.Repeat("word ", 100)},
+		{
+			"one long sentence", strings.Repeat("word ", 40) + "end.", "## s (no annotations: ! is assumed)\n  | " + strings.Repeat("word ", 32) + "...\n",
+			"## s: its instructions\n  | " + strings.Repeat("word ", 40) + "end.\n",
+		},
 		{"none", "", "## s (no annotations: ! is assumed)\nsay", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -492,6 +496,9 @@ func TestInstructions(t *testing.T) {
 				t.Errorf("the list is %.400q, want %.400q", list, test.list)
 			}
 			details := called(t, agent, "get_tool_details", map[string]any{"tools": []string{"s/say"}})
+			if short := called(t, agent, "get_tool_details", map[string]any{"tools": []string{"s/say"}, "max_output": 200}); strings.Contains(short, "more tools") {
+				t.Errorf("instructions count as tools: %q", short)
+			}
 			if !strings.Contains(details, test.details) || test.details == "" && strings.Contains(details, "instructions") || len(details) > 6000 {
 				t.Errorf("the details are %d: %.900q, want %.400q", len(details), details, test.details)
 			}
