@@ -75,9 +75,9 @@ func Duplicate(id any) *jsonrpc.Error {
 }
 
 // Answer runs the call and returns its answer, with a newline at the end, or nil if the client has cancelled the call. It
-// may run once. It passes notifications before the answer to send, one at a time.
+// may run once. It passes notifications before the answer to send, one at a time. The caller calls Close when it has written
+// the answer.
 func (c *Call) Answer(send func(message []byte) error) []byte {
-	defer c.cancel(nil)
 	if c.leave != nil {
 		defer c.leave()
 	}
@@ -95,6 +95,9 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 	}
 	return c.encode(result, err)
 }
+
+// Close gives back the memory that is counted for the answer.
+func (c *Call) Close() { c.cancel(nil) }
 
 // run answers the call.
 func (c *Call) run(ctx context.Context) (mcp.Result, error) {
@@ -233,6 +236,9 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 		}
 	}
 	text, err := encoded(a)
+	if r, ok := a.Result.(*relayed); ok { // of its copies only the answer is left
+		_ = r.memory.Grow(int64(cap(text)) - r.memory.Used())
+	}
 	if err != nil { // the result has a value that JSON has not
 		return ErrorAnswer(c.id, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"})
 	}

@@ -72,9 +72,10 @@ func (g *Gateway) details(ctx context.Context, wanted []string, n int) *mcp.Call
 	}
 	for _, server := range slices.Sorted(maps.Keys(listings)) {
 		l := listings[server]
-		if first, rest := firstSentence(l.Instructions); strings.TrimSpace(rest) != "" {
+		if first, rest := firstSentence(l.Instructions); strings.TrimSpace(rest) != "" || shownUpTo(oneLine(first), instructionLength) != oneLine(first) {
 			text := strings.TrimSpace(shownUpTo(first+rest, instructionsLength))
-			entries = append(entries, fmt.Sprintf("## %s: its instructions\n%s\n", Plain(server, false), Fenced(Plain(text, true))))
+			// They are no entry of their own: the last line counts tools.
+			entries[len(entries)-1] += fmt.Sprintf("## %s: its instructions\n%s\n", Plain(server, false), Fenced(Plain(text, true)))
 		}
 	}
 	text := listed("", entries, n, "tool")

@@ -255,6 +255,7 @@ func (c *Call) respond(w http.ResponseWriter, r *http.Request) {
 		}
 		return http.NewResponseController(w).Flush()
 	}
+	defer c.Close()
 	answer := c.Answer(event)
 	switch {
 	case r.Context().Err() != nil: // the client has closed the response

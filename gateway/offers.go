@@ -16,15 +16,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 const (
-	offersPage      = 1000    // offers of one page of a list
-	answerCopies    = 4       // of a result, while URIs are changed and the answer is written
-	offersPageBytes = 1 << 20 // bytes of one page, unless the first offer is longer
+	offersPage      = 1000     // offers of one page of a list
+	maxMeta         = 64 << 10 // bytes of the metadata of a result; longer metadata is left out
+	answerCopies    = 4        // of a result, while URIs are changed and the answer is written
+	offersPageBytes = 1 << 20  // bytes of one page, unless the first offer is longer
 )
 
 // relays answers the methods about what servers offer beside tools.
@@ -60,28 +62,32 @@ func (g *Gateway) offersChanged() {
 
 // A relayed is a result with members that a server has written.
 type relayed struct {
-	mcp.ResultBase
-	members []byte // of the object, without _meta
-	modern  bool   // the client speaks the stateless protocol
+	mcp.ResultBase        // its metadata is that of the gateway
+	members        []byte // of the object, without _meta
+	meta           []byte // members of _meta
+	modern         bool   // the client speaks the stateless protocol
+	memory         *memory.Lease
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (r *relayed) MarshalJSON() ([]byte, error) {
-	parts := [][]byte{r.members}
-	if len(r.members) == 0 {
-		parts = nil
-	}
-	if len(r.Meta) > 0 {
-		meta, err := json.Marshal(r.Meta)
-		if err != nil {
-			return nil, err
+	out := make([]byte, 0, len(r.members)+len(r.meta)+256)
+	out = append(append(out, '{'), r.members...)
+	if len(r.Meta)+len(r.meta) > 0 {
+		meta := slices.Clip(r.meta)
+		for _, name := range slices.Sorted(maps.Keys(r.Meta)) {
+			value, err := json.Marshal(r.Meta[name])
+			if err != nil {
+				return nil, err
+			}
+			meta = appendMember(meta, name, value)
 		}
-		parts = append(parts, append([]byte(`"_meta":`), meta...))
+		out = appendMember(out, "_meta", slices.Concat([]byte("{"), meta, []byte("}")))
 	}
 	if r.modern { // nobody else may be served it from a cache
-		parts = append(parts, []byte(`"ttlMs":0,"cacheScope":"private","resultType":"complete"`))
+		out = appendMember(appendMember(appendMember(out, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`)), "resultType", []byte(`"complete"`))
 	}
-	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(",")), []byte("}")), nil
+	return append(out, '}'), nil
 }
 
 // notRelayed are members that belong to the connection between the server and the gateway.
@@ -90,28 +96,38 @@ var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": tru
 // relayedResult is the result of a server for a client.
 func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
 	r := &relayed{modern: isModern(req)}
-	var meta mcp.Meta
-	if !utf8.Valid(result) { // a client may end its session at such a message
-		result = bytes.ToValidUTF8(result, []byte("\uFFFD"))
-	}
 	rpc.Members(result, func(name, value []byte) {
-		if string(name) == "_meta" {
-			_ = json.Unmarshal(value, &meta) // anything else than an object is no metadata
-		}
-		if !notRelayed[string(name)] {
+		switch decoded := rpc.Name(name); {
+		case decoded == "_meta" && len(value) <= maxMeta:
+			r.meta = relayedMeta(value)
+		case !notRelayed[decoded]:
 			r.add(string(name), value)
 		}
 	})
-	maps.DeleteFunc(meta, func(name string, _ any) bool { return strings.HasPrefix(name, "io.modelcontextprotocol/") })
-	r.Meta = meta
 	return r
 }
 
-func (r *relayed) add(name string, value []byte) {
-	if len(r.members) > 0 {
-		r.members = append(r.members, ',')
+// relayedMeta returns the members of metadata that do not belong to the connection between the server and the gateway.
+// Anything else than an object has none.
+func relayedMeta(meta []byte) (members []byte) {
+	if !rpc.Members(meta, func(name, value []byte) {
+		if !strings.HasPrefix(rpc.Name(name), "io.modelcontextprotocol/") {
+			members = appendMember(members, string(name), value)
+		}
+	}) {
+		return nil
 	}
-	r.members = append(append(append(append(r.members, '"'), name...), `":`...), value...)
+	return members
+}
+
+func (r *relayed) add(name string, value []byte) { r.members = appendMember(r.members, name, value) }
+
+// appendMember appends a member to those of a JSON object, which may have begun. The name is as it is written, without quotes.
+func appendMember(members []byte, name string, value []byte) []byte {
+	if len(members) > 1 {
+		members = append(members, ',')
+	}
+	return append(append(append(append(members, '"'), name...), `":`...), value...)
 }
 
 // isModern reports whether a request is of the stateless protocol.
@@ -176,12 +192,25 @@ func (q question) ask(ctx context.Context, request func(ctx context.Context, cal
 	if err != nil {
 		return nil, q.fault(err)
 	}
-	context.AfterFunc(ctx, contents.Memory.Close) // the SDK ends ctx when it has written the answer
-	if err := contents.Memory.Grow(answerCopies * int64(len(contents.Result))); err != nil {
+	context.AfterFunc(ctx, contents.Memory.Close) // the SDK, or Call.Close, ends ctx when the answer is written
+	size := int64(len(contents.Result))
+	valid := utf8.Valid(contents.Result)
+	if !valid {
+		size *= int64(len(replacement))
+	}
+	if err := contents.Memory.Grow(answerCopies * size); err != nil {
 		return nil, q.fault(stages.OverLimit("memory", "try again when less is running", "%w", err))
 	}
-	return relayedResult(q.req, contents.Outward()), nil
+	if !valid { // a client may end its session at such a message
+		contents.Result = bytes.ToValidUTF8(contents.Result, []byte(replacement))
+	}
+	r := relayedResult(q.req, contents.Outward())
+	r.memory = contents.Memory
+	return r, nil
 }
+
+// replacement stands for bytes that are no UTF-8.
+const replacement = "\uFFFD"
 
 // fault is the error of the protocol for a failed question.
 func (q question) fault(err error) error {

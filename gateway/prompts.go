@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -51,32 +52,46 @@ func (g *Gateway) listPrompts(ctx context.Context, req mcp.Request, _ mcp.Method
 	})
 }
 
-// findPrompt returns the server and the prompt of a name. The prompt may not be listed: nobody may have asked its server yet.
+// findPrompt returns the server and the prompt of a name. A name with a server in front belongs to that server, which nobody
+// may have asked yet; no prompt of another server can take it.
 func (g *Gateway) findPrompt(ctx context.Context, name string) (server, prompt string, err error) {
 	offers := g.o.Upstream.Offers(ctx, upstream.Prompts)
-	for _, nameOf := range []func(upstream.Offer) string{
-		func(o upstream.Offer) string { return promptName(o.Server, o.Key) },
-		func(o upstream.Offer) string { return o.Key }, // as its server has it
-	} {
-		for _, o := range offers {
-			if nameOf(o) != name {
-				continue
-			}
-			if server != "" {
-				return "", "", stages.Errorf(stages.InvalidArguments, "write SERVER__PROMPT, or rename one of the servers",
-					"two prompts have the name %q: those of the servers %q and %q", shown(name), server, o.Server)
-			}
-			server, prompt = o.Server, o.Key
-		}
-		if server != "" {
-			return server, prompt, nil
-		}
+	found, err := onePrompt(offers, name, func(o upstream.Offer) string { return promptName(o.Server, o.Key) })
+	if err != nil {
+		return "", "", err
+	}
+	if found != nil {
+		return found.Server, found.Key, nil
 	}
 	server, prompt, ok := strings.Cut(name, promptSeparator)
-	if !ok || prompt == "" {
+	if ok && prompt != "" && slices.Contains(g.o.Upstream.Servers(ctx), server) {
+		return server, prompt, nil
+	}
+	found, err = onePrompt(offers, name, func(o upstream.Offer) string { return o.Key }) // as its server has it
+	switch {
+	case found != nil:
+		return found.Server, found.Key, nil
+	case err != nil:
+		return "", "", err
+	case !ok || prompt == "":
 		return "", "", stages.Errorf(stages.InvalidArguments, "prompts/list shows the names: SERVER__PROMPT", "there is no prompt %q: %w", shown(name), upstream.ErrNoResource)
 	}
-	return server, prompt, nil
+	return server, prompt, nil // the error of the pool names similar servers
+}
+
+// onePrompt returns the offer with a name, nil if there is none. Two are an error.
+func onePrompt(offers []upstream.Offer, name string, nameOf func(upstream.Offer) string) (found *upstream.Offer, err error) {
+	for i, o := range offers {
+		switch {
+		case nameOf(o) != name:
+		case found != nil:
+			return nil, stages.Errorf(stages.InvalidArguments, "write SERVER__PROMPT, or rename one of the servers",
+				"two prompts have the name %q: those of the servers %q and %q", shown(name), found.Server, o.Server)
+		default:
+			found = &offers[i]
+		}
+	}
+	return found, nil
 }
 
 // getPrompt gets a prompt of a server.

@@ -46,8 +46,10 @@ var kinds = []struct {
 func hasResources(c *mcp.ServerCapabilities) bool { return c.Resources != nil }
 
 const (
-	maxKey          = 4 << 10 // bytes of a URI, a template or the name of a prompt
-	maxInstructions = 8 << 10 // bytes of the instructions that are kept
+	maxKey          = 4 << 10   // bytes of a URI, a template or the name of a prompt
+	maxOffer        = 128 << 10 // bytes of what a list says about one offer
+	maxFault        = 300       // bytes of a fault in a note
+	maxInstructions = 8 << 10   // bytes of the instructions that are kept
 )
 
 // An Offer is one thing that a server offers beside tools.
@@ -67,6 +69,7 @@ type offers struct {
 	mu      sync.Mutex           // guards what follows; not held while fetching
 	lists   *offerLists          // nil before the first fetch
 	fetch   *flight[*offerLists] // the one under way, if one is
+	fault   error                // of the last fetch
 	stale   bool                 // the server has said that a list has changed
 	tried   time.Time            // the beginning of the last fetch
 	kept    time.Time            // when the lists were written to disk
@@ -75,13 +78,15 @@ type offers struct {
 
 // offerLists are the lists of one fetch. They do not change.
 type offerLists struct {
-	of           [][]Offer        // by kind, in the server's order
-	index        []map[string]int // of the offers of a kind, by their keys
+	of           [][]Offer           // by kind, in the server's order
+	index        []map[string]int    // of the offers of a kind, by their keys
+	refused      [][]json.RawMessage // by kind, those that the operator does not allow, for the file
 	instructions string
 	fetched      time.Time
 	ttl          time.Duration
 	size         int64
-	cut          string // why a list is incomplete, or empty
+	cut          string  // why a list is incomplete, or empty
+	faults       []error // by kind: why the list could not be read; it is the one before then
 }
 
 func newOffers(sc *serverConn) *offers {
@@ -91,7 +96,7 @@ func newOffers(sc *serverConn) *offers {
 }
 
 func newOfferLists(ttl time.Duration) *offerLists {
-	l := &offerLists{of: make([][]Offer, len(kinds)), index: make([]map[string]int, len(kinds)), fetched: time.Now(), ttl: ttl}
+	l := &offerLists{of: make([][]Offer, len(kinds)), faults: make([]error, len(kinds)), refused: make([][]json.RawMessage, len(kinds)), index: make([]map[string]int, len(kinds)), fetched: time.Now(), ttl: ttl}
 	for kind := range kinds {
 		l.index[kind] = map[string]int{}
 	}
@@ -102,22 +107,37 @@ func newOfferLists(ttl time.Duration) *offerLists {
 func (o *offers) invalidate() {
 	o.mu.Lock()
 	o.stale = true
-	soon := time.Since(o.tried) <= freshForMiss && !o.waiting
-	o.waiting = o.waiting || soon
-	o.mu.Unlock()
-	if o.refresh(); soon { // a server that reports changes all the time is not asked all the time
-		time.AfterFunc(freshForMiss, func() {
-			o.mu.Lock()
-			o.waiting = false
-			o.mu.Unlock()
-			o.refresh()
-		})
+	if time.Since(o.tried) <= freshForMiss { // a server that reports changes all the time is not asked all the time
+		o.refreshLater()
 	}
+	o.mu.Unlock()
+	o.refresh()
 }
 
-// note says why a list is incomplete, if one is.
+// refreshLater fetches the lists in a moment, if they are out of date then. o.mu is held.
+func (o *offers) refreshLater() {
+	if o.waiting {
+		return
+	}
+	o.waiting = true
+	time.AfterFunc(freshForMiss, func() {
+		o.mu.Lock()
+		o.waiting = false
+		o.mu.Unlock()
+		o.refresh()
+	})
+}
+
+// note says why a list is incomplete or missing, if one is.
 func (o *offers) note() string {
-	if lists := o.current(); lists != nil {
+	lists := o.current()
+	o.mu.Lock()
+	fault := o.fault
+	o.mu.Unlock()
+	switch {
+	case fault != nil:
+		return o.conn.hide("the lists of its resources and prompts cannot be read: " + texts.Cut(fault.Error(), maxFault))
+	case lists != nil:
 		return lists.cut
 	}
 	return ""
@@ -190,7 +210,10 @@ func (o *offers) begin(s *session) *flight[*offerLists] {
 
 // replace makes the lists that were fetched the current ones. o.mu is held.
 func (o *offers) replace(lists *offerLists, err error) {
-	o.fetch = nil
+	o.fetch, o.fault = nil, err
+	if o.stale { // a list has changed during the fetch, perhaps after its answer
+		o.refreshLater()
+	}
 	if err != nil {
 		return
 	}
@@ -203,41 +226,81 @@ func (o *offers) replace(lists *offerLists, err error) {
 	}
 }
 
-// load reads all lists on one session.
+// load reads all lists on one session. A list that cannot be read stays as it was, and does not lose the others.
 func (o *offers) load(s *session) (*offerLists, error) {
 	if err := o.conn.refuseGateway(s.sdk); err != nil {
 		return nil, err
 	}
-	options := o.conn.pool.options
-	ctx, cancel := context.WithTimeout(o.conn.life, options.ListTimeout)
-	defer cancel()
-	lists := newOfferLists(options.ListTTL)
+	lists := newOfferLists(o.conn.pool.options.ListTTL)
 	said := s.sdk.InitializeResult()
 	lists.instructions = o.conn.instructions(s)
+	read := 0
 	for kind := range kinds {
 		if said.Capabilities == nil || !kinds[kind].listed(said.Capabilities) {
 			continue
 		}
-		cut, err := pages(options.Tools, func(cursor string) (string, error) {
-			raw, err := s.list(ctx, kinds[kind].method, cursor)
-			if err != nil {
-				return "", err
-			}
-			return lists.addPage(Kind(kind), raw, o.conn)
-		})
-		switch {
-		case err != nil && isAnswer(err): // some servers declare a list that they do not have
-		case err != nil:
-			return nil, unavailable(o.conn.server.Name, s.transport, err)
-		case cut != "":
-			lists.cutAt(Kind(kind), cut)
+		if err := o.loadKind(lists, Kind(kind), s); err != nil {
+			lists.faults[kind] = unavailable(o.conn.server.Name, s.transport, err)
+			continue
 		}
+		read++
+	}
+	if fault := cmp.Or(lists.faults...); fault != nil {
+		if read == 0 {
+			return nil, fault
+		}
+		lists.ttl = minTTL
+		o.keepOld(lists)
 	}
 	if err := o.lease.Grow(lists.size); err != nil {
 		return nil, err
 	}
 	o.keep(lists)
 	return lists, nil
+}
+
+// loadKind reads the list of one kind.
+func (o *offers) loadKind(lists *offerLists, kind Kind, s *session) error {
+	ctx, cancel := context.WithTimeout(o.conn.life, o.conn.pool.options.ListTimeout)
+	defer cancel()
+	cut, err := pages(o.conn.pool.options.Tools, func(cursor string) (string, error) {
+		raw, err := s.list(ctx, kinds[kind].method, cursor)
+		if err != nil {
+			return "", err
+		}
+		return lists.addPage(kind, raw, o.conn)
+	})
+	switch {
+	case err != nil && isAnswer(err): // some servers declare a list that they do not have
+	case err != nil:
+		return err
+	case cut != "":
+		lists.cutAt(kind, cut)
+	}
+	return nil
+}
+
+// keepOld gives new lists the old ones of the kinds that could not be read, and notes the fault.
+func (o *offers) keepOld(lists *offerLists) {
+	o.mu.Lock()
+	old := o.lists
+	o.mu.Unlock()
+	if old == nil {
+		old = cmp.Or(o.saved(), newOfferLists(0))
+	}
+	for kind, fault := range lists.faults {
+		if fault == nil {
+			continue
+		}
+		lists.cut = o.conn.hide(fmt.Sprintf("the list of its %ss cannot be read: %s", kinds[kind].noun, texts.Cut(fault.Error(), maxFault)))
+		if len(old.of[kind]) == 0 { // the pages before the fault are better than nothing
+			continue
+		}
+		lists.of[kind], lists.index[kind], lists.refused[kind] = old.of[kind], old.index[kind], old.refused[kind]
+		for _, offer := range lists.of[kind] {
+			lists.size += int64(len(offer.Raw))
+		}
+	}
 }
 
 func (l *offerLists) cutAt(kind Kind, why string) {
@@ -270,7 +333,7 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 	if !isNull(list) && !rpc.Elements(list, func(one []byte) {
 		switch {
 		case full:
-		case len(l.of[kind]) >= limits.Tools:
+		case len(l.of[kind])+len(l.refused[kind]) >= limits.Tools:
 			full = true
 			l.cutAt(kind, "there are more ("+moreTools(limits.Tools)+")")
 		case l.size+int64(len(one)) > limits.ToolList:
@@ -288,9 +351,12 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 	return rpc.Text(cursor), nil
 }
 
-// add adds an offer that the operator allows. Of two with the same key the first counts.
+// add adds an offer that the operator allows, if it is not too long. Of two with the same key the first counts.
 func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 	l.size += int64(len(raw))
+	if len(raw) > maxOffer {
+		return
+	}
 	raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	key, named := "", false
 	rpc.Members(raw, func(name, value []byte) {
@@ -302,7 +368,11 @@ func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 	if !named { // clients refuse a whole list for that
 		raw = withName(raw, key)
 	}
-	if _, twice := l.index[kind][key]; twice || !validKey(key) || json.Unmarshal(raw, kinds[kind].typed()) != nil || sc.policy.refusalOf(kind, key) != "" {
+	if _, twice := l.index[kind][key]; twice || !validKey(key) || json.Unmarshal(raw, kinds[kind].typed()) != nil {
+		return
+	}
+	if sc.policy.refusalOf(kind, key) != "" {
+		l.refused[kind] = append(l.refused[kind], compacted(raw))
 		return
 	}
 	l.index[kind][key] = len(l.of[kind])
@@ -326,7 +396,9 @@ func validKey(key string) bool {
 
 // empty reports whether the server offers nothing beside tools.
 func (l *offerLists) empty() bool {
-	return l.instructions == "" && !slices.ContainsFunc(l.of, func(list []Offer) bool { return len(list) > 0 })
+	allowed := func(list []Offer) bool { return len(list) > 0 }
+	refused := func(list []json.RawMessage) bool { return len(list) > 0 }
+	return l.instructions == "" && !slices.ContainsFunc(l.of, allowed) && !slices.ContainsFunc(l.refused, refused)
 }
 
 // same reports whether two lists offer the same.
@@ -377,6 +449,7 @@ func (o *offers) keep(lists *offerLists) {
 		for _, offer := range list {
 			saved.Lists[kind] = append(saved.Lists[kind], offer.Raw)
 		}
+		saved.Lists[kind] = append(saved.Lists[kind], lists.refused[kind]...) // the next process may allow them
 	}
 	if dir.SaveOffers(o.conn.key(), saved) == nil { // without them the next process asks again
 		o.mu.Lock()
@@ -418,6 +491,9 @@ func (p *Pool) OffersOf(ctx context.Context, server string, kind Kind) ([]Offer,
 	lists, err := sc.offers.get(ctx)
 	if err != nil {
 		return nil, sc.hideError(asError(err))
+	}
+	if fault := lists.faults[kind]; fault != nil && len(lists.of[kind]) == 0 {
+		return nil, sc.hideError(asError(fault))
 	}
 	return lists.of[kind], nil
 }

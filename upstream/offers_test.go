@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func TestHostileOffers(t *testing.T) {
 		{"control characters, other types and repetitions", func(w io.Writer) {
 			io.WriteString(w, page(`{"uri":"a:\u0001","name":"x"}`, `{"uri":"a:\n","name":"x"}`, `{"uri":7,"name":"x"}`, `{"uri":"","name":"x"}`, `5`, `{}`, `null`,
 				`{"uri":"a:1"}`, `{"uri":"a:1","name":"again"}`, `{"uri":"a:2","name":7}`, `{"uri":"a:3","name":"x","size":"big"}`,
-				`{"uri":"a:`+strings.Repeat("x", 5000)+`","name":"x"}`, `{"uri":"mcsh://servers/other/a:1","name":"x"}`))
+				`{"uri":"a:`+strings.Repeat("x", 5000)+`","name":"x"}`, `{"uri":"mcsh://servers/other/a:1","name":"x"}`, `{"uri":"a:4","name":"x","_meta":{"x":[`+strings.Repeat("{},", 1<<20)+`{}]}}`))
 		}, 10, []string{"a:1", "mcsh://servers/other/a:1"}},
 		{"a cursor that never ends", func(w io.Writer) {
 			n := pages.Add(1)
@@ -151,6 +152,9 @@ func TestHostileContents(t *testing.T) {
 			io.WriteString(w, `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}`)
 		}, stages.ToolError},
 		{"no object", func(w io.Writer) { io.WriteString(w, `[1]`) }, stages.ToolError},
+		{"no contents", func(w io.Writer) { io.WriteString(w, `{}`) }, stages.ToolError},
+		{"a number as contents", func(w io.Writer) { io.WriteString(w, `{"contents":5}`) }, stages.ToolError},
+		{"contents of numbers", func(w io.Writer) { io.WriteString(w, `{"contents":[{"uri":"a:1"},5]}`) }, stages.ToolError},
 		{"many contents", func(w io.Writer) {
 			io.WriteString(w, `{"contents":[`+strings.Repeat(`{},`, 200_000)+`{}]}`)
 		}, stages.LimitExceeded},
@@ -185,6 +189,7 @@ func TestOffersPolicy(t *testing.T) {
 		{"only tools", func(s *upstream.Server) { s.Allow = []string{"x"} }, nil, ""},
 		{"denied tools", func(s *upstream.Server) { s.Deny = []string{"x"} }, []string{"a:1", "a:2", "b:1"}, "a:1 a:2 b:1 c:1"},
 		{"tools and resources", func(s *upstream.Server) { s.Allow, s.Resources.Allow = []string{"x"}, []string{"a:*"} }, []string{"a:1", "a:2"}, "a:1 a:2"},
+		{"fixed arguments, which resources do not have", func(s *upstream.Server) { s.With = map[string]json.RawMessage{"x": json.RawMessage(`1`)} }, []string{"a:1", "a:2", "b:1"}, "a:1 a:2 b:1 c:1"},
 		{"denied", func(s *upstream.Server) { s.Resources.Deny = []string{"a:*"} }, []string{"b:1"}, "b:1 c:1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -260,6 +265,53 @@ func TestOffersAreKept(t *testing.T) {
 	}
 }
 
+// TestKeptOffersPolicy: the next process may allow what this one does not, and shows it without starting the server.
+func TestKeptOffersPolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	open := func(allowed upstream.Filter) *upstream.Pool {
+		dir, err := state.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := mcptest.New()
+		s.MCP().AddResource(&mcp.Resource{URI: "a:1", Name: "one"}, nil)
+		return mcptest.NewPool(t, upstream.Options{State: dir, Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: s.Dial, Resources: allowed}}}})
+	}
+	first := open(upstream.Filter{Deny: []string{"*"}})
+	if got := offersOf(t, first, upstream.Resources); got != nil {
+		t.Errorf("listed are %q", got)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := open(upstream.Filter{}).Offers(t.Context(), upstream.Resources); len(got) != 1 || got[0].Key != "a:1" {
+		t.Errorf("kept are %v", got)
+	}
+}
+
+// TestFixedArgumentsOfPrompts: prompts do not get the arguments of the operator, so they are closed where there are any.
+func TestFixedArgumentsOfPrompts(t *testing.T) {
+	for _, test := range []struct {
+		allow []string
+		want  []string
+	}{{nil, nil}, {[]string{"p"}, []string{"p"}}} {
+		s := mcptest.New()
+		s.MCP().AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{}}, nil
+		})
+		pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{
+			Name: "s", Dial: s.Dial, With: map[string]json.RawMessage{"tenant": json.RawMessage(`"a"`)}, Prompts: upstream.Filter{Allow: test.allow},
+		}}}})
+		if got := offersOf(t, pool, upstream.Prompts); !slices.Equal(got, test.want) {
+			t.Errorf("allowed are %q: listed are %q", test.allow, got)
+		}
+		_, err := pool.Prompt(t.Context(), stages.Call{Server: "s", Name: "p"})
+		if e, ok := err.(*stages.Error); test.want == nil && (!ok || e.Code != stages.Denied) || test.want != nil && err != nil {
+			t.Errorf("allowed are %q: got %v", test.allow, err)
+		}
+	}
+}
+
 // TestOffersChange: a list that the server reports as changed is fetched again, and the change is reported.
 func TestOffersChange(t *testing.T) {
 	s := mcptest.New()
@@ -274,6 +326,77 @@ func TestOffersChange(t *testing.T) {
 	case <-changed:
 	case <-time.After(time.Minute):
 		t.Fatal("no change is reported")
+	}
+	if got := offersOf(t, pool, upstream.Resources); !slices.Equal(got, []string{"a:1", "a:2"}) {
+		t.Errorf("listed are %q", got)
+	}
+}
+
+// TestFaultyList: a list that hangs or is none does not lose the others, and a note says what is wrong.
+func TestFaultyList(t *testing.T) {
+	done := make(chan struct{})
+	for name, broken := range map[string]func(io.Writer){
+		"hangs":   func(io.Writer) { <-done },
+		"no list": func(w io.Writer) { io.WriteString(w, `{"resourceTemplates":"all of them"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := scripted(t, func(w io.Writer, method string, _ json.RawMessage) {
+				switch method {
+				case "resources/list":
+					io.WriteString(w, `{"resources":[{"uri":"a:1","name":"n"}]}`)
+				case "prompts/list":
+					io.WriteString(w, `{"prompts":[{"name":"p"}]}`)
+				default:
+					broken(w)
+				}
+			})
+			if name == "hangs" {
+				t.Cleanup(func() { close(done) })
+			}
+			pool := mcptest.NewPool(t, upstream.Options{
+				ListTimeout: 10 * time.Second,
+				Sources:     []upstream.Source{upstream.Static{{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{URL: url})}}},
+			})
+			for kind, want := range map[upstream.Kind]string{upstream.Resources: "a:1", upstream.Prompts: "p"} {
+				if got := offersOf(t, pool, kind); !slices.Equal(got, []string{want}) {
+					t.Errorf("listed are %q, want %q", got, want)
+				}
+			}
+			if list, err := pool.OffersOf(t.Context(), "s", upstream.Templates); err == nil {
+				t.Errorf("the faulty list is %v", list)
+			}
+			const want = "the list of its templates cannot be read"
+			if note := pool.Catalog(t.Context(), "s")[0].Note; !strings.Contains(note, want) {
+				t.Errorf("the note is %q, want %q", note, want)
+			}
+		})
+	}
+}
+
+// TestChangeDuringFetch: a change that the server reports while its lists are read is not lost.
+func TestChangeDuringFetch(t *testing.T) {
+	s := mcptest.New()
+	s.MCP().AddResource(&mcp.Resource{URI: "a:1", Name: "one"}, nil)
+	var once sync.Once
+	s.MCP().AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			res, err := next(ctx, method, req)
+			if method == "resources/list" {
+				once.Do(func() { s.MCP().AddResource(&mcp.Resource{URI: "a:2", Name: "two"}, nil) })
+			}
+			return res, err
+		}
+	})
+	pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"s": s})
+	changed := make(chan struct{}, 100)
+	pool.OnOffers(func() { changed <- struct{}{} })
+	offersOf(t, pool, upstream.Resources)
+	for range 2 { // nobody asks meanwhile
+		select {
+		case <-changed:
+		case <-time.After(time.Minute):
+			t.Fatal("no change is reported")
+		}
 	}
 	if got := offersOf(t, pool, upstream.Resources); !slices.Equal(got, []string{"a:1", "a:2"}) {
 		t.Errorf("listed are %q", got)

@@ -156,7 +156,7 @@ func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method stri
 		}
 		raw, err := sc.call(ctx, q)
 		if err == nil {
-			err = sc.checkContents(raw, q)
+			err = sc.checkContents(raw, q, wantedLists[method])
 		}
 		if err == nil {
 			return Contents{sc.server.Name, raw, lease}, nil
@@ -179,8 +179,11 @@ func (sc *serverConn) mayAsk(kind Kind, q query) error {
 	return nil
 }
 
-// checkContents refuses a result that is too long, no JSON object, or a question.
-func (sc *serverConn) checkContents(raw json.RawMessage, q query) error {
+// wantedLists are the members without which a result is broken, by the method.
+var wantedLists = map[string]string{"resources/read": "contents", "prompts/get": "messages"}
+
+// checkContents refuses a result that is too long, no JSON object, a question, or without the list that is wanted.
+func (sc *serverConn) checkContents(raw json.RawMessage, q query, list string) error {
 	if size, most := int64(len(raw)), sc.pool.options.ResultMax; size > most {
 		return stages.OverLimit("result", "the operator can raise the limit with --limit result=SIZE",
 			"%s has %d bytes, more than the limit of %d", q.label(sc.server.Name), size, most)
@@ -192,7 +195,25 @@ func (sc *serverConn) checkContents(raw json.RawMessage, q query) error {
 	if asks, inputs := r.requestedInputs(); asks || r.ResultType == "input_required" {
 		return stages.Errorf(stages.ToolError, "use another one", "the %s asks for input from a person (%s), which the gateway cannot give", q.noun, inputs)
 	}
+	if list != "" && !hasList(raw, list) {
+		return stages.Errorf(stages.ToolError, "report it to the makers of the server", "the server sent a result that is not valid: %s is not a list of objects", list)
+	}
 	return nil
+}
+
+// hasList reports whether a member of a JSON object, which must be there, is an array of objects.
+func hasList(object []byte, member string) bool {
+	found, other := false, false
+	rpc.Members(object, func(name, value []byte) {
+		if rpc.Name(name) != member {
+			return
+		}
+		found = true
+		if !rpc.Elements(value, func(one []byte) { other = other || one[0] != '{' }) {
+			other = true
+		}
+	})
+	return found && !other
 }
 
 // Outward returns the result for a resource or prompt with the URIs that clients of the gateway read.
@@ -221,22 +242,12 @@ func outwardText(server string, uri []byte) []byte {
 	return []byte(texts.JSON(OutwardURI(server, rpc.Text(uri))))
 }
 
-// outwardBlock returns a content block of a server with the URIs that clients of the gateway read.
+// outwardBlock returns a content block of a server with the URIs that clients of the gateway read. Clients may read the type
+// of a block in different ways, so every type is changed.
 func outwardBlock(server string, block []byte) []byte {
 	uri := func(v []byte) []byte { return outwardText(server, v) }
-	var kind string
-	rpc.Members(block, func(name, value []byte) {
-		if string(name) == "type" {
-			kind = rpc.Text(value)
-		}
-	})
-	switch kind {
-	case "resource_link":
-		return changed(block, "uri", uri)
-	case "resource":
-		return changed(block, "resource", func(r []byte) []byte { return changed(r, "uri", uri) })
-	}
-	return block
+	block = changed(block, "uri", uri)
+	return changed(block, "resource", func(r []byte) []byte { return changed(r, "uri", uri) })
 }
 
 // outwardBlocks changes the blocks of a result into those for clients of the gateway. The data of the result keeps the
@@ -244,7 +255,7 @@ func outwardBlock(server string, block []byte) []byte {
 func outwardBlocks(blocks []json.RawMessage, server string, lease *memory.Lease) error {
 	for i, block := range blocks {
 		changed := outwardBlock(server, block)
-		if len(changed) == len(block) {
+		if bytes.Equal(changed, block) {
 			continue
 		}
 		if err := lease.Grow(int64(len(changed))); err != nil {
@@ -261,28 +272,39 @@ func (o Offer) Outward(kind Kind, key string) json.RawMessage {
 }
 
 // changed returns a JSON object with another value of a member. Other spellings of the name, which some readers take for it,
-// and repetitions are left out. An object without the member stays as it is.
+// and repetitions are left out. An object without any of them stays as it is.
 func changed(object []byte, member string, change func(value []byte) []byte) []byte {
+	if !hasMember(object, member) {
+		return object
+	}
 	out, found := bytes.Buffer{}, false
 	out.Grow(len(object) + 128)
-	whole := rpc.Members(object, func(name, value []byte) {
-		quoted := slices.Concat([]byte{'"'}, name, []byte{'"'})
-		if strings.EqualFold(rpc.Text(quoted), member) {
-			if found || string(name) != member {
+	out.WriteByte('{')
+	if !rpc.Members(object, func(name, value []byte) {
+		if decoded := rpc.Name(name); strings.EqualFold(decoded, member) {
+			if found || decoded != member {
 				return
 			}
-			value, found = change(value), true
+			name, value, found = []byte(member), change(value), true
 		}
-		out.WriteByte(choose[byte](out.Len() == 0, '{', ','))
-		out.Write(quoted)
-		out.WriteByte(':')
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		out.WriteByte('"')
+		out.Write(name)
+		out.WriteString(`":`)
 		out.Write(value)
-	})
-	if !whole || !found {
+	}) {
 		return object
 	}
 	out.WriteByte('}')
 	return out.Bytes()
+}
+
+// hasMember reports whether a JSON object has a member, in any spelling of its name.
+func hasMember(object []byte, member string) (has bool) {
+	rpc.Members(object, func(name, _ []byte) { has = has || strings.EqualFold(rpc.Name(name), member) })
+	return has
 }
 
 // eachOf returns a JSON array with changed elements. Anything else stays as it is.
@@ -307,7 +329,7 @@ func (c Contents) data() (res stages.Result, err error) {
 	var list []json.RawMessage
 	texts, single, many := true, json.RawMessage(nil), false
 	rpc.Members(c.Result, func(name, value []byte) {
-		if string(name) != "contents" {
+		if rpc.Name(name) != "contents" {
 			return
 		}
 		rpc.Elements(value, func(one []byte) {
@@ -317,7 +339,7 @@ func (c Contents) data() (res stages.Result, err error) {
 			list = append(list, one)
 			single = nil
 			rpc.Members(one, func(name, value []byte) {
-				if string(name) == "text" && value[0] == '"' {
+				if rpc.Name(name) == "text" && value[0] == '"' {
 					single = value
 				}
 			})

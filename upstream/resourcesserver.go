@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,6 +19,9 @@ const ResourcesServer = "resources"
 
 // reserved are the names that no other server may have.
 var reserved = []string{ResourcesServer, "pipelines"}
+
+// IsReserved reports whether no other server may have a name.
+func IsReserved(name string) bool { return slices.Contains(reserved, name) }
 
 // resourcesTools are its tools.
 var resourcesTools = []struct {

@@ -70,7 +70,8 @@ type Server struct {
 }
 
 // A Filter says what may be used, by globs: of the URIs of resources and templates, or of the names of prompts. Where
-// [Server.Allow] names tools, an empty Allow means nothing: what an operator has not named stays closed.
+// [Server.Allow] names tools, an empty Allow means nothing: what an operator has not named stays closed. The same holds for
+// prompts where [Server.With] has arguments, which prompts do not get.
 type Filter struct{ Allow, Deny []string }
 
 // A Protocol says which era of MCP is tried with a server.
@@ -110,7 +111,7 @@ func (s *Server) check() error {
 	switch {
 	case strings.TrimSpace(s.Name) == "":
 		return fmt.Errorf("a server has no name")
-	case slices.Contains(reserved, s.Name):
+	case IsReserved(s.Name):
 		where := ""
 		if s.Where != "" {
 			where = " at " + s.Where
@@ -149,9 +150,10 @@ type policy struct {
 
 func newPolicy(s Server, onlyReading bool) policy {
 	few := len(s.Allow) > 0
+	named := few || len(s.With) > 0 // prompts do not get the arguments of the operator
 	return policy{
 		compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny),
-		newFilter(s.Resources, few), newFilter(s.Prompts, few), onlyReading, s.With,
+		newFilter(s.Resources, few), newFilter(s.Prompts, named), onlyReading, s.With,
 	}
 }
 

@@ -201,6 +201,9 @@ func (p *Pool) readAgain(changed ...*sourceState) Change {
 	p.conflict = conflict
 	c := p.apply(wanted)
 	p.mu.Unlock()
+	if !c.IsZero() {
+		p.offersChanged()
+	}
 	c.Err = errors.Join(append(errs, conflict)...)
 	p.report(c)
 	return c

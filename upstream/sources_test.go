@@ -230,7 +230,12 @@ func TestReload(t *testing.T) {
 		}
 		return c
 	}
+	var news atomic.Int64
+	p.OnOffers(func() { news.Add(1) })
 	got := reload(nil, after.server("other", "2"), after.server("new", "1"))
+	if news.Load() == 0 {
+		t.Error("nobody is notified that the lists of offers may have changed")
+	}
 	want := upstream.Change{Added: []string{"new"}, Removed: []string{"gone"}, Restarted: []string{"other"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -135,6 +135,7 @@ func (c *conn) start(call *gateway.Call, bytes int) {
 
 // answer answers an ordinary call.
 func (c *conn) answer(call *gateway.Call) {
+	defer call.Close()
 	answer := call.Answer(c.send)
 	if answer == nil {
 		return

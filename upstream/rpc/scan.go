@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -40,6 +41,14 @@ func Scan(b []byte) (e Envelope, ok bool) {
 // Members finds the members of a JSON object in one pass, and reports whether it reached the object's end. Names are as
 // written, without quotes; names and values share memory with b. Values are not checked and may still be invalid JSON.
 func Members(b []byte, found func(name, value []byte)) bool { return walk(b, '{', '}', found) }
+
+// Name is the name of a member that [Members] has found, without escapes.
+func Name(written []byte) string {
+	if bytes.IndexByte(written, '\\') < 0 {
+		return string(written)
+	}
+	return Text(slices.Concat([]byte{'"'}, written, []byte{'"'}))
+}
 
 // Elements finds the elements of a JSON array in one pass, like Members.
 func Elements(b []byte, found func(value []byte)) bool {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // Bounds of a list of workloads.
@@ -97,6 +99,8 @@ func parseWorkload(raw json.RawMessage) (Workload, error) {
 		return w, fmt.Errorf("it has no name")
 	case len(w.Name) > maxName:
 		return w, fmt.Errorf("its name is longer than %d bytes", maxName)
+	case upstream.IsReserved(w.Name):
+		return w, fmt.Errorf("its name %q is reserved", w.Name)
 	}
 	return w, nil
 }

@@ -37,12 +37,13 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestLongLists: what is too long or too much is refused before it is decoded.
+// TestLongLists: entries that are too long or too many are refused before they are decoded, and reserved names are left out.
 func TestLongLists(t *testing.T) {
 	labels := strings.Repeat(`"x":"y",`, 10_000)
 	for answer, want := range map[string]string{
 		`{"workloads":[{"name":"a","labels":{` + labels + `"z":""}},{"name":"b"}]}`: "flaw: workload 1: it has ",
 		`{"workloads":[` + strings.Repeat("1,", 1<<20) + `1]}`:                      "it has more than 10000",
+		`{"workloads":[{"name":"resources"},{"name":"b"}]}`:                         `flaw: workload 1: its name "resources" is reserved`,
 	} {
 		var got string
 		used := testing.AllocsPerRun(1, func() { got = becomes(answer) })
