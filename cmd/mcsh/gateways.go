@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/internal/namedfile"
@@ -31,16 +32,26 @@ type gatewayFlags struct {
 	settings
 	gateway   string
 	tokenFile string
+	flags     *pflag.FlagSet // of the command
 }
 
 func (g *gatewayFlags) add(cmd *cobra.Command) {
 	g.addState(cmd)
 	f := cmd.Flags()
+	g.flags = f
 	f.StringVar(&g.gateway, "gateway", "",
 		"one gateway: its id, or the URL of one of another machine that has --control-tokens (default: all of this user)")
 	f.StringVar(&g.tokenFile, "gateway-token-file", "",
 		"file with the token for --gateway URL (default: $"+gatewayTokenVariable+")")
 	_ = cmd.MarkFlagFilename("gateway-token-file") // the flag exists
+}
+
+// gatewayByFlag refuses arguments: people give the id of a gateway as one.
+func gatewayByFlag(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError("for one gateway: --gateway "+texts.ShellWord(args[0]), "mcsh %s takes no argument", cmd.Name())
 }
 
 // find returns the selected gateways by their ids.
@@ -51,6 +62,9 @@ func (g *gatewayFlags) find(ctx context.Context, p *program) (map[string]*contro
 			return nil, err
 		}
 		return map[string]*control.Client{g.gateway: client}, nil
+	}
+	if g.gateway == "" && g.flags.Changed("gateway") {
+		return nil, usageError("give an id or an address, or leave it out", "--gateway is empty")
 	}
 	if g.tokenFile != "" {
 		return nil, usageError("give --gateway URL, or leave it out", "--gateway-token-file is for a gateway of another machine")
@@ -168,7 +182,7 @@ the runs in progress. They are found in the state directory: a gateway with anot
 --state off is not found.`,
 		Example: "  mcsh gateways\n  mcsh gateways --json\n" +
 			"  mcsh gateways --gateway https://mcp.example.com/mcp --gateway-token-file token",
-		Args: cobra.NoArgs,
+		Args: gatewayByFlag,
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.listGateways(ctx, &g) },
 		g.add, p.jsonFlag("print one JSON object per gateway, a line each"))
@@ -301,7 +315,7 @@ func (p *program) reloadCommand() *cobra.Command {
 		Long: `Make the running gateways of this user read their configuration files again, and print what has changed. A gateway
 notices a changed file by itself; reload says at once what it makes of it. Calls in flight finish.`,
 		Example: "  mcsh reload\n  mcsh reload --gateway k3vq7hd2mw",
-		Args:    cobra.NoArgs,
+		Args:    gatewayByFlag,
 	}
 	return command(cmd, func(ctx context.Context, _ []string) error { return p.reloadGateways(ctx, &g) },
 		g.add, p.jsonFlag("print one JSON object per gateway, a line each"))
@@ -344,6 +358,9 @@ func changeText(c control.Change) string {
 		if len(part.names) > 0 {
 			parts = append(parts, part.word+" "+strings.Join(part.names, ", "))
 		}
+	}
+	if len(parts) == 0 && c.Error != "" {
+		return "keeps its servers"
 	}
 	return cmp.Or(strings.Join(parts, "; "), "nothing has changed")
 }

@@ -105,6 +105,9 @@ func (p *program) configured(ctx context.Context, s settings) ([]upstream.Server
 }
 
 func (p *program) login(ctx context.Context, o *loginOptions, args []string) error {
+	if o.wait <= 0 {
+		return usageError("such as --wait 5m", "--wait is %s, which is no time to sign in", o.wait)
+	}
 	store, err := p.requireStore(o.settings)
 	if err != nil {
 		return err
@@ -430,5 +433,6 @@ func (p *program) sayGateways(ctx context.Context, s settings, server string) {
 			n++
 		}
 	}
-	fmt.Fprintf(p.stderr, "%s of %d running with this state directory have the server, and use the sign-in from their next call on\n", texts.Count(n, "gateway"), len(clients))
+	fmt.Fprintf(p.stderr, "of %s running with this state directory, %d with a server of this name: the sign-in counts from the next call on\n",
+		texts.Count(len(clients), "gateway"), n)
 }

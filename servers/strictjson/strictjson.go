@@ -206,6 +206,9 @@ func describe(t reflect.Type) string {
 	case reflect.Float64, reflect.Float32:
 		return "a number"
 	case reflect.Slice:
+		if t.Elem() == reflect.TypeFor[json.RawMessage]() {
+			return "an array"
+		}
 		return "an array whose elements are each " + describe(t.Elem())
 	case reflect.Map:
 		return "an object whose values are each " + describe(t.Elem())
