@@ -25,8 +25,8 @@ const (
 	resourcesRead   = "resources/read"
 )
 
-// A Call is an ordinary call of a tool, or the reading of a server's resource, answered without the SDK at a fraction of its cost. A message is a Call only if the
-// SDK would read it in the same way.
+// A Call is an ordinary call of a tool, or the reading of a server's resource, answered without the SDK at a fraction of its
+// cost. A message is a Call only if the SDK would read it in the same way.
 type Call struct {
 	front  *front
 	method string
@@ -69,7 +69,8 @@ func (c *Call) enter(ctx context.Context, s *session) *jsonrpc.Error {
 	return nil
 }
 
-// Duplicate is the error for a request whose id is already in flight. Its answer has no id: the client would take it for the other's.
+// Duplicate is the error for a request whose id is already in flight. Its answer has no id: the client would take it for the
+// answer to the other request.
 func Duplicate(id any) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("duplicate in-flight request ID %v", id)}
 }
