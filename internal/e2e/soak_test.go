@@ -22,7 +22,7 @@ import (
 )
 
 // soakTime is how long the gateway is kept busy.
-var soakTime = flag.Duration("soak", 6*time.Second, "how long TestSoak keeps the gateway busy")
+var soakTime = flag.Duration("soak", 0, "how long TestSoak keeps the gateway busy; 0 leaves it out")
 
 const (
 	soakRounds  = 6 // after each the gateway rests and is measured; the first third is its warming up
@@ -67,6 +67,9 @@ type rest struct {
 
 // TestSoak keeps a gateway busy with a mix of pipelines, and looks whether it holds more and more of anything.
 func TestSoak(t *testing.T) {
+	if *soakTime == 0 {
+		t.Skip("-soak says how long it lasts: beside other tests too few calls finish to tell a leak from the beginning")
+	}
 	p, url := soaked(t)
 	var rests []rest
 	var calls atomic.Int64
