@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type Guard struct {
 	Verifiers []Verifier // asked in this order
 	Resource  *Resource  // tells clients how to get a token; nil: they cannot get one by themselves
 	Open      []string   // paths that need no token
+	Advice    string     // how to get a token from the operator; empty: one for calls of tools
 
 	// Refused is called for each refused request. It may be nil.
 	Refused func(r *http.Request, why *Refusal)
@@ -142,7 +144,7 @@ func (g *Guard) Ready() error {
 
 // advice tells how to get a token.
 func (g *Guard) advice() string {
-	const own = "ask its operator for one, who makes it with: mcsh token new NAME"
+	own := cmp.Or(g.Advice, "ask its operator for one, who makes it with: mcsh token new NAME")
 	if g.Resource != nil {
 		return "sign in at " + g.Resource.Issuer + " (a client that can finds the way by itself), or " + own
 	}

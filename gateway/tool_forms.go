@@ -69,11 +69,24 @@ func serverHead(l *upstream.Listing) string { return plainHead(l) + instructed(l
 
 // instructed is the first sentence of what a server says about its use, on a line behind the fence.
 func instructed(l *upstream.Listing) string {
-	first, _ := firstSentence(l.Instructions)
+	first, _ := firstSentence(belowHeadings(l.Instructions))
 	if first = oneLine(first); first == "" {
 		return ""
 	}
 	return Fenced(Plain(shownUpTo(first, instructionLength), false))
+}
+
+// belowHeadings returns a text without the Markdown headings before its first words; with nothing else, the last one of them.
+func belowHeadings(text string) string {
+	text = strings.TrimSpace(text)
+	for strings.HasPrefix(text, "#") {
+		heading, rest, _ := strings.Cut(text, "\n")
+		if rest = strings.TrimSpace(rest); rest == "" {
+			return strings.TrimLeft(heading, "# ")
+		}
+		text = rest
+	}
+	return text
 }
 
 // plainHead returns the line of a server, with its problem if it has one.

@@ -43,6 +43,9 @@ func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, 
 	if server, original, ok := SplitURI(uri); ok {
 		return server, original, nil
 	}
+	if uri == "" {
+		return "", "", stages.Errorf(stages.InvalidArguments, "resources/list shows the URIs", "the URI is empty")
+	}
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var owners, matching []string
 	for _, sc := range p.connections() {

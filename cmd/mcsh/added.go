@@ -51,7 +51,7 @@ func (p *program) addCommands(ctx context.Context, s *settings) error {
 	if s.files != nil {
 		return nil
 	}
-	s.files = convert(p.configFiles(*s), func(path string) *config.File { return &config.File{Path: path, Lookup: p.lookup} })
+	s.files = p.openConfigs(*s)
 	var all []programs.Addition
 	var errs []error
 	for _, f := range s.files {

@@ -75,8 +75,11 @@ func (p *program) listCommands(ctx context.Context, s settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, opened.pool.Close()) }()
 	report := opened.report()
-	list := describeSandbox(report)
-	return p.print(list, "backend "+sandboxLine(report)+"\n"+list.text())
+	list, head := describeSandbox(report), "backend "+sandboxLine(report)
+	if report.Backend == "docker" {
+		head += ", image " + s.sandbox.image
+	}
+	return p.print(list, head+"\n"+list.text())
 }
 
 func describeSandbox(r sandbox.Report) sandboxJSON {

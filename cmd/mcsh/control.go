@@ -73,7 +73,10 @@ func (c *controlFlags) handler(source control.Source, log *zap.Logger) (http.Han
 	if err != nil {
 		return nil, err
 	}
-	guard := &auth.Guard{Verifiers: []auth.Verifier{file}, Refused: logRefusal(log)}
+	guard := &auth.Guard{
+		Verifiers: []auth.Verifier{file}, Refused: logRefusal(log),
+		Advice: "it needs one of --control-tokens, another one than for calls of tools; its operator makes it with: mcsh token new NAME --file FILE",
+	}
 	return guard.Protect(http.StripPrefix(control.Prefix, control.Handler(source))), nil
 }
 

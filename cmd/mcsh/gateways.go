@@ -339,7 +339,7 @@ func (p *program) reloadGateways(ctx context.Context, g *gatewayFlags) error {
 		}
 		if wrong = wrong || c.Error != ""; c.Error != "" && !p.json {
 			err := fmt.Errorf("gateway %s: %s", id, c.Error)
-			fmt.Fprint(p.stderr, errorText(err, "fix the configuration; the one before is in use"))
+			fmt.Fprint(p.stderr, errorText(err, "the configuration before stays in use until this is fixed"))
 		}
 	}
 	if err := p.printErrors(ctx, errs); err != nil || !wrong {

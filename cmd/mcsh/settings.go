@@ -41,7 +41,7 @@ type settings struct {
 	host      servers.Host // of built-in servers
 	instance  string       // identifies a gateway that serves
 
-	files []*config.File // of the configuration, see addCommands
+	files []*config.File // of the configuration, once addCommands has read them
 
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)
@@ -107,7 +107,16 @@ func (p *program) configFiles(s settings) []string {
 	return nil
 }
 
+// openConfigs returns the configuration files, the same ones once [program.addCommands] has read them.
+func (p *program) openConfigs(s settings) []*config.File {
+	if s.files != nil {
+		return s.files
+	}
+	return convert(p.configFiles(s), func(path string) *config.File { return &config.File{Path: path, Lookup: p.lookup} })
+}
+
 func configSources(p *program, s settings) ([]upstream.Source, error) {
+	s.files = p.openConfigs(s)
 	if len(s.files) == 0 {
 		return nil, nil
 	}

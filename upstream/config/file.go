@@ -96,7 +96,9 @@ func (f *File) open(ctx context.Context) (r *reader, root hujson.Value) {
 		r.errs = append(r.errs, fmt.Errorf("reading the configuration: %w", err))
 		return r, root
 	}
-	if root, err = hujson.Parse(data); err != nil {
+	if len(bytes.TrimSpace(data)) == 0 {
+		r.errs = append(r.errs, fmt.Errorf(`%s: the file is empty; without servers, write {"mcpServers": {}}`, f.Path))
+	} else if root, err = hujson.Parse(data); err != nil {
 		r.errs = append(r.errs, syntaxError(f.Path, err))
 	}
 	r.data = data
@@ -111,7 +113,7 @@ func syntaxError(path string, err error) error {
 	if n, _ := fmt.Sscanf(text, "line %d, column %d: ", &line, &column); n == 2 {
 		_, text, _ = strings.Cut(text, ": ")
 		if strings.HasPrefix(text, "invalid literal") {
-			text = "invalid value, such as a string that contains a line break"
+			text = "this is no JSON: a word without quotes, or a string that contains a line break"
 		}
 		return fmt.Errorf("%s:%d:%d: %s", path, line, column, text)
 	}
@@ -233,7 +235,7 @@ func (r *reader) root(root hujson.Value) {
 	case !found && near != "":
 		r.errs = append(r.errs, errors.New(near))
 	case !found:
-		r.fail(root.StartOffset, "", `there is neither "mcpServers" nor "servers"`)
+		r.fail(root.StartOffset, "", `there is neither "mcpServers" nor "servers"; without servers, write "mcpServers": {}`)
 	}
 	if r.file.Others != nil {
 		members, _ := r.members(root)
