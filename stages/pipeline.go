@@ -50,6 +50,9 @@ type RunOptions struct {
 	// Trace is passed on with every tool call.
 	Trace Trace
 
+	// Asker asks the caller of the run on behalf of servers. Nil: nobody can be asked.
+	Asker *Asker
+
 	// Stage is called when a link of the run begins, a stage or neighbouring commands, and returns the context in which the
 	// link runs, and a function for its end and error. Links that run once per item are left out. It may be nil.
 	Stage watch

@@ -213,6 +213,12 @@ type Call struct {
 	// Progress is called with the progress that the tool reports, and must not block. Nil: the tool is not asked.
 	Progress func(ToolProgress)
 
+	// Asker asks the caller what the server asks in the middle of the call. Nil: nobody can be asked.
+	Asker *Asker
+
+	// Item names the item of a for_each that the call is for, in questions; empty outside.
+	Item string
+
 	// Sent is asked immediately before the request leaves, and whether it may: after a false, CallTool returns the
 	// error of its context and nothing has left. From a true on, the request counts as made, unless Unsent is called.
 	// Unsent tells that the request has certainly not reached the tool; before it leaves again, Sent is asked again.
