@@ -40,6 +40,7 @@ type Change struct {
 	Added     []string `json:"added"`
 	Removed   []string `json:"removed"`
 	Restarted []string `json:"restarted"`
+	Groups    bool     `json:"groups,omitempty"` // groups have changed
 	Error     string   `json:"error,omitempty"`
 }
 

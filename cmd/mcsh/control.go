@@ -74,7 +74,7 @@ func (c *controlFlags) handler(source control.Source, log *zap.Logger) (http.Han
 		return nil, err
 	}
 	guard := &auth.Guard{Verifiers: []auth.Verifier{file}, Refused: logRefusal(log)}
-	return guard.Protect(http.StripPrefix(control.Prefix, control.Handler(source))), nil
+	return guard.Protect(auth.Unlimited(http.StripPrefix(control.Prefix, control.Handler(source)))), nil
 }
 
 // withControl adds the API for other machines to the paths of h, if there is one.
@@ -150,7 +150,7 @@ func (c *controlled) Reload(ctx context.Context) (control.Change, error) {
 	if err != nil {
 		return control.Change{}, err
 	}
-	shown := control.Change{Added: orEmpty(change.Added), Removed: orEmpty(change.Removed), Restarted: orEmpty(change.Restarted)}
+	shown := control.Change{Added: orEmpty(change.Added), Removed: orEmpty(change.Removed), Restarted: orEmpty(change.Restarted), Groups: change.Groups}
 	if change.Err != nil {
 		shown.Error = c.servers.Hide(change.Err.Error())
 	}

@@ -359,6 +359,9 @@ func changeText(c control.Change) string {
 			parts = append(parts, part.word+" "+strings.Join(part.names, ", "))
 		}
 	}
+	if c.Groups {
+		parts = append(parts, "other groups")
+	}
 	if len(parts) == 0 && c.Error != "" {
 		return "keeps its servers"
 	}
