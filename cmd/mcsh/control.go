@@ -105,7 +105,7 @@ func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, li
 	state, _ := p.statePath(s)
 	c := &controlled{servers: x.upstream, gateway: g, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
-		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute),
+		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute), Group: s.group.name,
 	}}
 	if len(listeners) > 0 {
 		c.about.Transport, c.about.Address = "http", endpointOf(listeners[0].Addr())
@@ -128,7 +128,15 @@ func absolute(path string) string {
 }
 
 // Gateway implements [control.Source].
-func (c *controlled) Gateway() control.Gateway { return c.about }
+func (c *controlled) Gateway() control.Gateway {
+	about := c.about
+	for _, g := range c.servers.Groups(context.Background()) { // the sources were read before it serves
+		if about.Group == "" || about.Group == g.Name {
+			about.Groups = append(about.Groups, g.Name)
+		}
+	}
+	return about
+}
 
 // Servers implements [control.Source].
 func (c *controlled) Servers() []control.Server {
