@@ -22,6 +22,8 @@ const (
 	retryAfter = 5
 	// nameExtra is the key of an identity's name in the extras of the SDK's TokenInfo.
 	nameExtra = "mcsh/name"
+	// groupsExtra is the key of an identity's groups there; absent: the caller is not limited to groups.
+	groupsExtra = "mcsh/groups"
 )
 
 // A Guard admits requests by their bearer tokens.
@@ -81,7 +83,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handle
 			return refusal
 		}}
 	}
-	pass(identity)(inside).ServeHTTP(w, r)
+	g.pass(identity)(inside).ServeHTTP(w, r)
 }
 
 // NameOf returns the name of the identity that a [Guard] has admitted, for the log.
@@ -90,13 +92,45 @@ func NameOf(info *sdk.TokenInfo) string {
 	return name
 }
 
+// GroupsOf returns the groups of the identity that a [Guard] has admitted, and whether it is limited to their servers.
+func GroupsOf(info *sdk.TokenInfo) (groups []string, limited bool) {
+	if info == nil {
+		return nil, false
+	}
+	found, limited := info.Extra[groupsExtra]
+	groups, _ = found.([]string) // the guard has put it there
+	return groups, limited
+}
+
+// Unlimited passes requests to next, but not those of callers who are limited to groups: it is about all servers.
+func Unlimited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, limited := GroupsOf(sdk.TokenInfoFromContext(r.Context())); limited {
+			http.Error(w, "this is about all servers, and your token is for some groups of them", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// grouped reports whether callers without groups may use no server.
+func (g *Guard) grouped() bool {
+	return slices.ContainsFunc(g.Verifiers, func(v Verifier) bool {
+		grouper, ok := v.(Grouper)
+		return ok && grouper.Grouped()
+	})
+}
+
 // wellKnown begins the paths where clients look for metadata.
 const wellKnown = "/.well-known/"
 
 // pass adds an identity to requests. Only the SDK's own middleware can set its TokenInfo.
-func pass(identity Identity) func(http.Handler) http.Handler {
+func (g *Guard) pass(identity Identity) func(http.Handler) http.Handler {
 	info := &sdk.TokenInfo{
 		UserID: identity.ID, Scopes: identity.Scopes, Expiration: identity.Expires, Extra: map[string]any{nameExtra: identity.Name},
+	}
+	if !identity.All && (identity.Groups != nil || g.grouped()) {
+		info.Extra[groupsExtra] = identity.Groups
 	}
 	return sdk.RequireBearerToken(func(context.Context, string, *http.Request) (*sdk.TokenInfo, error) {
 		return info, nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
 // An Identity is the owner of a token.
@@ -13,6 +15,22 @@ type Identity struct {
 	Name    string    // for people
 	Scopes  []string  // of the token
 	Expires time.Time // of the token; zero: never
+
+	Groups []string // of servers that the caller may use, sorted; nil: the verifier knows of none
+	All    bool     // the caller may use all servers, with or without groups
+}
+
+// groupNames matches the valid names of groups of servers, as package upstream has them.
+var groupNames = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ValidGroup reports whether a group of servers may have a name.
+func ValidGroup(name string) bool { return groupNames().MatchString(name) }
+
+// A Grouper is a [Verifier] that limits callers to groups. If one does, callers without groups may use no server, whoever has
+// verified them.
+type Grouper interface {
+	// Grouped reports whether any caller has groups. Once true it stays so.
+	Grouped() bool
 }
 
 // A Verifier identifies the owner of a token. Verify may be called concurrently. Its error wraps [ErrUnknown] if the next

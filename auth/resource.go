@@ -25,7 +25,15 @@ type Resource struct {
 
 // serves reports whether a path is one of the metadata.
 func (s *Resource) serves(path string) bool {
-	return s != nil && (path == metadataPath || path == metadataPath+endpointPath)
+	below, ok := strings.CutPrefix(path, metadataPath)
+	return s != nil && ok && (below == "" || isEndpoint(below))
+}
+
+// isEndpoint reports whether a path is that of the endpoint, or of a group in it. Which groups there are is no secret to keep
+// here: the answer is the same for all.
+func isEndpoint(path string) bool {
+	group, below := strings.CutPrefix(path, endpointPath+"/")
+	return path == endpointPath || below && group != "" && !strings.Contains(group, "/")
 }
 
 // ServeHTTP answers with the metadata of the resource whose path follows the well-known path.
@@ -40,8 +48,11 @@ func (s *Resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// metadataURL returns the URL of the endpoint's metadata.
+// metadataURL returns the URL of the metadata of the endpoint that a request is for.
 func (s *Resource) metadataURL(r *http.Request) string {
+	if isEndpoint(r.URL.Path) {
+		return s.base(r) + metadataPath + described(r.URL.EscapedPath())
+	}
 	return s.base(r) + metadataPath + endpointPath
 }
 

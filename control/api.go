@@ -16,6 +16,8 @@ type Gateway struct {
 	Directory string    `json:"directory"`         // in which it was started
 	State     string    `json:"state,omitempty"`   // its state directory
 	Configs   []string  `json:"configs"`           // its configuration files
+	Group     string    `json:"group,omitempty"`   // the only one that it serves
+	Groups    []string  `json:"groups,omitempty"`  // those that it serves, each below the address of its endpoint
 }
 
 // A Server describes a server of a gateway.
@@ -40,6 +42,7 @@ type Change struct {
 	Added     []string `json:"added"`
 	Removed   []string `json:"removed"`
 	Restarted []string `json:"restarted"`
+	Groups    bool     `json:"groups,omitempty"` // groups have changed
 	Error     string   `json:"error,omitempty"`
 }
 

@@ -49,7 +49,7 @@ func (f *front) Direct(ctx context.Context, ss *mcp.ServerSession, message []byt
 	if c == nil || ss.InitializeParams() == nil {
 		return nil, nil
 	}
-	if fault := c.enter(ctx, f.sessions.register(ss, "")); fault != nil {
+	if fault := c.enter(ctx, f.sessions.register(ss, nil)); fault != nil {
 		return nil, fault
 	}
 	return c, nil

@@ -42,6 +42,13 @@ type Options struct {
 	// Grace is how long a call with effects may go on after its client has gone; 0: [DefaultGrace], negative: none.
 	Grace time.Duration
 
+	// Group is the only group that is served; empty: all servers, and every group by its path.
+	Group string
+
+	// GroupsOf returns the groups of a caller, sorted, and whether the caller may use only their servers. Nil: all callers
+	// may use all servers.
+	GroupsOf func(*auth.TokenInfo) (groups []string, limited bool)
+
 	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
 
@@ -111,8 +118,11 @@ func New(o Options) *Gateway {
 		g.offerOutputs()
 	}
 	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track, g.relay)
-	g.handle = g.guarded(g.callTool)
+	g.handle, g.front.hasGroup = g.guarded(g.callTool), g.hasGroup
 	if o.Upstream != nil {
+		n := &notices{g: g, listeners: map[*mcp.ServerSession]*listener{}}
+		g.server.AddReceivingMiddleware(n.receive)
+		g.server.AddSendingMiddleware(n.send)
 		o.Upstream.OnOffers(g.offersChanged)
 		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 			return g.readResource(ctx, req, nil)
@@ -210,7 +220,8 @@ func (g *Gateway) call(ctx context.Context, t tool, req *mcp.CallToolRequest) (*
 // defaultOutput returns the reply budget of a call without max_output, in characters.
 func (g *Gateway) defaultOutput() int { return min(schemas.DefaultOutput, g.o.MaxOutput) }
 
-// guarded recovers from panics, and refuses methods of undeclared capabilities, which the SDK would answer with empty lists.
+// guarded recovers from panics, shows a request only the servers that it may use, and refuses methods of undeclared
+// capabilities, which the SDK would answer with empty lists.
 func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -224,7 +235,7 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %s", method)}
 			}
 		}
-		return next(ctx, method, req)
+		return next(g.inView(ctx, req.GetExtra()), method, req)
 	}
 }
 

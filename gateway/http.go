@@ -51,11 +51,13 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves /mcp, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
+// Handler serves /mcp and /mcp/GROUP, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
 // whatever checks requests before it.
 func (f *front) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP)))
+	endpoint := http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP))
+	mux.Handle(endpointPath, endpoint)
+	mux.Handle(endpointPath+"/{group}", endpoint)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	return mux
 }
@@ -66,13 +68,14 @@ type front struct {
 	sessions       sessions
 	calls          *calls
 	http           HTTPOptions
-	self           *mcp.Implementation        // in answers without the SDK
-	handlers       map[string]mcp.ToolHandler // by tool
-	handle         mcp.MethodHandler          // calls a tool
-	reads          mcp.MethodHandler          // reads a resource of a server; nil: there are none
-	grace          time.Duration              // of calls whose client has gone
-	modern, legacy http.Handler               // of the SDK, by era of the protocol
-	versions       []string                   // of the protocol, known to the SDK
+	self           *mcp.Implementation                             // in answers without the SDK
+	handlers       map[string]mcp.ToolHandler                      // by tool
+	handle         mcp.MethodHandler                               // calls a tool
+	reads          mcp.MethodHandler                               // reads a resource of a server; nil: there are none
+	hasGroup       func(group string, caller *auth.TokenInfo) bool // nil: there are no groups
+	grace          time.Duration                                   // of calls whose client has gone
+	modern, legacy http.Handler                                    // of the SDK, by era of the protocol
+	versions       []string                                        // of the protocol, known to the SDK
 }
 
 func newFront(server *mcp.Server, o HTTPOptions) front {
@@ -106,9 +109,13 @@ func (f *front) callTool(ctx context.Context, _ string, req mcp.Request) (mcp.Re
 func (f *front) serveMCP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no") // else a proxy would hold back progress
 	f.http.Proxies.mark(r)
+	if !f.enterGroup(r) {
+		http.Error(w, noGroup, http.StatusNotFound)
+		return
+	}
 	n, open, post := f.sessions.find(r.Header.Get(sessionHeader)), true, r.Method == http.MethodPost
 	switch {
-	case n != nil && n.user != userIn(r.Context()):
+	case n != nil && (n.user != userIn(r.Context()) || n.group != r.Header.Get(groupHeader)):
 		http.Error(w, "session not found", http.StatusNotFound) // so that the client opens its own
 		return
 	case r.Method == http.MethodDelete && n != nil && f.speaks(r) && !rebinds(r):

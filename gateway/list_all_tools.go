@@ -77,7 +77,7 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
 	l := toolList{listings: g.o.Upstream.Catalog(ctx, call.Server...), most: min(pageLength, g.o.MaxOutput)}
-	head := g.configTrouble()
+	head := g.configTrouble(ctx)
 	if call.Query == "" && call.Server == nil && call.Detail == "" && call.Limit == 0 && call.Cursor == "" {
 		l.most = min(overviewLength, g.o.MaxOutput) - utf8.RuneCountInString(head)
 		return textResult(head + l.overview(ctx)), nil
@@ -87,12 +87,16 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 }
 
 // configTrouble returns a warning if the latest configuration is not in use.
-func (g *Gateway) configTrouble() string {
+func (g *Gateway) configTrouble(ctx context.Context) string {
 	err := g.o.Upstream.SourceError()
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("note: the configuration has changed and is wrong; the one before is in use: %s\n", Plain(shownUpTo(err.Error(), troubleLength), false))
+	const trouble = "note: the configuration has changed and is wrong; the one before is in use"
+	if upstream.ViewOf(ctx) != nil { // the error may be about servers of others
+		return trouble + ": the operator of this gateway can see why\n"
+	}
+	return fmt.Sprintf(trouble+": %s\n", Plain(shownUpTo(err.Error(), troubleLength), false))
 }
 
 // A toolList lists the tools of servers within a number of characters.

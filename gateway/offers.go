@@ -94,12 +94,12 @@ func (r *relayed) MarshalJSON() ([]byte, error) {
 var notRelayed = map[string]bool{"_meta": true, "resultType": true, "ttlMs": true, "cacheScope": true, "nextCursor": true}
 
 // relayedResult is the result of a server for a client.
-func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
+func relayedResult(req mcp.Request, contents upstream.Contents) *relayed {
 	r := &relayed{modern: isModern(req)}
-	rpc.Members(result, func(name, value []byte) {
+	rpc.Members(contents.Outward(), func(name, value []byte) {
 		switch decoded := rpc.Name(name); {
 		case decoded == "_meta" && len(value) <= maxMeta:
-			r.meta = relayedMeta(value)
+			r.meta = relayedMeta(value, contents.Verbatim)
 		case !notRelayed[decoded]:
 			r.add(string(name), value)
 		}
@@ -108,10 +108,10 @@ func relayedResult(req mcp.Request, result json.RawMessage) *relayed {
 }
 
 // relayedMeta returns the members of metadata that do not belong to the connection between the server and the gateway.
-// Anything else than an object has none.
-func relayedMeta(meta []byte) (members []byte) {
+// Anything else than an object has none. Those of MCP Apps come only from a server whose names and URIs are verbatim.
+func relayedMeta(meta []byte, verbatim bool) (members []byte) {
 	if !rpc.Members(meta, func(name, value []byte) {
-		if !strings.HasPrefix(rpc.Name(name), "io.modelcontextprotocol/") {
+		if decoded := rpc.Name(name); !strings.HasPrefix(decoded, "io.modelcontextprotocol/") && (verbatim || !upstream.IsApp(decoded)) {
 			members = appendMember(members, string(name), value)
 		}
 	}) {
@@ -204,7 +204,7 @@ func (q question) ask(ctx context.Context, request func(ctx context.Context, cal
 	if !valid { // a client may end its session at such a message
 		contents.Result = bytes.ToValidUTF8(contents.Result, []byte(replacement))
 	}
-	r := relayedResult(q.req, contents.Outward())
+	r := relayedResult(q.req, contents)
 	r.memory = contents.Memory
 	return r, nil
 }

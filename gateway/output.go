@@ -31,17 +31,13 @@ const (
 // outputMethods are the protocol's methods to read outputs.
 var outputMethods = []string{"resources/read", "resources/list", "resources/templates/list"}
 
-// runsOf returns the runs of a caller. Over HTTP without authentication all callers share them: a run's id cannot be guessed
+// runsOf returns the runs of a caller, in the groups of the request. Over HTTP without authentication all callers share them: a run's id cannot be guessed
 // and gives access to it, also after the end of its session.
 func (g *Gateway) runsOf(extra *mcp.RequestExtra) stages.Runs {
 	if g.o.Kept == nil {
 		return nil
 	}
-	caller := callerOf(extra)
-	if strings.HasPrefix(caller, callerSession) {
-		caller = callerAnonymous
-	}
-	return g.o.Kept.Of(caller)
+	return g.o.Kept.Of(g.runsName(extra))
 }
 
 // offerOutputs adds the resources to the server. It does not list runs, since their ids give access to them.

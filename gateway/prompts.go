@@ -47,14 +47,21 @@ func (g *Gateway) listPrompts(ctx context.Context, req mcp.Request, _ mcp.Method
 	if p := req.(*mcp.ListPromptsRequest).Params; p != nil {
 		cursor = p.Cursor
 	}
-	return g.list(req, "prompts", cursor, nil, g.o.Upstream.Offers(ctx, upstream.Prompts), func(o upstream.Offer) json.RawMessage {
-		return o.Outward(upstream.Prompts, promptName(o.Server, o.Key))
-	})
+	write := outwardOffer(ctx, upstream.Prompts)
+	if upstream.ViewOf(ctx).Only() == "" {
+		write = func(o upstream.Offer) json.RawMessage {
+			return o.Outward(upstream.Prompts, promptName(o.Server, o.Key))
+		}
+	}
+	return g.list(req, "prompts", cursor, nil, g.o.Upstream.Offers(ctx, upstream.Prompts), write)
 }
 
 // findPrompt returns the server and the prompt of a name. A name with a server in front belongs to that server, which nobody
 // may have asked yet; no prompt of another server can take it.
 func (g *Gateway) findPrompt(ctx context.Context, name string) (server, prompt string, err error) {
+	if only := upstream.ViewOf(ctx).Only(); only != "" {
+		return only, name, nil
+	}
 	offers := g.o.Upstream.Offers(ctx, upstream.Prompts)
 	found, err := onePrompt(offers, name, func(o upstream.Offer) string { return promptName(o.Server, o.Key) })
 	if err != nil {
@@ -120,7 +127,7 @@ func (g *Gateway) complete(ctx context.Context, req mcp.Request, _ mcp.MethodHan
 	return q.ask(ctx, func(ctx context.Context, call stages.Call) (c upstream.Contents, err error) {
 		kind, find := upstream.Prompts, g.findPrompt
 		if params.Ref.Name == "" {
-			kind, find = upstream.Templates, g.o.Upstream.Owner
+			kind, find = upstream.Templates, g.findTemplate
 		}
 		if call.Server, call.Name, err = find(ctx, q.name); err != nil {
 			return c, err
@@ -133,6 +140,14 @@ func (g *Gateway) complete(ctx context.Context, req mcp.Request, _ mcp.MethodHan
 		}
 		return g.o.Upstream.Complete(ctx, kind, call)
 	})
+}
+
+// findTemplate returns the server and the original of a template.
+func (g *Gateway) findTemplate(ctx context.Context, uri string) (server, original string, err error) {
+	if only := upstream.ViewOf(ctx).Only(); only != "" {
+		return only, uri, nil
+	}
+	return g.o.Upstream.Owner(ctx, uri)
 }
 
 // refuse is the answer to a question that lacks something.

@@ -7,13 +7,18 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // runsURI begins the URIs of outputs, which the gateway itself has.
 const runsURI = outputScheme + "://" + outputHost + "/"
 
-func outwardOffer(kind upstream.Kind) func(upstream.Offer) json.RawMessage {
+// outwardOffer returns the form of offers for clients in a view.
+func outwardOffer(ctx context.Context, kind upstream.Kind) func(upstream.Offer) json.RawMessage {
+	if upstream.ViewOf(ctx).Only() != "" {
+		return func(o upstream.Offer) json.RawMessage { return o.Raw }
+	}
 	return func(o upstream.Offer) json.RawMessage { return o.Outward(kind, upstream.OutwardURI(o.Server, o.Key)) }
 }
 
@@ -23,7 +28,7 @@ func (g *Gateway) listResources(ctx context.Context, req mcp.Request, _ mcp.Meth
 	if p := req.(*mcp.ListResourcesRequest).Params; p != nil {
 		cursor = p.Cursor
 	}
-	return g.list(req, "resources", cursor, nil, g.o.Upstream.Offers(ctx, upstream.Resources), outwardOffer(upstream.Resources))
+	return g.list(req, "resources", cursor, nil, g.o.Upstream.Offers(ctx, upstream.Resources), outwardOffer(ctx, upstream.Resources))
 }
 
 // listTemplates lists the templates of outputs, and those of all servers.
@@ -47,7 +52,7 @@ func (g *Gateway) listTemplates(ctx context.Context, req mcp.Request, next mcp.M
 			own = append(own, one)
 		}
 	}
-	return g.list(req, "resourceTemplates", cursor, own, g.o.Upstream.Offers(ctx, upstream.Templates), outwardOffer(upstream.Templates))
+	return g.list(req, "resourceTemplates", cursor, own, g.o.Upstream.Offers(ctx, upstream.Templates), outwardOffer(ctx, upstream.Templates))
 }
 
 // readResource reads a resource of a server, or an output.
@@ -56,5 +61,8 @@ func (g *Gateway) readResource(ctx context.Context, req mcp.Request, next mcp.Me
 	if strings.HasPrefix(uri, runsURI) {
 		return next(ctx, "resources/read", req)
 	}
-	return question{g, "resources/read", req, uri}.ask(ctx, g.o.Upstream.Read)
+	return question{g, "resources/read", req, uri}.ask(ctx, func(ctx context.Context, call stages.Call) (upstream.Contents, error) {
+		call.Server = upstream.ViewOf(ctx).Only()
+		return g.o.Upstream.Read(ctx, call)
+	})
 }

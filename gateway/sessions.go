@@ -39,6 +39,7 @@ type sessions struct {
 type session struct {
 	server *mcp.ServerSession
 	user   string          // its identity; empty without authentication
+	group  string          // in the path that opened it; may be empty
 	life   context.Context // of the session; its end cancels the calls
 	end    context.CancelCauseFunc
 	idle   *time.Timer // runs without a POST; nil without HTTP
@@ -97,7 +98,7 @@ func (s *sessions) track(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		res, err := next(ctx, method, req)
 		if method == "initialize" && err == nil && ss.ID() != "" {
-			s.register(ss, extraUser(req.GetExtra()))
+			s.register(ss, req.GetExtra())
 		}
 		if cancelled, ok := params.(*mcp.CancelledParams); ok && method == "notifications/cancelled" {
 			s.cancel(ss, cancelled.RequestID)
@@ -124,14 +125,14 @@ func trim(p *mcp.InitializeParams) {
 	}
 }
 
-// register returns the session of ss. A new one belongs to user, which may be empty.
-func (s *sessions) register(ss *mcp.ServerSession, user string) *session {
+// register returns the session of ss. A new one belongs to the caller and the path of its first request, which has extra over HTTP.
+func (s *sessions) register(ss *mcp.ServerSession, extra *mcp.RequestExtra) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.all[ss]; known != nil {
 		return known
 	}
-	n := &session{server: ss, user: user, calls: map[string]context.CancelCauseFunc{}}
+	n := &session{server: ss, user: extraUser(extra), group: requestGroup(extra), calls: map[string]context.CancelCauseFunc{}}
 	n.life, n.end = context.WithCancelCause(context.Background())
 	n.finished, n.quiet = context.WithCancel(context.Background())
 	s.all[ss] = n

@@ -57,7 +57,7 @@ type Listing struct {
 // moment.
 func (p *Pool) Catalog(ctx context.Context, names ...string) []Listing {
 	_ = p.Load(ctx) // the caller of Load reports its error
-	if len(names) == 0 && slices.ContainsFunc(p.connections(), func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
+	if len(names) == 0 && slices.ContainsFunc(p.shown(ctx), func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, catalogWait)
 		defer cancel()
@@ -71,7 +71,7 @@ func (p *Pool) listings(ctx context.Context, names []string, list func(*serverCo
 	all := len(names) == 0
 	if all {
 		names = p.Servers(ctx)
-		if p.hasResources() {
+		if p.hasResources(ctx) {
 			names = append(names, ResourcesServer)
 		}
 	}

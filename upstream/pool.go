@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,6 +97,7 @@ type Pool struct {
 	loaded *flight[struct{}] // of the sources, set once
 	conns  map[string]*serverConn
 	names  []string // sorted
+	groups map[string]Group
 
 	reload   *flight[Change] // that has not begun to read; nil: there is none
 	conflict error           // between servers of the sources, at the last reading after load
@@ -162,7 +164,7 @@ func (p *Pool) offersChanged() {
 	}
 }
 
-// conn returns the connection to a server.
+// conn returns the connection to a server that the view of ctx shows.
 func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 	loadErr := p.Load(ctx)
 	if ctx.Err() != nil && errors.Is(loadErr, ctx.Err()) {
@@ -170,22 +172,14 @@ func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if sc := p.conns[server]; sc != nil {
+	v := ViewOf(ctx)
+	if sc := p.conns[server]; sc != nil && v.Sees(server) {
 		return sc, nil
 	}
 	if server == ResourcesServer {
 		return p.own, nil
 	}
-	switch near := nearest.List(server, p.names, 3); {
-	case len(p.names) == 0 && loadErr != nil:
-		return nil, stages.Errorf(stages.UnknownServer, "fix the configuration", "there is no server %q: %w", texts.Cut(server, 80), loadErr)
-	case len(p.names) == 0:
-		return nil, stages.Errorf(stages.UnknownServer, "add a server to the configuration", "there is no server %q, nor any other", texts.Cut(server, 80))
-	case len(near) > 0:
-		return nil, stages.Errorf(stages.UnknownServer, "did you mean "+quoted(near)+"?", "there is no server %q", texts.Cut(server, 80))
-	default:
-		return nil, stages.Errorf(stages.UnknownServer, "call list_all_tools; there are "+quoted(p.names[:min(len(p.names), 10)]), "there is no server %q", texts.Cut(server, 80))
-	}
+	return nil, unknownServer(server, v.of(p.names), v, loadErr)
 }
 
 func quoted(names []string) string {
@@ -224,7 +218,7 @@ func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *too
 	}
 	switch {
 	case t == nil:
-		return nil, nil, p.unknownTool(sc, list, name)
+		return nil, nil, p.unknownTool(ctx, sc, list, name)
 	case t.refused != "":
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.refused)
 	}
@@ -264,9 +258,9 @@ func asError(err error) *stages.Error {
 }
 
 // unknownTool names the tools that may be meant, on this server or, if none is close, on other servers with known lists.
-func (p *Pool) unknownTool(sc *serverConn, list *toolList, name string) error {
+func (p *Pool) unknownTool(ctx context.Context, sc *serverConn, list *toolList, name string) error {
 	hint := ""
-	if others := p.serversWith(name, sc); len(others) > 0 {
+	if others := p.serversWith(ctx, name, sc); len(others) > 0 {
 		hint = fmt.Sprintf("server %s has a tool of that name", quoted(others))
 	} else if near := nearest.List(name, list.names(), 3); len(near) > 0 {
 		hint = "did you mean " + quoted(near) + "?"
@@ -285,9 +279,9 @@ func (p *Pool) unknownTool(sc *serverConn, list *toolList, name string) error {
 }
 
 // serversWith returns the other servers whose known list has a tool.
-func (p *Pool) serversWith(name string, not *serverConn) []string {
+func (p *Pool) serversWith(ctx context.Context, name string, not *serverConn) []string {
 	var found []string
-	for _, sc := range p.connections() {
+	for _, sc := range p.shown(ctx) {
 		if t := sc.tools.known(name); sc != not && t != nil && t.refused == "" {
 			found = append(found, sc.server.Name)
 		}
@@ -304,6 +298,15 @@ func (p *Pool) connections() []*serverConn {
 		list[i] = p.conns[name]
 	}
 	return list
+}
+
+// shown are the connections to the servers that the view of ctx shows, sorted by name.
+func (p *Pool) shown(ctx context.Context) []*serverConn {
+	list, v := p.connections(), ViewOf(ctx)
+	if v == nil {
+		return list
+	}
+	return slices.DeleteFunc(list, func(sc *serverConn) bool { return !v.Sees(sc.server.Name) })
 }
 
 // CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options.
@@ -352,7 +355,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 	raw, err := sc.call(ctx, t.query(call, lease))
 	var res stages.Result
 	if err == nil {
-		res, err = sc.result(raw, t, lease)
+		res, err = sc.result(ctx, raw, t, lease)
 	}
 	if err != nil {
 		lease.Close()
@@ -363,7 +366,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 }
 
 // result makes pipeline data of the result of a call.
-func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) (stages.Result, error) {
+func (sc *serverConn) result(ctx context.Context, raw json.RawMessage, t *tool, lease *memory.Lease) (stages.Result, error) {
 	res, err := resultOf(raw, t.wrapped)
 	if err != nil {
 		return res, err
@@ -378,7 +381,7 @@ func (sc *serverConn) result(raw json.RawMessage, t *tool, lease *memory.Lease) 
 			return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
 		}
 	}
-	if err := outwardBlocks(res.Blocks, sc.server.Name, lease); err != nil {
+	if err := outwardBlocks(ctx, res.Blocks, sc.server.Name, lease); err != nil {
 		return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
 	}
 	res.Memory = lease

@@ -48,7 +48,7 @@ func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, 
 	}
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var owners, matching []string
-	for _, sc := range p.connections() {
+	for _, sc := range p.shown(ctx) {
 		lists := sc.offers.current()
 		_, listed := lists.known(Resources, uri)
 		if _, template := lists.known(Templates, uri); listed || template {
@@ -95,9 +95,10 @@ func fitsTemplate(uri, template string) bool {
 
 // Contents is a result for a resource or prompt, with the server that gave it.
 type Contents struct {
-	Server string
-	Result json.RawMessage // as the server sent it
-	Memory *memory.Lease   // of Result; the caller closes it
+	Server   string
+	Result   json.RawMessage // as the server sent it
+	Memory   *memory.Lease   // of Result; the caller closes it
+	Verbatim bool            // its clients see no other server, so nothing in it is changed for them
 }
 
 // Read reads a resource: call.Name is its URI in either form, or call.Server says whose original it is.
@@ -162,7 +163,7 @@ func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method stri
 			err = sc.checkContents(raw, q, wantedLists[method])
 		}
 		if err == nil {
-			return Contents{sc.server.Name, raw, lease}, nil
+			return Contents{sc.server.Name, raw, lease, ViewOf(ctx).Only() != ""}, nil
 		}
 		if lease.Close(); !errors.Is(err, errReplaced) {
 			return Contents{Server: sc.server.Name}, sc.hideError(err)
@@ -219,9 +220,13 @@ func hasList(object []byte, member string) bool {
 	return found && !other
 }
 
-// Outward returns the result for a resource or prompt with the URIs that clients of the gateway read.
+// Outward returns the result for a resource or prompt as clients of the gateway see it: with the URIs that they read, and
+// without what belongs to the apps of one server.
 func (c Contents) Outward() json.RawMessage {
-	uri := func(one []byte) []byte { return changed(one, "uri", c.outwardURI) }
+	if c.Verbatim {
+		return c.Result
+	}
+	uri := func(one []byte) []byte { return changed(withoutApp(one), "uri", c.outwardURI) }
 	result := changed(c.Result, "contents", func(list []byte) []byte { return eachOf(list, uri) })
 	return changed(result, "messages", func(list []byte) []byte {
 		return eachOf(list, func(message []byte) []byte {
@@ -245,17 +250,48 @@ func outwardText(server string, uri []byte) []byte {
 	return []byte(texts.JSON(OutwardURI(server, rpc.Text(uri))))
 }
 
-// outwardBlock returns a content block of a server with the URIs that clients of the gateway read. Clients may read the type
+// outwardBlock returns a content block of a server as clients of the gateway see it. Clients may read the type
 // of a block in different ways, so every type is changed.
 func outwardBlock(server string, block []byte) []byte {
 	uri := func(v []byte) []byte { return outwardText(server, v) }
-	block = changed(block, "uri", uri)
-	return changed(block, "resource", func(r []byte) []byte { return changed(r, "uri", uri) })
+	block = changed(withoutApp(block), "uri", uri)
+	return changed(block, "resource", func(r []byte) []byte { return changed(withoutApp(r), "uri", uri) })
+}
+
+// withoutApp takes the metadata of MCP Apps off a JSON object. An app reads the resources and calls the tools of its own
+// server, by the names that they have there.
+func withoutApp(object []byte) []byte { return changed(object, "_meta", WithoutApp) }
+
+// WithoutApp returns metadata, a JSON object, without the members of MCP Apps. Anything else stays as it is.
+func WithoutApp(meta []byte) []byte {
+	found, out := false, []byte("{")
+	if !rpc.Members(meta, func(name, value []byte) {
+		if IsApp(rpc.Name(name)) {
+			found = true
+			return
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(append(out, '"'), name...), `":`...), value...)
+	}) || !found {
+		return meta
+	}
+	return append(out, '}')
+}
+
+// IsApp reports whether a member of metadata belongs to MCP Apps: ui, and the older ui/resourceUri. Some readers ignore case.
+func IsApp(name string) bool {
+	name = strings.ToLower(name)
+	return name == "ui" || strings.HasPrefix(name, "ui/")
 }
 
 // outwardBlocks changes the blocks of a result into those for clients of the gateway. The data of the result keeps the
 // originals.
-func outwardBlocks(blocks []json.RawMessage, server string, lease *memory.Lease) error {
+func outwardBlocks(ctx context.Context, blocks []json.RawMessage, server string, lease *memory.Lease) error {
+	if ViewOf(ctx).Only() != "" {
+		return nil
+	}
 	for i, block := range blocks {
 		changed := outwardBlock(server, block)
 		if bytes.Equal(changed, block) {
@@ -269,9 +305,10 @@ func outwardBlocks(blocks []json.RawMessage, server string, lease *memory.Lease)
 	return nil
 }
 
-// Outward is the offer as clients of the gateway see it: with another value of the member that names it.
+// Outward is the offer as clients of the gateway see it: with another value of the member that names it, and without what
+// belongs to the apps of one server.
 func (o Offer) Outward(kind Kind, key string) json.RawMessage {
-	return changed(o.Raw, kinds[kind].key, func([]byte) []byte { return []byte(texts.JSON(key)) })
+	return changed(withoutApp(o.Raw), kinds[kind].key, func([]byte) []byte { return []byte(texts.JSON(key)) })
 }
 
 // changed returns a JSON object with another value of a member. Other spellings of the name, which some readers take for it,
@@ -372,7 +409,11 @@ func (c Contents) objects(list []json.RawMessage, texts bool) stages.Result {
 		out.Write(oneLine(one))
 		res.Spans = append(res.Spans, stages.Span{From: from, To: int64(out.Len())})
 		if !texts {
-			res.Blocks = append(res.Blocks, slices.Concat([]byte(`{"type":"resource","resource":`), changed(one, "uri", c.outwardURI), []byte(`}`)))
+			block := slices.Concat([]byte(`{"type":"resource","resource":`), one, []byte(`}`))
+			if !c.Verbatim {
+				block = outwardBlock(c.Server, block)
+			}
+			res.Blocks = append(res.Blocks, block)
 		}
 	}
 	res.Data = out.Bytes()

@@ -59,9 +59,9 @@ func (p *Pool) resourcesServer() *Server {
 	return &Server{Name: ResourcesServer, Dial: InProcess(s, nil, nil), InProcess: true, answer: answer}
 }
 
-// hasResources reports whether any server is known to have resources or templates.
-func (p *Pool) hasResources() bool {
-	for _, sc := range p.connections() {
+// hasResources reports whether any server that the view of ctx shows is known to have resources or templates.
+func (p *Pool) hasResources(ctx context.Context) bool {
+	for _, sc := range p.shown(ctx) {
 		if lists := sc.offers.current(); lists != nil && len(lists.of[Resources])+len(lists.of[Templates]) > 0 {
 			return true
 		}

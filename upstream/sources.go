@@ -12,6 +12,7 @@ import (
 type Change struct {
 	Added, Removed []string
 	Restarted      []string // replaced: calls in flight finish on the old server, the next ones go to the new one
+	Groups         bool     // groups have changed
 
 	// Err says what is wrong with a source, whose earlier servers stay, or why it is no longer watched.
 	Err error
@@ -19,13 +20,14 @@ type Change struct {
 
 // IsZero reports whether nothing has changed.
 func (c Change) IsZero() bool {
-	return len(c.Added)+len(c.Removed)+len(c.Restarted) == 0 && c.Err == nil
+	return len(c.Added)+len(c.Removed)+len(c.Restarted) == 0 && !c.Groups && c.Err == nil
 }
 
 // A sourceState is a source with the servers that it gave last.
 type sourceState struct {
 	source  Source
 	servers []*Server
+	groups  []Group
 	err     error // of the last reading, which has left servers as they were
 }
 
@@ -35,7 +37,10 @@ func (r *sourceState) read(ctx context.Context, first bool) error {
 	if err != nil && !first {
 		return err
 	}
-	r.servers = nil
+	r.servers, r.groups = nil, nil
+	if g, ok := r.source.(grouped); ok {
+		r.groups = g.Groups()
+	}
 	for _, s := range servers {
 		r.servers = append(r.servers, &s)
 	}
@@ -56,8 +61,9 @@ func (p *Pool) load() (struct{}, error) {
 		sources = append(sources, r)
 	}
 	wanted, err := merge(sources)
+	groups, wrong := mergeGroups(sources)
 	p.mu.Lock()
-	p.sources = sources
+	p.sources, p.groups = sources, groups
 	p.apply(wanted)
 	p.mu.Unlock()
 	for _, r := range sources {
@@ -65,7 +71,7 @@ func (p *Pool) load() (struct{}, error) {
 			p.tasks.start(func() { p.follow(r, w) })
 		}
 	}
-	return struct{}{}, errors.Join(append(errs, err)...)
+	return struct{}{}, errors.Join(append(errs, err, wrong)...)
 }
 
 // merge puts the servers of all sources together. Of two with the same name the first counts; a configured one replaces
@@ -194,12 +200,18 @@ func (p *Pool) readAgain(changed ...*sourceState) Change {
 		return Change{}
 	}
 	wanted, conflict := merge(p.sources)
+	groups, wrong := mergeGroups(p.sources)
+	conflict = errors.Join(conflict, wrong)
 	p.mu.Lock()
 	for i, r := range changed {
 		r.err = errs[i]
 	}
 	p.conflict = conflict
 	c := p.apply(wanted)
+	if wrong == nil {
+		c.Groups = !maps.EqualFunc(p.groups, groups, Group.same)
+		p.groups = groups
+	}
 	p.mu.Unlock()
 	if !c.IsZero() {
 		p.offersChanged()
@@ -216,12 +228,12 @@ func (p *Pool) report(c Change) {
 	}
 }
 
-// Servers returns the names of all servers, sorted. It waits for Load until ctx is done.
+// Servers returns the names of all servers that the view of ctx shows, sorted. It waits for Load until ctx is done.
 func (p *Pool) Servers(ctx context.Context) []string {
 	_ = p.Load(ctx) // the caller of Load reports it
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.names)
+	return slices.Clone(ViewOf(ctx).of(p.names))
 }
 
 // SourceError says what is wrong with sources that have changed since Load, and of which the earlier servers stay; nil

@@ -37,6 +37,7 @@ type Options struct {
 	Audience string   // that a token must name
 	Scopes   []string // that a token needs, all of them
 	Name     string   // the claim with the caller's name; empty: the subject
+	Groups   string   // the claim with the groups of servers that the caller may use; empty: callers have no groups
 
 	KeyAge time.Duration // between two fetches of the keys; 0: 10 minutes
 
@@ -78,8 +79,10 @@ func New(o Options) (*Issuer, error) {
 	}
 	o.KeyAge = cmp.Or(o.KeyAge, keyAge)
 	i := &Issuer{o: o, client: newClient(o.Proxy), why: notAsked, names: exactjson.Names{Known: claimNames, Unique: true}}
-	if o.Name != "" {
-		i.names.Known = append(slices.Clone(claimNames), o.Name)
+	for _, claim := range []string{o.Name, o.Groups} {
+		if claim != "" && !slices.Contains(i.names.Known, claim) {
+			i.names.Known = append(slices.Clip(i.names.Known), claim)
+		}
 	}
 	return i, nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,6 +162,41 @@ func TestTokens(t *testing.T) {
 				t.Errorf("got %v", err)
 			case test.status > 0 && (!refused || refusal.Status != test.status || !strings.Contains(refusal.Text, test.want)):
 				t.Errorf("got %+v", err)
+			}
+		})
+	}
+}
+
+// TestGroups: the groups in a claim are those that groups of servers can have; a claim of another form names none.
+func TestGroups(t *testing.T) {
+	issuer := oidctest.New(t)
+	for _, test := range []struct {
+		name  string
+		claim any
+		want  []string
+	}{
+		{"none", nil, nil},
+		{"a list", []string{"ops", "dev", "ops"}, []string{"dev", "ops"}},
+		{"one", "dev", []string{"dev"}},
+		{"words", "ops dev", []string{"dev", "ops"}},
+		{"no list", []string{}, nil},
+		{"names of other services", []string{"dev", "DevOps Team", "/admin", "..", "*", ""}, []string{"dev"}},
+		{"all", "*", nil},
+		{"a number in the list", []any{"dev", 1}, nil},
+		{"an object", map[string]any{"dev": true}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, claim := range []string{"groups", ""} {
+				i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: audience, Groups: claim})
+				ready(t, i)
+				identity, err := i.Verify(t.Context(), issuer.Sign("1", with(issuer.Claims("u-1", audience), "groups", test.claim)))
+				want := test.want
+				if claim == "" {
+					want = nil
+				}
+				if err != nil || !slices.Equal(identity.Groups, want) || identity.All || i.Grouped() != (claim != "") {
+					t.Errorf("claim %q: got %+v, %v, limited %v", claim, identity, err, i.Grouped())
+				}
 			}
 		})
 	}

@@ -63,7 +63,22 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 	return auth.Identity{
 		ID:   "oidc " + i.o.Issuer + " " + c.Subject,
 		Name: texts.Cut(cmp.Or(visible(name), visible(c.Subject)), maxName), Scopes: c.scopes(), Expires: c.end(),
+		Groups: i.groups(members),
 	}, nil
+}
+
+// Grouped implements [auth.Grouper].
+func (i *Issuer) Grouped() bool { return i.o.Groups != "" }
+
+// groups returns the groups in the claims: a list of names, or one name. Issuers list groups for all their services, so names
+// that no group of servers can have are left out. A claim of another form names none.
+func (i *Issuer) groups(members map[string]json.RawMessage) []string {
+	if i.o.Groups == "" {
+		return nil
+	}
+	names := slices.DeleteFunc(words(members[i.o.Groups], strings.Fields), func(name string) bool { return !auth.ValidGroup(name) })
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // signed returns the claims of a token that the issuer has signed. It fetches keys if none of the known ones has.

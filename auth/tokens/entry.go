@@ -9,9 +9,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/internal/lazy"
 )
 
@@ -24,22 +26,26 @@ const MaxFile = 1 << 20
 const (
 	algorithm  = "sha256:"
 	expiresKey = "expires="
+	groupsKey  = "groups="
+	allGroups  = "*"
+	maxGroups  = 64   // of one entry
 	maxEntries = 4096 // each request is compared with all of them
 	idLength   = 8    // characters of a hash that tell entries apart, for people
 )
 
 // header begins a new file.
-const header = `# Who may call this gateway: NAME sha256:HASH [expires=2027-01-31T00:00:00Z]
+const header = `# Who may call this gateway: NAME sha256:HASH [expires=2027-01-31T00:00:00Z] [groups=GROUP,GROUP]
 # mcsh token new NAME makes a token and adds its line; a line that goes ends the access of its caller at once.
 `
 
 // names matches the valid names of callers.
 var names = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
-// An Entry is one line of the file: the name of a token, its hash and its end.
+// An Entry is one line of the file: the name of a token, its hash, its end and its groups.
 type Entry struct {
 	Name    string
 	Expires time.Time // zero: never
+	Groups  string    // that its caller may use, sorted, with commas, or * for all servers; empty: it names none
 
 	hash [sha256.Size]byte
 }
@@ -66,6 +72,9 @@ func (e Entry) line() string {
 	text := e.Name + " " + algorithm + hex.EncodeToString(e.hash[:])
 	if !e.Expires.IsZero() {
 		text += " " + expiresKey + e.Expires.Format(time.RFC3339)
+	}
+	if e.Groups != "" {
+		text += " " + groupsKey + e.Groups
 	}
 	return text + "\n"
 }
@@ -124,7 +133,7 @@ func parseEntry(fields []string) (e Entry, err error) {
 			return e, errors.New("this line contains a token instead of its hash, and everybody who reads the file can use it: remove it, and make another with mcsh token new")
 		}
 	}
-	if len(fields) < 2 || len(fields) > 3 {
+	if len(fields) < 2 || len(fields) > 4 {
 		return e, fmt.Errorf("it has %d words; %s", len(fields), form)
 	}
 	if e.Name = fields[0]; !names().MatchString(e.Name) {
@@ -134,14 +143,54 @@ func parseEntry(fields []string) (e Entry, err error) {
 	if n, err := hex.Decode(e.hash[:], []byte(text[:min(len(text), 2*len(e.hash))])); !ok || err != nil || n != len(e.hash) || len(text) != 2*n {
 		return Entry{}, errors.New("its second word is not sha256: and 64 hexadecimal digits; " + form)
 	}
-	if len(fields) == 3 {
-		text, ok := strings.CutPrefix(fields[2], expiresKey)
-		if e.Expires, err = time.Parse(time.RFC3339, text); !ok || err != nil {
-			return Entry{}, errors.New("its third word is not expires= and a time such as 2027-01-31T00:00:00Z")
+	for _, field := range fields[2:] {
+		if err := e.parseOption(field); err != nil {
+			return Entry{}, err
 		}
-		e.Expires = e.Expires.UTC()
 	}
 	return e, nil
+}
+
+// parseOption reads a word behind the hash.
+func (e *Entry) parseOption(field string) (err error) {
+	end, isEnd := strings.CutPrefix(field, expiresKey)
+	groups, isGroups := strings.CutPrefix(field, groupsKey)
+	switch {
+	case isGroups && e.Groups == "":
+		e.Groups, err = ParseGroups(strings.Split(groups, ","))
+		return err
+	case !isEnd || !e.Expires.IsZero():
+		return errors.New("behind its hash stands something else than one expires=TIME and one groups=GROUP,GROUP")
+	}
+	if e.Expires, err = time.Parse(time.RFC3339, end); err != nil || e.Expires.IsZero() { // zero would be never
+		return errors.New("its expires= is not followed by a time such as 2027-01-31T00:00:00Z")
+	}
+	e.Expires = e.Expires.UTC()
+	return nil
+}
+
+// ParseGroups returns the groups of an entry. The error quotes nothing.
+func ParseGroups(names []string) (string, error) {
+	for _, name := range names {
+		if !auth.ValidGroup(name) && (name != allGroups || len(names) > 1) {
+			return "", errors.New("its groups are not names such as dev,ops: want up to 64 of A-Z a-z 0-9 . _ - that begin with a letter or a digit; * alone means all servers")
+		}
+	}
+	if len(names) > maxGroups {
+		return "", fmt.Errorf("it has more than %d groups", maxGroups)
+	}
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ","), nil
+}
+
+// groups returns the groups as a list, and whether they mean all servers.
+func (e Entry) groups() (list []string, all bool) {
+	switch e.Groups {
+	case "":
+		return nil, false
+	case allGroups:
+		return nil, true
+	}
+	return strings.Split(e.Groups, ","), false
 }
 
 // Add returns a file with one entry more. The rest stays as it is.

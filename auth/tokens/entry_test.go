@@ -19,14 +19,24 @@ func TestParse(t *testing.T) {
 		{"a comment alone", "# nobody yet\n", ""},
 		{"nothing", "", "it is empty"},
 		{"a name alone", "\nalice\n", "line 2: it has 1 words"},
-		{"too many words", "alice " + anyHash + " expires=2027-01-31T00:00:00Z x", "line 1: it has 4 words"},
+		{"too many words", "alice " + anyHash + " expires=2027-01-31T00:00:00Z groups=a x", "line 1: it has 5 words"},
 		{"a name that is none", "al/ice " + anyHash, "line 1: its first word is not a name"},
 		{"another algorithm", "alice md5:" + anyHash[7:], "line 1: its second word"},
 		{"a short hash", "alice " + anyHash[:60], "line 1: its second word"},
 		{"a long hash", "alice " + anyHash + "00", "line 1: its second word"},
 		{"no hexadecimal hash", "alice " + anyHash[:70] + "x", "line 1: its second word"},
-		{"no time", "alice " + anyHash + " expires=soon", "line 1: its third word"},
-		{"another key", "alice " + anyHash + " until=2027-01-31T00:00:00Z", "line 1: its third word"},
+		{"no time", "alice " + anyHash + " expires=soon", "line 1: its expires= is not followed by a time"},
+		{"the time that means never", "alice " + anyHash + " expires=0001-01-01T00:00:00Z", "line 1: its expires= is not followed by a time"},
+		{"another key", "alice " + anyHash + " until=2027-01-31T00:00:00Z", "line 1: behind its hash stands something else"},
+		{"groups", "alice " + anyHash + " groups=dev,ops", ""},
+		{"groups and an end", "alice " + anyHash + " groups=dev expires=2027-01-31T00:00:00Z", ""},
+		{"all servers", "alice " + anyHash + " groups=*", ""},
+		{"all servers and a group", "alice " + anyHash + " groups=dev,*", "line 1: its groups are not names"},
+		{"no group", "alice " + anyHash + " groups=", "line 1: its groups are not names"},
+		{"a group without a name", "alice " + anyHash + " groups=dev,,ops", "line 1: its groups are not names"},
+		{"a group that is no part of a path", "alice " + anyHash + " groups=../dev", "line 1: its groups are not names"},
+		{"groups twice", "alice " + anyHash + " groups=dev groups=ops", "line 1: behind its hash stands something else"},
+		{"many groups", "alice " + anyHash + " groups=a" + strings.Repeat(",b", maxGroups), "line 1: it has more than 64 groups"},
 		{"twice the same", "alice " + anyHash + "\nbob " + anyHash, "line 2: this repeats the token of line 1"},
 		{"a token", "alice mcsh_SECRET", "line 1: this line contains a token instead of its hash"},
 		{"two mistakes", "alice\n" + strings.Repeat("x y\n", 20), "and 11 lines more"},
@@ -84,6 +94,7 @@ func TestAddAndRemove(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "#\n", "alice " + anyHash + "\n", "alice " + anyHash + " expires=2027-01-31T00:00:00+02:00", "alice mcsh_x", "a sha256:\x00", "\xff\n",
+		"alice " + anyHash + " groups=ops,dev expires=2027-01-31T00:00:00Z", "alice " + anyHash + " groups=*",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -107,7 +118,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is written as %q: %v", file, again, err)
 		}
 		for i, e := range entries {
-			if e.Name != back[i].Name || e.hash != back[i].hash || !e.Expires.Truncate(time.Second).Equal(back[i].Expires) {
+			if e.Name != back[i].Name || e.Groups != back[i].Groups || e.hash != back[i].hash || !e.Expires.Truncate(time.Second).Equal(back[i].Expires) {
 				t.Errorf("%+v is read back as %+v", e, back[i])
 			}
 		}

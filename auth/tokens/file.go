@@ -46,7 +46,9 @@ type File struct {
 	last    reading    // the latest one, guarded by mu
 	entries []Entry    // of the latest valid reading, guarded by mu
 
-	known map[Entry]bool // without their ends: the valid ones whose end is not reported yet; guarded by mu
+	grouped bool // an entry has had groups; guarded by mu
+
+	known map[Entry]bool // without their ends and groups: the valid ones whose end is not reported yet; guarded by mu
 }
 
 // A reading is the result of one reading of the file.
@@ -101,7 +103,16 @@ func (f *File) Verify(_ context.Context, token string) (auth.Identity, error) {
 		return auth.Identity{}, auth.Invalid(fmt.Sprintf("the token of %s ran out at %s", e.Name, e.Expires.Format(time.RFC3339)),
 			"ask the operator of this gateway for a new one, who makes it with: mcsh token new "+e.Name+" --another")
 	}
-	return auth.Identity{ID: identity(e.Name), Name: e.Name, Expires: e.Expires}, nil
+	groups, all := e.groups()
+	return auth.Identity{ID: identity(e.Name), Name: e.Name, Expires: e.Expires, Groups: groups, All: all}, nil
+}
+
+// Grouped implements [auth.Grouper]. It stays true when the last entry with groups has gone: else that would show all servers
+// to those who saw none.
+func (f *File) Grouped() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.grouped
 }
 
 // changed reports whether the file has changed since the last reading.
@@ -182,6 +193,7 @@ func (f *File) take(r reading) string {
 		return ""
 	}
 	f.entries = r.entries
+	f.grouped = f.grouped || Grouped(r.entries)
 	maps.Copy(f.known, valid(r.entries, time.Now())) // their end is reported even if the next reading comes before the report
 	readable := r.info.Mode().Perm()&othersRead != 0
 	switch {
@@ -193,12 +205,18 @@ func (f *File) take(r reading) string {
 	return ""
 }
 
-// valid returns the entries that have not ended, without their ends: a different one in the future does not matter.
+// Grouped reports whether any entry has groups.
+func Grouped(entries []Entry) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Groups != "" })
+}
+
+// valid returns the entries that have not ended, without their ends and groups: a different end in the future does not matter,
+// and sessions follow other groups.
 func valid(entries []Entry, now time.Time) map[Entry]bool {
 	set := map[Entry]bool{}
 	for _, e := range entries {
 		if !e.Ended(now) {
-			e.Expires = time.Time{}
+			e.Expires, e.Groups = time.Time{}, ""
 			set[e] = true
 		}
 	}

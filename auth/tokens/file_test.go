@@ -232,3 +232,36 @@ func TestOpen(t *testing.T) {
 		}
 	}
 }
+
+// TestGroups: a caller has the groups of the latest reading, and its sessions live on when they change. A file that has had
+// groups limits all callers, also when no line has groups any more.
+func TestGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		token, alice := made(t, "alice", time.Time{})
+		f := follow(t, alice)
+		for _, test := range []struct {
+			groups  string
+			want    []string
+			all     bool
+			limited bool // callers without groups
+		}{
+			{"", nil, false, false},
+			{"dev,ops", []string{"dev", "ops"}, false, true},
+			{"*", nil, true, true},
+			{"", nil, false, true},
+		} {
+			alice.Groups = test.groups
+			f.write(alice)
+			identity, err := f.Verify(t.Context(), token)
+			if err != nil || !slices.Equal(identity.Groups, test.want) || identity.All != test.all || f.Grouped() != test.limited {
+				t.Errorf("%q: got %+v, %v, limited %v", test.groups, identity, err, f.Grouped())
+			}
+			synctest.Wait()
+		}
+		time.Sleep(2 * pause)
+		synctest.Wait()
+		if len(f.ended) > 0 {
+			t.Errorf("ended are %q", f.ended)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcsh-dev/mcsh/auth"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/observe"
@@ -252,7 +253,7 @@ func (p *program) serveBuiltin(ctx context.Context, l listenFlags, name string, 
 	at := gateway.NewEndpoint(server, gateway.HTTPOptions{Proxies: l.trusted})
 	end.stop = at.Close
 	return l.serve(ctx, p, endpoint{
-		name: "mcsh server " + name, handler: at.Handler(), endUser: at.EndUser,
+		name: "mcsh server " + name, handler: auth.Unlimited(at.Handler()), endUser: at.EndUser,
 		listeners: listeners, connections: newConnections(defaultConnections, defaultAddressConnections, l.trusted), log: log,
 	}, end)
 }

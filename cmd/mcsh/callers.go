@@ -41,6 +41,7 @@ const (
 type authFlags struct {
 	tokens                 string
 	issuer, audience, name string
+	groups                 string // the claim
 	scope                  string // space-separated
 	public                 string
 	hosts                  []string // of public, under which the listener also accepts requests
@@ -62,6 +63,7 @@ func (a *authFlags) table() []authFlag {
 		{&a.audience, "oidc-audience", audienceVariable, "audience that those tokens must have: their aud ("},
 		{&a.scope, "oidc-scope", "MCSH_OIDC_SCOPE", "scopes that those tokens must have, separated by spaces ("},
 		{&a.name, "oidc-name", "MCSH_OIDC_NAME", "claim that names a caller in logs, such as email (default: sub; "},
+		{&a.groups, "oidc-groups-claim", "MCSH_OIDC_GROUPS_CLAIM", "claim with the groups of servers that a caller may use; a token without it may use none (default: callers have no groups; "},
 		{&a.public, "public-url", "MCSH_PUBLIC_URL", "address at which clients see the gateway, such as https://mcp.example.com/mcp (default: their Host; "},
 	}
 }
@@ -94,10 +96,10 @@ func (a *authFlags) enabled() bool { return a.tokens != "" || a.issuer != "" }
 
 // check refuses flags that contradict each other.
 func (a *authFlags) check(l *listenFlags) error {
-	oidcs := a.audience + a.scope + a.name
+	oidcs := a.audience + a.scope + a.name + a.groups
 	switch {
 	case a.issuer == "" && oidcs != "":
-		return usageError("add --oidc-issuer, or leave out the others", "--oidc-audience, --oidc-scope and --oidc-name need an issuer")
+		return usageError("add --oidc-issuer, or leave out the others", "--oidc-audience, --oidc-scope, --oidc-name and --oidc-groups-claim need an issuer")
 	case a.issuer != "" && a.audience == "":
 		return usageError("give the identifier of this gateway there, mostly its public address with /mcp",
 			"--oidc-issuer needs --oidc-audience: without it a token for any other service of the issuer would be accepted here")
@@ -186,7 +188,7 @@ func openTokens(flag, path string, log *zap.Logger, ended func(id string)) (*tok
 // openIssuer makes the issuer a verifier of the guard.
 func (a *authFlags) openIssuer(log *zap.Logger, g *auth.Guard) (*oidc.Issuer, error) {
 	issuer, err := oidc.New(oidc.Options{
-		Issuer: a.issuer, Audience: a.audience, Scopes: strings.Fields(a.scope), Name: a.name, Proxy: http.ProxyFromEnvironment,
+		Issuer: a.issuer, Audience: a.audience, Scopes: strings.Fields(a.scope), Name: a.name, Groups: a.groups, Proxy: http.ProxyFromEnvironment,
 		Notify: func(text string) { log.Warn("--oidc-issuer: " + text) },
 	})
 	if err != nil {
@@ -253,6 +255,7 @@ func (t tokenFile) read(p *program) ([]tokens.Entry, error) {
 type tokenJSON struct {
 	Name    string     `json:"name"`
 	ID      string     `json:"id"`
+	Groups  []string   `json:"groups,omitempty"` // that its caller may use; *: all servers
 	Expires *time.Time `json:"expires,omitempty"`
 	Expired bool       `json:"expired,omitempty"`
 	Token   string     `json:"token,omitempty"` // only of a new token
@@ -264,28 +267,33 @@ func tokenRow(e tokens.Entry) tokenJSON {
 	if !e.Expires.IsZero() {
 		row.Expires = &e.Expires
 	}
+	if e.Groups != "" {
+		row.Groups = strings.Split(e.Groups, ",")
+	}
 	return row
 }
 
 func (p *program) tokenNewCommand() *cobra.Command {
 	var file tokenFile
 	var expires string
+	var groups []string
 	var another bool
 	cmd := &cobra.Command{
 		Use:     "new NAME",
 		Short:   "Make a token for a caller and print it, once",
-		Example: "  mcsh token new alice\n  mcsh token new ci --expires 90d --file tokens\n  mcsh token new alice --another",
+		Example: "  mcsh token new alice\n  mcsh token new ci --expires 90d --file tokens\n  mcsh token new alice --another\n  mcsh token new bob --groups dev,ops",
 		Args:    withFirst(cobra.ExactArgs(1)),
 	}
 
 	cmd.Flags().StringVar(&expires, "expires", "", "when the token expires: a duration such as 12h or 90d, or a time such as 2027-01-31 or 2027-01-31T12:00:00Z (default: never)")
 	cmd.Flags().BoolVar(&another, "another", false, "make one more token for a caller who has one; both are the same caller")
+	cmd.Flags().StringSliceVar(&groups, "groups", nil, "groups of servers that the caller may use, such as dev,ops, or * for all servers (default: all, as long as no token has groups)")
 	return command(cmd, func(ctx context.Context, args []string) error {
-		return p.newToken(ctx, file, args[0], expires, another)
+		return p.newToken(ctx, file, args[0], expires, groups, another)
 	}, file.add, p.jsonFlag("print one JSON object"))
 }
 
-func (p *program) newToken(ctx context.Context, file tokenFile, name, expires string, another bool) error {
+func (p *program) newToken(ctx context.Context, file tokenFile, name, expires string, groups []string, another bool) error {
 	path, err := file.find(p)
 	if err != nil {
 		return err
@@ -297,6 +305,11 @@ func (p *program) newToken(ctx context.Context, file tokenFile, name, expires st
 	token, entry, err := tokens.New(name, end)
 	if err != nil {
 		return usageError("such as alice, ci or alice@example.com", "%w", err)
+	}
+	if len(groups) > 0 {
+		if entry.Groups, err = tokens.ParseGroups(groups); err != nil {
+			return usageError("such as --groups dev,ops", "--groups: %w", err)
+		}
 	}
 	if p.discarded() {
 		return usageError("show standard output, or write it to a file", "nobody would see the token: standard output is closed, or %s", os.DevNull)
@@ -418,10 +431,19 @@ func (p *program) tokenListCommand() *cobra.Command {
 			case row.Expires != nil:
 				end = "until " + e.Expires.Format(time.RFC3339)
 			}
+			if e.Groups != "" {
+				end += "\tgroups " + e.Groups
+			}
 			fmt.Fprintf(table, "%s\t%s\t%s\n", e.Name, e.ID(), end)
 		}
 		return table.Flush()
 	}, file.add, p.jsonFlag("print one JSON object per token"))
+}
+
+// groupsIn reports whether a valid file of tokens names groups.
+func groupsIn(file []byte) bool {
+	entries, err := tokens.Parse(file)
+	return err == nil && tokens.Grouped(entries)
 }
 
 func (p *program) tokenRemoveCommand() *cobra.Command {
@@ -446,16 +468,21 @@ func (p *program) tokenRemoveCommand() *cobra.Command {
 			return configError("name the file with --file", err)
 		}
 		var removed []tokens.Entry
-		err = changeTokens(ctx, path, func(old []byte, _ []tokens.Entry) ([]byte, error) {
+		unlimited := false
+		err = changeTokens(ctx, path, func(old []byte, had []tokens.Entry) ([]byte, error) {
 			var left []byte
 			left, removed = tokens.Remove(old, name, id)
 			if len(removed) == 0 {
 				return nil, usageError("mcsh token ls shows what there is", "%s has no token %s in %s", name, cmp.Or(id, "at all"), path)
 			}
+			unlimited = tokens.Grouped(had) && !groupsIn(left)
 			return left, nil
 		})
 		if err != nil {
 			return err
+		}
+		if unlimited {
+			fmt.Fprintf(p.stderr, "warning: no token names groups any more: from its next start a gateway shows all servers to all callers of %s\n", path)
 		}
 		for _, e := range removed {
 			p.print(tokenRow(e), "")

@@ -77,7 +77,7 @@ func (c *controlFlags) handler(source control.Source, log *zap.Logger) (http.Han
 		Verifiers: []auth.Verifier{file}, Refused: logRefusal(log),
 		Advice: "it needs one of --control-tokens, another one than for calls of tools; its operator makes it with: mcsh token new NAME --file FILE",
 	}
-	return guard.Protect(http.StripPrefix(control.Prefix, control.Handler(source))), nil
+	return guard.Protect(auth.Unlimited(http.StripPrefix(control.Prefix, control.Handler(source)))), nil
 }
 
 // withControl adds the API for other machines to the paths of h, if there is one.
@@ -108,7 +108,7 @@ func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, li
 	state, _ := p.statePath(s)
 	c := &controlled{servers: x.upstream, gateway: g, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
-		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute),
+		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute), Group: s.group.name,
 	}}
 	if len(listeners) > 0 {
 		c.about.Transport, c.about.Address = "http", endpointOf(listeners[0].Addr())
@@ -131,7 +131,15 @@ func absolute(path string) string {
 }
 
 // Gateway implements [control.Source].
-func (c *controlled) Gateway() control.Gateway { return c.about }
+func (c *controlled) Gateway() control.Gateway {
+	about := c.about
+	for _, g := range c.servers.Groups(context.Background()) { // the sources were read before it serves
+		if about.Group == "" || about.Group == g.Name {
+			about.Groups = append(about.Groups, g.Name)
+		}
+	}
+	return about
+}
 
 // Servers implements [control.Source].
 func (c *controlled) Servers() []control.Server {
@@ -153,7 +161,7 @@ func (c *controlled) Reload(ctx context.Context) (control.Change, error) {
 	if err != nil {
 		return control.Change{}, err
 	}
-	shown := control.Change{Added: orEmpty(change.Added), Removed: orEmpty(change.Removed), Restarted: orEmpty(change.Restarted)}
+	shown := control.Change{Added: orEmpty(change.Added), Removed: orEmpty(change.Removed), Restarted: orEmpty(change.Restarted), Groups: change.Groups}
 	if change.Err != nil {
 		shown.Error = c.servers.Hide(change.Err.Error())
 	}

@@ -407,6 +407,7 @@ func checkServers(ctx context.Context, d *diagnosis) {
 	for i, l := range found {
 		d.describeServer(l, took[i])
 	}
+	d.describeGroups(ctx, pool)
 	if len(names) == 0 {
 		d.add(statusNote, "name some with --config FILE; mcsh import takes those of other clients", "there are no servers")
 	}

@@ -277,6 +277,9 @@ func gatewayText(g gatewayJSON, now time.Time) string {
 	for _, path := range g.Configs {
 		fmt.Fprintf(&b, "  configured by %s\n", path)
 	}
+	if len(g.Groups) > 0 {
+		fmt.Fprintf(&b, "  groups %s\n", strings.Join(g.Groups, ", "))
+	}
 	width := 0
 	for _, s := range g.Servers {
 		width = max(width, columnsOf(s.Name))
@@ -358,6 +361,9 @@ func changeText(c control.Change) string {
 		if len(part.names) > 0 {
 			parts = append(parts, part.word+" "+strings.Join(part.names, ", "))
 		}
+	}
+	if c.Groups {
+		parts = append(parts, "other groups")
 	}
 	if len(parts) == 0 && c.Error != "" {
 		return "keeps its servers"

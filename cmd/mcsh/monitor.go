@@ -157,7 +157,7 @@ func (m *monitor) routes(h http.Handler) http.Handler {
 	mux.Handle("/", h)
 	mux.Handle("GET /readyz", observe.Ready(m.conditions))
 	if !m.flags.noMetrics && m.flags.metrics == "" {
-		mux.Handle("GET /metrics", m.metrics.Handler())
+		mux.Handle("GET /metrics", auth.Unlimited(m.metrics.Handler()))
 	}
 	return mux
 }

@@ -40,18 +40,19 @@ func (p *program) serveCommand() *cobra.Command {
 list_all_tools, get_tool_details and list_available_shell_commands.
 
 Without --listen it serves one client on standard input and output, until the input ends. With --listen it serves
-streamable HTTP at /mcp, and beside it /healthz, /readyz and /metrics (docs/observability.md). Where a runtime of MCP
-servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST stand for --listen.`,
+streamable HTTP at /mcp, the groups of the configuration at /mcp/GROUP, and beside them /healthz, /readyz and /metrics
+(docs/observability.md). Where a runtime of MCP servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and
+$MCP_HOST stand for --listen.`,
 		Example: "  mcsh serve --config mcp.json\n  mcsh serve --listen 127.0.0.1:8808\n  mcsh serve --listen 0.0.0.0:8808 --tokens tokens --allow-host mcp.example.com",
 		Args:    cobra.NoArgs,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, k, o, end) }),
-		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
+		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
 		l.add, c.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l)); err != nil {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -72,12 +73,11 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 		return err
 	}
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
-	parts, err := p.open(ctx, ctx, s)
+	parts, err := p.openServing(ctx, s, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
-	p.noteLogins(s)
 	secrets.Store(parts.upstream)
 	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
 	if err != nil {
@@ -86,6 +86,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	defer mon.close(ctx, log)
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
+	o.Group, o.GroupsOf = s.group.name, auth.GroupsOf
 	g := gateway.New(o)
 	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
 	source := p.controlled(s, parts, g, listeners)
@@ -104,6 +105,19 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 		listeners: listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: log,
 	}
 	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
+}
+
+// openServing assembles the parts of a gateway, and says what its operator should know.
+func (p *program) openServing(ctx context.Context, s settings, log *zap.Logger) (*dependencies, error) {
+	parts, err := p.open(ctx, ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.group.check(ctx, parts.upstream, log); err != nil {
+		return nil, errors.Join(err, parts.close())
+	}
+	p.noteLogins(s)
+	return parts, nil
 }
 
 // gatewayOptions returns the gateway options of the parts.
@@ -200,7 +214,10 @@ func logChange(log *zap.Logger, c upstream.Change) {
 	if c.Err != nil {
 		log.Warn("the configuration has changed and is wrong; the one before is in use", zap.Error(c.Err))
 	}
-	if c.Err == nil || len(c.Added)+len(c.Removed)+len(c.Restarted) > 0 {
+	if c.Groups {
+		log.Info("the groups of servers have changed")
+	}
+	if c.Err == nil && !c.Groups || len(c.Added)+len(c.Removed)+len(c.Restarted) > 0 {
 		log.Info("the servers have changed", zap.Strings("added", c.Added), zap.Strings("removed", c.Removed), zap.Strings("restarted", c.Restarted))
 	}
 }

@@ -40,6 +40,7 @@ type settings struct {
 	sandbox   sandboxSettings
 	host      servers.Host // of built-in servers
 	instance  string       // identifies a gateway that serves
+	group     groupFlag    // that it serves
 
 	files []*config.File // of the configuration, once addCommands has read them
 

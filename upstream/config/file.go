@@ -58,9 +58,10 @@ type File struct {
 	Logins            upstream.Logins // of people, to servers over HTTP; nil: none
 	ClientMetadataURL string          // of the document that describes us to authorization servers; empty: none
 
-	mu   sync.Mutex // guards what follows
-	read checksums  // of the files that were read last
-	pipe []byte     // the content of the file, if it is a pipe that was read
+	mu   sync.Mutex       // guards what follows
+	read checksums        // of the files that were read last
+	last []upstream.Group // of the file that was read last
+	pipe []byte           // the content of the file, if it is a pipe that was read
 }
 
 var _ upstream.Watcher = (*File)(nil)
@@ -74,7 +75,7 @@ func (f *File) Servers(ctx context.Context) ([]upstream.Server, error) {
 		servers = append(servers, e.upstream())
 	}
 	f.mu.Lock()
-	f.read = r.read
+	f.read, f.last = r.read, r.groups
 	f.mu.Unlock()
 	return servers, errors.Join(r.errs...)
 }
@@ -137,6 +138,7 @@ type reader struct {
 	data    []byte
 	inputs  []input
 	entries []*entry
+	groups  []upstream.Group
 	errs    []error
 	read    checksums
 	seen    map[string]int // servers, and the offsets of their names
@@ -225,6 +227,8 @@ func (r *reader) root(root hujson.Value) {
 		case key == serverKeys[0] || key == serverKeys[1]:
 			found = true
 			r.list(m)
+		case key == groupsKey:
+			r.readGroups(m)
 		case near == "":
 			if near = nearest.Name(key, serverKeys); near != "" {
 				near = fmt.Sprintf("%s: unknown key %q; did you mean %q?", r.where(m.Name.StartOffset), key, near)

@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// listKinds are the notifications that a list has changed, with what is listed.
+var listKinds = map[string][]upstream.Kind{
+	"notifications/resources/list_changed": {upstream.Resources, upstream.Templates},
+	"notifications/prompts/list_changed":   {upstream.Prompts},
+}
+
+// A listener is a session, or a stream of the stateless protocol, that sees some servers only.
+type listener struct {
+	extra *mcp.RequestExtra // of the request that began it
+
+	mu   sync.Mutex
+	seen map[string][sha256.Size]byte // the lists at the last notification; guarded by mu
+}
+
+// notices keeps notifications from sessions whose own lists have not changed: others are not their business.
+type notices struct {
+	g *Gateway
+
+	mu        sync.Mutex
+	listeners map[*mcp.ServerSession]*listener // guarded by mu
+}
+
+// receive is middleware. It registers the listeners that see some servers only.
+func (n *notices) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		stream := strings.HasPrefix(method, "subscriptions/")
+		if method != "initialize" && !stream {
+			return next(ctx, method, req)
+		}
+		ss, _ := req.GetSession().(*mcp.ServerSession)
+		if _, limited := n.g.groupsOf(req.GetExtra()); !limited || ss == nil {
+			return next(ctx, method, req)
+		}
+		n.register(ctx, ss, req.GetExtra())
+		res, err := next(ctx, method, req)
+		if stream || err != nil {
+			n.forget(ss)
+		} else {
+			go func() { ss.Wait(); n.forget(ss) }() // ends with the session
+		}
+		return res, err
+	}
+}
+
+func (n *notices) register(ctx context.Context, ss *mcp.ServerSession, extra *mcp.RequestExtra) {
+	l := &listener{extra: extra, seen: map[string][sha256.Size]byte{}}
+	for notification := range listKinds {
+		l.seen[notification] = n.digest(ctx, l, notification)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.listeners[ss] = l
+}
+
+func (n *notices) forget(ss *mcp.ServerSession) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.listeners, ss)
+}
+
+// send is middleware. It drops the news of lists that have not changed for their receiver.
+func (n *notices) send(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		ss, _ := req.GetSession().(*mcp.ServerSession)
+		if listKinds[method] == nil || ss == nil {
+			return next(ctx, method, req)
+		}
+		n.mu.Lock()
+		l := n.listeners[ss]
+		n.mu.Unlock()
+		if l != nil && !l.changed(method, n.digest(ctx, l, method)) {
+			return nil, nil
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// changed reports whether the lists are others than at the last notification.
+func (l *listener) changed(notification string, now [sha256.Size]byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.seen[notification]
+	l.seen[notification] = now
+	return was != now
+}
+
+// digest returns a hash of the lists of a listener.
+func (n *notices) digest(ctx context.Context, l *listener, notification string) (sum [sha256.Size]byte) {
+	ctx = n.g.inView(ctx, l.extra)
+	hash := sha256.New()
+	for _, kind := range listKinds[notification] {
+		for _, offer := range n.g.o.Upstream.Offers(ctx, kind) {
+			hash.Write([]byte(offer.Server))
+			hash.Write([]byte{0})
+			hash.Write(offer.Raw)
+			hash.Write([]byte{0})
+		}
+		hash.Write([]byte{1})
+	}
+	hash.Sum(sum[:0])
+	return sum
+}
