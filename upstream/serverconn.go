@@ -35,6 +35,7 @@ type serverConn struct {
 	slots  chan struct{} // one per call in flight
 	pace   *pace
 	tools  *catalog
+	pins   *pins // nil: its tools are always trusted
 	shapes *shapes
 	offers *offers
 
@@ -74,7 +75,7 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 	}
 	sc.life, sc.end = context.WithCancel(p.life)
-	sc.tools = newCatalog(sc)
+	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
 	context.AfterFunc(sc.life, sc.offers.lease.Close)

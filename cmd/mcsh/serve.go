@@ -71,7 +71,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
+	s.instance, s.changed, s.tools = rand.Text(), func(c upstream.Change) { logChange(log, c) }, logTools(log)
 	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
