@@ -120,7 +120,7 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given,
 		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
-		Sent: s.send, Unsent: s.unsend,
+		Sent: s.send, Unsent: s.unsend, Waits: c.m.waits,
 	})
 	return o
 }

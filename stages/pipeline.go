@@ -210,8 +210,15 @@ func busy(meters []*Meter) (steps []*Step) {
 // whereabouts says what the stages were doing when a run was ended.
 func whereabouts(meters []*Meter) string {
 	var names []string
-	for _, s := range busy(meters) {
-		names = append(names, fmt.Sprintf("stage %s (%s)", s.place, s.Label))
+	for _, m := range meters {
+		if !m.broke.Load() {
+			continue
+		}
+		name := fmt.Sprintf("stage %s (%s)", m.step.place, m.step.Label)
+		if why := m.waitsFor(); why != "" {
+			name += ", " + why + ","
+		}
+		names = append(names, name)
 	}
 	text := fmt.Sprintf("tool calls made: %d", Report{Stages: reports(meters)}.AllCalls())
 	if len(names) > 0 {

@@ -102,6 +102,8 @@ type Meter struct {
 	busy         time.Duration  // of its command, or in which calls were in flight, before since
 	calling      int            // calls of a tool in flight
 	since        time.Time      // when calling was last 0
+	waiting      int            // calls that wait, see [Call].Waits
+	why          string         // the last one of them waits
 	sample       []byte         // the beginning of the input
 	failures     failureGroups  // of items
 	uses         map[string]use // of the fields that can do nothing without anybody seeing it, by name
@@ -114,6 +116,33 @@ func (m *Meter) count(change func(r *StageReport)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.counts)
+}
+
+// waits notes that a call waits, until over is called.
+func (m *Meter) waits(why string) (over func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting++
+	m.why = why
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.waiting--
+	}
+}
+
+// waitsFor says why calls of m and of everything within it wait, or have waited when their run ended; empty: none does.
+func (m *Meter) waitsFor() string {
+	m.mu.Lock()
+	why, nested := m.why, m.nested
+	if m.waiting == 0 {
+		why = ""
+	}
+	m.mu.Unlock()
+	for i := 0; why == "" && i < len(nested); i++ {
+		why = nested[i].waitsFor()
+	}
+	return why
 }
 
 // report returns the counts of m and of everything within it. Of a stage with the flag for_each, calls are those of the

@@ -213,6 +213,11 @@ type Call struct {
 	// Progress is called with the progress that the tool reports, and must not block. Nil: the tool is not asked.
 	Progress func(ToolProgress)
 
+	// Waits is called when the call begins to wait for something that the run may want to know of, such as the rate of its
+	// server. The function that it returns is called when that wait is over, but not if the context has ended it. Nil: nobody
+	// wants to know.
+	Waits func(why string) (over func())
+
 	// Asker asks the caller what the server asks in the middle of the call. Nil: nobody can be asked.
 	Asker *Asker
 

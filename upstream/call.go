@@ -39,7 +39,7 @@ func (q *query) label(server string) string {
 const maxNamed = 200
 
 // call makes a query and returns its raw result. A query that the server has certainly not seen is made again, once, on a
-// new session. Its time begins when it is sent: it does not count the wait for a slot or for a start.
+// new session. Its time begins when it is sent: it does not count the wait for a slot, for a start or for its [pace].
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
 	select {
@@ -64,7 +64,12 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 		if err := sc.refuseGateway(s.sdk); err != nil {
 			return nil, asError(err)
 		}
+		epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
+		if err != nil {
+			return nil, err
+		}
 		raw, failure := sc.callOnce(ctx, s, c)
+		sc.pace.end(epoch, failure)
 		if failure == nil {
 			return raw, nil
 		}
@@ -227,6 +232,6 @@ func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) er
 	} else {
 		e.Err = wire
 	}
-	e.Answered = notRun[wire.Code]
+	e.Answered, e.RetryAfter = notRun[wire.Code], failure.RetryAfter
 	return e
 }

@@ -178,6 +178,7 @@ func (c *catalog) update(old *toolList) (*toolList, error) {
 		return nil, err
 	}
 	c.keep(list, old)
+	c.conn.pins.check(list)
 	c.conn.shapes.prune(list)
 	return list, nil
 }
@@ -323,7 +324,7 @@ func (list *toolList) notes() []string {
 func (list *toolList) names() []string {
 	var names []string
 	for _, t := range list.tools {
-		if t.refused == "" {
+		if t.refusal() == "" {
 			names = append(names, t.Name)
 		}
 	}

@@ -126,7 +126,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		return l
 	}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	notes := append(slices.Concat(list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools))
+	notes := append(slices.Concat([]string{sc.pins.note(list)}, list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 	return l
 }
@@ -135,7 +135,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 // tools are listed by name only.
 func (sc *serverConn) allowed(ctx context.Context, list *toolList) (tools []CatalogTool, refused int) {
 	for _, t := range list.tools {
-		if t.refused != "" {
+		if t.refusal() != "" {
 			refused++
 			continue
 		}

@@ -58,6 +58,18 @@ type Options struct {
 	// it.
 	State *state.Dir
 
+	// Pin holds back tools that are new or have changed since the first list of their server, until somebody accepts them. It
+	// needs State; without, what was listed first is known in memory only, and a restart trusts everything again.
+	Pin bool
+
+	// OnTools is called when tools of a server are found that are new or have changed, once for each change. It must not call
+	// the pool. Nil: nobody wants to know.
+	OnTools func(ToolsChange)
+
+	// Look has the pins that tools are compared with, and nothing is written there; nil: those of State, which are changed. The
+	// pool closes it.
+	Look *state.Dir
+
 	// Refresh ignores the tool lists of earlier processes: all servers are asked.
 	Refresh bool
 }
@@ -124,10 +136,13 @@ func NewPool(o Options) *Pool {
 func (p *Pool) Close() error {
 	p.end()
 	p.tasks.close()
-	if p.options.State == nil {
-		return nil
+	var errs []error
+	for _, dir := range []*state.Dir{p.options.State, p.options.Look} {
+		if dir != nil {
+			errs = append(errs, dir.Close())
+		}
 	}
-	return p.options.State.Close()
+	return errors.Join(errs...)
 }
 
 // Load reads the sources once; every call returns the result, or the error of ctx if that ends first. The reading
@@ -219,6 +234,9 @@ func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *too
 	switch {
 	case t == nil:
 		return nil, nil, p.unknownTool(ctx, sc, list, name)
+	case t.refused == "" && t.refusal() != "":
+		return nil, nil, stages.Errorf(stages.Denied, "use another tool; the operator looks at it and accepts it with "+AcceptCommand(server, name),
+			"%s is held back (--pin): %s", toolLabel(server, name), t.refusal())
 	case t.refused != "":
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.refused)
 	}
@@ -282,7 +300,7 @@ func (p *Pool) unknownTool(ctx context.Context, sc *serverConn, list *toolList, 
 func (p *Pool) serversWith(ctx context.Context, name string, not *serverConn) []string {
 	var found []string
 	for _, sc := range p.shown(ctx) {
-		if t := sc.tools.known(name); sc != not && t != nil && t.refused == "" {
+		if t := sc.tools.known(name); sc != not && t != nil && t.refusal() == "" {
 			found = append(found, sc.server.Name)
 		}
 	}

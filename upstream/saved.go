@@ -97,5 +97,6 @@ func (sc *serverConn) kept(ctx context.Context) (Listing, bool) {
 	}
 	l := Listing{Server: sc.server.Name, Status: StatusSaved, Fetched: list.fetched, Instructions: sc.instructions(nil)}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
+	l.Note = sc.pins.note(list)
 	return l, true
 }

@@ -43,6 +43,7 @@ type Server struct {
 	Timeout      time.Duration // one tool call; 0: the pool's
 	StartTimeout time.Duration // a start; 0: the pool's
 	Concurrency  int           // calls in flight; 0: the pool's
+	Rate         Rate          // of calls and of requests for resources and prompts, of all callers together
 
 	Protocol Protocol
 

@@ -33,7 +33,9 @@ type serverConn struct {
 	life   context.Context // ends with the pool, or when the server is replaced
 	end    context.CancelFunc
 	slots  chan struct{} // one per call in flight
+	pace   *pace
 	tools  *catalog
+	pins   *pins // nil: its tools are always trusted
 	shapes *shapes
 	offers *offers
 
@@ -70,10 +72,10 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
 		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly),
-		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
+		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 	}
 	sc.life, sc.end = context.WithCancel(p.life)
-	sc.tools = newCatalog(sc)
+	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
 	context.AfterFunc(sc.life, sc.offers.lease.Close)

@@ -228,7 +228,7 @@ func (sc *serverConn) probe(list *toolList) {
 		left := maxProbes
 		for _, t := range list.tools {
 			d := t.details(sc.life)
-			if !t.readOnly || t.refused != "" || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
+			if !t.readOnly || t.refusal() != "" || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
 				continue
 			}
 			if !sc.shapes.probeOnce(t) {

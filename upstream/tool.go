@@ -58,9 +58,10 @@ type tool struct {
 	wrapped    bool            // its structured content is a mere wrapper
 	readOnly   bool            // annotated so, or declared by the operator
 	duplicated bool            // the list has another tool of its name
-	refused    string          // why it is neither listed nor called, or empty
+	refused    string          // why the policy neither lists nor calls it, or empty; see refusal
 
-	schema string // a hash of its schemas, for which its shape is learned
+	schema string        // a hash of its schemas, for which its shape is learned
+	pin    func() string // its fingerprint; made once
 	from   *reader
 
 	declared func() *shape.Result // the shape in its output schema, or nil; read once
@@ -79,7 +80,11 @@ type reader struct {
 	cache     *schemas.Cache
 	allowance *schemas.Allowance
 	limits    *Options // Tools and ToolList
+	pins      *pins
 }
+
+// refusal says why the tool may not be called, or is empty.
+func (t *tool) refusal() string { return cmp.Or(t.refused, t.from.pins.refusal(t)) }
 
 const (
 	maxName        = 1 << 10  // bytes of a tool's name
@@ -87,7 +92,7 @@ const (
 )
 
 func newReader(sc *serverConn) *reader {
-	return &reader{sc.server.Name, sc.policy, sc.pool.options.Schemas, sc.pool.options.Schemas.Limits().Allowance(), &sc.pool.options}
+	return &reader{sc.server.Name, sc.policy, sc.pool.options.Schemas, sc.pool.options.Schemas.Limits().Allowance(), &sc.pool.options, sc.pins}
 }
 
 // steps returns the steps for reading one tool.
@@ -121,6 +126,7 @@ func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
 		t.refused = cmp.Or(t.refused, "it can only be called as an MCP task, which is not supported")
 	}
 	t.schema = hashOf(w.InputSchema, w.OutputSchema)
+	t.pin = sync.OnceValue(func() string { return fingerprint(raw, duplicated) })
 	t.declared = sync.OnceValue(func() *shape.Result {
 		steps := r.steps(context.Background())
 		defer r.allowance.Charge(steps)

@@ -107,7 +107,7 @@ Exit status: 0 pipelines with commands can run and all servers answer, 2 somethi
 
 // doctor runs the checks and prints their findings.
 func (p *program) doctor(ctx context.Context, s settings) error {
-	s.sandbox.warm = 0
+	s.sandbox.warm, s.look = 0, true
 	_ = p.addCommands(ctx, &s) // checkServers reports a mistake
 	d := &diagnosis{program: p, settings: s, backends: s.sandbox.allowed, findings: []finding{}}
 	result := doctorJSON{Usable: true}

@@ -31,6 +31,8 @@ type settings struct {
 	noBuiltin bool
 	root      string
 	readOnly  bool
+	pin       bool   // hold back tools that are new or have changed
+	look      bool   // compare tools with those of state, and change nothing there
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	login     loginFlags
@@ -43,6 +45,9 @@ type settings struct {
 	group     groupFlag    // that it serves
 
 	files []*config.File // of the configuration, once addCommands has read them
+
+	// tools reports tools that are new or have changed; nil: nobody wants to know.
+	tools func(upstream.ToolsChange)
 
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)
@@ -90,6 +95,7 @@ func (s *settings) addSources(cmd *cobra.Command) {
 	s.toolhive.add(cmd)
 	s.login.add(cmd)
 	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
+	f.BoolVar(&s.pin, "pin", false, "hold back tools that are new or have changed since the first list of their server, until mcsh tools accept ($"+pinVariable+"=on)")
 }
 
 // configFiles returns the configuration files: the named ones, or else the user's if it exists.
@@ -293,6 +299,9 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 		return nil, err
 	}
 	o := s.limits.upstream
+	if err := p.addPins(s, dir, &o); err != nil {
+		return nil, err
+	}
 	o.State, o.Refresh, o.Sources, o.ClientVersion = dir, s.refresh, list, version()
 	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs

@@ -29,7 +29,7 @@ func (p *program) toolsCommand() *cobra.Command {
 		RunE:  list.RunE,
 	}
 	cmd.Flags().AddFlagSet(list.Flags())
-	cmd.AddCommand(list, p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand())
+	cmd.AddCommand(list, p.toolsShowCommand(), p.toolsCallCommand(), p.toolsSearchCommand(), p.toolsAcceptCommand())
 	return cmd
 }
 

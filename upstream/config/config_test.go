@@ -141,6 +141,9 @@ func show(e *entry) string {
 	if e.Concurrency > 0 {
 		fmt.Fprintf(&b, " concurrency %d", e.Concurrency)
 	}
+	if e.Rate.N > 0 {
+		fmt.Fprintf(&b, " rate %v", e.Rate)
+	}
 	for _, list := range []struct {
 		name  string
 		globs []string

@@ -33,6 +33,7 @@ type spec struct {
 	Options     map[string]json.RawMessage // a builtin's own
 	Timeout     time.Duration
 	Concurrency int
+	Rate        upstream.Rate
 
 	StartTimeout time.Duration
 	Protocol     upstream.Protocol
@@ -244,7 +245,7 @@ func (e *entry) conflicts(way string) {
 func (e *entry) upstream() upstream.Server {
 	file := e.reader.file
 	s := upstream.Server{
-		Name: e.name, Timeout: e.Timeout, Concurrency: e.Concurrency,
+		Name: e.name, Timeout: e.Timeout, Concurrency: e.Concurrency, Rate: e.Rate,
 		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, Resources: e.Resources, Prompts: e.Prompts, With: e.With,
 		Where: e.reader.where(e.offset), Secrets: e.secrets.words(), Version: e.spec.version(),
 		Probe: e.Probe, Identity: e.spec.identity(), StartTimeout: e.StartTimeout, Protocol: e.Protocol,
@@ -277,9 +278,12 @@ func (e *entry) endpoint() upstream.Endpoint {
 	}
 }
 
-// version is a text that changes when anything changes. It is a hash because a spec holds secrets.
-func (s *spec) version() string {
-	data, err := json.Marshal(s)
+// version is a text that changes when anything changes.
+func (s *spec) version() string { return hashOf(s) }
+
+// hashOf is a hash of settings, which may hold secrets.
+func hashOf(settings any) string {
+	data, err := json.Marshal(settings)
 	if err != nil { // strings, numbers and JSON that was read
 		panic("mcsh: internal error: encoding a server: " + err.Error())
 	}
@@ -287,10 +291,15 @@ func (s *spec) version() string {
 	return hex.EncodeToString(hash[:])
 }
 
-// identity is a text for the server that is reached, whatever the settings of calls and the credentials are.
+// identity is a text for the server that is reached, whatever the settings of calls and the credentials are. What is kept of a
+// server depends on it, so a new setting must not change it.
 func (s *spec) identity() string {
-	reached := spec{Kind: s.Kind, Command: s.Command, Dir: s.Dir, URL: s.URL, Builtin: s.Builtin, Args: s.Args, Options: s.Options}
-	return reached.version()
+	return hashOf(struct {
+		Kind, Command, Dir, URL, Builtin string
+
+		Args    []string
+		Options map[string]json.RawMessage
+	}{s.Kind, s.Command, s.Dir, s.URL, s.Builtin, s.Args, s.Options})
 }
 
 func (e *entry) dialBuiltin() (func(context.Context) (mcp.Transport, error), error) {

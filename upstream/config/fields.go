@@ -51,6 +51,7 @@ var fields = map[string]field{
 	"enabled":     {read: into("true or false", func(*entry) *bool { return new(bool) }), hidden: true},
 	"timeout":     {read: duration(func(e *entry) *time.Duration { return &e.Timeout })},
 	"concurrency": {read: (*entry).readConcurrency},
+	"rate":        {read: (*entry).readRate},
 	"readOnly":    {read: globs(func(e *entry) *[]string { return &e.ReadOnly })},
 	"tools":       {read: allowDeny(`tool at all; write "disabled": true for that, or leave it out to allow all`, func(e *entry) (*[]string, *[]string) { return &e.Allow, &e.Deny })},
 	"resources":   {read: allowDeny(`resource at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Resources.Allow, &e.Resources.Deny })},
@@ -294,6 +295,14 @@ func (e *entry) readConcurrency(value json.RawMessage) error {
 		return fmt.Errorf("want a whole number from 1 to 1024, got %s", texts.Cut(string(value), maxShown))
 	}
 	return nil
+}
+
+func (e *entry) readRate(value json.RawMessage) error {
+	text, err := decode[string](value, `a string such as "10/s", "600/m" or "1000/h"`)
+	if err == nil {
+		e.Rate, err = upstream.ParseRate(text)
+	}
+	return err
 }
 
 // allowDeny reads {"allow": [globs], "deny": [globs]}, or an array of what is allowed, as the Copilot CLI writes it for

@@ -1,6 +1,7 @@
 // Package state keeps on disk what gateways know about servers, so that the next process need not ask: lists of tools,
-// resources and prompts, and the shapes of results. It never keeps a value of a result, nor a field name that might be one. Several gateways may
-// use one directory at the same time. A file that cannot be read counts as missing.
+// resources and prompts, the shapes of results, and pins: the tools that are trusted. It never keeps a value of a result, nor a
+// field name that might be one. Several gateways may use one directory at the same time. A file that cannot be read counts as
+// missing; only pins that cannot be read count as pins that trust nothing.
 package state
 
 import (
@@ -13,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +30,7 @@ const (
 	maxShapes = 16 << 20 // bytes of a file of shapes
 
 	maxFiles = 1000      // of all servers together
-	maxBytes = 256 << 20 // of all files together
+	maxBytes = 256 << 20 // of all files together; those of pins count by themselves
 
 	kept     = 90 * 24 * time.Hour // without a write, before a file is removed
 	leftover = time.Hour           // the age at which a temporary file is removed
@@ -37,7 +39,7 @@ const (
 )
 
 // kindsOfFiles begin the names of our files.
-var kindsOfFiles = []string{"tools", "shapes", "offers"}
+var kindsOfFiles = []string{"tools", "shapes", "offers", kindPins}
 
 // A Dir is a directory of state. Its methods may be called concurrently. If it holds too many files or bytes, the ones
 // written longest ago are removed.
@@ -81,11 +83,20 @@ func (d *Dir) sweep(now time.Time) error {
 		return err
 	}
 	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	pins := func(f fs.FileInfo) bool { return strings.HasPrefix(f.Name(), kindPins+"-") }
+	others := slices.DeleteFunc(slices.Clone(files), pins)
+	files = slices.DeleteFunc(files, func(f fs.FileInfo) bool { return !pins(f) })
+	// Pins are no cache: without them a server is trusted anew. They are never too old, and no other file drives them out.
+	return errors.Join(d.evict(others, now, kept), d.evict(files, now, math.MaxInt64))
+}
+
+// evict removes files of a list, the newest first, that are older than most or too many.
+func (d *Dir) evict(files []fs.FileInfo, now time.Time, most time.Duration) error {
 	count, size := 0, int64(0)
 	for _, f := range files {
 		age := now.Sub(f.ModTime())
 		count, size = count+1, size+f.Size()
-		if age <= kept && count <= maxFiles && size <= maxBytes && (age <= leftover || !strings.HasSuffix(f.Name(), ".tmp")) {
+		if age <= most && count <= maxFiles && size <= maxBytes && (age <= leftover || !strings.HasSuffix(f.Name(), ".tmp")) {
 			continue
 		}
 		count, size = count-1, size-f.Size()
@@ -145,18 +156,38 @@ func (k Key) hash() string {
 
 // read decodes a file, and reports whether it could.
 func (d *Dir) read(kind string, k Key, limit int64, into any) bool {
-	f, err := d.root.OpenFile(kind+"-"+k.hash()+".json", os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
+	_, err := d.load(kind, k, limit, into)
+	return err == nil
+}
+
+// load decodes a file. The error is [fs.ErrNotExist] if there is none, and wraps errDamaged if it is not one of ours.
+func (d *Dir) load(kind string, k Key, limit int64, into any) (fs.FileInfo, error) {
+	f, err := d.root.OpenFile(fileName(kind, k), os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe
 	if err != nil {
-		return false
+		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return false
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return info, errDamaged
 	}
 	b, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return info, err
+	}
 	e := envelope{Data: into} // which is decoded into, because it is a pointer
-	return err == nil && json.Unmarshal(b, &e) == nil && e.Version == versionOf(kind) && e.Key == k.hash()
+	if json.Unmarshal(b, &e) != nil || e.Version != versionOf(kind) || e.Key != k.hash() {
+		return info, errDamaged
+	}
+	return info, nil
 }
+
+var errDamaged = errors.New("the file is damaged")
+
+func fileName(kind string, k Key) string { return kind + "-" + k.hash() + ".json" }
 
 // write replaces a file: a reader sees the old one or the new one.
 func (d *Dir) write(kind string, k Key, limit int64, data any) error {
@@ -167,7 +198,7 @@ func (d *Dir) write(kind string, k Key, limit int64, data any) error {
 	if int64(len(b)) > limit {
 		return fmt.Errorf("writing state: %d bytes of %s are more than %d", len(b), kind, limit)
 	}
-	name := kind + "-" + k.hash() + ".json"
+	name := fileName(kind, k)
 	temporary := kind + "-" + rand.Text() + ".tmp"
 	f, err := d.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

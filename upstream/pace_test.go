@@ -1,0 +1,208 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// TestParseRate reads rates of configurations.
+func TestParseRate(t *testing.T) {
+	for text, want := range map[string]string{
+		"10/s": "10/s", "600/m": "600/m", "1000/h": "1000/h", "1/h": "1/h", "10000/s": "10000/s", "007/s": "7/s",
+		"": "is not a rate", "10": "is not a rate", "10/": "is not a rate", "/s": "is not a rate", "10/d": "is not a rate",
+		"10/sec": "is not a rate", " 10/s": "is not a rate", "10 /s": "is not a rate", "1.5/s": "is not a rate", "-1/s": "is not a rate",
+		"+1/s": "is not a rate", "1e3/s": "is not a rate", "10/s/s": "is not a rate", "10/S": "is not a rate", "\u0661/s": "is not a rate",
+		"0/s": "want 1 to 10000", "10001/s": "want 1 to 10000", "99999999999999999999/s": "want 1 to 10000",
+		strings.Repeat("9", 1<<20) + "/s": "want 1 to 10000",
+	} {
+		r, err := upstream.ParseRate(text)
+		got := r.String()
+		if err != nil {
+			got = err.Error()
+		}
+		if err == nil && got != want || err != nil && !strings.Contains(got, want) || len(got) > 300 {
+			t.Errorf("%.40q: got %.300s, want %s", text, got, want)
+		}
+	}
+}
+
+func FuzzParseRate(f *testing.F) {
+	f.Add("10/s")
+	f.Add("1000000/h")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := upstream.ParseRate(text)
+		if err != nil {
+			return
+		}
+		if again, err := upstream.ParseRate(r.String()); err != nil || again != r || r.N < 1 || r.Per < time.Second {
+			t.Errorf("%q is %v, which reads as %v, %v", text, r, again, err)
+		}
+	})
+}
+
+// arrivals notes when calls have reached a server.
+type arrivals struct {
+	mu    sync.Mutex // guards times
+	begun time.Time
+	times []time.Duration
+}
+
+func (a *arrivals) note() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.times = append(a.times, time.Since(a.begun))
+	return len(a.times)
+}
+
+// rated is a pool with a server that notes the calls that it gets.
+func rated(t *testing.T, rate upstream.Rate) (*upstream.Pool, *arrivals) {
+	a := &arrivals{}
+	u := mcptest.New(mcptest.Tool{Name: "work", ReadOnly: true, Do: func(map[string]any) (string, error) { a.note(); return "done", nil }})
+	p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Rate: rate}}}})
+	t.Cleanup(func() { p.Close() })
+	if _, err := p.Tool(t.Context(), "s", "work"); err != nil {
+		t.Fatal(err)
+	}
+	a.begun = time.Now()
+	return p, a
+}
+
+// TestRate: in no second do more calls go than the rate says, whoever makes them; they go in the order in which they came; a call
+// that is cancelled takes no place; the time of a call does not count its wait.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, a := rated(t, upstream.Rate{N: 3, Per: time.Second})
+		var mu sync.Mutex // guards ended
+		ended := map[time.Duration][]int{}
+		cancelled, cancel := context.WithCancel(t.Context())
+		for i := range 10 {
+			ctx := t.Context()
+			if i == 4 {
+				ctx = cancelled
+			}
+			go func() {
+				_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "work", Timeout: time.Millisecond})
+				mu.Lock()
+				defer mu.Unlock()
+				at := time.Since(a.begun)
+				if ended[at] = append(ended[at], i); err != nil && i != 4 {
+					t.Errorf("call %d: %v", i, err)
+				} else if i == 4 && (!errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), `waiting for the rate of server "s", 3/s`)) {
+					t.Errorf("the cancelled call: %v", err)
+				}
+			}()
+			synctest.Wait()
+		}
+		cancel()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []time.Duration{0, 0, 0, time.Second, time.Second, time.Second, 2 * time.Second, 2 * time.Second, 2 * time.Second}; !cmp.Equal(want, a.times) {
+			t.Errorf("calls came after %v, want %v", a.times, want)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, calls := range ended {
+			slices.Sort(calls)
+		}
+		if diff := cmp.Diff(map[time.Duration][]int{0: {0, 1, 2, 4}, time.Second: {3, 5, 6}, 2 * time.Second: {7, 8, 9}}, ended); diff != "" {
+			t.Errorf("calls ended (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestWaits: a call that waits says so to its run, and that the wait is over.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := rated(t, upstream.Rate{N: 1, Per: time.Hour})
+		var log []string
+		call := stages.Call{Server: "s", Name: "work", Waits: func(why string) func() {
+			log = append(log, why)
+			return func() { log = append(log, "over") }
+		}}
+		for range 2 {
+			if _, err := p.CallTool(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := p.CallTool(ctx, call); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		why := `waiting for the rate of server "s", 1/h`
+		if diff := cmp.Diff([]string{why, "over", why, "over", why}, log); diff != "" {
+			t.Errorf("reported (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestRateInRun: a run whose time ends while a call waits says what for.
+func TestRateInRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, a := rated(t, upstream.Rate{N: 2, Per: time.Hour})
+		plan, flaws := stages.CompileFed(t.Context(), []byte(`[{"type":"tool","server":"s","name":"work","for_each":true,"concurrency":2}]`), stages.Deps{Tools: p})
+		if flaws != nil {
+			t.Fatal(flaws)
+		}
+		_, err := plan.Run(t.Context(), strings.NewReader("1\n2\n3\n4\n"), io.Discard, stages.RunOptions{})
+		if want := `waiting for the rate of server "s", 2/h, had not ended`; err == nil || !strings.Contains(err.Error(), want) || len(a.times) != 2 {
+			t.Errorf("after %d calls: %v, want %s", len(a.times), err, want)
+		}
+	})
+}
+
+// TestRetryAfter: after a refusal with Retry-After no call of any tool goes to the server, and one that has no time to wait is
+// refused at once, with the time.
+func TestRetryAfter(t *testing.T) {
+	for name, body := range map[string]string{"text": "slow down", "JSON-RPC": `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32000,"message":"slow down"}}`} {
+		t.Run(name, func(t *testing.T) {
+			u := mcptest.New(mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"})
+			server := u.HTTP(t, nil)
+			var calls atomic.Int32
+			next := server.Config.Handler
+			server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var call struct {
+					ID     json.RawMessage
+					Method string
+				}
+				if r.Method != http.MethodPost || json.Unmarshal([]byte(peek(r)), &call) != nil || call.Method != "tools/call" {
+					next.ServeHTTP(w, r)
+					return
+				}
+				calls.Add(1)
+				w.Header().Set("Retry-After", "3600")
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, strings.ReplaceAll(body, "$ID", string(call.ID)))
+			})
+			p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.HTTP(upstream.Endpoint{URL: server.URL})})
+			ctx, cancel := context.WithTimeout(t.Context(), 9*time.Minute)
+			defer cancel()
+			for i, tool := range []string{"a", "b", "a"} {
+				_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: tool})
+				e, ok := errors.AsType[*stages.Error](err)
+				if want := []string{"slow down", "has asked all callers to wait 10m0s", "has asked all callers to wait 10m0s"}[i]; !ok || !strings.Contains(e.Msg, want) || e.RetryAfter < 9*time.Minute {
+					t.Errorf("call %d: %v, want %s", i, err, want)
+				}
+			}
+			if calls.Load() != 1 {
+				t.Errorf("%d calls came to the server", calls.Load())
+			}
+		})
+	}
+}

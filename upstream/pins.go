@@ -1,0 +1,422 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/upstream/state"
+)
+
+const (
+	maxDefinition  = 16 << 10 // bytes of one tool that are kept to show what has changed
+	maxDefinitions = 4 << 20  // of all tools of a server, trusted or waiting
+	maxPinName     = 128      // bytes of a name that stands in the file; a longer one is a hash there
+	maxNoted       = 3        // names in a note, of either kind
+	maxReported    = 10       // names in a [ToolsChange], of either kind
+)
+
+// A ToolsChange says that tools of a server are not those that are trusted. At most ten of each kind are named.
+type ToolsChange struct {
+	Server       string
+	Changed, New []string
+	More         int   // tools that are not named
+	Held         bool  // they are neither offered nor called until somebody accepts them
+	Err          error // why the pins of the server cannot be read or written; nil: they can
+}
+
+// pins compare the tools of one server with those that are trusted: what the first list had, and what somebody has accepted since.
+type pins struct {
+	conn *serverConn
+	dir  *state.Dir // nil: in memory only
+	hold bool       // tools that are not trusted are neither offered nor called
+	look bool       // nothing is written
+
+	updating sync.Mutex // held while the file is read or written; taken before mu
+
+	mu       sync.Mutex // guards what follows
+	known    *state.Pins
+	file     *state.PinsFile
+	written  time.Time         // the file, or read
+	reported map[string]string // hashes of tools that are not trusted, by name
+	err      error             // why the file could not be read or written
+	failed   string            // err as it was reported
+}
+
+// newPins returns nil for a server of this process: its tools are part of the binary.
+func newPins(sc *serverConn) *pins {
+	o := sc.pool.options
+	if sc.server.InProcess {
+		return nil
+	}
+	return &pins{conn: sc, dir: cmp.Or(o.Look, o.State), hold: o.Pin, look: o.Look != nil, reported: map[string]string{}}
+}
+
+// pinName is the name of a tool in the file.
+func pinName(tool string) string {
+	if len(tool) <= maxPinName {
+		return tool
+	}
+	sum := sha256.Sum256([]byte(tool))
+	return "#" + hex.EncodeToString(sum[:])
+}
+
+// check compares a list that the server has sent, and trusts what may be trusted at first sight.
+func (p *pins) check(list *toolList) {
+	if p == nil {
+		return
+	}
+	p.updating.Lock()
+	if !p.upToDate(list) {
+		known, file, err := p.update(func(known *state.Pins) bool { return p.compare(known, list) })
+		p.mu.Lock()
+		if p.err = err; err == nil {
+			p.known, p.file, p.written = known, file, time.Now()
+		}
+		p.mu.Unlock()
+	}
+	p.updating.Unlock()
+	p.report(list)
+}
+
+// upToDate reports whether a list has nothing that is not trusted, and its file has been used lately.
+func (p *pins) upToDate(list *toolList) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known != nil && p.err == nil && len(p.known.Waiting) == 0 && time.Since(p.written) < keepAgain && (p.known.Strict || !p.hold) &&
+		!slices.ContainsFunc(list.tools, func(t *tool) bool { return p.known.Trusted[pinName(t.Name)].Hash != t.pin() })
+}
+
+// update changes the pins where they are kept, and returns them without the definitions.
+func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *state.PinsFile, err error) {
+	keep := func(pins *state.Pins) bool {
+		changed := change(pins)
+		known = withoutDefinitions(pins)
+		return changed
+	}
+	switch {
+	case p.dir == nil:
+		p.mu.Lock()
+		all := p.known
+		p.mu.Unlock()
+		if all == nil {
+			all = &state.Pins{First: true, Trusted: map[string]state.Pin{}, Waiting: map[string]state.Pin{}}
+		}
+		keep(withoutDefinitions(all))
+	case p.look:
+		var all *state.Pins
+		if all, file, err = p.dir.Pins(p.conn.key()); err == nil {
+			keep(all)
+		}
+	default:
+		file, err = p.dir.UpdatePins(p.conn.life, p.conn.key(), keep)
+	}
+	return known, file, err
+}
+
+func withoutDefinitions(p *state.Pins) *state.Pins {
+	less := *p
+	less.Trusted, less.Waiting = maps.Clone(p.Trusted), maps.Clone(p.Waiting)
+	for _, pins := range []map[string]state.Pin{less.Trusted, less.Waiting} {
+		for name, pin := range pins {
+			pins[name] = state.Pin{Hash: pin.Hash}
+		}
+	}
+	return &less
+}
+
+// compare changes pins by a list, and reports whether that is to be written.
+func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
+	if known.First && len(list.tools) == 0 {
+		return false
+	}
+	room := maxDefinitions
+	for _, pins := range []map[string]state.Pin{known.Trusted, known.Waiting} {
+		for _, pin := range pins {
+			room -= len(pin.Definition)
+		}
+	}
+	pinOf := func(t *tool) state.Pin {
+		pin := state.Pin{Hash: t.pin()}
+		if d := definitionOf(t.raw); p.dir != nil && len(d) <= min(maxDefinition, room) {
+			pin.Definition = d
+			room -= len(d)
+		}
+		return pin
+	}
+	// Where some gateway holds tools back, none trusts new ones, nor any after the pins were damaged: these trust no tool.
+	trusting := known.First || !p.hold && !known.Strict && len(known.Trusted) > 0
+	here := map[string]bool{}
+	for _, t := range list.tools {
+		name := pinName(t.Name)
+		here[name] = true
+		old, is := known.Trusted[name]
+		_, waits := known.Waiting[name]
+		switch {
+		case is && old.Hash == t.pin():
+			changed = changed || waits
+			delete(known.Waiting, name)
+		case !is && !waits && trusting:
+			known.Trusted[name], changed = pinOf(t), true
+		case known.Waiting[name].Hash != t.pin():
+			known.Waiting[name], changed = pinOf(t), true
+		}
+	}
+	changed = changed || p.hold && !known.Strict || time.Since(p.lastWritten()) > keepAgain
+	known.First, known.Strict = false, known.Strict || p.hold
+	return dropGone(known, here, p.conn.pool.options.Tools) || changed
+}
+
+func (p *pins) lastWritten() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.written
+}
+
+// dropGone forgets tools that wait and are gone. Trusted ones stay known, unless there are too many.
+func dropGone(known *state.Pins, here map[string]bool, most int) (changed bool) {
+	before := len(known.Waiting) + len(known.Trusted)
+	maps.DeleteFunc(known.Waiting, func(name string, _ state.Pin) bool { return !here[name] })
+	if len(known.Trusted) > most {
+		maps.DeleteFunc(known.Trusted, func(name string, _ state.Pin) bool { return !here[name] })
+	}
+	return len(known.Waiting)+len(known.Trusted) < before
+}
+
+// What may be said of a tool that is not trusted.
+const (
+	pinChanged = "it has changed since it was first listed or accepted"
+	pinNew     = "it is new since the server was first listed"
+	pinUnknown = "the hashes of the tools cannot be kept"
+)
+
+// verdict says why a tool is not trusted, or is empty. Before the first list everything is.
+func (p *pins) verdict(t *tool) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known == nil || p.known.First {
+		return choose(p.err != nil, pinUnknown, "")
+	}
+	switch pin, ok := p.known.Trusted[pinName(t.Name)]; {
+	case !ok:
+		return pinNew
+	case pin.Hash != t.pin():
+		return pinChanged
+	}
+	return ""
+}
+
+// refusal says why a tool is held back, or is empty.
+func (p *pins) refusal(t *tool) string {
+	if p == nil || !p.hold {
+		return ""
+	}
+	p.load(false)
+	if p.verdict(t) == "" {
+		return ""
+	}
+	p.load(true) // somebody may have accepted it
+	return p.verdict(t)
+}
+
+// load reads the file if it has not been read, or, with again, if it has changed since.
+func (p *pins) load(again bool) {
+	if p.dir == nil {
+		return
+	}
+	p.mu.Lock()
+	known, file, failed := p.known, p.file, p.err != nil
+	p.mu.Unlock()
+	if (known != nil || failed) && !again || known != nil && p.dir.SamePins(p.conn.key(), file) {
+		return
+	}
+	p.updating.Lock()
+	defer p.updating.Unlock()
+	all, file, err := p.dir.Pins(p.conn.key())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.err = err
+		return
+	}
+	if p.known == nil || !all.First { // a file that is gone makes nothing trusted
+		p.known, p.file = withoutDefinitions(all), file
+	}
+}
+
+// untrusted are the tools of a list that are not trusted, without those that are refused anyway.
+func (p *pins) untrusted(list *toolList) (changed, new []*tool) {
+	for _, t := range list.tools {
+		if t.refused != "" {
+			continue
+		}
+		switch p.verdict(t) {
+		case "":
+		case pinChanged:
+			changed = append(changed, t)
+		default:
+			new = append(new, t)
+		}
+	}
+	return changed, new
+}
+
+// report reports tools that are not trusted, once.
+func (p *pins) report(list *toolList) {
+	f := p.conn.pool.options.OnTools
+	if f == nil {
+		return
+	}
+	p.mu.Lock()
+	c := ToolsChange{Server: p.conn.server.Name, Held: p.hold, Err: p.err}
+	again := c.Err == nil || c.Err.Error() == p.failed
+	p.failed = ""
+	if c.Err != nil {
+		p.failed = c.Err.Error()
+	}
+	p.mu.Unlock()
+	if c.Err == nil {
+		changed, new := p.untrusted(list)
+		c.Changed, c.New = p.unreported(changed, &c.More), p.unreported(new, &c.More)
+	}
+	if len(c.Changed)+len(c.New) > 0 || !again {
+		f(c)
+	}
+}
+
+// unreported are the names of tools that have not been reported as they are.
+func (p *pins) unreported(tools []*tool, more *int) (names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range tools {
+		if name := pinName(t.Name); p.reported[name] == t.pin() {
+			continue
+		} else if len(p.reported) >= 2*p.conn.pool.options.Tools {
+			p.reported = map[string]string{} // a server with ever new names
+		} else {
+			p.reported[name] = t.pin()
+		}
+		if len(names) < maxReported {
+			names = append(names, p.conn.hide(shortName(t)))
+		} else {
+			*more++
+		}
+	}
+	return names
+}
+
+func shortName(t *tool) string { return fmt.Sprintf("%.60q", t.Name) }
+
+// note says which tools of a list are not trusted, and what to do.
+func (p *pins) note(list *toolList) string {
+	if p == nil {
+		return ""
+	}
+	p.load(false)
+	changed, new := p.untrusted(list)
+	if len(changed)+len(new) > 0 {
+		p.load(true) // somebody may have accepted them
+		changed, new = p.untrusted(list)
+	}
+	p.mu.Lock()
+	err := p.err
+	p.mu.Unlock()
+	var parts []string
+	for _, kind := range []struct {
+		word  string
+		tools []*tool
+	}{{"changed", changed}, {"new", new}} {
+		if len(kind.tools) > 0 {
+			parts = append(parts, kind.word+" "+namesOf(kind.tools))
+		}
+	}
+	switch remedy := AcceptCommand(p.conn.server.Name, ""); {
+	case err != nil:
+		return fmt.Sprintf("%s%s: %v", pinUnknown, choose(p.hold, ", and without them tools are held back", ""), err)
+	case parts == nil:
+		return ""
+	case p.hold:
+		return fmt.Sprintf("held back until %s: %s", remedy, strings.Join(parts, "; "))
+	default:
+		return fmt.Sprintf("since the first list: %s; %s shows and accepts that", strings.Join(parts, "; "), remedy)
+	}
+}
+
+// namesOf names the first of some tools.
+func namesOf(tools []*tool) string {
+	var names []string
+	for _, t := range tools[:min(len(tools), maxNoted)] {
+		names = append(names, shortName(t))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(tools) - maxNoted; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// AcceptCommand is the command that accepts a tool, or all tools of a server.
+func AcceptCommand(server, tool string) string {
+	name := server
+	if tool != "" && strings.Trim(tool, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
+		name += "/" + tool
+	}
+	return "mcsh tools accept " + name
+}
+
+// A Pending is a tool that is new or has changed, and that nobody has accepted.
+type Pending struct {
+	Server, Tool string // Tool is a hash if the name is long
+	Hash         string // of what is accepted
+	New          bool
+
+	Was, Is []byte // JSON with sorted members; nil: it is too long to be kept, or was not there
+}
+
+// Pending returns the tools that wait for somebody to accept them, as the gateways have seen them last. It asks no server.
+func (p *Pool) Pending(ctx context.Context, server string) ([]Pending, error) {
+	sc, err := p.conn(ctx, server)
+	if err != nil || sc.pins == nil || sc.pins.dir == nil {
+		return nil, err
+	}
+	all, _, err := sc.pins.dir.Pins(sc.key())
+	if err != nil {
+		return nil, err
+	}
+	var list []Pending
+	for _, name := range slices.Sorted(maps.Keys(all.Waiting)) {
+		old, known := all.Trusted[name]
+		is := all.Waiting[name]
+		list = append(list, Pending{server, name, is.Hash, !known, old.Definition, is.Definition})
+	}
+	return list, nil
+}
+
+// Accept trusts tools of one server. Those that have changed again meanwhile stay as they were, and are returned.
+func (p *Pool) Accept(ctx context.Context, server string, tools []Pending) (missed []Pending, err error) {
+	sc, err := p.conn(ctx, server)
+	if err != nil || sc.pins == nil || sc.pins.dir == nil {
+		return tools, err
+	}
+	_, err = sc.pins.dir.UpdatePins(ctx, sc.key(), func(all *state.Pins) (changed bool) {
+		for _, t := range tools {
+			switch {
+			case all.Waiting[t.Tool].Hash == t.Hash:
+				all.Trusted[t.Tool] = all.Waiting[t.Tool]
+				delete(all.Waiting, t.Tool)
+				changed = true
+			case all.Trusted[t.Tool].Hash != t.Hash:
+				missed = append(missed, t)
+			}
+		}
+		return changed
+	})
+	return missed, err
+}
