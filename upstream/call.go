@@ -122,7 +122,7 @@ func (sc *serverConn) noteOutcome(s *session, failure *rpc.Failure) {
 		sc.current = nil
 		sc.failure = unavailable(sc.server.Name, s.transport, failure.Err)
 		sc.backOff()
-		sc.pool.tasks.start(s.close)
+		sc.pool.goroutines.start(s.close)
 	}
 }
 
@@ -132,7 +132,7 @@ func (sc *serverConn) checkAlive(s *session) {
 	if !s.checking.CompareAndSwap(false, true) {
 		return
 	}
-	sc.pool.tasks.start(func() {
+	sc.pool.goroutines.start(func() {
 		defer s.checking.Store(false)
 		if s.alive(sc.life) || sc.life.Err() != nil || !sc.detach(s) {
 			return

@@ -82,12 +82,12 @@ func (o Options) withDefaults() Options {
 // A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A slow or
 // broken server delays only callers that use it. All methods may be called concurrently.
 type Pool struct {
-	options Options
-	life    context.Context
-	end     context.CancelFunc
-	tasks   tasks
-	samples sampler
-	own     *serverConn // the server of [ResourcesServer]
+	options    Options
+	life       context.Context
+	end        context.CancelFunc
+	goroutines goroutines
+	samples    sampler
+	own        *serverConn // the server of [ResourcesServer]
 
 	onOffers atomic.Pointer[func()]
 	queue    startQueue
@@ -121,7 +121,7 @@ func NewPool(o Options) *Pool {
 // gone. It may be called more than once.
 func (p *Pool) Close() error {
 	p.end()
-	p.tasks.close()
+	p.goroutines.close()
 	if p.options.State == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
 	if p.loaded == nil {
 		closed := stages.Errorf(stages.Cancelled, "", "the gateway is closing")
-		p.loaded = launch(&p.tasks, closed, p.load, &p.mu, func(struct{}, error) {})
+		p.loaded = launch(&p.goroutines, closed, p.load, &p.mu, func(struct{}, error) {})
 	}
 	f := p.loaded
 	p.mu.Unlock()
