@@ -349,11 +349,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 		return res, withSignature(ctx, err, t)
 	}
 	lease := sc.pool.options.Results.Lease()
-	raw, err := sc.call(ctx, t.query(call, lease))
-	var res stages.Result
-	if err == nil {
-		res, err = sc.result(raw, t, lease)
-	}
+	res, err := sc.resultOfCall(ctx, t, call, lease)
 	if err != nil {
 		lease.Close()
 		return stages.Result{}, withSignature(ctx, err, t)
