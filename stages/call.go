@@ -200,7 +200,7 @@ func (s *sending) end() outcome {
 		}
 	})
 	if s.left && s.key != "" && !refused {
-		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil}
+		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil, Of: s.task.handle()}
 		if s.err == nil && (s.shared != nil || !s.each && e.Place.nested()) {
 			e.Kept, e.Result = true, append(s.result.about().encode(), s.result.Data...)
 		}

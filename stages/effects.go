@@ -33,6 +33,7 @@ type pastEffect struct {
 
 	Task string `json:"task,omitempty"` // it is no effect but a task that the tool has answered with, see [Task.Handle]
 	Over bool   `json:"over,omitempty"` // the task has ended, and its result is of no use
+	Of   string `json:"of,omitempty"`   // the task of an effect
 }
 
 // effectLog keeps the effects of a run, and knows those of the runs from which it goes on. Its methods may be called
@@ -59,7 +60,9 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 	l := &effectLog{r: r, earlier: map[string][]pastEffect{}}
 	changing := effectOf(steps) == Changes
 	if resumed != nil {
-		return l, l.inherit(resumed.id, resumed, changing)
+		err := l.inherit(resumed.id, resumed, changing)
+		l.tasks.stand(l.earlier)
+		return l, err
 	}
 	known := map[string]bool{}
 	for s := range allSteps(steps) {

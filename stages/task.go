@@ -39,6 +39,26 @@ type keptTask struct {
 	busy bool // a call waits for it; guarded by the list's mu
 }
 
+// handle is that of the task; empty where there is none.
+func (t *keptTask) handle() string {
+	if t == nil {
+		return ""
+	}
+	return t.Task
+}
+
+// stand removes the effects for which tasks of the list stand: whoever waits for those makes no call.
+func (l *taskList) stand(effects map[string][]pastEffect) {
+	for key, tasks := range l.byKey {
+		effects[key] = slices.DeleteFunc(effects[key], func(e pastEffect) bool {
+			return slices.ContainsFunc(tasks, func(t *keptTask) bool { return t.Task == e.Of })
+		})
+		if len(effects[key]) == 0 {
+			delete(effects, key)
+		}
+	}
+}
+
 // inheritTask takes a task over from the run that is continued. Another plan does not wait for it.
 func (l *effectLog) inheritTask(e pastEffect, resumed *resumption) error {
 	if resumed == nil {
@@ -65,10 +85,12 @@ func (l *taskList) add(t *keptTask) {
 func (l *taskList) remove(key, task string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.byKey[key] = slices.DeleteFunc(l.byKey[key], func(t *keptTask) bool { return t.Task == task })
-	if len(l.byKey[key]) == 0 {
+	left := slices.DeleteFunc(l.byKey[key], func(t *keptTask) bool { return t.Task == task })
+	if len(left) == 0 {
 		delete(l.byKey, key)
+		return
 	}
+	l.byKey[key] = left
 }
 
 // unfinished returns the task of an earlier call that is equal to one that is about to be made, and that nobody waits for; nil if
@@ -84,8 +106,9 @@ func (l *effectLog) unfinished(ctx context.Context, c *caller, args json.RawMess
 	defer l.tasks.mu.Unlock()
 	var found *keptTask
 	for _, t := range l.tasks.byKey[key] {
+		_, answered := l.r.logOf(t.Each).entry(t.Item) // the result of that item is kept
 		switch same := t.Each == each && t.Item == item; {
-		case t.busy || t.Place != c.m.step.place || t.own && !same:
+		case answered && c.shared == nil || t.busy || t.Place != c.m.step.place || t.own && !same:
 		case same:
 			t.busy = true
 			return t

@@ -256,11 +256,8 @@ func (w *waiting) poll(ctx context.Context) error {
 	w.polled = lease
 	w.polls++
 	raw, err := w.request(ctx, "tasks/get", requestLimit, lease)
-	if wire := wireError(err); wire != nil && wire.Code == jsonrpc.CodeInvalidParams {
-		return w.gone("the server does not know %s any more: %s", w.label(), texts.Quote(texts.Cut(w.hide(wire.Message), maxNamed)))
-	}
 	if err != nil {
-		return err
+		return w.pollError(err)
 	}
 	t, err := readTask(raw)
 	switch {
@@ -273,6 +270,22 @@ func (w *waiting) poll(ctx context.Context) error {
 	t.id, t.inline, w.task = w.task.id, w.task.inline, t
 	w.progress(before)
 	return nil
+}
+
+// pollError says what it means that a server does not serve a request for a task.
+func (w *waiting) pollError(err error) error {
+	wire := wireError(err)
+	if wire == nil {
+		return err
+	}
+	words := texts.Quote(texts.Cut(w.hide(wire.Message), maxNamed))
+	switch wire.Code {
+	case jsonrpc.CodeInvalidParams:
+		return w.gone("the server does not know %s any more: %s", w.label(), words)
+	case jsonrpc.CodeMethodNotFound:
+		return toolFault("%s cannot be waited for, because the server does not serve requests for it: %s", w.label(), words)
+	}
+	return err
 }
 
 // progress reports what the server says of the task, if that is new.
