@@ -22,6 +22,7 @@ type toolCall struct {
 	as       as
 	show     bool  // the result's blocks are the reply's
 	each     bool  // it runs once per item
+	limited  bool  // somebody has chosen the time of a call
 	joins    bool  // its items come out beside its results
 	distinct *bool // whether equal calls are to be made once; nil: where nothing can be out of date
 	repeats  bool  // a call that has left does not keep its item from being tried again
@@ -101,6 +102,12 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 	if ctx.Err() != nil {
 		return outcome{err: context.Cause(ctx)}
 	}
+	if t := c.r.effects.unfinished(ctx, c, args); t != nil {
+		o = c.send(ctx, args, t.Key, t)
+		if !c.info.ReadOnly || !errors.Is(o.err, ErrNoTask) {
+			return o
+		}
+	}
 	key, result, known, err := c.earlier(args)
 	if !known && err == nil {
 		err = c.r.called()
@@ -108,8 +115,13 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 	if known || err != nil {
 		return outcome{result: result, err: err}
 	}
+	return c.send(ctx, args, key, nil)
+}
+
+// send makes a call, or waits for the task of an earlier one.
+func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *keptTask) (o outcome) {
 	defer c.m.call()()
-	s := &sending{caller: c, stage: ctx, ctx: ctx, key: key, outcome: outcome{err: errNoReturn}}
+	s := &sending{caller: c, stage: ctx, ctx: ctx, args: args, key: key, task: t, again: t != nil, outcome: outcome{err: errNoReturn}}
 	if !c.info.ReadOnly {
 		var release func()
 		s.hold, release = holdEffects(ctx, c.r.outer, itemOf(ctx).held(), true)
@@ -117,10 +129,14 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 		s.ctx = s.hold.ctx
 	}
 	defer func() { o = s.end() }() // also where the call panics: it may have taken effect
+	if s.again && !s.goOn() {
+		s.err = context.Cause(ctx)
+		return o
+	}
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
-		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given,
+		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given, Limited: c.limited,
 		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
-		Sent: s.send, Unsent: s.unsend, Waits: c.m.waits,
+		Sent: s.send, Unsent: s.unsend, Waits: c.m.waits, Task: s.keeping(),
 	})
 	return o
 }
@@ -134,7 +150,10 @@ type sending struct {
 	stage context.Context
 	ctx   context.Context // of the call
 	hold  *effectHold     // nil: it only reads
-	key   string          // of an effect, where runs are kept
+	args  json.RawMessage
+	key   string    // of an effect, where runs are kept
+	task  *keptTask // that the tool has answered with; nil: none
+	again bool      // the task is that of an earlier call, and there is no other call
 	outcome
 }
 
@@ -163,6 +182,7 @@ func (s *sending) end() outcome {
 		s.err = s.ofCall(s.ctx, s.err, s.left)
 	}
 	failed, _ := errors.AsType[*Error](s.err)
+	s.endTask(failed)
 	refused := failed != nil && failed.Answered
 	s.m.count(func(r *StageReport) {
 		switch {
@@ -172,7 +192,7 @@ func (s *sending) end() outcome {
 			}
 			s.left = true
 			r.Returned += int64(len(s.result.Data))
-		case !s.left || s.info.ReadOnly:
+		case !s.left || s.info.ReadOnly || s.again:
 		case refused:
 			r.Refused++
 		default:
@@ -180,7 +200,7 @@ func (s *sending) end() outcome {
 		}
 	})
 	if s.left && s.key != "" && !refused {
-		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil}
+		e := pastEffect{Key: s.key, Place: s.m.step.place, Unknown: s.err != nil, Of: s.task.handle()}
 		if s.err == nil && (s.shared != nil || !s.each && e.Place.nested()) {
 			e.Kept, e.Result = true, append(s.result.about().encode(), s.result.Data...)
 		}
@@ -242,7 +262,7 @@ func (c *caller) rehearse(note noteCall) Filter {
 		room := c.r.deps.Memory.Lease()
 		defer room.Close()
 		args, err := c.arguments(ctx, in, room)
-		if err != nil || c.shared != nil && !c.shared.first(args) {
+		if err != nil || c.shared != nil && !c.shared.first(args) || c.r.effects.unfinished(ctx, c, args) != nil {
 			return err
 		}
 		key, _, known, err := c.earlier(args)

@@ -30,6 +30,10 @@ type pastEffect struct {
 	Kept    bool   `json:"kept,omitempty"`    // Result is what was answered, behind its description
 	Result  []byte `json:"result,omitempty"`
 	Run     string `json:"run,omitempty"` // that has made the call; empty: the one whose list this is
+
+	Task string `json:"task,omitempty"` // it is no effect but a task that the tool has answered with, see [Task.Handle]
+	Over bool   `json:"over,omitempty"` // the task has ended, and its result is of no use
+	Of   string `json:"of,omitempty"`   // the task of an effect
 }
 
 // effectLog keeps the effects of a run, and knows those of the runs from which it goes on. Its methods may be called
@@ -37,6 +41,7 @@ type pastEffect struct {
 type effectLog struct {
 	r       *Run
 	earlier map[string][]pastEffect // by key
+	tasks   taskList
 	unknown error                   // why effects of earlier runs are not known: then there may be no other
 
 	mu      sync.Mutex // also while an effect is written
@@ -55,7 +60,9 @@ func newEffectLog(r *Run, steps []*Step, resumed *resumption) (*effectLog, error
 	l := &effectLog{r: r, earlier: map[string][]pastEffect{}}
 	changing := effectOf(steps) == Changes
 	if resumed != nil {
-		return l, l.inherit(resumed.id, resumed, changing)
+		err := l.inherit(resumed.id, resumed, changing)
+		l.tasks.stand(l.earlier)
+		return l, err
 	}
 	known := map[string]bool{}
 	for s := range allSteps(steps) {
@@ -101,6 +108,12 @@ func (l *effectLog) inherit(run string, resumed *resumption, changing bool) erro
 			return unreadable(err)
 		}
 		e.Run = cmp.Or(e.Run, last)
+		if e.Task != "" {
+			if err := l.inheritTask(e, resumed); err != nil {
+				return err
+			}
+			continue
+		}
 		if resumed == nil {
 			e = pastEffect{Run: e.Run, Key: e.Key, Unknown: e.Unknown}
 		}
@@ -204,15 +217,21 @@ func (l *effectLog) add(ctx context.Context, e pastEffect) {
 	if l == nil {
 		return
 	}
-	for it := itemOf(ctx); it != nil; it = it.around {
-		if log := it.of.log; log != nil {
-			e.Each, e.Item = log.place, it.number
-		}
-	}
+	e.Each, e.Item = itemOf(ctx).kept()
 	l.mu.Lock()
 	l.caused = true
 	l.mu.Unlock()
 	l.write(e)
+}
+
+// kept returns the for_each whose items the run keeps, and the number of the item there.
+func (it *item) kept() (each Place, number int) {
+	for ; it != nil; it = it.around {
+		if log := it.of.log; log != nil {
+			each, number = log.place, it.number
+		}
+	}
+	return each, number
 }
 
 func (l *effectLog) write(e pastEffect) {
@@ -344,6 +363,7 @@ type effectHold struct {
 	sent  int   // calls that may change something; guarded by mu, as is everything below
 	cause error // of the end of the context around; nil: it has not ended
 	over  bool
+	task  bool // what was sent is a task, which can be waited for again
 	stops []func() bool
 }
 
@@ -396,14 +416,39 @@ func (h *effectHold) interrupt() {
 		h.close(h.cause)
 		return
 	}
-	late := func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.close(h.cause)
+	h.stops = append(h.stops, context.AfterFunc(h.caller, h.late))
+	h.limit()
+}
+
+// late closes the context some time after the one around has ended.
+func (h *effectHold) late() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.close(h.cause)
+}
+
+// limit ends what runs on after the end of the context around, where it need not finish: the stages of an item with the time of
+// the run, and the wait for a task at once, or with that time after a failure elsewhere. The caller has mu.
+func (h *effectHold) limit() {
+	if h.call && !h.task {
+		return
 	}
-	h.stops = append(h.stops, context.AfterFunc(h.caller, late))
-	if at, limited := h.around.Deadline(); limited && !h.call {
-		h.stops = append(h.stops, time.AfterFunc(time.Until(at), late).Stop)
+	if h.task && !echo(h.cause) {
+		h.close(h.cause)
+	} else if at, limited := h.around.Deadline(); limited {
+		h.stops = append(h.stops, time.AfterFunc(time.Until(at), h.late).Stop)
+	}
+}
+
+// letGo notes that the call has become a task. A nil hold holds nothing.
+func (h *effectHold) letGo() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.task = true; h.cause != nil && !h.over {
+		h.limit()
 	}
 }
 

@@ -79,14 +79,14 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 			"timeout %s is not within what the operator allows: %s", timeout, p.deps.Limits.Run)
 	}
 	start := time.Now()
-	outer := ctx
+	caller, outer := ctx, ctx
 	if o.Outlast != nil {
 		outer = o.Outlast
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
 	r := &Run{
-		deps: p.deps, plan: p.commands, resumed: p.resumed, outer: outer, progress: o.Progress, trace: o.Trace, watch: o.Stage,
+		deps: p.deps, plan: p.commands, resumed: p.resumed, caller: caller, outer: outer, progress: o.Progress, trace: o.Trace, watch: o.Stage,
 		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
 	}
 	defer func() { r.memory.Close(); r.spools.Close(); r.shown.Memory.Close() }()
@@ -302,6 +302,7 @@ func (r *Run) claim(p storedRun) (release func(), err error) {
 type Run struct {
 	deps     Deps
 	plan     CommandPlan     // of the pipeline's commands; nil where there are none
+	caller   context.Context // ends when its caller gives it up
 	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
 	progress func(Progress)
 	trace    Trace

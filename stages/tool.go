@@ -68,7 +68,8 @@ func (t *ToolStage) Compile(ctx context.Context, s Scope) (*Step, error) {
 	}
 	step.tool = &toolCall{
 		info: info, args: args, fallback: pg.fallback(), as: as, show: s.Last && s.ListKind == AtTop,
-		each: s.Each, joins: s.joins, distinct: s.distinct, repeats: info.ReadOnly || info.Idempotent && s.direct,
+		each: s.Each, joins: s.joins, distinct: s.distinct, limited: t.Timeout != 0 || info.Timeout > 0,
+		repeats: info.ReadOnly || info.Idempotent && s.direct,
 	}
 	if pg != nil {
 		step.tool.pages = pg.max
@@ -202,6 +203,13 @@ type Call struct {
 	// within 1s". Waiting for other calls, or for a server to start, is bounded by the context only: it is
 	// no fault of the tool. Zero means what is configured for the server, or the implementation's default.
 	Timeout time.Duration
+
+	// Limited says that somebody has chosen Timeout. Then it also bounds the wait for a task that the tool answers with; else
+	// the time configured for the server does, or only the context.
+	Limited bool
+
+	// Task keeps the task that the tool may answer with. Nil: nothing does, and it is cancelled when the call ends before it.
+	Task *Task
 
 	// Reading says that the plan was checked with a tool that only reads. Should it be known by now as one that may
 	// change something, the call is DENIED.

@@ -38,21 +38,38 @@ func (q *query) label(server string) string {
 // maxNamed is how much of a name a message has, in bytes.
 const maxNamed = 200
 
-// call makes a query and returns its raw result. A query that the server has certainly not seen is made again, once, on a
-// new session. Its time begins when it is sent: it does not count the wait for a slot, for a start or for its [pace].
+// call makes a query and returns its raw result, within one of the server's slots. Its time begins when it is sent: it does not
+// count the wait for a slot, for a start or for its [pace].
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
-	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
+	leave, err := sc.enter(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return sc.ask(ctx, c)
+}
+
+// enter takes one of the server's slots, which leave gives back.
+func (sc *serverConn) enter(ctx context.Context, c *query) (leave func(), err error) {
 	select {
 	case sc.slots <- struct{}{}:
-		defer func() { <-sc.slots }()
+		leave = func() { <-sc.slots }
 	case <-sc.replaced:
 		return nil, errReplaced
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), ctx.Err())
 	}
 	if sc.isReplaced() {
+		leave()
 		return nil, errReplaced
 	}
+	return leave, nil
+}
+
+// ask makes a query. One that the server has certainly not seen is made again, once, on a new session. Its time begins when
+// it is sent: it does not count the wait for a start.
+func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error) {
+	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
 	for again := false; ; again = true {
 		s, err := sc.session(ctx)
 		if err != nil {
@@ -127,7 +144,7 @@ func (sc *serverConn) noteOutcome(s *session, failure *rpc.Failure) {
 		sc.current = nil
 		sc.failure = unavailable(sc.server.Name, s.transport, failure.Err)
 		sc.backOff()
-		sc.pool.tasks.start(s.close)
+		sc.pool.goroutines.start(s.close)
 	}
 }
 
@@ -137,7 +154,7 @@ func (sc *serverConn) checkAlive(s *session) {
 	if !s.checking.CompareAndSwap(false, true) {
 		return
 	}
-	sc.pool.tasks.start(func() {
+	sc.pool.goroutines.start(func() {
 		defer s.checking.Store(false)
 		if s.alive(sc.life) || sc.life.Err() != nil || !sc.detach(s) {
 			return

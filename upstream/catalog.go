@@ -161,7 +161,7 @@ func (c *catalog) begin() *flight[*toolList] {
 	}
 	c.stale = false
 	old := c.list
-	c.fetch = launch(&c.conn.pool.tasks, c.conn.closedError(), func() (*toolList, error) { return c.update(old) }, &c.mu, c.replace)
+	c.fetch = launch(&c.conn.pool.goroutines, c.conn.closedError(), func() (*toolList, error) { return c.update(old) }, &c.mu, c.replace)
 	return c.fetch
 }
 

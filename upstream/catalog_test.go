@@ -67,10 +67,10 @@ func TestPolicy(t *testing.T) {
 		denied   string
 		readOnly string
 	}{
-		{"none", upstream.Options{}, server{}, "get_a get_b put_a/b put_c", "long", "get_a"},
-		{"deny", upstream.Options{}, server{Deny: []string{"put*"}}, "get_a get_b", "put_a/b", "get_a"},
+		{"one", upstream.Options{}, server{Deny: []string{"get_b"}}, "get_a long put_a/b put_c", "get_b", "get_a long"},
+		{"deny", upstream.Options{}, server{Deny: []string{"put*"}}, "get_a get_b long", "put_a/b", "get_a long"},
 		{"allow", upstream.Options{}, server{Allow: []string{"*_?", "put_a*"}, Deny: []string{"get_b"}}, "get_a put_a/b put_c", "get_b", "get_a"},
-		{"read-only", upstream.Options{ReadOnly: true}, server{ReadOnly: []string{"put_[c]", "get_b"}}, "get_a get_b", "put_c", "get_a get_b"},
+		{"read-only", upstream.Options{ReadOnly: true}, server{ReadOnly: []string{"put_[c]", "get_b"}}, "get_a get_b long", "put_c", "get_a get_b long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.server.Name, c.server.Dial = "s", s.Dial

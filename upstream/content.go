@@ -54,7 +54,7 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 		return stages.Result{}, stages.Errorf(stages.ToolError, "report it to the makers of the server",
 			"the server sent content that is not valid: %w", err)
 	}
-	if err := r.refusal(blocks); err != nil {
+	if err := r.refusal(raw, blocks); err != nil {
 		return stages.Result{}, err
 	}
 	res := r.data(blocks, wrapped)
@@ -141,16 +141,18 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 	return blocks, err
 }
 
-// refusal is the error of a result without data: the tool failed, or asks for something that a pipeline cannot give.
-func (r *callResult) refusal(blocks []block) error {
+// refusal is the error of a result without data: the tool failed, or asks for something that a pipeline cannot give, or
+// has answered with a task, an [answeredTask].
+func (r *callResult) refusal(raw json.RawMessage, blocks []block) error {
 	asks, inputs := r.requestedInputs()
 	switch {
 	case asks || r.ResultType == "input_required":
 		return stages.Errorf(stages.ToolError, "give what it asks for in args if the tool takes it, or use another tool",
 			"the tool asks for input from a person (%s), which a pipeline cannot give", inputs)
-	case r.ResultType == "task" || !isNull(r.Task) && len(blocks) == 0 && isNull(r.StructuredContent):
-		return stages.Errorf(stages.ToolError, "use a tool that answers at once",
-			"the tool answered with a task to be asked for later, which is not supported")
+	case r.ResultType == "task":
+		return startedTask(raw, true)
+	case !isNull(r.Task) && len(blocks) == 0 && isNull(r.StructuredContent):
+		return startedTask(r.Task, false)
 	case r.IsError:
 		e := toolError(r.errorText(blocks))
 		e.Answered = true

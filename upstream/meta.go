@@ -19,9 +19,12 @@ func requestMeta(version string, impl *mcp.Implementation) map[string]any {
 	return map[string]any{
 		mcp.MetaKeyProtocolVersion:    version,
 		mcp.MetaKeyClientInfo:         impl,
-		mcp.MetaKeyClientCapabilities: struct{}{},
+		mcp.MetaKeyClientCapabilities: map[string]any{"extensions": map[string]any{tasksExtension: struct{}{}}},
 	}
 }
+
+// tasksExtension is the extension of the newer protocol by which tools answer with tasks.
+const tasksExtension = "io.modelcontextprotocol/tasks"
 
 // params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.

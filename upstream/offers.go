@@ -203,7 +203,7 @@ func (o *offers) begin(s *session) *flight[*offerLists] {
 	defer o.mu.Unlock()
 	if o.fetch == nil {
 		o.stale, o.tried = false, time.Now()
-		o.fetch = launch(&o.conn.pool.tasks, o.conn.closedError(), func() (*offerLists, error) { return o.load(s) }, &o.mu, o.replace)
+		o.fetch = launch(&o.conn.pool.goroutines, o.conn.closedError(), func() (*offerLists, error) { return o.load(s) }, &o.mu, o.replace)
 	}
 	return o.fetch
 }

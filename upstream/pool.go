@@ -95,12 +95,12 @@ func (o Options) withDefaults() Options {
 // A Pool keeps one session to each of its servers, started when it is first needed, and calls tools on them. A slow or
 // broken server delays only callers that use it. All methods may be called concurrently.
 type Pool struct {
-	options Options
-	life    context.Context
-	end     context.CancelFunc
-	tasks   tasks
-	samples sampler
-	own     *serverConn // the server of [ResourcesServer]
+	options    Options
+	life       context.Context
+	end        context.CancelFunc
+	goroutines goroutines
+	samples    sampler
+	own        *serverConn // the server of [ResourcesServer]
 
 	onOffers atomic.Pointer[func()]
 	queue    startQueue
@@ -135,7 +135,7 @@ func NewPool(o Options) *Pool {
 // gone. It may be called more than once.
 func (p *Pool) Close() error {
 	p.end()
-	p.tasks.close()
+	p.goroutines.close()
 	var errs []error
 	for _, dir := range []*state.Dir{p.options.State, p.options.Look} {
 		if dir != nil {
@@ -152,7 +152,7 @@ func (p *Pool) Load(ctx context.Context) error {
 	p.mu.Lock()
 	if p.loaded == nil {
 		closed := stages.Errorf(stages.Cancelled, "", "the gateway is closing")
-		p.loaded = launch(&p.tasks, closed, p.load, &p.mu, func(struct{}, error) {})
+		p.loaded = launch(&p.goroutines, closed, p.load, &p.mu, func(struct{}, error) {})
 	}
 	f := p.loaded
 	p.mu.Unlock()
@@ -370,11 +370,7 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 		return res, withSignature(ctx, err, t)
 	}
 	lease := sc.pool.options.Results.Lease()
-	raw, err := sc.call(ctx, t.query(call, lease))
-	var res stages.Result
-	if err == nil {
-		res, err = sc.result(ctx, raw, t, lease)
-	}
+	res, err := sc.resultOfCall(ctx, t, call, lease)
 	if err != nil {
 		lease.Close()
 		return stages.Result{}, withSignature(ctx, err, t)

@@ -182,7 +182,7 @@ func (sc *serverConn) closedError() error {
 func (sc *serverConn) begin(wait time.Duration) *start {
 	era := sc.era
 	sc.start, sc.resting = &start{begun: time.Now()}, false
-	sc.start.flight = launch(&sc.pool.tasks, sc.closedError(), func() (*session, error) {
+	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
 		select {
 		case <-time.After(wait):
 		case <-sc.life.Done():
@@ -192,7 +192,7 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 		if err != nil {
 			return nil, sc.notStarted(t, err)
 		}
-		sc.pool.tasks.run(func() { sc.watch(s) })
+		sc.pool.goroutines.run(func() { sc.watch(s) })
 		sc.offers.begin(s)
 		return s, nil
 	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
@@ -264,7 +264,7 @@ func (s *connState) alive() bool { return s.session != nil && !s.session.dead() 
 // discard makes the next use start a new session, and ends this one when its calls in flight have ended.
 func (sc *serverConn) discard(s *session) {
 	if sc.detach(s) {
-		sc.pool.tasks.start(func() { sc.closeUnused(s) })
+		sc.pool.goroutines.start(func() { sc.closeUnused(s) })
 	}
 }
 
@@ -296,7 +296,7 @@ func (sc *serverConn) is(s *Server) bool {
 // drain refuses new calls, waits for those in flight, and ends the session.
 func (sc *serverConn) drain() {
 	close(sc.replaced)
-	sc.pool.tasks.start(func() {
+	sc.pool.goroutines.start(func() {
 		defer sc.end()
 		for range cap(sc.slots) {
 			select {

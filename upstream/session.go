@@ -186,16 +186,23 @@ func (s *session) unused(ctx context.Context) bool {
 // request makes a request with the members that all have in common.
 func (s *session) request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	s.calls.Add(1)
-	defer func() {
-		s.used.Store(time.Now().UnixNano())
-		s.calls.Add(-1)
-	}()
+	defer s.release()
 	r.Version = s.version
 	return s.transport.Request(ctx, r)
 }
 
+// release ends a use of the session.
+func (s *session) release() {
+	s.used.Store(time.Now().UnixNano())
+	s.calls.Add(-1)
+}
+
 // nounTool is the noun of the queries of tools.
 const nounTool = "tool"
+
+// askForTask asks for a task, in the older protocol; in the newer one the server decides. The result is to be kept for as long as
+// anybody may wait for it, [longestWait], in milliseconds.
+const askForTask = `,"task":{"ttl":86400000}`
 
 // query calls the tool.
 func (t *tool) query(c stages.Call, lease *memory.Lease) query {
@@ -216,7 +223,11 @@ func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memor
 			c.Progress(stages.ToolProgress{Done: p.Done, Total: p.Total, Message: hideIn(s.transport, p.Message)})
 		}
 	}
-	r.Params = s.params(c.Trace, r.Token, []byte(`"name":`), name, []byte(`,"arguments":`), c.Args)
+	members := [][]byte{[]byte(`"name":`), name, []byte(`,"arguments":`), c.Args}
+	if t.asTask && !s.stateless() {
+		members = append(members, []byte(askForTask))
+	}
+	r.Params = s.params(c.Trace, r.Token, members...)
 	if s.stateless() {
 		r.Headers = t.headersOf(c.Args)
 	}

@@ -47,7 +47,7 @@ func (s *shapes) offer(t *tool, r stages.Result) {
 	}
 	size := min(len(r.Data), sampleSize)
 	data := bytes.Clone(r.Data[:size])
-	s.conn.pool.tasks.run(func() {
+	s.conn.pool.goroutines.run(func() {
 		l.busy.Lock()
 		defer l.busy.Unlock()
 		defer func() { <-l.waiting }()
@@ -68,7 +68,7 @@ func (s *shapes) saveSoon() {
 	if waits {
 		return
 	}
-	s.conn.pool.tasks.run(func() {
+	s.conn.pool.goroutines.run(func() {
 		select {
 		case <-time.After(shapeDelay):
 		case <-s.conn.pool.life.Done():
@@ -224,7 +224,7 @@ func (sc *serverConn) probe(list *toolList) {
 	if !sc.server.Probe {
 		return
 	}
-	sc.pool.tasks.start(func() {
+	sc.pool.goroutines.start(func() {
 		left := maxProbes
 		for _, t := range list.tools {
 			d := t.details(sc.life)

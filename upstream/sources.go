@@ -68,7 +68,7 @@ func (p *Pool) load() (struct{}, error) {
 	p.mu.Unlock()
 	for _, r := range sources {
 		if w, ok := r.source.(Watcher); ok && p.options.OnChange != nil {
-			p.tasks.start(func() { p.follow(r, w) })
+			p.goroutines.start(func() { p.follow(r, w) })
 		}
 	}
 	return struct{}{}, errors.Join(append(errs, err, wrong)...)
@@ -154,7 +154,7 @@ func (p *Pool) Reload(ctx context.Context) (Change, error) {
 	_ = p.Load(ctx) // its error stays in the change
 	p.mu.Lock()
 	if p.reload == nil && ctx.Err() == nil {
-		p.reload = launch(&p.tasks, errClosing, p.readAll, &p.mu, func(Change, error) {})
+		p.reload = launch(&p.goroutines, errClosing, p.readAll, &p.mu, func(Change, error) {})
 	}
 	f := p.reload
 	p.mu.Unlock()

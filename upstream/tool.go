@@ -59,6 +59,7 @@ type tool struct {
 	readOnly   bool            // annotated so, or declared by the operator
 	duplicated bool            // the list has another tool of its name
 	refused    string          // why the policy neither lists nor calls it, or empty; see refusal
+	asTask     bool            // in the older protocol it can only be called as a task
 
 	schema string        // a hash of its schemas, for which its shape is learned
 	pin    func() string // its fingerprint; made once
@@ -122,9 +123,7 @@ func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
 	var execution struct {
 		TaskSupport string `json:"taskSupport"`
 	}
-	if json.Unmarshal(w.Execution, &execution) == nil && execution.TaskSupport == "required" {
-		t.refused = cmp.Or(t.refused, "it can only be called as an MCP task, which is not supported")
-	}
+	t.asTask = json.Unmarshal(w.Execution, &execution) == nil && execution.TaskSupport == "required"
 	t.schema = hashOf(w.InputSchema, w.OutputSchema)
 	t.pin = sync.OnceValue(func() string { return fingerprint(raw, duplicated) })
 	t.declared = sync.OnceValue(func() *shape.Result {

@@ -65,13 +65,13 @@ func readProgress(params []byte) (token int64, p Progress, ok bool) {
 		return 0, Progress{}, false
 	}
 	token, err := strconv.ParseInt(strings.Trim(string(n.Token), `"`), 10, 64)
-	return token, Progress{progressNumber(n.Progress), progressNumber(n.Total), progressMessage(n.Message)}, err == nil
+	return token, Progress{progressNumber(n.Progress), progressNumber(n.Total), ProgressMessage(n.Message)}, err == nil
 }
 
 func progressNumber(n float64) float64 { return math.Max(0, math.Min(n, maxProgressNumber)) }
 
-// progressMessage makes one line of a server's text, without control characters.
-func progressMessage(text string) string {
+// ProgressMessage makes one line of a server's text, without control characters.
+func ProgressMessage(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) && c != utf8.RuneError {
 			return c

@@ -2,35 +2,35 @@ package upstream
 
 import "sync"
 
-// tasks are the goroutines of a pool. After close, none is started.
-type tasks struct {
+// goroutines are those of a pool. After close, none is started.
+type goroutines struct {
 	mu     sync.Mutex
 	closed bool // guarded by mu
 	wg     sync.WaitGroup
 }
 
 // start runs f in a goroutine, and reports whether it does.
-func (t *tasks) start(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+func (g *goroutines) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
 		return false
 	}
-	t.wg.Go(f)
+	g.wg.Go(f)
 	return true
 }
 
 // close waits for all of them.
-func (t *tasks) close() {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.wg.Wait()
+func (g *goroutines) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.wg.Wait()
 }
 
 // run runs f in a goroutine, or after close at once.
-func (t *tasks) run(f func()) {
-	if !t.start(f) {
+func (g *goroutines) run(f func()) {
+	if !g.start(f) {
 		f()
 	}
 }
@@ -44,9 +44,9 @@ type flight[T any] struct {
 
 // launch does work in a goroutine, and then calls land with mu held, until the flight is over: nobody sees what land
 // records before waiting callers are woken. After close there is no work, and the flight fails with the error closed.
-func launch[T any](t *tasks, closed error, work func() (T, error), mu *sync.Mutex, land func(T, error)) *flight[T] {
+func launch[T any](g *goroutines, closed error, work func() (T, error), mu *sync.Mutex, land func(T, error)) *flight[T] {
 	f := &flight[T]{done: make(chan struct{})}
-	started := t.start(func() {
+	started := g.start(func() {
 		f.value, f.err = work()
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,0 +1,360 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// taskForms are the two forms of tasks.
+var taskForms = map[string]bool{"older": false, "newer": true}
+
+// callTask calls a tool of a server of tasks.
+func callTask(ctx context.Context, p *upstream.Pool, c stages.Call) (string, error) {
+	c.Server, c.Args = "tasks", json.RawMessage(`{"n":1}`)
+	if c.Name == "" {
+		c.Name = "work"
+	}
+	res, err := p.CallTool(ctx, c)
+	defer res.Memory.Close()
+	return string(res.Data), err
+}
+
+const taskResult = `done: {"n":1}`
+
+// TestTasks: a tool that answers with a task is waited for, in both forms, and what the server says of the task is progress.
+func TestTasks(t *testing.T) {
+	for form, newer := range taskForms {
+		t.Run(form, func(t *testing.T) {
+			s := &mcptest.Tasks{Newer: newer, Working: 3, Members: `,"statusMessage":"half\u0007 way","pollInterval":1,"pollIntervalMs":1`}
+			p := staticPool(t, upstream.Options{}, s.Serve(t))
+			var said []string
+			var handles []string
+			got, err := callTask(t.Context(), p, stages.Call{
+				Progress: func(p stages.ToolProgress) { said = append(said, p.Message) },
+				Task: &stages.Task{Keep: func(handle string) {
+					handles = append(handles, handle)
+					if n := len(s.Requests("tasks/get")); n != 0 {
+						t.Errorf("the task was kept after %d requests for it", n)
+					}
+				}},
+			})
+			if err != nil || got != taskResult {
+				t.Fatalf("got %q, %v", got, err)
+			}
+			if !slices.Equal(said, []string{"half way"}) || len(handles) != 1 {
+				t.Errorf("progress was %q, and the handles are %q", said, handles)
+			}
+			if polls := s.Requests("tasks/get"); len(polls) != 4 || newer && polls[0].Header.Get("Mcp-Name") != "t-1" {
+				t.Errorf("there were %d requests for the task, with the name %q", len(polls), polls[0].Header.Get("Mcp-Name"))
+			}
+			got, err = callTask(t.Context(), p, stages.Call{Task: &stages.Task{Handle: handles[0]}})
+			if err != nil || got != taskResult || len(s.Requests("tools/call")) != 1 || len(s.Requests("tasks/cancel")) != 0 {
+				t.Errorf("waiting again: got %q, %v, after %d calls", got, err, len(s.Requests("tools/call")))
+			}
+			s.Forget()
+			_, err = callTask(t.Context(), p, stages.Call{Task: &stages.Task{Handle: handles[0]}})
+			wantError(t, err, stages.ToolError, "does not know the task", "find out")
+			if !errors.Is(err, stages.ErrNoTask) || len(s.Requests("tools/call")) != 1 {
+				t.Errorf("of a task that is forgotten: %v", err)
+			}
+		})
+	}
+}
+
+// TestTaskUnasked: a server may answer with a task that nobody has asked for.
+func TestTaskUnasked(t *testing.T) {
+	s := &mcptest.Tasks{Optional: true, Reply: func(r mcptest.TaskRequest) string {
+		if r.Method == "tools/list" {
+			return `{"tools":[{"name":"work","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}]}`
+		}
+		return ""
+	}}
+	got, err := callTask(t.Context(), staticPool(t, upstream.Options{}, s.Serve(t)), stages.Call{})
+	if err != nil || got != taskResult || s.Requests("tools/call")[0].Params.Task != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// failing is the JSON-RPC error of a server.
+func failing(code int, words string) string {
+	return fmt.Sprintf(`"error":{"code":%d,"message":%q}`, code, words)
+}
+
+// at replies to the nth request of a method; n 0 is each.
+func at(method string, n int, reply string) func(mcptest.TaskRequest) string {
+	return func(r mcptest.TaskRequest) string {
+		if r.Method == method && (n == 0 || r.N == n) {
+			return reply
+		}
+		return ""
+	}
+}
+
+// inBothForms is a task in the result of a call, as both forms have it at once.
+func inBothForms(members string) string {
+	return `{"resultType":"task","task":{` + members + `},` + members + `}`
+}
+
+// TestTaskFaults are the faults of servers with tasks: what becomes of the call, and whether the task is cancelled.
+func TestTaskFaults(t *testing.T) {
+	const said = `"status":"working","pollInterval":1,"pollIntervalMs":1`
+	long := strings.Repeat("x", 1<<20)
+	many := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`"q%d":{"method":"elicitation/create"}`, i))
+		}
+		return `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` + strings.Join(list, ",") + `}}`
+	}
+	for _, tt := range []struct {
+		name, forms string
+		reply       func(mcptest.TaskRequest) string
+		want        string // of the error; empty: there is none
+		cancelled   bool
+	}{
+		{"a lost answer", "both", at("tasks/get", 1, mcptest.Drop), "", false},
+		{"several lost answers", "both", func(r mcptest.TaskRequest) string {
+			if r.Method == "tasks/get" && r.N < 4 {
+				return mcptest.Drop
+			}
+			return ""
+		}, "", false},
+		{"an internal error", "both", at("tasks/get", 2, failing(-32603, "database is locked")), "", false},
+		{"a lost result", "older", at("tasks/result", 1, mcptest.Drop), "", false},
+		{"an id of 1 MB", "both", at("tools/call", 0, inBothForms(said+`,"taskId":"`+long+`"`)), "its id takes 1048578 bytes", false},
+		{"an id with control characters", "both", at("tools/call", 0, inBothForms(said+`,"taskId":"a\r\nb"`)), "control characters", false},
+		{"no id", "both", at("tools/call", 0, inBothForms(said)), "it has no id", false},
+		{"an id that is a number", "both", at("tools/call", 0, inBothForms(said+`,"taskId":7`)), "its id is 7", false},
+		{"a task that is none", "older", at("tools/call", 0, `{"task":[1]}`), "it is not an object but [1]", false},
+		{"another id", "both", at("tasks/get", 2, `{"taskId":"t-2",`+said+`}`), "has answered with another one", true},
+		{"an unknown status", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"dancing"}`), `status that is not known: "dancing"`, true},
+		{"no status", "both", at("tasks/get", 1, `{"taskId":"t-1"}`), "has no status", true},
+		{"no object", "both", at("tasks/get", 1, `"soon"`), "not valid", true},
+		{"completed without a result", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"completed"}`), "completed without a result", false},
+		{"completed with null", "older", at("tasks/result", 1, `null`), "completed without a result", false},
+		{"a task as the result", "older", at("tasks/result", 1, `{"task":{"taskId":"t-1","status":"working"}}`), "is a task again", false},
+		{"a task as the result", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"completed","result":{"resultType":"task","taskId":"x"}}`), "is a task again", false},
+		{"a result before its time", "newer", at("tasks/get", 1, `{"taskId":"t-1","result":{"content":[]},`+said+`}`), "", false},
+		{"an interval of 0", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"working","pollInterval":0,"pollIntervalMs":0}`), "", false},
+		{"an interval that is no number", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"working","pollInterval":"NaN","pollIntervalMs":-5}`), "", false},
+		{"failed", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"failed","error":{"code":-32602,"message":"out of ink"}}`), "out of ink", false},
+		{"failed without words", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"failed"}`), "failed without a reason", false},
+		{"failed", "older", both(at("tasks/get", 1, `{"taskId":"t-1","status":"failed","statusMessage":"out of ink"}`), at("tasks/result", 1, failing(-32603, "no result"))), "out of ink", false},
+		{"failed with a result", "older", both(at("tasks/get", 1, `{"taskId":"t-1","status":"failed"}`), at("tasks/result", 1, `{"isError":true,"content":[{"type":"text","text":"out of ink"}]}`)), "out of ink", false},
+		{"cancelled by the server", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"cancelled","statusMessage":"no time"}`), `was cancelled: "no time"`, false},
+		{"forgotten", "both", at("tasks/get", 1, failing(-32602, "Task has expired")), `"Task has expired"`, false},
+		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, false},
+		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 inputs at a time", true},
+		{"questions without end", "newer", func(r mcptest.TaskRequest) string {
+			if r.Method == "tasks/get" {
+				return strings.ReplaceAll(many(16), `"q`, fmt.Sprintf(`"q%d-`, r.N))
+			}
+			return ""
+		}, "more than 100 inputs", true},
+		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "name has 1048576 bytes", true},
+		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not valid", true},
+		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "not valid: 5", true},
+		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "nobody can be asked", true},
+		{"no questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1}`), "", false},
+	} {
+		for form, newer := range taskForms {
+			if tt.forms != form && tt.forms != "both" {
+				continue
+			}
+			t.Run(tt.name+", "+form, func(t *testing.T) {
+				t.Parallel()
+				s := &mcptest.Tasks{Newer: newer, Working: 1, Reply: tt.reply}
+				p := staticPool(t, upstream.Options{}, s.Serve(t))
+				got, err := callTask(t.Context(), p, stages.Call{Task: &stages.Task{Keep: func(string) {}, Lasts: func() bool { return true }}})
+				if tt.want == "" && (err != nil || got != taskResult) {
+					t.Errorf("got %q, %v", got, err)
+				}
+				if tt.want != "" {
+					wantError(t, err, stages.ToolError, tt.want, "")
+					if e, ok := errors.AsType[*stages.Error](err); ok && len(e.Msg) > 1000 {
+						t.Errorf("the error has %d bytes", len(e.Msg))
+					}
+				}
+				if n := len(s.Requests("tools/call")); n != 1 {
+					t.Errorf("the tool was called %d times", n)
+				}
+				if tt.cancelled {
+					s.Await(t, "tasks/cancel", 1)
+				} else if n := len(s.Requests("tasks/cancel")); n != 0 {
+					t.Errorf("the task was cancelled %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// both is one reply or else the other.
+func both(a, b func(mcptest.TaskRequest) string) func(mcptest.TaskRequest) string {
+	return func(r mcptest.TaskRequest) string {
+		if reply := a(r); reply != "" {
+			return reply
+		}
+		return b(r)
+	}
+}
+
+// TestTaskEnds: a wait that ends before the task does, for each reason, with a task that is kept and one that is not.
+func TestTaskEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		server    func(*upstream.Server)
+		call      stages.Call
+		end       func(cancel func(), p *upstream.Pool)
+		code      stages.Code // empty: the error of the context
+		cancelled bool        // though it is kept
+	}{
+		{name: "its caller gives up", end: func(cancel func(), _ *upstream.Pool) { cancel() }},
+		{name: "the pool is closed", end: func(_ func(), p *upstream.Pool) { _ = p.Close() }, code: stages.Cancelled, cancelled: true},
+		{name: "the time of the stage is up", call: stages.Call{Timeout: 300 * time.Millisecond, Limited: true}, code: stages.Timeout},
+		{name: "the time of the server is up", server: func(s *upstream.Server) { s.Timeout = 300 * time.Millisecond }, code: stages.Timeout},
+	} {
+		for form, newer := range taskForms {
+			for _, kept := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %s, kept %v", tt.name, form, kept), func(t *testing.T) {
+					t.Parallel()
+					s := &mcptest.Tasks{Newer: newer, Working: 1 << 30}
+					server := s.Serve(t)
+					if tt.server != nil {
+						tt.server(&server)
+					}
+					p := staticPool(t, upstream.Options{}, server)
+					call := tt.call
+					call.Task = &stages.Task{Keep: func(string) {}, Lasts: func() bool { return kept }}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if tt.end != nil {
+						go func() {
+							s.Await(t, "tasks/get", 2)
+							tt.end(cancel, p)
+						}()
+					}
+					_, err := callTask(ctx, p, call)
+					if e, ok := errors.AsType[*stages.Error](err); tt.code == "" && !errors.Is(err, context.Canceled) || tt.code != "" && (!ok || e.Code != tt.code) {
+						t.Errorf("got %v", err)
+					}
+					if !kept || tt.cancelled {
+						s.Await(t, "tasks/cancel", 1)
+					} else if n := len(s.Requests("tasks/cancel")); n > 0 {
+						t.Errorf("the task was cancelled %d times", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTaskTime: the usual time of a call is that of its answer, not of its task.
+func TestTaskTime(t *testing.T) {
+	s := &mcptest.Tasks{Working: 8}
+	p := staticPool(t, upstream.Options{}, s.Serve(t))
+	if got, err := callTask(t.Context(), p, stages.Call{Timeout: 30 * time.Second}); err != nil || got != taskResult {
+		t.Errorf("got %q, %v", got, err)
+	}
+	short := &mcptest.Tasks{Working: 40} // at least 4 seconds
+	p = staticPool(t, upstream.Options{CallTimeout: 3 * time.Second}, short.Serve(t))
+	if got, err := callTask(t.Context(), p, stages.Call{}); err != nil || got != taskResult {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestTaskQuestions: a task of the newer form asks the caller, all questions at once and each once; without a caller it gets a
+// refusal. The time of the call stands still meanwhile.
+func TestTaskQuestions(t *testing.T) {
+	const asks = `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` +
+		`"a":{"method":"elicitation/create","params":{"message":"Which?"}},"b\u0022":{"method":"elicitation/create","params":{"mode":"url"}}}}`
+	reply := func(r mcptest.TaskRequest) string {
+		if r.Method == "tasks/get" && r.N <= 3 {
+			return asks
+		}
+		return ""
+	}
+	for _, tt := range []struct {
+		name  string
+		asker *stages.Asker
+		want  string
+	}{
+		{"nobody", nil, `{"a":{"action":"cancel"},"b\u0022":{"action":"cancel"}}`},
+		{"a person with forms", &stages.Asker{Form: true}, `{"a":{"action":"accept"},"b\u0022":{"action":"cancel"}}`},
+		{"a person with both", &stages.Asker{Form: true, URL: true}, `{"a":{"action":"accept"},"b\u0022":{"action":"accept"}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := &mcptest.Tasks{Newer: true, Reply: reply}
+			p := staticPool(t, upstream.Options{}, s.Serve(t))
+			var mu sync.Mutex
+			var asked []string
+			if tt.asker != nil {
+				tt.asker.Ask = func(_ context.Context, q stages.Question) (json.RawMessage, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					asked = append(asked, q.Server+"/"+q.Tool+" "+q.Item+" "+q.Method)
+					return json.RawMessage(`{"action":"accept"}`), nil
+				}
+			}
+			got, err := callTask(t.Context(), p, stages.Call{Asker: tt.asker, Item: "item 1"})
+			if err != nil || got != taskResult {
+				t.Fatalf("got %q, %v", got, err)
+			}
+			updates := s.Requests("tasks/update")
+			if len(updates) != 1 || string(updates[0].Params.Inputs) != tt.want {
+				t.Errorf("the answers are %+v, want %s", updates, tt.want)
+			}
+			if want := strings.Count(tt.want, "accept"); len(asked) != want || want > 0 && asked[0] != "tasks/work item 1 elicitation/create" {
+				t.Errorf("asked %q", asked)
+			}
+		})
+	}
+	t.Run("the clock", func(t *testing.T) {
+		t.Parallel()
+		s := &mcptest.Tasks{Newer: true, Reply: reply}
+		p := staticPool(t, upstream.Options{}, s.Serve(t))
+		limit := 5 * time.Second
+		slow := &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+			time.Sleep(limit + time.Second)
+			return json.RawMessage(`{"action":"accept"}`), nil
+		}}
+		if got, err := callTask(t.Context(), p, stages.Call{Asker: slow, Timeout: limit, Limited: true}); err != nil || got != taskResult {
+			t.Errorf("got %q, %v", got, err)
+		}
+	})
+}
+
+// TestTaskHandles: what is kept of a task does not go to a server with another address.
+func TestTaskHandles(t *testing.T) {
+	s := &mcptest.Tasks{}
+	server := s.Serve(t)
+	server.Identity = "one"
+	var handle string
+	if _, err := callTask(t.Context(), staticPool(t, upstream.Options{}, server), stages.Call{Task: &stages.Task{Keep: func(h string) { handle = h }}}); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.Requests("tasks/get"))
+	server.Identity = "two"
+	p := staticPool(t, upstream.Options{}, server)
+	for _, h := range []string{handle, "{", `{"id":"a\nb","server":"two"}`} {
+		_, err := callTask(t.Context(), p, stages.Call{Task: &stages.Task{Handle: h}})
+		wantError(t, err, stages.ToolError, "", "")
+		if !errors.Is(err, stages.ErrNoTask) {
+			t.Errorf("%s: got %v", h, err)
+		}
+	}
+	if len(s.Requests("tasks/get")) != before {
+		t.Error("another server was asked for the task")
+	}
+}

@@ -1,0 +1,401 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+const (
+	longestWait  = 24 * time.Hour   // for a task whose call nothing else bounds
+	requestLimit = time.Minute      // for the answer to a request about a task, if the server has no shorter timeout
+	inputLimit   = 10 * time.Minute // for that to a request during which the server asks; it is made again
+	maxBadPolls  = 10               // requests in a row that may fail
+	cancelLimit  = 2 * time.Second  // for a server to hear that a task is cancelled
+)
+
+// A waiting is the wait for a task. It holds the slot of its call.
+type waiting struct {
+	sc    *serverConn
+	call  stages.Call
+	lease *memory.Lease // of the result
+	task  *task
+	on    *session // that has answered last; it is held until the end of the wait
+	polls int
+
+	polled *memory.Lease // of what the server has said of the task last
+	clock  *time.Timer   // ends the wait
+	until  time.Time     // when it does
+	asked  map[string]bool
+}
+
+// resultOfCall calls a tool, and waits for the task that it answers with.
+func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (stages.Result, error) {
+	w := &waiting{sc: sc, call: call, lease: lease}
+	q := w.query(t)
+	leave, err := sc.enter(ctx, &q)
+	if err != nil {
+		return stages.Result{}, err
+	}
+	defer leave()
+	begun := time.Now()
+	if call.Task != nil && call.Task.Handle != "" {
+		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
+			return stages.Result{}, w.gone("%w", err)
+		}
+	} else {
+		raw, err := sc.ask(ctx, q)
+		if err != nil {
+			return stages.Result{}, err
+		}
+		res, err := sc.result(ctx, raw, t, lease)
+		started, ok := err.(answeredTask)
+		if !ok {
+			return res, err
+		}
+		w.task = started.task
+		if call.Task != nil && call.Task.Keep != nil {
+			call.Task.Keep(w.task.handle(sc.server.Identity))
+		}
+	}
+	raw, err := w.wait(ctx, begun)
+	if err != nil {
+		return stages.Result{}, err
+	}
+	res, err := sc.result(ctx, raw, t, lease)
+	if _, ok := err.(answeredTask); ok {
+		return res, stages.Errorf(stages.ToolError, "report it to the makers of the server", "the result of the task is a task again")
+	}
+	return res, err
+}
+
+// query calls the tool, and notes the session that the call was sent on.
+func (w *waiting) query(t *tool) query {
+	q := t.query(w.call, w.lease)
+	send := q.send
+	q.send = func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
+		w.on = s
+		return send(ctx, s, c)
+	}
+	return q
+}
+
+// limit is the longest time from the call to the result.
+func (w *waiting) limit() time.Duration {
+	if w.call.Limited && w.call.Timeout > 0 {
+		return w.call.Timeout
+	}
+	return cmp.Or(w.sc.server.Timeout, longestWait)
+}
+
+// wait waits for the task and returns the result of the call. A task that has not ended when the wait does is cancelled, unless
+// it is kept.
+func (w *waiting) wait(ctx context.Context, begun time.Time) (json.RawMessage, error) {
+	if s := w.on; s != nil {
+		w.on = nil
+		w.use(s)
+	}
+	defer w.use(nil)
+	defer func() { w.polled.Close() }()
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.sc.life, func() { cancel(w.sc.life.Err()) })()
+	w.until = begun.Add(w.limit())
+	w.clock = time.AfterFunc(time.Until(w.until), func() { cancel(errCallTimeout) })
+	defer w.clock.Stop()
+	raw, err := w.outcome(inner)
+	if err == nil {
+		return raw, nil
+	}
+	what := w.label()
+	abandoned, lasting := errors.As(err, new(abandonedTask)), w.call.Task != nil && w.call.Task.Lasts != nil
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+	case errors.Is(context.Cause(inner), errCallTimeout):
+		err = stages.Errorf(stages.Timeout, "", "%s did not end within %s", what, w.limit())
+	case inner.Err() != nil:
+		err, lasting = w.sc.closedError(), false
+	case !passes(err):
+		if abandoned {
+			w.cancel()
+		}
+		return nil, err
+	}
+	if !lasting || !w.call.Task.Lasts() {
+		w.cancel()
+	}
+	return nil, err
+}
+
+// label names the task in messages. Its id is not for them: it may be all that one needs to read the result.
+func (w *waiting) label() string { return "the task of " + toolLabel(w.sc.server.Name, w.call.Name) }
+
+// use makes s the session that is held: it is not ended as an unused one, and its end waits until the task is cancelled.
+func (w *waiting) use(s *session) {
+	if w.on == s {
+		return
+	}
+	if s != nil {
+		s.calls.Add(1)
+	}
+	if w.on != nil {
+		w.on.release()
+	}
+	w.on = s
+}
+
+// taskSteps are what each status of a task makes us do before it is asked for again. A step with a result or an error is the
+// last one.
+var taskSteps = map[string]func(*waiting, context.Context) (json.RawMessage, error){
+	"":               (*waiting).look,
+	"working":        (*waiting).sleep,
+	"input_required": (*waiting).answer,
+	"completed":      (*waiting).completed,
+	"failed":         (*waiting).failed,
+	"cancelled":      (*waiting).cancelled,
+}
+
+func (w *waiting) outcome(ctx context.Context) (json.RawMessage, error) {
+	w.progress("")
+	for {
+		step := taskSteps[w.task.status]
+		if step == nil {
+			return nil, abandon("%s has a status that is not known: %s", w.label(), texts.Quote(texts.Cut(w.task.status, 40)))
+		}
+		if raw, err := step(w, ctx); raw != nil || err != nil {
+			return raw, err
+		}
+		if err := w.poll(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// look asks for a task at once: an earlier call has waited for it.
+func (w *waiting) look(context.Context) (json.RawMessage, error) {
+	if w.polls > 0 {
+		return nil, abandon("%s has no status", w.label())
+	}
+	return nil, nil
+}
+
+func (w *waiting) sleep(ctx context.Context) (json.RawMessage, error) {
+	return nil, pauseFor(ctx, w.task.pause(w.polls))
+}
+
+func pauseFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// completed returns the result.
+func (w *waiting) completed(ctx context.Context) (json.RawMessage, error) {
+	if !w.task.inline {
+		return w.fetch(ctx, requestLimit)
+	}
+	if isNull(w.task.result) {
+		return nil, toolFault("%s has completed without a result", w.label())
+	}
+	w.lease.Adopt(w.polled)
+	return w.task.result, nil
+}
+
+// failed returns the result of a task that has failed, or an error that says why. That the tool has not run, as some errors
+// say of a call, is not believed here: it has begun.
+func (w *waiting) failed(ctx context.Context) (json.RawMessage, error) {
+	words := w.task.words
+	if w.task.inline {
+		var wire jsonrpc.Error
+		if json.Unmarshal(w.task.failure, &wire) == nil {
+			words = cmp.Or(wire.Message, words)
+		}
+		return nil, toolError(w.hide(words))
+	}
+	raw, err := w.fetch(ctx, requestLimit)
+	if wire := wireError(err); wire != nil {
+		return nil, toolError(w.hide(cmp.Or(words, wire.Message)))
+	}
+	return raw, err
+}
+
+func (w *waiting) cancelled(context.Context) (json.RawMessage, error) {
+	if w.task.words == "" {
+		return nil, w.gone("%s was cancelled", w.label())
+	}
+	return nil, w.gone("%s was cancelled: %s", w.label(), texts.Quote(w.hide(w.task.words)))
+}
+
+// fetch asks for the result of a task of the older form. The answer comes when the task has ended.
+func (w *waiting) fetch(ctx context.Context, limit time.Duration) (json.RawMessage, error) {
+	raw, err := w.request(ctx, "tasks/result", limit, w.lease)
+	if err == nil && isNull(raw) {
+		return nil, toolFault("%s has completed without a result", w.label())
+	}
+	return raw, err
+}
+
+// poll asks how the task is.
+func (w *waiting) poll(ctx context.Context) error {
+	lease := w.sc.pool.options.Results.Lease()
+	w.polled.Close()
+	w.polled = lease
+	w.polls++
+	raw, err := w.request(ctx, "tasks/get", requestLimit, lease)
+	if err != nil {
+		return w.pollError(err)
+	}
+	t, err := readTask(raw)
+	switch {
+	case err != nil:
+		return abandon("the server says something about %s that is not valid: %w", w.label(), err)
+	case t.id != "" && t.id != w.task.id:
+		return abandon("the server was asked for %s, and has answered with another one", w.label())
+	}
+	before := w.task.words
+	t.id, t.inline, w.task = w.task.id, w.task.inline, t
+	w.progress(before)
+	return nil
+}
+
+// pollError says what it means that a server does not serve a request for a task.
+func (w *waiting) pollError(err error) error {
+	wire := wireError(err)
+	if wire == nil {
+		return err
+	}
+	words := texts.Quote(texts.Cut(w.hide(wire.Message), maxNamed))
+	switch wire.Code {
+	case jsonrpc.CodeInvalidParams:
+		return w.gone("the server does not know %s any more: %s", w.label(), words)
+	case jsonrpc.CodeMethodNotFound:
+		return toolFault("%s cannot be waited for, because the server does not serve requests for it: %s", w.label(), words)
+	}
+	return err
+}
+
+// progress reports what the server says of the task, if that is new.
+func (w *waiting) progress(before string) {
+	if w.call.Progress != nil && w.task.words != before && w.task.words != "" {
+		w.call.Progress(stages.ToolProgress{Message: w.hide(w.task.words)})
+	}
+}
+
+func (w *waiting) hide(words string) string {
+	if w.on == nil {
+		return words
+	}
+	return hideIn(w.on.transport, words)
+}
+
+// request makes a request about the task. One that fails for a reason that may pass is made again: the task lives on while we
+// cannot reach the server.
+func (w *waiting) request(ctx context.Context, method string, limit time.Duration, lease *memory.Lease, members ...[]byte) (json.RawMessage, error) {
+	q := w.about(method, limit, lease, members...)
+	for bad := 1; ; bad++ {
+		raw, err := w.sc.ask(ctx, q)
+		if err == nil || ctx.Err() != nil {
+			return raw, err
+		}
+		e := asError(err)
+		e.Answered = false // that a request about a task was not served says nothing of the call
+		wire := wireError(e)
+		troubled := method == "tasks/get" && wire != nil && wire.Code == jsonrpc.CodeInternalError // not the task but the server
+		if bad == maxBadPolls || !passes(e) && !troubled {
+			return nil, e
+		}
+		wait := max(w.task.interval, min(firstBackoff<<bad, slowPoll), min(max(e.Backoff, e.RetryAfter), mostPoll))
+		if err := pauseFor(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// about is a request about the task.
+func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease, members ...[]byte) query {
+	c := stages.Call{Name: w.call.Name, Trace: w.call.Trace, Reading: true, Timeout: limit}
+	if given := w.sc.server.Timeout; given > 0 && limit == requestLimit {
+		c.Timeout = min(given, limit)
+	}
+	return query{c, "task of tool", func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
+		w.use(s)
+		return s.askTask(ctx, w.task.id, method, c.Trace, lease, members...)
+	}}
+}
+
+// askTask makes a request about a task. members are added to its parameters.
+func (s *session) askTask(ctx context.Context, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
+	quoted, err := json.Marshal(id)
+	if err != nil {
+		return nil, &rpc.Failure{Err: err}
+	}
+	return s.request(ctx, &rpc.Request{
+		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace),
+		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":`), quoted}, members...)...),
+	})
+}
+
+// cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
+func (w *waiting) cancel() {
+	s, id, trace := w.on, w.task.id, w.call.Trace
+	if s == nil || s.dead() {
+		return
+	}
+	s.calls.Add(1)
+	w.sc.pool.goroutines.run(func() {
+		defer s.release()
+		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
+		defer stop()
+		_, _ = s.askTask(ctx, id, "tasks/cancel", trace, nil) // it may have ended by now
+	})
+}
+
+// passes reports whether a failure may be over soon.
+func passes(err error) bool {
+	e, ok := errors.AsType[*stages.Error](err)
+	return ok && (e.Code == stages.ServerUnavailable || e.Code == stages.Timeout)
+}
+
+// wireError is the error with which a server has answered a request about a task, or nil.
+func wireError(err error) *jsonrpc.Error {
+	wire, _ := errors.AsType[*jsonrpc.Error](err)
+	return wire
+}
+
+// An abandonedTask is the cause of the error of a task that cannot be waited for: the server does not keep to the protocol.
+type abandonedTask struct{ error }
+
+func (e abandonedTask) Unwrap() error { return e.error }
+
+func abandon(format string, args ...any) *stages.Error {
+	e := toolFault(format, args...)
+	e.Err = abandonedTask{errors.New(e.Msg)}
+	return e
+}
+
+// toolFault is the error of a server that answers as no server should.
+func toolFault(format string, args ...any) *stages.Error {
+	return stages.Errorf(stages.ToolError, "report it to the makers of the server", format, args...)
+}
+
+// gone is the error of a task that has ended without a result.
+func (w *waiting) gone(format string, args ...any) *stages.Error {
+	hint := choose(w.call.Reading, "call the tool again", "find out (with a tool that reads) what it has done")
+	e := stages.Errorf(stages.ToolError, hint, format, args...)
+	e.Err = stages.ErrNoTask
+	return e
+}
