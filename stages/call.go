@@ -117,10 +117,12 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 		s.ctx = s.hold.ctx
 	}
 	defer func() { o = s.end() }() // also where the call panics: it may have taken effect
+	asker, over := c.r.asking()
+	defer over()
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given,
 		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
-		Sent: s.send, Unsent: s.unsend,
+		Asker: asker, Item: itemOf(ctx).name(), Sent: s.send, Unsent: s.unsend,
 	})
 	return o
 }
