@@ -28,6 +28,7 @@ type asking struct {
 	client *stages.Asker
 	put    func(ctx context.Context, q inquiry) (json.RawMessage, error)
 	turns  chan struct{}   // one for each question that the client sees at once
+	call   context.Context // of the handler, whose values say which stream the questions take
 	shut   context.Context // of the gateway
 
 	mu       sync.Mutex
@@ -57,7 +58,7 @@ func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.A
 	if put == nil || !a.Form && !a.URL && !a.Sampling {
 		return nil
 	}
-	asks := &asking{client: a, put: put, turns: make(chan struct{}, atOnce), shut: g.calls.shut, clock: pausing.New()}
+	asks := &asking{client: a, put: put, call: ctx, turns: make(chan struct{}, atOnce), shut: g.calls.shut, clock: pausing.New()}
 	asks.rest = asks.clock.Pause()
 	asks.patience, _ = asks.clock.WithTimeout(context.Background(), g.o.AskTimeout, errUnanswered) // stands still without a question
 	a.Ask = asks.ask
@@ -104,21 +105,21 @@ func (a *asking) ask(ctx context.Context, q stages.Question) (json.RawMessage, e
 		return unanswered(q)
 	}
 	defer a.end()
-	outer := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	for _, end := range []context.Context{a.patience, a.shut} {
-		defer context.AfterFunc(end, func() { cancel(errUnanswered) })()
+	inner := context.WithoutCancel(a.call) // servers may ask in a context that does not know the call
+	for _, life := range []context.Context{ctx, a.patience, a.shut} {
+		var end func()
+		inner, end = within(inner, life)
+		defer end()
 	}
-	answer, err := a.turn(ctx, own)
+	answer, err := a.turn(inner, own)
 	if err == nil {
 		answer, err = own.read(answer)
 	}
 	switch {
 	case err == nil:
 		return answer, nil
-	case outer.Err() != nil:
-		return nil, context.Cause(outer)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
 	return unanswered(q)
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -43,7 +42,6 @@ type dialog struct {
 	open   map[string]*openQuestion // by key; guarded by mu, as is everything below
 	keys   int                      // given so far
 	round  uint32                   // of the last reply with questions
-	parked bool                     // no request is attached
 
 	sending sync.Mutex
 	send    progressSender // to the attached request; nil: there is none, or it wants no progress; guarded by sending
@@ -114,7 +112,7 @@ func (d *dialog) progress(ctx context.Context, p *mcp.ProgressNotificationParams
 
 // answer gives the client's answers to the open questions. Keys that are not open have no effect, and questions without an answer
 // stay open.
-func (d *dialog) answer(responses mcp.InputResponseMap) error {
+func (d *dialog) answer(responses mcp.InputResponseMap) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key, response := range responses {
@@ -122,14 +120,10 @@ func (d *dialog) answer(responses mcp.InputResponseMap) error {
 		if o == nil {
 			continue
 		}
-		text, err := json.Marshal(response)
-		if err != nil {
-			return fmt.Errorf("inputResponses: %w", err)
-		}
 		delete(d.open, key)
+		text, _ := json.Marshal(response) // without a text it is no answer
 		o.answer <- text
 	}
-	return nil
 }
 
 // calm waits until no more questions open for a while. It reports false if the call has ended.

@@ -220,10 +220,7 @@ func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if d == nil {
 		return nil, noDialog()
 	}
-	if err := d.answer(req.Params.InputResponses); err != nil {
-		d.end(errUnanswered)
-		return nil, stages.Errorf(stages.InvalidArguments, "", "%w", err)
-	}
+	d.answer(req.Params.InputResponses)
 	d.wake() // questions without an answer are asked again
 	return g.follow(ctx, req, d)
 }

@@ -111,7 +111,9 @@ func TestAskedItems(t *testing.T) {
 	d := w.deps()
 	tools := &asking{world: w}
 	d.Tools = tools
-	answer := func(context.Context, stages.Question) (json.RawMessage, error) { return json.RawMessage(`{"ok":1}`), nil }
+	answer := func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"ok":1}`), nil
+	}
 	run := func(pipeline, in string) {
 		t.Helper()
 		if _, _, err := w.runWith(t, pipeline, in, d, stages.RunOptions{Asker: &stages.Asker{Ask: answer}}); err != nil {

@@ -86,7 +86,6 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	defer mon.close(ctx, log)
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
-	o.AskTimeout = cmp.Or(o.AskTimeout, -1)
 	g := gateway.New(o)
 	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
 	source := p.controlled(s, parts, g, listeners)
@@ -113,6 +112,7 @@ func (x *dependencies) gatewayOptions(proxies gateway.Proxies) gateway.Options {
 	o.Upstream, o.Sandbox, o.Version = x.upstream, x.sandbox, version()
 	o.Limits, o.Memory = x.limits.Limits, x.shares.results
 	o.HTTP.Proxies, o.HTTP.Bodies, o.HTTP.SessionBytes = proxies, x.shares.bodies, x.shares.sessions
+	o.AskTimeout = cmp.Or(o.AskTimeout, -1) // 0 asks nobody
 	if x.files != nil {
 		o.Files = x.files
 	}
