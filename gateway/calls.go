@@ -14,6 +14,8 @@ const stuckWait = 5 * time.Second
 type calls struct {
 	life context.Context    // ends when close cancels the calls
 	end  context.CancelFunc // of life
+	shut context.Context    // ends when close begins: nobody is asked any more
+	stop context.CancelFunc // of shut
 	idle sync.WaitGroup     // the calls
 
 	mu     sync.Mutex
@@ -24,6 +26,7 @@ type calls struct {
 func newCalls() *calls {
 	c := &calls{open: map[*func()]string{}}
 	c.life, c.end = context.WithCancel(context.Background())
+	c.shut, c.stop = context.WithCancel(context.Background())
 	return c
 }
 
@@ -63,6 +66,7 @@ func (c *calls) close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
+	c.stop()
 	idle := make(chan struct{})
 	go func() { c.idle.Wait(); close(idle) }()
 	select {

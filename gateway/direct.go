@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -40,6 +41,9 @@ type Call struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leave  func() // removes it from the session that can cancel it; nil without one
+
+	sending sync.Mutex
+	out     func(message []byte) error // sends a message before the answer; nil after it; guarded by sending
 }
 
 // Direct returns the ordinary call in a message of the session ss, or nil for a message that must go to the SDK. The call
@@ -82,14 +86,14 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 	if c.leave != nil {
 		defer c.leave()
 	}
+	c.out = send
 	ctx := context.WithValue(c.ctx, senderKey{}, progressSender(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
-		message, err := encoded(notification{"2.0", "notifications/progress", p})
-		if err != nil {
-			return err
-		}
-		return send(message)
+		return c.send(notification{"2.0", "notifications/progress", p})
 	}))
-	result, err := c.run(ctx)
+	result, err := c.run(context.WithValue(ctx, callKey{}, c))
+	c.sending.Lock() // after a message that is on its way
+	c.out = nil
+	c.sending.Unlock()
 	// Close ends the sessions after the last call, perhaps before this answer is written.
 	if context.Cause(c.ctx) == errUnwanted && !c.front.calls.closing() {
 		return nil
@@ -119,8 +123,10 @@ func (f *front) readCall(message []byte) *Call {
 		return nil
 	}
 	c := &Call{front: f, method: toolsCall, status: http.StatusOK}
-	var version, method, params, meta, name json.RawMessage
-	known := map[string]*json.RawMessage{"_meta": &meta, "name": &name, "arguments": &c.params.Arguments}
+	var version, method, params, meta, name, responses, state json.RawMessage
+	known := map[string]*json.RawMessage{
+		"_meta": &meta, "name": &name, "arguments": &c.params.Arguments, "inputResponses": &responses, "requestState": &state,
+	}
 	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) ||
 		string(version) != `"2.0"` || !plainID(c.id) {
 		return nil
@@ -132,11 +138,36 @@ func (f *front) readCall(message []byte) *Call {
 		return nil
 	}
 	c.params.Name = string(bytes.Trim(name, `"`))
-	if !f.knows(c) || len(name) != len(c.params.Name)+2 || meta != nil && !c.readMeta(meta) {
+	if !c.readAnswers(responses, state) || !f.knows(c) || len(name) != len(c.params.Name)+2 || meta != nil && !c.readMeta(meta) {
 		return nil
 	}
 	return c
 }
+
+// readAnswers reads the answers of a client to questions, and reports whether the call is still ordinary.
+func (c *Call) readAnswers(responses, state json.RawMessage) bool {
+	if responses == nil && state == nil {
+		return true
+	}
+	var list map[string]json.RawMessage
+	typed := c.params.InputResponses.UnmarshalJSON
+	if responses != nil && (json.Unmarshal(responses, &list) != nil || typed(responses) != nil) || state != nil && json.Unmarshal(state, &c.params.RequestState) != nil {
+		return false
+	}
+	for key, text := range list {
+		c.params.InputResponses[key] = exactResponse{c.params.InputResponses[key], text}
+	}
+	return true
+}
+
+// An exactResponse is an answer of a client as it is written. The SDK rounds numbers.
+type exactResponse struct {
+	mcp.InputResponse
+	text json.RawMessage
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r exactResponse) MarshalJSON() ([]byte, error) { return r.text, nil }
 
 // knows reports whether the front has the tool, or may have the resource. A URI with escapes goes to the SDK.
 func (f *front) knows(c *Call) bool {
@@ -263,7 +294,10 @@ func encoded(message any) ([]byte, error) {
 
 func (c *Call) result(r *mcp.CallToolResult) *rpc.Result {
 	written := rpc.ResultOf(r)
-	if c.marked {
+	switch {
+	case c.marked && r.InputRequests != nil:
+		written.Type, written.Requests, written.State, written.Content = "input_required", r.InputRequests, r.RequestState, nil
+	case c.marked:
 		written.Type = "complete"
 	}
 	written.Meta = c.meta(r.Meta)

@@ -243,7 +243,16 @@ var changes = []struct {
 	{"parameter unknown", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"x":1,"name":"execute_pipeline"`) }, false},
 	{"state of a request", func(p post) post {
 		return p.replace(`"name":"execute_pipeline"`, `"requestState":"x","name":"execute_pipeline"`)
+	}, true},
+	{"answers", func(p post) post {
+		return p.replace(`"name":"execute_pipeline"`, `"requestState":"x","inputResponses":{"q1":{"action":"decline"}},"name":"execute_pipeline"`)
+	}, true},
+	{"answers of no kind", func(p post) post {
+		return p.replace(`"name":"execute_pipeline"`, `"requestState":"x","inputResponses":{"q1":{"x":1}},"name":"execute_pipeline"`)
 	}, false},
+	{"answers without a state", func(p post) post {
+		return p.replace(`"name":"execute_pipeline"`, `"inputResponses":{"q1":{"action":"decline"}},"name":"execute_pipeline"`)
+	}, true},
 	{"version 1.0", func(p post) post { return p.replace(`"2.0"`, `"1.0"`) }, false},
 	{"no version", func(p post) post { return p.replace(`"jsonrpc":"2.0",`, ``) }, false},
 	{"method escaped", func(p post) post { return p.replace(`"tools/call"`, `"tools\/call"`) }, false},

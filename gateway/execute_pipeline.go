@@ -104,6 +104,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Progress: notify.follow(),
 		Forgets:  g.calls.closing,
 		Trace:    traceOf(req.Params.Meta, req.Extra),
+		Asker:    g.asker(ctx, req),
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
 	report, err := p.Run(ctx, nil, out, options)

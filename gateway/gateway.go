@@ -49,6 +49,11 @@ type Options struct {
 	// may use all servers.
 	GroupsOf func(*auth.TokenInfo) (groups []string, limited bool)
 
+	// AskTimeout is how long one call may wait for its client's answers to questions of servers, all together;
+	// 0: [DefaultAskTimeout], negative: nobody is asked.
+	AskTimeout time.Duration
+	Sampling   bool // servers may ask the models of clients
+
 	// NameOf returns the name of a caller for the log; nil: the log names no callers.
 	NameOf func(*auth.TokenInfo) string
 
@@ -76,6 +81,7 @@ type Gateway struct {
 	deps    stages.Deps
 	runs    *slots
 	running running
+	dialogs dialogs
 	lookups *slots // calls of the other tools, which work while all runs are taken
 }
 
@@ -89,11 +95,12 @@ func New(o Options) *Gateway {
 	o.AddressRuns = cmp.Or(o.AddressRuns, max(1, o.Runs-o.Runs/4))
 	o.MaxOutput = cmp.Or(o.MaxOutput, schemas.MaxOutput)
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.AskTimeout = cmp.Or(o.AskTimeout, DefaultAskTimeout)
 	o.Watch = cmp.Or[Watch](o.Watch, unwatched{})
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &Gateway{o: o, running: running{runs: map[string]Running{}}}
+	g := &Gateway{o: o, running: running{runs: map[string]Running{}}, dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
 	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
@@ -166,7 +173,7 @@ type tool struct {
 	schema      json.RawMessage
 	changes     bool // a call may have effects
 	slots       *slots
-	call        func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
+	call        mcp.ToolHandler
 }
 
 // tools returns the table of the gateway's own tools.
@@ -209,12 +216,7 @@ func (g *Gateway) call(ctx context.Context, t tool, req *mcp.CallToolRequest) (*
 	if _, err := upstream.Hops(req.Params.Meta); err != nil {
 		return nil, err
 	}
-	ctx, end, err := g.begin(ctx, t.slots, req.Extra)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	return t.call(ctx, req)
+	return g.converse(ctx, req, t.slots, t.call)
 }
 
 // defaultOutput returns the reply budget of a call without max_output, in characters.

@@ -67,6 +67,7 @@ type front struct {
 	server         *mcp.Server
 	sessions       sessions
 	calls          *calls
+	answers        answers
 	http           HTTPOptions
 	self           *mcp.Implementation                             // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler                      // by tool
@@ -141,6 +142,10 @@ func (f *front) post(w http.ResponseWriter, r *http.Request, n *session, open bo
 		return refused
 	}
 	defer m.room.Close()
+	if n != nil && f.Answered(n.server, m.data) {
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
 	if c := f.ordinary(r, m, n); c != nil && open {
 		c.serve(w, r, n)
 		return nil

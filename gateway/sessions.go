@@ -151,6 +151,16 @@ func (s *sessions) find(id string) *session {
 	return s.byID[id]
 }
 
+// lifeOf returns the life of a session, or nil if it is not known.
+func (s *sessions) lifeOf(ss *mcp.ServerSession) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.all[ss]; n != nil {
+		return n.life
+	}
+	return nil
+}
+
 // open takes a slot for a session with n bytes beyond SessionCost. If the origin has no more slots, open evicts the origin's
 // least recently used idle session, and never that of another.
 func (s *sessions) open(from origin, n int64) (*sessionSlot, *refusal) {

@@ -3,14 +3,29 @@ package stages
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/pausing"
+	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
 // An Asker asks the caller of a run on behalf of servers.
 type Asker struct {
 	Form, URL, Sampling bool // what the caller can answer
 
-	// Ask waits for the caller's answer to a question: the result of its method. It may be called concurrently.
+	// Ask waits for the caller's answer to a question: the result of its method. A caller that refuses or does not answer gives
+	// one too, or an error that may go to the server. It ends with ctx, and by itself after some time. It may be called
+	// concurrently.
 	Ask func(ctx context.Context, q Question) (json.RawMessage, error)
+
+	// Patience bounds how long clocks stand still at a time by Still.
+	Patience time.Duration
+
+	// Still makes the clocks stand still without a question until goOn is called: somebody signs in on a page. In a Call it is set.
+	Still func() (goOn func())
 }
 
 // A Question is what a server asks in the middle of a call.
@@ -19,4 +34,54 @@ type Question struct {
 	Item         string          // of a for_each, empty outside
 	Method       string          // elicitation/create or sampling/createMessage
 	Params       json.RawMessage // as the server has written them
+}
+
+// errCallOver is the answer to a question whose call has ended.
+var errCallOver = errors.New("the call has ended: nobody answers its questions")
+
+// asking returns the asker of one call, and what is called when the call has ended. The run's clock stands still while a question
+// is open.
+func (r *Run) asking() (a *Asker, over func()) {
+	if r.asker == nil {
+		return nil, func() {}
+	}
+	call, end := context.WithCancelCause(context.Background())
+	own := *r.asker
+	own.Ask = func(ctx context.Context, q Question) (json.RawMessage, error) {
+		if call.Err() != nil {
+			return nil, errCallOver
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(call, func() { cancel(errCallOver) })()
+		defer r.clock.Pause()()
+		return r.asker.Ask(ctx, q)
+	}
+	own.Still = func() func() {
+		goOn := r.clock.Pause()
+		late := time.AfterFunc(own.Patience, goOn)
+		return func() { late.Stop(); goOn() }
+	}
+	return &own, func() { end(errCallOver) }
+}
+
+// newClock returns the clock of a run: one that can stand still, if somebody can be asked.
+func newClock(a *Asker) *pausing.Clock {
+	if a == nil {
+		return nil
+	}
+	return pausing.New()
+}
+
+// mostShown is how much of an item its name has, in bytes.
+const mostShown = 100
+
+// name names the item in questions: its number and its beginning, then those of the items around it.
+func (it *item) name() string {
+	var parts []string
+	for ; it != nil; it = it.around {
+		part := "item " + strconv.Itoa(it.number) + ": " + texts.Cut(string(it.data[:min(len(it.data), 4*mostShown)]), mostShown)
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", within ")
 }

@@ -133,10 +133,13 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 		s.err = context.Cause(ctx)
 		return o
 	}
+	asker, over := c.r.asking()
+	defer over()
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given, Limited: c.limited,
 		Reading: s.hold == nil, Trace: c.r.trace, Progress: c.r.follow(c.m, c.each),
 		Sent: s.send, Unsent: s.unsend, Waits: c.m.waits, Task: s.keeping(),
+		Asker: asker, Item: itemOf(ctx).name(),
 	})
 	return o
 }

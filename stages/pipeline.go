@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
@@ -50,7 +51,8 @@ type RunOptions struct {
 	// Trace is passed on with every tool call.
 	Trace Trace
 
-	// Asker asks the caller of the run on behalf of servers. Nil: nobody can be asked.
+	// Asker asks the caller of the run on behalf of servers. The timeouts of the run and of its stages stand still while it
+	// is asked. Nil: nobody can be asked.
 	Asker *Asker
 
 	// Stage is called when a link of the run begins, a stage or neighbouring commands, and returns the context in which the
@@ -83,9 +85,11 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if o.Outlast != nil {
 		outer = o.Outlast
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout-o.Spent, errTimeout)
+	clock := newClock(o.Asker)
+	ctx, cancel := clock.WithTimeout(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
 	r := &Run{
+		asker: o.Asker, clock: clock,
 		deps: p.deps, plan: p.commands, resumed: p.resumed, caller: caller, outer: outer, progress: o.Progress, trace: o.Trace, watch: o.Stage,
 		memory: p.deps.Memory.Lease(), spools: p.deps.Memory.Lease(),
 	}
@@ -306,9 +310,11 @@ type Run struct {
 	outer    context.Context // the caller's, without the run's timeout: a tool call with effects ends with it or by its own timeout
 	progress func(Progress)
 	trace    Trace
-	dry      *rehearsal  // of a dry run
-	record   *record     // what is kept of the run
-	resumed  *resumption // the run that this one continues
+	asker    *Asker         // of its caller; nil: nobody can be asked
+	clock    *pausing.Clock // of its timeouts
+	dry      *rehearsal     // of a dry run
+	record   *record        // what is kept of the run
+	resumed  *resumption    // the run that this one continues
 	effects  *effectLog
 	logs     []*itemLog // of its for_each stages, added while the steps are bound
 

@@ -414,7 +414,7 @@ func (l *valueList) end() error {
 // items and starts them, emit writes results.
 func (e *each) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	tooSlow := e.tooSlow() // one of its own for each run: a for_each around this one can be too slow as well
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, e.m.step.clock.given, tooSlow)
+	ctx, cancelTimeout := e.r.clock.WithTimeout(ctx, e.m.step.clock.given, tooSlow)
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

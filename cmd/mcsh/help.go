@@ -38,6 +38,7 @@ type flagGroup struct {
 // flagGroups lists the groups. Flags outside of them come first, because users need them most.
 var flagGroups = []flagGroup{
 	{"HTTP", []string{"allow-host", "trusted-proxy", "public-url", "grace"}},
+	{"Questions of servers", []string{"ask-timeout", "sampling"}},
 	{"Callers", []string{"tokens", "control-tokens", "oidc-"}},
 	{"Sandbox", []string{"sandbox", "sandbox-"}},
 	{"Sign-in", []string{"token-key-file", "client-metadata-url"}},

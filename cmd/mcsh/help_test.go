@@ -64,7 +64,7 @@ func TestHelpGroups(t *testing.T) {
 	root := (&program{}).root()
 	for path, want := range map[string][]string{
 		"run":     {"Flags", "Sandbox", "Sign-in", "ToolHive", "Limits"},
-		"serve":   {"Flags", "HTTP", "Callers", "Sandbox", "Sign-in", "ToolHive", "Limits", "Logs and metrics"},
+		"serve":   {"Flags", "HTTP", "Questions of servers", "Callers", "Sandbox", "Sign-in", "ToolHive", "Limits", "Logs and metrics"},
 		"version": {"Flags"},
 	} {
 		cmd, _, err := root.Find([]string{path})

@@ -48,11 +48,11 @@ $MCP_HOST stand for --listen.`,
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, k, o, end) }),
 		s.addSources, s.group.add, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
+		l.add, c.add, addAsking(&s.limits.gateway), addKeep(&k), o.flags(p.serverNames(&s)), e.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l)); err != nil {
+	if err := errors.Join(p.setMemory(&s), s.group.resolve(p), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), checkAsking(s.limits.gateway)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -126,6 +126,7 @@ func (x *dependencies) gatewayOptions(proxies gateway.Proxies) gateway.Options {
 	o.Upstream, o.Sandbox, o.Version = x.upstream, x.sandbox, version()
 	o.Limits, o.Memory = x.limits.Limits, x.shares.results
 	o.HTTP.Proxies, o.HTTP.Bodies, o.HTTP.SessionBytes = proxies, x.shares.bodies, x.shares.sessions
+	o.AskTimeout = cmp.Or(o.AskTimeout, -1) // 0 asks nobody
 	if x.files != nil {
 		o.Files = x.files
 	}
@@ -150,12 +151,13 @@ func (p *program) serveOnStdio(ctx context.Context, g *gateway.Gateway, greet fu
 // An answerer answers ordinary calls of a server, and closes it.
 type answerer interface {
 	Direct(ctx context.Context, ss *mcp.ServerSession, message []byte) (*gateway.Call, *jsonrpc.Error)
+	Answered(ss *mcp.ServerSession, message []byte) bool
 	Close(ctx context.Context) error
 }
 
 // stdioSession serves a server to one client on standard input and output.
 func (p *program) stdioSession(ctx context.Context, server *mcp.Server, a answerer, end shutdown) error {
-	err := stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Direct: a.Direct, Grace: end.begin, Finish: a.Close})
+	err := stdio.Serve(ctx, stdio.Options{Server: server, In: p.stdin, Out: p.stdout.w, Direct: a.Direct, Answered: a.Answered, Grace: end.begin, Finish: a.Close})
 	if ctx.Err() != nil { // a signal ended it, and the grace is over
 		return err
 	}

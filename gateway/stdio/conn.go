@@ -22,11 +22,12 @@ import (
 // that pipes in a few lines: the end of the input does not cancel the calls before it, and a tools/call may come without a
 // handshake.
 type conn struct {
-	in   *bufio.Reader
-	out  io.Writer
-	take direct
-	life context.Context
-	end  context.CancelCauseFunc // ends life, and so the calls
+	in       *bufio.Reader
+	out      io.Writer
+	take     direct
+	answered func(ss *mcp.ServerSession, message []byte) bool // takes answers; nil: there are none
+	life     context.Context
+	end      context.CancelCauseFunc // ends life, and so the calls
 
 	session *mcp.ServerSession // set before the first message is read
 	opened  atomic.Bool        // the handshake is answered: calls need not go to the SDK
@@ -73,7 +74,7 @@ func weight(bytes int) int64 { return int64(max(bytes, maxWeight/maxUnanswered))
 
 func newConn(life context.Context, end context.CancelCauseFunc, o Options) *conn {
 	c := &conn{
-		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, take: o.Direct, life: life, end: end,
+		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, take: o.Direct, answered: o.Answered, life: life, end: end,
 		unanswered: semaphore.NewWeighted(maxWeight), direct: semaphore.NewWeighted(maxUnanswered),
 		parsed: make(chan parsed), asked: map[any]int64{}, cancelled: map[any]bool{},
 	}

@@ -93,6 +93,9 @@ func (c *conn) keep(o *outline, part []byte) {
 func (c *conn) read(o *outline, line []byte) (jsonrpc.Message, error) {
 	// Calls before the handshake go to the SDK, so that none overtakes it.
 	if c.take != nil && c.opened.Load() && !o.long {
+		if c.answered != nil && c.answered(c.session, line) {
+			return nil, nil
+		}
 		call, fault := c.take(c.life, c.session, line)
 		if call != nil {
 			c.line = nil // it belongs to the call

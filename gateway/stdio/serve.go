@@ -29,6 +29,10 @@ type Options struct {
 	// Direct answers ordinary calls of the session without the SDK, as [gateway.Gateway.Direct]. Nil: Server gets all calls.
 	Direct direct
 
+	// Answered takes the answers of the session to questions that Direct's calls have sent, as [gateway.Gateway.Answered].
+	// Nil: there are none.
+	Answered func(ss *mcp.ServerSession, message []byte) bool
+
 	// Grace starts the end: calls in flight may go on until its context is done. Nil cancels them.
 	Grace func() (context.Context, context.CancelFunc)
 

@@ -14,11 +14,12 @@ const packages = {
 };
 
 // connect connects to an address, with a token if one is given, or starts a command with its arguments. Mistakes that the
-// client finds go to onerror.
-export async function connect(sdk, era, target, {token, cwd, onerror} = {}) {
+// client finds go to onerror; prepare gets the client before it connects.
+export async function connect(sdk, era, target, {token, cwd, onerror, capabilities, prepare} = {}) {
   const {Client, StdioClientTransport, StreamableHTTPClientTransport} = await packages[sdk]();
-  const client = new Client({name: 'e2e', version: '1'}, {versionNegotiation: {mode: era}});
+  const client = new Client({name: 'e2e', version: '1'}, {versionNegotiation: {mode: era}, capabilities});
   client.onerror = onerror;
+  await prepare?.(client);
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
   const [command, ...args] = [target].flat();
   await client.connect(command.startsWith('http') ?

@@ -5,10 +5,12 @@ import "github.com/modelcontextprotocol/go-sdk/mcp"
 // A Result is the result of a call on the wire. The SDK encodes it several times over, and does not export resultType.
 type Result struct {
 	Meta       mcp.Meta `json:"_meta,omitempty"`
-	Content    []any    `json:"content"`
+	Content    []any    `json:"content,omitzero"` // nil: there is none, in a result that asks
 	Structured any      `json:"structuredContent,omitempty"`
 	IsError    bool     `json:"isError,omitempty"`
 	Type       string   `json:"resultType,omitempty"`
+	Requests   any      `json:"inputRequests,omitempty"`
+	State      string   `json:"requestState,omitempty"`
 }
 
 // textBlock is a block with only a text.

@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/internal/pausing"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// DefaultAskTimeout is how long one call may wait for its client's answers, all together.
+const DefaultAskTimeout = 5 * time.Minute
+
+// Bounds of the questions of one call of a client.
+const (
+	mostAsked = 64 // in all
+	mostOpen  = 16 // that a client of the stateless era sees at once; others see one
+)
+
+// An asking puts the questions of servers to the client of one call.
+type asking struct {
+	client *stages.Asker
+	put    func(ctx context.Context, q inquiry) (json.RawMessage, error)
+	turns  chan struct{}   // one for each question that the client sees at once
+	call   context.Context // of the handler, whose values say which stream the questions take
+	shut   context.Context // of the gateway
+
+	mu       sync.Mutex
+	asked    int            // questions so far; guarded by mu, as is everything below
+	open     int            // of them, without an answer
+	clock    *pausing.Clock // runs while a question is open
+	rest     func()         // starts the clock again
+	patience context.Context
+}
+
+// errUnanswered is the end of a question that nobody has answered.
+var errUnanswered = errors.New("nobody has answered the question")
+
+// asker returns what asks the client of a call on behalf of servers; nil if it takes no questions. ctx is that of the tool's
+// handler.
+func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.Asker {
+	a := &stages.Asker{Patience: g.o.AskTimeout}
+	able := abilities(req)
+	if able == nil || g.o.AskTimeout <= 0 {
+		return nil
+	}
+	if e := able.Elicitation; e != nil {
+		a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
+	}
+	a.Sampling = g.o.Sampling && able.Sampling != nil
+	put, atOnce := g.putting(ctx, req)
+	if put == nil || !a.Form && !a.URL && !a.Sampling {
+		return nil
+	}
+	asks := &asking{client: a, put: put, call: ctx, turns: make(chan struct{}, atOnce), shut: g.calls.shut, clock: pausing.New()}
+	asks.rest = asks.clock.Pause()
+	asks.patience, _ = asks.clock.WithTimeout(context.Background(), g.o.AskTimeout, errUnanswered) // stands still without a question
+	a.Ask = asks.ask
+	return a
+}
+
+// putting returns what puts questions to the client of a call, and how many at once.
+func (g *Gateway) putting(ctx context.Context, req *mcp.CallToolRequest) (put func(context.Context, inquiry) (json.RawMessage, error), atOnce int) {
+	if d, ok := ctx.Value(dialogKey{}).(*dialog); ok {
+		return d.put, mostOpen
+	}
+	if c, ok := ctx.Value(callKey{}).(*Call); ok && !c.marked {
+		return c.put, 1
+	}
+	if s := req.Session; s != nil && !isModern(req) {
+		return func(ctx context.Context, q inquiry) (json.RawMessage, error) { return putSDK(ctx, s, q) }, 1
+	}
+	return nil, 0
+}
+
+// abilities returns what the client of a call has declared: of the stateless era with each call.
+func abilities(req *mcp.CallToolRequest) *mcp.ClientCapabilities {
+	if declared := req.Params.Meta[mcp.MetaKeyClientCapabilities]; declared != nil {
+		var c mcp.ClientCapabilities
+		text, err := json.Marshal(declared)
+		if err != nil || json.Unmarshal(text, &c) != nil {
+			return nil
+		}
+		return &c
+	}
+	if req.Session == nil || req.Session.InitializeParams() == nil {
+		return nil
+	}
+	return req.Session.InitializeParams().Capabilities
+}
+
+// ask puts a question to the client. It ends with ctx, with the patience, and when the gateway closes.
+func (a *asking) ask(ctx context.Context, q stages.Question) (json.RawMessage, error) {
+	own, err := newInquiry(q, a.client)
+	if err != nil {
+		return nil, err
+	}
+	if !a.begin() {
+		return unanswered(q)
+	}
+	defer a.end()
+	inner := context.WithoutCancel(a.call) // servers may ask in a context that does not know the call
+	for _, life := range []context.Context{ctx, a.patience, a.shut} {
+		var end func()
+		inner, end = within(inner, life)
+		defer end()
+	}
+	answer, err := a.turn(inner, own)
+	if err == nil {
+		answer, err = own.read(answer)
+	}
+	switch {
+	case err == nil:
+		return answer, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return unanswered(q)
+}
+
+// turn waits until the client may see the question, and for the answer.
+func (a *asking) turn(ctx context.Context, q inquiry) (json.RawMessage, error) {
+	select {
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	answer, err := a.put(ctx, q)
+	if err == nil && len(answer) > mostAnswer {
+		err = fmt.Errorf("the answer has %d bytes, more than %d", len(answer), mostAnswer)
+	}
+	return answer, err
+}
+
+// begin counts a question that opens, and reports whether it may.
+func (a *asking) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asked++; a.asked > mostAsked || a.patience.Err() != nil || a.shut.Err() != nil {
+		return false
+	}
+	if a.open++; a.open == 1 {
+		a.rest()
+	}
+	return true
+}
+
+// end counts a question that is open no more.
+func (a *asking) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open--; a.open == 0 {
+		a.rest = a.clock.Pause()
+	}
+}
+
+// unanswered is the answer to a question that nobody has answered, or not as it was asked.
+func unanswered(q stages.Question) (json.RawMessage, error) {
+	if q.Method == methodElicit {
+		return cancelled, nil
+	}
+	return nil, errUnanswered
+}
+
+// putSDK puts a question to the client of a session of the older era, on the stream of the call that ctx belongs to.
+func putSDK(ctx context.Context, s *mcp.ServerSession, q inquiry) (json.RawMessage, error) {
+	var answer any
+	var err error
+	switch params := q.request.(type) {
+	case *mcp.ElicitParams:
+		answer, err = s.Elicit(ctx, params)
+	case *mcp.CreateMessageWithToolsParams:
+		answer, err = s.CreateMessageWithTools(ctx, params)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}

@@ -1,0 +1,239 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// Bounds of the dialogs without a request. One caller has as many as it may have runs, and this machine as many as all.
+const (
+	stateLife   = 10 * time.Minute // how long the client's answers are taken, and a result waits for them
+	parkedShare = 2                // at most so large a part of all runs
+)
+
+// dialogs holds the dialogs without a request.
+type dialogs struct {
+	seal *sealer
+
+	mu     sync.Mutex
+	parked map[string]*dialog // by id; guarded by mu
+}
+
+// noDialog is the answer to answers that nothing waits for. It says the same whatever the reason is.
+func noDialog() error {
+	return stages.Errorf(stages.UnknownRun,
+		`call again without requestState; a "from" stage with "resume" goes on from the kept outputs of a run`,
+		"no call of yours waits for these answers: it has ended, has these answers already, or had other arguments")
+}
+
+// converse runs a call that may ask its client. If the client is of the stateless era, a question ends the reply, and the call goes
+// on until the client calls again.
+func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slots, call mcp.ToolHandler) (*mcp.CallToolResult, error) {
+	if req.Params.RequestState != "" {
+		return g.rejoin(ctx, req)
+	}
+	able := abilities(req)
+	if s != g.runs || able == nil || able.Elicitation == nil && able.Sampling == nil || !g.stateless(ctx, req) {
+		ctx, end, err := g.begin(ctx, s, req.Extra)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		return call(ctx, req)
+	}
+	d, err := g.start(ctx, req, s, call)
+	if err != nil {
+		return nil, err
+	}
+	return g.follow(ctx, req, d)
+}
+
+// stateless reports whether the client of a call is of the stateless era.
+func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool {
+	c, direct := ctx.Value(callKey{}).(*Call)
+	return direct && c.marked || isModern(req)
+}
+
+// start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.
+func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots, call mcp.ToolHandler) (*dialog, error) {
+	d := &dialog{
+		id: rand.Text(), of: bindingOf(req), room: g.o.Memory.Lease(),
+		news: make(chan struct{}, 1), done: make(chan struct{}), open: map[string]*openQuestion{},
+	}
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.end = cancel
+	own = context.WithValue(context.WithValue(own, dialogKey{}, d), senderKey{}, progressSender(d.progress))
+	own, end, err := g.begin(own, s, req.Extra)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	left := func() bool { return true }
+	if life := g.sessions.lifeOf(req.Session); life != nil {
+		left = context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	}
+	go func() {
+		defer close(d.done)
+		defer cancel(nil)
+		defer end()
+		defer left()
+		defer func() {
+			if p := recover(); p != nil {
+				g.o.Log.Error("panic in a call", zap.String("type", fmt.Sprintf("%T", p)), zap.Stack("stack"))
+				d.result, d.err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		d.result, d.err = call(own, req)
+	}()
+	return d, nil
+}
+
+// follow answers a request with what its call comes to, or with the questions that are open.
+func (g *Gateway) follow(ctx context.Context, req *mcp.CallToolRequest, d *dialog) (*mcp.CallToolResult, error) {
+	detach := d.attach(ctx, req)
+	for {
+		select {
+		case <-d.done:
+		case <-d.news:
+			if !d.calm() {
+				break
+			}
+			requests := d.requests()
+			if len(requests) == 0 || ctx.Err() != nil {
+				continue
+			}
+			state, ok := g.park(d, req)
+			if !ok {
+				d.refuse()
+				continue
+			}
+			if detach() { // else the request has ended, and so does the call
+				return &mcp.CallToolResult{InputRequests: requests, RequestState: state}, nil
+			}
+			g.dialogs.take(d.id, d.round, d.of)
+		}
+		if d.over() {
+			detach()
+			d.room.Close()
+			return d.result, d.err
+		}
+	}
+}
+
+func (d *dialog) over() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// park leaves a dialog without a request, and returns the state with which the client joins it. It reports false if too many are
+// without one, or if there is no memory for what they keep.
+func (g *Gateway) park(d *dialog, req *mcp.CallToolRequest) (state string, ok bool) {
+	g.dialogs.mu.Lock()
+	defer g.dialogs.mu.Unlock()
+	all, own := max(1, g.o.Runs/parkedShare), g.o.CallerRuns
+	if originOfCall(req.Extra).local {
+		own = all
+	}
+	if !g.dialogs.room(d.of.caller, all, own) ||
+		d.room.Grow(int64(len(req.Params.Arguments))+int64(4*g.o.MaxOutput)-d.room.Used()) != nil {
+		return "", false
+	}
+	d.round++
+	round := d.round
+	d.late = time.AfterFunc(stateLife, func() { // the call has ended long before
+		if g.dialogs.take(d.id, round, d.of) != nil {
+			d.end(errUnanswered)
+			d.room.Close()
+		}
+	})
+	d.until = time.Now().Add(stateLife)
+	g.dialogs.parked[d.id] = d
+	return g.dialogs.seal.close(ticket{d.id, round, d.until}, d.of), true
+}
+
+// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended. The caller has s.mu.
+func (s *dialogs) room(caller string, all, most int) bool {
+	own, ended := 0, (*dialog)(nil)
+	for _, d := range s.parked {
+		if d.of.caller != caller {
+			continue
+		}
+		own++
+		if d.over() && (ended == nil || d.until.Before(ended.until)) {
+			ended = d
+		}
+	}
+	if own < most && len(s.parked) < all {
+		return true
+	}
+	if ended == nil {
+		return false
+	}
+	s.remove(ended)
+	ended.room.Close()
+	return true
+}
+
+// remove removes a dialog. The caller has s.mu.
+func (s *dialogs) remove(d *dialog) {
+	d.late.Stop()
+	delete(s.parked, d.id)
+}
+
+// take removes the dialog that waits for the answers of a round, or returns nil.
+func (s *dialogs) take(id string, round uint32, of binding) *dialog {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.parked[id]
+	if d == nil || d.round != round || d.of != of {
+		return nil
+	}
+	s.remove(d)
+	return d
+}
+
+// rejoin gives the client's answers to its call, and answers with what the call comes to.
+func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	of := bindingOf(req)
+	t, ok := g.dialogs.seal.open(req.Params.RequestState, of)
+	if !ok {
+		return nil, noDialog()
+	}
+	d := g.dialogs.take(t.id, t.round, of)
+	if d == nil {
+		return nil, noDialog()
+	}
+	d.answer(req.Params.InputResponses)
+	d.wake() // questions without an answer are asked again
+	return g.follow(ctx, req, d)
+}
+
+// A binding is what a dialog belongs to: a caller, and a tool with its arguments.
+type binding struct{ caller, call string }
+
+// bindingOf returns the binding of a call. A client may write the same arguments with other white space.
+func bindingOf(req *mcp.CallToolRequest) binding {
+	var args bytes.Buffer
+	if json.Compact(&args, req.Params.Arguments) != nil { // there are none
+		args.Reset()
+	}
+	sum := sha256.Sum256(args.Bytes())
+	return binding{strings.Join([]string{originOfCall(req.Extra).key, callerOf(req.Extra)}, "\x00"), req.Params.Name + "\x00" + string(sum[:])}
+}

@@ -1,0 +1,129 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	served "github.com/mcsh-dev/mcsh/gateway"
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// curious are tools that ask in the middle of each call, and return the answer.
+type curious struct{}
+
+// Tools implements [gateway.Watch].
+func (curious) Tools(stages.Tools) stages.Tools { return curious{} }
+
+// Run implements [gateway.Watch].
+func (curious) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
+	return ctx, o, func(stages.Report, int64, bool, error) {}
+}
+
+// Asked implements [gateway.Watch].
+func (curious) Asked(string, string, time.Duration, int, error) {}
+
+// Refused implements [gateway.Watch].
+func (curious) Refused(string, error) {}
+
+// Tool implements [stages.Tools].
+func (curious) Tool(_ context.Context, server, name string) (*stages.Tool, error) {
+	return &stages.Tool{Server: server, Name: name, ReadOnly: true, Annotated: true}, nil
+}
+
+// CallTool implements [stages.Tools]. Without a question it returns the list in its arguments.
+func (curious) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	var args struct {
+		List json.RawMessage
+		Ask  string
+	}
+	if err := json.Unmarshal(call.Args, &args); err != nil || !call.Sent() {
+		return stages.Result{}, fmt.Errorf("the arguments are wrong, or the run has ended: %w", err)
+	}
+	if args.List != nil {
+		return stages.Result{Data: args.List, Kind: stages.Values}, nil
+	}
+	form := fmt.Sprintf(`{"message":%q,"requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}`, args.Ask)
+	answer, err := call.Asker.Ask(ctx, stages.Question{
+		Server: call.Server, Tool: call.Name, Item: call.Item, Method: "elicitation/create", Params: json.RawMessage(form),
+	})
+	return stages.Result{Data: answer, Kind: stages.Values}, err
+}
+
+// answering is what a client prints of a pipeline whose server asks.
+type answering struct {
+	Version string   `json:"version"`
+	Output  string   `json:"output"`
+	Asked   []string `json:"asked"`
+}
+
+// TestAsks: real clients of both eras answer the questions of a server in the middle of a call.
+func TestAsks(t *testing.T) {
+	t.Parallel()
+	g := served.New(served.Options{Upstream: mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": mcptest.New()}), Watch: curious{}})
+	server := httptest.NewServer(served.WithDeadlines(g.Handler()))
+	t.Cleanup(func() { g.Close(context.Background()); server.Close() })
+	const pipeline = `[{"type":"tool","server":"shop","name":"list","args":{"list":[{"ask":"a"},{"ask":"b"}]}},{"type":"tool","server":"shop","name":"buy","for_each":true}]`
+	said := func(item int, word string) string {
+		return fmt.Sprintf("The server \"shop\" asks for input in a call of its tool \"buy\" (item %d: {\"ask\":%q}). These are its own words:\n  | %s", item, word, word)
+	}
+	want := answering{
+		Output: `[{"action":"accept","content":{"name":"a"}},` + "\n" + `{"action":"accept","content":{"name":"b"}}]`,
+		Asked:  []string{said(1, "a"), said(2, "b")},
+	}
+	python := func(mode string) func(t *testing.T) []string {
+		return func(t *testing.T) []string { return []string{pythonPath(t), "asks.py", mode} }
+	}
+	node := func(part, era string) func(t *testing.T) []string {
+		return func(t *testing.T) []string {
+			nodeDir(t, "@modelcontextprotocol/"+part)
+			return []string{"node", ownScript(t, "asks.mjs"), part, era}
+		}
+	}
+	for name, client := range map[string]struct {
+		argv    func(t *testing.T) []string
+		version string // empty: the client does not say
+	}{
+		"TypeScript 1":            {node("sdk", "legacy"), ""},
+		"TypeScript 2 2025-11-25": {node("client", "legacy"), versions[0]},
+		"TypeScript 2 2026-07-28": {node("client", "auto"), versions[1]},
+		"Python 2025-11-25":       {python("legacy"), versions[0]},
+		"Python 2026-07-28":       {python("auto"), versions[1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := answered(t, client.argv(t), server.URL+"/mcp", pipeline)
+			want.Version = client.version
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// answered runs a client.
+func answered(t *testing.T, argv []string, more ...string) (a answering) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	argv = append(argv, more...)
+	var stderr strings.Builder
+	client := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	client.Stderr = &stderr
+	out, err := client.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	fine(t, json.Unmarshal(out, &a))
+	a.Output = strings.TrimSpace(a.Output)
+	return a
+}
