@@ -27,7 +27,7 @@ var errCallTimeout = errors.New("the call took too long")
 type query struct {
 	stages.Call        // Name is that of the tool or prompt, or the URI of the resource
 	noun        string // tool, resource, template or prompt
-	send        func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure)
+	send        func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure)
 }
 
 // label names the subject of a query in messages.
@@ -42,6 +42,11 @@ const maxNamed = 200
 // new session. Its time begins when it is sent: it does not count the wait for a slot or for a start.
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
+	a := &asking{conn: sc, call: c.Call}
+	if err := a.await(ctx); err != nil {
+		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), err)
+	}
+	defer a.leave()
 	select {
 	case sc.slots <- struct{}{}:
 		defer func() { <-sc.slots }()
@@ -64,7 +69,7 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 		if err := sc.refuseGateway(s.sdk); err != nil {
 			return nil, asError(err)
 		}
-		raw, failure := sc.callOnce(ctx, s, c)
+		raw, failure := sc.callOnce(ctx, s, c, a)
 		if failure == nil {
 			return raw, nil
 		}
@@ -79,18 +84,22 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 }
 
 // callOnce makes a query on a session, within the call's time and the pool's life.
-func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.RawMessage, *rpc.Failure) {
+func (sc *serverConn) callOnce(ctx context.Context, s *session, c query, a *asking) (json.RawMessage, *rpc.Failure) {
 	left, allowed := false, c.Sent
 	c.Sent = func() bool {
 		left = allowed == nil || allowed()
 		return left
 	}
-	inner, cancel := context.WithTimeoutCause(ctx, c.Timeout, errCallTimeout)
+	inner, clock, cancel := newClock(ctx, c.Timeout)
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
-	raw, failure := c.send(inner, s, c.Call)
+	a.begin(inner, s, clock)
+	raw, failure := a.rounds(inner, s, c)
 	if failure != nil {
+		if failure.Sent && inner.Err() != nil && sc.oneByOne() {
+			sc.discard(s) // the server may still ask about this call, in the middle of the next
+		}
 		if left && !failure.Sent && c.Unsent != nil {
 			c.Unsent()
 		}
@@ -173,6 +182,9 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	if e := sc.rpcError(s, c.noun, failure); e != nil {
 		return e
 	}
+	if e, ok := failure.Err.(*stages.Error); ok { // of the questions in the middle
+		return e
+	}
 	e := unavailable(sc.server.Name, s.transport, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
 	if failure.Sent {
@@ -198,13 +210,12 @@ func choose[T any](first bool, a, b T) T {
 var rpcHints = map[int64]string{
 	jsonrpc.CodeInvalidParams:  "compare the arguments with the tool's schema: get_tool_details shows it",
 	jsonrpc.CodeMethodNotFound: "the server may have changed: list_all_tools shows what it offers now",
-	-32042:                     "sign in to the service in a browser first; the server names the address",
 }
 
 // notRun are the protocol errors by which a server says that the tool did not run.
 var notRun = map[int64]bool{
 	jsonrpc.CodeParseError: true, jsonrpc.CodeInvalidRequest: true, jsonrpc.CodeMethodNotFound: true, jsonrpc.CodeInvalidParams: true,
-	-32042: true, // somebody has to sign in first
+	codeOpenFirst: true,
 }
 
 // rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
@@ -226,6 +237,9 @@ func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) er
 		e.Hint = rpcHints[wire.Code]
 	} else {
 		e.Err = wire
+	}
+	if wire.Code == codeOpenFirst {
+		e.Hint, e.Err = openFirst(wire.Data), wire
 	}
 	e.Answered = notRun[wire.Code]
 	return e

@@ -178,7 +178,9 @@ func (c *catalog) update(old *toolList) (*toolList, error) {
 		return nil, err
 	}
 	c.keep(list, old)
-	c.conn.shapes.prune(list)
+	if c.conn.isFirst() {
+		c.conn.shapes.prune(list)
+	}
 	return list, nil
 }
 

@@ -83,6 +83,9 @@ func (t *Transport) Prepare(noted func(rpc.News), _ *memory.Share, max int) {
 	t.client.max.Store(int64(max))
 }
 
+// Play sets what we do for the server. It is called before Connect.
+func (t *Transport) Play(role rpc.Role) { t.replies.Role = role }
+
 // Traits says that there is no standing stream.
 func (t *Transport) Traits() rpc.Traits { return rpc.Traits{NoListener: true} }
 
