@@ -72,6 +72,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 		return err
 	}
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
+	s.serverLog = func(l upstream.LogLine) { logServer(log, l) }
 	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
