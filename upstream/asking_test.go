@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,21 @@ func interviewer() *mcp.Server {
 	s.AddTool(&mcp.Tool{Name: "first", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return nil, &jsonrpc.Error{Code: -32042, Message: "sign in first", Data: json.RawMessage(
 			`{"elicitations":[{"mode":"url","url":"https://example.com/in?a=1","elicitationId":"e"},{"url":"javascript:alert(1)"},{"url":"https://a:b@example.com/"}]}`)}
+	})
+	s.AddTool(&mcp.Tool{Name: "pid", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return says("%d", os.Getpid()), nil
+	})
+	s.AddPrompt(&mcp.Prompt{Name: "p"}, func(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+		if name := accepted(req.Params.InputResponses, "q"); name != nil {
+			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: fmt.Sprint("for ", name)}}}}, nil
+		}
+		return &mcp.GetPromptResult{InputRequests: mcp.InputRequestMap{"q": form("for whom?")}}, nil
+	})
+	s.AddResource(&mcp.Resource{URI: "x:r", Name: "r"}, func(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		if name := accepted(req.Params.InputResponses, "q"); name != nil {
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "x:r", Text: fmt.Sprint("read by ", name)}}}, nil
+		}
+		return &mcp.ReadResourceResult{InputRequests: mcp.InputRequestMap{"q": form("who reads?")}}, nil
 	})
 	s.AddTool(&mcp.Tool{Name: "declared", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		c := req.ClientCapabilities()
@@ -398,6 +414,133 @@ func TestDeclinedAnswers(t *testing.T) {
 				if diff := cmp.Diff("x: cancel <nil>", string(res.Data)); err != nil || diff != "" {
 					t.Errorf("answer %.40s: got %v, %s", answer, err, diff)
 				}
+			}
+		})
+	}
+}
+
+// TestOffersAsk: reading a resource and getting a prompt may ask, too.
+func TestOffersAsk(t *testing.T) {
+	for _, m := range media() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			p, who := m.pool(t, upstream.Options{}, nil), &person{}
+			gets := map[string]func() (upstream.Contents, error){
+				"read by Ada": func() (upstream.Contents, error) {
+					return p.Read(t.Context(), stages.Call{Server: "s", Name: "x:r", Asker: who.asker("Ada")})
+				},
+				"for Ada": func() (upstream.Contents, error) {
+					return p.Prompt(t.Context(), stages.Call{Server: "s", Name: "p", Asker: who.asker("Ada")})
+				},
+			}
+			if !m.newer {
+				delete(gets, "read by Ada") // the server's SDK refuses to ask then
+			}
+			for want, get := range gets {
+				c, err := get()
+				if err != nil || !strings.Contains(string(c.Result), want) {
+					t.Errorf("got %s, %v; want %q", c.Result, err, want)
+				}
+			}
+			if n := len(who.questions()); n != len(gets) {
+				t.Errorf("%d questions", n)
+			}
+			if _, err := p.Prompt(t.Context(), stages.Call{Server: "s", Name: "p"}); err == nil {
+				t.Error("a prompt that asks works for who cannot be asked")
+			}
+		})
+	}
+}
+
+// TestSessions: a server of the older era has a process for each kind of callers who call it, and only one where there is one
+// kind, where the server never asks, or in the newer era.
+func TestSessions(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    medium
+		asks upstream.Asking
+		want int
+	}{
+		{"older era", media()[1], upstream.MayAsk, 3},
+		{"older era, never asks", media()[1], upstream.NeverAsks, 1},
+		{"newer era", media()[0], upstream.MayAsk, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := c.m.pool(t, upstream.Options{}, func(s *upstream.Server) { s.Asks = c.asks })
+			pids := map[string]bool{}
+			pid := func(ctx context.Context, a *stages.Asker) string {
+				t.Helper()
+				res, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "pid", Asker: a})
+				if err != nil {
+					t.Fatal(err)
+				}
+				pids[string(res.Data)] = true
+				return string(res.Data)
+			}
+			form, url := &stages.Asker{Form: true}, &stages.Asker{URL: true}
+			if l := p.Catalog(upstream.ForCaller(t.Context(), form)); l[0].Err != nil {
+				t.Fatal(l[0].Err)
+			}
+			first := pid(t.Context(), form)
+			p.Catalog(t.Context()) // by nobody in particular
+			if again := pid(t.Context(), nil); again != first || len(pids) != 1 {
+				t.Errorf("one kind of callers has the processes %v", pids)
+			}
+			pid(t.Context(), url)
+			pid(upstream.ForCaller(t.Context(), nil), nil)
+			if again := pid(t.Context(), form); again != first || len(pids) != c.want {
+				t.Errorf("there are %d processes, want %d; the first one was %s, and is now %s", len(pids), c.want, first, again)
+			}
+		})
+	}
+}
+
+// TestCallEndsQuestions: the end of a call ends its questions, and the next call sees nothing of them.
+func TestCallEndsQuestions(t *testing.T) {
+	for _, m := range media() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			p := m.pool(t, upstream.Options{}, func(s *upstream.Server) { s.Asks = upstream.Asks })
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			never := &stages.Asker{Form: true, Ask: func(ctx context.Context, _ stages.Question) (json.RawMessage, error) {
+				defer close(ended)
+				cancel()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			call := stages.Call{Server: "s", Name: "ask", Args: json.RawMessage(`{"secret":"one"}`), Asker: never}
+			if _, err := p.CallTool(ctx, call); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			<-ended
+			askTwice(t, p, true)
+		})
+	}
+}
+
+// TestCloseEndsQuestions: a pool that closes ends the questions of its calls, and leaves nothing running.
+func TestCloseEndsQuestions(t *testing.T) {
+	for _, m := range media() {
+		t.Run(m.name, func(t *testing.T) {
+			p := m.pool(t, upstream.Options{}, nil)
+			asked, done := make(chan struct{}), make(chan error)
+			never := &stages.Asker{Form: true, Ask: func(ctx context.Context, _ stages.Question) (json.RawMessage, error) {
+				close(asked)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			go func() {
+				_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "ask", Args: json.RawMessage(`{"secret":"one"}`), Asker: never})
+				done <- err
+			}()
+			<-asked
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; err == nil {
+				t.Error("the call has worked")
 			}
 		})
 	}

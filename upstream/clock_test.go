@@ -2,9 +2,13 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // TestClock: the time of a call ends it, does not pass while a question is open, and goes on after the last one.
@@ -36,5 +40,39 @@ func TestClockCancelled(t *testing.T) {
 	cancel()
 	if context.Cause(ctx) != context.Canceled {
 		t.Errorf("got %v", context.Cause(ctx))
+	}
+}
+
+// TestQuestionStopsClock: the time of a call does not pass while its caller is asked, in either era.
+func TestQuestionStopsClock(t *testing.T) {
+	params := json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object"}}`)
+	for name, ask := range map[string]func(context.Context, *asking) (json.RawMessage, error){
+		"older era": func(_ context.Context, a *asking) (json.RawMessage, error) {
+			return a.ask(context.Background(), rpc.Elicitation, params)
+		},
+		"newer era": func(ctx context.Context, a *asking) (json.RawMessage, error) {
+			return a.input(ctx, inputRequest{method: rpc.Elicitation, params: params})
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := NewPool(Options{})
+			defer p.Close()
+			ctx, k, cancel := newClock(t.Context(), time.Minute)
+			defer cancel()
+			a := &asking{conn: newServerConn(&Server{Name: "s"}, p), call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+				time.Sleep(time.Hour)
+				return json.RawMessage(`{"action":"decline"}`), nil
+			}}}}
+			a.begin(ctx, &session{transport: unsent{}}, k)
+			got, err := ask(ctx, a)
+			if string(got) != `{"action":"decline"}` || err != nil || ctx.Err() != nil {
+				t.Errorf("%s: got %s, %v, the call: %v", name, got, err, context.Cause(ctx))
+			}
+			a.leave()
+			<-ctx.Done()
+			if context.Cause(ctx) != errCallTimeout {
+				t.Errorf("%s: ended with %v", name, context.Cause(ctx))
+			}
+		})
 	}
 }
