@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,63 +20,16 @@ var (
 	errAnswer   = errors.New("the answer is not valid")
 )
 
-// An asking is what a server asks in the middle of one call.
+// An asking is what a server asks in the middle of one call, while it is made on one session.
 type asking struct {
 	conn *serverConn
 	call stages.Call
+	turn *turn
 
 	ctx     context.Context // of the call on session
 	session *session
 	clock   *clock
 	answers [][]byte // to the questions of the last round, as members of the parameters of the next one
-
-	mu    sync.Mutex // guards what follows
-	holds bool       // the turn of conn
-	over  bool       // the call has returned
-}
-
-// begin begins the call on a session.
-func (a *asking) begin(ctx context.Context, s *session, k *clock) {
-	a.ctx, a.session, a.clock, a.answers = ctx, s, k, nil
-}
-
-// await waits for the call's turn, where calls take turns.
-func (a *asking) await(ctx context.Context) error {
-	if !a.conn.oneByOne() {
-		return nil
-	}
-	select {
-	case a.conn.turn <- struct{}{}:
-		a.holds = true
-	case <-a.conn.replaced: // the caller sees that too
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
-}
-
-// hold takes the turn, if it is free: from the first question on, no other call may begin.
-func (a *asking) hold() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.holds || a.over {
-		return
-	}
-	select {
-	case a.conn.turn <- struct{}{}:
-		a.holds = true
-	default:
-	}
-}
-
-// leave gives the turn to the next call.
-func (a *asking) leave() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over = true; a.holds {
-		a.holds = false
-		<-a.conn.turn
-	}
 }
 
 // params are the parameters of a request of the call: with what its caller has declared, where each request says that, and
@@ -93,7 +45,7 @@ func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMess
 // ask answers a question of the older era. ctx ends when the server does not want the answer any more.
 func (a *asking) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 	if !a.session.exact() {
-		a.hold()
+		a.turn.hold()
 		a.conn.kin.asked.Store(true)
 	}
 	both, cancel := context.WithCancel(a.ctx)

@@ -42,11 +42,11 @@ const maxNamed = 200
 // new session. Its time begins when it is sent: it does not count the wait for a slot or for a start.
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
-	a := &asking{conn: sc, call: c.Call}
-	if err := a.await(ctx); err != nil {
+	turn := &turn{conn: sc}
+	if err := turn.await(ctx); err != nil {
 		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), err)
 	}
-	defer a.leave()
+	defer turn.leave()
 	select {
 	case sc.slots <- struct{}{}:
 		defer func() { <-sc.slots }()
@@ -69,7 +69,7 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 		if err := sc.refuseGateway(s.sdk); err != nil {
 			return nil, asError(err)
 		}
-		raw, failure := sc.callOnce(ctx, s, c, a)
+		raw, failure := sc.callOnce(ctx, s, c, turn)
 		if failure == nil {
 			return raw, nil
 		}
@@ -84,7 +84,7 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 }
 
 // callOnce makes a query on a session, within the call's time and the pool's life.
-func (sc *serverConn) callOnce(ctx context.Context, s *session, c query, a *asking) (json.RawMessage, *rpc.Failure) {
+func (sc *serverConn) callOnce(ctx context.Context, s *session, c query, turn *turn) (json.RawMessage, *rpc.Failure) {
 	left, allowed := false, c.Sent
 	c.Sent = func() bool {
 		left = allowed == nil || allowed()
@@ -94,7 +94,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query, a *aski
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
-	a.begin(inner, s, clock)
+	a := &asking{conn: sc, call: c.Call, turn: turn, ctx: inner, session: s, clock: clock}
 	raw, failure := a.rounds(inner, s, c)
 	if failure != nil {
 		if failure.Sent && inner.Err() != nil && sc.oneByOne() {

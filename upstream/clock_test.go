@@ -59,16 +59,17 @@ func TestQuestionStopsClock(t *testing.T) {
 			defer p.Close()
 			ctx, k, cancel := newClock(t.Context(), time.Minute)
 			defer cancel()
-			a := &asking{conn: newServerConn(&Server{Name: "s"}, p), call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+			sc := newServerConn(&Server{Name: "s"}, p)
+			turn := &turn{conn: sc}
+			a := &asking{conn: sc, turn: turn, ctx: ctx, session: &session{transport: mute{}}, clock: k, call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
 				time.Sleep(time.Hour)
 				return json.RawMessage(`{"action":"decline"}`), nil
 			}}}}
-			a.begin(ctx, &session{transport: unsent{}}, k)
 			got, err := ask(ctx, a)
 			if string(got) != `{"action":"decline"}` || err != nil || ctx.Err() != nil {
 				t.Errorf("%s: got %s, %v, the call: %v", name, got, err, context.Cause(ctx))
 			}
-			a.leave()
+			turn.leave()
 			<-ctx.Done()
 			if context.Cause(ctx) != errCallTimeout {
 				t.Errorf("%s: ended with %v", name, context.Cause(ctx))
@@ -76,3 +77,6 @@ func TestQuestionStopsClock(t *testing.T) {
 		})
 	}
 }
+
+// mute is a transport that is not used.
+type mute struct{ rawTransport }

@@ -40,7 +40,7 @@ type serverConn struct {
 	needed atomic.Bool // a plan waits for it to start
 
 	kin      *kin
-	turn     chan struct{} // held by the only call in flight, where calls take turns
+	turns    chan struct{} // full while a call has its turn
 	exact    atomic.Bool   // the last session knows to which call a question belongs
 	declared declared      // by its sessions; set before the first one
 
@@ -87,7 +87,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	sc := &serverConn{
 		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly),
 		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
-		turn: make(chan struct{}, 1), logs: logLimiter(),
+		turns: make(chan struct{}, 1), logs: logLimiter(),
 	}
 	sc.life, sc.end = context.WithCancel(life)
 	sc.tools = newCatalog(sc)

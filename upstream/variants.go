@@ -55,10 +55,10 @@ func (sc *serverConn) variant(ctx context.Context) *serverConn {
 }
 
 // another makes a connection that declares something else. It has a session and a list of tools of its own, and shares the rest.
-// Until it knows its tools, it lists those of the first one.
+// Until it knows its tools, it lists those of the first one. sc.mu is held.
 func (sc *serverConn) another(d declared) *serverConn {
 	v := newConn(sc.origin, sc.pool, sc.life)
-	v.kin, v.declared = sc.kin, d
+	v.kin, v.declared, v.era = sc.kin, d, sc.era
 	v.slots, v.replaced, v.offers, v.shapes = sc.slots, sc.replaced, sc.offers, sc.shapes
 	v.tools.saved = func() *toolList {
 		sc.tools.mu.Lock()
