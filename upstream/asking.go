@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -28,7 +29,7 @@ type asking struct {
 
 	ctx     context.Context // of the call on session
 	session *session
-	clock   *clock
+	clock   *pausing.Clock
 	answers [][]byte // to the questions of the last round, as members of the parameters of the next one
 }
 
@@ -43,15 +44,15 @@ func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMess
 }
 
 // ask answers a question of the older era. ctx ends when the server does not want the answer any more.
-func (a *asking) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	if !a.session.exact() {
+func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, error) {
+	if q.Vague {
 		a.turn.hold()
-		a.conn.kin.asked.Store(true)
+		a.conn.kin.vague.Store(true)
 	}
 	both, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	return a.answer(both, method, params)
+	return a.answer(both, q.Method, q.Params)
 }
 
 // answer asks the caller, and returns the result of the method. The clock of the call stands still meanwhile.
@@ -60,8 +61,7 @@ func (a *asking) answer(ctx context.Context, method string, params json.RawMessa
 	if err := checkQuestion(declaredBy(a.call.Asker), method, params); err != nil {
 		return nil, err
 	}
-	a.clock.stop()
-	defer a.clock.start()
+	defer a.clock.Pause()()
 	result, err := a.call.Asker.Ask(ctx, stages.Question{
 		Server: a.conn.server.Name, Tool: a.call.Name, Item: a.call.Item, Method: method, Params: params,
 	})

@@ -132,6 +132,17 @@ func interviewer() *mcp.Server {
 		return nil, &jsonrpc.Error{Code: -32042, Message: "sign in first", Data: json.RawMessage(
 			`{"elicitations":[{"mode":"url","url":"https://example.com/in?a=1","elicitationId":"e"},{"url":"javascript:alert(1)"},{"url":"https://a:b@example.com/"}]}`)}
 	})
+	s.AddTool(&mcp.Tool{Name: "aside", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		args := map[string]string{}
+		if err := json.Unmarshal(req.Params.Arguments, &args); err != nil {
+			return nil, err
+		}
+		r, err := req.Session.Elicit(context.Background(), form("the secret is "+args["secret"])) // on no call's stream
+		if err != nil {
+			return nil, err
+		}
+		return says("%s: %s %v", args["secret"], r.Action, r.Content["name"]), nil
+	})
 	s.AddTool(&mcp.Tool{Name: "pid", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return says("%d", os.Getpid()), nil
 	})
@@ -316,7 +327,7 @@ func TestTwoCallersOneServer(t *testing.T) {
 				twice := choice(known, 1, 2)
 				for round := range twice {
 					certain := known || !m.inOrders || round > 0
-					askTwice(t, p, certain)
+					askTwice(t, p, "ask", certain)
 				}
 			})
 		}
@@ -324,14 +335,15 @@ func TestTwoCallersOneServer(t *testing.T) {
 }
 
 // askTwice makes the calls of both callers. certain says that each question comes to its caller.
-func askTwice(t *testing.T, p *upstream.Pool, certain bool) {
+func askTwice(t *testing.T, p *upstream.Pool, tool string, certain bool) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for _, caller := range []string{"alice", "bob"} {
 		for i := range 8 {
 			wg.Go(func() {
 				who, secret := &person{}, fmt.Sprintf("%s-%d", caller, i)
 				res, err := p.CallTool(t.Context(), stages.Call{
-					Server: "s", Name: "ask", Args: json.RawMessage(`{"secret":"` + secret + `"}`), Asker: who.asker("to " + secret),
+					Server: "s", Name: tool, Args: json.RawMessage(`{"secret":"` + secret + `"}`), Asker: who.asker("to " + secret),
 				})
 				seen := who.questions()
 				for _, q := range seen {
@@ -515,7 +527,7 @@ func TestCallEndsQuestions(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			<-ended
-			askTwice(t, p, true)
+			askTwice(t, p, "ask", true)
 		})
 	}
 }
@@ -542,6 +554,22 @@ func TestCloseEndsQuestions(t *testing.T) {
 			if err := <-done; err == nil {
 				t.Error("the call has worked")
 			}
+		})
+	}
+}
+
+// TestAside: a server that asks on no call's stream is understood too, once it is known; until then, what is not certain is declined.
+func TestAside(t *testing.T) {
+	for _, m := range media() {
+		if m.newer {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			p := m.pool(t, upstream.Options{}, nil)
+			askTwice(t, p, "aside", false)
+			askTwice(t, p, "aside", true)
+			askTwice(t, p, "ask", true)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -90,7 +91,8 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query, turn *t
 		left = allowed == nil || allowed()
 		return left
 	}
-	inner, clock, cancel := newClock(ctx, c.Timeout)
+	clock := pausing.New()
+	inner, cancel := clock.WithTimeout(ctx, c.Timeout, errCallTimeout)
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()

@@ -39,10 +39,11 @@ type serverConn struct {
 
 	needed atomic.Bool // a plan waits for it to start
 
-	kin      *kin
-	turns    chan struct{} // full while a call has its turn
-	exact    atomic.Bool   // the last session knows to which call a question belongs
-	declared declared      // by its sessions; set before the first one
+	kin       *kin
+	turns     chan struct{} // full while a call has its turn
+	streams   atomic.Bool   // the last session has a stream for each call
+	inResults atomic.Bool   // the server of the last session asks in results
+	declared  declared      // by its sessions; set before the first one
 
 	logs     rpc.Limiter
 	lostLogs atomic.Int64 // lines that were left out since the last one
@@ -73,7 +74,6 @@ type start struct {
 func newServerConn(origin *Server, p *Pool) *serverConn {
 	sc := newConn(origin, p, p.life)
 	sc.kin = &kin{first: sc, others: map[declared]*serverConn{}}
-	sc.kin.asked.Store(origin.Asks == Asks)
 	return sc
 }
 
@@ -211,6 +211,7 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 			return nil, sc.notStarted(t, err)
 		}
 		sc.pool.tasks.run(func() { sc.watch(s) })
+		sc.stand(s)
 		sc.offers.begin(s)
 		return s, nil
 	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
@@ -225,7 +226,7 @@ func (sc *serverConn) finish(s *session, found era, err error) {
 		sc.backOff()
 	} else {
 		sc.current, sc.badCalls = s, 0
-		sc.exact.Store(s.exact())
+		sc.noteHow(s)
 	}
 }
 

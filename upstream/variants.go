@@ -22,7 +22,7 @@ type kin struct {
 	first   *serverConn              // the first connection
 	others  map[declared]*serverConn // guarded by the mu of first
 	claimed bool                     // first declares something for good; guarded by its mu
-	asked   atomic.Bool              // the server has asked something
+	vague   atomic.Bool              // the server has asked something that named no call
 }
 
 // claim notes that a connection begins to declare something. sc.mu is held.
@@ -77,22 +77,26 @@ func (sc *serverConn) isFirst() bool { return sc.kin.first == sc }
 
 // oneByOne reports whether calls take turns, because the server asks and its questions would name none of several.
 func (sc *serverConn) oneByOne() bool {
-	return sc.kin.asked.Load() && sc.declared != declared{} && !sc.exact.Load()
+	if sc.declared == (declared{}) || sc.inResults.Load() {
+		return false
+	}
+	return sc.kin.vague.Load() || sc.server.Asks == Asks && !sc.streams.Load()
 }
 
-// exact reports whether questions of the server come with the call that they belong to.
-func (s *session) exact() bool {
+// noteHow notes how the server of a session asks: in its results, on the stream of each call, or anywhere.
+func (sc *serverConn) noteHow(s *session) {
 	_, streams := s.transport.(*remote.Transport)
-	return streams || s.stateless()
+	sc.streams.Store(streams)
+	sc.inResults.Store(s.stateless())
 }
 
 // noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The session may be one on
 // which that will never be certain again: the next call gets another.
 func (sc *serverConn) noteUnnamed() {
-	if sc.kin.asked.Swap(true) {
+	if sc.kin.vague.Swap(true) {
 		return
 	}
-	if s := sc.state().session; s != nil && !s.exact() {
+	if s := sc.state().session; s != nil && !s.stateless() {
 		sc.discard(s)
 	}
 }

@@ -43,6 +43,13 @@ type call struct {
 
 // Request makes a request and returns its undecoded result.
 func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
+	t.flights.begin(r)
+	result, f := t.request(ctx, r)
+	t.flights.end(r, f)
+	return result, f
+}
+
+func (t *Transport) request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	c := &call{t: t, r: r, id: t.next.Add(1)}
 	t.awaitDrain(ctx)
 	if !r.MaySend() {
@@ -308,11 +315,14 @@ func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (res
 	}
 }
 
-// handleUnasked handles messages of the server that answer no request. They came on the stream of r: that is the request
-// in whose middle the server asks.
+// handleUnasked handles messages of the server that answer no request. They came on the stream of r, which is the request in
+// whose middle the server asks; a standing stream is of none.
 func (t *Transport) handleUnasked(e rpc.Envelope, r *rpc.Request) {
-	version := r.Version
-	if t.replies.Take(e, r, func(msg []byte) { t.post(msg, version, rpc.AnswerWait) }) {
+	version, of := r.Version, rpc.Origin{Request: r}
+	if r.Method == standingStream {
+		of = rpc.Origin{Request: t.flights.asking(), Vague: true}
+	}
+	if t.replies.Take(e, of, func(msg []byte) { t.post(msg, version, rpc.AnswerWait) }) {
 		return
 	}
 	if e.Method != nil && e.IsNews() && t.noted != nil {

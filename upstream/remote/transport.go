@@ -32,6 +32,7 @@ type Transport struct {
 	next      atomic.Int64
 	notifying sync.WaitGroup // notifications being sent
 	replies   rpc.Replies
+	flights   flights
 	life      context.Context
 	end       context.CancelFunc
 }

@@ -303,9 +303,9 @@ func broken(id int64, why error) jsonrpc.Message {
 
 // handleUnasked handles requests and notifications of the server.
 func (c *Conn) handleUnasked(e Envelope) {
-	var of *Request
+	of := Origin{Vague: true}
 	if e.ID != nil {
-		of = c.asking()
+		of.Request = c.asking()
 	}
 	switch {
 	case c.replies.Take(e, of, c.answer):

@@ -8,6 +8,21 @@ const MaxQuestion = 64 << 10
 // MaxQuestions is how many questions of one request are asked. A server that asks on gets refusals.
 const MaxQuestions = 32
 
+// A Question is what a server asks in the middle of a request.
+type Question struct {
+	Method string
+	Params json.RawMessage
+
+	// Vague says that the question named no request: it belongs to the only one in whose middle the server can have asked.
+	Vague bool
+}
+
+// An Origin is the request in whose middle a server asks, nil if that is not certain. Vague says that its question named none.
+type Origin struct {
+	Request *Request
+	Vague   bool
+}
+
 // The methods of questions.
 const (
 	Elicitation = "elicitation/create"

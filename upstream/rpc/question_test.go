@@ -94,8 +94,8 @@ func (p *peer) request(ctx context.Context) (id string, asked chan question, don
 	p.t.Helper()
 	asked, done = make(chan question, 100), make(chan error, 1)
 	go func() {
-		_, f := p.client.Request(ctx, &rpc.Request{Method: "tools/call", Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-			q := question{ctx, string(params), make(chan error, 1)}
+		_, f := p.client.Request(ctx, &rpc.Request{Method: "tools/call", Ask: func(ctx context.Context, in rpc.Question) (json.RawMessage, error) {
+			q := question{ctx, string(in.Params), make(chan error, 1)}
 			asked <- q
 			select {
 			case err := <-q.answer:
@@ -163,7 +163,7 @@ func TestUnnamedQuestions(t *testing.T) {
 		<-p.unnamed
 	}
 	declined("none in flight")
-	first, asked1, done1 := p.request(t.Context())
+	first, in, done1 := p.request(t.Context())
 	second, asked2, done2 := p.request(t.Context())
 	declined("two in flight")
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, first)
@@ -191,7 +191,7 @@ func TestUnnamedQuestions(t *testing.T) {
 	p.next()
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, fourth)
 	<-done4
-	if n := len(asked1) + len(asked2) + len(asked3) + len(asked4); n > 0 {
+	if n := len(in) + len(asked2) + len(asked3) + len(asked4); n > 0 {
 		t.Errorf("%d more questions were asked", n)
 	}
 }

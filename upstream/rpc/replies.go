@@ -48,8 +48,8 @@ const (
 	refusal = `"error":{"code":-32601,"message":"this client does not do that"}`
 )
 
-// Send answers a request, in a goroutine of its own. of is the request of ours that it belongs to, nil if none is known.
-func (r *Replies) Send(request Envelope, of *Request, send func(msg []byte)) {
+// Send answers a request, in a goroutine of its own. of is the request of ours that it belongs to.
+func (r *Replies) Send(request Envelope, of Origin, send func(msg []byte)) {
 	if len(request.ID) > maxRequestID {
 		return
 	}
@@ -61,15 +61,15 @@ func (r *Replies) Send(request Envelope, of *Request, send func(msg []byte)) {
 		r.reply(request.ID, `"result":`+string(r.Role.Roots), send)
 	case !IsQuestion(method) || !r.Role.Asked:
 		r.reply(request.ID, refusal, send)
-	case of == nil || of.Ask == nil:
+	case of.Request == nil || of.Request.Ask == nil:
 		if r.Role.Unnamed != nil {
 			r.Role.Unnamed()
 		}
 		r.reply(request.ID, declined(method), send)
-	case len(request.Params) > MaxQuestion || !of.admit():
+	case len(request.Params) > MaxQuestion || !of.Request.admit():
 		r.reply(request.ID, declined(method), send)
 	default:
-		r.ask(string(request.ID), method, bytes.Clone(request.Params), of, send)
+		r.ask(string(request.ID), Question{method, bytes.Clone(request.Params), of.Vague}, of.Request, send)
 	}
 }
 
@@ -92,7 +92,7 @@ func replyTo(id, answer string) []byte {
 
 // ask asks the caller of a request, and sends the answer. An id that is still open is no second question. A question that
 // the server has cancelled gets no answer.
-func (r *Replies) ask(id, method string, params json.RawMessage, of *Request, send func(msg []byte)) {
+func (r *Replies) ask(id string, q Question, of *Request, send func(msg []byte)) {
 	ctx, cancel := context.WithCancel(context.Background()) // Ask ends with its call
 	r.mu.Lock()
 	_, twice := r.open[id]
@@ -109,12 +109,12 @@ func (r *Replies) ask(id, method string, params json.RawMessage, of *Request, se
 	}
 	go func() {
 		defer cancel()
-		result, err := of.Ask(ctx, method, params)
+		result, err := of.Ask(ctx, q)
 		r.mu.Lock()
 		delete(r.open, id)
 		r.mu.Unlock()
 		if ctx.Err() == nil {
-			send(replyTo(id, answerTo(method, result, err)))
+			send(replyTo(id, answerTo(q.Method, result, err)))
 		}
 	}()
 }
@@ -139,9 +139,9 @@ func (r *Replies) Cancel(params []byte) {
 // maxCancelled bounds the parameters of notifications/cancelled that are read, in bytes.
 const maxCancelled = 64 << 10
 
-// Take handles what a server sends beside answers: of is the request of ours that it came with, nil if none is known. It
+// Take handles what a server sends beside answers: of is the request of ours that it came with. It
 // reports whether it was a request or one of the notifications that Replies handles.
-func (r *Replies) Take(e Envelope, of *Request, send func(msg []byte)) bool {
+func (r *Replies) Take(e Envelope, of Origin, send func(msg []byte)) bool {
 	switch {
 	case e.Method == nil:
 		return false

@@ -75,7 +75,7 @@ type Request struct {
 
 	// Ask answers a question of the server in the middle of the request, for as long as ctx and the request last; an error
 	// declines it. It is called in goroutines of its own, and must be set for all requests in whose middle servers may ask.
-	Ask       func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	Ask       func(ctx context.Context, q Question) (json.RawMessage, error)
 	questions atomic.Int32 // so far
 
 	// BeforeSend is called immediately before the request is sent, and says whether it may be; nil: it may.
