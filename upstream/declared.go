@@ -1,5 +1,7 @@
 package upstream
 
+//lint:file-ignore SA1019 servers of the older era use what the newer one deprecates
+
 import (
 	"context"
 

@@ -71,8 +71,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
-	s.serverLog = func(l upstream.LogLine) { logServer(log, l) }
+	s.instance, s.changed, s.serverLog = rand.Text(), func(c upstream.Change) { logChange(log, c) }, serverLogger(log)
 	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
