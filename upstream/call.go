@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -27,7 +28,9 @@ var errCallTimeout = errors.New("the call took too long")
 type query struct {
 	stages.Call        // Name is that of the tool or prompt, or the URI of the resource
 	noun        string // tool, resource, template or prompt
-	send        func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure)
+	send        func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure)
+	turn        *turn // set where the query has a slot
+	aboutTask   bool  // it is about a task: no rate bounds it, and its result asks nothing
 }
 
 // label names the subject of a query in messages.
@@ -49,18 +52,27 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 	return sc.ask(ctx, c)
 }
 
-// enter takes one of the server's slots, which leave gives back.
+// enter takes the turn of a query, where calls take turns, and one of the server's slots. leave gives them back.
 func (sc *serverConn) enter(ctx context.Context, c *query) (leave func(), err error) {
+	c.turn = &turn{conn: sc}
+	if err := c.turn.await(ctx); err != nil {
+		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), err)
+	}
+	defer func() {
+		if err != nil {
+			c.turn.leave()
+		}
+	}()
 	select {
 	case sc.slots <- struct{}{}:
-		leave = func() { <-sc.slots }
+		leave = func() { <-sc.slots; c.turn.leave() }
 	case <-sc.replaced:
 		return nil, errReplaced
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), ctx.Err())
 	}
 	if sc.isReplaced() {
-		leave()
+		<-sc.slots
 		return nil, errReplaced
 	}
 	return leave, nil
@@ -81,12 +93,10 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 		if err := sc.refuseGateway(s.sdk); err != nil {
 			return nil, asError(err)
 		}
-		epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
+		raw, failure, err := sc.paced(ctx, s, c)
 		if err != nil {
 			return nil, err
 		}
-		raw, failure := sc.callOnce(ctx, s, c)
-		sc.pace.end(epoch, failure)
 		if failure == nil {
 			return raw, nil
 		}
@@ -100,6 +110,21 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 	}
 }
 
+// paced makes a query on a session when its pace allows that. The error says why it does not.
+func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
+	if c.aboutTask {
+		raw, failure = sc.callOnce(ctx, s, c)
+		return raw, failure, nil
+	}
+	epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
+	if err != nil {
+		return nil, nil, err
+	}
+	raw, failure = sc.callOnce(ctx, s, c)
+	sc.pace.end(epoch, failure)
+	return raw, failure, nil
+}
+
 // callOnce makes a query on a session, within the call's time and the pool's life.
 func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.RawMessage, *rpc.Failure) {
 	left, allowed := false, c.Sent
@@ -107,12 +132,17 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 		left = allowed == nil || allowed()
 		return left
 	}
-	inner, cancel := context.WithTimeoutCause(ctx, c.Timeout, errCallTimeout)
+	clock := pausing.New()
+	inner, cancel := clock.WithTimeout(ctx, c.Timeout, errCallTimeout)
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
-	raw, failure := c.send(inner, s, c.Call)
+	a := &asking{conn: sc, call: c.Call, turn: c.turn, ctx: inner, session: s, clock: clock}
+	raw, failure := a.rounds(inner, s, c)
 	if failure != nil {
+		if failure.Sent && inner.Err() != nil && sc.oneByOne() {
+			sc.discard(s) // the server may still ask about this call, in the middle of the next
+		}
 		if left && !failure.Sent && c.Unsent != nil {
 			c.Unsent()
 		}
@@ -195,6 +225,9 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	if e := sc.rpcError(s, c.noun, failure); e != nil {
 		return e
 	}
+	if e, ok := failure.Err.(*stages.Error); ok { // of the questions in the middle
+		return e
+	}
 	e := unavailable(sc.server.Name, s.transport, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
 	if failure.Sent {
@@ -220,13 +253,12 @@ func choose[T any](first bool, a, b T) T {
 var rpcHints = map[int64]string{
 	jsonrpc.CodeInvalidParams:  "compare the arguments with the tool's schema: get_tool_details shows it",
 	jsonrpc.CodeMethodNotFound: "the server may have changed: list_all_tools shows what it offers now",
-	-32042:                     "sign in to the service in a browser first; the server names the address",
 }
 
 // notRun are the protocol errors by which a server says that the tool did not run.
 var notRun = map[int64]bool{
 	jsonrpc.CodeParseError: true, jsonrpc.CodeInvalidRequest: true, jsonrpc.CodeMethodNotFound: true, jsonrpc.CodeInvalidParams: true,
-	-32042: true, // somebody has to sign in first
+	codeOpenFirst: true,
 }
 
 // rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
@@ -248,6 +280,9 @@ func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) er
 		e.Hint = rpcHints[wire.Code]
 	} else {
 		e.Err = wire
+	}
+	if wire.Code == codeOpenFirst {
+		e.Hint, e.Err = openFirst(wire.Data), wire
 	}
 	e.Answered, e.RetryAfter = notRun[wire.Code], failure.RetryAfter
 	return e

@@ -179,7 +179,9 @@ func (c *catalog) update(old *toolList) (*toolList, error) {
 	}
 	c.keep(list, old)
 	c.conn.pins.check(list)
-	c.conn.shapes.prune(list)
+	if c.conn.isFirst() {
+		c.conn.shapes.prune(list)
+	}
 	return list, nil
 }
 

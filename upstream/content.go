@@ -28,6 +28,7 @@ type callResult struct {
 	IsError           bool
 	ResultType        string
 	InputRequests     json.RawMessage
+	RequestState      json.RawMessage
 	Task              json.RawMessage
 }
 
@@ -93,6 +94,8 @@ func decodeResult(raw json.RawMessage) (r callResult, err error) {
 			set("resultType", value, &r.ResultType)
 		case "inputRequests":
 			r.InputRequests = value
+		case "requestState":
+			r.RequestState = value
 		}
 	}) {
 		err = fmt.Errorf("it is not an object but %s", texts.Cut(string(bytes.TrimSpace(raw)), 80))
@@ -147,7 +150,7 @@ func (r *callResult) refusal(raw json.RawMessage, blocks []block) error {
 	asks, inputs := r.requestedInputs()
 	switch {
 	case asks || r.ResultType == "input_required":
-		return stages.Errorf(stages.ToolError, "give what it asks for in args if the tool takes it, or use another tool",
+		return stages.Errorf(stages.ToolError, askElsewhere,
 			"the tool asks for input from a person (%s), which a pipeline cannot give", inputs)
 	case r.ResultType == "task":
 		return startedTask(raw, true)
@@ -160,6 +163,9 @@ func (r *callResult) refusal(raw json.RawMessage, blocks []block) error {
 	}
 	return nil
 }
+
+// askElsewhere is the hint for a tool that asks what nobody here can answer.
+const askElsewhere = "give what it asks for in args if the tool takes it, use a client that answers such questions, or use another tool"
 
 // requestedInputs reports whether the tool asks for anything, and lists it.
 func (r *callResult) requestedInputs() (asks bool, list string) {

@@ -135,7 +135,7 @@ func TestArgumentsAreCopiedOnce(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = s.call(t.Context(), stages.Call{Name: "a", Args: args}, &tool{headers: func() []headerArgument { return nil }}, nil)
+		_, _ = s.call(t.Context(), stages.Call{Name: "a", Args: args}, &asking{}, &tool{headers: func() []headerArgument { return nil }}, nil)
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > size*5/4 {
 			t.Errorf("%s: %d KB were allocated for arguments of %d KB", name, got>>10, size>>10)

@@ -41,6 +41,9 @@ type dialer struct {
 	memory  *memory.Share  // for messages
 	message int            // bytes of one message, at most
 
+	declared declared // by the session
+	role     rpc.Role
+
 	onTransport func(mcp.Transport) // called with every transport before it is tried
 }
 
@@ -173,8 +176,9 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	t.Prepare(d.noted, d.memory, d.message)
+	t.Play(d.role)
 	options := &mcp.ClientOptions{
-		Capabilities:   &mcp.ClientCapabilities{}, // nothing: no roots, sampling or questions to a person
+		Capabilities:   d.declared.capabilities(d.role.Roots != nil),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	}
 	if !t.Traits().NoListener {
@@ -193,5 +197,5 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 		}
 		return nil, err
 	}
-	return newSession(sdk, t, d.impl), nil
+	return newSession(sdk, t, d.impl, d.role.Roots), nil
 }

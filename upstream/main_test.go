@@ -11,6 +11,7 @@ import (
 func TestMain(m *testing.M) {
 	maps.Copy(children, processChildren)
 	maps.Copy(children, lifecycleChildren)
+	maps.Copy(children, askingChildren)
 	children["conformance"] = conformanceClient
 	mcptest.Main(m, children)
 }

@@ -19,7 +19,7 @@ func requestMeta(version string, impl *mcp.Implementation) map[string]any {
 	return map[string]any{
 		mcp.MetaKeyProtocolVersion:    version,
 		mcp.MetaKeyClientInfo:         impl,
-		mcp.MetaKeyClientCapabilities: map[string]any{"extensions": map[string]any{tasksExtension: struct{}{}}},
+		mcp.MetaKeyClientCapabilities: declared{}.meta(false),
 	}
 }
 
@@ -29,8 +29,14 @@ const tasksExtension = "io.modelcontextprotocol/tasks"
 // params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.
 func (s *session) params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+	return s.paramsWith(nil, trace, token, members...)
+}
+
+// paramsWith is params with other members of _meta for this request.
+func (s *session) paramsWith(own map[string]any, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
 	meta := map[string]any{}
 	maps.Copy(meta, s.meta)
+	maps.Copy(meta, own)
 	if token > 0 {
 		meta["progressToken"] = token
 	}

@@ -70,6 +70,9 @@ type Options struct {
 	// pool closes it.
 	Look *state.Dir
 
+	// Log is called with what servers write to the logs of their clients, and must not block; nil: it is ignored.
+	Log func(LogLine)
+
 	// Refresh ignores the tool lists of earlier processes: all servers are asked.
 	Refresh bool
 }
@@ -179,8 +182,17 @@ func (p *Pool) offersChanged() {
 	}
 }
 
-// conn returns the connection to a server that the view of ctx shows.
+// conn returns the connection to a server for the caller of ctx, if its view shows the server.
 func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
+	sc, err := p.firstConn(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	return sc.variant(ctx), nil
+}
+
+// firstConn returns the first connection to a server.
+func (p *Pool) firstConn(ctx context.Context, server string) (*serverConn, error) {
 	loadErr := p.Load(ctx)
 	if ctx.Err() != nil && errors.Is(loadErr, ctx.Err()) {
 		return nil, loadErr
@@ -336,6 +348,7 @@ func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, e
 	if !json.Valid(call.Args) {
 		return stages.Result{}, stages.Errorf(stages.InvalidArguments, "give a JSON object", "the arguments of %s are not valid JSON", toolLabel(server, name))
 	}
+	ctx = forCall(ctx, call)
 	for {
 		sc, t, err := p.find(ctx, server, name)
 		if err != nil {

@@ -138,9 +138,11 @@ func (p *Pool) Complete(ctx context.Context, kind Kind, call stages.Call) (Conte
 // ask makes a request about an offer of a server, if the operator allows that. Requests with other methods than those of a
 // completion have the name in a header, for proxies.
 func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method string, members ...[]byte) (Contents, error) {
+	ctx = forCall(ctx, call)
 	send := func(lease *memory.Lease) query {
-		return query{call, kinds[kind].noun, func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
-			r := &rpc.Request{Method: method, BeforeSend: c.Sent, Lease: lease, Params: s.params(c.Trace, 0, members...), Headers: withTrace(nil, c.Trace)}
+		return query{Call: call, noun: kinds[kind].noun, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+			_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
+			r := &rpc.Request{Method: method, BeforeSend: c.Sent, Lease: lease, Ask: a.ask, Params: a.params(s, 0, members...), Headers: withTrace(nil, c.Trace)}
 			if method != "completion/complete" {
 				r.Name = c.Name
 			}

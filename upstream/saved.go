@@ -38,7 +38,7 @@ func (sc *serverConn) savedTools() *toolList {
 // save writes a list for later processes, unless it is there already.
 func (c *catalog) keep(list, old *toolList) {
 	dir := c.conn.pool.options.State
-	if dir == nil || c.conn.server.InProcess {
+	if dir == nil || c.conn.server.InProcess || !c.conn.isFirst() {
 		return
 	}
 	c.mu.Lock()

@@ -47,6 +47,9 @@ type Server struct {
 
 	Protocol Protocol
 
+	Asks  Asking   // whether it asks its callers something
+	Roots []string // URIs of the directories that it may use, as it is told when it asks for them; empty: it may not ask
+
 	ReadOnly []string // globs of tools that the operator declares read-only, whatever the server says
 	Allow    []string // globs of tools that may be called; empty: all
 	Deny     []string // globs of tools that may not be called, also where Allow has them

@@ -41,6 +41,15 @@ type serverConn struct {
 
 	needed atomic.Bool // a plan waits for it to start
 
+	kin       *kin
+	turns     chan struct{} // full while a call has its turn
+	streams   atomic.Bool   // the last session has a stream for each call
+	inResults atomic.Bool   // the server of the last session asks in results
+	declared  declared      // by its sessions; set before the first one
+
+	logs     rpc.Limiter
+	lostLogs atomic.Int64 // lines that were left out since the last one
+
 	origin   *Server       // from the source
 	secrets  *rpc.Hider    // hides what no message may show
 	replaced chan struct{} // closed when the source has another server in its place, or none
@@ -65,6 +74,13 @@ type start struct {
 }
 
 func newServerConn(origin *Server, p *Pool) *serverConn {
+	sc := newConn(origin, p, p.life)
+	sc.kin = &kin{first: sc, others: map[declared]*serverConn{}}
+	return sc
+}
+
+// newConn makes a connection without its kin. It ends with life.
+func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	s, o := *origin, p.options
 	if s.Concurrency <= 0 {
 		s.Concurrency = o.Concurrency
@@ -73,8 +89,9 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 	sc := &serverConn{
 		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly),
 		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
+		turns: make(chan struct{}, 1), logs: logLimiter(),
 	}
-	sc.life, sc.end = context.WithCancel(p.life)
+	sc.life, sc.end = context.WithCancel(life)
 	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
@@ -84,6 +101,7 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
 		queue: &p.queue, needed: sc.needed.Load, noted: sc.note, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport,
+		role: rpc.Role{Roots: rootsResult(s.Roots), Unnamed: sc.noteUnnamed, Log: sc.noteLog},
 	}
 	return sc
 }
@@ -180,19 +198,22 @@ func (sc *serverConn) closedError() error {
 
 // begin starts the server after a wait. sc.mu is held.
 func (sc *serverConn) begin(wait time.Duration) *start {
-	era := sc.era
+	era, dial := sc.era, sc.dialer
+	sc.kin.claim(sc)
+	dial.declared, dial.role.Asked = sc.declared, sc.declared != declared{}
 	sc.start, sc.resting = &start{begun: time.Now()}, false
 	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
 		select {
 		case <-time.After(wait):
 		case <-sc.life.Done():
 		}
-		s, found, t, err := sc.dialer.connect(sc.life, era)
+		s, found, t, err := dial.connect(sc.life, era)
 		era = found
 		if err != nil {
 			return nil, sc.notStarted(t, err)
 		}
 		sc.pool.goroutines.run(func() { sc.watch(s) })
+		sc.stand(s)
 		sc.offers.begin(s)
 		return s, nil
 	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
@@ -207,6 +228,7 @@ func (sc *serverConn) finish(s *session, found era, err error) {
 		sc.backOff()
 	} else {
 		sc.current, sc.badCalls = s, 0
+		sc.noteHow(s)
 	}
 }
 

@@ -29,6 +29,9 @@ type rawTransport interface {
 	// at most max bytes. It is called before Connect.
 	Prepare(noted func(rpc.News), share *memory.Share, max int)
 
+	// Play sets what we do for the server. It is called before Connect.
+	Play(role rpc.Role)
+
 	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
 	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
 
@@ -45,9 +48,10 @@ type rawTransport interface {
 type session struct {
 	sdk       *mcp.ClientSession
 	transport rawTransport
-	version   string         // of the protocol
-	meta      map[string]any // members of _meta that every request needs
-	gateway   bool           // the server is a gateway like this one
+	version   string          // of the protocol
+	meta      map[string]any  // members of _meta that every request needs
+	roots     json.RawMessage // the result of roots/list, nil if there are none
+	gateway   bool            // the server is a gateway like this one
 	started   time.Time
 	tokens    atomic.Int64  // of progress: the last one
 	calls     atomic.Int32  // in flight
@@ -58,14 +62,17 @@ type session struct {
 	err       error         // why it ended, once ended is closed
 }
 
-func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation) *session {
+func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation, roots json.RawMessage) *session {
 	s := &session{
-		sdk: sdk, transport: p, version: sdk.InitializeResult().ProtocolVersion,
+		sdk: sdk, transport: p, roots: roots, version: sdk.InitializeResult().ProtocolVersion,
 		started: time.Now(), ended: make(chan struct{}), gateway: gatewayBehind(sdk) != "",
 	}
 	s.used.Store(s.started.UnixNano())
 	if s.stateless() {
 		s.meta = requestMeta(s.version, impl)
+		if roots != nil {
+			s.meta[mcp.MetaKeyClientCapabilities] = declared{}.meta(true)
+		}
 	}
 	return s
 }
@@ -206,13 +213,14 @@ const askForTask = `,"task":{"ttl":86400000}`
 
 // query calls the tool.
 func (t *tool) query(c stages.Call, lease *memory.Lease) query {
-	return query{c, nounTool, func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
-		return s.call(ctx, c, t, lease)
+	return query{Call: c, noun: nounTool, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+		return s.call(ctx, c, a, t, lease)
 	}}
 }
 
-func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
-	r := &rpc.Request{Method: "tools/call", Name: c.Name, BeforeSend: c.Sent, Lease: lease}
+func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
+	_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
+	r := &rpc.Request{Method: "tools/call", Name: c.Name, BeforeSend: c.Sent, Lease: lease, Ask: a.ask}
 	name, err := json.Marshal(c.Name)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
@@ -227,7 +235,7 @@ func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memor
 	if t.asTask && !s.stateless() {
 		members = append(members, []byte(askForTask))
 	}
-	r.Params = s.params(c.Trace, r.Token, members...)
+	r.Params = a.params(s, r.Token, members...)
 	if s.stateless() {
 		r.Headers = t.headersOf(c.Args)
 	}

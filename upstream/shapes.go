@@ -221,7 +221,7 @@ const maxProbes = 50
 // probe calls, in the background and one after another, each tool of a list that only reads, needs no argument and has
 // no known shape, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
 func (sc *serverConn) probe(list *toolList) {
-	if !sc.server.Probe {
+	if !sc.server.Probe || !sc.isFirst() {
 		return
 	}
 	sc.pool.goroutines.start(func() {

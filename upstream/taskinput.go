@@ -15,7 +15,7 @@ import (
 const (
 	maxOpenInputs = 16  // questions of a task at a time
 	maxInputs     = 100 // of one task in all
-	maxInputKey   = 256 // bytes of the name of a question
+	maxKeyOfInput = 256 // bytes of the name of a question
 )
 
 // An input is what a task of the newer form asks for.
@@ -54,8 +54,8 @@ func (w *waiting) inputs() (list []*input, err error) {
 			Params json.RawMessage `json:"params"`
 		}
 		switch {
-		case len(name) > maxInputKey:
-			err = abandon("%s asks for an input whose name has %d bytes, more than %d", w.label(), len(name), maxInputKey)
+		case len(name) > maxKeyOfInput:
+			err = abandon("%s asks for an input whose name has %d bytes, more than %d", w.label(), len(name), maxKeyOfInput)
 		case len(list) == maxOpenInputs:
 			err = abandon("%s asks for more than %d inputs at a time", w.label(), maxOpenInputs)
 		case len(w.asked)+len(list) == maxInputs:

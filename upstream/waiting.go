@@ -29,6 +29,7 @@ type waiting struct {
 	sc    *serverConn
 	call  stages.Call
 	lease *memory.Lease // of the result
+	turn  *turn
 	task  *task
 	on    *session // that has answered last; it is held until the end of the wait
 	polls int
@@ -48,6 +49,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 		return stages.Result{}, err
 	}
 	defer leave()
+	w.turn = q.turn
 	begun := time.Now()
 	if call.Task != nil && call.Task.Handle != "" {
 		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
@@ -83,9 +85,9 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 func (w *waiting) query(t *tool) query {
 	q := t.query(w.call, w.lease)
 	send := q.send
-	q.send = func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
+	q.send = func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 		w.on = s
-		return send(ctx, s, c)
+		return send(ctx, s, c, a)
 	}
 	return q
 }
@@ -327,26 +329,30 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 
 // about is a request about the task.
 func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease, members ...[]byte) query {
-	c := stages.Call{Name: w.call.Name, Trace: w.call.Trace, Reading: true, Timeout: limit}
+	c := stages.Call{Name: w.call.Name, Asker: w.call.Asker, Item: w.call.Item, Trace: w.call.Trace, Reading: true, Timeout: limit}
 	if given := w.sc.server.Timeout; given > 0 && limit == requestLimit {
 		c.Timeout = min(given, limit)
 	}
-	return query{c, "task of tool", func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
+	return query{Call: c, noun: "task of tool", aboutTask: true, turn: w.turn, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return s.askTask(ctx, w.task.id, method, c.Trace, lease, members...)
+		return s.askTask(ctx, a, w.task.id, method, c.Trace, lease, members...)
 	}}
 }
 
 // askTask makes a request about a task. members are added to its parameters.
-func (s *session) askTask(ctx context.Context, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
+func (s *session) askTask(ctx context.Context, a *asking, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
 	quoted, err := json.Marshal(id)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
 	}
-	return s.request(ctx, &rpc.Request{
+	r := &rpc.Request{
 		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace),
 		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":`), quoted}, members...)...),
-	})
+	}
+	if a != nil {
+		r.Ask = a.ask
+	}
+	return s.request(ctx, r)
 }
 
 // cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
@@ -360,7 +366,7 @@ func (w *waiting) cancel() {
 		defer s.release()
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
-		_, _ = s.askTask(ctx, id, "tasks/cancel", trace, nil) // it may have ended by now
+		_, _ = s.askTask(ctx, nil, id, "tasks/cancel", trace, nil) // it may have ended by now
 	})
 }
 

@@ -72,7 +72,8 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if err != nil {
 		return err
 	}
-	s.instance, s.changed, s.tools = rand.Text(), func(c upstream.Change) { logChange(log, c) }, logTools(log)
+	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
+	s.tools, s.serverLog = logTools(log), serverLogger(log)
 	parts, err := p.openServing(ctx, s, log)
 	if err != nil {
 		return err

@@ -52,6 +52,8 @@ type settings struct {
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
 	changed func(upstream.Change)
 
+	serverLog func(upstream.LogLine) // writes to our log what servers write to theirs; nil: nothing
+
 	memory byteSize // for kept data; 0: by the size of the machine
 	shares shares   // of memory
 	limits limits   // the user of the command line is the operator
@@ -306,7 +308,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
-	o.OnChange = s.changed
+	o.OnChange, o.Log = s.changed, s.serverLog
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration

@@ -135,6 +135,9 @@ func show(e *entry) string {
 	if e.StartTimeout > 0 {
 		fmt.Fprintf(&b, " start timeout %v", e.StartTimeout)
 	}
+	if e.Asks != upstream.MayAsk || e.Roots != nil {
+		fmt.Fprintf(&b, " asks %d roots %q", e.Asks, e.Roots)
+	}
 	if e.Protocol != upstream.AnyProtocol {
 		fmt.Fprintf(&b, " protocol %d", e.Protocol)
 	}
@@ -223,6 +226,7 @@ func TestVersion(t *testing.T) {
 		"", `, "args": ["a"]`, `, "args": ["b"]`, `, "env": {"A": "1"}`, `, "env": {"A": "2"}`, `, "cwd": "/"`, `, "timeout": 1`,
 		`, "concurrency": 1`, `, "readOnly": ["a"]`, `, "tools": {"allow": ["a"]}`, `, "tools": {"deny": ["a"]}`,
 		`, "with": {"a": 1}`, `, "with": {"a": 2}`, `, "probe": true`,
+		`, "asks": true`, `, "asks": false`, `, "roots": ["/a"]`, `, "roots": ["file:///b"]`,
 		`, "startTimeout": 1`, `, "protocol": "2025-11-25"`, `, "protocol": "2026-07-28"`,
 	} {
 		v := versionOf(member)

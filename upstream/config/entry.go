@@ -37,6 +37,8 @@ type spec struct {
 
 	StartTimeout time.Duration
 	Protocol     upstream.Protocol
+	Asks         upstream.Asking
+	Roots        []string
 
 	ReadOnly    []string
 	Allow, Deny []string
@@ -249,6 +251,7 @@ func (e *entry) upstream() upstream.Server {
 		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, Resources: e.Resources, Prompts: e.Prompts, With: e.With,
 		Where: e.reader.where(e.offset), Secrets: e.secrets.words(), Version: e.spec.version(),
 		Probe: e.Probe, Identity: e.spec.identity(), StartTimeout: e.StartTimeout, Protocol: e.Protocol,
+		Asks: e.Asks, Roots: e.Roots,
 	}
 	switch {
 	case e.Builtin != "":

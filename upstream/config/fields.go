@@ -59,6 +59,9 @@ var fields = map[string]field{
 	"with":        {read: into("an object of arguments", func(e *entry) *map[string]json.RawMessage { return &e.With })},
 	"probe":       {read: into("true or false", func(e *entry) *bool { return &e.Probe })},
 
+	"asks":  {read: (*entry).readAsks},
+	"roots": {read: (*entry).readRoots},
+
 	"startTimeout": {read: duration(func(e *entry) *time.Duration { return &e.StartTimeout })},
 	"protocol":     {read: (*entry).readProtocol},
 

@@ -43,6 +43,13 @@ type call struct {
 
 // Request makes a request and returns its undecoded result.
 func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
+	t.flights.begin(r)
+	result, f := t.request(ctx, r)
+	t.flights.end(r, f)
+	return result, f
+}
+
+func (t *Transport) request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	c := &call{t: t, r: r, id: t.next.Add(1)}
 	t.awaitDrain(ctx)
 	if !r.MaySend() {
@@ -146,12 +153,12 @@ func (t *Transport) newRequest(ctx context.Context, method string, body []byte, 
 
 // notify sends a message that needs no answer, in the background.
 func (t *Transport) notify(msg []byte, version string) {
-	t.notifying.Go(func() { t.post(msg, version) })
+	t.notifying.Go(func() { t.post(msg, version, notifyWait) })
 }
 
-// post sends a message that needs no answer.
-func (t *Transport) post(msg []byte, version string) {
-	ctx, cancel := context.WithTimeout(context.WithValue(t.life, rawKey{}, true), notifyWait)
+// post sends a message that needs no answer, within a limit.
+func (t *Transport) post(msg []byte, version string, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithValue(t.life, rawKey{}, true), limit)
 	defer cancel()
 	req, err := t.newRequest(ctx, http.MethodPost, msg, version)
 	if err != nil {
@@ -303,18 +310,22 @@ func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (res
 		if string(e.Method) == `"notifications/progress"` {
 			c.r.ReportProgress(e.Params)
 		}
-		c.t.handleUnasked(e, c.r.Version)
+		c.t.handleUnasked(e, c.r)
 		limiter.Wait(rpc.MessageCost(len(ev.data)), ctx.Done())
 	}
 }
 
-// handleUnasked handles messages of the server that answer no request.
-func (t *Transport) handleUnasked(e rpc.Envelope, version string) {
-	switch {
-	case e.Method == nil:
-	case e.ID != nil:
-		t.replies.Send(e, func(msg []byte) { t.post(msg, version) })
-	case e.IsNews() && t.noted != nil:
+// handleUnasked handles messages of the server that answer no request. They came on the stream of r, which is the request in
+// whose middle the server asks; a standing stream is of none.
+func (t *Transport) handleUnasked(e rpc.Envelope, r *rpc.Request) {
+	version, of := r.Version, rpc.Origin{Request: r}
+	if r.Method == standingStream {
+		of = rpc.Origin{Request: t.flights.asking(), Vague: true}
+	}
+	if t.replies.Take(e, of, func(msg []byte) { t.post(msg, version, rpc.AnswerWait) }) {
+		return
+	}
+	if e.Method != nil && e.IsNews() && t.noted != nil {
 		t.noted(e.News())
 	}
 }

@@ -32,6 +32,7 @@ type Transport struct {
 	next      atomic.Int64
 	notifying sync.WaitGroup // notifications being sent
 	replies   rpc.Replies
+	flights   flights
 	life      context.Context
 	end       context.CancelFunc
 }
@@ -82,6 +83,9 @@ func (t *Transport) Prepare(noted func(rpc.News), _ *memory.Share, max int) {
 	t.noted = noted
 	t.client.max.Store(int64(max))
 }
+
+// Play sets what we do for the server. It is called before Connect.
+func (t *Transport) Play(role rpc.Role) { t.replies.Role = role }
 
 // Traits says that there is no standing stream.
 func (t *Transport) Traits() rpc.Traits { return rpc.Traits{NoListener: true} }

@@ -22,6 +22,9 @@ import (
 // the memory, and keeps it as long as the session.
 const MaxHandshake = 1 << 20
 
+// AnswerWait is how long sending an answer to a request of the server may take.
+const AnswerWait = 30 * time.Second
+
 // notifyWait is how long sending a notification may take: a server may not read at all.
 const notifyWait = time.Second
 
@@ -53,6 +56,7 @@ type Transport struct {
 	Kind   Traits
 
 	noted func(News)
+	role  Role
 	share *memory.Share
 	max   int   // bytes of one message
 	conn  *Conn // set by Connect
@@ -74,6 +78,9 @@ func (t *Transport) Prepare(noted func(News), share *memory.Share, max int) {
 	t.noted, t.share, t.max = noted, share, max
 }
 
+// Play sets what we do for the server. It is called before Connect.
+func (t *Transport) Play(role Role) { t.role = role }
+
 // Connect implements [mcp.Transport].
 func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	wire, err := t.Open(ctx)
@@ -83,8 +90,9 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	wire.Prepare(t.share, t.max)
 	t.conn = &Conn{
 		wire: wire, onJunk: t.OnJunk, noted: t.noted, limiter: UnaskedLimiter(),
-		next: FirstID, pending: map[int64]pendingRequest{}, done: make(chan struct{}),
+		next: FirstID, pending: map[int64]pendingRequest{}, left: map[int64]bool{}, done: make(chan struct{}),
 	}
+	t.conn.replies.Role = t.role
 	return t.conn, nil
 }
 
@@ -135,7 +143,8 @@ type Conn struct {
 	mu      sync.Mutex // guards what follows
 	next    int64
 	pending map[int64]pendingRequest
-	ended   error // why no more responses will come
+	left    map[int64]bool // requests that wait for no response any more, and in whose middle the server may still ask
+	ended   error          // why no more responses will come
 }
 
 var _ mcp.Connection = (*Conn)(nil)
@@ -260,7 +269,8 @@ func (c *Conn) handle(line []byte) jsonrpc.Message {
 	c.limiter.take(MessageCost(len(line)))
 	switch {
 	case ours:
-		return nil // its request was cancelled
+		c.settle(id) // its request was cancelled
+		return nil
 	case e.Method != nil: // the SDK would queue these without bound
 		c.handleUnasked(e)
 		return nil
@@ -293,9 +303,12 @@ func broken(id int64, why error) jsonrpc.Message {
 
 // handleUnasked handles requests and notifications of the server.
 func (c *Conn) handleUnasked(e Envelope) {
+	of := Origin{Vague: true}
+	if e.ID != nil {
+		of.Request = c.asking()
+	}
 	switch {
-	case e.ID != nil:
-		c.replies.Send(e, c.notify)
+	case c.replies.Take(e, of, c.answer):
 	case e.IsNews() && c.noted != nil:
 		c.noted(e.News())
 	case string(e.Method) == `"notifications/progress"`:
@@ -355,12 +368,16 @@ func (c *Conn) request(ctx context.Context, r *Request) (json.RawMessage, *Failu
 	c.mu.Unlock()
 	if !r.MaySend() {
 		c.abandon(id)
+		c.settle(id)
 		<-ctx.Done() // BeforeSend refuses only when ctx ends
 		return nil, &Failure{Err: ctx.Err()}
 	}
 	if err := c.send(ctx, r.Message(id)); err != nil {
 		c.abandon(id)
 		f := &Failure{Err: err, Sent: !errors.Is(err, ErrNotSent), Lost: ctx.Err() == nil || c.isClosed()}
+		if !f.Sent {
+			c.settle(id)
+		}
 		if f.Sent && !f.Lost {
 			c.cancel(id)
 		}
@@ -396,8 +413,11 @@ func (c *Conn) isClosed() bool {
 func (c *Conn) abandon(id int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, pending := c.pending[id]
+	w, pending := c.pending[id]
 	delete(c.pending, id)
+	if pending && w.request.Ask != nil && len(c.left) < maxLeft {
+		c.left[id] = true
+	}
 	return pending
 }
 
@@ -407,8 +427,13 @@ func (c *Conn) cancel(id int64) {
 }
 
 // notify sends a message that needs no answer. Errors are ignored.
-func (c *Conn) notify(msg []byte) {
-	ctx, stop := context.WithTimeout(context.Background(), notifyWait)
+func (c *Conn) notify(msg []byte) { c.sendWithin(notifyWait, msg) }
+
+// answer sends an answer to a request of the server, which waits for it. Errors are ignored.
+func (c *Conn) answer(msg []byte) { c.sendWithin(AnswerWait, msg) }
+
+func (c *Conn) sendWithin(limit time.Duration, msg []byte) {
+	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()
 	_ = c.send(ctx, msg)
 }

@@ -46,6 +46,17 @@ func (p *Limiter) take(n float64) time.Duration {
 	return time.Duration((p.spent - p.Burst) / p.PerSecond * float64(time.Second))
 }
 
+// Allow spends n and reports whether that was allowed at once; if not, nothing is spent.
+func (p *Limiter) Allow(n float64) bool {
+	if p.take(n) == 0 {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spent -= n
+	return false
+}
+
 // Wait spends n, and waits as long as that takes, unless done is closed before.
 func (p *Limiter) Wait(n float64, done <-chan struct{}) {
 	d := p.take(n)

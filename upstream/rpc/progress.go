@@ -70,13 +70,16 @@ func readProgress(params []byte) (token int64, p Progress, ok bool) {
 
 func progressNumber(n float64) float64 { return math.Max(0, math.Min(n, maxProgressNumber)) }
 
-// ProgressMessage makes one line of a server's text, without control characters.
-func ProgressMessage(text string) string {
+// ProgressMessage makes one short line of a server's text, without control characters.
+func ProgressMessage(text string) string { return texts.Fit(OneLine(text), maxProgressMessage) }
+
+// OneLine makes one line of a server's text, without control characters.
+func OneLine(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) && c != utf8.RuneError {
 			return c
 		}
 		return ' '
 	}, text)
-	return texts.Fit(strings.Join(strings.Fields(text), " "), maxProgressMessage)
+	return strings.Join(strings.Fields(text), " ")
 }

@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
@@ -70,6 +72,11 @@ type Request struct {
 	// their progressToken, which no other request of the connection has. Nil: no progress is asked for.
 	Progress func(Progress)
 	Token    int64
+
+	// Ask answers a question of the server in the middle of the request, for as long as ctx and the request last; an error
+	// declines it. It is called in goroutines of its own, and must be set for all requests in whose middle servers may ask.
+	Ask       func(ctx context.Context, q Question) (json.RawMessage, error)
+	questions atomic.Int32 // so far
 
 	// BeforeSend is called immediately before the request is sent, and says whether it may be; nil: it may.
 	BeforeSend func() bool

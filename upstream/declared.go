@@ -1,0 +1,78 @@
+package upstream
+
+//lint:file-ignore SA1019 servers of the older era use what the newer one deprecates
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/stages"
+)
+
+// declared is what a session tells its server about its client: whom the server can ask what.
+type declared struct{ form, url, sampling bool }
+
+func declaredBy(a *stages.Asker) declared {
+	if a == nil {
+		return declared{}
+	}
+	return declared{a.Form, a.URL, a.Sampling}
+}
+
+type callerKey struct{}
+
+// ForCaller returns a context for the lists and calls of a caller, who can be asked through a; nil: who cannot. Without it, any
+// session with a server will do.
+func ForCaller(ctx context.Context, a *stages.Asker) context.Context {
+	return context.WithValue(ctx, callerKey{}, declaredBy(a))
+}
+
+// forCall is [ForCaller] for a call that has an Asker.
+func forCall(ctx context.Context, c stages.Call) context.Context {
+	if c.Asker == nil {
+		return ctx
+	}
+	return ForCaller(ctx, c.Asker)
+}
+
+// capabilities are those for the handshake of the older era.
+func (d declared) capabilities(roots bool) *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{}
+	if d.form || d.url {
+		c.Elicitation = &mcp.ElicitationCapabilities{}
+	}
+	if d.form {
+		c.Elicitation.Form = &mcp.FormElicitationCapabilities{}
+	}
+	if d.url {
+		c.Elicitation.URL = &mcp.URLElicitationCapabilities{}
+	}
+	if d.sampling {
+		c.Sampling = &mcp.SamplingCapabilities{}
+	}
+	if roots {
+		c.RootsV2 = &mcp.RootCapabilities{}
+	}
+	return c
+}
+
+// meta are those in the requests of the newer era.
+func (d declared) meta(roots bool) map[string]any {
+	type none struct{}
+	c := map[string]any{"extensions": map[string]any{tasksExtension: none{}}}
+	modes := map[string]any{}
+	for _, m := range []struct {
+		set  bool
+		in   map[string]any
+		name string
+	}{{d.form, modes, "form"}, {d.url, modes, "url"}, {d.sampling, c, "sampling"}, {roots, c, "roots"}} {
+		if m.set {
+			m.in[m.name] = none{}
+		}
+	}
+	if len(modes) > 0 {
+		c["elicitation"] = modes
+	}
+	return c
+}

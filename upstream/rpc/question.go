@@ -1,0 +1,58 @@
+package rpc
+
+import "encoding/json"
+
+// MaxQuestion bounds what a server asks, in bytes of the parameters of one question.
+const MaxQuestion = 64 << 10
+
+// MaxQuestions is how many questions of one request are asked. A server that asks on gets refusals.
+const MaxQuestions = 32
+
+// A Question is what a server asks in the middle of a request.
+type Question struct {
+	Method string
+	Params json.RawMessage
+
+	// Vague says that the question named no request: it belongs to the only one in whose middle the server can have asked.
+	Vague bool
+}
+
+// An Origin is the request in whose middle a server asks, nil if that is not certain. Vague says that its question named none.
+type Origin struct {
+	Request *Request
+	Vague   bool
+}
+
+// The methods of questions.
+const (
+	Elicitation = "elicitation/create"
+	Sampling    = "sampling/createMessage"
+)
+
+// Cancelled elicitation and rejected sampling, as the specification has them.
+const (
+	cancelled = `{"action":"cancel"}`
+	rejected  = `{"code":-1,"message":"the request was not answered"}`
+)
+
+// IsQuestion reports whether a method asks the caller of a request.
+func IsQuestion(method string) bool { return method == Elicitation || method == Sampling }
+
+// Decline is the result of a question that nobody answers, nil where only an error says so.
+func Decline(method string) json.RawMessage {
+	if method == Elicitation {
+		return json.RawMessage(cancelled)
+	}
+	return nil
+}
+
+// declined is the answer to a question that nobody answers.
+func declined(method string) string {
+	if result := Decline(method); result != nil {
+		return `"result":` + string(result)
+	}
+	return `"error":` + rejected
+}
+
+// admit counts a question, and reports whether the request may have it.
+func (r *Request) admit() bool { return r.questions.Add(1) <= MaxQuestions }

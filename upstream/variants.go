@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/mcsh-dev/mcsh/upstream/remote"
+)
+
+// Asking says whether a server asks its callers something in the middle of calls.
+type Asking int
+
+const (
+	MayAsk    Asking = iota // it is known once it has asked
+	Asks                    // it does: one call at a time where its questions name no call
+	NeverAsks               // nothing is declared to it, so all callers share one session
+)
+
+// A kin is what the connections to one server share. Those beside the first one are for callers who declare something else:
+// in the older era a session declares it once.
+type kin struct {
+	first   *serverConn              // the first connection
+	others  map[declared]*serverConn // guarded by the mu of first
+	claimed bool                     // first declares something for good; guarded by its mu
+	vague   atomic.Bool              // the server has asked something that named no call
+}
+
+// claim notes that a connection begins to declare something. sc.mu is held.
+func (k *kin) claim(sc *serverConn) {
+	if k.first == sc {
+		k.claimed = true
+	}
+}
+
+// variant is the connection for the caller of ctx. It starts nothing.
+func (sc *serverConn) variant(ctx context.Context) *serverConn {
+	d, known := ctx.Value(callerKey{}).(declared)
+	if !known || sc.server.InProcess || sc.server.Asks == NeverAsks {
+		return sc
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if !sc.kin.claimed {
+		sc.kin.claimed, sc.declared = true, d
+	}
+	if sc.declared == d || sc.era == eraNew {
+		return sc
+	}
+	v := sc.kin.others[d]
+	if v == nil {
+		v = sc.another(d)
+		sc.kin.others[d] = v
+	}
+	return v
+}
+
+// another makes a connection that declares something else. It has a session and a list of tools of its own, and shares the rest.
+// Until it knows its tools, it lists those of the first one. sc.mu is held.
+func (sc *serverConn) another(d declared) *serverConn {
+	v := newConn(sc.origin, sc.pool, sc.life)
+	v.kin, v.declared, v.era = sc.kin, d, sc.era
+	v.slots, v.pace, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.replaced, sc.offers, sc.shapes
+	v.tools.saved = func() *toolList {
+		sc.tools.mu.Lock()
+		list := sc.tools.list
+		sc.tools.mu.Unlock()
+		if list == nil {
+			list = sc.tools.saved()
+		}
+		return list
+	}
+	return v
+}
+
+// isFirst reports whether a connection is the one that keeps what is known of the server.
+func (sc *serverConn) isFirst() bool { return sc.kin.first == sc }
+
+// oneByOne reports whether calls take turns, because the server asks and its questions would name none of several.
+func (sc *serverConn) oneByOne() bool {
+	if sc.declared == (declared{}) || sc.inResults.Load() {
+		return false
+	}
+	return sc.kin.vague.Load() || sc.server.Asks == Asks && !sc.streams.Load()
+}
+
+// noteHow notes how the server of a session asks: in its results, on the stream of each call, or anywhere.
+func (sc *serverConn) noteHow(s *session) {
+	_, streams := s.transport.(*remote.Transport)
+	sc.streams.Store(streams)
+	sc.inResults.Store(s.stateless())
+}
+
+// noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The session may be one on
+// which that will never be certain again: the next call gets another.
+func (sc *serverConn) noteUnnamed() {
+	if sc.kin.vague.Swap(true) {
+		return
+	}
+	if s := sc.state().session; s != nil && !s.stateless() {
+		sc.discard(s)
+	}
+}
