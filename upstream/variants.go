@@ -59,7 +59,7 @@ func (sc *serverConn) variant(ctx context.Context) *serverConn {
 func (sc *serverConn) another(d declared) *serverConn {
 	v := newConn(sc.origin, sc.pool, sc.life)
 	v.kin, v.declared, v.era = sc.kin, d, sc.era
-	v.slots, v.pace, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.replaced, sc.offers, sc.shapes
+	v.slots, v.pace, v.pins, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.pins, sc.replaced, sc.offers, sc.shapes
 	v.tools.saved = func() *toolList {
 		sc.tools.mu.Lock()
 		list := sc.tools.list
