@@ -74,9 +74,14 @@ type memberSource struct {
 
 	mu     sync.Mutex
 	groups []upstream.Group
+	wrong  error
 }
 
-func (s *memberSource) Servers(context.Context) ([]upstream.Server, error) { return s.servers, nil }
+func (s *memberSource) Servers(context.Context) ([]upstream.Server, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.servers, s.wrong
+}
 
 func (s *memberSource) Groups() []upstream.Group {
 	s.mu.Lock()
@@ -782,4 +787,29 @@ func promptsOf(t *testing.T, g *grouped, group string) (names []string) {
 		names = append(names, o.Key)
 	}
 	return names
+}
+
+// TestWrongConfigurationInView: a mistake in the configuration, which may name other servers, is not shown to a caller of a group.
+func TestWrongConfigurationInView(t *testing.T) {
+	g := newGrouped(t, gateway.Options{})
+	url, callers := everyone(t, g, false)
+	g.source.mu.Lock()
+	g.source.wrong = errors.New(canary + ".json:7: it is wrong")
+	g.source.mu.Unlock()
+	if c, err := g.pool.Reload(t.Context()); err != nil || c.Err == nil {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	for caller, names := range map[string]bool{"root": true, "alice": false, "none": false} {
+		agent, heard, err := visit(url+"/mcp", callers[caller], eras[1])(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := called(t, agent, "list_all_tools", map[string]any{})
+		if !strings.HasPrefix(text, "note: the configuration has changed and is wrong; the one before is in use: ") || strings.Contains(heard.text(), canary) != names {
+			t.Errorf("%s: got %s", caller, text)
+		}
+		if caller == "none" && !strings.Contains(text, "There are no MCP servers for you here") {
+			t.Errorf("%s: got %s", caller, text)
+		}
+	}
 }

@@ -78,6 +78,9 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	defer cancel()
 	l := toolList{listings: g.o.Upstream.Catalog(ctx, call.Server...), most: min(pageLength, g.o.MaxOutput)}
 	head := g.configTrouble(ctx)
+	if len(l.listings) == 0 && upstream.ViewOf(ctx) != nil {
+		return textResult(head + noServers), nil
+	}
 	if call.Query == "" && call.Server == nil && call.Detail == "" && call.Limit == 0 && call.Cursor == "" {
 		l.most = min(overviewLength, g.o.MaxOutput) - utf8.RuneCountInString(head)
 		return textResult(head + l.overview(ctx)), nil
@@ -85,6 +88,9 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	l.most -= utf8.RuneCountInString(head)
 	return textResult(head + l.page(ctx, call, skip)), nil
 }
+
+// noServers is the list of a caller whose groups have no servers.
+const noServers = "There are no MCP servers for you here; the operator of this gateway says which groups you may use. Command stages work.\n"
 
 // configTrouble returns a warning if the latest configuration is not in use.
 func (g *Gateway) configTrouble(ctx context.Context) string {

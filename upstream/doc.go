@@ -30,6 +30,11 @@
 //     it they would wait for an answer in vain, which is worse than a client that declares nothing.
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
+//   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of all.
+//     Whatever finds or names a server for a request asks conn or shown, which ask the view. A context without a view
+//     shows all servers: those of the operator and of the pool's own work have none.
+//   - A group has one server only if it names that server. A pattern that happens to match one may match two tomorrow,
+//     and URIs would change their form.
 //   - The package imports schemas: input schemas are compiled where tools are known, and injecting them would add a
 //     type, not freedom.
 package upstream

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -199,6 +200,38 @@ func TestGroups(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAudienceOfGroup: a token for the address of a group is good for that group alone, if its caller has it.
+func TestAudienceOfGroup(t *testing.T) {
+	issuer := oidctest.New(t)
+	for _, test := range []struct {
+		own, claim string
+		aud        any
+		want       string // the groups, or the beginning of the error
+	}{
+		{audience, "", audience, "[]"},
+		{audience, "", audience + "/dev", "[dev]"},
+		{audience, "", []string{audience + "/dev", audience}, "[]"},
+		{audience, "", audience + "/", "the token is not meant for this gateway"},
+		{audience, "", audience + "/dev/ops", "the token is not meant for this gateway"},
+		{audience, "", audience + "/../x", "the token is not meant for this gateway"},
+		{audience, "groups", audience, "[dev ops]"},
+		{audience, "groups", audience + "/dev", "[dev]"},
+		{audience, "groups", audience + "/other", "[]"},
+		{"https://example.com", "", "https://example.com/billing", "the token is not meant for this gateway"},
+	} {
+		i := follow(t, oidc.Options{Issuer: issuer.URL, Audience: test.own, Groups: test.claim})
+		ready(t, i)
+		identity, err := i.Verify(t.Context(), issuer.Sign("1", with(with(issuer.Claims("u-1", ""), "aud", test.aud), "groups", []string{"ops", "dev"})))
+		got := fmt.Sprint(identity.Groups)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, test.want) {
+			t.Errorf("%v for %s, claim %q: got %s, want %s", test.aud, test.own, test.claim, got, test.want)
+		}
 	}
 }
 

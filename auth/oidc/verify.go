@@ -63,22 +63,51 @@ func (i *Issuer) Verify(ctx context.Context, token string) (auth.Identity, error
 	return auth.Identity{
 		ID:   "oidc " + i.o.Issuer + " " + c.Subject,
 		Name: texts.Cut(cmp.Or(visible(name), visible(c.Subject)), maxName), Scopes: c.scopes(), Expires: c.end(),
-		Groups: i.groups(members),
+		Groups: i.groups(members, i.group(c)),
 	}, nil
 }
 
 // Grouped implements [auth.Grouper].
 func (i *Issuer) Grouped() bool { return i.o.Groups != "" }
 
-// groups returns the groups in the claims: a list of names, or one name. Issuers list groups for all their services, so names
-// that no group of servers can have are left out. A claim of another form names none.
-func (i *Issuer) groups(members map[string]json.RawMessage) []string {
-	if i.o.Groups == "" {
+// groups returns the groups in the claims: a list of names, or names with spaces between. Issuers list groups for all their
+// services, so names that no group of servers can have are left out. A claim of another form names none. A token that is only
+// for one group gives that one, if the caller has it.
+func (i *Issuer) groups(members map[string]json.RawMessage, only string) []string {
+	switch {
+	case i.o.Groups == "" && only == "":
 		return nil
+	case i.o.Groups == "":
+		return []string{only}
 	}
-	names := slices.DeleteFunc(words(members[i.o.Groups], strings.Fields), func(name string) bool { return !auth.ValidGroup(name) })
+	names := slices.DeleteFunc(words(members[i.o.Groups], strings.Fields), func(name string) bool {
+		return !auth.ValidGroup(name) || only != "" && name != only
+	})
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// meant reports whether a token is for this gateway, or for a group of it.
+func (i *Issuer) meant(c claims) bool {
+	return slices.Contains(words(c.Audience, one), i.o.Audience) || i.group(c) != ""
+}
+
+// endpointPath ends an audience that is the address of the endpoint. A group has an address below it.
+const endpointPath = "/mcp"
+
+// group returns the group whose address is the audience of a token, as issuers write it for a client that has asked for a token
+// for that address; "" if the token is for all of the gateway.
+func (i *Issuer) group(c claims) string {
+	names := words(c.Audience, one)
+	if slices.Contains(names, i.o.Audience) || !strings.HasSuffix(i.o.Audience, endpointPath) {
+		return ""
+	}
+	for _, name := range names {
+		if group, below := strings.CutPrefix(name, i.o.Audience+"/"); below && auth.ValidGroup(group) {
+			return group
+		}
+	}
+	return ""
 }
 
 // signed returns the claims of a token that the issuer has signed. It fetches keys if none of the known ones has.
@@ -154,7 +183,7 @@ func (i *Issuer) check(c claims, err error) *auth.Refusal {
 	switch {
 	case c.Issuer != i.o.Issuer && !google && (err == nil || c.Issuer != ""):
 		return auth.Invalid(fmt.Sprintf("the token is from %.100q, and this gateway takes those of %q", c.Issuer, i.o.Issuer), i.signIn())
-	case c.Issuer != "" && !slices.Contains(words(c.Audience, one), i.o.Audience):
+	case c.Issuer != "" && !i.meant(c):
 		return auth.Invalid(fmt.Sprintf("the token is not meant for this gateway: its audience has to be %q", i.o.Audience),
 			"the client has to ask the issuer for a token for this gateway (resource or audience)")
 	case err != nil:
