@@ -42,14 +42,10 @@ const maxNamed = 200
 // new session. Its time begins when it is sent: it does not count the wait for a slot, for a start or for its [pace].
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	c.Timeout = cmp.Or(c.Timeout, sc.server.Timeout, sc.pool.options.CallTimeout)
-	select {
-	case sc.slots <- struct{}{}:
-		defer func() { <-sc.slots }()
-	case <-sc.replaced:
-		return nil, errReplaced
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), ctx.Err())
+	if err := sc.takeSlot(ctx, c); err != nil {
+		return nil, err
 	}
+	defer func() { <-sc.slots }()
 	if sc.isReplaced() {
 		return nil, errReplaced
 	}
@@ -81,6 +77,37 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 		}
 		return nil, sc.callFailure(ctx, s, c, failure)
 	}
+}
+
+// takeSlot waits for a place among the queries in flight.
+func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
+	select {
+	case sc.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	over := func() {}
+	if c.Waits != nil {
+		over = c.Waits(sc.slotWait())
+	}
+	select {
+	case sc.slots <- struct{}{}:
+		over()
+		return nil
+	case <-sc.replaced:
+		over()
+		return errReplaced
+	case <-ctx.Done():
+		return fmt.Errorf("calling %s: %s: %w", c.label(sc.server.Name), sc.slotWait(), ctx.Err())
+	}
+}
+
+// slotWait says what queries without a place wait for: those that have one may wait themselves.
+func (sc *serverConn) slotWait() string {
+	if _, free := sc.pace.free(); !free {
+		return sc.pace.why()
+	}
+	return fmt.Sprintf("waiting for another call of server %q to end (concurrency %d)", sc.server.Name, cap(sc.slots))
 }
 
 // callOnce makes a query on a session, within the call's time and the pool's life.

@@ -204,7 +204,7 @@ func (p *pace) why() string {
 	case p.rate.N > 0:
 		return fmt.Sprintf("waiting for the rate of server %q, %s", p.server, p.rate)
 	}
-	return fmt.Sprintf("waiting for server %q", p.server)
+	return fmt.Sprintf("waiting for server %q", p.server) // the wait is just over
 }
 
 func (p *pace) ended(ctx context.Context) error { return fmt.Errorf("%s: %w", p.why(), ctx.Err()) }

@@ -70,6 +70,28 @@ func (a *arrivals) note() int {
 	return len(a.times)
 }
 
+// TestWaitsForSlot: a call that waits for the end of others says so.
+func TestWaitsForSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := mcptest.New(mcptest.Tool{Name: "work", Latency: time.Hour})
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Concurrency: 1}}}})
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() { _, _ = p.CallTool(ctx, stages.Call{Server: "s", Name: "work", Timeout: time.Hour}) }()
+		synctest.Wait()
+		var whys []string
+		_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "work", Waits: func(why string) func() {
+			whys = append(whys, why)
+			return func() { whys = append(whys, "over") }
+		}})
+		const why = `waiting for another call of server "s" to end (concurrency 1)`
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), why) || !slices.Equal(whys, []string{why}) {
+			t.Errorf("%v; reported %q", err, whys)
+		}
+	})
+}
+
 // rated is a pool with a server that notes the calls that it gets.
 func rated(t *testing.T, rate upstream.Rate) (*upstream.Pool, *arrivals) {
 	a := &arrivals{}
