@@ -75,6 +75,7 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 	}
 	sc.life, sc.end = context.WithCancel(p.life)
+	sc.pace.closed = sc.life.Done()
 	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
