@@ -58,21 +58,13 @@ func (sc *serverConn) enter(ctx context.Context, c *query) (leave func(), err er
 	if err := c.turn.await(ctx); err != nil {
 		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), err)
 	}
-	defer func() {
-		if err != nil {
-			c.turn.leave()
-		}
-	}()
-	select {
-	case sc.slots <- struct{}{}:
-		leave = func() { <-sc.slots; c.turn.leave() }
-	case <-sc.replaced:
-		return nil, errReplaced
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), ctx.Err())
+	if err := sc.takeSlot(ctx, *c); err != nil {
+		c.turn.leave()
+		return nil, err
 	}
+	leave = func() { <-sc.slots; c.turn.leave() }
 	if sc.isReplaced() {
-		<-sc.slots
+		leave()
 		return nil, errReplaced
 	}
 	return leave, nil
@@ -123,6 +115,37 @@ func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.
 	raw, failure = sc.callOnce(ctx, s, c)
 	sc.pace.end(epoch, failure)
 	return raw, failure, nil
+}
+
+// takeSlot waits for a place among the queries in flight.
+func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
+	select {
+	case sc.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	over := func() {}
+	if c.Waits != nil {
+		over = c.Waits(sc.slotWait())
+	}
+	select {
+	case sc.slots <- struct{}{}:
+		over()
+		return nil
+	case <-sc.replaced:
+		over()
+		return errReplaced
+	case <-ctx.Done():
+		return fmt.Errorf("calling %s: %s: %w", c.label(sc.server.Name), sc.slotWait(), ctx.Err())
+	}
+}
+
+// slotWait says what queries without a place wait for: those that have one may wait themselves.
+func (sc *serverConn) slotWait() string {
+	if _, free := sc.pace.free(); !free {
+		return sc.pace.why()
+	}
+	return fmt.Sprintf("waiting for another call of server %q to end (concurrency %d)", sc.server.Name, cap(sc.slots))
 }
 
 // callOnce makes a query on a session, within the call's time and the pool's life.

@@ -28,6 +28,13 @@
 //     must not meet the next call.
 //   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there. Without
 //     it they would wait for an answer in vain, which is worse than a client that declares nothing.
+//   - Tools are pinned by a hash of all that a server lists of them, except _meta and icons, which no agent reads. The first list
+//     that has tools is trusted, under the server's name and identity. Without Options.Pin new tools are trusted when they are
+//     seen, so that only changes are reported; where any gateway of the directory holds back, none trusts for the others.
+//     Pins are read again when a tool is not trusted, so that gateways see what another process accepts, without a message.
+//     What fails is not trusted: a damaged file is one that trusts no tool.
+//   - The rate of a server is a window, and its own code: the bucket of x/time/rate lets twice as many requests through in the
+//     first minute or hour, or spaces the few of a small pipeline evenly over it.
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
 //   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of all.

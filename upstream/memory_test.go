@@ -198,8 +198,8 @@ func TestNoValueOnDisk(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || found != 2 {
-		t.Errorf("%d files, %v; want the tools and the shapes of one server", found, err)
+	if err != nil || found != 4 {
+		t.Errorf("%d files, %v; want the tools, the shapes and the pins of one server, and the lock of pins", found, err)
 	}
 	known := 0
 	for name, l := range openState(t, dir).Shapes(state.Key{Server: "s"}) {

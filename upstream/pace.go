@@ -28,8 +28,9 @@ const (
 type pace struct {
 	server string
 	rate   Rate
-	most   int           // queries in flight
-	turn   chan struct{} // held by the query that goes next
+	most   int             // queries in flight
+	turn   chan struct{}   // held by the query that goes next
+	closed <-chan struct{} // with the connection; nil: never
 
 	mu     sync.Mutex // guards what follows
 	sent   []time.Time
@@ -69,6 +70,8 @@ func (p *pace) begin(ctx context.Context, replaced <-chan struct{}, waits func(w
 		defer func() { <-p.turn }()
 	case <-replaced:
 		return 0, errReplaced
+	case <-p.closed:
+		return 0, errReplaced // the next try finds that out
 	case <-ctx.Done():
 		return 0, p.ended(ctx)
 	}
@@ -90,6 +93,8 @@ func (p *pace) await(ctx context.Context, replaced <-chan struct{}) (epoch int, 
 		case <-timer.C:
 		case <-news:
 		case <-replaced:
+			err = errReplaced
+		case <-p.closed:
 			err = errReplaced
 		case <-ctx.Done():
 			err = p.ended(ctx)
@@ -204,7 +209,7 @@ func (p *pace) why() string {
 	case p.rate.N > 0:
 		return fmt.Sprintf("waiting for the rate of server %q, %s", p.server, p.rate)
 	}
-	return fmt.Sprintf("waiting for server %q", p.server)
+	return fmt.Sprintf("waiting for server %q", p.server) // the wait is just over
 }
 
 func (p *pace) ended(ctx context.Context) error { return fmt.Errorf("%s: %w", p.why(), ctx.Err()) }

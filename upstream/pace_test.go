@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -68,6 +69,72 @@ func (a *arrivals) note() int {
 	defer a.mu.Unlock()
 	a.times = append(a.times, time.Since(a.begun))
 	return len(a.times)
+}
+
+// TestCloseEndsWait: a call that waits ends with the pool.
+func TestCloseEndsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, a := rated(t, upstream.Rate{N: 1, Per: time.Hour})
+		failed := make(chan error, 2)
+		for range 3 { // one goes, one is the next, and one waits behind it
+			go func() {
+				if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work"}); err != nil {
+					failed <- err
+				}
+			}()
+		}
+		synctest.Wait()
+		p.Close()
+		for range 2 {
+			if err := <-failed; !strings.Contains(err.Error(), "the gateway is closing") {
+				t.Error(err)
+			}
+		}
+		if time.Since(a.begun) != 0 {
+			t.Errorf("it took %v", time.Since(a.begun))
+		}
+	})
+}
+
+// TestRateOfResources: reading a resource counts as a call does.
+func TestRateOfResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := mcptest.New(mcptest.Tool{Name: "work"})
+		u.MCP().AddResource(&mcp.Resource{URI: "doc://x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "doc://x", Text: "text"}}}, nil
+		})
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Rate: upstream.Rate{N: 1, Per: time.Hour}}}}})
+		defer p.Close()
+		begun := time.Now()
+		if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Read(t.Context(), stages.Call{Server: "s", Name: "doc://x"}); err != nil || time.Since(begun) < time.Hour {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+// TestWaitsForSlot: a call that waits for the end of others says so.
+func TestWaitsForSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := mcptest.New(mcptest.Tool{Name: "work", Latency: time.Hour})
+		p := upstream.NewPool(upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial, Concurrency: 1}}}})
+		defer p.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() { _, _ = p.CallTool(ctx, stages.Call{Server: "s", Name: "work", Timeout: time.Hour}) }()
+		synctest.Wait()
+		var whys []string
+		_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "work", Waits: func(why string) func() {
+			whys = append(whys, why)
+			return func() { whys = append(whys, "over") }
+		}})
+		const why = `waiting for another call of server "s" to end (concurrency 1)`
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), why) || !slices.Equal(whys, []string{why}) {
+			t.Errorf("%v; reported %q", err, whys)
+		}
+	})
 }
 
 // rated is a pool with a server that notes the calls that it gets.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -249,6 +250,16 @@ func (p *pins) load(again bool) {
 	if p.known == nil || !all.First { // a file that is gone makes nothing trusted
 		p.known, p.file = withoutDefinitions(all), file
 	}
+}
+
+// heldBack is the error of a plan or call with a tool that is held back.
+func (t *tool) heldBack(why string) error {
+	server := t.from.server
+	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(server, t.Name)
+	if why == pinUnknown {
+		hint = "the operator makes the state directory readable and writable: list_all_tools says what is wrong with it"
+	}
+	return stages.Errorf(stages.Denied, hint, "%s is held back (--pin): %s", toolLabel(server, t.Name), why)
 }
 
 // untrusted are the tools of a list that are not trusted, without those that are refused anyway.

@@ -97,13 +97,17 @@ func TestPins(t *testing.T) {
 		"changes back": {{true, list(a), "a", "", ""}, {true, list(a2), "", `held back until mcsh tools accept s: changed "a"`, ""}, {true, list(a), "a", "", ""}},
 		"no tool yet":  {{true, list(), "", "", ""}, {true, list(a), "a", "", ""}, {true, list(a, b), "a", `held back until mcsh tools accept s: new "b"`, ""}},
 		"without --pin new ones are trusted, changed ones noted": {
-			{false, list(a), "a", "", ""}, {false, list(a, b), "a b", "", ""},
+			{false, list(a), "a", "", ""},
+			{false, list(a, b), "a b", "", ""},
 			{false, list(a2, b), "a2 b", `since the first list: changed "a"; mcsh tools accept s shows and accepts that`, ""},
-			{true, list(a2, b), "b", `held back until mcsh tools accept s: changed "a"`, ""}, {true, list(a, b), "a b", "", ""},
+			{true, list(a2, b), "b", `held back until mcsh tools accept s: changed "a"`, ""},
+			{true, list(a, b), "a b", "", ""},
 		},
 		"a gateway that does not hold back trusts nothing for one that does": {
-			{true, list(a), "a", "", ""}, {false, list(a, b), "a b", `since the first list: new "b"; mcsh tools accept s shows and accepts that`, ""},
-			{true, list(a, b), "a", `held back until mcsh tools accept s: new "b"`, "b(true)"}, {false, list(a, b), "a b", "", ""},
+			{true, list(a), "a", "", ""},
+			{false, list(a, b), "a b", `since the first list: new "b"; mcsh tools accept s shows and accepts that`, ""},
+			{true, list(a, b), "a", `held back until mcsh tools accept s: new "b"`, "b(true)"},
+			{false, list(a, b), "a b", "", ""},
 		},
 		denied: {{true, list(a), "a", "", ""}, {true, list(a, b), "a", "", ""}},
 	} {
@@ -221,11 +225,13 @@ func TestAcceptRaces(t *testing.T) {
 // TestPinsFail: hashes that cannot be read or written hold everything back where tools are held back; damaged ones trust nothing.
 func TestPinsFail(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, dir, file string){
-		"damaged":   func(t *testing.T, _, file string) { overwrite(t, file, "{") },
-		"empty":     func(t *testing.T, _, file string) { overwrite(t, file, "") },
-		"null":      func(t *testing.T, _, file string) { overwrite(t, file, "null") },
-		"no data":   func(t *testing.T, _, file string) { overwrite(t, file, `{"version":1,"data":null}`) },
-		"other key": func(t *testing.T, _, file string) { overwrite(t, file, `{"version":1,"key":"0","data":{"trusted":{}}}`) },
+		"damaged": func(t *testing.T, _, file string) { overwrite(t, file, "{") },
+		"empty":   func(t *testing.T, _, file string) { overwrite(t, file, "") },
+		"null":    func(t *testing.T, _, file string) { overwrite(t, file, "null") },
+		"no data": func(t *testing.T, _, file string) { overwrite(t, file, `{"version":1,"data":null}`) },
+		"other key": func(t *testing.T, _, file string) {
+			overwrite(t, file, `{"version":1,"key":"0","data":{"trusted":{}}}`)
+		},
 		"a folder": func(t *testing.T, _, file string) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)

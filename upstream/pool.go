@@ -246,11 +246,11 @@ func (p *Pool) find(ctx context.Context, server, name string) (*serverConn, *too
 	switch {
 	case t == nil:
 		return nil, nil, p.unknownTool(ctx, sc, list, name)
-	case t.refused == "" && t.refusal() != "":
-		return nil, nil, stages.Errorf(stages.Denied, "use another tool; the operator looks at it and accepts it with "+AcceptCommand(server, name),
-			"%s is held back (--pin): %s", toolLabel(server, name), t.refusal())
 	case t.refused != "":
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s may not be called: %s", toolLabel(server, name), t.refused)
+	}
+	if why := sc.pins.refusal(t); why != "" {
+		return nil, nil, t.heldBack(why)
 	}
 	if denied := t.details(ctx).Denied; denied != "" {
 		return nil, nil, stages.Errorf(stages.Denied, "use another tool, or ask the operator", "%s cannot be called: %s", toolLabel(server, name), denied)

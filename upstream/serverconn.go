@@ -92,6 +92,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 		turns: make(chan struct{}, 1), logs: logLimiter(),
 	}
 	sc.life, sc.end = context.WithCancel(life)
+	sc.pace.closed = sc.life.Done()
 	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)

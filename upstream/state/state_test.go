@@ -144,11 +144,11 @@ func TestSaveShapes(t *testing.T) {
 	}
 }
 
-// TestSweep: what nobody has used for months goes; what is not ours stays.
+// TestSweep: what nobody has used for months goes, except pins; what is not ours stays.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	old := time.Now().Add(-100 * 24 * time.Hour)
-	for name, stays := range map[string]bool{"tools-x.json": false, "shapes-y.tmp": false, "notes.txt": true, "tools-dir": true} {
+	for name, stays := range map[string]bool{"tools-x.json": false, "shapes-y.tmp": false, "notes.txt": true, "tools-dir": true, "pins-x.json": true, "pins-y.tmp": false} {
 		path := filepath.Join(dir, name)
 		write := func() error { return os.WriteFile(path, nil, 0o600) }
 		if name == "tools-dir" {
