@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -166,6 +167,7 @@ func TestTaskFaults(t *testing.T) {
 		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not valid", true},
 		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "not valid: 5", true},
 		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "nobody can be asked", true},
+		{"questions of the older form", "older", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required"}`), "", false},
 		{"no questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1}`), "", false},
 	} {
 		for form, newer := range taskForms {
@@ -356,5 +358,46 @@ func TestTaskHandles(t *testing.T) {
 	}
 	if len(s.Requests("tasks/get")) != before {
 		t.Error("another server was asked for the task")
+	}
+}
+
+// TestTaskSize: the result of a task is bounded as any other, and nothing of it stays in memory.
+func TestTaskSize(t *testing.T) {
+	for form, newer := range taskForms {
+		for _, size := range []int{10 << 10, 8 << 20} {
+			t.Run(fmt.Sprintf("%s, %d", form, size), func(t *testing.T) {
+				result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}`
+				s := &mcptest.Tasks{Newer: newer, Reply: both(
+					at("tasks/result", 0, result), at("tasks/get", 1, `{"taskId":"t-1","status":"completed","result":`+result+`}`),
+				)}
+				share := memory.New(1<<30).Share("results", 1<<30)
+				p := staticPool(t, upstream.Options{ResultMax: 1 << 10, Results: share}, s.Serve(t))
+				_, err := callTask(t.Context(), p, stages.Call{})
+				wantError(t, err, stages.LimitExceeded, "", "limit result=SIZE")
+				if err := p.Close(); err != nil || share.Used() != 0 {
+					t.Errorf("%d bytes are taken at the end, %v", share.Used(), err)
+				}
+			})
+		}
+	}
+}
+
+// TestTaskSlots: a task is a call in flight until its end.
+func TestTaskSlots(t *testing.T) {
+	s := &mcptest.Tasks{Working: 2}
+	server := s.Serve(t)
+	server.Concurrency = 1
+	p := staticPool(t, upstream.Options{}, server)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if got, err := callTask(t.Context(), p, stages.Call{}); err != nil || got != taskResult {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+	if order := s.Order("tools/call", "tasks/result"); strings.Count(order, "tools/call tasks/result") != 3 {
+		t.Errorf("the requests were %s", order)
 	}
 }
