@@ -42,7 +42,7 @@ type effectLog struct {
 	r       *Run
 	earlier map[string][]pastEffect // by key
 	tasks   taskList
-	unknown error                   // why effects of earlier runs are not known: then there may be no other
+	unknown error // why effects of earlier runs are not known: then there may be no other
 
 	mu      sync.Mutex // also while an effect is written
 	out     io.Writer  // nil until the first; guarded by mu, as is everything below

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxTaskID     = 4 << 10  // bytes: some servers write all that they need to know into it
-	maxTaskWords  = 64 << 10 // bytes of a status message that are read
+	maxTaskID    = 4 << 10  // bytes: some servers write all that they need to know into it
+	maxTaskWords = 64 << 10 // bytes of a status message that are read
 
 	leastPoll = 100 * time.Millisecond // between two requests for a task, whatever the server says
 	firstPoll = time.Second            // where the server does not say; it doubles

@@ -27,8 +27,11 @@ func callTask(ctx context.Context, p *upstream.Pool, c stages.Call) (string, err
 		c.Name = "work"
 	}
 	res, err := p.CallTool(ctx, c)
+	if err != nil {
+		return "", err
+	}
 	defer res.Memory.Close()
-	return string(res.Data), err
+	return string(res.Data), nil
 }
 
 const taskResult = `done: {"n":1}`
