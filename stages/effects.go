@@ -42,7 +42,7 @@ type effectLog struct {
 	r       *Run
 	earlier map[string][]pastEffect // by key
 	tasks   taskList
-	unknown error                   // why effects of earlier runs are not known: then there may be no other
+	unknown error // why effects of earlier runs are not known: then there may be no other
 
 	mu      sync.Mutex // also while an effect is written
 	out     io.Writer  // nil until the first; guarded by mu, as is everything below
@@ -427,13 +427,13 @@ func (h *effectHold) late() {
 	h.close(h.cause)
 }
 
-// limit ends what runs on after the end of the context around, where it need not finish: the stages of an item with the time of
-// the run, and the wait for a task at once, or with that time after a failure elsewhere. The caller has mu.
+// limit ends what runs on after the end of the context around with the time of the run, where it need not finish: the stages of
+// an item, and the wait for a task. The caller has mu.
 func (h *effectHold) limit() {
 	if h.call && !h.task {
 		return
 	}
-	if h.task && !echo(h.cause) {
+	if h.task && timeIsUp(h.cause) {
 		h.close(h.cause)
 	} else if at, limited := h.around.Deadline(); limited {
 		h.stops = append(h.stops, time.AfterFunc(time.Until(at), h.late).Stop)

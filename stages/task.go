@@ -168,8 +168,13 @@ func (s *sending) lasts() bool {
 		return false
 	}
 	cause := context.Cause(s.ctx)
+	return !s.info.ReadOnly || cause == nil || timeIsUp(cause)
+}
+
+// timeIsUp reports whether a context has ended with the time of the run or of a stage.
+func timeIsUp(cause error) bool {
 	e, timed := errors.AsType[*Error](cause)
-	return !s.info.ReadOnly || cause == nil || cause == errTimeout || timed && e.Code == Timeout
+	return cause == errTimeout || cause == context.DeadlineExceeded || timed && e.Code == Timeout
 }
 
 // goesOn are the codes of failures after which a task may still have a result.

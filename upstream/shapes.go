@@ -218,8 +218,8 @@ func rootOf(err error) error {
 // maxProbes is how many tools of one list are probed.
 const maxProbes = 50
 
-// probe calls, in the background and one after another, each tool of a list that only reads, needs no argument and has
-// no known shape, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
+// probe calls, in the background and one after another, each tool of a list that only reads, needs no argument, has
+// no known shape and is no task, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
 func (sc *serverConn) probe(list *toolList) {
 	if !sc.server.Probe || !sc.isFirst() {
 		return
@@ -228,15 +228,17 @@ func (sc *serverConn) probe(list *toolList) {
 		left := maxProbes
 		for _, t := range list.tools {
 			d := t.details(sc.life)
-			if !t.readOnly || t.refusal() != "" || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
+			if !t.readOnly || t.refusal() != "" || t.asTask || d.Denied != "" || len(d.Tool.Input.Required) > 0 || left == 0 || sc.life.Err() != nil {
 				continue
 			}
 			if !sc.shapes.probeOnce(t) {
 				continue
 			}
 			left--
-			// Nobody asked for the call, so nobody needs its error.
-			_, _ = sc.callTool(sc.life, t, stages.Call{Server: sc.server.Name, Name: t.Name, Args: json.RawMessage("{}"), Reading: true})
+			// Nobody asked for the call, so nobody needs its error, or waits long for its task.
+			_, _ = sc.callTool(sc.life, t, stages.Call{
+				Server: sc.server.Name, Name: t.Name, Args: json.RawMessage("{}"), Reading: true, Timeout: sc.pool.options.CallTimeout, Limited: true,
+			})
 		}
 	})
 }

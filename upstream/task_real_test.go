@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/parttest"
 	"github.com/mcsh-dev/mcsh/runs"
@@ -27,9 +28,9 @@ func (c *cutOnce) CallTool(ctx context.Context, call stages.Call) (stages.Result
 	c.calls.Add(1)
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	own := *call.Task
+	own, keep := *call.Task, call.Task.Keep
 	own.Keep = func(handle string) {
-		call.Task.Keep(handle)
+		keep(handle)
 		cancel()
 	}
 	call.Task = &own
@@ -44,7 +45,8 @@ func (c *cutOnce) CallTool(ctx context.Context, call stages.Call) (stages.Result
 func TestTaskEverything(t *testing.T) {
 	const everything = "@modelcontextprotocol/server-everything"
 	script := filepath.Join(parttest.Packages(t, everything), everything, "dist", "index.js")
-	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "e", Dial: upstream.Stdio(upstream.Command{
+	// The program is unused between two requests for the task, but it is not ended.
+	p := staticPool(t, upstream.Options{IdleStop: 300 * time.Millisecond}, upstream.Server{Name: "e", Dial: upstream.Stdio(upstream.Command{
 		Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv,
 	})})
 	store := runs.New(runs.Options{Dir: t.TempDir()})

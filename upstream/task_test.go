@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -26,8 +27,11 @@ func callTask(ctx context.Context, p *upstream.Pool, c stages.Call) (string, err
 		c.Name = "work"
 	}
 	res, err := p.CallTool(ctx, c)
+	if err != nil {
+		return "", err
+	}
 	defer res.Memory.Close()
-	return string(res.Data), err
+	return string(res.Data), nil
 }
 
 const taskResult = `done: {"n":1}`
@@ -166,6 +170,7 @@ func TestTaskFaults(t *testing.T) {
 		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not valid", true},
 		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "not valid: 5", true},
 		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "nobody can be asked", true},
+		{"questions of the older form", "older", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required"}`), "", false},
 		{"no questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1}`), "", false},
 	} {
 		for form, newer := range taskForms {
@@ -221,8 +226,8 @@ func TestTaskEnds(t *testing.T) {
 	}{
 		{name: "its caller gives up", end: func(cancel func(), _ *upstream.Pool) { cancel() }},
 		{name: "the pool is closed", end: func(_ func(), p *upstream.Pool) { _ = p.Close() }, code: stages.Cancelled, cancelled: true},
-		{name: "the time of the stage is up", call: stages.Call{Timeout: 300 * time.Millisecond, Limited: true}, code: stages.Timeout},
-		{name: "the time of the server is up", server: func(s *upstream.Server) { s.Timeout = 300 * time.Millisecond }, code: stages.Timeout},
+		{name: "the time of the stage is up", call: stages.Call{Timeout: 10 * time.Second, Limited: true}, code: stages.Timeout},
+		{name: "the time of the server is up", server: func(s *upstream.Server) { s.Timeout = 10 * time.Second }, code: stages.Timeout},
 	} {
 		for form, newer := range taskForms {
 			for _, kept := range []bool{true, false} {
@@ -261,14 +266,10 @@ func TestTaskEnds(t *testing.T) {
 
 // TestTaskTime: the usual time of a call is that of its answer, not of its task.
 func TestTaskTime(t *testing.T) {
-	s := &mcptest.Tasks{Working: 8}
+	t.Parallel()
+	s := &mcptest.Tasks{Working: 110} // at least 11 seconds
 	p := staticPool(t, upstream.Options{}, s.Serve(t))
-	if got, err := callTask(t.Context(), p, stages.Call{Timeout: 30 * time.Second}); err != nil || got != taskResult {
-		t.Errorf("got %q, %v", got, err)
-	}
-	short := &mcptest.Tasks{Working: 40} // at least 4 seconds
-	p = staticPool(t, upstream.Options{CallTimeout: 3 * time.Second}, short.Serve(t))
-	if got, err := callTask(t.Context(), p, stages.Call{}); err != nil || got != taskResult {
+	if got, err := callTask(t.Context(), p, stages.Call{Timeout: 10 * time.Second}); err != nil || got != taskResult {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -324,7 +325,7 @@ func TestTaskQuestions(t *testing.T) {
 		t.Parallel()
 		s := &mcptest.Tasks{Newer: true, Reply: reply}
 		p := staticPool(t, upstream.Options{}, s.Serve(t))
-		limit := 5 * time.Second
+		limit := 10 * time.Second
 		slow := &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
 			time.Sleep(limit + time.Second)
 			return json.RawMessage(`{"action":"accept"}`), nil
@@ -356,5 +357,46 @@ func TestTaskHandles(t *testing.T) {
 	}
 	if len(s.Requests("tasks/get")) != before {
 		t.Error("another server was asked for the task")
+	}
+}
+
+// TestTaskSize: the result of a task is bounded as any other, and nothing of it stays in memory.
+func TestTaskSize(t *testing.T) {
+	for form, newer := range taskForms {
+		for _, size := range []int{10 << 10, 8 << 20} {
+			t.Run(fmt.Sprintf("%s, %d", form, size), func(t *testing.T) {
+				result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", size) + `"}]}`
+				s := &mcptest.Tasks{Newer: newer, Reply: both(
+					at("tasks/result", 0, result), at("tasks/get", 1, `{"taskId":"t-1","status":"completed","result":`+result+`}`),
+				)}
+				share := memory.New(1<<30).Share("results", 1<<30)
+				p := staticPool(t, upstream.Options{ResultMax: 1 << 10, Results: share}, s.Serve(t))
+				_, err := callTask(t.Context(), p, stages.Call{})
+				wantError(t, err, stages.LimitExceeded, "", "limit result=SIZE")
+				if err := p.Close(); err != nil || share.Used() != 0 {
+					t.Errorf("%d bytes are taken at the end, %v", share.Used(), err)
+				}
+			})
+		}
+	}
+}
+
+// TestTaskSlots: a task is a call in flight until its end.
+func TestTaskSlots(t *testing.T) {
+	s := &mcptest.Tasks{Working: 2}
+	server := s.Serve(t)
+	server.Concurrency = 1
+	p := staticPool(t, upstream.Options{}, server)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if got, err := callTask(t.Context(), p, stages.Call{}); err != nil || got != taskResult {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+	if order := s.Order("tools/call", "tasks/result"); strings.Count(order, "tools/call tasks/result") != 3 {
+		t.Errorf("the requests were %s", order)
 	}
 }

@@ -84,6 +84,19 @@ func (s *Tasks) requests(method string) (list []TaskRequest) {
 	return list
 }
 
+// Order are the requests of some methods so far, in their order.
+func (s *Tasks) Order(methods ...string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for _, r := range s.calls {
+		if contains(methods, r.Method) {
+			list = append(list, r.Method)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
 // Await waits until there have been n requests of a method.
 func (s *Tasks) Await(t testing.TB, method string, n int) {
 	t.Helper()
