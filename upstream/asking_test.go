@@ -94,7 +94,7 @@ var newerInterviews = map[string]func(args map[string]string, said mcp.InputResp
 		return asks("", all)
 	},
 	"long": func(map[string]string, mcp.InputResponseMap, string) *mcp.CallToolResult {
-		return asks("", mcp.InputRequestMap{"q": form(strings.Repeat("x", 10<<20))})
+		return asks("", mcp.InputRequestMap{"q": form(strings.Repeat("x", 100<<10))})
 	},
 	"state": func(map[string]string, mcp.InputResponseMap, string) *mcp.CallToolResult {
 		return asks(strings.Repeat("x", 1<<20), mcp.InputRequestMap{"q": form("?")})
