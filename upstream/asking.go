@@ -52,7 +52,11 @@ func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, erro
 	both, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	return a.answer(both, q.Method, q.Params)
+	answer, err := a.answer(both, q.Method, q.Params)
+	if a.ctx.Err() != nil {
+		return nil, rpc.ErrEnded
+	}
+	return answer, err
 }
 
 // answer asks the caller, and returns the result of the method. The clock of the call stands still meanwhile.

@@ -45,7 +45,6 @@ type serverConn struct {
 	turns     chan struct{} // full while a call has its turn
 	streams   atomic.Bool   // the last session has a stream for each call
 	inResults atomic.Bool   // the server of the last session asks in results
-	declared  declared      // by its sessions; set before the first one
 
 	logs     rpc.Limiter
 	lostLogs atomic.Int64 // lines that were left out since the last one
@@ -57,6 +56,7 @@ type serverConn struct {
 	mu       sync.Mutex // guards what follows; not held while waiting
 	current  *session   // nil before the first start
 	start    *start     // under way, or nil
+	declared declared   // by its sessions, for good from the first one on
 	era      era
 	failures int
 	retryAt  time.Time

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	standWait  = 3 * time.Second // for a standing stream to open before the first call
+	standWait  = 5 * time.Second // for a standing stream to open before the first call
 	standPause = time.Second     // before it is opened again, and twice as long each time up to standRest
 	standRest  = time.Minute
 )
@@ -18,7 +18,7 @@ const (
 // stream lasts as long as the session. A server without one asks elsewhere.
 func (sc *serverConn) stand(s *session) {
 	t, ok := s.transport.(*remote.Transport)
-	if !ok || s.stateless() || sc.declared == (declared{}) && s.roots == nil {
+	if !ok || s.stateless() || sc.declares() == (declared{}) && s.roots == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(sc.life)

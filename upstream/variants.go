@@ -72,12 +72,19 @@ func (sc *serverConn) another(d declared) *serverConn {
 	return v
 }
 
+// declares is what the sessions of a connection declare, or nothing as long as that is open.
+func (sc *serverConn) declares() declared {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return sc.declared
+}
+
 // isFirst reports whether a connection is the one that keeps what is known of the server.
 func (sc *serverConn) isFirst() bool { return sc.kin.first == sc }
 
 // oneByOne reports whether calls take turns, because the server asks and its questions would name none of several.
 func (sc *serverConn) oneByOne() bool {
-	if sc.declared == (declared{}) || sc.inResults.Load() {
+	if sc.inResults.Load() || sc.declares() == (declared{}) {
 		return false
 	}
 	return sc.kin.vague.Load() || sc.server.Asks == Asks && !sc.streams.Load()

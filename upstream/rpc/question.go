@@ -1,6 +1,12 @@
 package rpc
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"errors"
+)
+
+// ErrEnded is the error of a question whose request has ended: nobody waits for the answer.
+var ErrEnded = errors.New("the request has ended")
 
 // MaxQuestion bounds what a server asks, in bytes of the parameters of one question.
 const MaxQuestion = 64 << 10

@@ -196,7 +196,7 @@ func TestUnnamedQuestions(t *testing.T) {
 	}
 }
 
-// TestCancelledQuestion: a question that the server cancels ends, and gets no answer; the same id twice is one question.
+// TestCancelledQuestion: a question that the server cancels, or whose request has ended, gets no answer; the same id twice is one question.
 func TestCancelledQuestion(t *testing.T) {
 	p := newPeer(t, true)
 	id, asked, done := p.request(t.Context())
@@ -205,6 +205,8 @@ func TestCancelledQuestion(t *testing.T) {
 	q := <-asked
 	p.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	<-q.ctx.Done()
+	p.send(ask, "9", "who?")
+	(<-asked).answer <- rpc.ErrEnded
 	p.send(`{"jsonrpc":"2.0","id":8,"method":"ping"}`)
 	if m := p.next(); string(m.ID) != "8" {
 		t.Errorf("got %+v", m)

@@ -91,7 +91,7 @@ func replyTo(id, answer string) []byte {
 }
 
 // ask asks the caller of a request, and sends the answer. An id that is still open is no second question. A question that
-// the server has cancelled gets no answer.
+// the server has cancelled, or whose request has ended, gets no answer.
 func (r *Replies) ask(id string, q Question, of *Request, send func(msg []byte)) {
 	ctx, cancel := context.WithCancel(context.Background()) // Ask ends with its call
 	r.mu.Lock()
@@ -113,7 +113,7 @@ func (r *Replies) ask(id string, q Question, of *Request, send func(msg []byte))
 		r.mu.Lock()
 		delete(r.open, id)
 		r.mu.Unlock()
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, ErrEnded) {
 			send(replyTo(id, answerTo(q.Method, result, err)))
 		}
 	}()
