@@ -46,7 +46,8 @@ var errUnanswered = errors.New("nobody has answered the question")
 // handler.
 func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.Asker {
 	a := &stages.Asker{Patience: g.o.AskTimeout}
-	able := abilities(req)
+	d, _ := ctx.Value(dialogKey{}).(*dialog)
+	able := d.abilities(req)
 	if able == nil || g.o.AskTimeout <= 0 {
 		return nil
 	}
@@ -77,6 +78,14 @@ func (g *Gateway) putting(ctx context.Context, req *mcp.CallToolRequest) (put fu
 		return func(ctx context.Context, q inquiry) (json.RawMessage, error) { return putSDK(ctx, s, q) }, 1
 	}
 	return nil, 0
+}
+
+// abilities returns what the client of a call has declared. A dialog, which may be nil, knows it already.
+func (d *dialog) abilities(req *mcp.CallToolRequest) *mcp.ClientCapabilities {
+	if d != nil {
+		return d.able
+	}
+	return abilities(req)
 }
 
 // abilities returns what the client of a call has declared: of the stateless era with each call.
