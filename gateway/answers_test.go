@@ -294,7 +294,7 @@ func TestOpenMost(t *testing.T) {
 
 // TestSessionEnds: a call that waits for its client ends with the client's session, and a question that nobody answers is cancelled.
 func TestSessionEnds(t *testing.T) {
-	for _, way := range []string{"2025-11-25 HTTP", "2025-11-25 stdio", "2026-07-28 stdio"} {
+	for _, way := range []string{"2025-11-25 HTTP", "2025-11-25 HTTP, the SDK", "2025-11-25 stdio", "2026-07-28 stdio"} {
 		t.Run(way, func(t *testing.T) {
 			g := curiousGateway(t, gateway.Options{Grace: -1})
 			asked := make(chan bool)
@@ -316,7 +316,7 @@ func TestSessionEnds(t *testing.T) {
 
 // TestUnanswered: a client of the older era that does not answer in time sees its question cancelled.
 func TestUnanswered(t *testing.T) {
-	for _, way := range []string{"2025-11-25 HTTP", "2025-11-25 stdio", "2025-11-25 SDK"} {
+	for _, way := range []string{"2025-11-25 HTTP", "2025-11-25 HTTP, the SDK", "2025-11-25 stdio", "2025-11-25 in memory"} {
 		t.Run(way, func(t *testing.T) {
 			g := curiousGateway(t, gateway.Options{AskTimeout: 200 * time.Millisecond})
 			cancelled := make(chan bool, 1)

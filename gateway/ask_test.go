@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ func (c *curious) CallTool(ctx context.Context, call stages.Call) (stages.Result
 		Params json.RawMessage
 		Times  int
 		List   json.RawMessage
+		Lost   bool // the question comes in a context that does not know the call
 	}{Method: "elicitation/create", Times: 1}
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return stages.Result{}, err
@@ -64,9 +66,13 @@ func (c *curious) CallTool(ctx context.Context, call stages.Call) (stages.Result
 		return stages.Result{Data: []byte("nobody can be asked")}, nil
 	}
 	var answer json.RawMessage
+	from := ctx
+	if args.Lost {
+		from = context.Background()
+	}
 	for range args.Times {
 		var err error
-		answer, err = call.Asker.Ask(ctx, stages.Question{Server: call.Server, Tool: call.Name, Item: call.Item, Method: args.Method, Params: args.Params})
+		answer, err = call.Asker.Ask(from, stages.Question{Server: call.Server, Tool: call.Name, Item: call.Item, Method: args.Method, Params: args.Params})
 		if ctx.Err() != nil {
 			return stages.Result{}, ctx.Err()
 		}
@@ -90,48 +96,66 @@ func curiousGateway(t testing.TB, o gateway.Options) *gateway.Gateway {
 	return g
 }
 
-// ways are the ways of a client to a gateway: over HTTP and stdio, in both eras of the protocol.
-var ways = map[string]func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession{
-	"2025-11-25 HTTP": func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
-		return overHTTP(t, g, c, "2025-11-25")
-	},
-	"2026-07-28 HTTP": func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession { return overHTTP(t, g, c, "") },
-	"2025-11-25 stdio": func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
-		return overStdio(t, g, c, "2025-11-25")
-	},
-	"2026-07-28 stdio": func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
-		return overStdio(t, g, c, "")
-	},
-	"2025-11-25 SDK": func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
-		return inMemory(t, g, c, "2025-11-25")
-	},
-	"2026-07-28 SDK": func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession { return inMemory(t, g, c, "") },
+// A way connects a client to a gateway.
+type way = func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession
+
+// ways are the ways of a client to a gateway, in both eras of the protocol. With another content type the gateway leaves all
+// messages to the SDK.
+var ways = map[string]way{
+	"2025-11-25 HTTP":          overHTTP("2025-11-25", "application/json"),
+	"2026-07-28 HTTP":          overHTTP("", "application/json"),
+	"2025-11-25 HTTP, the SDK": overHTTP("2025-11-25", "application/json; charset=utf-8"),
+	"2026-07-28 HTTP, the SDK": overHTTP("", "application/json; charset=utf-8"),
+	"2025-11-25 stdio":         overStdio("2025-11-25"),
+	"2026-07-28 stdio":         overStdio(""),
+	"2025-11-25 in memory":     inMemory("2025-11-25"),
+	"2026-07-28 in memory":     inMemory(""),
 }
 
-func overHTTP(t testing.TB, g *gateway.Gateway, c *mcp.Client, version string) *mcp.ClientSession {
-	server := httptest.NewServer(gateway.WithDeadlines(g.Handler()))
-	t.Cleanup(server.Close)
-	return open(t, c, &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", DisableStandaloneSSE: true}, version)
-}
+// typed sends a content type with each message.
+type typed string
 
-func overStdio(t testing.TB, g *gateway.Gateway, c *mcp.Client, version string) *mcp.ClientSession {
-	in, out := io.Pipe()
-	answers, answered := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- stdio.Serve(ctx, stdio.Options{Server: g.Server(), In: in, Out: answered, Direct: g.Direct, Answered: g.Answered})
-	}()
-	t.Cleanup(func() { cancel(); out.Close(); <-ended })
-	return open(t, c, &mcp.IOTransport{Reader: answers, Writer: out}, version)
-}
-
-func inMemory(t testing.TB, g *gateway.Gateway, c *mcp.Client, version string) *mcp.ClientSession {
-	server, client := mcp.NewInMemoryTransports()
-	if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
+// RoundTrip implements [http.RoundTripper].
+func (c typed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Method == http.MethodPost {
+		r.Header.Set("Content-Type", string(c))
 	}
-	return open(t, c, client, version)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func overHTTP(version, kind string) way {
+	return func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
+		server := httptest.NewServer(gateway.WithDeadlines(g.Handler()))
+		t.Cleanup(server.Close)
+		return open(t, c, &mcp.StreamableClientTransport{
+			Endpoint: server.URL + "/mcp", DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: typed(kind)},
+		}, version)
+	}
+}
+
+func overStdio(version string) way {
+	return func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
+		in, out := io.Pipe()
+		answers, answered := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- stdio.Serve(ctx, stdio.Options{Server: g.Server(), In: in, Out: answered, Direct: g.Direct, Answered: g.Answered})
+		}()
+		t.Cleanup(func() { cancel(); out.Close(); <-ended })
+		return open(t, c, &mcp.IOTransport{Reader: answers, Writer: out}, version)
+	}
+}
+
+func inMemory(version string) way {
+	return func(t testing.TB, g *gateway.Gateway, c *mcp.Client) *mcp.ClientSession {
+		server, client := mcp.NewInMemoryTransports()
+		if _, err := g.Server().Connect(t.Context(), server, nil); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, c, client, version)
+	}
 }
 
 func open(t testing.TB, c *mcp.Client, transport mcp.Transport, version string) *mcp.ClientSession {
@@ -211,6 +235,7 @@ func TestAsks(t *testing.T) {
 		message string // that the client has shown
 	}{
 		"form":                 {nameForm, accept(map[string]any{"name": "Ann", "n": 7}), `{"action":"accept","content":{"n":7,"name":"Ann"}}`, "The server \"shop\" asks for input in a call of its tool \"buy\". These are its own words:\n  | Who are\\x1b[2J you?\n  | Really?"},
+		"from nowhere":         {strings.Replace(nameForm, `{"params"`, `{"lost":true,"params"`, 1), say("decline"), `{"action":"decline"}`, "The server \"shop\" asks"},
 		"declined":             {nameForm, say("decline"), `{"action":"decline"}`, "The server \"shop\" asks"},
 		"cancelled":            {nameForm, say("cancel"), `{"action":"cancel"}`, "The server \"shop\" asks"},
 		"wrong answer":         {nameForm, accept(map[string]any{"name": 7}), `{"action":"cancel"}`, "The server \"shop\" asks"},

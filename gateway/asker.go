@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/gateway/forms"
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 )
@@ -26,7 +27,7 @@ const (
 // An asking puts the questions of servers to the client of one call.
 type asking struct {
 	client *stages.Asker
-	put    func(ctx context.Context, q inquiry) (json.RawMessage, error)
+	put    putting
 	turns  chan struct{}   // one for each question that the client sees at once
 	call   context.Context // of the handler, whose values say which stream the questions take
 	shut   context.Context // of the gateway
@@ -46,7 +47,8 @@ var errUnanswered = errors.New("nobody has answered the question")
 // handler.
 func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.Asker {
 	a := &stages.Asker{Patience: g.o.AskTimeout}
-	able := abilities(req)
+	d, _ := ctx.Value(dialogKey{}).(*dialog)
+	able := d.abilities(req)
 	if able == nil || g.o.AskTimeout <= 0 {
 		return nil
 	}
@@ -54,19 +56,44 @@ func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.A
 		a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
 	}
 	a.Sampling = g.o.Sampling && able.Sampling != nil
-	put, atOnce := g.putting(ctx, req)
+	put, atOnce := g.wayTo(ctx, req)
 	if put == nil || !a.Form && !a.URL && !a.Sampling {
 		return nil
 	}
-	asks := &asking{client: a, put: put, call: ctx, turns: make(chan struct{}, atOnce), shut: g.calls.shut, clock: pausing.New()}
+	return newAsking(ctx, g.calls.shut, a, put, atOnce)
+}
+
+// newAsking completes an asker.
+func newAsking(call, shut context.Context, a *stages.Asker, put putting, atOnce int) *stages.Asker {
+	asks := &asking{client: a, put: put, call: call, turns: make(chan struct{}, atOnce), shut: shut, clock: pausing.New()}
 	asks.rest = asks.clock.Pause()
-	asks.patience, _ = asks.clock.WithTimeout(context.Background(), g.o.AskTimeout, errUnanswered) // stands still without a question
+	asks.patience, _ = asks.clock.WithTimeout(context.Background(), a.Patience, errUnanswered) // stands still without a question
 	a.Ask = asks.ask
 	return a
 }
 
-// putting returns what puts questions to the client of a call, and how many at once.
-func (g *Gateway) putting(ctx context.Context, req *mcp.CallToolRequest) (put func(context.Context, inquiry) (json.RawMessage, error), atOnce int) {
+// AskPerson returns what asks the person at this terminal. fill shows a question, and returns the answers to its form, which is nil
+// for a page to open; its error is a refusal.
+func AskPerson(ctx context.Context, patience time.Duration, fill func(ctx context.Context, q *mcp.ElicitParams, form *forms.Form) (json.RawMessage, error)) *stages.Asker {
+	put := func(ctx context.Context, q inquiry) (json.RawMessage, error) {
+		params, ok := q.request.(*mcp.ElicitParams)
+		if !ok {
+			return nil, errUnanswered
+		}
+		content, err := fill(ctx, params, q.form)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(elicited{Action: "accept", Content: content})
+	}
+	return newAsking(ctx, context.Background(), &stages.Asker{Form: true, URL: true, Patience: patience}, put, 1)
+}
+
+// putting puts a question to a client, and waits for the answer.
+type putting func(ctx context.Context, q inquiry) (json.RawMessage, error)
+
+// wayTo returns what puts questions to the client of a call, and how many at once.
+func (g *Gateway) wayTo(ctx context.Context, req *mcp.CallToolRequest) (put putting, atOnce int) {
 	if d, ok := ctx.Value(dialogKey{}).(*dialog); ok {
 		return d.put, mostOpen
 	}
@@ -77,6 +104,14 @@ func (g *Gateway) putting(ctx context.Context, req *mcp.CallToolRequest) (put fu
 		return func(ctx context.Context, q inquiry) (json.RawMessage, error) { return putSDK(ctx, s, q) }, 1
 	}
 	return nil, 0
+}
+
+// abilities returns what the client of a call has declared. A dialog, which may be nil, knows it already.
+func (d *dialog) abilities(req *mcp.CallToolRequest) *mcp.ClientCapabilities {
+	if d != nil {
+		return d.able
+	}
+	return abilities(req)
 }
 
 // abilities returns what the client of a call has declared: of the stateless era with each call.

@@ -27,6 +27,7 @@ type dialogKey struct{}
 type dialog struct {
 	id   string
 	of   binding
+	able *mcp.ClientCapabilities // of the client
 	end  context.CancelCauseFunc // of the call
 	news chan struct{}           // holds one: a question has opened
 	done chan struct{}           // closed when the call has ended
@@ -38,10 +39,10 @@ type dialog struct {
 	result *mcp.CallToolResult // after done, as is err
 	err    error
 
-	mu     sync.Mutex
-	open   map[string]*openQuestion // by key; guarded by mu, as is everything below
-	keys   int                      // given so far
-	round  uint32                   // of the last reply with questions
+	mu    sync.Mutex
+	open  map[string]*openQuestion // by key; guarded by mu, as is everything below
+	keys  int                      // given so far
+	round uint32                   // of the last reply with questions
 
 	sending sync.Mutex
 	send    progressSender // to the attached request; nil: there is none, or it wants no progress; guarded by sending

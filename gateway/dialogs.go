@@ -54,7 +54,7 @@ func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slo
 		defer end()
 		return call(ctx, req)
 	}
-	d, err := g.start(ctx, req, s, call)
+	d, err := g.start(ctx, req, able, s, call)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +68,9 @@ func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool 
 }
 
 // start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.
-func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots, call mcp.ToolHandler) (*dialog, error) {
+func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, able *mcp.ClientCapabilities, s *slots, call mcp.ToolHandler) (*dialog, error) {
 	d := &dialog{
-		id: rand.Text(), of: bindingOf(req), room: g.o.Memory.Lease(),
+		id: rand.Text(), of: bindingOf(req), able: able, room: g.o.Memory.Lease(),
 		news: make(chan struct{}, 1), done: make(chan struct{}), open: map[string]*openQuestion{},
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

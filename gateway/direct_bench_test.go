@@ -10,12 +10,17 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
 
-// BenchmarkCall is one small call through execute_pipeline, without any network.
+// BenchmarkCall is one small call through execute_pipeline, without any network, of a client that cannot or can be asked.
 func BenchmarkCall(b *testing.B) {
+	b.Run("mute", func(b *testing.B) { benchmarkCall(b, `{}`) })
+	b.Run("asked", func(b *testing.B) { benchmarkCall(b, `{"elicitation":{}}`) })
+}
+
+func benchmarkCall(b *testing.B, capabilities string) {
 	pool := mcptest.Pool(b, map[string]*mcptest.Upstream{"shop": mcptest.New(shopTools()...)})
 	handler := gateway.New(gateway.Options{Upstream: pool}).Handler()
-	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientCapabilities":{}},"name":"execute_pipeline","arguments":{"pipeline":[` +
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":` + capabilities + `},"name":"execute_pipeline","arguments":{"pipeline":[` +
 		`{"type":"tool","server":"shop","name":"get_item","args":{"id":1}}]}}}`
 	b.ReportAllocs()
 	for b.Loop() {

@@ -31,6 +31,7 @@ const (
 // An inquiry is a server's question in the form in which a client is asked.
 type inquiry struct {
 	request mcp.InputRequest
+	form    *forms.Form                                           // for a person; nil: the question has none
 	read    func(answer json.RawMessage) (json.RawMessage, error) // checks the client's answer
 }
 
@@ -97,7 +98,7 @@ func formQuestion(q stages.Question) (inquiry, error) {
 		return inquiry{}, err
 	}
 	return inquiry{
-		&mcp.ElicitParams{Mode: "form", Message: askedBy(q, "asks for input", params.Message), RequestedSchema: form.Schema},
+		&mcp.ElicitParams{Mode: "form", Message: askedBy(q, "asks for input", params.Message), RequestedSchema: form.Schema}, form,
 		func(answer json.RawMessage) (json.RawMessage, error) { return readElicited(answer, form) },
 	}, nil
 }
@@ -121,7 +122,7 @@ func urlQuestion(q stages.Question) (inquiry, error) {
 	}
 	message := askedBy(q, "asks you to open a page of "+host, params.Message)
 	return inquiry{
-		&mcp.ElicitParams{Mode: "url", Message: message, URL: params.URL, ElicitationID: params.ID},
+		&mcp.ElicitParams{Mode: "url", Message: message, URL: params.URL, ElicitationID: params.ID}, nil,
 		func(answer json.RawMessage) (json.RawMessage, error) { return readElicited(answer, nil) },
 	}, nil
 }
@@ -193,7 +194,7 @@ func sampleQuestion(q stages.Question) (inquiry, error) {
 		Messages: asked.Messages, MaxTokens: asked.MaxTokens, StopSequences: asked.StopSequences, Temperature: asked.Temperature,
 		ModelPreferences: asked.ModelPreferences, SystemPrompt: askedBy(q, "asks a model", asked.SystemPrompt),
 	}
-	return inquiry{params, readSampled}, nil
+	return inquiry{params, nil, readSampled}, nil
 }
 
 // plainContent reports whether content is only texts, images and audio, and cleans the texts.

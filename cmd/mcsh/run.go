@@ -96,6 +96,9 @@ func (p *program) runPipeline(ctx context.Context, args []string, o runOptions) 
 		return p.print(pipeline.Plan(), gateway.PlanText(pipeline.Plan()))
 	}
 	options := stages.RunOptions{Timeout: o.timeout, Spent: time.Since(begun), DryRun: o.dry}
+	if in == nil {
+		options.Asker = p.asker(ctx, screen)
+	}
 	if screen != nil {
 		options.Begun, options.Progress = screen.follow, func(stages.Progress) {} // a progress function makes tools report progress
 	}

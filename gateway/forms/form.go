@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -213,4 +214,55 @@ func decode(raw json.RawMessage) (value any, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return value, d.Decode(&value)
+}
+
+// A Field is a field of a form, for a person at a terminal.
+type Field struct {
+	Name     string
+	About    string   // its title and description; empty: it has none
+	Type     string   // string, number, integer, boolean or array
+	Options  []string // that can be chosen; nil: any value
+	Required bool
+
+	schema *schema
+}
+
+// Fields returns the fields of a form, in their order.
+func (f *Form) Fields() (list []Field) {
+	for _, fd := range f.fields {
+		about := fd.schema.Title
+		if d := fd.schema.Description; d != "" && about != "" {
+			about += ": " + d
+		} else if d != "" {
+			about = d
+		}
+		options := slices.Concat(fd.schema.options(), fd.schema.choices().options())
+		list = append(list, Field{fd.name, about, fd.schema.Type, options, fd.required, fd.schema})
+	}
+	return list
+}
+
+// Parse reads an answer that a person has typed. Several choices have commas between them.
+func (f Field) Parse(text string) (json.RawMessage, error) {
+	var value any = text
+	switch f.Type {
+	case "number", "integer":
+		value = json.Number(text)
+	case "boolean":
+		yes, known := map[string]bool{"y": true, "yes": true, "true": true, "n": false, "no": false, "false": false}[strings.ToLower(text)]
+		if !known {
+			return nil, errors.New("type yes or no")
+		}
+		value = yes
+	case "array":
+		var list []any
+		for part := range strings.SplitSeq(text, ",") {
+			list = append(list, strings.TrimSpace(part))
+		}
+		value = list
+	}
+	if err := rules[f.Type].answer(f.schema, value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
 }

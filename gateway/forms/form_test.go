@@ -162,3 +162,31 @@ func FuzzForm(f *testing.F) {
 		}
 	})
 }
+
+// TestFields: a person at a terminal types the answers to the fields of a form.
+func TestFields(t *testing.T) {
+	f, err := forms.Read(json.RawMessage(`{"type":"object","required":["s"],"properties":{"s":{"type":"string","title":"T","description":"D"},
+		"n":{"type":"number"},"i":{"type":"integer","description":"D"},"b":{"type":"boolean"},"o":{"type":"string","enum":["x","y"]},
+		"a":{"type":"array","items":{"enum":["x","y"]}}}}`), clean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ about, typed, want, wrong string }{
+		{"T: D", "text, with a comma", `"text, with a comma"`, ""},
+		{"", "1.50", "1.50", "one"},
+		{"D", "9007199254740993", "9007199254740993", "1.5"},
+		{"", "Yes", "true", "perhaps"},
+		{"", "y", `"y"`, "z"},
+		{"", "x, y", `["x","y"]`, "x, z"},
+	}
+	for i, field := range f.Fields() {
+		test := tests[i]
+		got, err := field.Parse(test.typed)
+		if field.About != test.about || err != nil || string(got) != test.want || field.Required != (field.Name == "s") {
+			t.Errorf("%+v: got %s, %v", field, got, err)
+		}
+		if got, err := field.Parse(test.wrong); err == nil && test.wrong != "" {
+			t.Errorf("%+v takes %s", field, got)
+		}
+	}
+}
