@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
@@ -379,7 +380,7 @@ func AcceptCommand(server, tool string) string {
 	if tool != "" && strings.Trim(tool, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
 		name += "/" + tool
 	}
-	return "mcsh tools accept " + name
+	return "mcsh tools accept " + texts.ShellWord(name)
 }
 
 // A Pending is a tool that is new or has changed, and that nobody has accepted.
