@@ -11,6 +11,7 @@ import (
 func TestMain(m *testing.M) {
 	maps.Copy(children, processChildren)
 	maps.Copy(children, lifecycleChildren)
+	children["live"] = func() { mcptest.NewLive("doc://1", "doc://2").ServeStdio() }
 	children["conformance"] = conformanceClient
 	mcptest.Main(m, children)
 }

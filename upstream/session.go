@@ -54,6 +54,7 @@ type session struct {
 	used      atomic.Int64  // when the last call ended, in nanoseconds since the epoch
 	rested    atomic.Bool   // ended because it was unused
 	checking  atomic.Bool   // a ping is under way
+	feed      *feed         // of updates of resources
 	ended     chan struct{} // closed when the session is over
 	err       error         // why it ended, once ended is closed
 }
@@ -64,6 +65,7 @@ func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation
 		started: time.Now(), ended: make(chan struct{}), gateway: gatewayBehind(sdk) != "",
 	}
 	s.used.Store(s.started.UnixNano())
+	s.feed = newFeed(s)
 	if s.stateless() {
 		s.meta = requestMeta(s.version, impl)
 	}
@@ -95,6 +97,7 @@ func (s *session) watch(idle time.Duration) {
 		case <-over:
 			s.transport.Abort()
 			close(s.ended)
+			s.feed.end()
 			return
 		case <-expired:
 			if s.idle() >= idle {
@@ -106,9 +109,12 @@ func (s *session) watch(idle time.Duration) {
 	}
 }
 
-// idle is how long the session has been unused.
+// touch notes that the session has been used.
+func (s *session) touch() { s.used.Store(time.Now().UnixNano()) }
+
+// idle is how long the session has been unused. A subscription is a use.
 func (s *session) idle() time.Duration {
-	if s.calls.Load() > 0 {
+	if s.calls.Load() > 0 || s.feed.used() {
 		return 0
 	}
 	return time.Since(time.Unix(0, s.used.Load()))
@@ -187,7 +193,7 @@ func (s *session) unused(ctx context.Context) bool {
 func (s *session) request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	s.calls.Add(1)
 	defer func() {
-		s.used.Store(time.Now().UnixNano())
+		s.touch()
 		s.calls.Add(-1)
 	}()
 	r.Version = s.version

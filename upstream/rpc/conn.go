@@ -298,6 +298,8 @@ func (c *Conn) handleUnasked(e Envelope) {
 		c.replies.Send(e, c.notify)
 	case e.IsNews() && c.noted != nil:
 		c.noted(e.News())
+	case e.IsAcknowledgement():
+		c.routeAcknowledgement(e.Params)
 	case string(e.Method) == `"notifications/progress"`:
 		c.routeProgress(e.Params)
 	}

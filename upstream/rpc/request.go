@@ -71,6 +71,10 @@ type Request struct {
 	Progress func(Progress)
 	Token    int64
 
+	// Acknowledged is called with the URIs of the resources whose changes the server will report, for a request of the method
+	// [Listen]. It must not block. Nil: nobody waits for that.
+	Acknowledged func(uris []string)
+
 	// BeforeSend is called immediately before the request is sent, and says whether it may be; nil: it may.
 	BeforeSend func() bool
 }
