@@ -25,7 +25,7 @@ const (
 	resourcesRead   = "resources/read"
 )
 
-// A Call is an ordinary call of a tool, or the reading of a server's resource, answered without the SDK at a fraction of its
+// A Call is an ordinary call of a tool, the reading of a server's resource, or a request subscriptions/listen, answered without the SDK at a fraction of its
 // cost. A message is a Call only if the SDK would read it in the same way.
 type Call struct {
 	front  *front
@@ -34,9 +34,10 @@ type Call struct {
 	params mcp.CallToolParamsRaw // of a resource: its name is the URI
 	extra  *mcp.RequestExtra     // headers and token, over HTTP
 	server *mcp.ServerSession
-	modern bool // of the stateless protocol
-	marked bool // the result has a resultType
-	status int  // of the response over HTTP, once there is an answer
+	wants  *mcp.NotificationSubscriptions // of subscriptions/listen
+	modern bool                           // of the stateless protocol
+	marked bool                           // the result has a resultType
+	status int                            // of the response over HTTP, once there is an answer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leave  func() // removes it from the session that can cancel it; nil without one
@@ -89,7 +90,7 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 		}
 		return send(message)
 	}))
-	result, err := c.run(ctx)
+	result, err := c.run(ctx, send)
 	// Close ends the sessions after the last call, perhaps before this answer is written.
 	if context.Cause(c.ctx) == errUnwanted && !c.front.calls.closing() {
 		return nil
@@ -101,7 +102,10 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 func (c *Call) Close() { c.cancel(nil) }
 
 // run answers the call.
-func (c *Call) run(ctx context.Context) (mcp.Result, error) {
+func (c *Call) run(ctx context.Context, send func(message []byte) error) (mcp.Result, error) {
+	if c.Lasts() {
+		return c.front.listens(ctx, c, send)
+	}
 	if c.method == resourcesRead {
 		return c.front.reads(ctx, resourcesRead, &mcp.ReadResourceRequest{
 			Session: c.server, Params: &mcp.ReadResourceParams{Meta: c.params.Meta, URI: c.params.Name}, Extra: c.extra,
@@ -109,6 +113,9 @@ func (c *Call) run(ctx context.Context) (mcp.Result, error) {
 	}
 	return c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Session: c.server, Params: &c.params, Extra: c.extra})
 }
+
+// A listener answers a request subscriptions/listen at its end, and sends notifications before.
+type listener func(ctx context.Context, c *Call, send func(message []byte) error) (mcp.Result, error)
 
 // mostNested bounds the brackets that a message opens, and so its depth: the SDK has a limit for that.
 const mostNested = 900
@@ -124,6 +131,12 @@ func (f *front) readCall(message []byte) *Call {
 	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) ||
 		string(version) != `"2.0"` || !plainID(c.id) {
 		return nil
+	}
+	if f.listens != nil && string(method) == quotedListen {
+		if !c.readListen(params) {
+			return nil
+		}
+		return c
 	}
 	if f.reads != nil && string(method) == strconv.Quote(resourcesRead) {
 		c.method, known = resourcesRead, map[string]*json.RawMessage{"_meta": &meta, "uri": &name}
@@ -223,6 +236,8 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
 		a.Result = c.result(r)
+	case *mcp.SubscriptionsListenResult:
+		a.Result = map[string]any{"resultType": "complete", "_meta": c.meta(r.Meta)}
 	case *relayed:
 		r.modern, r.Meta = c.marked, c.meta(r.Meta)
 		a.Result = r

@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // Options configure a gateway.
@@ -70,6 +71,8 @@ type Gateway struct {
 	runs    *slots
 	running running
 	lookups *slots // calls of the other tools, which work while all runs are taken
+
+	subscriptions *subscriptions
 }
 
 //go:embed texts/instructions.md
@@ -112,6 +115,11 @@ func New(o Options) *Gateway {
 	}
 	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track, g.relay)
 	g.handle = g.guarded(g.callTool)
+	g.subscriptions = newSubscriptions(o.Upstream, o.HTTP.SessionBytes)
+	g.server.AddSendingMiddleware(sendNotices)
+	g.listens = func(ctx context.Context, c *Call, send func([]byte) error) (mcp.Result, error) {
+		return g.guarded(func(ctx context.Context, _ string, _ mcp.Request) (mcp.Result, error) { return g.listen(ctx, c, send) })(ctx, rpc.Listen, nil)
+	}
 	if o.Upstream != nil {
 		o.Upstream.OnOffers(g.offersChanged)
 		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
@@ -128,7 +136,7 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 		c.Experimental = upstream.GatewayCapability(o.Instance)
 	}
 	if o.Kept != nil || o.Upstream != nil {
-		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil}
+		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil, Subscribe: o.Upstream != nil}
 	}
 	if o.Upstream != nil {
 		c.Prompts, c.Completions = &mcp.PromptCapabilities{ListChanged: true}, &mcp.CompletionCapabilities{}

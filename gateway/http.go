@@ -69,6 +69,8 @@ type front struct {
 	self           *mcp.Implementation        // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler // by tool
 	handle         mcp.MethodHandler          // calls a tool
+	listens        listener                   // answers subscriptions/listen; nil: the SDK does
+	listening      *calls                     // such requests
 	reads          mcp.MethodHandler          // reads a resource of a server; nil: there are none
 	grace          time.Duration              // of calls whose client has gone
 	modern, legacy http.Handler               // of the SDK, by era of the protocol
@@ -79,8 +81,8 @@ func newFront(server *mcp.Server, o HTTPOptions) front {
 	o = o.withDefaults()
 	same := func(*http.Request) *mcp.Server { return server }
 	return front{
-		server:   server,
-		calls:    newCalls(),
+		server: server,
+		calls:  newCalls(), listening: newCalls(),
 		handlers: map[string]mcp.ToolHandler{},
 		http:     o,
 		sessions: sessions{
@@ -135,6 +137,10 @@ func (f *front) post(w http.ResponseWriter, r *http.Request, n *session, open bo
 	}
 	defer m.room.Close()
 	if c := f.ordinary(r, m, n); c != nil && open {
+		if c.Lasts() {
+			c.detach()
+			m.forget()
+		}
 		c.serve(w, r, n)
 		return nil
 	}
