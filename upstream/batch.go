@@ -94,9 +94,8 @@ func (f *feed) leave(uri string) {
 func (b *batch) run() {
 	var now *listen
 	defer func() { now.stop() }()
-	oneByOne := false // since one of several has failed
-	for {
-		uris, joining := b.next(oneByOne)
+	for most := batchURIs; ; { // new URIs in one request: if it fails, half of them are tried
+		uris, joining := b.next(most)
 		if len(uris) == 0 {
 			return
 		}
@@ -105,7 +104,8 @@ func (b *batch) run() {
 			accepted, failure := l.acknowledged(b.f.conn.pool.options.CallTimeout)
 			if failure != nil {
 				l.stop()
-				if oneByOne = isAnswer(failure) && len(joining) > 1; oneByOne {
+				if isAnswer(failure) && len(joining) > 1 {
+					most = len(joining) / 2
 					continue
 				}
 			} else {
@@ -116,10 +116,10 @@ func (b *batch) run() {
 				}
 			}
 			if b.settle(joining, accepted, failure); len(joining) > 0 {
+				most = min(2*most, batchURIs)
 				continue
 			}
 		}
-		oneByOne = false
 		select {
 		case <-b.wake:
 		case <-now.end():
@@ -131,14 +131,13 @@ func (b *batch) run() {
 	}
 }
 
-// next returns the URIs for the next request, and those of them that are new. If there are none, the batch is over.
-func (b *batch) next(one bool) (uris, joining []string) {
+// next returns the URIs for the next request, and those of them that are new, of which there are at most so many. If there are none, the
+// batch is over.
+func (b *batch) next(most int) (uris, joining []string) {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()
 	joining = slices.Sorted(maps.Keys(b.joining))
-	if one && len(joining) > 1 {
-		joining = joining[:1]
-	}
+	joining = joining[:min(most, len(joining))]
 	if uris = append(slices.Sorted(maps.Keys(b.uris)), joining...); len(uris) == 0 {
 		b.drop()
 	}
@@ -268,9 +267,12 @@ func (b *batch) listen(uris []string) *listen {
 	run := func() {
 		defer close(l.over)
 		defer lease.Close()
-		if _, l.failure = f.s.transport.Request(ctx, r); l.failure == nil { // the server has ended it
-			l.failure = &rpc.Failure{Err: rpc.ErrClosed}
-		}
+		l.failure = f.errEnded()
+		f.during(func() {
+			if _, l.failure = f.s.transport.Request(ctx, r); l.failure == nil { // the server has ended it
+				l.failure = &rpc.Failure{Err: rpc.ErrClosed}
+			}
+		})
 	}
 	if !f.start(run) {
 		l.failure = f.errEnded()

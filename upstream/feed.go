@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -21,6 +22,8 @@ type feed struct {
 	life context.Context // of the session
 	end  context.CancelFunc
 	conn *serverConn // set before the session is used
+
+	requests atomic.Int32 // in flight, that do not count as calls
 
 	mu       sync.Mutex      // guards what follows
 	uris     map[string]bool // of the resources whose updates come
@@ -58,6 +61,17 @@ func (f *feed) lost(uris ...string) {
 
 // start runs f in a goroutine of the pool. It reports false after the end.
 func (f *feed) start(run func()) bool { return f.life.Err() == nil && f.conn.pool.tasks.start(run) }
+
+// during makes a request, unless the session has ended. Whoever ends the session waits for it.
+func (f *feed) during(request func()) bool {
+	f.requests.Add(1)
+	defer f.requests.Add(-1)
+	if f.life.Err() != nil {
+		return false
+	}
+	request()
+	return true
+}
 
 // errEnded is the failure of a subscription on a session that has ended.
 func (f *feed) errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
@@ -112,10 +126,12 @@ func (f *feed) request(method string, c stages.Call) *rpc.Request {
 func (f *feed) unsubscribe(uri string) {
 	if f.s.stateless() {
 		f.leave(uri)
-	} else if f.life.Err() == nil {
-		ctx, cancel := context.WithTimeout(f.life, closeLimit)
-		_, _ = f.s.request(ctx, f.request("resources/unsubscribe", stages.Call{Name: uri}))
-		cancel()
+	} else {
+		f.during(func() {
+			ctx, cancel := context.WithTimeout(f.life, closeLimit)
+			defer cancel()
+			_, _ = f.s.request(ctx, f.request("resources/unsubscribe", stages.Call{Name: uri}))
+		})
 	}
 	f.mu.Lock()
 	delete(f.uris, uri)

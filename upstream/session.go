@@ -158,7 +158,8 @@ func (s *session) endSession() {
 func (s *session) flushCancelled() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()
-	if !s.unused(ctx) {
+	s.feed.end()
+	if !s.unused(ctx) || !s.await(ctx, &s.feed.requests) {
 		return
 	}
 	settled := make(chan struct{})
@@ -174,10 +175,13 @@ func (s *session) flushCancelled() {
 }
 
 // unused waits until no call is in flight. It reports false if the session or ctx ends first.
-func (s *session) unused(ctx context.Context) bool {
+func (s *session) unused(ctx context.Context) bool { return s.await(ctx, &s.calls) }
+
+// await waits until none of these is in flight. It reports false if the session or ctx ends first.
+func (s *session) await(ctx context.Context, inFlight *atomic.Int32) bool {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for s.calls.Load() > 0 {
+	for inFlight.Load() > 0 {
 		select {
 		case <-tick.C:
 		case <-s.ended:

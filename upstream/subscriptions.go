@@ -46,8 +46,8 @@ type watchedServer struct {
 type subscription struct {
 	server, uri string
 	subscribers map[*subscriber]bool
-	conn        *serverConn // of on
-	on          *session    // brings the updates; nil: none does
+	conn        *serverConn // that has or will have the subscription; nil: none
+	on          *session    // of conn, brings the updates; nil: none does
 	refused     bool        // the server does not want it, so it is not renewed until something changes
 	missed      bool        // an update may have been missed
 	work        *flight[*session]
@@ -160,6 +160,9 @@ func (b *subscriptions) ask(sub *subscription) (*session, error) {
 		if err := sc.mayAsk(Resources, q); err != nil {
 			return nil, err
 		}
+		b.mu.Lock()
+		sub.conn = sc // the first update may come before the answer
+		b.mu.Unlock()
 		q.send = func(ctx context.Context, s *session, c stages.Call) (json.RawMessage, *rpc.Failure) {
 			on = s
 			return nil, s.feed.subscribe(ctx, c)
@@ -177,8 +180,10 @@ func (b *subscriptions) ask(sub *subscription) (*session, error) {
 func (b *subscriptions) opened(sub *subscription, s *session, err error) {
 	sub.work = nil
 	if err != nil {
-		sub.refused = isPermanent(err)
-		b.forget(sub)
+		sub.conn, sub.refused = nil, isPermanent(err)
+		if b.forget(sub); sub.missed && !sub.refused && len(sub.subscribers) > 0 {
+			b.renew(sub)
+		}
 		return
 	}
 	sub.on, sub.conn, sub.refused = s, s.feed.conn, false
