@@ -119,7 +119,7 @@ func TestSubscribe(t *testing.T) {
 func TestSubscriptionsOutlastTheSession(t *testing.T) {
 	for name, protocol := range map[string]upstream.Protocol{"newer": upstream.AnyProtocol, "older": upstream.OnlyOlder} {
 		t.Run(name, func(t *testing.T) {
-			p := mcptest.NewPool(t, upstream.Options{IdleStop: 50 * time.Millisecond, Sources: []upstream.Source{upstream.Static{
+			p := mcptest.NewPool(t, upstream.Options{IdleStop: time.Second, Sources: []upstream.Source{upstream.Static{
 				{Name: "s", Dial: upstream.Stdio(mcptest.Child(t, "live")), Protocol: protocol},
 			}}})
 			var r reports
@@ -129,7 +129,7 @@ func TestSubscriptionsOutlastTheSession(t *testing.T) {
 			}
 			defer cancel()
 			pid := call(t, p, "s", "pid")
-			time.Sleep(200 * time.Millisecond) // a program that is ended too early fails the next line; a slow machine cannot
+			time.Sleep(2500 * time.Millisecond) // without a subscription the program would end now
 			if got := call(t, p, "s", "pid"); got != pid {
 				t.Errorf("the program has been ended and started again")
 			}
