@@ -16,6 +16,10 @@
 //     behind, which the runtime frees late. The file counts as memory from the beginning.
 //   - Lists of resources and prompts are read on sessions that tools have started. Nothing waits for them: a server may be
 //     slow, and a client asks for these lists at its start.
+//   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
+//     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
+//   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program there is
+//     one for each resource, because the go-sdk's server forgets the resources of two requests of a session together.
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
 //   - The package imports schemas: input schemas are compiled where tools are known, and injecting them would add a
