@@ -55,6 +55,12 @@ type message struct {
 // Close implements [io.Closer]. The lease ends with the request.
 func (m *message) Close() error { return nil }
 
+// forget gives the memory of the message back before its answer.
+func (m *message) forget() {
+	m.data, m.Reader = nil, bytes.NewReader(nil)
+	m.room.Close()
+}
+
 // receive reads the body of a request, charges it as it comes, and puts it back for the next reader. Only a tools/call may
 // be longer than the limit "message", and must name its method within that limit.
 func (f *front) receive(ctx context.Context, r *http.Request) (*message, *refusal) {

@@ -96,12 +96,16 @@ func (c *calls) closing() bool {
 // those of others: the same identity may return.
 func (f *front) EndUser(user string) {
 	f.calls.cancel(callerUser + user)
+	f.listening.cancel(callerUser + user)
 	f.sessions.endUser(user)
 }
 
 // Close refuses new calls, waits for calls in flight until ctx is done, cancels the others and closes all sessions. It may be
 // called more than once. The error counts calls that do not end after their cancellation.
 func (f *front) Close(ctx context.Context) error {
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	listening := f.listening.close(now) // they have no end of their own
 	if err := f.calls.close(ctx); err != nil {
 		return err
 	}
@@ -110,5 +114,5 @@ func (f *front) Close(ctx context.Context) error {
 		wg.Go(func() { s.Close() })
 	}
 	wg.Wait()
-	return nil
+	return listening
 }

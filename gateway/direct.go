@@ -26,7 +26,7 @@ const (
 	resourcesRead   = "resources/read"
 )
 
-// A Call is an ordinary call of a tool, or the reading of a server's resource, answered without the SDK at a fraction of its
+// A Call is an ordinary call of a tool, the reading of a server's resource, or a request subscriptions/listen, answered without the SDK at a fraction of its
 // cost. A message is a Call only if the SDK would read it in the same way.
 type Call struct {
 	front  *front
@@ -35,9 +35,10 @@ type Call struct {
 	params mcp.CallToolParamsRaw // of a resource: its name is the URI
 	extra  *mcp.RequestExtra     // headers and token, over HTTP
 	server *mcp.ServerSession
-	modern bool // of the stateless protocol
-	marked bool // the result has a resultType
-	status int  // of the response over HTTP, once there is an answer
+	wants  *mcp.NotificationSubscriptions // of subscriptions/listen
+	modern bool                           // of the stateless protocol
+	marked bool                           // the result has a resultType
+	status int                            // of the response over HTTP, once there is an answer
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	leave  func() // removes it from the session that can cancel it; nil without one
@@ -90,7 +91,7 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 	ctx := context.WithValue(c.ctx, senderKey{}, progressSender(func(_ context.Context, p *mcp.ProgressNotificationParams) error {
 		return c.send(notification{"2.0", "notifications/progress", p})
 	}))
-	result, err := c.run(context.WithValue(ctx, callKey{}, c))
+	result, err := c.run(context.WithValue(ctx, callKey{}, c), send)
 	c.sending.Lock() // after a message that is on its way
 	c.out = nil
 	c.sending.Unlock()
@@ -105,7 +106,10 @@ func (c *Call) Answer(send func(message []byte) error) []byte {
 func (c *Call) Close() { c.cancel(nil) }
 
 // run answers the call.
-func (c *Call) run(ctx context.Context) (mcp.Result, error) {
+func (c *Call) run(ctx context.Context, send func(message []byte) error) (mcp.Result, error) {
+	if c.Lasts() {
+		return c.front.listens(ctx, c, send)
+	}
 	if c.method == resourcesRead {
 		return c.front.reads(ctx, resourcesRead, &mcp.ReadResourceRequest{
 			Session: c.server, Params: &mcp.ReadResourceParams{Meta: c.params.Meta, URI: c.params.Name}, Extra: c.extra,
@@ -113,6 +117,9 @@ func (c *Call) run(ctx context.Context) (mcp.Result, error) {
 	}
 	return c.front.handle(ctx, toolsCall, &mcp.CallToolRequest{Session: c.server, Params: &c.params, Extra: c.extra})
 }
+
+// A listenHandler answers a request subscriptions/listen at its end, and sends notifications before.
+type listenHandler func(ctx context.Context, c *Call, send func(message []byte) error) (mcp.Result, error)
 
 // mostNested bounds the brackets that a message opens, and so its depth: the SDK has a limit for that.
 const mostNested = 900
@@ -130,6 +137,12 @@ func (f *front) readCall(message []byte) *Call {
 	if !members(message, map[string]*json.RawMessage{"jsonrpc": &version, "id": &c.id, "method": &method, "params": &params}) ||
 		string(version) != `"2.0"` || !plainID(c.id) {
 		return nil
+	}
+	if f.listens != nil && string(method) == quotedListen {
+		if !c.readListen(params) {
+			return nil
+		}
+		return c
 	}
 	if f.reads != nil && string(method) == strconv.Quote(resourcesRead) {
 		c.method, known = resourcesRead, map[string]*json.RawMessage{"_meta": &meta, "uri": &name}
@@ -254,6 +267,8 @@ func (c *Call) encode(result mcp.Result, err error) []byte {
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
 		a.Result = c.result(r)
+	case *mcp.SubscriptionsListenResult:
+		a.Result = map[string]any{"resultType": "complete", "_meta": c.meta(r.Meta)}
 	case *relayed:
 		r.modern, r.Meta = c.marked, c.meta(r.Meta)
 		a.Result = r

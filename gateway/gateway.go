@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // Options configure a gateway.
@@ -83,6 +84,9 @@ type Gateway struct {
 	running running
 	dialogs dialogs
 	lookups *slots // calls of the other tools, which work while all runs are taken
+
+	subscriptions *subscriptions
+	notices       *notices // nil without Upstream
 }
 
 //go:embed texts/instructions.md
@@ -126,10 +130,16 @@ func New(o Options) *Gateway {
 	}
 	g.server.AddReceivingMiddleware(g.guarded, g.sessions.track, g.relay)
 	g.handle, g.front.hasGroup = g.guarded(g.callTool), g.hasGroup
+	g.subscriptions = newSubscriptions(o.Upstream, o.HTTP.SessionBytes)
+	g.server.AddSendingMiddleware(sendNotices)
+	g.listens = func(ctx context.Context, c *Call, send func([]byte) error) (mcp.Result, error) {
+		listen := g.guarded(func(ctx context.Context, _ string, _ mcp.Request) (mcp.Result, error) { return g.listen(ctx, c, send) })
+		return listen(ctx, rpc.Listen, &mcp.SubscriptionsListenRequest{Session: c.server, Extra: c.extra})
+	}
 	if o.Upstream != nil {
-		n := &notices{g: g, listeners: map[*mcp.ServerSession]*listener{}}
-		g.server.AddReceivingMiddleware(n.receive)
-		g.server.AddSendingMiddleware(n.send)
+		g.notices = &notices{g: g, listeners: map[*mcp.ServerSession]*listener{}}
+		g.server.AddReceivingMiddleware(g.notices.receive)
+		g.server.AddSendingMiddleware(g.notices.send)
 		o.Upstream.OnOffers(g.offersChanged)
 		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 			return g.readResource(ctx, req, nil)
@@ -145,7 +155,7 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 		c.Experimental = upstream.GatewayCapability(o.Instance)
 	}
 	if o.Kept != nil || o.Upstream != nil {
-		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil}
+		c.Resources = &mcp.ResourceCapabilities{ListChanged: o.Upstream != nil, Subscribe: o.Upstream != nil}
 	}
 	if o.Upstream != nil {
 		c.Prompts, c.Completions = &mcp.PromptCapabilities{ListChanged: true}, &mcp.CompletionCapabilities{}

@@ -72,6 +72,8 @@ type front struct {
 	self           *mcp.Implementation                             // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler                      // by tool
 	handle         mcp.MethodHandler                               // calls a tool
+	listens        listenHandler                                   // answers subscriptions/listen; nil: the SDK does
+	listening      *calls                                          // such requests
 	reads          mcp.MethodHandler                               // reads a resource of a server; nil: there are none
 	hasGroup       func(group string, caller *auth.TokenInfo) bool // nil: there are no groups
 	grace          time.Duration                                   // of calls whose client has gone
@@ -83,8 +85,8 @@ func newFront(server *mcp.Server, o HTTPOptions) front {
 	o = o.withDefaults()
 	same := func(*http.Request) *mcp.Server { return server }
 	return front{
-		server:   server,
-		calls:    newCalls(),
+		server: server,
+		calls:  newCalls(), listening: newCalls(),
 		handlers: map[string]mcp.ToolHandler{},
 		http:     o,
 		sessions: sessions{
@@ -147,6 +149,10 @@ func (f *front) post(w http.ResponseWriter, r *http.Request, n *session, open bo
 		return nil
 	}
 	if c := f.ordinary(r, m, n); c != nil && open {
+		if c.Lasts() {
+			c.detach()
+			m.forget()
+		}
 		c.serve(w, r, n)
 		return nil
 	}

@@ -41,10 +41,11 @@ func (n *notices) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		ss, _ := req.GetSession().(*mcp.ServerSession)
-		if _, limited := n.g.groupsOf(req.GetExtra()); !limited || ss == nil {
+		l := n.listener(ctx, req.GetExtra())
+		if l == nil || ss == nil {
 			return next(ctx, method, req)
 		}
-		n.register(ctx, ss, req.GetExtra())
+		n.register(ss, l)
 		res, err := next(ctx, method, req)
 		if stream || err != nil {
 			n.forget(ss)
@@ -55,11 +56,27 @@ func (n *notices) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (n *notices) register(ctx context.Context, ss *mcp.ServerSession, extra *mcp.RequestExtra) {
+// listener returns a listener that has seen the lists as they are now; nil: its sender sees all servers.
+func (n *notices) listener(ctx context.Context, extra *mcp.RequestExtra) *listener {
+	if n == nil {
+		return nil
+	}
+	if _, limited := n.g.groupsOf(extra); !limited {
+		return nil
+	}
 	l := &listener{extra: extra, seen: map[string][sha256.Size]byte{}}
 	for notification := range listKinds {
 		l.seen[notification] = n.digest(ctx, l, notification)
 	}
+	return l
+}
+
+// wants reports whether a notification is the business of a listener.
+func (n *notices) wants(ctx context.Context, l *listener, notification string) bool {
+	return l == nil || listKinds[notification] == nil || l.changed(notification, n.digest(ctx, l, notification))
+}
+
+func (n *notices) register(ss *mcp.ServerSession, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listeners[ss] = l
@@ -81,7 +98,7 @@ func (n *notices) send(next mcp.MethodHandler) mcp.MethodHandler {
 		n.mu.Lock()
 		l := n.listeners[ss]
 		n.mu.Unlock()
-		if l != nil && !l.changed(method, n.digest(ctx, l, method)) {
+		if !n.wants(ctx, l, method) {
 			return nil, nil
 		}
 		return next(ctx, method, req)

@@ -34,6 +34,9 @@ var relays = map[string]func(g *Gateway, ctx context.Context, req mcp.Request, n
 	"resources/list":           (*Gateway).listResources,
 	"resources/templates/list": (*Gateway).listTemplates,
 	"resources/read":           (*Gateway).readResource,
+	"resources/subscribe":      (*Gateway).subscribe,
+	"resources/unsubscribe":    (*Gateway).unsubscribe,
+	rpc.Listen:                 (*Gateway).listenBySDK,
 	"prompts/list":             (*Gateway).listPrompts,
 	"prompts/get":              (*Gateway).getPrompt,
 	"completion/complete":      (*Gateway).complete,
@@ -50,14 +53,15 @@ func (g *Gateway) relay(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// offersChanged notifies clients that the lists of resources and prompts have changed. The SDK sends notifications only for
-// lists of its own, so it gets a resource and a prompt for a moment, which no list shows.
+// offersChanged notifies clients that the lists of resources and prompts have changed. The SDK, which notifies those of the older
+// protocol, sends notifications only for lists of its own, so it gets a resource and a prompt for a moment, which no list shows.
 func (g *Gateway) offersChanged() {
 	const name = "mcsh://changed"
 	g.server.AddResource(&mcp.Resource{URI: name, Name: name}, nil)
 	g.server.RemoveResources(name)
 	g.server.AddPrompt(&mcp.Prompt{Name: name}, nil)
 	g.server.RemovePrompts(name)
+	g.subscriptions.changed(rpc.ResourcesChanged, rpc.PromptsChanged)
 }
 
 // A relayed is a result with members that a server has written.

@@ -48,6 +48,7 @@ type session struct {
 	slot     *sessionSlot                       // nil: none, or not yet
 	requests int                                // HTTP requests in flight
 	posts    int                                // of them; a GET waits for the server
+	lasts    bool                               // it has had subscriptions: a GET counts as its use
 	used     uint64                             // sessions.uses after its last request
 	closed   bool
 	quiet    context.CancelFunc // of finished
@@ -138,10 +139,28 @@ func (s *sessions) register(ss *mcp.ServerSession, extra *mcp.RequestExtra) *ses
 	s.all[ss] = n
 	if id := ss.ID(); id != "" {
 		s.byID[id] = n
-		n.idle = time.AfterFunc(sessionTimeout, func() { ss.Close() })
+		n.idle = time.AfterFunc(sessionTimeout, func() { s.expire(n) })
 	}
 	go func() { ss.Wait(); s.remove(n) }() // ends with the session
 	return n
+}
+
+// lasting makes a session go on as long as its client waits for updates.
+func (s *sessions) lasting(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.lasts = true
+}
+
+// expire ends a session without a POST, unless its client waits for updates.
+func (s *sessions) expire(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.lasts && n.requests > 0 && !n.closed {
+		n.idle.Reset(sessionTimeout)
+		return
+	}
+	go n.server.Close() // it waits for the session's calls
 }
 
 // find returns the HTTP session with an id, or nil.
@@ -205,6 +224,13 @@ func (s *sessions) assign(p *sessionSlot, id string) {
 	n.slot = p
 	s.uses++
 	n.used, p.owner.sessions[n] = s.uses, true
+}
+
+// close gives back the slot of a request that takes one.
+func (s *sessions) close(p *sessionSlot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free(p)
 }
 
 // free frees a slot. s.mu is held.

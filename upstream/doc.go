@@ -35,6 +35,10 @@
 //     What fails is not trusted: a damaged file is one that trusts no tool.
 //   - The rate of a server is a window, and its own code: the bucket of x/time/rate lets twice as many requests through in the
 //     first minute or hour, or spaces the few of a small pipeline evenly over it.
+//   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
+//     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
+//   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program there is
+//     one for each resource, because the go-sdk's server forgets the resources of two requests of a session together.
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
 //   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of all.

@@ -12,6 +12,7 @@ func TestMain(m *testing.M) {
 	maps.Copy(children, processChildren)
 	maps.Copy(children, lifecycleChildren)
 	maps.Copy(children, askingChildren)
+	children["live"] = func() { mcptest.NewLive("doc://1", "doc://2").ServeStdio() }
 	children["conformance"] = conformanceClient
 	mcptest.Main(m, children)
 }

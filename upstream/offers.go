@@ -517,5 +517,10 @@ func (sc *serverConn) note(n rpc.News) {
 		sc.tools.invalidate()
 	case rpc.ResourcesChanged, rpc.PromptsChanged:
 		sc.offers.invalidate()
+		if n.Method == rpc.ResourcesChanged {
+			sc.pool.subscriptions.retry(sc.server.Name)
+		}
+	case rpc.ResourceUpdated:
+		sc.pool.subscriptions.updated(sc, n.URI)
 	}
 }

@@ -105,6 +105,8 @@ type Pool struct {
 	samples    sampler
 	own        *serverConn // the server of [ResourcesServer]
 
+	subscriptions *subscriptions
+
 	onOffers atomic.Pointer[func()]
 	queue    startQueue
 
@@ -130,6 +132,7 @@ func NewPool(o Options) *Pool {
 		options: o.withDefaults(), life: life, end: end, conns: map[string]*serverConn{},
 		queue: startQueue{free: runtime.GOMAXPROCS(0)}, samples: newSampler(),
 	}
+	p.subscriptions = newSubscriptions(p)
 	p.own = newServerConn(p.resourcesServer(), p)
 	return p
 }

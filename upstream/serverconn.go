@@ -213,6 +213,7 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 		if err != nil {
 			return nil, sc.notStarted(t, err)
 		}
+		s.feed.conn = sc
 		sc.pool.goroutines.run(func() { sc.watch(s) })
 		sc.stand(s)
 		sc.offers.begin(s)
@@ -245,6 +246,7 @@ func (sc *serverConn) watch(s *session) {
 	stop := context.AfterFunc(sc.life, s.close)
 	s.watch(sc.idleLimit(s))
 	stop()
+	sc.pool.subscriptions.lost(sc, s, nil)
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	switch {

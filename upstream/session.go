@@ -58,6 +58,7 @@ type session struct {
 	used      atomic.Int64  // when the last call ended, in nanoseconds since the epoch
 	rested    atomic.Bool   // ended because it was unused
 	checking  atomic.Bool   // a ping is under way
+	feed      *feed         // of updates of resources
 	ended     chan struct{} // closed when the session is over
 	err       error         // why it ended, once ended is closed
 }
@@ -68,6 +69,7 @@ func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation
 		started: time.Now(), ended: make(chan struct{}), gateway: gatewayBehind(sdk) != "",
 	}
 	s.used.Store(s.started.UnixNano())
+	s.feed = newFeed(s)
 	if s.stateless() {
 		s.meta = requestMeta(s.version, impl)
 		if roots != nil {
@@ -102,6 +104,7 @@ func (s *session) watch(idle time.Duration) {
 		case <-over:
 			s.transport.Abort()
 			close(s.ended)
+			s.feed.end()
 			return
 		case <-expired:
 			if s.idle() >= idle {
@@ -113,9 +116,12 @@ func (s *session) watch(idle time.Duration) {
 	}
 }
 
-// idle is how long the session has been unused.
+// touch notes that the session has been used.
+func (s *session) touch() { s.used.Store(time.Now().UnixNano()) }
+
+// idle is how long the session has been unused. A subscription is a use.
 func (s *session) idle() time.Duration {
-	if s.calls.Load() > 0 {
+	if s.calls.Load() > 0 || s.feed.used() {
 		return 0
 	}
 	return time.Since(time.Unix(0, s.used.Load()))
@@ -159,7 +165,8 @@ func (s *session) endSession() {
 func (s *session) flushCancelled() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()
-	if !s.unused(ctx) {
+	s.feed.end()
+	if !s.unused(ctx) || !s.await(ctx, &s.feed.requests) {
 		return
 	}
 	settled := make(chan struct{})
@@ -175,10 +182,13 @@ func (s *session) flushCancelled() {
 }
 
 // unused waits until no call is in flight. It reports false if the session or ctx ends first.
-func (s *session) unused(ctx context.Context) bool {
+func (s *session) unused(ctx context.Context) bool { return s.await(ctx, &s.calls) }
+
+// await waits until none of these is in flight. It reports false if the session or ctx ends first.
+func (s *session) await(ctx context.Context, inFlight *atomic.Int32) bool {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for s.calls.Load() > 0 {
+	for inFlight.Load() > 0 {
 		select {
 		case <-tick.C:
 		case <-s.ended:
@@ -200,7 +210,7 @@ func (s *session) request(ctx context.Context, r *rpc.Request) (json.RawMessage,
 
 // release ends a use of the session.
 func (s *session) release() {
-	s.used.Store(time.Now().UnixNano())
+	s.touch()
 	s.calls.Add(-1)
 }
 

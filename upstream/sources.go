@@ -129,7 +129,11 @@ func (p *Pool) apply(wanted map[string]*Server) Change {
 		}
 		if conns[name] != old[name] {
 			old[name].drain()
+			p.subscriptions.replaced(old[name])
 		}
+	}
+	for _, name := range c.Added {
+		p.subscriptions.retry(name)
 	}
 	return c
 }

@@ -42,6 +42,8 @@ type conn struct {
 	parsed chan parsed
 	open   context.Context // until Close
 	close  context.CancelFunc
+	input  context.Context // until its end
+	ended  context.CancelFunc
 
 	greeted bool              // the SDK has a first message; only Read uses it
 	ahead   []jsonrpc.Message // to be read next; only Read uses it
@@ -79,6 +81,7 @@ func newConn(life context.Context, end context.CancelCauseFunc, o Options) *conn
 		parsed: make(chan parsed), asked: map[any]int64{}, cancelled: map[any]bool{},
 	}
 	c.open, c.close = context.WithCancel(context.Background())
+	c.input, c.ended = context.WithCancel(context.Background())
 	return c
 }
 
@@ -279,6 +282,7 @@ func (c *conn) put(message []byte) error {
 // finish returns after all answers. It cancels the calls of a client that has gone. One that piped its calls in waits for the
 // answers, as long as the limits of the calls allow.
 func (c *conn) finish(ctx context.Context) {
+	c.ended()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !c.piped {

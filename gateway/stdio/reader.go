@@ -3,6 +3,7 @@ package stdio
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -129,6 +130,9 @@ func (c *conn) start(call *gateway.Call, bytes int) {
 	counted := c.direct.TryAcquire(1) // fails only after the end of life
 	go func() {
 		defer c.unanswered.Release(weight)
+		if call.Lasts() { // until its client ends
+			defer context.AfterFunc(c.input, call.Close)()
+		}
 		if counted {
 			defer c.direct.Release(1)
 		}

@@ -54,15 +54,20 @@ type Upstream struct {
 
 // New makes a server with tools.
 func New(tools ...Tool) *Upstream {
-	u := &Upstream{tools: map[string]Tool{}, calls: map[string]int{}, closed: make(chan struct{})}
-	u.close = sync.OnceFunc(func() { close(u.closed) })
-	u.server = mcp.NewServer(&mcp.Implementation{Name: "mcptest", Version: "1"}, &mcp.ServerOptions{
+	u := newUpstream(&mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})
-	u.server.AddReceivingMiddleware(u.intercept)
 	for _, t := range tools {
 		u.Add(t)
 	}
+	return u
+}
+
+func newUpstream(o *mcp.ServerOptions) *Upstream {
+	u := &Upstream{tools: map[string]Tool{}, calls: map[string]int{}, closed: make(chan struct{})}
+	u.close = sync.OnceFunc(func() { close(u.closed) })
+	u.server = mcp.NewServer(&mcp.Implementation{Name: "mcptest", Version: "1"}, o)
+	u.server.AddReceivingMiddleware(u.intercept)
 	u.dial = upstream.InProcess(u.server, nil, nil)
 	return u
 }

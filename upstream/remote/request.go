@@ -310,6 +310,9 @@ func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (res
 		if string(e.Method) == `"notifications/progress"` {
 			c.r.ReportProgress(e.Params)
 		}
+		if e.IsAcknowledgement() {
+			c.r.Acknowledge(e.Params)
+		}
 		c.t.handleUnasked(e, c.r)
 		limiter.Wait(rpc.MessageCost(len(ev.data)), ctx.Done())
 	}

@@ -23,19 +23,41 @@ func (t *Transport) Listen(ctx context.Context, version string, opened func()) *
 	c := &call{t: t, r: &rpc.Request{Method: standingStream, Version: version}, id: t.next.Add(1)}
 	ctx = context.WithValue(ctx, rawKey{}, true)
 	var at resumePoint
+	conflicts := 0
 	for resumes := 0; ; resumes++ {
 		before := at.last
 		err := c.listen(ctx, &at, opened)
 		if at.last != before {
 			resumes = 0
 		}
+		if c.conflict(err) && conflicts < maxConflicts {
+			conflicts++
+			pause(ctx, conflictWait<<conflicts)
+			continue
+		}
 		if at.last == "" || ctx.Err() != nil || !c.accepted || resumes == maxResumes || !errors.Is(err, io.ErrUnexpectedEOF) {
 			return c.failedToListen(ctx, err)
 		}
-		select {
-		case <-time.After(cmp.Or(at.retry, resumeWait<<resumes/2)):
-		case <-ctx.Done():
-		}
+		pause(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
+	}
+}
+
+// A server may not know yet that the last stream has ended, and allows one.
+const (
+	maxConflicts = 8
+	conflictWait = 25 * time.Millisecond // doubled each time
+)
+
+// conflict reports whether the server refuses a second stream.
+func (c *call) conflict(err error) bool {
+	status, ok := errors.AsType[*statusError](err)
+	return ok && status.status == http.StatusConflict
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -311,6 +311,8 @@ func (c *Conn) handleUnasked(e Envelope) {
 	case c.replies.Take(e, of, c.answer):
 	case e.IsNews() && c.noted != nil:
 		c.noted(e.News())
+	case e.IsAcknowledgement():
+		c.routeAcknowledgement(e.Params)
 	case string(e.Method) == `"notifications/progress"`:
 		c.routeProgress(e.Params)
 	}

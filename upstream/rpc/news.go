@@ -1,19 +1,26 @@
 package rpc
 
-// News is a notification that a list of the server has changed.
-type News struct{ Method string }
+// News is a notification that something of the server has changed: a list, or the resource with URI.
+type News struct {
+	Method string
+	URI    string // of [ResourceUpdated]; empty if it cannot be read
+}
 
 // The methods of News.
 const (
 	ToolsChanged     = "notifications/tools/list_changed"
 	ResourcesChanged = "notifications/resources/list_changed"
 	PromptsChanged   = "notifications/prompts/list_changed"
+	ResourceUpdated  = "notifications/resources/updated"
 )
 
-// IsNews reports whether the message is a notification that a list has changed.
+// maxUpdate bounds the parameters of [ResourceUpdated] that are read, in bytes.
+const maxUpdate = 64 << 10
+
+// IsNews reports whether the message is a notification that something has changed.
 func (e *Envelope) IsNews() bool {
 	switch string(e.Method) {
-	case `"` + ToolsChanged + `"`, `"` + ResourcesChanged + `"`, `"` + PromptsChanged + `"`:
+	case `"` + ToolsChanged + `"`, `"` + ResourcesChanged + `"`, `"` + PromptsChanged + `"`, `"` + ResourceUpdated + `"`:
 		return e.ID == nil
 	}
 	return false
@@ -21,5 +28,13 @@ func (e *Envelope) IsNews() bool {
 
 // News returns the message as news.
 func (e *Envelope) News() News {
-	return News{Text(e.Method)}
+	n := News{Method: Text(e.Method)}
+	if n.Method == ResourceUpdated && len(e.Params) <= maxUpdate {
+		Members(e.Params, func(name, value []byte) {
+			if Name(name) == "uri" && value[0] == '"' {
+				n.URI = Text(value)
+			}
+		})
+	}
+	return n
 }

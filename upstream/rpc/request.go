@@ -77,6 +77,9 @@ type Request struct {
 	// declines it. It is called in goroutines of its own, and must be set for all requests in whose middle servers may ask.
 	Ask       func(ctx context.Context, q Question) (json.RawMessage, error)
 	questions atomic.Int32 // so far
+	// Acknowledged is called with the URIs of the resources whose changes the server will report, for a request of the method
+	// [Listen]. It must not block. Nil: nobody waits for that.
+	Acknowledged func(uris []string)
 
 	// BeforeSend is called immediately before the request is sent, and says whether it may be; nil: it may.
 	BeforeSend func() bool

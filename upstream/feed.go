@@ -1,0 +1,210 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
+)
+
+// A feed is what brings the updates of resources on one session. The older protocol has a request for each resource, and over HTTP a
+// standing stream; the newer one has requests that last, for one resource each with a program, and for many over HTTP, where each
+// takes a connection. All of it is open only while somebody is subscribed.
+type feed struct {
+	s    *session
+	life context.Context // of the session
+	end  context.CancelFunc
+	conn *serverConn // set before the session is used
+
+	requests atomic.Int32 // in flight, that do not count as calls
+
+	mu       sync.Mutex      // guards what follows
+	uris     map[string]bool // of the resources whose updates come
+	opening  int             // requests to subscribe
+	standing *standing       // nil: none is needed
+	batches  []*batch
+}
+
+func newFeed(s *session) *feed {
+	f := &feed{s: s, uris: map[string]bool{}}
+	f.life, f.end = context.WithCancel(context.Background())
+	return f
+}
+
+// used reports whether somebody is subscribed to anything.
+func (f *feed) used() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opening+len(f.uris) > 0
+}
+
+// brings reports whether updates of a resource come.
+func (f *feed) brings(uri string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.uris[uri] && !f.s.dead()
+}
+
+// lost reports that the session brings no updates any more: of these resources, or of all if there are none.
+func (f *feed) lost(uris ...string) {
+	if f.life.Err() == nil {
+		f.conn.pool.subscriptions.lost(f.conn, f.s, uris)
+	}
+}
+
+// start runs f in a goroutine of the pool. It reports false after the end.
+func (f *feed) start(run func()) bool { return f.life.Err() == nil && f.conn.pool.goroutines.start(run) }
+
+// during makes a request, unless the session has ended. Whoever ends the session waits for it.
+func (f *feed) during(request func()) bool {
+	f.requests.Add(1)
+	defer f.requests.Add(-1)
+	if f.life.Err() != nil {
+		return false
+	}
+	request()
+	return true
+}
+
+// errEnded is the failure of a subscription on a session that has ended.
+func (f *feed) errEnded() *rpc.Failure { return &rpc.Failure{Err: rpc.ErrClosed, Lost: true} }
+
+// answered is a failure with an error of the protocol, as if the server had sent it.
+func answered(code int64, format string, args ...any) *rpc.Failure {
+	return &rpc.Failure{Err: &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}}
+}
+
+// subscribe subscribes to a resource.
+func (f *feed) subscribe(ctx context.Context, c stages.Call) *rpc.Failure {
+	if said := f.s.sdk.InitializeResult().Capabilities; said == nil || said.Resources == nil || !said.Resources.Subscribe {
+		return answered(jsonrpc.CodeMethodNotFound, "the server does not report changes of its resources: read the resource again now and then")
+	}
+	f.count(1)
+	failure := f.ask(ctx, c)
+	f.count(-1)
+	if failure != nil {
+		f.rest()
+	}
+	return failure
+}
+
+func (f *feed) ask(ctx context.Context, c stages.Call) *rpc.Failure {
+	if f.s.stateless() {
+		return f.join(ctx, c.Name)
+	}
+	var st *standing
+	if t, ok := f.s.transport.(*remote.Transport); ok {
+		var failure *rpc.Failure
+		if st, failure = f.stand(ctx, t); failure != nil {
+			return failure
+		}
+	}
+	if _, failure := f.s.request(ctx, f.request("resources/subscribe", c)); failure != nil {
+		return failure
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.standing != st {
+		return &rpc.Failure{Err: rpc.ErrClosed, Unavailable: true}
+	}
+	f.uris[c.Name] = true
+	return nil
+}
+
+func (f *feed) request(method string, c stages.Call) *rpc.Request {
+	return &rpc.Request{Method: method, BeforeSend: c.Sent, Params: f.s.params(c.Trace, 0, []byte(`"uri":`), []byte(texts.JSON(c.Name)))}
+}
+
+// unsubscribe ends a subscription. Whatever the server answers, its updates count no more.
+func (f *feed) unsubscribe(uri string) {
+	if f.s.stateless() {
+		f.leave(uri)
+	} else {
+		f.during(func() {
+			ctx, cancel := context.WithTimeout(f.life, closeLimit)
+			defer cancel()
+			_, _ = f.s.request(ctx, f.request("resources/unsubscribe", stages.Call{Name: uri}))
+		})
+	}
+	f.mu.Lock()
+	delete(f.uris, uri)
+	f.mu.Unlock()
+	f.rest()
+}
+
+// count counts requests to subscribe.
+func (f *feed) count(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opening += n
+}
+
+// A standing is a standing stream.
+type standing struct {
+	end     context.CancelFunc
+	opened  chan struct{} // closed when the server has begun it
+	over    chan struct{} // closed when it has ended
+	failure *rpc.Failure  // once over is closed
+}
+
+// stand waits until the standing stream is open.
+func (f *feed) stand(ctx context.Context, t *remote.Transport) (*standing, *rpc.Failure) {
+	f.mu.Lock()
+	st := f.standing
+	if st == nil {
+		st = &standing{opened: make(chan struct{}), over: make(chan struct{})}
+		f.standing = st
+		life, end := context.WithCancel(f.life)
+		st.end = end
+		if !f.start(func() { f.stream(life, t, st) }) {
+			f.standing = nil
+			end()
+			f.mu.Unlock()
+			return nil, f.errEnded()
+		}
+	}
+	f.mu.Unlock()
+	select {
+	case <-st.opened:
+		return st, nil
+	case <-st.over:
+		return nil, st.failure
+	case <-ctx.Done():
+		return nil, &rpc.Failure{Err: ctx.Err()}
+	}
+}
+
+// stream reads the standing stream to its end.
+func (f *feed) stream(life context.Context, t *remote.Transport, st *standing) {
+	defer st.end()
+	st.failure = t.Listen(life, f.s.version, sync.OnceFunc(func() { close(st.opened) }))
+	f.mu.Lock()
+	ours := f.standing == st // else nobody needs it
+	if ours {
+		f.standing = nil
+		clear(f.uris)
+	}
+	f.mu.Unlock()
+	close(st.over)
+	if ours {
+		f.lost()
+	}
+}
+
+// rest ends the standing stream if nobody needs it.
+func (f *feed) rest() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.s.touch()
+	if f.opening+len(f.uris) == 0 && f.standing != nil {
+		f.standing.end()
+		f.standing = nil
+	}
+}
