@@ -11,6 +11,9 @@ type Asker struct {
 
 	// Ask waits for the caller's answer to a question: the result of its method. It may be called concurrently.
 	Ask func(ctx context.Context, q Question) (json.RawMessage, error)
+
+	// Still stops the clocks of the call and of its run until goOn is called: a person does something elsewhere. Nil: they go on.
+	Still func() (goOn func())
 }
 
 // A Question is what a server asks in the middle of a call.

@@ -57,7 +57,7 @@ type Listing struct {
 // moment.
 func (p *Pool) Catalog(ctx context.Context, names ...string) []Listing {
 	_ = p.Load(ctx) // the caller of Load reports its error
-	if len(names) == 0 && slices.ContainsFunc(p.connections(), func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
+	if len(names) == 0 && slices.ContainsFunc(p.latestAll(), func(sc *serverConn) bool { return sc.tools.saved() != nil }) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, catalogWait)
 		defer cancel()

@@ -474,7 +474,7 @@ func (l *offerLists) known(kind Kind, key string) (Offer, bool) {
 func (p *Pool) Offers(ctx context.Context, kind Kind) []Offer {
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var all []Offer
-	for _, sc := range p.connections() {
+	for _, sc := range p.latestAll() {
 		if lists := sc.offers.current(); lists != nil {
 			all = append(all, lists.of[kind]...)
 		}

@@ -53,6 +53,9 @@ type Options struct {
 	Results  *memory.Share  // memory for results; nil: unbounded
 	Catalogs *memory.Share  // memory for tool lists; nil: unbounded
 
+	// SignIns begins sign-ins of people whose client can show them an address; nil: errors name the command that signs in.
+	SignIns SignIns
+
 	// State keeps tool lists and the shapes of results over restarts; nil: they are kept in memory only. The pool closes
 	// it.
 	State *state.Dir
@@ -88,6 +91,7 @@ type Pool struct {
 	tasks   tasks
 	samples sampler
 	own     *serverConn // the server of [ResourcesServer]
+	asked   askedPeople
 
 	onOffers atomic.Pointer[func()]
 	queue    startQueue
@@ -169,10 +173,13 @@ func (p *Pool) conn(ctx context.Context, server string) (*serverConn, error) {
 		return nil, loadErr
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if sc := p.conns[server]; sc != nil {
-		return sc, nil
+	sc := p.conns[server]
+	p.mu.Unlock()
+	if sc != nil {
+		return p.latest(sc), nil
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if server == ResourcesServer {
 		return p.own, nil
 	}
@@ -287,7 +294,7 @@ func (p *Pool) unknownTool(sc *serverConn, list *toolList, name string) error {
 // serversWith returns the other servers whose known list has a tool.
 func (p *Pool) serversWith(name string, not *serverConn) []string {
 	var found []string
-	for _, sc := range p.connections() {
+	for _, sc := range p.latestAll() {
 		if t := sc.tools.known(name); sc != not && t != nil && t.refused == "" {
 			found = append(found, sc.server.Name)
 		}
@@ -306,8 +313,17 @@ func (p *Pool) connections() []*serverConn {
 	return list
 }
 
-// CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options.
+// CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options. If the server
+// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again.
 func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	result, err := p.callTool(ctx, call)
+	if err != nil && p.SignIn(ctx, call.Asker, err) {
+		return p.callTool(ctx, call)
+	}
+	return result, err
+}
+
+func (p *Pool) callTool(ctx context.Context, call stages.Call) (stages.Result, error) {
 	server, name := call.Server, call.Name
 	if len(call.Args) == 0 {
 		call.Args = json.RawMessage("{}")

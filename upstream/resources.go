@@ -45,7 +45,7 @@ func (p *Pool) Owner(ctx context.Context, uri string) (server, original string, 
 	}
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var owners, matching []string
-	for _, sc := range p.connections() {
+	for _, sc := range p.latestAll() {
 		lists := sc.offers.current()
 		_, listed := lists.known(Resources, uri)
 		if _, template := lists.known(Templates, uri); listed || template {
