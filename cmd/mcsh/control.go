@@ -30,8 +30,8 @@ type controlFlags struct {
 
 func (c *controlFlags) add(cmd *cobra.Command) {
 	c.flags = cmd.Flags()
-	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway "+
-		"over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
+	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway, and sign in "+
+		"to its servers, over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
 	_ = cmd.MarkFlagFilename("control-tokens") // the flag exists
 }
 
@@ -93,6 +93,7 @@ func withControl(api, h http.Handler) http.Handler {
 
 // controlled answers the requests of the control API.
 type controlled struct {
+	*signIns
 	about   control.Gateway
 	servers *upstream.Pool
 	gateway *gateway.Gateway
@@ -101,9 +102,9 @@ type controlled struct {
 var _ control.Source = (*controlled)(nil)
 
 // controlled describes a gateway that serves on listeners, or on standard input and output.
-func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, listeners []net.Listener) *controlled {
+func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, logins *signIns, listeners []net.Listener) *controlled {
 	state, _ := p.statePath(s)
-	c := &controlled{servers: x.upstream, gateway: g, about: control.Gateway{
+	c := &controlled{signIns: logins, servers: x.upstream, gateway: g, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
 		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute),
 	}}

@@ -72,11 +72,17 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 		return err
 	}
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
+	logins := p.newSignIns(s, &l)
+	defer logins.Close()
+	if logins.store != nil && l.alone() {
+		s.signIns = logins
+	}
 	parts, err := p.open(ctx, ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
+	logins.servers = parts.upstream
 	p.noteLogins(s)
 	secrets.Store(parts.upstream)
 	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
@@ -88,7 +94,7 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
 	g := gateway.New(o)
 	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
-	source := p.controlled(s, parts, g, listeners)
+	source := p.controlled(s, parts, g, logins, listeners)
 	api, err := c.handler(source, log)
 	if err != nil {
 		return err
@@ -98,12 +104,18 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	if listeners == nil {
 		return p.serveOnStdio(ctx, g, greet, end)
 	}
-	most := parts.limits.withDefaults()
-	at := endpoint{
-		name: "mcsh", handler: mon.routes(g.Handler()), control: api, endUser: g.EndUser, guarded: mon.guard.Store, around: mon.metrics.HTTP,
-		listeners: listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: log,
-	}
+	at := parts.endpoint(g, mon, l.trusted, log)
+	at.pages, at.control, at.listeners = logins.SignIns, api, listeners
 	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
+}
+
+// endpoint returns what a gateway serves over HTTP.
+func (x *dependencies) endpoint(g *gateway.Gateway, mon *monitor, proxies gateway.Proxies, log *zap.Logger) endpoint {
+	most := x.limits.withDefaults()
+	return endpoint{
+		name: "mcsh", handler: mon.routes(g.Handler()), endUser: g.EndUser, guarded: mon.guard.Store, around: mon.metrics.HTTP,
+		connections: newConnections(most.conns, most.addrConns, proxies), log: log,
+	}
 }
 
 // gatewayOptions returns the gateway options of the parts.

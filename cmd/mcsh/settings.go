@@ -41,6 +41,8 @@ type settings struct {
 	host      servers.Host // of built-in servers
 	instance  string       // identifies a gateway that serves
 
+	signIns upstream.SignIns // for clients that can show an address; nil: none
+
 	files []*config.File // of the configuration, see addCommands
 
 	// changed reports changes of the sources, which only long-running commands follow; nil: none.
@@ -80,14 +82,19 @@ func (p *program) openSources(s settings) ([]upstream.Source, error) {
 	return list, nil
 }
 
-// addSources adds the flags of the sources.
-func (s *settings) addSources(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; default: $"+configVariable+", else the user's)")
-	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
-	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
+// addConfigured adds the flags of the servers that somebody has configured or started.
+func (s *settings) addConfigured(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; default: $"+configVariable+", else the user's)")
 	s.toolhive.add(cmd)
 	s.login.add(cmd)
+}
+
+// addSources adds the flags of the sources.
+func (s *settings) addSources(cmd *cobra.Command) {
+	s.addConfigured(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
+	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
 	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
 }
 
@@ -287,7 +294,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
-	o.OnChange = s.changed
+	o.OnChange, o.SignIns = s.changed, s.signIns
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration

@@ -289,6 +289,15 @@ func (s *SignIn) finish(login logins.Login, err error) {
 	}
 }
 
+// ServerOf returns the server of a sign-in; "": there is no such sign-in.
+func (p *SignIns) ServerOf(id string) string {
+	s, err := p.find(id)
+	if err != nil {
+		return ""
+	}
+	return s.Server
+}
+
 // Wait waits until a sign-in has ended, and returns its login.
 func (p *SignIns) Wait(ctx context.Context, id string) (logins.Login, error) {
 	s, err := p.find(id)
