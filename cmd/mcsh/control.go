@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -102,14 +101,14 @@ type controlled struct {
 var _ control.Source = (*controlled)(nil)
 
 // controlled describes a gateway that serves on listeners, or on standard input and output.
-func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, logins *signIns, listeners []net.Listener) *controlled {
+func (p *program) controlled(s settings, x gatewayParts) *controlled {
 	state, _ := p.statePath(s)
-	c := &controlled{signIns: logins, servers: x.upstream, gateway: g, about: control.Gateway{
+	c := &controlled{signIns: x.logins, servers: x.parts.upstream, gateway: x.gateway, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
 		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute),
 	}}
-	if len(listeners) > 0 {
-		c.about.Transport, c.about.Address = "http", endpointOf(listeners[0].Addr())
+	if len(x.listeners) > 0 {
+		c.about.Transport, c.about.Address = "http", endpointOf(x.listeners[0].Addr())
 	}
 	return c
 }
