@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -57,10 +58,10 @@ func (p *program) loginInGateway(ctx context.Context, o *loginOptions, server st
 	case err != nil:
 		return gatewayFailure(err)
 	}
-	if err := p.reportLogin(login, func(text string) { p.stderr.Write([]byte(text + "\n")) }); err != nil {
+	if err := p.reportLogin(login, func(text string) { fmt.Fprintln(p.stderr, text) }); err != nil {
 		return err
 	}
-	p.sayPlace(login)
+	p.sayPlace(login, "the gateway")
 	return nil
 }
 

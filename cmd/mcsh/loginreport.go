@@ -43,7 +43,7 @@ func (p *program) signedIn(ctx context.Context, s settings, l control.Login) err
 	if err := p.reportLogin(l, func(text string) { fmt.Fprintln(p.stderr, text) }); err != nil {
 		return err
 	}
-	p.sayPlace(l)
+	p.sayPlace(l, "this command and the gateway")
 	p.sayGateways(ctx, s, l.Server)
 	return nil
 }
@@ -62,11 +62,11 @@ func (p *program) reportLogin(l control.Login, say func(text string)) error {
 	return nil
 }
 
-// sayPlace says where the tokens are.
-func (p *program) sayPlace(l control.Login) {
+// sayPlace says where the tokens are. whose are the programs that need the key.
+func (p *program) sayPlace(l control.Login, whose string) {
 	fmt.Fprintf(p.stderr, "the tokens are in %s\n", gateway.Plain(l.Stored, false))
 	if !l.Sealed {
-		fmt.Fprintln(p.stderr, "note: this file is not sealed; to seal it, give --token-key-file to this command and the gateway")
+		fmt.Fprintf(p.stderr, "note: this file is not sealed; to seal it, give --token-key-file to %s\n", whose)
 	}
 }
 
