@@ -23,28 +23,25 @@ type SignIns interface {
 }
 
 const (
-	askedMemory = 10 * time.Minute // in which a caller is asked once
-	signInWait  = 10 * time.Minute // for a person
+	signInWait = 10 * time.Minute // for a person
+
+	// After its end an answer counts for those who were refused before it, and a refusal for all: not each item of a for_each asks.
+	acceptedPause = 10 * time.Second
+	refusedPause  = time.Minute
 )
 
-// askedPeople are the callers that were asked to sign in. Each is asked once for a server: not for each item of a for_each, and
-// not again after a refusal.
+// askedPeople are the questions to sign in, by server. [Options.SignIns] says that all callers are one person, so all of them wait
+// for one answer.
 type askedPeople struct {
 	mu  sync.Mutex
-	all map[askedPerson]*asked // guarded by mu
+	all map[string]*asked // guarded by mu
 }
 
-// An askedPerson is the caller of a request, and what it is asked for.
-type askedPerson struct {
-	asker  *stages.Asker
-	server string
-}
-
-// An asked is the answer of a caller.
+// An asked is the answer of a person.
 type asked struct {
-	begun    time.Time
 	done     chan struct{}
-	signedIn bool // after done
+	signedIn bool      // after done
+	ended    time.Time // after done
 }
 
 // SignIn asks the person of a caller to sign in to the servers that an error says want it, and waits for that. It reports whether
@@ -86,7 +83,7 @@ func signedOut(err error) (all []demand) {
 
 // signInTo asks for one server, or waits for the answer to the same question.
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
-	a, first := p.asked.join(askedPerson{asker, d.server})
+	a, first := p.asked.join(d.server)
 	if !first {
 		select {
 		case <-a.done:
@@ -97,31 +94,36 @@ func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool
 	}
 	defer close(a.done)
 	a.signedIn = p.askPerson(ctx, asker, d) == nil
+	a.ended = time.Now()
 	return a.signedIn
 }
 
-// join returns the question to a caller, and reports whether it is a new one.
-func (q *askedPeople) join(who askedPerson) (a *asked, first bool) {
+// join returns the question for a server, and reports whether it is a new one.
+func (q *askedPeople) join(server string) (a *asked, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a = q.all[who]; a != nil {
+	if a = q.all[server]; a != nil && a.counts() {
 		return a, false
 	}
-	for other, was := range q.all {
-		select {
-		case <-was.done:
-			if time.Since(was.begun) > askedMemory {
-				delete(q.all, other)
-			}
-		default:
-		}
-	}
 	if q.all == nil {
-		q.all = map[askedPerson]*asked{}
+		q.all = map[string]*asked{}
 	}
-	a = &asked{begun: time.Now(), done: make(chan struct{})}
-	q.all[who] = a
+	a = &asked{done: make(chan struct{})}
+	q.all[server] = a
 	return a, true
+}
+
+// counts reports whether a question is open, or its answer so new that it counts.
+func (a *asked) counts() bool {
+	select {
+	case <-a.done:
+	default:
+		return true
+	}
+	if a.signedIn {
+		return time.Since(a.ended) < acceptedPause
+	}
+	return time.Since(a.ended) < refusedPause
 }
 
 // askPerson asks a caller to sign in to a server, and waits until somebody has.
