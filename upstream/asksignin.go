@@ -157,7 +157,7 @@ func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) err
 // invite asks the caller to open a page.
 func (p *Pool) invite(ctx context.Context, asker *stages.Asker, server, page string) error {
 	answer, err := asker.Ask(ctx, stages.Question{
-		Server: server, Method: "elicitation/create", Params: json.RawMessage(texts.JSON(map[string]string{
+		Server: server, Method: "elicitation/create", Own: true, Params: json.RawMessage(texts.JSON(map[string]string{
 			"mode": "url", "elicitationId": rand.Text(), "url": page,
 			"message": fmt.Sprintf("The server %q wants you to sign in. Open the page of mcsh to do so; the call then goes on.", server),
 		})),

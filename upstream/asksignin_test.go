@@ -78,7 +78,7 @@ func TestAskSignIn(t *testing.T) {
 			asker := &stages.Asker{URL: !c.form, Form: true, Ask: func(_ context.Context, q stages.Question) (json.RawMessage, error) {
 				asked.Add(1)
 				var params map[string]string
-				if err := json.Unmarshal(q.Params, &params); err != nil || q.Method != "elicitation/create" || q.Server != "s" || params["mode"] != "url" ||
+				if err := json.Unmarshal(q.Params, &params); err != nil || q.Method != "elicitation/create" || q.Server != "s" || !q.Own || params["mode"] != "url" ||
 					params["url"] != "http://127.0.0.1:1/start?login=secret" || params["elicitationId"] == "" || !strings.Contains(params["message"], `"s"`) {
 					t.Errorf("the question is %+v, %s", q, q.Params)
 				}

@@ -125,7 +125,7 @@ func (p *person) publicGateway(extra ...string) (g publicGateway, stop func()) {
 	tokens := filepath.Join(p.home, "control-tokens")
 	p.run(0, "", "token", "new", "alice", "--file", tokens)
 	g.url, g.token = proxy.URL+"/team/mcp", filepath.Join(p.t.TempDir(), "token")
-	if err := os.WriteFile(g.token, []byte(p.out.String()), 0o600); err != nil {
+	if err := os.WriteFile(g.token, p.out.Bytes(), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(p.t.Context())
