@@ -132,31 +132,31 @@ const Prefix = "/control"
 
 // Gateway describes the gateway.
 func (c *Client) Gateway(ctx context.Context) (g Gateway, err error) {
-	return g, c.call(ctx, queryWait, http.MethodGet, "/v1/gateway", &g)
+	return g, c.call(ctx, queryWait, http.MethodGet, "/v1/gateway", nil, &g)
 }
 
 // Servers lists the servers of the gateway.
 func (c *Client) Servers(ctx context.Context) (list []Server, err error) {
-	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/servers", &list)
+	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/servers", nil, &list)
 }
 
 // Runs lists the runs in progress.
 func (c *Client) Runs(ctx context.Context) (list []Run, err error) {
-	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/runs", &list)
+	return list, c.call(ctx, queryWait, http.MethodGet, "/v1/runs", nil, &list)
 }
 
 // Reload makes the gateway read again where its servers are configured.
 func (c *Client) Reload(ctx context.Context) (change Change, err error) {
-	return change, c.call(ctx, reloadWait, http.MethodPost, "/v1/reload", &change)
+	return change, c.call(ctx, reloadWait, http.MethodPost, "/v1/reload", nil, &change)
 }
 
-// call makes a request and decodes its answer. An [Error] is what the gateway says.
-func (c *Client) call(ctx context.Context, wait time.Duration, method, path string, into any) error {
+// call makes a request, whose body may be nil, and decodes its answer. An [Error] is what the gateway says.
+func (c *Client) call(ctx context.Context, wait time.Duration, method, path string, body, into any) error {
 	const hint = "it may be busy or stopped; end its process if it is stuck"
 	silent := failed(0, hint, "%s: it has not answered within %v", c.name, wait)
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, silent)
 	defer cancel()
-	ask := func() error { return c.exchange(ctx, method, path, into) }
+	ask := func() error { return c.exchange(ctx, method, path, body, into) }
 	err := ask()
 	if err != nil && c.ended != nil {
 		err = c.settle(ctx, err, ask)
@@ -187,10 +187,17 @@ func (c *Client) settle(ctx context.Context, err error, again func() error) erro
 	return err
 }
 
-func (c *Client) exchange(ctx context.Context, method, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+func (c *Client) exchange(ctx context.Context, method, path string, body, into any) error {
+	var sent io.Reader
+	if body != nil {
+		sent = strings.NewReader(texts.JSON(body))
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
 	if err != nil {
 		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

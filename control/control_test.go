@@ -27,6 +27,7 @@ const patience = 30 * time.Second
 
 // A gateway is a source with fixed answers.
 type gateway struct {
+	signIns
 	id      string
 	reloads atomic.Int32
 	err     error // of a reload

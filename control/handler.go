@@ -1,8 +1,11 @@
 package control
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -20,6 +23,8 @@ type Source interface {
 
 	// Reload reads again where servers are configured. It ends with ctx.
 	Reload(ctx context.Context) (Change, error)
+
+	Logins
 }
 
 // answerWait bounds the time of a request.
@@ -28,16 +33,19 @@ const answerWait = 30 * time.Second
 // A route is a request of the API.
 type route struct {
 	method, path string
-	answer       func(context.Context, Source) (any, error)
+	body         func() any // what the body is decoded into; nil: there is none
+	answer       func(ctx context.Context, s Source, body any) (any, error)
 }
 
+func newBody[T any]() any { return new(T) }
+
 // routes is the table of the API.
-var routes = []route{
-	{http.MethodGet, "/v1/gateway", func(_ context.Context, s Source) (any, error) { return s.Gateway(), nil }},
-	{http.MethodGet, "/v1/servers", func(_ context.Context, s Source) (any, error) { return s.Servers(), nil }},
-	{http.MethodGet, "/v1/runs", func(_ context.Context, s Source) (any, error) { return s.Runs(), nil }},
-	{http.MethodPost, "/v1/reload", func(ctx context.Context, s Source) (any, error) { return s.Reload(ctx) }},
-}
+var routes = append([]route{
+	{http.MethodGet, "/v1/gateway", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Gateway(), nil }},
+	{http.MethodGet, "/v1/servers", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Servers(), nil }},
+	{http.MethodGet, "/v1/runs", nil, func(_ context.Context, s Source, _ any) (any, error) { return s.Runs(), nil }},
+	{http.MethodPost, "/v1/reload", nil, func(ctx context.Context, s Source, _ any) (any, error) { return s.Reload(ctx) }},
+}, loginRoutes...)
 
 // Handler returns the API of a gateway. It does not authenticate.
 func Handler(s Source) http.Handler {
@@ -79,16 +87,44 @@ func serve(ctx context.Context, s Source, h http.Header, r *http.Request) (any, 
 		if methods = append(methods, route.method); route.method != r.Method {
 			continue
 		}
-		if r.ContentLength != 0 {
-			return nil, failed(http.StatusRequestEntityTooLarge, "leave the body out", "%s %s takes no body", route.method, route.path)
+		body, err := route.read(r)
+		if err != nil {
+			return nil, err
 		}
-		return route.answer(ctx, s)
+		return route.answer(ctx, s, body)
 	}
 	if len(methods) > 0 {
 		h.Set("Allow", strings.Join(methods, ", "))
 		return nil, failed(http.StatusMethodNotAllowed, "", "%s takes %s", r.URL.Path, strings.Join(methods, " and "))
 	}
 	return nil, failed(http.StatusNotFound, "there are "+strings.Join(paths(), ", "), "there is no %s here", texts.Quote(r.URL.Path))
+}
+
+// maxBody bounds the body of a request, in bytes: it may have an address with a long code.
+const maxBody = 128 << 10
+
+// read reads the body of a request.
+func (route *route) read(r *http.Request) (any, error) {
+	if route.body == nil {
+		if r.ContentLength != 0 {
+			return nil, failed(http.StatusRequestEntityTooLarge, "leave the body out", "%s %s takes no body", route.method, route.path)
+		}
+		return nil, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, failed(http.StatusBadRequest, "", "the body cannot be read: %v", err)
+	}
+	if len(data) > maxBody {
+		return nil, failed(http.StatusRequestEntityTooLarge, "", "the body has more than %s", texts.Bytes(maxBody))
+	}
+	body := route.body()
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(body); err != nil {
+		return nil, failed(http.StatusBadRequest, "docs/control.md has the members", "the body is not the JSON object of %s: %v", route.path, err)
+	}
+	return body, nil
 }
 
 func paths() (list []string) {

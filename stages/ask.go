@@ -34,6 +34,7 @@ type Question struct {
 	Item         string          // of a for_each, empty outside
 	Method       string          // elicitation/create or sampling/createMessage
 	Params       json.RawMessage // as the server has written them
+	Own          bool            // mcsh itself asks, on behalf of the server: its page may be on this machine
 }
 
 // errCallOver is the answer to a question whose call has ended.

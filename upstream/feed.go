@@ -60,7 +60,9 @@ func (f *feed) lost(uris ...string) {
 }
 
 // start runs f in a goroutine of the pool. It reports false after the end.
-func (f *feed) start(run func()) bool { return f.life.Err() == nil && f.conn.pool.goroutines.start(run) }
+func (f *feed) start(run func()) bool {
+	return f.life.Err() == nil && f.conn.pool.goroutines.start(run)
+}
 
 // during makes a request, unless the session has ended. Whoever ends the session waits for it.
 func (f *feed) during(request func()) bool {

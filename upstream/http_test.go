@@ -57,7 +57,7 @@ func respond(w http.ResponseWriter, body string) {
 
 func httpPool(t *testing.T, e upstream.Endpoint) *upstream.Pool {
 	t.Helper()
-	return staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.HTTP(e)})
+	return staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
 }
 
 // TestHTTPMistakes are the mistakes that people make with an address, and the errors that they get.

@@ -54,6 +54,10 @@ type Options struct {
 	Results  *memory.Share  // memory for results; nil: unbounded
 	Catalogs *memory.Share  // memory for tool lists; nil: unbounded
 
+	// SignIns begins sign-ins of the person of this machine, whose client can show an address. It is set only where all callers are
+	// that person; nil: errors name the command that signs in.
+	SignIns SignIns
+
 	// State keeps tool lists and the shapes of results over restarts; nil: they are kept in memory only. The pool closes
 	// it.
 	State *state.Dir
@@ -104,6 +108,7 @@ type Pool struct {
 	goroutines goroutines
 	samples    sampler
 	own        *serverConn // the server of [ResourcesServer]
+	asked      askedPeople
 
 	subscriptions *subscriptions
 
@@ -201,11 +206,14 @@ func (p *Pool) firstConn(ctx context.Context, server string) (*serverConn, error
 		return nil, loadErr
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	sc := p.conns[server]
+	p.mu.Unlock()
 	v := ViewOf(ctx)
-	if sc := p.conns[server]; sc != nil && v.Sees(server) {
-		return sc, nil
+	if sc != nil && v.Sees(server) {
+		return p.latest(sc), nil
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if server == ResourcesServer {
 		return p.own, nil
 	}
@@ -335,15 +343,24 @@ func (p *Pool) connections() []*serverConn {
 
 // shown are the connections to the servers that the view of ctx shows, sorted by name.
 func (p *Pool) shown(ctx context.Context) []*serverConn {
-	list, v := p.connections(), ViewOf(ctx)
+	list, v := p.latestAll(), ViewOf(ctx)
 	if v == nil {
 		return list
 	}
 	return slices.DeleteFunc(list, func(sc *serverConn) bool { return !v.Sees(sc.server.Name) })
 }
 
-// CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options.
+// CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options. If the server
+// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again.
 func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	result, err := p.callTool(ctx, call)
+	if err != nil && p.SignIn(ctx, call.Asker, err) {
+		return p.callTool(ctx, call)
+	}
+	return result, err
+}
+
+func (p *Pool) callTool(ctx context.Context, call stages.Call) (stages.Result, error) {
 	server, name := call.Server, call.Name
 	if len(call.Args) == 0 {
 		call.Args = json.RawMessage("{}")

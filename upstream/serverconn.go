@@ -51,7 +51,8 @@ type serverConn struct {
 
 	origin   *Server       // from the source
 	secrets  *rpc.Hider    // hides what no message may show
-	replaced chan struct{} // closed when the source has another server in its place, or none
+	replaced chan struct{} // closed when another server or login is in its place, or none
+	login    func() string // what requests are made with, when it was first asked for; "": none
 
 	mu       sync.Mutex // guards what follows; not held while waiting
 	current  *session   // nil before the first start
@@ -91,6 +92,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 		turns: make(chan struct{}, 1), logs: logLimiter(),
 	}
+	sc.login = sync.OnceValue(func() string { login, _ := sc.server.loginOf(); return login })
 	sc.life, sc.end = context.WithCancel(life)
 	sc.pace.closed = sc.life.Done()
 	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
@@ -107,9 +109,13 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	return sc
 }
 
-// key names the server over restarts.
+// key names the server, as its account sees it, over restarts.
 func (sc *serverConn) key() state.Key {
-	return state.Key{Server: sc.server.Name, Identity: sc.server.Identity}
+	k := state.Key{Server: sc.server.Name, Identity: sc.server.Identity}
+	if login := sc.login(); login != "" {
+		k.Identity += "\x00" + login
+	}
+	return k
 }
 
 // session returns the current session, and starts one if there is none. Callers wait for a start together, each until

@@ -240,6 +240,18 @@ func (p *Pool) Servers(ctx context.Context) []string {
 	return slices.Clone(ViewOf(ctx).of(p.names))
 }
 
+// Configured returns all servers as the sources describe them, sorted by name. It waits for Load until ctx is done.
+func (p *Pool) Configured(ctx context.Context) []Server {
+	_ = p.Load(ctx) // the caller of Load reports it
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]Server, len(p.names))
+	for i, name := range p.names {
+		list[i] = *p.conns[name].origin
+	}
+	return list
+}
+
 // SourceError says what is wrong with sources that have changed since Load, and of which the earlier servers stay; nil
 // if nothing is.
 func (p *Pool) SourceError() error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,8 +29,8 @@ type controlFlags struct {
 
 func (c *controlFlags) add(cmd *cobra.Command) {
 	c.flags = cmd.Flags()
-	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway "+
-		"over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
+	c.flags.StringVar(&c.tokens, "control-tokens", "", "file with the tokens of those who may look at and reload this gateway, and sign in "+
+		"to its servers, over HTTP, another one than that of --tokens (default: nobody; $"+controlTokensVariable+")")
 	_ = cmd.MarkFlagFilename("control-tokens") // the flag exists
 }
 
@@ -96,6 +95,7 @@ func withControl(api, h http.Handler) http.Handler {
 
 // controlled answers the requests of the control API.
 type controlled struct {
+	*signIns
 	about   control.Gateway
 	servers *upstream.Pool
 	gateway *gateway.Gateway
@@ -104,14 +104,14 @@ type controlled struct {
 var _ control.Source = (*controlled)(nil)
 
 // controlled describes a gateway that serves on listeners, or on standard input and output.
-func (p *program) controlled(s settings, x *dependencies, g *gateway.Gateway, listeners []net.Listener) *controlled {
+func (p *program) controlled(s settings, x gatewayParts) *controlled {
 	state, _ := p.statePath(s)
-	c := &controlled{servers: x.upstream, gateway: g, about: control.Gateway{
+	c := &controlled{signIns: x.logins, servers: x.parts.upstream, gateway: x.gateway, about: control.Gateway{
 		ID: gatewayID(s.instance), Version: version(), PID: os.Getpid(), Started: time.Now().UTC().Truncate(time.Millisecond),
 		Transport: "stdio", State: absolute(state), Directory: absolute("."), Configs: convert(p.configFiles(s), absolute), Group: s.group.name,
 	}}
-	if len(listeners) > 0 {
-		c.about.Transport, c.about.Address = "http", endpointOf(listeners[0].Addr())
+	if len(x.listeners) > 0 {
+		c.about.Transport, c.about.Address = "http", endpointOf(x.listeners[0].Addr())
 	}
 	return c
 }

@@ -168,6 +168,7 @@ type endpoint struct {
 	handler http.Handler
 	endUser func(id string)                 // ends the calls and sessions of an identity without access
 	guarded func(*auth.Guard)               // receives the guard, if callers authenticate; may be nil
+	pages   http.Handler                    // of sign-ins, outside of authentication; nil: none
 	control http.Handler                    // the API for other machines, which authenticates by itself; nil: none
 	around  func(http.Handler) http.Handler // sees all requests, refused ones too; may be nil
 
@@ -203,7 +204,7 @@ func (l *listenFlags) serve(ctx context.Context, p *program, e endpoint, end shu
 	if warning := l.auth.plaintextWarning(address); warning != "" && !l.contained && (guard != nil || e.control != nil) {
 		e.log.Warn(warning)
 	}
-	handler := l.checkHosts(p, withControl(e.control, e.handler))
+	handler := l.checkHosts(p, l.withPages(e.pages, withControl(e.control, e.handler)))
 	if e.around != nil {
 		handler = e.around(handler)
 	}

@@ -203,7 +203,7 @@ func TestLogin(t *testing.T) {
 	p.run(0, "box/hello", "tools", "ls", "box")
 	p.run(0, "box  -  read  the access token ends at", "logins")
 	p.run(0, `"server":"box"`, "logins", "--json")
-	p.run(0, "box: already signed in", "login", "--all")
+	p.run(0, "box: skipped: already signed in", "login", "--all")
 	p.run(exitUsage, "did you mean box?", "logout", "bix")
 	p.run(0, `"revoked":true`, "logout", "--all", "--json")
 	s.mu.Lock()
@@ -429,7 +429,7 @@ func TestLoginScopes(t *testing.T) {
 	t.Setenv(browses, "1")
 	p.env = append(p.env, "BROWSER="+os.Args[0])
 	p.run(0, "scopes: read write;", "login", "--all")
-	p.run(0, "box: already signed in", "login", "--all")
+	p.run(0, "box: skipped: already signed in", "login", "--all")
 }
 
 // TestLogoutAll deletes all sign-ins before it asks an issuer, and a full disk of its output does not stop it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcsh-dev/mcsh/control"
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream"
@@ -20,58 +21,92 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/signin"
 )
 
+// logoutOptions are the flags of mcsh logout.
+type logoutOptions struct {
+	gatewayFlags
+	all bool
+}
+
+func (o *logoutOptions) add(cmd *cobra.Command) {
+	o.addConfigured(cmd)
+	o.gatewayFlags.add(cmd)
+	cmd.Flags().Lookup("gateway").Usage = "sign this running gateway out: its id, or the URL of one of another machine that has --control-tokens"
+	cmd.Flags().BoolVar(&o.all, "all", false, "sign out of all servers")
+}
+
 func (p *program) logoutCommand() *cobra.Command {
-	var s settings
-	var all bool
+	var o logoutOptions
 	cmd := &cobra.Command{
 		Use:   "logout SERVER | --all",
 		Short: "Sign out of a server",
 		Long: `Sign out of a server: delete the tokens, and make the issuer revoke them where it offers that. Running gateways stop
 using them with their next call. It also works for a server that is no longer in the configuration.`,
 		Example: "  mcsh logout github\n  mcsh logout --all",
-		Args:    serverOrAll(&all),
+		Args:    serverOrAll(&o.all),
 	}
 	names := func(context.Context) []string {
 		var names []string
-		if store, err := p.openLogins(s); err == nil && store != nil {
+		if store, err := p.openLogins(o.settings); err == nil && store != nil {
 			list, _ := store.All() // a completion cannot report an error
 			names = slices.Compact(convert(list, func(l logins.Login) string { return l.Server }))
 		}
 		return names
 	}
-	return command(cmd, func(ctx context.Context, args []string) error { return p.logout(ctx, s, strings.Join(args, "")) },
-		s.addSources, s.addState, func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "sign out of all servers") },
-		completing(firstArgument, names), p.jsonFlag("print one JSON object per sign-in that was ended, a line each"))
+	return command(cmd, func(ctx context.Context, args []string) error { return p.logout(ctx, &o, strings.Join(args, "")) },
+		o.add, completing(firstArgument, names), p.jsonFlag("print one JSON object per sign-in that was ended, a line each"))
 }
 
 // logout signs out of a server; "": of all.
-func (p *program) logout(ctx context.Context, s settings, server string) error {
-	store, err := p.requireStore(s)
+func (p *program) logout(ctx context.Context, o *logoutOptions, server string) error {
+	if o.flags.Changed("gateway") {
+		return p.logoutInGateway(ctx, o, server)
+	}
+	store, err := p.requireStore(o.settings)
 	if err != nil {
 		return err
 	}
+	servers, wrong := p.configured(ctx, o.settings)
+	if wrong != nil {
+		fmt.Fprintf(p.stderr, "warning: the configuration has mistakes; its certificates may be missing: %v\n", wrong)
+	}
+	err = endLogins(ctx, store, servers, server, p.signedOut)
+	if errors.Is(err, errNobodySignedIn) && server == "" {
+		fmt.Fprintln(p.stderr, err)
+		return nil
+	}
+	return cmp.Or(ctx.Err(), err)
+}
+
+// signedOut reports a login that has ended.
+func (p *program) signedOut(l control.Logout) error {
+	fmt.Fprint(p.stderr, gateway.Plain(fmt.Sprintf("signed out of %s: the tokens are deleted; %s", l.Server, l.Note), false)+"\n")
+	return p.print(l, "")
+}
+
+// errNobodySignedIn is the error of a logout without logins.
+var errNobodySignedIn = errors.New("nobody has signed in to any server")
+
+// endLogins signs out of a server, or of all if it is empty, and reports each login that has ended. All are deleted before an issuer
+// is asked.
+func endLogins(ctx context.Context, store *logins.Store, servers []upstream.Server, server string, report func(control.Logout) error) error {
 	all, err := store.All()
 	if err != nil {
 		return configError("", err)
 	}
 	list := slices.DeleteFunc(slices.Clone(all), func(l logins.Login) bool { return server != "" && l.Server != server })
-	if len(list) == 0 && server != "" {
+	switch {
+	case len(list) == 0 && server != "":
 		names := slices.Compact(convert(all, func(l logins.Login) string { return l.Server }))
 		return usageError(didYouMean("did you mean %s?", server, names, "mcsh logins lists the sign-ins"), "nobody has signed in to %s", texts.Quote(server))
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(p.stderr, "nobody has signed in to any server")
-	}
-	servers, wrong := p.configured(ctx, s)
-	if wrong != nil {
-		fmt.Fprintf(p.stderr, "warning: the configuration has mistakes; its certificates may be missing: %v\n", wrong)
+	case len(list) == 0:
+		return errNobodySignedIn
 	}
 	deleted, err := deleteLogins(ctx, store, list)
 	errs := []error{err}
 	for _, l := range deleted {
-		errs = append(errs, p.revoke(ctx, servers, l))
+		errs = append(errs, report(revoke(ctx, servers, l)))
 	}
-	return cmp.Or(ctx.Err(), errors.Join(errs...))
+	return errors.Join(errs...)
 }
 
 // deleteLogins deletes logins and returns them with their last tokens, because the store waits for refreshes. One that cannot be
@@ -91,94 +126,60 @@ func deleteLogins(ctx context.Context, store *logins.Store, list []logins.Login)
 }
 
 // revoke makes the issuer end a login that is already deleted, and says how that went.
-func (p *program) revoke(ctx context.Context, servers []upstream.Server, l logins.Login) error {
-	client := signin.NewHTTP(signin.Options{Server: l.Resource, Trusted: []string{l.Issuer}, Proxy: http.ProxyFromEnvironment})
-	for _, s := range servers {
-		if s.Name == l.Server && s.Endpoint != nil {
-			if own, err := s.Endpoint.SignInServer(); err == nil {
-				client = own.HTTP
-			}
-		}
-	}
-	said := "its issuer has revoked the tokens"
-	err := signin.Revoke(ctx, client, l)
+func revoke(ctx context.Context, servers []upstream.Server, l logins.Login) control.Logout {
+	out := control.Logout{Server: l.Server, Resource: l.Resource, Issuer: l.Issuer, Note: "its issuer has revoked the tokens"}
+	err := revoker(servers, l).Revoke(ctx, l)
 	switch {
 	case !l.Ended.IsZero():
-		said = "its issuer had ended the sign-in before"
+		out.Note = "its issuer had ended the sign-in before"
 	case errors.Is(err, signin.ErrNoRevocation):
-		said = "its issuer revokes no tokens: those that are known to somebody work until they expire"
+		out.Note = "its issuer revokes no tokens: those that are known to somebody work until they expire"
 	case err != nil:
-		said = fmt.Sprintf("its issuer could not be asked to revoke the tokens, which work until they expire: %v", err)
+		out.Note = fmt.Sprintf("its issuer could not be asked to revoke the tokens, which work until they expire: %v", err)
+	default:
+		out.Revoked = true
 	}
-	fmt.Fprint(p.stderr, gateway.Plain(fmt.Sprintf("signed out of %s: the tokens are deleted; %s", l.Server, said), false)+"\n")
-	return p.print(logoutJSON{l.Server, l.Resource, l.Issuer, err == nil && l.Ended.IsZero()}, "")
+	return out
 }
 
-// logoutJSON is a login that has ended.
-type logoutJSON struct {
-	Server   string `json:"server"`
-	Resource string `json:"resource"`
-	Issuer   string `json:"issuer"`
-	Revoked  bool   `json:"revoked"` // by the issuer
-}
-
-// loginJSON is a login for people and programs, without its tokens.
-type loginJSON struct {
-	Server    string     `json:"server"`
-	Resource  string     `json:"resource"`
-	Issuer    string     `json:"issuer"`
-	Account   string     `json:"account,omitempty"`
-	Scopes    []string   `json:"scopes"`
-	SignedIn  time.Time  `json:"signed_in"`
-	Expires   *time.Time `json:"expires,omitempty"` // the access token
-	Refreshed bool       `json:"refreshed"`         // before it expires
-	Ended     *time.Time `json:"ended,omitempty"`   // the issuer has refused to refresh it
-	Stored    string     `json:"stored"`
-	Sealed    bool       `json:"sealed"`
-}
-
-func rowOf(l logins.Login, place string, sealed bool) loginJSON {
-	return loginJSON{
-		l.Server, l.Resource, l.Issuer, l.Account, append([]string{}, l.Scopes...), l.Made, timeOrNil(l.Expiry),
-		l.RefreshToken != "", timeOrNil(l.Ended), place, sealed,
+// revoker is the server of a login as it is configured. For one that is not, only public addresses are asked: the login is a record
+// in a file, and names any.
+func revoker(servers []upstream.Server, l logins.Login) signin.Server {
+	for _, s := range servers {
+		if s.Name != l.Server || s.Endpoint == nil || !signin.Covers(l.Resource, s.Endpoint.URL) {
+			continue
+		}
+		if own, err := s.Endpoint.SignInServer(); err == nil {
+			return own
+		}
 	}
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
+	return signin.Server{HTTP: signin.NewHTTP(signin.Options{Proxy: http.ProxyFromEnvironment})}
 }
 
 func (p *program) loginsCommand() *cobra.Command {
-	var s settings
+	var g gatewayFlags
 	cmd := &cobra.Command{
 		Use:   "logins",
 		Short: "List the sign-ins: server, account, scopes and expiry",
 		Long:  "List the sign-ins of mcsh login: server, account, scopes, expiry, and where the tokens are. It prints no tokens.",
 		Args:  cobra.NoArgs,
 	}
-	return command(cmd, func(context.Context, []string) error { return p.listLogins(s) },
-		s.addState, s.login.add, p.jsonFlag("print one JSON object per sign-in, a line each"))
+	add := func(cmd *cobra.Command) {
+		g.add(cmd)
+		cmd.Flags().Lookup("gateway").Usage = "those of this running gateway: its id, or the URL of one of another machine that has --control-tokens"
+	}
+	return command(cmd, func(ctx context.Context, _ []string) error { return p.listLogins(ctx, &g) },
+		add, g.login.add, p.jsonFlag("print one JSON object per sign-in, a line each"))
 }
 
-func (p *program) listLogins(s settings) error {
-	store, err := p.requireStore(s)
+func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
+	list, err := p.loginsOf(ctx, g)
 	if err != nil {
 		return err
 	}
-	list, err := store.All()
-	if err != nil {
-		return configError("", err)
-	}
-	place, sealed, err := store.Place()
-	if err != nil {
-		return configError("", err)
-	}
 	if p.json {
 		for _, l := range list {
-			if err := p.print(rowOf(l, place, sealed), ""); err != nil {
+			if err := p.print(l, ""); err != nil {
 				return err
 			}
 		}
@@ -196,6 +197,36 @@ func (p *program) listLogins(s settings) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "the tokens are in %s\n", place)
+	fmt.Fprintf(p.stderr, "the tokens are in %s\n", gateway.Plain(list[0].Stored, false))
 	return nil
+}
+
+// loginsOf returns the sign-ins of a running gateway, or of the state directory.
+func (p *program) loginsOf(ctx context.Context, g *gatewayFlags) ([]control.Login, error) {
+	if g.flags.Changed("gateway") {
+		client, err := g.one(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		list, err := client.Logins(ctx)
+		return list, gatewayFailure(err)
+	}
+	store, err := p.requireStore(g.settings)
+	if err != nil {
+		return nil, err
+	}
+	return storedLogins(store)
+}
+
+// storedLogins describes all logins of a store.
+func storedLogins(store *logins.Store) ([]control.Login, error) {
+	list, err := store.All()
+	if err != nil {
+		return nil, configError("", err)
+	}
+	place, sealed, err := store.Place()
+	if err != nil {
+		return nil, configError("", err)
+	}
+	return convert(list, func(l logins.Login) control.Login { return rowOf(l, place, sealed) }), nil
 }

@@ -74,11 +74,18 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	}
 	s.instance, s.changed = rand.Text(), func(c upstream.Change) { logChange(log, c) }
 	s.tools, s.serverLog = logTools(log), serverLogger(log)
+	logins := p.newSignIns(s, &l)
+	defer logins.Close()
+	if logins.store != nil && l.alone() {
+		s.signIns = logins
+	}
 	parts, err := p.openServing(ctx, s, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
+	logins.servers = parts.upstream
+	p.noteLogins(s)
 	secrets.Store(parts.upstream)
 	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
 	if err != nil {
@@ -88,22 +95,37 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
 	o.Group, o.GroupsOf = s.group.name, auth.GroupsOf
-	g := gateway.New(o)
-	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
-	source := p.controlled(s, parts, g, listeners)
-	api, err := c.handler(source, log)
+	return p.serveGateway(ctx, s, l, c, gatewayParts{gateway.New(o), parts, mon, logins, listeners, log}, end)
+}
+
+// gatewayParts are a gateway with its parts.
+type gatewayParts struct {
+	gateway   *gateway.Gateway
+	parts     *dependencies
+	monitor   *monitor
+	logins    *signIns
+	listeners []net.Listener // nil: it serves standard input and output
+	log       *zap.Logger
+}
+
+// serveGateway serves a gateway to its clients, and to programs that control it.
+func (p *program) serveGateway(ctx context.Context, s settings, l listenFlags, c controlFlags, x gatewayParts, end shutdown) error {
+	greet := func() error { return p.startSandbox(ctx, x.parts.sandbox, s.sandbox.backend, x.log) }
+	source := p.controlled(s, x)
+	api, err := c.handler(source, x.log)
 	if err != nil {
 		return err
 	}
-	defer p.serveControl(s, source, log)()
-	end.stop = g.Close
-	if listeners == nil {
-		return p.serveOnStdio(ctx, g, greet, end)
+	defer p.serveControl(s, source, x.log)()
+	end.stop = x.gateway.Close
+	if x.listeners == nil {
+		return p.serveOnStdio(ctx, x.gateway, greet, end)
 	}
-	most := parts.limits.withDefaults()
+	most := x.parts.limits.withDefaults()
 	at := endpoint{
-		name: "mcsh", handler: mon.routes(g.Handler()), control: api, endUser: g.EndUser, guarded: mon.guard.Store, around: mon.metrics.HTTP,
-		listeners: listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: log,
+		name: "mcsh", handler: x.monitor.routes(x.gateway.Handler()), pages: x.logins.SignIns, control: api, endUser: x.gateway.EndUser,
+		guarded: x.monitor.guard.Store, around: x.monitor.metrics.HTTP,
+		listeners: x.listeners, connections: newConnections(most.conns, most.addrConns, l.trusted), log: x.log,
 	}
 	return serveDuring(ctx, greet, func(ctx context.Context) error { return l.serve(ctx, p, at, end) })
 }

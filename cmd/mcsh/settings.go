@@ -44,6 +44,8 @@ type settings struct {
 	instance  string       // identifies a gateway that serves
 	group     groupFlag    // that it serves
 
+	signIns upstream.SignIns // for clients that can show an address; nil: none
+
 	files []*config.File // of the configuration, once addCommands has read them
 
 	// tools reports tools that are new or have changed; nil: nobody wants to know.
@@ -88,14 +90,19 @@ func (p *program) openSources(s settings) ([]upstream.Source, error) {
 	return list, nil
 }
 
-// addSources adds the flags of the sources.
-func (s *settings) addSources(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; default: $"+configVariable+", else the user's)")
-	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
-	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
+// addConfigured adds the flags of the servers that somebody has configured or started.
+func (s *settings) addConfigured(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&s.configs, "config", nil, "file with MCP servers, as clients have them (repeatable; default: $"+configVariable+", else the user's)")
 	s.toolhive.add(cmd)
 	s.login.add(cmd)
+}
+
+// addSources adds the flags of the sources.
+func (s *settings) addSources(cmd *cobra.Command) {
+	s.addConfigured(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&s.noBuiltin, "no-builtin", false, "without a configuration: no built-in servers either ($"+builtinVariable+"=off)")
+	f.StringVar(&s.root, "root", "", "without a configuration: the directory of the filesystem server (default: the current one)")
 	f.BoolVar(&s.readOnly, "read-only", false, "call only tools that are annotated or declared read-only")
 	f.BoolVar(&s.pin, "pin", false, "hold back tools that are new or have changed since the first list of their server, until mcsh tools accept ($"+pinVariable+"=on)")
 }
@@ -308,7 +315,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
-	o.OnChange, o.Log = s.changed, s.serverLog
+	o.OnChange, o.Log, o.SignIns = s.changed, s.serverLog, s.signIns
 	pool := upstream.NewPool(o)
 	if err := pool.Load(ctx); err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // an interrupted read is not a wrong configuration

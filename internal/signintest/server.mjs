@@ -1,5 +1,6 @@
 // An authorization server for tests: npm's oidc-provider. The arguments are its directory and a JSON object:
-// port, ttl (seconds of an access token), rotate (single-use refresh tokens), resource (that it knows), clients.
+// ttl (seconds of an access token), rotate (single-use refresh tokens), resource (that it knows), clients, documents (about
+// clients, by their addresses: the server reads no address of this machine).
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -23,7 +24,14 @@ const provider = new Provider(issuer, {
   rotateRefreshToken: () => options.rotate,
   issueRefreshToken: async (ctx, client) => client.grantTypeAllowed("refresh_token"),
   ttl: { AccessToken: options.ttl, AuthorizationCode: 60, RefreshToken: 3600, DeviceCode: 600, Grant: 3600, Interaction: 600, Session: 600 },
+  ...(options.documents && {
+    fetch: async (url) => {
+      const document = options.documents[String(url)];
+      return new Response(JSON.stringify(document ?? {}), { status: document ? 200 : 404, headers: { "content-type": "application/json" } });
+    },
+  }),
   features: {
+    ...(options.documents && { clientIdMetadataDocument: { enabled: true, ack: "draft-02" } }),
     devInteractions: { enabled: true },
     registration: { enabled: true },
     revocation: { enabled: true, allowedPolicy: () => true },

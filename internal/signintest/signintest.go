@@ -31,6 +31,8 @@ type Options struct {
 	TTL      int      `json:"ttl"`      // seconds of an access token
 	Rotate   bool     `json:"rotate"`   // refresh tokens work once
 	Clients  []Client `json:"clients"`
+
+	Documents map[string]any `json:"documents,omitempty"` // about clients (client ID metadata documents), by their addresses
 }
 
 // A Client is registered from the start.

@@ -78,11 +78,11 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, bad := range []string{"file:///etc/passwd", "-x", "javascript:alert(1)"} {
-			if opener.Open(bad) == nil {
+			if opener.Open(bad, func(error) {}) == nil {
 				t.Errorf("%s was opened", bad)
 			}
 		}
-		if err := opener.Open(address); err != nil {
+		if err := opener.Open(address, func(err error) { t.Errorf("%q fails: %v", command, err) }); err != nil {
 			t.Fatal(err)
 		}
 		var got []byte
@@ -93,8 +93,23 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q shows %q, want %q", command, got, want)
 		}
 	}
-	if err := (browser.Opener{}).Open(address); !errors.Is(err, browser.ErrNone) {
+	if err := (browser.Opener{}).Open(address, nil); !errors.Is(err, browser.ErrNone) {
 		t.Errorf("no opener: %v", err)
+	}
+}
+
+// TestOpenFails: a program that fails later is reported.
+func TestOpenFails(t *testing.T) {
+	opener, err := browser.Find("linux", map[string]string{"BROWSER": "false"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	if err := opener.Open("https://example.com", func(err error) { failed <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; !strings.Contains(err.Error(), "exit status 1") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -142,7 +157,7 @@ func TestCallback(t *testing.T) {
 			}
 		}
 	})
-	if got, err := l.Wait(t.Context(), "right"); err != nil || got != l.URI+"?code=a%2Bb&state=right&iss=i" {
+	if got, err := l.Wait(t.Context(), right); err != nil || got != l.URI+"?code=a%2Bb&state=right&iss=i" {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if _, err := http.Get(l.URI); err == nil {
@@ -168,6 +183,12 @@ func TestTakenPort(t *testing.T) {
 	if taken == 0 {
 		t.Error("nothing was taken")
 	}
+}
+
+// right accepts the address with the right state.
+func right(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Query().Get("state") == "right"
 }
 
 // TestManyConnections: 16 connections are served at once. The next one waits until one of them ends.
@@ -207,7 +228,7 @@ func TestManyConnections(t *testing.T) {
 			t.Errorf("beside 15 others: %v", err)
 		}
 	})
-	if _, err := l.Wait(ctx, "right"); err != nil {
+	if _, err := l.Wait(ctx, right); err != nil {
 		t.Error(err)
 	}
 }
@@ -221,7 +242,7 @@ func TestCallbackEnds(t *testing.T) {
 	why := errors.New("no time")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := l.Wait(ctx, "x"); !errors.Is(err, why) {
+	if _, err := l.Wait(ctx, right); !errors.Is(err, why) {
 		t.Errorf("got %v, want %v", err, why)
 	}
 	if l, err = browser.Listen(0); err != nil {

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ const (
 	maxHeader   = 128 << 10 // bytes: a code may be long
 	maxConns    = 16        // at once, on each address
 	requestWait = 10 * time.Second
+	writeWait   = 2 * time.Minute // a page may wait for the issuer
 	closeWait   = 2 * time.Second // for a page that is being sent
 )
 
@@ -38,9 +38,7 @@ const page = `<!doctype html>
 type Listener struct {
 	URI string // that the browser is redirected to
 
-	state     string // of the answer; set by Wait
 	listeners []net.Listener
-	answered  chan string // the redirected address; holds one
 }
 
 // Listen listens on a port of this machine; 0: any. A fixed port is one that somebody has registered as http://localhost:PORT/callback,
@@ -50,7 +48,7 @@ func Listen(port int) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{URI: "http://" + first.Addr().String() + path, listeners: []net.Listener{first}, answered: make(chan string, 1)}
+	l := &Listener{URI: "http://" + first.Addr().String() + path, listeners: []net.Listener{first}}
 	if port == 0 {
 		return l, nil
 	}
@@ -74,23 +72,50 @@ func (l *Listener) Close() error {
 	return errors.Join(errs...)
 }
 
-// Wait serves browsers until one comes with the state, a secret of the right redirected address, and returns that address. It
-// returns the cause of ctx if that ends before. Wait is called once, and closes the listener.
-func (l *Listener) Wait(ctx context.Context, state string) (address string, err error) {
-	l.state = state
-	server := &http.Server{
-		Handler: l, ReadTimeout: requestWait, WriteTimeout: requestWait, MaxHeaderBytes: maxHeader,
+// Wait serves browsers until one comes with the right redirected address, and returns that address. Everything else is not there.
+// It returns the cause of ctx if that ends before. Wait is called once, and closes the listener.
+func (l *Listener) Wait(ctx context.Context, right func(address string) bool) (string, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	answered := make(chan string, 1)
+	err := l.Serve(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		address := l.URI + "?" + r.URL.RawQuery
+		if r.Method != http.MethodGet || r.URL.Path != path || !right(address) {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		io.WriteString(w, page)
+		select {
+		case answered <- address:
+			stop(errAnswered)
+		default: // the browser has come twice
+		}
+	}))
+	if !errors.Is(err, errAnswered) {
+		return "", err
 	}
+	return <-answered, nil
+}
+
+// errAnswered ends the wait for the browser.
+var errAnswered = errors.New("the browser has come")
+
+// Serve serves browsers until ctx ends, and returns its cause. It is called once, instead of Wait, and closes the listener.
+func (l *Listener) Serve(ctx context.Context, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadTimeout: requestWait, WriteTimeout: writeWait, MaxHeaderBytes: maxHeader}
 	server.SetKeepAlivesEnabled(false)
 	serving := errgroup.Group{}
 	for _, one := range l.listeners {
 		serving.Go(func() error { return server.Serve(netutil.LimitListener(one, maxConns)) })
 	}
-	select {
-	case address = <-l.answered:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
+	<-ctx.Done()
+	err := context.Cause(ctx)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 	defer cancel()
 	if server.Shutdown(closing) != nil {
@@ -99,24 +124,5 @@ func (l *Listener) Wait(ctx context.Context, state string) (address string, err 
 	if failed := serving.Wait(); !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, failed)
 	}
-	return address, err
-}
-
-// ServeHTTP takes the answer of the browser. Everything else is not there.
-func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet || r.URL.Path != path || subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("state")), []byte(l.state)) != 1 {
-		http.NotFound(w, r)
-		return
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Content-Type-Options", "nosniff")
-	io.WriteString(w, page)
-	select {
-	case l.answered <- l.URI + "?" + r.URL.RawQuery:
-	default: // the browser has come twice
-	}
+	return err
 }

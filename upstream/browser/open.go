@@ -4,6 +4,7 @@ package browser
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -61,8 +62,9 @@ func anySet(env map[string]string, names []string) bool {
 	return false
 }
 
-// Open starts the opener with an address, which begins with http:// or https://. The browser outlives this process.
-func (o Opener) Open(address string) error {
+// Open starts the opener with an address, which begins with http:// or https://. The browser outlives this process. failed is
+// called if the opener ends with an error, at any time.
+func (o Opener) Open(address string, failed func(error)) error {
 	if len(o.command) == 0 {
 		return ErrNone
 	}
@@ -74,7 +76,11 @@ func (o Opener) Open(address string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // some openers end at once, others with the browser
+	go func() { // some openers end at once, others with the browser
+		if err := cmd.Wait(); err != nil {
+			failed(fmt.Errorf("%s: %w", o.command[0], err))
+		}
+	}()
 	return nil
 }
 

@@ -81,7 +81,7 @@ func openOwn(path string, flag int) (*os.File, error) {
 func readFile(f *os.File) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = errors.New("it is larger than 4 MiB")
+		err = errors.New("it is larger than 4 MiB" + anew)
 	}
 	return data, err
 }

@@ -268,6 +268,9 @@ func TestUnusable(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "access-a") {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
+			if err != nil && !strings.Contains(err.Error(), "remove") && !strings.Contains(err.Error(), "chmod") {
+				t.Errorf("%v names no remedy", err)
+			}
 			if after, _ := os.ReadFile(pathIfFile(path)); !bytes.Equal(before, after) {
 				t.Error("the file was changed")
 			}
@@ -326,6 +329,25 @@ func TestLostKey(t *testing.T) {
 		}
 		if after, err := os.ReadFile(filepath.Join(dir, "logins")); err != nil || !bytes.Equal(before, after) {
 			t.Errorf("%s: the file was changed, %v", name, err)
+		}
+	}
+}
+
+// TestEmpty: a file without logins needs no key, and the next login is sealed again.
+func TestEmpty(t *testing.T) {
+	dir, k := filepath.Join(t.TempDir(), "logins"), newRing()
+	for _, o := range []logins.Options{{Keyring: k}, {KeyFile: keyFile(t, rawKey)}} {
+		s := open(t, dir, o)
+		put(t, s, login("one", "a"))
+		if _, sealed, err := s.Place(); err != nil || !sealed {
+			t.Errorf("it is not sealed, %v", err)
+		}
+		if _, err := s.Delete(t.Context(), login("one", "a").Key); err != nil {
+			t.Fatal(err)
+		}
+		k.lose()
+		if list, err := open(t, dir, logins.Options{}).All(); err != nil || len(list) > 0 {
+			t.Errorf("without the key: %v, %v", list, err)
 		}
 	}
 }

@@ -17,6 +17,9 @@ import (
 // maxFile bounds the file of logins.
 const maxFile = 4 << 20
 
+// anew is the remedy of a file that cannot be used any more.
+const anew = ": remove it and sign in again with mcsh login --all"
+
 // magic begins the file: its name and version.
 const magic = "mcsh-logins-1"
 
@@ -47,12 +50,12 @@ func parseHeader(file []byte) (header, []byte, error) {
 	words := strings.Split(string(line), " ")
 	if !found || words[0] != magic {
 		if words[0] != magic && strings.HasPrefix(words[0], "mcsh-logins-") {
-			return header{}, nil, errors.New("another version of this program has written it")
+			return header{}, nil, errors.New("another version of this program has written it: use that one, or remove the file and sign in again with mcsh login --all")
 		}
-		return header{}, nil, errors.New("it is not a file of logins, or it is damaged")
+		return header{}, nil, errors.New("it is not a file of logins, or it is damaged" + anew)
 	}
 	if len(words) != 4 || !slices.Contains([]string{inKeyring, inKeyFile, plain}, words[1]) {
-		return header{}, nil, errors.New("its first line is damaged")
+		return header{}, nil, errors.New("its first line is damaged" + anew)
 	}
 	return header{words[1], words[2], words[3]}, file[len(line)+1:], nil
 }
@@ -94,7 +97,7 @@ func (h header) open(key, rest []byte) ([]Login, error) {
 			return nil, err
 		}
 		if rest, err = gcm.Open(nil, nil, rest, []byte(h.line())); err != nil {
-			return nil, errors.New("it was damaged or changed since it was written")
+			return nil, errors.New("it was damaged or changed since it was written" + anew)
 		}
 	}
 	return decode(rest)
@@ -114,20 +117,20 @@ func decode(data []byte) ([]Login, error) {
 	d.DisallowUnknownFields() // the next writer would lose them
 	var list []Login
 	if err := d.Decode(&list); err != nil {
-		return nil, errors.New("its logins cannot be read; another version of this program may have written them")
+		return nil, errors.New("its logins cannot be read; another version of this program may have written them" + anew)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows its logins")
+		return nil, errors.New("something follows its logins" + anew)
 	}
 	if len(list) > maxLogins {
-		return nil, fmt.Errorf("it has %d logins, more than %d", len(list), maxLogins)
+		return nil, fmt.Errorf("it has %d logins, more than %d"+anew, len(list), maxLogins)
 	}
 	for i, l := range list {
 		if err := l.check(); err != nil {
-			return nil, fmt.Errorf("login %d: %w", i+1, err)
+			return nil, fmt.Errorf("login %d: %w"+anew, i+1, err)
 		}
 		if i > 0 && list[i-1].compare(l.Key) >= 0 {
-			return nil, errors.New("its logins are not in order")
+			return nil, errors.New("its logins are not in order" + anew)
 		}
 	}
 	return list, nil

@@ -276,7 +276,7 @@ func (s *Store) change(ctx context.Context, edit func([]Login) ([]Login, error))
 	if now.header.kind != "" {
 		was = &now.header
 	}
-	h, key, err := s.keys.choose(ctx, was, len(now.logins) == 0)
+	h, key, err := s.keys.choose(ctx, was, len(now.logins) == 0, len(list) > 0)
 	if err != nil {
 		return s.broken(err)
 	}

@@ -185,6 +185,16 @@ func (p *person) command(resp *http.Response) string {
 	return ""
 }
 
+// lacking returns the scopes that a refused request needs and nobody has granted.
+func (p *person) lacking(resp *http.Response) []string {
+	for _, header := range resp.Header.Values("WWW-Authenticate") {
+		if c := signin.ParseChallenge(header); resp.StatusCode == http.StatusForbidden && c.Code == "insufficient_scope" {
+			return c.Scopes
+		}
+	}
+	return nil
+}
+
 // maxFlags bounds the scopes in a command, in bytes.
 const maxFlags = 1 << 10
 

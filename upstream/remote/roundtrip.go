@@ -37,6 +37,9 @@ type statusError struct {
 	known       bool   // the session exists: neither the address nor the token is wrong
 	sessionLost bool   // the session has ended
 	signIn      string // the command that signs in, if that may help
+
+	server string   // that a person may sign in to; empty: none
+	scopes []string // that the person has to grant, too
 }
 
 func (e *statusError) Error() string {
@@ -240,6 +243,16 @@ func NeedsSignIn(err error) bool {
 	return failed
 }
 
+// SignedOut returns the server that has refused a caller, where a person may sign in to it, and the scopes that the person has to
+// grant for the request; nil: not named. It reports false for any other error.
+func SignedOut(err error) (server string, scopes []string, ok bool) {
+	status, _ := errors.AsType[*statusError](err)
+	if status == nil || status.server == "" {
+		return "", nil, false
+	}
+	return status.server, status.scopes, true
+}
+
 // failure turns an answer other than 2xx into an error with its text, or passes it on if the SDK must see it.
 func (t *client) failure(req *http.Request, resp *http.Response) (*http.Response, error) {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxRPCError)) // as much as arrives
@@ -252,6 +265,9 @@ func (t *client) failure(req *http.Request, resp *http.Response) (*http.Response
 	}
 	if p, ok := t.auth.(*person); ok {
 		e.signIn = p.command(resp)
+		if e.signIn != "" || resp.StatusCode == http.StatusUnauthorized {
+			e.server, e.scopes = t.Name, p.lacking(resp)
+		}
 	}
 	msg, ok := rpc.Scan(raw)
 	if ok && msg.Err != nil {

@@ -21,7 +21,7 @@ func (t *client) signer(own, others *tls.Config) (signer, error) {
 	switch {
 	case t.OAuth != nil:
 		return t.OAuth.signer(t.base, t.baseTransport(others), t.target)
-	case t.Logins != nil && t.Headers.Get("Authorization") == "":
+	case t.signsPerson():
 		return newPerson(t.Endpoint, own, others), nil
 	}
 	return nil, nil

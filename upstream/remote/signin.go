@@ -1,8 +1,11 @@
 package remote
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"net/http"
+	"time"
 
 	"github.com/mcsh-dev/mcsh/upstream/logins"
 	"github.com/mcsh-dev/mcsh/upstream/signin"
@@ -40,6 +43,28 @@ func (e Endpoint) signInClient(own, others *tls.Config) *http.Client {
 	return signin.NewHTTP(signin.Options{
 		Server: e.URL, Trusted: []string{e.SignIn.Issuer, e.SignIn.MetadataURL}, Proxy: e.Proxy, Own: own, Other: others,
 	})
+}
+
+// LoginID names the login that requests are made with; "": there is none. It stays the same when the login is refreshed.
+func (e Endpoint) LoginID() (string, error) {
+	if !e.signsPerson() {
+		return "", nil
+	}
+	all, err := e.Logins.Of(e.Name, "")
+	if err != nil {
+		return "", err
+	}
+	login, found := e.Login(all)
+	if !found {
+		return "", nil
+	}
+	sum := sha256.Sum256([]byte(login.Resource + "\x00" + login.Issuer + "\x00" + login.Made.UTC().Format(time.RFC3339Nano)))
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// signsPerson reports whether requests are made with the logins of people.
+func (e Endpoint) signsPerson() bool {
+	return e.OAuth == nil && e.Logins != nil && e.Headers.Get("Authorization") == ""
 }
 
 // Login returns the one of the logins of the endpoint's name that it uses: the newest, also if that has ended, because an older

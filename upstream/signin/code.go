@@ -90,28 +90,41 @@ func (a *Attempt) Finish(ctx context.Context, redirected string) (logins.Login, 
 	return tokens(answer).into(t.login(a.client))
 }
 
-// code checks the redirected address and returns the code in it. One attempt has one code.
-func (a *Attempt) code(redirected string) (string, error) {
+// Answers reports whether an address that somebody brings is the answer to this sign-in: it has the state, and the issuer where
+// that names itself. Anybody may have written another one, so it does not end the wait for the right one.
+func (a *Attempt) Answers(redirected string) bool {
+	query, err := a.answer(redirected)
+	return err == nil && (query.Get("code") != "" || query.Get("error") != "")
+}
+
+// answer checks the redirected address and returns its query.
+func (a *Attempt) answer(redirected string) (url.Values, error) {
 	if len(redirected) > maxToken {
-		return "", errors.New("the address is too long")
+		return nil, errors.New("the address is too long")
 	}
 	u, err := url.Parse(redirected)
 	if err != nil {
-		return "", errors.New("this is not an address")
+		return nil, errors.New("this is not an address")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return "", errors.New("the query of the address is malformed")
+		return nil, errors.New("the query of the address is malformed")
 	}
 	for _, name := range []string{"code", "state", "iss", "error"} {
 		if len(query[name]) > 1 {
-			return "", fmt.Errorf("the address has %q twice", name)
+			return nil, fmt.Errorf("the address has %q twice", name)
 		}
 	}
 	if subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(a.State)) != 1 {
-		return "", errState
+		return nil, errState
 	}
-	if err := a.checkIssuer(query); err != nil {
+	return query, a.checkIssuer(query)
+}
+
+// code returns the code in the redirected address. One attempt has one code.
+func (a *Attempt) code(redirected string) (string, error) {
+	query, err := a.answer(redirected)
+	if err != nil {
 		return "", err
 	}
 	if query.Get("error") != "" {

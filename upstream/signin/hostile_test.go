@@ -362,6 +362,10 @@ func TestHostileReturn(t *testing.T) {
 			f.set(issuerPage, f.issuer(c.metadata))
 			attempt := begin(t, f)
 			query := strings.NewReplacer("$STATE", attempt.State, "$URL", url.QueryEscape(f.URL)).Replace(c.query)
+			// A refusal is an answer, too.
+			if answers := attempt.Answers(callback + "?" + query); answers != (c.want == "" || strings.HasPrefix(c.want, "access_denied")) {
+				t.Errorf("it is an answer: %v", answers)
+			}
 			login, err := attempt.Finish(t.Context(), callback+"?"+query)
 			if c.want == "" {
 				if err != nil || login.AccessToken != "token-of-access" {
@@ -375,6 +379,39 @@ func TestHostileReturn(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), attempt.State) || strings.Contains(err.Error(), "c-o-d-e") {
 				t.Errorf("the error shows a secret: %v", err)
+			}
+		})
+	}
+}
+
+// TestRevokeElsewhere: a login that was kept is revoked only where its issuer says now, and only at the configured issuer.
+func TestRevokeElsewhere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		metadata         string
+		configured, want string // the issuer; $URL
+	}{
+		"right":              {metadata: `"revocation_endpoint":"$URL/revoke"`},
+		"right, configured":  {metadata: `"revocation_endpoint":"$URL/revoke"`, configured: "$URL"},
+		"no longer":          {metadata: `"revocation_endpoint":""`, want: signin.ErrNoRevocation.Error()},
+		"another issuer":     {metadata: `"revocation_endpoint":"$URL/revoke"`, configured: "https://issuer.example", want: "another issuer"},
+		"metadata of others": {metadata: `"issuer":"https://evil.example","revocation_endpoint":"$URL/revoke"`, want: "another issuer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t)
+			f.set(issuerPage, f.issuer(c.metadata))
+			f.set("/revoke", f.json("{}"))
+			server := f.server()
+			server.Issuer = strings.Replace(c.configured, "$URL", f.URL, 1)
+			err := server.Revoke(t.Context(), logins.Login{
+				Key: logins.Key{Issuer: f.URL}, AccessToken: "a", RevocationEndpoint: f.URL + "/of-the-file", TokenEndpoint: f.URL + "/of-the-file",
+			})
+			if c.want == "" && (err != nil || f.count("/revoke") != 1) || f.count("/of-the-file") > 0 {
+				t.Errorf("%v, %d requests to the issuer, %d elsewhere", err, f.count("/revoke"), f.count("/of-the-file"))
+			}
+			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || f.count("/revoke") > 0) {
+				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package signin_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,7 +42,11 @@ func TestReal(t *testing.T) {
 	t.Parallel()
 	web, issuer := serve(t)
 	code, device := []string{"authorization_code", "refresh_token"}, []string{"urn:ietf:params:oauth:grant-type:device_code", "refresh_token"}
-	*issuer = signintest.Start(t, signintest.Options{Resource: web.URL + "/mcp", TTL: 600, Rotate: true, Clients: []signintest.Client{
+	const document = "https://client.example/mcsh.json"
+	*issuer = signintest.Start(t, signintest.Options{Resource: web.URL + "/mcp", TTL: 600, Rotate: true, Documents: map[string]any{document: map[string]any{
+		"client_id": document, "client_name": "mcsh", "token_endpoint_auth_method": "none", "application_type": "native",
+		"redirect_uris": []string{callback}, "grant_types": code, "response_types": []string{"code"},
+	}}, Clients: []signintest.Client{
 		{ID: "public", Method: "none", Kind: "native", Redirects: []string{callback}, Grants: code, Responses: []string{"code"}},
 		{ID: "basic", Secret: "secret of basic%", Method: "client_secret_basic", Kind: "native", Redirects: []string{callback}, Grants: code, Responses: []string{"code"}},
 		{ID: "devices", Method: "none", Kind: "native", Redirects: []string{}, Grants: device, Responses: []string{}},
@@ -49,15 +54,16 @@ func TestReal(t *testing.T) {
 	for name, c := range map[string]struct {
 		client, secret string
 		device         bool
+		document       string
 	}{
-		"public": {client: "public"}, "secret": {client: "basic", secret: "secret of basic%"}, "registered": {},
+		"document": {document: document}, "public": {client: "public", document: document}, "secret": {client: "basic", secret: "secret of basic%"}, "registered": {},
 		"device": {client: "devices", device: true}, "registered device": {device: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := signin.Server{
 				Name: "hosted", URL: web.URL + "/mcp", HTTP: signin.NewHTTP(signin.Options{Server: web.URL}),
-				ClientID: c.client, ClientSecret: c.secret, More: []string{"write", "openid"},
+				ClientID: c.client, ClientSecret: c.secret, ClientMetadataURL: c.document, More: []string{"write", "openid"},
 			}
 			if c.secret != "" {
 				server.Issuer = *issuer
@@ -79,6 +85,9 @@ func TestReal(t *testing.T) {
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if want := cmp.Or(c.client, c.document); want != "" && login.Client.ID != want {
+				t.Errorf("the client is %q, want %q", login.Client.ID, want)
 			}
 			checkReal(t, server, login)
 		})

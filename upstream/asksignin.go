@@ -1,0 +1,175 @@
+package upstream
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/texts"
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/remote"
+)
+
+// SignIns begins sign-ins of people. Its method may be called concurrently.
+type SignIns interface {
+	// Begin begins a sign-in to a server that asks for scopes, too. It returns the address of a page for the person, and a
+	// function that waits until somebody has signed in, and ends the sign-in. The pool calls that once, also with a context that
+	// has ended.
+	Begin(ctx context.Context, e Endpoint, scopes []string) (page string, wait func(context.Context) error, err error)
+}
+
+const (
+	signInWait = 10 * time.Minute // for a person
+
+	// After its end an answer counts for those who were refused before it, and a refusal for all: not each item of a for_each asks.
+	acceptedPause = 10 * time.Second
+	refusedPause  = time.Minute
+)
+
+// askedPeople are the questions to sign in, by server. [Options.SignIns] says that all callers are one person, so all of them wait
+// for one answer.
+type askedPeople struct {
+	mu  sync.Mutex
+	all map[string]*asked // guarded by mu
+}
+
+// An asked is the answer of a person.
+type asked struct {
+	done     chan struct{}
+	signedIn bool      // after done
+	ended    time.Time // after done
+}
+
+// SignIn asks the person of a caller to sign in to the servers that an error says want it, and waits for that. It reports whether
+// somebody has signed in, so that another try makes sense. The caller is asked on a page of our own.
+func (p *Pool) SignIn(ctx context.Context, asker *stages.Asker, err error) bool {
+	if p.options.SignIns == nil || asker == nil || !asker.URL || asker.Ask == nil {
+		return false
+	}
+	signedIn := false
+	for _, one := range signedOut(err) {
+		signedIn = p.signInTo(ctx, asker, one) || signedIn
+	}
+	return signedIn
+}
+
+// A demand is what a server wants of a person.
+type demand struct {
+	server string
+	scopes []string
+}
+
+// signedOut returns the demands in an error, which may be joined of several, each server once.
+func signedOut(err error) (all []demand) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			for _, d := range signedOut(one) {
+				if !slices.ContainsFunc(all, func(other demand) bool { return other.server == d.server }) {
+					all = append(all, d)
+				}
+			}
+		}
+		return all
+	}
+	if server, scopes, ok := remote.SignedOut(err); ok {
+		return []demand{{server, scopes}}
+	}
+	return nil
+}
+
+// signInTo asks for one server, or waits for the answer to the same question.
+func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
+	a, first := p.asked.join(d.server)
+	if !first {
+		select {
+		case <-a.done:
+			return a.signedIn
+		case <-ctx.Done():
+			return false
+		}
+	}
+	defer close(a.done)
+	a.signedIn = p.askPerson(ctx, asker, d) == nil
+	a.ended = time.Now()
+	return a.signedIn
+}
+
+// join returns the question for a server, and reports whether it is a new one.
+func (q *askedPeople) join(server string) (a *asked, first bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a = q.all[server]; a != nil && a.counts() {
+		return a, false
+	}
+	if q.all == nil {
+		q.all = map[string]*asked{}
+	}
+	a = &asked{done: make(chan struct{})}
+	q.all[server] = a
+	return a, true
+}
+
+// counts reports whether a question is open, or its answer so new that it counts.
+func (a *asked) counts() bool {
+	select {
+	case <-a.done:
+	default:
+		return true
+	}
+	if a.signedIn {
+		return time.Since(a.ended) < acceptedPause
+	}
+	return time.Since(a.ended) < refusedPause
+}
+
+// askPerson asks a caller to sign in to a server, and waits until somebody has.
+func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) error {
+	sc, err := p.conn(ctx, d.server)
+	if err != nil {
+		return err
+	}
+	e := sc.server.Endpoint
+	if e == nil {
+		return fmt.Errorf("server %q has no address", d.server)
+	}
+	ctx, cancel := context.WithTimeout(ctx, signInWait)
+	defer cancel()
+	page, wait, err := p.options.SignIns.Begin(ctx, *e, d.scopes)
+	if err != nil {
+		return err
+	}
+	if err := p.invite(ctx, asker, d.server, page); err != nil {
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(err)
+		_ = wait(ended) // it ends the sign-in
+		return err
+	}
+	if asker.Still != nil {
+		defer asker.Still()()
+	}
+	return wait(ctx)
+}
+
+// invite asks the caller to open a page.
+func (p *Pool) invite(ctx context.Context, asker *stages.Asker, server, page string) error {
+	answer, err := asker.Ask(ctx, stages.Question{
+		Server: server, Method: "elicitation/create", Own: true, Params: json.RawMessage(texts.JSON(map[string]string{
+			"mode": "url", "elicitationId": rand.Text(), "url": page,
+			"message": fmt.Sprintf("The server %q wants you to sign in. Open the page of mcsh to do so; the call then goes on.", server),
+		})),
+	})
+	if err != nil {
+		return err
+	}
+	var said struct {
+		Action string `json:"action"`
+	}
+	if err := json.Unmarshal(answer, &said); err != nil || said.Action != "accept" {
+		return fmt.Errorf("the person does not sign in to %q now", server)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// pages begin sign-ins to a doorman.
+type pages struct {
+	d     *doorman
+	kept  keptLogins
+	fails error
+
+	begun, ended atomic.Int32
+	scopes       atomic.Value // []string of the last one
+	opened       chan struct{}
+}
+
+// Begin implements [upstream.SignIns]. The person signs in when the page is opened.
+func (p *pages) Begin(_ context.Context, e upstream.Endpoint, scopes []string) (string, func(context.Context) error, error) {
+	if p.fails != nil {
+		return "", nil, p.fails
+	}
+	p.begun.Add(1)
+	p.scopes.Store(scopes)
+	return "http://127.0.0.1:1/start?login=secret", func(ctx context.Context) error {
+		defer p.ended.Add(1)
+		select {
+		case <-ctx.Done():
+		case <-p.opened:
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		login := p.d.login("access-token-of-person")
+		p.d.set("access-token-of-person", "")
+		return p.kept.Put(context.WithoutCancel(ctx), login)
+	}, nil
+}
+
+// TestAskSignIn: a call that nobody has signed in for goes on after its caller's person has, and else has the error with the command.
+func TestAskSignIn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		none, form bool // there is no asker, or it shows no addresses
+		answer     string
+		refused    error // the asker cannot ask
+		begin      error // no sign-in can begin
+		asked      int
+		works      bool
+	}{
+		"accepted":       {answer: `{"action":"accept"}`, asked: 1, works: true},
+		"declined":       {answer: `{"action":"decline"}`, asked: 1},
+		"closed":         {answer: `{"action":"cancel"}`, asked: 1},
+		"nonsense":       {answer: `[]`, asked: 1},
+		"not asked":      {refused: errors.New("the client has gone"), asked: 1},
+		"no sign-in":     {begin: errors.New("there are too many")},
+		"no asker":       {none: true},
+		"no URL":         {form: true},
+		"nothing at all": {answer: ``, asked: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, kept := newDoorman(t), newLogins(t)
+			signIns := &pages{d: d, kept: kept, fails: c.begin, opened: make(chan struct{})}
+			close(signIns.opened)
+			e := d.endpoint(kept)
+			p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+			var asked, still atomic.Int32
+			asker := &stages.Asker{URL: !c.form, Form: true, Ask: func(_ context.Context, q stages.Question) (json.RawMessage, error) {
+				asked.Add(1)
+				var params map[string]string
+				if err := json.Unmarshal(q.Params, &params); err != nil || q.Method != "elicitation/create" || q.Server != "s" || !q.Own || params["mode"] != "url" ||
+					params["url"] != "http://127.0.0.1:1/start?login=secret" || params["elicitationId"] == "" || !strings.Contains(params["message"], `"s"`) {
+					t.Errorf("the question is %+v, %s", q, q.Params)
+				}
+				return json.RawMessage(c.answer), c.refused
+			}, Still: func() func() { still.Add(1); return func() { still.Add(-1) } }}
+			if c.none {
+				asker = nil
+			}
+			var calls sync.WaitGroup
+			for range 8 { // as items of one for_each
+				calls.Go(func() {
+					_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker})
+					if c.works && err != nil {
+						t.Error(err)
+					}
+					if !c.works {
+						wantError(t, err, stages.ServerUnavailable, "signed out: run mcsh login s", "a person runs the command")
+					}
+				})
+			}
+			calls.Wait()
+			if n := int(asked.Load()); n != c.asked || signIns.begun.Load() != signIns.ended.Load() || still.Load() != 0 {
+				t.Errorf("the person was asked %d times, want %d; %d sign-ins begun, %d ended", n, c.asked, signIns.begun.Load(), signIns.ended.Load())
+			}
+		})
+	}
+}
+
+// TestAskSignInPlan: a plan that fails for the sign-in of a server works after it.
+func TestAskSignInPlan(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	_, err := p.Tool(t.Context(), "s", "one")
+	if p.SignIn(t.Context(), asker, errors.New("another mistake")) || p.SignIn(t.Context(), asker, nil) {
+		t.Error("the person is asked for nothing")
+	}
+	if !p.SignIn(t.Context(), asker, errors.Join(errors.New("another mistake"), err, err)) {
+		t.Errorf("nobody was asked for %v", err)
+	}
+	if _, err := p.Tool(t.Context(), "s", "one"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAskScopes: a call that lacks rights asks for them.
+func TestAskScopes(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	d.set("access-token-of-old", "")
+	kept.put(t, d.login("access-token-of-old"))
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	if got := call(t, p, "s", "one"); got != "hand made" {
+		t.Errorf("got %q", got)
+	}
+	d.set("access-token-of-old", "files:write")
+	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker}); err != nil {
+		t.Error(err)
+	}
+	if scopes, _ := signIns.scopes.Load().([]string); len(scopes) != 1 || scopes[0] != "files:write" {
+		t.Errorf("it asks for %v", scopes)
+	}
+}
+
+// TestAskEnds: the end of the call ends the wait for the person, and the sign-in.
+func TestAskEnds(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	ctx, cancel := context.WithCancel(t.Context())
+	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		cancel()
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	if _, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one", Asker: asker}); err == nil {
+		t.Error("the call works")
+	}
+	if signIns.ended.Load() != 1 {
+		t.Error("the sign-in goes on")
+	}
+}

@@ -1,0 +1,16 @@
+// Package pending signs people in to servers from within a running gateway: it keeps the sign-ins that have begun, serves the
+// pages that people open for them, and keeps the logins that they end with. Package signin knows how a sign-in goes, and package
+// logins where its tokens are.
+//
+// # Decisions
+//
+//   - Whoever opens the page must be whoever was asked. The address of a page is a secret of 256 bits. Its button binds the
+//     sign-in to the browser with a cookie, once: another browser that has the address, or the address of the issuer, comes to a
+//     redirected address that counts only with the cookie. So nobody signs in for somebody else, and a stolen redirected address
+//     is worth nothing (RFC 9700).
+//   - A page changes nothing before its button is pressed: programs that look at links in messages do not use it up, and a page
+//     of somebody else cannot press it.
+//   - Every address that is not right gets the same answer, whatever is wrong about it.
+//   - A redirected address with the wrong state, issuer or browser does not end a sign-in: the right one may still come.
+//   - All is in memory. After a restart of the gateway nobody can finish a sign-in, and the person begins another one.
+package pending
