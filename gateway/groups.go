@@ -16,8 +16,8 @@ import (
 // endpointPath is the path of all servers that a caller may use. A group has the path below it.
 const endpointPath = "/mcp"
 
-// groupHeader carries the group in the path of a request to the handlers of its calls, since the SDK passes them only the headers.
-// enterGroup removes a value from the client.
+// groupHeader carries the group in the path of a request to the handlers of its calls, since the SDK passes them only the
+// headers. enterGroup removes a value from the client.
 const groupHeader = "Mcsh-Group"
 
 // pathGroup returns the group that the path of an endpoint names, or "". It reports false for the path of anything else.

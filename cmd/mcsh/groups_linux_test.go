@@ -68,8 +68,8 @@ func (g *groupsTest) ask(caller, path string) string {
 	return said
 }
 
-// TestGroups: callers of a file of tokens and of an issuer have the servers of their groups, also of /metrics and the control API,
-// and a reload gives them others.
+// TestGroups: callers of a file of tokens and of an issuer have the servers of their groups, and no /metrics or control API;
+// a changed configuration gives them others.
 func TestGroups(t *testing.T) {
 	t.Parallel() // it waits
 	g := &groupsTest{controlTest: newControlTest(t), callers: map[string]string{}}
