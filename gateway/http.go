@@ -68,6 +68,7 @@ type front struct {
 	http           HTTPOptions
 	self           *mcp.Implementation        // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler // by tool
+	exposes        func(name string) bool     // whether handle calls a tool of a server by this name; nil: none
 	handle         mcp.MethodHandler          // calls a tool
 	reads          mcp.MethodHandler          // reads a resource of a server; nil: there are none
 	grace          time.Duration              // of calls whose client has gone

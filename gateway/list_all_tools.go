@@ -77,7 +77,7 @@ func (g *Gateway) listAllTools(ctx context.Context, req *mcp.CallToolRequest) (*
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
 	l := toolList{listings: g.o.Upstream.Catalog(ctx, call.Server...), most: min(pageLength, g.o.MaxOutput)}
-	head := g.configTrouble()
+	head := g.configTrouble() + g.exposedTrouble()
 	if call.Query == "" && call.Server == nil && call.Detail == "" && call.Limit == 0 && call.Cursor == "" {
 		l.most = min(overviewLength, g.o.MaxOutput) - utf8.RuneCountInString(head)
 		return textResult(head + l.overview(ctx)), nil

@@ -90,7 +90,7 @@ func fitsTemplate(uri, template string) bool {
 	return fits && uri == ""
 }
 
-// Contents is a result for a resource or prompt, with the server that gave it.
+// Contents is a result for a resource or prompt, or the whole result of a tool, with the server that gave it.
 type Contents struct {
 	Server string
 	Result json.RawMessage // as the server sent it
@@ -216,17 +216,19 @@ func hasList(object []byte, member string) bool {
 	return found && !other
 }
 
-// Outward returns the result for a resource or prompt with the URIs that clients of the gateway read.
+// Outward returns the result with the URIs that clients of the gateway read.
 func (c Contents) Outward() json.RawMessage {
 	uri := func(one []byte) []byte { return changed(one, "uri", c.outwardURI) }
+	block := func(one []byte) []byte { return outwardBlock(c.Server, one) }
 	result := changed(c.Result, "contents", func(list []byte) []byte { return eachOf(list, uri) })
+	result = changed(result, "content", func(list []byte) []byte { return eachOf(list, block) })
 	return changed(result, "messages", func(list []byte) []byte {
 		return eachOf(list, func(message []byte) []byte {
 			return changed(message, "content", func(content []byte) []byte {
 				if content[0] == '[' {
-					return eachOf(content, func(one []byte) []byte { return outwardBlock(c.Server, one) })
+					return eachOf(content, block)
 				}
-				return outwardBlock(c.Server, content)
+				return block(content)
 			})
 		})
 	})

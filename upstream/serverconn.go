@@ -37,6 +37,8 @@ type serverConn struct {
 	shapes *shapes
 	offers *offers
 
+	exposed globs // of tools that clients call by names of their own
+
 	needed atomic.Bool // a plan waits for it to start
 
 	origin   *Server       // from the source
@@ -69,7 +71,7 @@ func newServerConn(origin *Server, p *Pool) *serverConn {
 	}
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
-		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly),
+		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly), exposed: o.exposedBy(&s),
 		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 	}
 	sc.life, sc.end = context.WithCancel(p.life)

@@ -205,8 +205,8 @@ func (t *tool) query(c stages.Call, lease *memory.Lease) query {
 }
 
 func (s *session) call(ctx context.Context, c stages.Call, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
-	r := &rpc.Request{Method: "tools/call", Name: c.Name, BeforeSend: c.Sent, Lease: lease}
-	name, err := json.Marshal(c.Name)
+	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease}
+	name, err := json.Marshal(t.original)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
 	}

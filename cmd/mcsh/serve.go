@@ -47,11 +47,11 @@ servers starts it, such as ToolHive, $MCP_TRANSPORT, $MCP_PORT and $MCP_HOST sta
 	}
 	return command(cmd, e.wrap(p.stderr, func(ctx context.Context, end shutdown) error { return p.serve(ctx, s, l, c, k, o, end) }),
 		s.addSources, s.addState, s.addWorkspace, s.limits.add, s.addMemory, p.sandboxFlags(&s.sandbox),
-		l.add, c.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add)
+		l.add, c.add, addKeep(&k), o.flags(p.serverNames(&s)), e.add, s.expose.add)
 }
 
 func (p *program) serve(ctx context.Context, s settings, l listenFlags, c controlFlags, k runs.Options, ob observeFlags, end shutdown) (err error) {
-	if err := errors.Join(p.setMemory(&s), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l)); err != nil {
+	if err := errors.Join(p.setMemory(&s), l.fromRuntime(p), l.resolve(p), c.resolve(p, &l), s.expose.resolve(p)); err != nil {
 		return err
 	}
 	kept, err := p.openKept(k, s.shares.runs)
@@ -86,11 +86,11 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	defer mon.close(ctx, log)
 	o := parts.gatewayOptions(l.trusted)
 	o.Kept, o.Instance, o.Log, o.Watch, o.Grace, o.NameOf = kept, s.instance, log, mon.watch, cmp.Or(end.grace, -1), auth.NameOf
-	g := gateway.New(o)
+	g, unnamed := s.expose.gateway(ctx, o)
 	greet := func() error { return p.startSandbox(ctx, parts.sandbox, s.sandbox.backend, log) }
 	source := p.controlled(s, parts, g, listeners)
 	api, err := c.handler(source, log)
-	if err != nil {
+	if err := errors.Join(unnamed, err); err != nil {
 		return err
 	}
 	defer p.serveControl(s, source, log)()

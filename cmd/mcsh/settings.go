@@ -31,6 +31,7 @@ type settings struct {
 	noBuiltin bool
 	root      string
 	readOnly  bool
+	expose    exposeFlags
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	login     loginFlags
@@ -284,7 +285,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 	}
 	o := s.limits.upstream
 	o.State, o.Refresh, o.Sources, o.ClientVersion = dir, s.refresh, list, version()
-	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
+	o.ReadOnly, o.CallTimeout, o.Instance, o.Expose = s.readOnly, s.limits.Call, s.instance, s.expose.tools
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
 	o.OnChange = s.changed
