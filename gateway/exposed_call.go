@@ -85,7 +85,7 @@ func (g *Gateway) findExposed(ctx context.Context, name string) (upstream.Expose
 	if !ok {
 		ctx, cancel := context.WithTimeout(ctx, listWait)
 		defer cancel()
-		g.o.Upstream.AwaitExposed(ctx)
+		g.o.Upstream.AwaitExposed(ctx, true)
 		t, ok = g.exposed.current().byName[name]
 	}
 	if !ok {

@@ -40,7 +40,7 @@ func exposing(t testing.TB, servers upstream.Static, change func(*upstream.Optio
 		cancel()
 		g.Close(ctx)
 	})
-	o.Upstream.AwaitExposed(t.Context())
+	o.Upstream.AwaitExposed(t.Context(), true)
 	return g
 }
 

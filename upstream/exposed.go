@@ -133,11 +133,15 @@ func (p *Pool) unknownExposed() []*serverConn {
 	return slices.DeleteFunc(p.connections(), func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
 }
 
-// AwaitExposed waits until the lists of all exposed tools are known, or cannot be read.
-func (p *Pool) AwaitExposed(ctx context.Context) {
+// AwaitExposed waits until the lists of all exposed tools are known, or cannot be read: also of servers outside this process, or
+// only of those within, which answer at once.
+func (p *Pool) AwaitExposed(ctx context.Context, outside bool) {
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var wg sync.WaitGroup
 	for _, sc := range p.unknownExposed() {
+		if !outside && !sc.server.InProcess {
+			continue
+		}
 		wg.Go(func() { _, _ = sc.tools.get(ctx) }) // who lists the server's tools sees the error
 	}
 	wg.Wait()

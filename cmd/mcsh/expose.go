@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -48,10 +49,16 @@ func (e *exposeFlags) resolve(p *program) (err error) {
 	return nil
 }
 
+// localWait is how long the start of a gateway waits for built-in servers, so that the first list has their tools.
+const localWait = 2 * time.Second
+
 // gateway returns a gateway with these names. The error is that of tools that are known to have the same name.
 func (e *exposeFlags) gateway(ctx context.Context, o gateway.Options) (*gateway.Gateway, error) {
 	o.Names = e.rule
 	g := gateway.New(o)
+	soon, cancel := context.WithTimeout(ctx, localWait)
+	defer cancel()
+	o.Upstream.AwaitExposed(soon, false)
 	for _, pattern := range o.Upstream.ExposeWithoutServer(ctx) {
 		o.Log.Warn("no server fits a pattern of --expose", zap.String("pattern", pattern))
 	}
