@@ -485,7 +485,7 @@ func readOnlyTools(tools []upstream.CatalogTool) (names []string, unannotated in
 		}
 		unannotated++
 		if seemsReadOnly(t.Name, t.Description) {
-			names = append(names, t.Original)
+			names = append(names, cmp.Or(t.Original, t.Name))
 		}
 	}
 	return names, unannotated
