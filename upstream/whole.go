@@ -27,24 +27,20 @@ func (sc *serverConn) whole(raw json.RawMessage, t *tool, lease *memory.Lease) (
 		r, err = decodeResult(bytes.Clone(raw)) // the text of the error is read in place
 	}
 	if err != nil {
-		return res, invalidResult("the server sent a result that is not valid: %w", err)
+		return res, invalid("a result", err)
 	}
 	blocks, err := decodeBlocks(r.Content)
 	if err != nil {
-		return res, invalidResult("the server sent content that is not valid: %w", err)
+		return res, invalid("content", err)
 	}
 	failed := r.refusal(blocks)
 	if failed != nil && !r.IsError {
 		return res, failed
 	}
 	if raw = withContent(raw, blocks); !hasList(raw, "content") {
-		return res, invalidResult("the server sent content that is not valid: %w", errLists)
+		return res, invalid("content", errLists)
 	}
 	return stages.Result{Data: raw, Memory: lease}, failed
-}
-
-func invalidResult(format string, err error) error {
-	return stages.Errorf(stages.ToolError, "report it to the makers of the server", format, err)
 }
 
 // withContent is a result with a list of its content, which clients demand. Some servers leave it out, or send a bare string.
