@@ -126,7 +126,8 @@ func TestExposedList(t *testing.T) {
 			"with", func(s *upstream.Server) {
 				s.With, s.Expose = map[string]json.RawMessage{"key": json.RawMessage(`"k"`)}, nil
 			}, func(o *upstream.Options) { o.Expose = []string{"shop/full"} },
-			[]string{"full"}, map[string]string{"shop__full": `"inputSchema":{"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`},
+			[]string{"full"},
+			map[string]string{"shop__full": `"inputSchema":{"properties":{"n":{"type":"integer"}},"required":["n"],"type":"object"}`},
 		},
 		{
 			"overrides", func(s *upstream.Server) {

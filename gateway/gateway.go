@@ -70,6 +70,7 @@ type Gateway struct {
 	front
 	o       Options
 	deps    stages.Deps
+	own     []tool
 	runs    *slots
 	running running
 	exposed *exposed // nil: no servers
@@ -107,7 +108,8 @@ func New(o Options) *Gateway {
 		Logger:       sdkLog(o.Log),
 	}), o.HTTP)
 	g.self, g.grace = self, o.Grace
-	for _, t := range g.tools() {
+	g.own = g.tools()
+	for _, t := range g.own {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
 	}
