@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 var twins = []string{
 	"one call, HTTP with sessions",
 	"one resource, HTTP with sessions",
+	"one exposed tool, HTTP with sessions",
 	"tool and a new jq, HTTP with sessions",
 	"tool and a new jq, grep, sort, head, stateless HTTP",
 	"for_each of 200 calls of 20 ms, HTTP with sessions",

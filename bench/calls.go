@@ -100,6 +100,22 @@ func readOver(w way) opener {
 	}
 }
 
+// exposedOver compares a small call of a tool by a name of its own.
+func exposedOver(w way) opener {
+	return func(ctx context.Context, b *bench) (pair, error) {
+		s := new(stack)
+		e, err := w(ctx, b, s)
+		if err != nil {
+			return pair{}, errors.Join(err, s.close())
+		}
+		return pair{
+			ours:  repeated(b.sizes.calls, caller(e.through, hello, tool(serverName+"__hello"))),
+			base:  repeated(b.sizes.calls, caller(e.server, hello, tool("hello"))),
+			close: s.close,
+		}, nil
+	}
+}
+
 // reader reads a resource and checks it.
 func reader(session *mcp.ClientSession, uri string) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -178,7 +194,7 @@ func join(ctx context.Context, s *stack, gateway mcp.Transport, e ends, version 
 // overStdio has the gateway and the server as processes: the client speaks stdio with the gateway, and the gateway
 // with a server of its own.
 func overStdio(ctx context.Context, b *bench, s *stack) (ends, error) {
-	config, err := b.writeConfig(`{"command": %q, "args": [%q]}`, b.self, upstreamArg)
+	config, err := b.writeConfig(`{"command": %q, "args": [%q], "expose": ["hello"]}`, b.self, upstreamArg)
 	if err != nil {
 		return ends{}, err
 	}
@@ -223,7 +239,7 @@ func overHTTP(era string) way {
 		if err != nil {
 			return ends{}, err
 		}
-		config, err := b.writeConfig(`{"url": %q}`, url)
+		config, err := b.writeConfig(`{"url": %q, "expose": ["hello"]}`, url)
 		if err != nil {
 			return ends{}, err
 		}

@@ -95,6 +95,18 @@ func rows() []row {
 			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},
 		{
+			name: "one exposed tool, stdio", baseline: direct, open: exposedOver(overStdio),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
+		},
+		{
+			name: "one exposed tool, HTTP with sessions", baseline: direct, open: exposedOver(overHTTP(sessionEra)),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
+		},
+		{
+			name: "one exposed tool, stateless HTTP", baseline: direct, open: exposedOver(overHTTP(statelessEra)),
+			goals: []goal{most("p50", 2), most("CPU", 2)},
+		},
+		{
 			name: "one resource, stdio", baseline: reading, open: readOver(overStdio),
 			goals: []goal{most("p50", 2), most("CPU", 2)},
 		},

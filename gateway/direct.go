@@ -185,7 +185,7 @@ func (r exactResponse) MarshalJSON() ([]byte, error) { return r.text, nil }
 // knows reports whether the front has the tool, or may have the resource. A URI with escapes goes to the SDK.
 func (f *front) knows(c *Call) bool {
 	if c.method == toolsCall {
-		return f.handlers[c.params.Name] != nil
+		return f.handlers[c.params.Name] != nil || f.exposes != nil && f.exposes(c.params.Name)
 	}
 	_, _, ok := upstream.SplitURI(c.params.Name)
 	return ok && plainID(json.RawMessage(`"`+c.params.Name+`"`))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/parttest"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // post is a request as a client sends it.
@@ -131,6 +132,13 @@ func reads(uri string) func(post) post {
 	}
 }
 
+// exposes makes a call of a server's tool by its own name of a call.
+func exposes(tool string) func(post) post {
+	return func(p post) post {
+		return p.replace(sayParams, `"name":"shop__`+tool+`","arguments":{}`).asked("shop__" + tool)
+	}
+}
+
 // bothWays is a gateway, and a session in it.
 type bothWays struct {
 	*Gateway
@@ -149,8 +157,9 @@ func newBothWays(t testing.TB) *bothWays {
 	shop.MCP().AddResource(&mcp.Resource{URI: "doc://x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Meta: mcp.Meta{"a": 1}, Contents: []*mcp.ResourceContents{{URI: "doc://x", Text: "a <b> & \u2028 \x01 é", Meta: mcp.Meta{"b": 2}}}}, nil
 	})
-	pool := mcptest.Pool(t, map[string]*mcptest.Upstream{"shop": shop})
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "shop", Dial: shop.Dial, Expose: []string{"*"}}}}})
 	g := New(Options{Upstream: pool, Version: "test"})
+	pool.AwaitExposed(t.Context(), true)
 	t.Cleanup(func() { g.Close(context.Background()) })
 	b := &bothWays{Gateway: g}
 	b.session = b.initialize(t, "2025-11-25")
@@ -222,6 +231,13 @@ var changes = []struct {
 	{"id below 0", func(p post) post { return p.replace(`"id":7`, `"id":-12`) }, true},
 	{"id 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740992`) }, true},
 	{"id text", func(p post) post { return p.replace(`"id":7`, `"id":"a <7>"`) }, true},
+	{"an exposed tool", exposes("say"), true},
+	{"an exposed tool with blocks", exposes("picture"), true},
+	{"an exposed tool that fails", exposes("fail"), true},
+	{"an exposed tool, not known", exposes("nothing"), false},
+	{"an exposed tool with more", func(p post) post {
+		return exposes("say")(p).replace(`"arguments"`, `"requestState":"x","arguments"`)
+	}, false},
 	{"id empty", func(p post) post { return p.replace(`"id":7`, `"id":""`) }, true},
 	{"id beyond 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740993`) }, true},
 	{"id below -2^53", func(p post) post { return p.replace(`"id":7`, `"id":-9007199254740995`) }, true},

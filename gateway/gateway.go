@@ -37,6 +37,9 @@ type Options struct {
 	AddressRuns int // of one address without authentication; three quarters of Runs if 0; no bound for this machine
 	MaxOutput   int // the largest max_output of a call, in characters; [schemas.MaxOutput] if 0
 
+	// Names makes the names of the tools of Upstream that clients call beside ours.
+	Names NameRule
+
 	HTTP   HTTPOptions
 	Memory *memory.Share // of all runs together; nil: no bound
 
@@ -80,10 +83,12 @@ type Gateway struct {
 	front
 	o       Options
 	deps    stages.Deps
+	own     []tool
 	runs    *slots
 	running running
 	dialogs dialogs
-	lookups *slots // calls of the other tools, which work while all runs are taken
+	exposed *exposed // nil: no servers
+	lookups *slots   // calls of the other tools, which work while all runs are taken
 
 	subscriptions *subscriptions
 	notices       *notices // nil without Upstream
@@ -105,7 +110,7 @@ func New(o Options) *Gateway {
 		o.Log = zap.NewNop()
 	}
 	g := &Gateway{o: o, running: running{runs: map[string]Running{}}, dialogs: dialogs{seal: newSealer(), parked: map[string]*dialog{}}}
-	g.runs = newSlots("pipelines", o.Runs, o.CallerRuns, o.AddressRuns)
+	g.runs = newSlots("pipelines and calls of tools", o.Runs, o.CallerRuns, o.AddressRuns)
 	g.lookups = newSlots("calls of the tools that help to write pipelines", o.Runs, o.Runs, o.AddressRuns)
 	g.deps = stages.Deps{Shapes: schemas.NewShapes(stages.Kinds()), Files: o.Files, Limits: o.Limits, Memory: o.Memory}
 	if o.Upstream != nil {
@@ -121,7 +126,8 @@ func New(o Options) *Gateway {
 		Logger:       sdkLog(o.Log),
 	}), o.HTTP)
 	g.self, g.grace = self, o.Grace
-	for _, t := range g.tools() {
+	g.own = g.tools()
+	for _, t := range g.own {
 		g.handlers[t.name] = g.serve(t)
 		g.server.AddTool(t.tool(), g.handlers[t.name])
 	}
@@ -141,6 +147,10 @@ func New(o Options) *Gateway {
 		g.server.AddReceivingMiddleware(g.notices.receive)
 		g.server.AddSendingMiddleware(g.notices.send)
 		o.Upstream.OnOffers(g.offersChanged)
+		g.exposed = newExposed(o.Upstream, o.Names, o.Log)
+		g.exposes = g.exposed.has
+		g.handle = g.guarded(g.callAny)
+		o.Upstream.OnTools(g.toolsChanged)
 		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 			return g.readResource(ctx, req, nil)
 		})
@@ -150,7 +160,7 @@ func New(o Options) *Gateway {
 
 // capabilities returns the capabilities for clients.
 func (o Options) capabilities() *mcp.ServerCapabilities {
-	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: o.Upstream != nil}}
 	if o.Instance != "" {
 		c.Experimental = upstream.GatewayCapability(o.Instance)
 	}

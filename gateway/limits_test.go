@@ -34,6 +34,10 @@ func (r *reached) Run(ctx context.Context, _, _ string, o stages.RunOptions) (co
 	return ctx, o, func(_ stages.Report, _ int64, _ bool, err error) { r.Refused("", err) }
 }
 
+func (r *reached) Call(ctx context.Context, _, _, _ string, trace stages.Trace) (context.Context, stages.Trace, func(error)) {
+	return ctx, trace, func(err error) { r.Refused("", err) }
+}
+
 func (r *reached) Asked(_, _ string, _ time.Duration, _ int, err error) { r.Refused("", err) }
 
 func (r *reached) Refused(_ string, err error) {

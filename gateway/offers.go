@@ -40,6 +40,8 @@ var relays = map[string]func(g *Gateway, ctx context.Context, req mcp.Request, n
 	"prompts/list":             (*Gateway).listPrompts,
 	"prompts/get":              (*Gateway).getPrompt,
 	"completion/complete":      (*Gateway).complete,
+	"tools/list":               (*Gateway).listTools,
+	toolsCall:                  (*Gateway).relayCall,
 }
 
 // relay is middleware. It answers requests about resources and prompts of servers in place of the SDK.
@@ -70,6 +72,7 @@ type relayed struct {
 	members        []byte // of the object, without _meta
 	meta           []byte // members of _meta
 	modern         bool   // the client speaks the stateless protocol
+	fresh          bool   // it is of a call, which has no time in a cache
 	memory         *memory.Lease
 }
 
@@ -88,8 +91,11 @@ func (r *relayed) MarshalJSON() ([]byte, error) {
 		}
 		out = appendMember(out, "_meta", slices.Concat([]byte("{"), meta, []byte("}")))
 	}
-	if r.modern { // nobody else may be served it from a cache
-		out = appendMember(appendMember(appendMember(out, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`)), "resultType", []byte(`"complete"`))
+	if r.modern && !r.fresh { // nobody else may be served it from a cache
+		out = appendMember(appendMember(out, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))
+	}
+	if r.modern {
+		out = appendMember(out, "resultType", []byte(`"complete"`))
 	}
 	return append(out, '}'), nil
 }
@@ -142,6 +148,12 @@ func isModern(req mcp.Request) bool {
 
 // list answers with a page of offers, behind those of the gateway itself. A cursor counts the offers before its page.
 func (g *Gateway) list(req mcp.Request, member, cursor string, own []json.RawMessage, all []upstream.Offer, write func(upstream.Offer) json.RawMessage) (mcp.Result, error) {
+	return pageOf(req, member, cursor, own, len(all), func(i int) json.RawMessage { return write(all[i]) })
+}
+
+// pageOf answers with a page of n things, behind those of the gateway itself. One that cannot be written is left out. A cursor
+// counts the things before its page.
+func pageOf(req mcp.Request, member, cursor string, own []json.RawMessage, n int, write func(i int) json.RawMessage) (mcp.Result, error) {
 	skip := 0
 	if cursor != "" {
 		var err error
@@ -150,21 +162,24 @@ func (g *Gateway) list(req mcp.Request, member, cursor string, own []json.RawMes
 		}
 		own = nil
 	}
-	page, size, at := own, 0, min(skip, len(all))
-	for ; at < len(all) && len(page) < offersPage; at++ {
-		one := write(all[at])
-		if size += len(one); size > offersPageBytes && len(page) > 0 {
+	found, size, at := slices.Clip(own), 0, min(skip, n)
+	for ; at < n && len(found) < offersPage; at++ {
+		one := write(at)
+		if one == nil {
+			continue
+		}
+		if size += len(one); size > offersPageBytes && len(found) > 0 {
 			break
 		}
-		page = append(page, one)
+		found = append(found, one)
 	}
-	list, err := json.Marshal(append([]json.RawMessage{}, page...))
+	list, err := json.Marshal(append([]json.RawMessage{}, found...))
 	if err != nil {
 		return nil, err
 	}
 	r := &relayed{modern: isModern(req)}
 	r.add(member, list)
-	if at < len(all) {
+	if at < n {
 		r.add("nextCursor", []byte(strconv.Quote(strconv.Itoa(at))))
 	}
 	return r, nil
@@ -196,19 +211,28 @@ func (q question) ask(ctx context.Context, request func(ctx context.Context, cal
 	if err != nil {
 		return nil, q.fault(err)
 	}
-	context.AfterFunc(ctx, contents.Memory.Close) // the SDK, or Call.Close, ends ctx when the answer is written
+	r, err := outwardResult(ctx, q.req, contents)
+	if err != nil {
+		return nil, q.fault(err)
+	}
+	return r, nil
+}
+
+// outwardResult is a result of a server for a client. The SDK, or [Call.Close], ends ctx when the answer is written.
+func outwardResult(ctx context.Context, req mcp.Request, contents upstream.Contents) (*relayed, error) {
+	context.AfterFunc(ctx, contents.Memory.Close)
 	size := int64(len(contents.Result))
 	valid := utf8.Valid(contents.Result)
 	if !valid {
 		size *= int64(len(replacement))
 	}
 	if err := contents.Memory.Grow(answerCopies * size); err != nil {
-		return nil, q.fault(stages.OverLimit("memory", "try again when less is running", "%w", err))
+		return nil, stages.OverLimit("memory", "try again when less is running", "%w", err)
 	}
 	if !valid { // a client may end its session at such a message
 		contents.Result = bytes.ToValidUTF8(contents.Result, []byte(replacement))
 	}
-	r := relayedResult(q.req, contents)
+	r := relayedResult(req, contents)
 	r.memory = contents.Memory
 	return r, nil
 }

@@ -21,6 +21,7 @@ const (
 // notifier sends progress to a client that asked for it, as fast as it reads and not too often.
 type notifier struct {
 	news    chan struct{} // holds at most one: faster progress is summed up
+	plain   bool          // it passes on what one tool says, and nothing else
 	sent    chan struct{} // closed after the last notification; nil: none are sent
 	running context.Context
 	end     context.CancelFunc // of running
@@ -31,7 +32,11 @@ type notifier struct {
 }
 
 func newNotifier(ctx context.Context, req *mcp.CallToolRequest) *notifier {
-	n := &notifier{news: make(chan struct{}, 1), tools: map[stages.Place]stages.ToolProgress{}}
+	return startNotifier(ctx, req, false)
+}
+
+func startNotifier(ctx context.Context, req *mcp.CallToolRequest, plain bool) *notifier {
+	n := &notifier{news: make(chan struct{}, 1), plain: plain, tools: map[stages.Place]stages.ToolProgress{}}
 	n.running, n.end = context.WithCancel(ctx)
 	if token, send := req.Params.GetProgressToken(), senderOf(ctx, req); token != nil && send != nil {
 		n.sent = make(chan struct{})
@@ -99,7 +104,7 @@ func (n *notifier) now() mcp.ProgressNotificationParams {
 		}
 	}
 	t := n.last.Tool
-	if n.last.Items == 0 && !n.last.Each && t.Message != "" {
+	if n.plain || n.last.Items == 0 && !n.last.Each && t.Message != "" {
 		p.Message = t.Message
 		return p
 	}
@@ -126,6 +131,9 @@ func (n *notifier) loop(ctx context.Context, send func(mcp.ProgressNotificationP
 		case <-n.running.Done():
 		case <-n.news:
 		case <-tick.C:
+			if n.plain {
+				continue
+			}
 			beats += 0.001
 		}
 		if ctx.Err() != nil {

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -14,31 +12,14 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-const (
-	// promptSeparator stands between the server and the prompt in a name: clients show names as commands, where a slash
-	// begins one.
-	promptSeparator = "__"
-
-	// longestPrompt is the length of a name: clients and models take 64 characters of A-Z, a-z, 0-9, _ and - in any name.
-	longestPrompt = 64
-)
+// promptSeparator stands between the server and the prompt in a name: clients show names as commands, where a slash
+// begins one.
+const promptSeparator = "__"
 
 // promptName is the name of a server's prompt for clients: SERVER__PROMPT. A name that clients may refuse, or that another
 // server's prompt could have, is made to fit and gets a hash of both names at its end.
 func promptName(server, prompt string) string {
-	name := server + promptSeparator + prompt
-	fits := strings.Map(func(c rune) rune {
-		if c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-			return c
-		}
-		return '_'
-	}, name)
-	if fits == name && len(name) <= longestPrompt && !strings.Contains(server+"_", promptSeparator) {
-		return name
-	}
-	sum := sha256.Sum256([]byte(server + "\x00" + prompt))
-	hash := "_" + hex.EncodeToString(sum[:4])
-	return fits[:min(len(fits), longestPrompt-len(hash))] + hash
+	return fitted(server+promptSeparator+prompt, strings.Contains(server+"_", promptSeparator), server, prompt)
 }
 
 // listPrompts lists the prompts of all servers, as far as they are known.

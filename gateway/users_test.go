@@ -280,7 +280,7 @@ func TestUserRuns(t *testing.T) {
 	within(t, "two calls run", func() bool { return g.shop.Running() == 2 })
 	const one = `[{"type":"command","command":"jq","args":["-n","1"]}]`
 	for _, era := range eras {
-		if text, _ := pipe(t, g.as(t, "alice", era), one); !strings.Contains(text, "you already have 2 pipelines running (limit caller-runs)") {
+		if text, _ := pipe(t, g.as(t, "alice", era), one); !strings.Contains(text, "you already have 2 pipelines and calls of tools running (limit caller-runs)") {
 			t.Errorf("%s: got %q", era, text)
 		}
 		if text, _ := pipe(t, g.as(t, "bob", era), one); text != "1\n" {

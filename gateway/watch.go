@@ -26,6 +26,10 @@ type Watch interface {
 	// session is the id of its session or empty.
 	Run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(r stages.Report, bytes int64, previewed bool, err error))
 
+	// Call observes the start of a client's call of a server's tool by a name of its own, and returns the context and trace to
+	// use and a function for its end.
+	Call(ctx context.Context, request, session, name string, t stages.Trace) (context.Context, stages.Trace, func(err error))
+
 	// Asked observes the end of a request for a resource, a prompt or a completion, which a server has answered with so many
 	// bytes. The server is empty if none was found.
 	Asked(method, server string, elapsed time.Duration, bytes int, err error)
@@ -41,6 +45,10 @@ func (unwatched) Tools(next stages.Tools) stages.Tools { return next }
 
 func (unwatched) Run(ctx context.Context, _, _ string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, int64, bool, error)) {
 	return ctx, o, func(stages.Report, int64, bool, error) {}
+}
+
+func (unwatched) Call(ctx context.Context, _, _, _ string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
+	return ctx, t, func(error) {}
 }
 
 func (unwatched) Asked(string, string, time.Duration, int, error) {}

@@ -19,9 +19,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/observe"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 const list = `{"type":"tool","server":"shop","name":"numbers"}`
@@ -252,5 +254,28 @@ func TestWorker(t *testing.T) {
 	}
 	if found := regexp.MustCompile(`(?m)^.*(/mcsh/observe|prometheus|opentelemetry|grpc|zap).*$`).FindString(string(out)); found != "" {
 		t.Errorf("the worker imports %s", found)
+	}
+}
+
+// TestExposed: a call of a tool by a name of its own counts as a run and as a call of its server, also where the tool fails.
+func TestExposed(t *testing.T) {
+	w := newWorld(t, observe.Watch{}, nil)
+	w.pool = mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "shop", Dial: shop().Dial, Expose: []string{"*"}}}}})
+	w.serve(gateway.Options{Upstream: w.pool, Version: "test", Watch: &observe.Watch{Metrics: w.metrics, Own: gateway.ToolNames()}})
+	agent := w.connect(nil)
+	for _, name := range []string{"shop__ids", "shop__echo", "shop__nothing"} {
+		_, _ = agent.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"id": 2}}) // the last one is an error
+	}
+	got, text := w.scrape()
+	for name, want := range map[string]float64{
+		`mcsh_runs_started_total{mode=call}`:                  2,
+		`mcsh_runs_finished_total{code=OK,mode=call}`:         1,
+		`mcsh_runs_finished_total{code=TOOL_ERROR,mode=call}`: 1,
+		`mcsh_tool_calls_total{code=OK,server=shop}`:          1,
+		`mcsh_tool_calls_total{code=TOOL_ERROR,server=shop}`:  1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v in\n%s", name, got[name], want, text)
+		}
 	}
 }

@@ -61,17 +61,8 @@ type spansKey struct{}
 
 // run begins the span of a run in its caller's trace, and traces its stages.
 func (t *Tracer) run(ctx context.Context, request, session string, o stages.RunOptions) (context.Context, stages.RunOptions, func(stages.Report, error)) {
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": o.Trace.Parent, "tracestate": o.Trace.State})
-	ctx, span := t.tracer.Start(ctx, "tools/call execute_pipeline", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("mcp.method.name", "tools/call"),
-		attribute.String("gen_ai.operation.name", "execute_tool"),
-		attribute.String("gen_ai.tool.name", "execute_pipeline"),
-		attribute.String("mcsh.request.id", request),
-		attribute.Bool("mcsh.dry_run", o.DryRun),
-	))
-	if session != "" {
-		span.SetAttributes(attribute.String("mcp.session.id", nameOfSession(session)))
-	}
+	ctx, span := t.served(ctx, request, session, "execute_pipeline", o.Trace)
+	span.SetAttributes(attribute.Bool("mcsh.dry_run", o.DryRun))
 	var count atomic.Int64
 	ctx = context.WithValue(ctx, spansKey{}, &count)
 	o.Trace = within(ctx, o.Trace)
@@ -83,6 +74,27 @@ func (t *Tracer) run(ctx context.Context, request, session string, o stages.RunO
 		}
 		end(span, err)
 	}
+}
+
+// exposed begins the span of a call of a server's tool by a name of its own, in its caller's trace.
+func (t *Tracer) exposed(ctx context.Context, request, session, name string, outer stages.Trace) (context.Context, stages.Trace, func(error)) {
+	ctx, span := t.served(ctx, request, session, clip(name), outer)
+	return ctx, within(ctx, outer), func(err error) { end(span, err) }
+}
+
+// served begins the span of a call that a client makes.
+func (t *Tracer) served(ctx context.Context, request, session, name string, outer stages.Trace) (context.Context, trace.Span) {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": outer.Parent, "tracestate": outer.State})
+	ctx, span := t.tracer.Start(ctx, "tools/call "+name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("mcp.method.name", "tools/call"),
+		attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", name),
+		attribute.String("mcsh.request.id", request),
+	))
+	if session != "" {
+		span.SetAttributes(attribute.String("mcp.session.id", nameOfSession(session)))
+	}
+	return ctx, span
 }
 
 // nameOfSession hashes the id of a session, since the id itself gives access to the session.

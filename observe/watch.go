@@ -51,6 +51,27 @@ func (w *Watch) Run(ctx context.Context, request, session string, o stages.RunOp
 	}
 }
 
+// Call observes the begin of a client's call of a server's tool by a name of its own, as a run; the returned function observes its
+// end.
+func (w *Watch) Call(ctx context.Context, request, session, name string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
+	const mode = "call"
+	m, begun := w.Metrics, time.Now()
+	m.runsStarted.WithLabelValues(mode).Inc()
+	m.runsActive.Inc()
+	ctx = context.WithValue(ctx, requestKey{}, request)
+	endSpan := func(error) {}
+	if w.Tracer != nil {
+		ctx, t, endSpan = w.Tracer.exposed(ctx, request, session, name, t)
+	}
+	return ctx, t, func(err error) {
+		endSpan(err)
+		m.runsActive.Dec()
+		m.runsFinished.WithLabelValues(mode, codeOf(err)).Inc()
+		m.runTime.WithLabelValues(mode).Observe(time.Since(begun).Seconds())
+		m.reached(err)
+	}
+}
+
 // stages counts stages and the stages nested in them.
 func (w *Watch) stages(list []stages.StageReport) {
 	for _, s := range list {

@@ -380,20 +380,29 @@ func quotedNames(names []string) string {
 
 // check validates the arguments of a call, from which fields of the data were left out.
 func (c *caller) check(ctx context.Context, args json.RawMessage, leftOut ...string) error {
-	if c.info.Input.Check == nil {
-		return nil
-	}
-	problems, note := c.info.Input.Check(ctx, args, false)
+	err, note := c.info.Refuse(ctx, args)
 	if note != "" && ctx.Err() == nil { // else the end of the run has cut it short
 		c.m.used("args", false, note)
 	}
-	if len(problems) == 0 {
+	if err == nil {
 		return nil
 	}
-	err := Errorf(InvalidArguments, "signature: "+c.info.Signature, "%s; the arguments were %s",
-		strings.Join(problems, "; "), texts.Cut(string(args), 200))
 	if len(leftOut) > 0 {
 		err.Msg += " (left out: " + quotedNames(leftOut) + ")"
 	}
 	return err
+}
+
+// Refuse returns the error of arguments that do not fit the schema of the tool, or nil. The note says why they are not checked
+// here.
+func (t *Tool) Refuse(ctx context.Context, args json.RawMessage) (refused *Error, note string) {
+	if t.Input.Check == nil {
+		return nil, ""
+	}
+	problems, note := t.Input.Check(ctx, args, false)
+	if len(problems) == 0 {
+		return nil, note
+	}
+	return Errorf(InvalidArguments, "signature: "+t.Signature, "%s; the arguments were %s",
+		strings.Join(problems, "; "), texts.Cut(string(args), 200)), note
 }

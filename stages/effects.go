@@ -387,6 +387,13 @@ func holdEffects(around, caller context.Context, item *effectHold, call bool) (h
 	}
 }
 
+// HoldEffect returns the context of one call that may change something, outside a run. Until the call is sent, it ends with
+// around; from then on with caller. send and unsend are for [Call.Sent] and [Call.Unsent]; release frees it after the call.
+func HoldEffect(around, caller context.Context) (ctx context.Context, send func() bool, unsend, release func()) {
+	h, release := holdEffects(around, caller, nil, true)
+	return h.ctx, h.send, h.unsend, release
+}
+
 // lasting is a context that has the deadline of another.
 type lasting struct {
 	context.Context

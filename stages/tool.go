@@ -215,6 +215,10 @@ type Call struct {
 	// change something, the call is DENIED.
 	Reading bool
 
+	// Whole asks for the result as the server has written it, in Data, for a client that gets it unread. The result of a tool
+	// that failed comes together with its error then.
+	Whole bool
+
 	// Trace is what the run's caller said of the trace that it belongs to, passed on to the server.
 	Trace Trace
 

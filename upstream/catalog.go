@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,7 @@ type catalog struct {
 	stale    bool               // the server has said that the list changed
 	again    time.Time          // when the list was last fetched because it had changed
 	pause    time.Duration      // between again and the next time
+	waiting  bool               // a fetch because of a change will begin in a moment
 	timedOut bool               // somebody has waited for the first list in vain: nobody waits again
 	kept     time.Time          // when the list was written to disk
 	err      error              // why it could not be
@@ -59,6 +61,7 @@ type toolList struct {
 	byName  map[string]*tool
 	flaws   []string // the first of the tools that could not be read, or whose annotations do not count
 	flawed  int      // how many there are
+	yielded []string // renamed tools that are left out, by the names that the server has for them
 	cut     string   // why the list is incomplete, or empty
 	read    int      // tools, with those that are not in the list
 	size    int64    // bytes of the pages
@@ -195,7 +198,9 @@ func (c *catalog) replace(list *toolList, err error) {
 	if c.list != nil {
 		_ = c.lease.Grow(-c.list.size)
 	}
+	old := cmp.Or(c.list, c.saved())
 	c.list, c.timedOut = list, false
+	c.conn.toolsChanged(old, list)
 	c.conn.probe(list)
 }
 
@@ -271,6 +276,9 @@ func (list *toolList) add(raw json.RawMessage, old *toolList) {
 		list.flaw("tool %d: %v", list.read, err)
 		return
 	}
+	if first := list.byName[t.Name]; first != nil && first.original != t.original && list.yield(first, t) {
+		return
+	}
 	at, end := len(list.tools), len(list.tools)
 	if first := list.byName[t.Name]; first != nil && first.duplicated {
 		return
@@ -289,6 +297,13 @@ func (list *toolList) add(raw json.RawMessage, old *toolList) {
 		list.flaw("%.100q counts as a tool that may change something: %s", t.Name, t.hints.doubt)
 	case t.duplicated:
 		list.flaw("the server lists two tools of the name %.100q", t.Name)
+	}
+}
+
+// drop removes a tool.
+func (list *toolList) drop(t *tool) {
+	if i := slices.Index(list.tools, t); i >= 0 {
+		list.tools = slices.Delete(list.tools, i, i+1)
 	}
 }
 

@@ -44,16 +44,11 @@ func (b block) text() string { return rpc.Text(b.quoted) }
 func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 	r, err := decodeResult(raw)
 	if err != nil {
-		return stages.Result{}, stages.Errorf(stages.ToolError, "report it to the makers of the server",
-			"the server sent a result that is not valid: %w", err)
+		return stages.Result{}, invalid("a result", err)
 	}
 	blocks, err := decodeBlocks(r.Content)
-	if errors.Is(err, errManyBlocks) {
-		return stages.Result{}, stages.Errorf(stages.LimitExceeded, askForLess, "%w", err)
-	}
 	if err != nil {
-		return stages.Result{}, stages.Errorf(stages.ToolError, "report it to the makers of the server",
-			"the server sent content that is not valid: %w", err)
+		return stages.Result{}, invalid("content", err)
 	}
 	if err := r.refusal(raw, blocks); err != nil {
 		return stages.Result{}, err
@@ -65,6 +60,14 @@ func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 		}
 	}
 	return res, nil
+}
+
+// invalid is the error of something that a server sent and nobody can read.
+func invalid(what string, err error) error {
+	if errors.Is(err, errManyBlocks) {
+		return stages.Errorf(stages.LimitExceeded, askForLess, "%w", err)
+	}
+	return stages.Errorf(stages.ToolError, "report it to the makers of the server", "the server sent %s that is not valid: %w", what, err)
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -126,7 +128,7 @@ func (sc *serverConn) listing(ctx context.Context) Listing {
 		return l
 	}
 	l.Tools, l.Refused = sc.allowed(ctx, list)
-	notes := append(slices.Concat([]string{sc.pins.note(list)}, list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools))
+	notes := append(slices.Concat([]string{sc.pins.note(list)}, list.notes(), sc.unmatchedPatterns(list)), l.Note, sc.tools.note(), sc.offers.note(), sc.shapes.note(), uncheckedTools(l.Tools), sc.unexposed(ctx, list))
 	l.Note = strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 	return l
 }
@@ -199,12 +201,18 @@ func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
 	for _, patterns := range []struct {
 		key  string
 		list []string
-	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}} {
+	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}, {"expose", sc.server.Expose}} {
 		for _, p := range patterns.list {
 			one := compileGlobs([]string{p})
-			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.Name) }) {
+			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.original) }) {
 				notes = append(notes, fmt.Sprintf("the pattern %q of %s matches no tool", p, patterns.key))
 			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sc.server.Overrides)) {
+		listed := slices.ContainsFunc(list.tools, func(t *tool) bool { return t.original == name })
+		if !listed && !slices.Contains(list.yielded, name) {
+			notes = append(notes, fmt.Sprintf("overrides has %q, which is no tool of the server", texts.Cut(name, maxNamed)))
 		}
 	}
 	return notes

@@ -515,6 +515,7 @@ func (sc *serverConn) note(n rpc.News) {
 	switch n.Method {
 	case rpc.ToolsChanged:
 		sc.tools.invalidate()
+		sc.tools.follow()
 	case rpc.ResourcesChanged, rpc.PromptsChanged:
 		sc.offers.invalidate()
 		if n.Method == rpc.ResourcesChanged {

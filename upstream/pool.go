@@ -37,6 +37,8 @@ type Options struct {
 	// itself.
 	Instance string
 
+	Expose []string // patterns SERVER/TOOL of tools that clients call by names of their own, beside those of [Server.Expose]
+
 	ReadOnly bool // only tools that are annotated or declared read-only may be called
 
 	CallTimeout  time.Duration // of one call: 60 s
@@ -113,7 +115,10 @@ type Pool struct {
 	subscriptions *subscriptions
 
 	onOffers atomic.Pointer[func()]
-	queue    startQueue
+	onTools  atomic.Pointer[func()]
+
+	generation atomic.Uint64 // of the lists of tools
+	queue      startQueue
 
 	mu     sync.Mutex        // guards what follows; not held while reading sources
 	loaded *flight[struct{}] // of the sources, set once
@@ -404,9 +409,12 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 	}
 	lease := sc.pool.options.Results.Lease()
 	res, err := sc.resultOfCall(ctx, t, call, lease)
-	if err != nil {
+	if err != nil && res.Memory == nil {
 		lease.Close()
-		return stages.Result{}, withSignature(ctx, err, t)
+		res = stages.Result{}
+	}
+	if err != nil || call.Whole {
+		return res, withSignature(ctx, err, t)
 	}
 	sc.shapes.offer(t, res)
 	return res, nil

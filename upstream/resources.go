@@ -93,7 +93,7 @@ func fitsTemplate(uri, template string) bool {
 	return fits && uri == ""
 }
 
-// Contents is a result for a resource or prompt, with the server that gave it.
+// Contents is a result for a resource or prompt, or the whole result of a tool, with the server that gave it.
 type Contents struct {
 	Server   string
 	Result   json.RawMessage // as the server sent it
@@ -222,21 +222,23 @@ func hasList(object []byte, member string) bool {
 	return found && !other
 }
 
-// Outward returns the result for a resource or prompt as clients of the gateway see it: with the URIs that they read, and
-// without what belongs to the apps of one server.
+// Outward returns the result as clients of the gateway see it: with the URIs that they read, and without what belongs to the apps
+// of one server.
 func (c Contents) Outward() json.RawMessage {
 	if c.Verbatim {
 		return c.Result
 	}
 	uri := func(one []byte) []byte { return changed(withoutApp(one), "uri", c.outwardURI) }
+	block := func(one []byte) []byte { return outwardBlock(c.Server, one) }
 	result := changed(c.Result, "contents", func(list []byte) []byte { return eachOf(list, uri) })
+	result = changed(result, "content", func(list []byte) []byte { return eachOf(list, block) })
 	return changed(result, "messages", func(list []byte) []byte {
 		return eachOf(list, func(message []byte) []byte {
 			return changed(message, "content", func(content []byte) []byte {
 				if content[0] == '[' {
-					return eachOf(content, func(one []byte) []byte { return outwardBlock(c.Server, one) })
+					return eachOf(content, block)
 				}
-				return outwardBlock(c.Server, content)
+				return block(content)
 			})
 		})
 	})

@@ -56,6 +56,11 @@ type Server struct {
 
 	Resources, Prompts Filter // what of its resources and prompts is offered and read
 
+	// Expose are globs of tools that clients of a gateway call by names of their own. Overrides are what the operator says about
+	// tools, by the names that the server has for them. So are the names that the globs here match.
+	Expose    []string
+	Overrides map[string]Override
+
 	// With are arguments that every call gets, by name. Agents neither see nor give them.
 	With map[string]json.RawMessage
 
@@ -150,6 +155,7 @@ type policy struct {
 	resources, prompts    filter
 	onlyReading           bool // refuse every tool that may change something
 	fixed                 fixed
+	overrides             map[string]Override
 }
 
 func newPolicy(s Server, onlyReading bool) policy {
@@ -157,7 +163,7 @@ func newPolicy(s Server, onlyReading bool) policy {
 	named := few || len(s.With) > 0 // prompts do not get the arguments of the operator
 	return policy{
 		compileGlobs(s.ReadOnly), compileGlobs(s.Allow), compileGlobs(s.Deny),
-		newFilter(s.Resources, few), newFilter(s.Prompts, named), onlyReading, s.With,
+		newFilter(s.Resources, few), newFilter(s.Prompts, named), onlyReading, s.With, s.Overrides,
 	}
 }
 

@@ -39,6 +39,8 @@ type serverConn struct {
 	shapes *shapes
 	offers *offers
 
+	exposed globs // of tools that clients call by names of their own
+
 	needed atomic.Bool // a plan waits for it to start
 
 	kin       *kin
@@ -88,7 +90,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	}
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
-		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly),
+		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly), exposed: o.exposedBy(&s),
 		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 		turns: make(chan struct{}, 1), logs: logLimiter(),
 	}

@@ -230,8 +230,8 @@ func (t *tool) query(c stages.Call, lease *memory.Lease) query {
 
 func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
-	r := &rpc.Request{Method: "tools/call", Name: c.Name, BeforeSend: c.Sent, Lease: lease, Ask: a.ask}
-	name, err := json.Marshal(c.Name)
+	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease, Ask: a.ask}
+	name, err := json.Marshal(t.original)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
 	}

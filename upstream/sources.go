@@ -123,6 +123,7 @@ func (p *Pool) apply(wanted map[string]*Server) Change {
 	}
 	old := p.conns
 	p.conns, p.names = conns, slices.Sorted(maps.Keys(conns))
+	p.generation.Add(1)
 	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if conns[name] == nil {
 			c.Removed = append(c.Removed, name)
@@ -219,6 +220,7 @@ func (p *Pool) readAgain(changed ...*sourceState) Change {
 	p.mu.Unlock()
 	if !c.IsZero() {
 		p.offersChanged()
+		p.serversChanged()
 	}
 	c.Err = errors.Join(append(errs, conflict)...)
 	p.report(c)

@@ -19,6 +19,8 @@ import (
 type CatalogTool struct {
 	Name, Title, Description string
 
+	Original string // its name at the server, also where the operator has renamed it
+
 	InputSchema, OutputSchema, Annotations json.RawMessage // nil where the server sent none
 
 	ReadOnly bool   // annotated so, or declared by the operator
@@ -54,6 +56,7 @@ func (c *CatalogTool) Unchecked(ctx context.Context) string {
 // tool is a tool of a list, with what calling it needs.
 type tool struct {
 	wireTool
+	original   string          // its name at the server
 	raw        json.RawMessage // as listed, without its spacing, to see whether it has changed
 	wrapped    bool            // its structured content is a mere wrapper
 	readOnly   bool            // annotated so, or declared by the operator
@@ -71,7 +74,8 @@ type tool struct {
 
 	mu        sync.Mutex // guards what follows
 	described *CatalogTool
-	fixed     fixed // for every call, once the tool has been described
+	flaw      *string // why clients cannot have it by a name of its own; nil: not known yet
+	fixed     fixed   // for every call, once the tool has been described
 }
 
 // A reader reads the tools of one list. Its work is bounded for all of them together, in steps of [schemas.Steps].
@@ -111,14 +115,16 @@ func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
 	if duplicated {
 		w.hints = doubt("the server lists two tools of this name")
 	}
-	readOnly := w.hints.readOnly || r.policy.readOnly.match(w.Name)
+	override := r.policy.overrides[w.Name]
+	original := override.apply(&w)
+	readOnly := w.hints.readOnly || override.ReadOnly == nil && r.policy.readOnly.match(original)
 	if readOnly {
 		w.hints.doubt = "" // the operator knows the tool
 	}
 	raw = compacted(raw)
 	t := &tool{
-		wireTool: w, raw: raw, readOnly: readOnly, duplicated: duplicated, from: r,
-		wrapped: wrapsResult(w.OutputSchema), refused: r.policy.refusal(w.Name, readOnly, w.hints.doubt),
+		wireTool: w, original: original, raw: raw, readOnly: readOnly, duplicated: duplicated, from: r,
+		wrapped: wrapsResult(w.OutputSchema), refused: r.policy.refusal(original, readOnly, w.hints.doubt),
 	}
 	var execution struct {
 		TaskSupport string `json:"taskSupport"`
@@ -150,7 +156,7 @@ func (t *tool) details(ctx context.Context) *CatalogTool {
 	said, err := schemas.Describe(steps, t.Name, shown)
 	err = cmp.Or(hidden, err)
 	c := &CatalogTool{
-		Name: t.Name, Title: t.Title, Description: t.description(),
+		Name: t.Name, Original: t.original, Title: t.Title, Description: t.description(),
 		InputSchema: orNil(shown), OutputSchema: orNil(t.OutputSchema), Annotations: orNil(t.Annotations),
 		ReadOnly: t.readOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
 		Tool: stages.Tool{

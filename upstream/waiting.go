@@ -60,7 +60,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 		if err != nil {
 			return stages.Result{}, err
 		}
-		res, err := sc.result(ctx, raw, t, lease)
+		res, err := w.result(ctx, raw, t)
 		started, ok := err.(answeredTask)
 		if !ok {
 			return res, err
@@ -74,11 +74,19 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 	if err != nil {
 		return stages.Result{}, err
 	}
-	res, err := sc.result(ctx, raw, t, lease)
+	res, err := w.result(ctx, raw, t)
 	if _, ok := err.(answeredTask); ok {
 		return res, stages.Errorf(stages.ToolError, "report it to the makers of the server", "the result of the task is a task again")
 	}
 	return res, err
+}
+
+// result returns the result as the caller wants it.
+func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *tool) (stages.Result, error) {
+	if w.call.Whole {
+		return w.sc.whole(raw, t, w.lease)
+	}
+	return w.sc.result(ctx, raw, t, w.lease)
 }
 
 // query calls the tool, and notes the session that the call was sent on.
@@ -159,19 +167,22 @@ func (w *waiting) use(s *session) {
 
 // taskSteps are what each status of a task makes us do before it is asked for again. A step with a result or an error is the
 // last one.
-var taskSteps = map[string]func(*waiting, context.Context) (json.RawMessage, error){
-	"":               (*waiting).look,
-	"working":        (*waiting).sleep,
-	"input_required": (*waiting).answer,
-	"completed":      (*waiting).completed,
-	"failed":         (*waiting).failed,
-	"cancelled":      (*waiting).cancelled,
+func taskSteps() map[string]func(*waiting, context.Context) (json.RawMessage, error) {
+	return map[string]func(*waiting, context.Context) (json.RawMessage, error){
+		"":               (*waiting).look,
+		"working":        (*waiting).sleep,
+		"input_required": (*waiting).answer,
+		"completed":      (*waiting).completed,
+		"failed":         (*waiting).failed,
+		"cancelled":      (*waiting).cancelled,
+	}
 }
 
 func (w *waiting) outcome(ctx context.Context) (json.RawMessage, error) {
 	w.progress("")
+	steps := taskSteps()
 	for {
-		step := taskSteps[w.task.status]
+		step := steps[w.task.status]
 		if step == nil {
 			return nil, abandon("%s has a status that is not known: %s", w.label(), texts.Quote(texts.Cut(w.task.status, 40)))
 		}

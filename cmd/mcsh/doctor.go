@@ -486,7 +486,7 @@ func readOnlyTools(tools []upstream.CatalogTool) (names []string, unannotated in
 		}
 		unannotated++
 		if seemsReadOnly(t.Name, t.Description) {
-			names = append(names, t.Name)
+			names = append(names, cmp.Or(t.Original, t.Name))
 		}
 	}
 	return names, unannotated

@@ -31,8 +31,9 @@ type settings struct {
 	noBuiltin bool
 	root      string
 	readOnly  bool
-	pin       bool   // hold back tools that are new or have changed
-	look      bool   // compare tools with those of state, and change nothing there
+	pin       bool // hold back tools that are new or have changed
+	look      bool // compare tools with those of state, and change nothing there
+	expose    exposeFlags
 	workspace string // where stages save files; empty: nowhere
 	toolhive  toolhiveFlags
 	login     loginFlags
@@ -312,7 +313,7 @@ func (p *program) openUpstream(ctx context.Context, s settings) (*upstream.Pool,
 		return nil, err
 	}
 	o.State, o.Refresh, o.Sources, o.ClientVersion = dir, s.refresh, list, version()
-	o.ReadOnly, o.CallTimeout, o.Instance = s.readOnly, s.limits.Call, s.instance
+	o.ReadOnly, o.CallTimeout, o.Instance, o.Expose = s.readOnly, s.limits.Call, s.instance, s.expose.tools
 	o.Results, o.Catalogs = s.shares.results, s.shares.catalogs
 	o.Schemas = schemas.NewCache(maxSchemas, s.shares.schemas, s.limits.schemas)
 	o.OnChange, o.Log, o.SignIns = s.changed, s.serverLog, s.signIns

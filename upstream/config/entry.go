@@ -44,6 +44,8 @@ type spec struct {
 	Allow, Deny []string
 	Resources   upstream.Filter
 	Prompts     upstream.Filter
+	Expose      []string
+	Overrides   map[string]upstream.Override
 	With        map[string]json.RawMessage
 	Probe       bool
 	TLS         upstream.TLS
@@ -249,6 +251,7 @@ func (e *entry) upstream() upstream.Server {
 	s := upstream.Server{
 		Name: e.name, Timeout: e.Timeout, Concurrency: e.Concurrency, Rate: e.Rate,
 		ReadOnly: e.ReadOnly, Allow: e.Allow, Deny: e.Deny, Resources: e.Resources, Prompts: e.Prompts, With: e.With,
+		Expose: e.Expose, Overrides: e.Overrides,
 		Where: e.reader.where(e.offset), Secrets: e.secrets.words(), Version: e.spec.version(),
 		Probe: e.Probe, Identity: e.spec.identity(), StartTimeout: e.StartTimeout, Protocol: e.Protocol,
 		Asks: e.Asks, Roots: e.Roots,

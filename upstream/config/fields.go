@@ -56,6 +56,8 @@ var fields = map[string]field{
 	"tools":       {read: allowDeny(`tool at all; write "disabled": true for that, or leave it out to allow all`, func(e *entry) (*[]string, *[]string) { return &e.Allow, &e.Deny })},
 	"resources":   {read: allowDeny(`resource at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Resources.Allow, &e.Resources.Deny })},
 	"prompts":     {read: allowDeny(`prompt at all; write {"deny": ["*"]} for that, or leave it out`, func(e *entry) (*[]string, *[]string) { return &e.Prompts.Allow, &e.Prompts.Deny })},
+	"expose":      {read: (*entry).readExpose},
+	"overrides":   {read: (*entry).readOverrides},
 	"with":        {read: into("an object of arguments", func(e *entry) *map[string]json.RawMessage { return &e.With })},
 	"probe":       {read: into("true or false", func(e *entry) *bool { return &e.Probe })},
 
@@ -227,7 +229,7 @@ func (e *entry) readHeaders(value json.RawMessage) (err error) {
 // patterns reads patterns of tool names.
 func patterns(value json.RawMessage) ([]string, error) {
 	list, err := decode[[]string](value, "an array of patterns")
-	if slices.Contains(list, "") {
+	if err == nil && slices.Contains(list, "") {
 		return nil, fmt.Errorf("an empty pattern matches no tool")
 	}
 	return list, err

@@ -1,0 +1,218 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/zap"
+
+	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// callAny calls a tool of ours, or a tool of a server by its name for clients.
+func (g *Gateway) callAny(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	if g.handlers[req.(*mcp.CallToolRequest).Params.Name] == nil {
+		return g.callExposed(ctx, req.(*mcp.CallToolRequest))
+	}
+	return g.callTool(ctx, method, req)
+}
+
+// relayCall leaves calls of tools of ours to the SDK.
+func (g *Gateway) relayCall(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	if g.handlers[req.(*mcp.CallToolRequest).Params.Name] != nil {
+		return next(ctx, toolsCall, req)
+	}
+	return g.callExposed(ctx, req.(*mcp.CallToolRequest))
+}
+
+// callExposed calls a tool of a server. An error that an agent can act on becomes a result with isError.
+func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
+	name := req.Params.Name
+	result, err := g.tryExposed(ctx, req)
+	if err == nil {
+		return result, nil
+	}
+	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, wire
+	}
+	g.logInternal(asError(err))
+	return failure(errorText(Plain(shown(name), false), err, g.defaultOutput())), nil
+}
+
+func (g *Gateway) tryExposed(ctx context.Context, req *mcp.CallToolRequest) (result mcp.Result, err error) {
+	refused := func(err error) (mcp.Result, error) {
+		g.o.Watch.Refused(req.Params.Name, err)
+		return nil, err
+	}
+	if fault := argumentsFault(req.Params.Arguments); fault != nil {
+		return refused(fault)
+	}
+	if _, err := upstream.Hops(req.Params.Meta); err != nil {
+		return refused(err)
+	}
+	inner, end, err := g.begin(ctx, g.runs, req.Extra)
+	if err != nil {
+		return refused(err)
+	}
+	defer end()
+	t, err := g.findExposed(inner, req.Params.Name)
+	if err != nil {
+		return refused(err)
+	}
+	call := exposedCall{g: g, req: req, tool: t, request: newRequest(), begun: time.Now()}
+	contents, err := call.run(inner)
+	if contents.Result == nil {
+		return nil, err
+	}
+	r, err := outwardResult(ctx, req, contents)
+	if err != nil {
+		return nil, err
+	}
+	r.fresh = true
+	return r, nil
+}
+
+// findExposed returns the tool of a server that has a name for clients. A client may know a name from an earlier process, whose
+// list was not kept: then the lists that are not known yet are read first.
+func (g *Gateway) findExposed(ctx context.Context, name string) (upstream.ExposedTool, error) {
+	t, ok := g.exposed.current().byName[name]
+	if !ok {
+		ctx, cancel := context.WithTimeout(ctx, listWait)
+		defer cancel()
+		g.o.Upstream.AwaitExposed(ctx, true)
+		t, ok = g.exposed.current().byName[name]
+	}
+	if !ok || !upstream.ViewOf(ctx).Sees(t.Server) {
+		return t, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", shownUpTo(name, mostKept))}
+	}
+	if flaw := t.Flaw(ctx); flaw != "" {
+		return t, stages.Errorf(stages.Denied, "call it in a pipeline: "+exampleOf(t), "clients cannot have this tool by a name of its own: %s", flaw)
+	}
+	return t, nil
+}
+
+// exampleOf names a tool as a stage of a pipeline does.
+func exampleOf(t upstream.ExposedTool) string {
+	return fmt.Sprintf("server %.100q, name %.100q", t.Server, t.Name)
+}
+
+// An exposedCall is one call of a tool of a server by its name for clients.
+type exposedCall struct {
+	g       *Gateway
+	req     *mcp.CallToolRequest
+	tool    upstream.ExposedTool
+	request string // its name in logs
+	begun   time.Time
+	sent    bool // the call has left
+	reading bool
+}
+
+// run makes the call within the time of a run, and observes it. The result of a tool that failed comes with its error.
+func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
+	g := c.g
+	remove := g.running.add(Running{Request: c.request, Caller: g.callerName(c.req.Extra), Started: c.begun, Stages: 1})
+	defer remove()
+	clock := CallTime{g.longest(), c.begun, g.o.Limits}
+	bound, stop := clock.Bound(ctx)
+	defer stop()
+	bound, trace, ended := g.o.Watch.Call(bound, c.request, sessionOf(c.req), c.req.Params.Name, traceOf(c.req.Params.Meta, c.req.Extra))
+	result, err := c.call(bound, trace)
+	err = c.explain(bound, clock, err)
+	ended(err)
+	c.log(trace, len(result.Data), err)
+	return upstream.Contents{Server: c.tool.Server, Result: result.Data, Memory: result.Memory}, err
+}
+
+// call checks the arguments and calls the tool. A call with effects that was sent goes on for the grace after its client has gone.
+func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Result, error) {
+	tools := c.g.deps.Tools
+	info, err := tools.Tool(ctx, c.tool.Server, c.tool.Name)
+	if err != nil {
+		return stages.Result{}, err
+	}
+	c.reading = info.ReadOnly
+	args := c.req.Params.Arguments
+	if len(args) == 0 || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	if wrong, _ := info.Refuse(ctx, args); wrong != nil {
+		return stages.Result{}, wrong
+	}
+	notify := startNotifier(ctx, c.req, true)
+	defer notify.stop(ctx)
+	call := stages.Call{
+		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true,
+		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
+	}
+	if follow := notify.follow(); follow != nil {
+		call.Progress = func(p stages.ToolProgress) { follow(stages.Progress{Place: "1", Tool: p}) }
+	}
+	if !c.reading {
+		outlast, end := c.g.outlasting(ctx)
+		defer end()
+		hold, send, unsend, release := stages.HoldEffect(ctx, outlast)
+		defer release()
+		ctx, call.Sent, call.Unsent = hold, send, func() { c.sent = false; unsend() }
+	}
+	may := call.Sent
+	call.Sent = func() bool {
+		c.sent = may()
+		return c.sent
+	}
+	result, err := tools.CallTool(ctx, call)
+	return result, err
+}
+
+// explain gives the failure of a call a code. Of an effect that took too long it says what became of it.
+func (c *exposedCall) explain(bound context.Context, clock CallTime, err error) error {
+	const sent, find = "it was sent and may have taken effect", "find out what was changed (with a tool that reads) before another call"
+	e, ok := errors.AsType[*stages.Error](err)
+	changes := c.sent && !c.reading
+	switch {
+	case err == nil:
+		return nil
+	case ok && e.Code == stages.Timeout && !e.Answered && changes:
+		own := *e
+		own.Msg += "; " + sent
+		own.Hint = find
+		return &own
+	case ok:
+		return err
+	case context.Cause(bound) == errSpent:
+		late := stages.Errorf(stages.Timeout, "see what takes so long", "the call took longer than a run may: %s (limit run); %s", clock.Timeout, waitOf(err.Error()))
+		late.Limit = "run"
+		if changes {
+			late.Msg, late.Hint = late.Msg+"; "+sent, find
+		}
+		return late
+	case errors.Is(err, context.Canceled):
+		return stages.Errorf(stages.Cancelled, "", "%w", err)
+	}
+	return err
+}
+
+// log logs one line for the call, without arguments and data: they may be secret.
+func (c *exposedCall) log(trace stages.Trace, bytes int, err error) {
+	code := "OK"
+	if err != nil {
+		code = string(asError(err).Code)
+	}
+	fields := []zap.Field{
+		zap.String("request", c.request),
+		c.g.logCaller(c.req.Extra),
+		zap.String("tool", shownUpTo(c.tool.Server+"/"+c.tool.Name, mostKept)),
+		zap.Duration("elapsed", time.Since(c.begun)),
+		zap.Int("bytes", bytes),
+		zap.String("code", code),
+	}
+	if id := trace.ID(); id != "" {
+		fields = append(fields, zap.String("trace", id))
+	}
+	c.g.o.Log.Info("call", fields...)
+}

@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcsh-dev/mcsh/upstream"
+)
+
+// toolsChanged notifies clients that the list of tools has changed. The SDK sends notifications only for tools of its own, and one
+// that is replaced by itself is such a change.
+func (g *Gateway) toolsChanged() {
+	first := g.own[0]
+	g.server.AddTool(first.tool(), g.handlers[first.name])
+}
+
+// listTools lists the tools of the gateway, and those of servers that clients call by names of their own.
+func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	list := g.exposed.current().list
+	if len(list) == 0 {
+		return next(ctx, "tools/list", req)
+	}
+	cursor := ""
+	if p := req.(*mcp.ListToolsRequest).Params; p != nil {
+		cursor = p.Cursor
+	}
+	var own []json.RawMessage
+	for _, t := range g.own {
+		one, err := json.Marshal(t.tool())
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, one)
+	}
+	return pageOf(req, "tools", cursor, own, len(list), func(i int) json.RawMessage { return exposedForm(ctx, list[i]) })
+}
+
+// exposedForm is a tool as clients see it, or nil if they cannot have it.
+func exposedForm(ctx context.Context, t namedTool) json.RawMessage {
+	if t.Flaw(ctx) != "" {
+		return nil
+	}
+	d := t.Details(ctx)
+	form, err := json.Marshal(struct {
+		Name         string          `json:"name"`
+		Title        string          `json:"title,omitempty"`
+		Description  string          `json:"description,omitempty"`
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations  map[string]any  `json:"annotations,omitempty"`
+		Meta         json.RawMessage `json:"_meta,omitempty"`
+	}{
+		t.as, Plain(d.Title, false), Plain(d.Description, true), t.InputSchema(ctx), t.OutputSchema(ctx), exposedHints(d), exposedMeta(t.Raw()),
+	})
+	if err != nil || json.Unmarshal(form, new(mcp.Tool)) != nil { // clients would refuse the whole list
+		return nil
+	}
+	return form
+}
+
+// exposedHints are the annotations of a tool that clients can read, with the effect that counts here.
+func exposedHints(d *upstream.CatalogTool) map[string]any {
+	var given map[string]any
+	_ = json.Unmarshal(d.Annotations, &given) // without them there are none
+	hints := map[string]any{}
+	for _, name := range []string{"destructiveHint", "idempotentHint", "openWorldHint"} {
+		if hint, ok := given[name].(bool); ok {
+			hints[name] = hint
+		}
+	}
+	if title, ok := given["title"].(string); ok {
+		hints["title"] = Plain(title, false)
+	}
+	if _, said := given["readOnlyHint"].(bool); said || d.Tool.Annotated || d.ReadOnly {
+		hints["readOnlyHint"] = d.ReadOnly
+	}
+	return hints
+}
+
+// exposedMeta is the metadata of a tool, without that of the connection to its server and without that of a user interface, whose
+// URIs mean nothing here.
+func exposedMeta(raw json.RawMessage) json.RawMessage {
+	var tool struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if json.Unmarshal(raw, &tool) != nil {
+		return nil
+	}
+	maps.DeleteFunc(tool.Meta, func(name string, _ json.RawMessage) bool {
+		return name == "ui" || strings.HasPrefix(name, "ui/") || strings.HasPrefix(name, "io.modelcontextprotocol/")
+	})
+	if len(tool.Meta) == 0 {
+		return nil
+	}
+	meta, err := json.Marshal(tool.Meta)
+	if err != nil || len(meta) > maxMeta {
+		return nil
+	}
+	return meta
+}
