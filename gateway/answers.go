@@ -100,13 +100,9 @@ func (f *front) Answered(ss *mcp.ServerSession, message []byte) bool {
 
 // put sends a question on the call's own stream, and waits for the answer. A question that ends before is cancelled.
 func (c *Call) put(ctx context.Context, q inquiry) (json.RawMessage, error) {
-	method := methodElicit
-	if _, ok := q.request.(*mcp.CreateMessageWithToolsParams); ok {
-		method = methodSample
-	}
 	id, answer, forget := c.front.answers.expect(c.server)
 	defer forget()
-	if err := c.send(asked{"2.0", id, method, q.request}); err != nil {
+	if err := c.send(asked{"2.0", id, methodOf(q.request), q.request}); err != nil {
 		return nil, err
 	}
 	select {

@@ -55,7 +55,7 @@ func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.A
 	if e := able.Elicitation; e != nil {
 		a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
 	}
-	a.Sampling = g.o.Sampling && able.Sampling != nil
+	a.Sampling = g.o.Sampling && samples(able)
 	put, atOnce := g.wayTo(ctx, req)
 	if put == nil || !a.Form && !a.URL && !a.Sampling {
 		return nil
@@ -204,20 +204,4 @@ func unanswered(q stages.Question) (json.RawMessage, error) {
 		return cancelled, nil
 	}
 	return nil, errUnanswered
-}
-
-// putSDK puts a question to the client of a session of the older era, on the stream of the call that ctx belongs to.
-func putSDK(ctx context.Context, s *mcp.ServerSession, q inquiry) (json.RawMessage, error) {
-	var answer any
-	var err error
-	switch params := q.request.(type) {
-	case *mcp.ElicitParams:
-		answer, err = s.Elicit(ctx, params)
-	case *mcp.CreateMessageWithToolsParams:
-		answer, err = s.CreateMessageWithTools(ctx, params)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(answer)
 }

@@ -46,7 +46,7 @@ func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slo
 		return g.rejoin(ctx, req)
 	}
 	able := abilities(req)
-	if s != g.runs || able == nil || able.Elicitation == nil && able.Sampling == nil || !g.stateless(ctx, req) {
+	if s != g.runs || able == nil || able.Elicitation == nil && !samples(able) || !g.stateless(ctx, req) {
 		ctx, end, err := g.begin(ctx, s, req.Extra)
 		if err != nil {
 			return nil, err
