@@ -32,10 +32,14 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	begun := time.Now()
 	notify := newNotifier(ctx, req)
 	defer notify.stop(ctx)
-	pipeline, errs, late := CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx,
-		func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
-			return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
-		})
+	compile := func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
+		return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
+	}
+	pipeline, errs, late := CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx, compile)
+	if call.Mode == schemas.ModeRun && g.signIn(ctx, req, errs) {
+		begun = time.Now() // the person's time does not count
+		pipeline, errs, late = CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx, compile)
+	}
 	switch {
 	case late != nil:
 		g.o.Watch.Refused(req.Params.Name, late)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // toolsChanged notifies clients that the list of tools has changed. The SDK sends notifications only for tools of its own, and one
@@ -16,11 +18,15 @@ import (
 func (g *Gateway) toolsChanged() {
 	first := g.own[0]
 	g.server.AddTool(first.tool(), g.handlers[first.name])
+	g.subscriptions.changed(rpc.ToolsChanged)
 }
 
 // listTools lists the tools of the gateway, and those of servers that clients call by names of their own.
 func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	list := g.exposed.current().list
+	if v := upstream.ViewOf(ctx); v != nil {
+		list = slices.DeleteFunc(slices.Clone(list), func(t namedTool) bool { return !v.Sees(t.Server) })
+	}
 	if len(list) == 0 {
 		return next(ctx, "tools/list", req)
 	}

@@ -109,7 +109,7 @@ func urlQuestion(q stages.Question) (inquiry, error) {
 	if err := json.Unmarshal(q.Params, &params); err != nil {
 		return inquiry{}, errors.New("message, url and elicitationId are strings")
 	}
-	host, err := hostOf(params.URL)
+	host, err := hostOf(params.URL, q.Own)
 	if err != nil {
 		return inquiry{}, err
 	}
@@ -123,8 +123,8 @@ func urlQuestion(q stages.Question) (inquiry, error) {
 	}, nil
 }
 
-// hostOf returns the host of a page that a person may be asked to open.
-func hostOf(address string) (string, error) {
+// hostOf returns the host of a page that a person may be asked to open. A page of our own may be on this machine.
+func hostOf(address string, own bool) (string, error) {
 	u, err := url.Parse(address)
 	visible := !strings.ContainsFunc(address, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`\"<>^{|}`+"`", c) })
 	switch {
@@ -132,6 +132,7 @@ func hostOf(address string) (string, error) {
 		return "", fmt.Errorf("the URL has %d bytes, more than %d", len(address), mostURL)
 	case err != nil || !visible:
 		return "", errors.New("the URL is not one of visible ASCII characters")
+	case own && u.Scheme == "http" && isLoopback(u.Host):
 	case u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("the URL does not begin with https:// and a host")
 	case u.User != nil:

@@ -31,6 +31,10 @@ func (curious) Run(ctx context.Context, _, _ string, o stages.RunOptions) (conte
 }
 
 // Asked implements [gateway.Watch].
+func (curious) Call(ctx context.Context, _, _, _ string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
+	return ctx, t, func(error) {}
+}
+
 func (curious) Asked(string, string, time.Duration, int, error) {}
 
 // Refused implements [gateway.Watch].
