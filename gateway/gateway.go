@@ -139,23 +139,27 @@ func New(o Options) *Gateway {
 	g.subscriptions = newSubscriptions(o.Upstream, o.HTTP.SessionBytes)
 	g.server.AddSendingMiddleware(sendNotices)
 	g.listens = func(ctx context.Context, c *Call, send func([]byte) error) (mcp.Result, error) {
-		listen := g.guarded(func(ctx context.Context, _ string, _ mcp.Request) (mcp.Result, error) { return g.listen(ctx, c, send) })
-		return listen(ctx, rpc.Listen, &mcp.SubscriptionsListenRequest{Session: c.server, Extra: c.extra})
+		return g.guardedListen(c, send)(ctx, rpc.Listen, &mcp.SubscriptionsListenRequest{Session: c.server, Extra: c.extra})
 	}
 	if o.Upstream != nil {
-		g.notices = &notices{g: g, listeners: map[*mcp.ServerSession]*listener{}}
-		g.server.AddReceivingMiddleware(g.notices.receive)
-		g.server.AddSendingMiddleware(g.notices.send)
-		o.Upstream.OnOffers(g.offersChanged)
-		g.exposed = newExposed(o.Upstream, o.Names, o.Log)
-		g.exposes = g.exposed.has
-		g.handle = g.guarded(g.callAny)
-		o.Upstream.OnTools(g.toolsChanged)
-		g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
-			return g.readResource(ctx, req, nil)
-		})
+		g.relayServers()
 	}
 	return g
+}
+
+// relayServers answers requests about what servers offer.
+func (g *Gateway) relayServers() {
+	g.notices = &notices{g: g, listeners: map[*mcp.ServerSession]*listener{}}
+	g.server.AddReceivingMiddleware(g.notices.receive)
+	g.server.AddSendingMiddleware(g.notices.send)
+	g.o.Upstream.OnOffers(g.offersChanged)
+	g.exposed = newExposed(g.o.Upstream, g.o.Names, g.o.Log)
+	g.exposes = g.exposed.has
+	g.handle = g.guarded(g.callAny)
+	g.o.Upstream.OnTools(g.toolsChanged)
+	g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
+		return g.readResource(ctx, req, nil)
+	})
 }
 
 // capabilities returns the capabilities for clients.

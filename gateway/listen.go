@@ -86,6 +86,11 @@ func (g *Gateway) listen(ctx context.Context, c *Call, send func([]byte) error) 
 	return &mcp.SubscriptionsListenResult{Meta: c.subscription()}, nil
 }
 
+// guardedListen is listen behind [Gateway.guarded].
+func (g *Gateway) guardedListen(c *Call, send func([]byte) error) mcp.MethodHandler {
+	return g.guarded(func(ctx context.Context, _ string, _ mcp.Request) (mcp.Result, error) { return g.listen(ctx, c, send) })
+}
+
 // wantsAny reports whether there is anything to wait for.
 func wantsAny(n mcp.NotificationSubscriptions) bool {
 	return n.ToolsListChanged || n.ResourcesListChanged || n.PromptsListChanged || len(n.ResourceSubscriptions) > 0
