@@ -41,6 +41,7 @@ type askedPeople struct {
 type asked struct {
 	done     chan struct{}
 	signedIn bool      // after done
+	lost     bool      // after done: its call has ended before the person had answered
 	ended    time.Time // after done
 }
 
@@ -81,21 +82,30 @@ func signedOut(err error) (all []demand) {
 	return nil
 }
 
-// signInTo asks for one server, or waits for the answer to the same question.
+// signInTo asks for one server, or waits for the answer to the same question. If the call that has asked ends without an answer, one
+// of those that wait asks.
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
-	a, first := p.asked.join(d.server)
-	if !first {
+	for ctx.Err() == nil {
+		a, first := p.asked.join(d.server)
+		if first {
+			p.answer(ctx, asker, d, a)
+		}
 		select {
 		case <-a.done:
-			return a.signedIn
+			if !a.lost {
+				return a.signedIn
+			}
 		case <-ctx.Done():
-			return false
 		}
 	}
+	return false
+}
+
+// answer asks for one server and keeps the answer in a.
+func (p *Pool) answer(ctx context.Context, asker *stages.Asker, d demand, a *asked) {
 	defer close(a.done)
-	a.signedIn = p.askPerson(ctx, asker, d) == nil
-	a.ended = time.Now()
-	return a.signedIn
+	err := p.askPerson(ctx, asker, d)
+	a.signedIn, a.lost, a.ended = err == nil, err != nil && ctx.Err() != nil, time.Now()
 }
 
 // join returns the question for a server, and reports whether it is a new one.
@@ -119,6 +129,9 @@ func (a *asked) counts() bool {
 	case <-a.done:
 	default:
 		return true
+	}
+	if a.lost {
+		return false
 	}
 	if a.signedIn {
 		return time.Since(a.ended) < acceptedPause

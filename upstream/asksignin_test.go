@@ -107,6 +107,43 @@ func TestAskSignIn(t *testing.T) {
 	}
 }
 
+// TestAskLost: a call that ends before the person has answered does not answer for another one, which asks itself then.
+func TestAskLost(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	ctx, cancel := context.WithCancel(t.Context())
+	open := make(chan struct{})
+	first := &stages.Asker{URL: true, Ask: func(ctx context.Context, _ stages.Question) (json.RawMessage, error) {
+		close(open)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}}
+	second := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		if _, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one", Asker: first}); err == nil {
+			t.Error("the call that has ended works")
+		}
+	})
+	<-open
+	calls.Go(func() {
+		if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: second}); err != nil {
+			t.Error(err)
+		}
+	})
+	cancel() // before or after the second call waits
+	calls.Wait()
+	if signIns.begun.Load() != 2 || signIns.ended.Load() != 2 {
+		t.Errorf("%d sign-ins begun, %d ended", signIns.begun.Load(), signIns.ended.Load())
+	}
+}
+
 // TestAskSignInPlan: a plan that fails for the sign-in of a server works after it.
 func TestAskSignInPlan(t *testing.T) {
 	t.Parallel()
