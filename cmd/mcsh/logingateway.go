@@ -120,8 +120,8 @@ func (f *passed) on(address string) bool {
 		return false
 	}
 	login, err := f.client.FinishLogin(f.ctx, f.id, address)
-	if e, ok := errors.AsType[*control.Error](err); ok && e.Status == http.StatusConflict {
-		return false // it is not the right one
+	if e, ok := errors.AsType[*control.Error](err); ok && (e.Status == http.StatusConflict || e.Status == http.StatusRequestEntityTooLarge) {
+		return false // it is not the right one: any page can send the browser here
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
