@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,7 +65,21 @@ type demand struct {
 	scopes []string
 }
 
-// signedOut returns the demands in an error, which may be joined of several, each server once.
+// A begunCall is the cause of the error of a call that the server may have begun: it is not made again after a sign-in.
+type begunCall struct{ error }
+
+func (b begunCall) Unwrap() error { return b.error }
+
+// begun gives the error of a call that the server may have begun that cause.
+func begun(err error) error {
+	if e, ok := errors.AsType[*stages.Error](err); ok && e.Err != nil {
+		e.Err = begunCall{e.Err}
+	}
+	return err
+}
+
+// signedOut returns the demands in an error, which may be joined of several, each server once. The error of a call that the server
+// may have begun has none.
 func signedOut(err error) (all []demand) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -75,6 +90,9 @@ func signedOut(err error) (all []demand) {
 			}
 		}
 		return all
+	}
+	if _, did := errors.AsType[begunCall](err); did {
+		return nil
 	}
 	if server, scopes, ok := remote.SignedOut(err); ok {
 		return []demand{{server, scopes}}

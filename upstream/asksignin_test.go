@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,6 +143,35 @@ func TestAskLost(t *testing.T) {
 	calls.Wait()
 	if signIns.begun.Load() != 2 || signIns.ended.Load() != 2 {
 		t.Errorf("%d sign-ins begun, %d ended", signIns.begun.Load(), signIns.ended.Load())
+	}
+}
+
+// TestAskBegun: a call that the server has begun is not made again, although a sign-in could help to get its answer.
+func TestAskBegun(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	calls := 0
+	d.call = func(w http.ResponseWriter) { // an answer in parts, whose second one nobody may read
+		calls++
+		d.good = ""
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "id: 1\nretry: 1\ndata:\n\n")
+	}
+	login := d.login("access-token-of-person")
+	login.RefreshToken = ""
+	kept.put(t, login)
+	d.set("access-token-of-person", "")
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker})
+	wantError(t, err, stages.ServerUnavailable, "which may have taken effect", "")
+	if calls != 1 || signIns.begun.Load() != 0 {
+		t.Errorf("%d calls, %d sign-ins begun", calls, signIns.begun.Load())
 	}
 }
 

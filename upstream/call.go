@@ -253,10 +253,11 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	}
 	e := unavailable(sc.server.Name, s.transport, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
-	if failure.Sent {
-		e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
+	if !failure.Sent {
+		return e
 	}
-	return e
+	e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
+	return begun(e)
 }
 
 // isFull reports whether the process had no memory left for a result.

@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -100,12 +101,19 @@ type doorman struct {
 	lacks   string // a scope that every call lacks
 	tokens  int    // requests for tokens
 	seen    map[string]int
+	call    func(w http.ResponseWriter) // answers a call of a tool; it holds mu; nil: the server by hand does
 }
 
 func newDoorman(t *testing.T) *doorman {
 	t.Helper()
 	d := &doorman{refresh: "refresh-0", seen: map[string]int{}}
-	s := handMade(t, nil)
+	s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		if d.call != nil {
+			d.call(w)
+			return
+		}
+		respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
+	})
 	inner := s.Config.Handler
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()

@@ -50,7 +50,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 	}
 	defer leave()
 	w.turn = q.turn
-	begun := time.Now()
+	since := time.Now()
 	if call.Task != nil && call.Task.Handle != "" {
 		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
 			return stages.Result{}, w.gone("%w", err)
@@ -70,9 +70,9 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 			call.Task.Keep(w.task.handle(sc.server.Identity))
 		}
 	}
-	raw, err := w.wait(ctx, begun)
+	raw, err := w.wait(ctx, since)
 	if err != nil {
-		return stages.Result{}, err
+		return stages.Result{}, begun(err)
 	}
 	res, err := w.result(ctx, raw, t)
 	if _, ok := err.(answeredTask); ok {
