@@ -64,6 +64,7 @@ func TestLoginGateway(t *testing.T) {
 	in(exitUsage, "--config is for sign-ins without --gateway", "login", "box", "--config", "mcp.json")
 	in(exitFailed, "the scopes cannot be asked for", "login", "box", "--scope", "a b")
 	in(0, "signed in to box; scopes: read; the access token ends at", "login", "box")
+	in(0, "the tokens are in the gateway's /", "logins")
 	for i, call := range calls {
 		if text := call(); !strings.Contains(text, "hello") || strings.Contains(text, "mcsh login") {
 			t.Errorf("gateway %d, after the sign-in: %s", i, text)

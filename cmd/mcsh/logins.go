@@ -56,7 +56,11 @@ func (p *program) listLogins(ctx context.Context, g *gatewayFlags) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "the tokens are in %s\n", gateway.Plain(list[0].Stored, false))
+	place := list[0].Stored
+	if g.flags.Changed("gateway") {
+		place = ofGateway + place
+	}
+	fmt.Fprintf(p.stderr, "the tokens are in %s\n", gateway.Plain(place, false))
 	return nil
 }
 
