@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -172,6 +173,42 @@ func TestAskBegun(t *testing.T) {
 	wantError(t, err, stages.ServerUnavailable, "which may have taken effect", "")
 	if calls != 1 || signIns.begun.Load() != 0 {
 		t.Errorf("%d calls, %d sign-ins begun", calls, signIns.begun.Load())
+	}
+}
+
+// TestAskTask: the wait for a task goes on after a sign-in, and the tool is not called again.
+func TestAskTask(t *testing.T) {
+	t.Parallel()
+	for form, newer := range taskForms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			d, kept := newDoorman(t), newLogins(t)
+			tasks := &mcptest.Tasks{Newer: newer, Working: 1, Members: `,"pollInterval":1,"pollIntervalMs":1`}
+			tasks.Reply = func(r mcptest.TaskRequest) string {
+				if r.Method == "tools/call" {
+					d.good = "" // it holds d.mu
+				}
+				return ""
+			}
+			tasks.Serve(t)
+			d.other = tasks
+			login := d.login("access-token-of-old")
+			login.RefreshToken = ""
+			kept.put(t, login)
+			d.set("access-token-of-old", "")
+			signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+			close(signIns.opened)
+			e := d.endpoint(kept)
+			p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+			asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+				return json.RawMessage(`{"action":"accept"}`), nil
+			}}
+			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work", Args: json.RawMessage(`{"n":1}`), Asker: asker})
+			defer res.Memory.Close()
+			if got := string(res.Data); err != nil || got != taskResult || len(tasks.Requests("tools/call")) != 1 || signIns.begun.Load() != 1 {
+				t.Errorf("got %q, %v, after %d calls and %d sign-ins", got, err, len(tasks.Requests("tools/call")), signIns.begun.Load())
+			}
+		})
 	}
 }
 

@@ -316,7 +316,7 @@ func (w *waiting) hide(words string) string {
 }
 
 // request makes a request about the task. One that fails for a reason that may pass is made again: the task lives on while we
-// cannot reach the server.
+// cannot reach the server, and while nobody has signed in.
 func (w *waiting) request(ctx context.Context, method string, limit time.Duration, lease *memory.Lease, members ...[]byte) (json.RawMessage, error) {
 	q := w.about(method, limit, lease, members...)
 	for bad := 1; ; bad++ {
@@ -331,6 +331,7 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 		if bad == maxBadPolls || !passes(e) && !troubled {
 			return nil, e
 		}
+		_ = w.sc.pool.SignIn(ctx, w.call.Asker, e) // the next request shows whether it helps
 		wait := max(w.task.interval, min(firstBackoff<<bad, slowPoll), min(max(e.Backoff, e.RetryAfter), mostPoll))
 		if err := pauseFor(ctx, wait); err != nil {
 			return nil, err
