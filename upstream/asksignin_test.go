@@ -204,7 +204,9 @@ func TestAskTask(t *testing.T) {
 				return json.RawMessage(`{"action":"accept"}`), nil
 			}}
 			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work", Args: json.RawMessage(`{"n":1}`), Asker: asker})
-			defer res.Memory.Close()
+			if err == nil {
+				defer res.Memory.Close()
+			}
 			if got := string(res.Data); err != nil || got != taskResult || len(tasks.Requests("tools/call")) != 1 || signIns.begun.Load() != 1 {
 				t.Errorf("got %q, %v, after %d calls and %d sign-ins", got, err, len(tasks.Requests("tools/call")), signIns.begun.Load())
 			}
