@@ -234,10 +234,11 @@ var changes = []struct {
 	{"an exposed tool", exposes("say"), true},
 	{"an exposed tool with blocks", exposes("picture"), true},
 	{"an exposed tool that fails", exposes("fail"), true},
-	{"an exposed tool, not known", exposes("nothing"), false},
+	{"an exposed tool, not known", exposes("nothing"), true},
+	{"an exposed tool in escapes", exposes("s\\u0061y"), false},
 	{"an exposed tool with more", func(p post) post {
 		return exposes("say")(p).replace(`"arguments"`, `"requestState":"x","arguments"`)
-	}, false},
+	}, true},
 	{"id empty", func(p post) post { return p.replace(`"id":7`, `"id":""`) }, true},
 	{"id beyond 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740993`) }, true},
 	{"id below -2^53", func(p post) post { return p.replace(`"id":7`, `"id":-9007199254740995`) }, true},
@@ -277,7 +278,7 @@ var changes = []struct {
 	{"params null", func(p post) post { return p.replace(p.params(), `null`) }, false},
 	{"params an array", func(p post) post { return p.replace(p.params(), `[]`) }, false},
 	{"no params", func(p post) post { return p.replace(`,"params":`+p.params(), ``) }, false},
-	{"tool unknown", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"name":"exec"`).asked("exec") }, false},
+	{"tool unknown", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"name":"exec"`).asked("exec") }, true},
 	{"name a number", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"name":5`) }, false},
 	{"no name", func(p post) post { return p.replace(`"name":"execute_pipeline",`, ``) }, false},
 	{"a batch", func(p post) post { p.body = "[" + p.body + "]"; return p }, false},
