@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
 // own are the tools of the gateway itself, in the order of its lists.
@@ -271,6 +272,44 @@ func TestNameIsKept(t *testing.T) {
 		}
 	}
 	if text := called(t, agent, "pay", nil); text != "the bank's" {
+		t.Errorf("got %q", text)
+	}
+}
+
+// TestExposedHeld: clients see and call a tool that is held back only after the operator has accepted it.
+func TestExposedHeld(t *testing.T) {
+	shop := mcptest.New(mcptest.Tool{Name: "first", Text: "x"})
+	dir, err := state.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var options *gateway.Options
+	g := exposing(t, upstream.Static{{Name: "shop", Dial: shop.Dial}}, func(po *upstream.Options, o *gateway.Options) {
+		po.Pin, po.State, options = true, dir, o
+	})
+	pool, agent := options.Upstream, connect(t, g, newClient())
+	lists := func(want ...string) {
+		t.Helper()
+		if got := namesOf(exposedTo(t, agent)); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	lists("shop__first")
+	shop.Add(mcptest.Tool{Name: "second", Text: "y"})
+	var waiting []upstream.Pending
+	within(t, "the new tool is noticed", func() bool {
+		waiting, err = pool.Pending(t.Context(), "shop")
+		return err == nil && len(waiting) == 1
+	})
+	lists("shop__first")
+	if text := called(t, agent, "shop__second", nil); !strings.Contains(text, "DENIED") || !strings.Contains(text, "held back") {
+		t.Errorf("got %q", text)
+	}
+	if missed, err := pool.Accept(t.Context(), "shop", waiting); err != nil || len(missed) > 0 {
+		t.Fatal(missed, err)
+	}
+	lists("shop__first", "shop__second")
+	if text := called(t, agent, "shop__second", nil); text != "y" {
 		t.Errorf("got %q", text)
 	}
 }
