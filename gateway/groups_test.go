@@ -124,6 +124,12 @@ type grouped struct {
 
 func newGrouped(t *testing.T, o gateway.Options) *grouped {
 	t.Helper()
+	return newGroupedOver(t, o, upstream.Options{})
+}
+
+// newGroupedOver is newGrouped with options of its pool.
+func newGroupedOver(t *testing.T, o gateway.Options, po upstream.Options) *grouped {
+	t.Helper()
 	g := &grouped{source: &memberSource{groups: allGroups()}, members: map[string]*mcptest.Upstream{}}
 	for _, name := range []string{"alpha", "beta", canary + "-1", canary + "-2"} {
 		g.members[name] = member(name)
@@ -132,7 +138,8 @@ func newGrouped(t *testing.T, o gateway.Options) *grouped {
 	g.source.servers = append(g.source.servers, upstream.Server{Name: canary + "-broken", Version: "1", Dial: func(context.Context) (mcp.Transport, error) {
 		return nil, errors.New(canary + " is dead")
 	}})
-	g.pool = mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{g.source}, Expose: []string{"*/*"}})
+	po.Sources, po.Expose = []upstream.Source{g.source}, []string{"*/*"}
+	g.pool = mcptest.NewPool(t, po)
 	g.pool.Catalog(t.Context())
 	awaitOffers(t, g.pool, upstream.Prompts, 4)
 	g.kept = runs.New(runs.Options{Dir: t.TempDir(), TTL: time.Hour, Head: 1 << 20, Output: 1 << 20, Total: 1 << 24})
@@ -477,8 +484,16 @@ func probed(ctx context.Context, agent *mcp.ClientSession, i int, foreign, run s
 // TestGroupsHideServers: no reply to a caller has the name of a server outside its groups, and the reply about such a server
 // is that about one that is not there. A caller who may see it has other replies, so that the probes can fail.
 func TestGroupsHideServers(t *testing.T) {
-	g := newGrouped(t, gateway.Options{})
+	g := newGroupedOver(t, gateway.Options{}, upstream.Options{Pin: true})
 	url, callers := everyone(t, g, false)
+	g.members[canary+"-1"].Add(mcptest.Tool{Name: canary + "_new", Text: "x"})
+	root, _, err := visit(url+"/mcp", callers["root"], eras[1])(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "the new tool is held back", func() bool {
+		return strings.Contains(called(t, root, "list_all_tools", map[string]any{}), canary+"_new")
+	})
 	both, _, err := visit(url+"/mcp/ops", callers["both"], eras[0])(t)
 	if err != nil {
 		t.Fatal(err)

@@ -123,8 +123,10 @@ func (n *notices) digest(ctx context.Context, l *listener, notification string) 
 	hash := sha256.New()
 	if notification == rpc.ToolsChanged {
 		for _, t := range n.g.exposed.shown(upstream.ViewOf(ctx)) {
-			d := t.Details(ctx)
-			fmt.Fprintf(hash, "%s\x00%s\x00%s\x00%s\x00%v%v\x00", t.Server, t.as, t.Raw(), d.Description, d.ReadOnly, t.Held())
+			if !t.Held() {
+				d := t.Details(ctx)
+				fmt.Fprintf(hash, "%s\x00%s\x00%s\x00%s\x00%v\x00", t.Server, t.as, t.Raw(), d.Description, d.ReadOnly)
+			}
 		}
 	}
 	for _, kind := range listKinds[notification] {

@@ -119,16 +119,16 @@ func (p *Pool) serversChanged() {
 
 // readExposed starts reading the lists of exposed tools that are not known.
 func (p *Pool) readExposed() {
-	for _, sc := range p.unknownExposed(p.life) {
+	for _, sc := range unknownExposed(p.connections()) {
 		sc.tools.mu.Lock()
 		sc.tools.begin()
 		sc.tools.mu.Unlock()
 	}
 }
 
-// unknownExposed are the servers of exposed tools whose lists are not known, of those that the view of ctx shows.
-func (p *Pool) unknownExposed(ctx context.Context) []*serverConn {
-	return slices.DeleteFunc(p.shown(ctx), func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
+// unknownExposed are those of some servers that have exposed tools and whose lists are not known.
+func unknownExposed(servers []*serverConn) []*serverConn {
+	return slices.DeleteFunc(servers, func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
 }
 
 // AwaitExposed waits until the lists of the exposed tools that the view of ctx shows are known, or cannot be read: also of servers
@@ -136,7 +136,7 @@ func (p *Pool) unknownExposed(ctx context.Context) []*serverConn {
 func (p *Pool) AwaitExposed(ctx context.Context, outside bool) {
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var wg sync.WaitGroup
-	for _, sc := range p.unknownExposed(ctx) {
+	for _, sc := range unknownExposed(p.shown(ctx)) {
 		if !outside && !sc.server.InProcess {
 			continue
 		}
