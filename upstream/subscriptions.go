@@ -64,11 +64,12 @@ func newSubscriptions(p *Pool) *subscriptions {
 }
 
 // Subscribe makes the pool call updated with the server when a resource may have changed, in a goroutine that it must not block,
-// until cancel is called. The URI has either form, or is the original where the view of ctx can show one server only. The first
+// until cancel is called. The URI has either form; where the view of ctx can show one server only, it is of that one. The first
 // subscription starts the server, and the server goes on while there is any. The caller of Subscribe asks in updated whether its
 // view still shows the server.
 func (p *Pool) Subscribe(ctx context.Context, uri string, updated func(server string)) (server string, cancel func(), err error) {
-	server, original := ViewOf(ctx).Only(), uri
+	server = ViewOf(ctx).Only()
+	original := originalOf(server, uri)
 	if server == "" {
 		if server, original, err = p.Owner(ctx, uri); err != nil {
 			return "", nil, err
