@@ -384,7 +384,7 @@ var probes = []struct {
 		return agent.ListTools(ctx, nil)
 	}},
 	{"an exposed tool", tool("FOREIGN__lookup", `{}`)},
-	{"an exposed tool with wrong arguments", tool("FOREIGN__lookup", `{"x":[1e999]}`)},
+	{"an exposed tool that is misspelt", tool("FOREIGN__lookupp", `{}`)},
 	{"an exposed tool by its original", tool("hidden", `{}`)},
 	{"the news of a resource", subscribe("mcsh://servers/FOREIGN/doc://shared")},
 	{"the news of an original", subscribe("doc://only")},
@@ -439,7 +439,8 @@ var probes = []struct {
 
 func tool(name, args string) func(context.Context, *mcp.ClientSession, string, string) (any, error) {
 	return func(ctx context.Context, agent *mcp.ClientSession, foreign, _ string) (any, error) {
-		return agent.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(strings.ReplaceAll(args, "FOREIGN", foreign))})
+		named := strings.NewReplacer("FOREIGN", foreign)
+		return agent.CallTool(ctx, &mcp.CallToolParams{Name: named.Replace(name), Arguments: json.RawMessage(named.Replace(args))})
 	}
 }
 
