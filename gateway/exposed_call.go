@@ -81,14 +81,15 @@ func (g *Gateway) tryExposed(ctx context.Context, req *mcp.CallToolRequest) (res
 // findExposed returns the tool of a server that has a name for clients. A client may know a name from an earlier process, whose
 // list was not kept: then the lists that are not known yet are read first.
 func (g *Gateway) findExposed(ctx context.Context, name string) (upstream.ExposedTool, error) {
-	t, ok := g.exposed.current().byName[name]
+	v := upstream.ViewOf(ctx)
+	t, ok := g.exposed.find(v, name)
 	if !ok {
 		ctx, cancel := context.WithTimeout(ctx, listWait)
 		defer cancel()
 		g.o.Upstream.AwaitExposed(ctx, true)
-		t, ok = g.exposed.current().byName[name]
+		t, ok = g.exposed.find(v, name)
 	}
-	if !ok || !upstream.ViewOf(ctx).Sees(t.Server) {
+	if !ok {
 		return t, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", shownUpTo(name, mostKept))}
 	}
 	if flaw := t.Flaw(ctx); flaw != "" {
@@ -126,7 +127,8 @@ func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
 	err = c.explain(bound, clock, err)
 	ended(err)
 	c.log(trace, len(result.Data), err)
-	return upstream.Contents{Server: c.tool.Server, Result: result.Data, Memory: result.Memory}, err
+	verbatim := upstream.ViewOf(ctx).Only() != ""
+	return upstream.Contents{Server: c.tool.Server, Result: result.Data, Memory: result.Memory, Verbatim: verbatim}, err
 }
 
 // call checks the arguments and calls the tool. A call with effects that was sent goes on for the grace after its client has gone.

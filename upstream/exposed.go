@@ -119,24 +119,24 @@ func (p *Pool) serversChanged() {
 
 // readExposed starts reading the lists of exposed tools that are not known.
 func (p *Pool) readExposed() {
-	for _, sc := range p.unknownExposed() {
+	for _, sc := range unknownExposed(p.connections()) {
 		sc.tools.mu.Lock()
 		sc.tools.begin()
 		sc.tools.mu.Unlock()
 	}
 }
 
-// unknownExposed are the servers of exposed tools whose lists are not known.
-func (p *Pool) unknownExposed() []*serverConn {
-	return slices.DeleteFunc(p.connections(), func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
+// unknownExposed are those of some servers that have exposed tools and whose lists are not known.
+func unknownExposed(servers []*serverConn) []*serverConn {
+	return slices.DeleteFunc(servers, func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
 }
 
-// AwaitExposed waits until the lists of all exposed tools are known, or cannot be read: also of servers outside this process, or
-// only of those within, which answer at once.
+// AwaitExposed waits until the lists of the exposed tools that the view of ctx shows are known, or cannot be read: also of servers
+// outside this process, or only of those within, which answer at once.
 func (p *Pool) AwaitExposed(ctx context.Context, outside bool) {
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var wg sync.WaitGroup
-	for _, sc := range p.unknownExposed() {
+	for _, sc := range unknownExposed(p.shown(ctx)) {
 		if !outside && !sc.server.InProcess {
 			continue
 		}
@@ -167,6 +167,9 @@ func (c *catalog) follow() {
 		})
 	}
 }
+
+// Held reports whether the tool is held back: its description is not trusted.
+func (e ExposedTool) Held() bool { return e.tool.from.pins.refusal(e.tool) != "" }
 
 // Raw is the tool as its server lists it.
 func (e ExposedTool) Raw() json.RawMessage { return e.tool.raw }
