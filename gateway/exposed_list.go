@@ -47,7 +47,7 @@ func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.Metho
 
 // exposedForm is a tool as clients see it, or nil if they cannot have it.
 func exposedForm(ctx context.Context, t namedTool) json.RawMessage {
-	if t.Flaw(ctx) != "" {
+	if t.Held() || t.Flaw(ctx) != "" {
 		return nil
 	}
 	d := t.Details(ctx)

@@ -174,6 +174,16 @@ func (e ExposedTool) Raw() json.RawMessage { return e.tool.raw }
 // Details describes the tool.
 func (e ExposedTool) Details(ctx context.Context) *CatalogTool { return e.tool.details(ctx) }
 
+// Held reports whether the tool is held back until somebody accepts it. It is not for lists then, and a call is refused.
+func (e ExposedTool) Held() bool {
+	pins := e.tool.from.pins
+	held := pins.refusal(e.tool) != ""
+	if held {
+		pins.awaitAccept()
+	}
+	return held
+}
+
 // Flaw says why clients cannot have the tool by a name of its own, or is empty.
 func (e ExposedTool) Flaw(ctx context.Context) string { return e.tool.exposedFlaw(ctx) }
 

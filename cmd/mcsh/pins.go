@@ -33,7 +33,7 @@ func (p *program) addPins(s settings, dir *state.Dir, o *upstream.Options) (err 
 	if value != "on" && value != "off" {
 		return configError("on holds back tools that are new or have changed; off, or nothing, does not", fmt.Errorf("%s=%s: want on or off", pinVariable, texts.Fit(value, 40)))
 	}
-	o.Pin, o.OnTools = s.pin || value == "on", s.tools
+	o.Pin, o.OnUntrusted = s.pin || value == "on", s.tools
 	if s.look || o.Pin && !s.keeps {
 		o.Look, err = p.lookAtState(s)
 		return err
