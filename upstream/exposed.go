@@ -33,6 +33,16 @@ func (o *Options) exposedBy(s *Server) globs {
 	return compileGlobs(list)
 }
 
+// exposeFlags returns the patterns of [Options.Expose] that are for this server alone, without its name.
+func (sc *serverConn) exposeFlags() (tools []string) {
+	for _, pattern := range sc.pool.options.Expose {
+		if tool, ok := strings.CutPrefix(pattern, sc.server.Name+"/"); ok {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
 // ExposeWithoutServer returns the patterns of [Options.Expose] that no server fits.
 func (p *Pool) ExposeWithoutServer(ctx context.Context) []string {
 	servers := p.Servers(ctx)

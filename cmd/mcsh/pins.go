@@ -130,6 +130,9 @@ func (p *program) acceptTools(ctx context.Context, pool *upstream.Pool, names []
 	switch {
 	case n == 0 && p.json:
 		return nil
+	case n == 0 && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "/") }):
+		p.print(nil, "none of these waits; without the name of a tool, all tools of a server that wait are shown\n")
+		return nil
 	case n == 0:
 		p.print(nil, "nothing waits: no tool is new or has changed, as far as the gateways with this state directory have seen\n")
 		return nil
