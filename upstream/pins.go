@@ -107,9 +107,7 @@ func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 	}
 	switch {
 	case p.dir == nil:
-		p.mu.Lock()
-		all := p.known
-		p.mu.Unlock()
+		all := p.last()
 		if all == nil {
 			all = &state.Pins{First: true, Trusted: map[string]state.Pin{}, Waiting: map[string]state.Pin{}}
 		}
@@ -125,6 +123,13 @@ func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 	return known, file, err
 }
 
+// last are the pins as they were last read or written, or nil.
+func (p *pins) last() *state.Pins {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
+}
+
 func withoutDefinitions(p *state.Pins) *state.Pins {
 	less := *p
 	less.Trusted, less.Waiting = maps.Clone(p.Trusted), maps.Clone(p.Waiting)
@@ -138,6 +143,9 @@ func withoutDefinitions(p *state.Pins) *state.Pins {
 
 // compare changes pins by a list, and reports whether that is to be written.
 func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
+	if last := p.last(); known.First && last != nil && !last.First { // the file is gone: that makes nothing trusted
+		*known, changed = *withoutDefinitions(last), true
+	}
 	if known.First && len(list.tools) == 0 {
 		return false
 	}

@@ -342,6 +342,26 @@ func TestPinsFail(t *testing.T) {
 	}
 }
 
+// TestPinsRemoved: while a gateway runs, a file that is removed makes nothing trusted, and comes back.
+func TestPinsRemoved(t *testing.T) {
+	dir, u := t.TempDir(), mcptest.New(mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"})
+	server := upstream.Server{Name: "s", Dial: u.Dial}
+	p := pin(t, dir, true, server)
+	p.offered(t, "s")
+	files, _ := filepath.Glob(filepath.Join(dir, "pins-*.json"))
+	if len(files) != 1 {
+		t.Fatalf("the files are %v", files)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	u.Add(mcptest.Tool{Name: "a", Description: "other"})
+	eventually(t, "the change", func() bool { names, _ := p.offered(t, "s"); return names == "b" })
+	if names, _ := pin(t, dir, true, server).offered(t, "s"); names != "b" {
+		t.Errorf("after it, another gateway offers %q", names)
+	}
+}
+
 func overwrite(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
