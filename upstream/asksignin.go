@@ -190,7 +190,7 @@ func (p *Pool) invite(ctx context.Context, asker *stages.Asker, server, page str
 	answer, err := asker.Ask(ctx, stages.Question{
 		Server: server, Method: "elicitation/create", Own: true, Params: json.RawMessage(texts.JSON(map[string]string{
 			"mode": "url", "elicitationId": rand.Text(), "url": page,
-			"message": fmt.Sprintf("The server %q wants you to sign in. Open the page of mcsh to do so; the call then goes on.", server),
+			"message": fmt.Sprintf("The server %q wants you to sign in. Open the sign-in page of mcsh; the call then goes on.", server),
 		})),
 	})
 	if err != nil {

@@ -106,6 +106,7 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
 	if c.aboutTask {
 		raw, failure = sc.callOnce(ctx, s, c)
+		sc.pace.end(noEpoch, failure) // a wait that the server asks for counts for the others
 		return raw, failure, nil
 	}
 	epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
@@ -123,6 +124,9 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 	case sc.slots <- struct{}{}:
 		return nil
 	default:
+	}
+	if err := sc.pace.hopeless(ctx); err != nil {
+		return err
 	}
 	over := func() {}
 	if c.Waits != nil {

@@ -33,6 +33,16 @@ func (o *Options) exposedBy(s *Server) globs {
 	return compileGlobs(list)
 }
 
+// exposeFlags returns the patterns of [Options.Expose] that are for this server alone, without its name.
+func (sc *serverConn) exposeFlags() (tools []string) {
+	for _, pattern := range sc.pool.options.Expose {
+		if tool, ok := strings.CutPrefix(pattern, sc.server.Name+"/"); ok {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
 // ExposeWithoutServer returns the patterns of [Options.Expose] that no server fits.
 func (p *Pool) ExposeWithoutServer(ctx context.Context) []string {
 	servers := p.Servers(ctx)
@@ -168,14 +178,21 @@ func (c *catalog) follow() {
 	}
 }
 
-// Held reports whether the tool is held back: its description is not trusted.
-func (e ExposedTool) Held() bool { return e.tool.from.pins.refusal(e.tool) != "" }
-
 // Raw is the tool as its server lists it.
 func (e ExposedTool) Raw() json.RawMessage { return e.tool.raw }
 
 // Details describes the tool.
 func (e ExposedTool) Details(ctx context.Context) *CatalogTool { return e.tool.details(ctx) }
+
+// Held reports whether the tool is held back until somebody accepts it. It is not for lists then, and a call is refused.
+func (e ExposedTool) Held() bool {
+	pins := e.tool.from.pins
+	held := pins.refusal(e.tool) != ""
+	if held {
+		pins.awaitAccept()
+	}
+	return held
+}
 
 // Flaw says why clients cannot have the tool by a name of its own, or is empty.
 func (e ExposedTool) Flaw(ctx context.Context) string { return e.tool.exposedFlaw(ctx) }

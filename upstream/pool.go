@@ -68,9 +68,9 @@ type Options struct {
 	// needs State; without, what was listed first is known in memory only, and a restart trusts everything again.
 	Pin bool
 
-	// OnTools is called when tools of a server are found that are new or have changed, once for each change. It must not call
+	// OnUntrusted is called when tools of a server are found that are new or have changed, once for each change. It must not call
 	// the pool. Nil: nobody wants to know.
-	OnTools func(ToolsChange)
+	OnUntrusted func(ToolsChange)
 
 	// Look has the pins that tools are compared with, and nothing is written there; nil: those of State, which are changed. The
 	// pool closes it.
