@@ -52,6 +52,7 @@ type session struct {
 	meta      map[string]any  // members of _meta that every request needs
 	roots     json.RawMessage // the result of roots/list, nil if there are none
 	gateway   bool            // the server is a gateway like this one
+	mayAsk    bool            // it was declared that its questions are answered
 	started   time.Time
 	tokens    atomic.Int64  // of progress: the last one
 	calls     atomic.Int32  // in flight
