@@ -45,7 +45,7 @@ func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMess
 
 // ask answers a question of the older era. ctx ends when the server does not want the answer any more.
 func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, error) {
-	if q.Vague {
+	if q.Unnamed {
 		a.turn.hold()
 		a.conn.kin.vague.Store(true)
 	}

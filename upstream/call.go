@@ -163,7 +163,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 	a := &asking{conn: sc, call: c.Call, turn: c.turn, ctx: inner, session: s, clock: clock}
 	raw, failure := a.rounds(inner, s, c)
 	if failure != nil {
-		if failure.Sent && inner.Err() != nil && sc.oneByOne() {
+		if failure.Sent && inner.Err() != nil && !c.aboutTask && sc.oneByOne() {
 			sc.discard(s) // the server may still ask about this call, in the middle of the next
 		}
 		if left && !failure.Sent && c.Unsent != nil {

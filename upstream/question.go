@@ -42,14 +42,14 @@ func wrongQuestion(why string) error {
 // checkQuestion refuses a question that is not valid, or of a kind that its caller has not declared.
 func checkQuestion(d declared, method string, params json.RawMessage) error {
 	switch {
+	case method != rpc.Elicitation && (method != rpc.Sampling || !d.sampling):
+		return errDeclined
 	case len(params) > rpc.MaxQuestion:
 		return wrongQuestion("it is too long")
 	case len(params) == 0 || params[0] != '{' || !json.Valid(params):
 		return wrongQuestion("its parameters are not a JSON object")
-	case method == rpc.Sampling && d.sampling:
+	case method == rpc.Sampling:
 		return nil
-	case method != rpc.Elicitation:
-		return errDeclined
 	}
 	var q elicitation
 	if json.Unmarshal(params, &q) != nil {

@@ -35,6 +35,10 @@ type rawTransport interface {
 	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
 	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
 
+	// Hold makes questions about a task come to its Ask, until release is called: over says that the server does not work on it
+	// any more. It may be called again.
+	Hold(task *rpc.Request) (release func(over bool))
+
 	Traits() rpc.Traits
 
 	// Abort ends the connection by force, if there is one.

@@ -159,17 +159,17 @@ func TestTaskFaults(t *testing.T) {
 		{"cancelled by the server", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"cancelled","statusMessage":"no time"}`), `was cancelled: "no time"`, false},
 		{"forgotten", "both", at("tasks/get", 1, failing(-32602, "Task has expired")), `"Task has expired"`, false},
 		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, false},
-		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 inputs at a time", true},
+		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 things at once", true},
 		{"questions without end", "newer", func(r mcptest.TaskRequest) string {
 			if r.Method == "tasks/get" {
 				return strings.ReplaceAll(many(16), `"q`, fmt.Sprintf(`"q%d-`, r.N))
 			}
 			return ""
-		}, "more than 100 inputs", true},
-		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "name has 1048576 bytes", true},
+		}, "more than 32 inputs", true},
+		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "name of a question has 1048576 bytes", true},
 		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not valid", true},
-		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "not valid: 5", true},
-		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "nobody can be asked", true},
+		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "has no method", true},
+		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "does not answer it", true},
 		{"questions of the older form", "older", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required"}`), "", false},
 		{"no questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1}`), "", false},
 	} {
@@ -274,11 +274,13 @@ func TestTaskTime(t *testing.T) {
 	}
 }
 
-// TestTaskQuestions: a task of the newer form asks the caller, all questions at once and each once; without a caller it gets a
-// refusal. The time of the call stands still meanwhile.
+// TestTaskQuestions: a task of the newer form asks the caller, all questions at once and each once; without a caller, or of a
+// question that is not valid, it gets a refusal. The time of the call stands still meanwhile.
 func TestTaskQuestions(t *testing.T) {
 	const asks = `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` +
-		`"a":{"method":"elicitation/create","params":{"message":"Which?"}},"b\u0022":{"method":"elicitation/create","params":{"mode":"url"}}}}`
+		`"a":{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object"}}},` +
+		`"b\u0022":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}},` +
+		`"c":{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"object"}}}}}}}`
 	reply := func(r mcptest.TaskRequest) string {
 		if r.Method == "tasks/get" && r.N <= 3 {
 			return asks
@@ -290,9 +292,9 @@ func TestTaskQuestions(t *testing.T) {
 		asker *stages.Asker
 		want  string
 	}{
-		{"nobody", nil, `{"a":{"action":"cancel"},"b\u0022":{"action":"cancel"}}`},
-		{"a person with forms", &stages.Asker{Form: true}, `{"a":{"action":"accept"},"b\u0022":{"action":"cancel"}}`},
-		{"a person with both", &stages.Asker{Form: true, URL: true}, `{"a":{"action":"accept"},"b\u0022":{"action":"accept"}}`},
+		{"nobody", nil, `{"a":{"action":"cancel"},"b\u0022":{"action":"cancel"},"c":{"action":"cancel"}}`},
+		{"a person with forms", &stages.Asker{Form: true}, `{"a":{"action":"accept"},"b\u0022":{"action":"cancel"},"c":{"action":"cancel"}}`},
+		{"a person with both", &stages.Asker{Form: true, URL: true}, `{"a":{"action":"accept"},"b\u0022":{"action":"accept"},"c":{"action":"cancel"}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

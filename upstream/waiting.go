@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -34,15 +35,18 @@ type waiting struct {
 	on    *session // that has answered last; it is held until the end of the wait
 	polls int
 
-	polled *memory.Lease // of what the server has said of the task last
-	clock  *time.Timer   // ends the wait
-	until  time.Time     // when it does
-	asked  map[string]bool
+	polled   *memory.Lease   // of what the server has said of the task last
+	clock    *pausing.Clock  // of the wait: it stands still while the caller is asked
+	life     context.Context // of the wait
+	answered map[string]bool // questions of the newer form, by their names
+
+	held  *rpc.Request    // stands for a task of the older form, where the server may ask about it
+	letGo func(over bool) // of held
 }
 
 // resultOfCall calls a tool, and waits for the task that it answers with.
 func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (stages.Result, error) {
-	w := &waiting{sc: sc, call: call, lease: lease}
+	w := &waiting{sc: sc, call: call, lease: lease, answered: map[string]bool{}, letGo: func(bool) {}}
 	q := w.query(t)
 	leave, err := sc.enter(ctx, &q)
 	if err != nil {
@@ -111,18 +115,17 @@ func (w *waiting) limit() time.Duration {
 // wait waits for the task and returns the result of the call. A task that has not ended when the wait does is cancelled, unless
 // it is kept.
 func (w *waiting) wait(ctx context.Context, begun time.Time) (json.RawMessage, error) {
+	w.clock = pausing.New()
+	inner, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun), errCallTimeout)
+	defer cancel()
+	defer context.AfterFunc(w.sc.life, cancel)()
+	w.life = inner
 	if s := w.on; s != nil {
 		w.on = nil
 		w.use(s)
 	}
 	defer w.use(nil)
 	defer func() { w.polled.Close() }()
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(w.sc.life, func() { cancel(w.sc.life.Err()) })()
-	w.until = begun.Add(w.limit())
-	w.clock = time.AfterFunc(time.Until(w.until), func() { cancel(errCallTimeout) })
-	defer w.clock.Stop()
 	raw, err := w.outcome(inner)
 	if err == nil {
 		return raw, nil
@@ -163,7 +166,11 @@ func (w *waiting) use(s *session) {
 		w.on.release()
 	}
 	w.on = s
+	w.hold()
 }
+
+// taskEnds are the statuses of tasks on which the server does not work any more.
+var taskEnds = map[string]bool{"completed": true, "failed": true, "cancelled": true}
 
 // taskSteps are what each status of a task makes us do before it is asked for again. A step with a result or an error is the
 // last one.
@@ -344,31 +351,28 @@ func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease,
 	if given := w.sc.server.Timeout; given > 0 && limit == requestLimit {
 		c.Timeout = min(given, limit)
 	}
-	return query{Call: c, noun: "task of tool", aboutTask: true, turn: w.turn, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+	return query{Call: c, noun: "task of tool", aboutTask: true, turn: w.turn, send: func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return s.askTask(ctx, a, w.task.id, method, c.Trace, lease, members...)
+		return s.askTask(ctx, w.held, w.task.id, method, c.Trace, lease, members...)
 	}}
 }
 
-// askTask makes a request about a task. members are added to its parameters.
-func (s *session) askTask(ctx context.Context, a *asking, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
+// askTask makes a request about a task, which held may stand for. members are added to its parameters.
+func (s *session) askTask(ctx context.Context, held *rpc.Request, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
 	quoted, err := json.Marshal(id)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
 	}
 	r := &rpc.Request{
-		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace),
+		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace), About: held,
 		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":`), quoted}, members...)...),
-	}
-	if a != nil {
-		r.Ask = a.ask
 	}
 	return s.request(ctx, r)
 }
 
 // cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
 func (w *waiting) cancel() {
-	s, id, trace := w.on, w.task.id, w.call.Trace
+	s, id, trace, letGo := w.on, w.task.id, w.call.Trace, w.letGo
 	if s == nil || s.dead() {
 		return
 	}
@@ -377,7 +381,11 @@ func (w *waiting) cancel() {
 		defer s.release()
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
-		_, _ = s.askTask(ctx, nil, id, "tasks/cancel", trace, nil) // it may have ended by now
+		_, failure := s.askTask(ctx, nil, id, "tasks/cancel", trace, nil)
+		over := failure == nil || isAnswer(failure) // it may have ended by now
+		if letGo(over); !over && w.sc.oneByOne() {
+			w.sc.discard(s) // the server may still ask about the task, in the middle of a call
+		}
 	})
 }
 
