@@ -516,6 +516,10 @@ func (sc *serverConn) note(n rpc.News) {
 	case rpc.ToolsChanged:
 		sc.tools.invalidate()
 		sc.tools.follow()
+		if first := sc.shared.first; first != sc {
+			first.tools.invalidate()
+			first.tools.follow()
+		}
 	case rpc.ResourcesChanged, rpc.PromptsChanged:
 		sc.offers.invalidate()
 		if n.Method == rpc.ResourcesChanged {

@@ -76,7 +76,7 @@ func (a *asking) asked(raw json.RawMessage) (*inputRequired, error) {
 
 // canAnswer reports whether questions with a method may be answered.
 func canAnswer(roots bool, d declared, method string) bool {
-	return method == methodRoots && roots || method == rpc.Elicitation && (d.form || d.url) || method == rpc.Sampling && d.sampling
+	return method == methodRoots && roots || method == rpc.Elicitation && (d.Form || d.URL) || method == rpc.Sampling && d.Sampling
 }
 
 // readInputRequired reads a result that asks something; nil: it asks nothing, or is not valid, which shows elsewhere.

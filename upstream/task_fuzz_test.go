@@ -42,7 +42,7 @@ func FuzzTask(f *testing.F) {
 				t.Errorf("the id is %q", started.task.id)
 			}
 		}
-		again, err := taskOf(started.task.handle("s"), "s")
+		again, err := taskOf(started.task.handle("s", declared{}), "s")
 		if err != nil || again.id != started.task.id || again.inline != started.task.inline {
 			t.Errorf("%+v became %+v, %v", started.task, again, err)
 		}

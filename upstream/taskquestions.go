@@ -49,7 +49,7 @@ func (w *waiting) respond(ctx context.Context, list []inputRequest) error {
 
 // asking is what the server asks about the task, on the session that is held.
 func (w *waiting) asking(ctx context.Context) *asking {
-	return &asking{conn: w.sc, call: w.call, turn: w.turn, ctx: ctx, session: w.on, clock: w.clock}
+	return &asking{conn: w.sc, call: w.call, exclusive: w.exclusive, ctx: ctx, session: w.on, clock: w.clock}
 }
 
 // hold makes questions about the task on the session come to the caller, also between two requests about it. It does nothing for a

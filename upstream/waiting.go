@@ -27,13 +27,13 @@ const (
 
 // A waiting is the wait for a task. It holds the slot of its call.
 type waiting struct {
-	sc    *serverConn
-	call  stages.Call
-	lease *memory.Lease // of the result
-	turn  *turn
-	task  *task
-	on    *session // that has answered last; it is held until the end of the wait
-	polls int
+	sc        *serverConn
+	call      stages.Call
+	lease     *memory.Lease // of the result
+	exclusive *exclusive
+	task      *task
+	on        *session // that has answered last; it is held until the end of the wait
+	polls     int
 
 	polled   *memory.Lease   // of what the server has said of the task last
 	clock    *pausing.Clock  // of the wait: it stands still while the caller is asked
@@ -53,7 +53,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 		return stages.Result{}, err
 	}
 	defer leave()
-	w.turn = q.turn
+	w.exclusive = q.exclusive
 	begun := time.Now()
 	if call.Task != nil && call.Task.Handle != "" {
 		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
@@ -71,7 +71,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 		}
 		w.task = started.task
 		if call.Task != nil && call.Task.Keep != nil {
-			call.Task.Keep(w.task.handle(sc.server.Identity))
+			call.Task.Keep(w.task.handle(sc.server.Identity, sc.declares()))
 		}
 	}
 	raw, err := w.wait(ctx, begun)
@@ -351,7 +351,7 @@ func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease,
 	if given := w.sc.server.Timeout; given > 0 && limit == requestLimit {
 		c.Timeout = min(given, limit)
 	}
-	return query{Call: c, noun: "task of tool", aboutTask: true, turn: w.turn, send: func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
+	return query{Call: c, noun: "task of tool", aboutTask: true, exclusive: w.exclusive, send: func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
 		return s.askTask(ctx, w.held, w.task.id, method, c.Trace, lease, members...)
 	}}
