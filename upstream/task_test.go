@@ -158,18 +158,20 @@ func TestTaskFaults(t *testing.T) {
 		{"failed with a result", "older", both(at("tasks/get", 1, `{"taskId":"t-1","status":"failed"}`), at("tasks/result", 1, `{"isError":true,"content":[{"type":"text","text":"out of ink"}]}`)), "out of ink", false},
 		{"cancelled by the server", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"cancelled","statusMessage":"no time"}`), `was cancelled: "no time"`, false},
 		{"forgotten", "both", at("tasks/get", 1, failing(-32602, "Task has expired")), `"Task has expired"`, false},
-		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, false},
-		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 inputs at a time", true},
+		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, true},
+		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 things at once", true},
 		{"questions without end", "newer", func(r mcptest.TaskRequest) string {
 			if r.Method == "tasks/get" {
 				return strings.ReplaceAll(many(16), `"q`, fmt.Sprintf(`"q%d-`, r.N))
 			}
 			return ""
-		}, "more than 100 inputs", true},
-		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "name has 1048576 bytes", true},
-		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not valid", true},
-		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "not valid: 5", true},
-		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "nobody can be asked", true},
+		}, "more than 32 questions", true},
+		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "a question has no method, or more than 65536 bytes", true},
+		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not a valid object", true},
+		{"questions that refuse answers", "newer", both(at("tasks/get", 1, many(1)), at("tasks/update", 1, failing(-32603, "no updates"))), "no updates", true},
+		{"a list of questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":[1]}`), "not a valid object", true},
+		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "a question has no method", true},
+		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "got no answer", true},
 		{"questions of the older form", "older", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required"}`), "", false},
 		{"no questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1}`), "", false},
 	} {
@@ -278,7 +280,8 @@ func TestTaskTime(t *testing.T) {
 // refusal. The time of the call stands still meanwhile.
 func TestTaskQuestions(t *testing.T) {
 	const asks = `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` +
-		`"a":{"method":"elicitation/create","params":{"message":"Which?"}},"b\u0022":{"method":"elicitation/create","params":{"mode":"url"}}}}`
+		`"a":{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}},` +
+		`"b\u0022":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}}}}`
 	reply := func(r mcptest.TaskRequest) string {
 		if r.Method == "tasks/get" && r.N <= 3 {
 			return asks
