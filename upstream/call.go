@@ -29,8 +29,9 @@ type query struct {
 	stages.Call        // Name is that of the tool or prompt, or the URI of the resource
 	noun        string // tool, resource, template or prompt
 	send        func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure)
-	exclusive   *exclusive // set where the query has a slot
-	aboutTask   bool       // it is about a task: no rate bounds it, and its result asks nothing
+	exclusive   *exclusive     // set where the query has a slot
+	clock       *pausing.Clock // of a longer piece of work; nil: it has one of its own
+	aboutTask   bool           // it is about a task: no rate bounds it, and its result asks nothing
 }
 
 // label names the subject of a query in messages.
@@ -156,7 +157,10 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 		left = allowed == nil || allowed()
 		return left
 	}
-	clock := pausing.New()
+	clock := c.clock
+	if clock == nil {
+		clock = pausing.New()
+	}
 	inner, cancel := clock.WithTimeout(ctx, c.Timeout, errCallTimeout)
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)

@@ -233,8 +233,11 @@ func (t *tool) query(c stages.Call, lease *memory.Lease) query {
 	}}
 }
 
+// empty gives back what a lease has.
+func empty(lease *memory.Lease) { _ = lease.Grow(-lease.Used()) } // it does not fail
+
 func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
-	_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
+	empty(lease) // of the answer before, which asked something
 	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease, Ask: a.ask}
 	name, err := json.Marshal(t.original)
 	if err != nil {

@@ -117,6 +117,11 @@ func readInterval(value []byte) time.Duration {
 	return time.Duration(max(float64(leastPoll), min(ms*float64(time.Millisecond), float64(mostPoll))))
 }
 
+// over reports whether the task has ended.
+func (t *task) over() bool {
+	return t.status == "completed" || t.status == "failed" || t.status == "cancelled"
+}
+
 // pause is how long to wait before a task is asked for again, after n requests.
 func (t *task) pause(n int) time.Duration {
 	if t.interval > 0 {
