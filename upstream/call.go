@@ -159,7 +159,7 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 	}
 	clock := c.clock
 	if clock == nil {
-		clock = pausing.New()
+		clock = clockOf(c.Call)
 	}
 	inner, cancel := clock.WithTimeout(ctx, c.Timeout, errCallTimeout)
 	defer cancel()
@@ -182,6 +182,14 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 		sc.noteOutcome(s, failure)
 	}
 	return raw, failure
+}
+
+// clockOf is the clock of a call, which stands still while the caller is asked; nil where nobody can be.
+func clockOf(c stages.Call) *pausing.Clock {
+	if c.Asker == nil {
+		return nil
+	}
+	return pausing.New()
 }
 
 // noteOutcome updates the state of the connection after a call.

@@ -238,7 +238,10 @@ func empty(lease *memory.Lease) { _ = lease.Grow(-lease.Used()) } // it does not
 
 func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	empty(lease) // of the answer before, which asked something
-	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease, Ask: a.ask}
+	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease}
+	if s.mayAsk {
+		r.Ask = a.ask
+	}
 	name, err := json.Marshal(t.original)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}

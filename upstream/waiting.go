@@ -47,7 +47,7 @@ type waiting struct {
 // resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for without
 // a call.
 func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
-	w := &waiting{sc: sc, call: call, lease: lease, clock: pausing.New()}
+	w := &waiting{sc: sc, call: call, lease: lease, clock: clockOf(call)}
 	q := w.query(t)
 	leave, err := sc.enter(ctx, &q)
 	if err != nil {
@@ -56,8 +56,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 	defer leave()
 	defer w.use(nil)
 	w.exclusive = q.exclusive
-	limited, cancel := w.clock.WithTimeout(ctx, w.limit(), errCallTimeout)
-	defer cancel()
+	begun := time.Now()
 	if call.Task.Handle != "" {
 		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
 			return res, w.gone("%w", err)
@@ -65,6 +64,8 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 	} else if res, err = w.first(ctx, q, t); w.task == nil {
 		return res, err
 	}
+	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Stood(), errCallTimeout)
+	defer cancel()
 	defer context.AfterFunc(sc.life, cancel)()
 	raw, err := w.wait(ctx, limited)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 type Clock struct {
 	mu      sync.Mutex
 	pauses  int               // in progress; guarded by mu, as is everything below
+	since   time.Time         // when the first of them began
+	stood   time.Duration     // in all pauses that have ended
 	running map[*timeout]bool // contexts that have not ended
 }
 
@@ -26,6 +28,7 @@ func (c *Clock) Pause() (resume func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses++; c.pauses == 1 {
+		c.since = time.Now()
 		for t := range c.running {
 			t.stop()
 		}
@@ -37,10 +40,21 @@ func (c *Clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses--; c.pauses == 0 {
+		c.stood += time.Since(c.since)
 		for t := range c.running {
 			t.start()
 		}
 	}
+}
+
+// Stood is how long the clock has stood still, in pauses that have ended.
+func (c *Clock) Stood() time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stood
 }
 
 // WithTimeout returns a context that ends with ctx, or with cause after d on the clock. Its deadline moves while the clock stands
