@@ -198,6 +198,6 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 		return nil, err
 	}
 	s := newSession(sdk, t, d.impl, d.role.Roots)
-	s.mayAsk = d.role.Asked
+	s.answers = d.role.Asked
 	return s, nil
 }

@@ -224,7 +224,7 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 		s.feed.conn = sc
 		sc.pool.goroutines.run(func() { sc.watch(s) })
 		sc.keepStanding(s)
-		sc.offers.begin(s)
+		sc.offers.started(s)
 		return s, nil
 	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
 	return sc.start

@@ -56,7 +56,7 @@ type session struct {
 	meta      map[string]any  // members of _meta that every request needs
 	roots     json.RawMessage // the result of roots/list, nil if there are none
 	gateway   bool            // the server is a gateway like this one
-	mayAsk    bool            // it was declared that its questions are answered
+	answers   bool            // it has declared that questions are answered
 	started   time.Time
 	tokens    atomic.Int64  // of progress: the last one
 	calls     atomic.Int32  // in flight
@@ -239,7 +239,7 @@ func empty(lease *memory.Lease) { _ = lease.Grow(-lease.Used()) } // it does not
 func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
 	empty(lease) // of the answer before, which asked something
 	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease}
-	if s.mayAsk {
+	if s.answers {
 		r.Ask = a.ask
 	}
 	name, err := json.Marshal(t.original)

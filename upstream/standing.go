@@ -17,7 +17,7 @@ const (
 // The stream lasts as long as the session, and brings updates of resources too. A server without one asks elsewhere.
 func (sc *serverConn) keepStanding(s *session) {
 	t, ok := s.transport.(*remote.Transport)
-	if !ok || s.stateless() || !s.mayAsk && s.roots == nil {
+	if !ok || s.stateless() || !s.answers && s.roots == nil {
 		return
 	}
 	s.feed.keepStanding()

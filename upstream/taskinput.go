@@ -59,7 +59,7 @@ func (w *waiting) hold() {
 		w.letGo(w.task.over())
 		w.held, w.letGo = nil, nil
 	}
-	if w.task != nil && !w.task.inline && w.on != nil && w.on.mayAsk {
+	if w.task != nil && !w.task.inline && w.on != nil && w.on.answers {
 		w.held = &rpc.Request{Task: w.task.id, Ask: w.asking(w.life).ask}
 		w.letGo = w.on.transport.Hold(w.held)
 	}

@@ -81,6 +81,16 @@ func (sc *serverConn) variants() []*serverConn {
 	return slices.Collect(maps.Values(sc.shared.others))
 }
 
+// running is a session of the first connection, which sc is, or else of another one; nil: none runs.
+func (sc *serverConn) running() *session {
+	for _, c := range append([]*serverConn{sc}, sc.variants()...) {
+		if now := c.state(); now.alive() && !now.resting {
+			return now.session
+		}
+	}
+	return nil
+}
+
 // declares is what the sessions of a connection declare, or nothing as long as that is open.
 func (sc *serverConn) declares() declared {
 	sc.mu.Lock()

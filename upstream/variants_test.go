@@ -3,11 +3,16 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
@@ -111,5 +116,34 @@ func TestVariantsShareSlots(t *testing.T) {
 	answer()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestVariantOffers: what a server offers beside tools is what it lists on its first session, and those of other callers do not change
+// that.
+func TestVariantOffers(t *testing.T) {
+	t.Parallel()
+	s := interviewer()
+	var lists atomic.Int32
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "prompts/list" {
+				lists.Add(1)
+			}
+			return next(ctx, method, req)
+		}
+	})
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Protocol: upstream.OnlyOlder, Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})})
+	pidFor(t, p, &stages.Asker{URL: true})
+	eventually(t, "the prompts are known", func() bool { return len(p.Offers(t.Context(), upstream.Prompts)) == 1 })
+	pidFor(t, p, &stages.Asker{Form: true})
+	pidFor(t, p, &stages.Asker{Sampling: true})
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := lists.Load(); n != 1 {
+		t.Errorf("the prompts were listed %d times", n)
 	}
 }
