@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -104,8 +105,12 @@ type doorman struct {
 
 func newDoorman(t *testing.T) *doorman {
 	t.Helper()
+	return guard(handMade(t, nil))
+}
+
+// guard is a doorman before what a server serves.
+func guard(s *httptest.Server) *doorman {
 	d := &doorman{refresh: "refresh-0", seen: map[string]int{}}
-	s := handMade(t, nil)
 	inner := s.Config.Handler
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()

@@ -334,7 +334,7 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 		e.Answered = false // that a request about a task was not served says nothing of the call
 		wire := wireError(e)
 		troubled := method == "tasks/get" && wire != nil && wire.Code == jsonrpc.CodeInternalError // not the task but the server
-		if bad == maxBadPolls || !passes(e) && !troubled {
+		if bad == maxBadPolls || !passes(e) && !troubled || len(signedOut(e)) > 0 {
 			return nil, e
 		}
 		wait := max(w.task.interval, min(firstBackoff<<bad, slowPoll), min(max(e.Backoff, e.RetryAfter), mostPoll))

@@ -14,7 +14,7 @@ type Clock struct {
 	pauses  int               // in progress; guarded by mu, as is everything below
 	since   time.Time         // when the first of them began
 	stood   time.Duration     // in all pauses that have ended
-	running map[*timeout]bool // contexts that have not ended
+	running map[*timeout]bool // contexts that have not been cancelled
 }
 
 // New returns a clock that runs.
@@ -76,14 +76,13 @@ func (c *Clock) WithTimeout(ctx context.Context, d time.Duration, cause error) (
 	if c.running[t] = true; c.pauses > 0 {
 		t.stop()
 	}
-	end := func() {
+	return t, func() {
+		cancel(nil)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		t.timer.Stop()
 		delete(c.running, t)
 	}
-	context.AfterFunc(inner, end)
-	return t, func() { end(); cancel(nil) }
 }
 
 // A timeout is a context that ends after some time on a clock.
