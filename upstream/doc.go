@@ -17,7 +17,8 @@
 //   - Lists of resources and prompts are read on sessions that tools have started. Nothing waits for them: a server may be
 //     slow, and a client asks for these lists at its start.
 //   - A question of a server reaches only the caller of the call in whose middle it was asked. In the older era many questions
-//     name no call; they count only where one call is in flight. A wrong guess would show one caller the words of another.
+//     name no call; they count only where one call is in flight. A wrong guess would show one caller the words of another. A task
+//     is in flight as long as somebody waits for it; its questions name it, or come while nothing else is open.
 //   - In the older era a session declares once what its client can be asked, and callers share sessions. So there is one
 //     connection (serverConn) for each set of declared capabilities, with a session and a list of tools of its own, and everything
 //     else shared (type shared). The first one has the set of the caller who needs it first, so a gateway with one client starts one process

@@ -308,7 +308,7 @@ func TestTaskQuestions(t *testing.T) {
 	release := p.client.Hold(one)
 	p.send(ask, "1", "who?")
 	expect("the only task", "accept", false)
-	id, others, done := p.request(t.Context())
+	id, _, done := p.request(t.Context())
 	p.send(of, "2", "one")
 	expect("beside a call", "accept", false)
 	p.send(of, "3", "two")
@@ -328,7 +328,7 @@ func TestTaskQuestions(t *testing.T) {
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 	<-ended
 	release(false)
-	id, others, done = p.request(t.Context())
+	id, others, done := p.request(t.Context())
 	p.send(ask, "6", "who?")
 	expect("a task that goes on", "cancel", true)
 	again := p.client.Hold(task("one"))
