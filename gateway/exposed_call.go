@@ -150,7 +150,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	defer notify.stop(ctx)
 	call := stages.Call{
 		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true,
-		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
+		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() {},
 	}
 	if follow := notify.follow(); follow != nil {
 		call.Progress = func(p stages.ToolProgress) { follow(stages.Progress{Place: "1", Tool: p}) }
@@ -158,15 +158,16 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	if !c.reading {
 		outlast, end := c.g.outlasting(ctx)
 		defer end()
-		hold, send, unsend, release := stages.HoldEffect(ctx, outlast)
+		hold, release := stages.HoldEffect(ctx, outlast, &call)
 		defer release()
-		ctx, call.Sent, call.Unsent = hold, send, func() { c.sent = false; unsend() }
+		ctx = hold
 	}
-	may := call.Sent
+	may, not := call.Sent, call.Unsent
 	call.Sent = func() bool {
 		c.sent = may()
 		return c.sent
 	}
+	call.Unsent = func() { c.sent = false; not() }
 	result, err := tools.CallTool(ctx, call)
 	return result, err
 }

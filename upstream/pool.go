@@ -356,8 +356,14 @@ func (p *Pool) shown(ctx context.Context) []*serverConn {
 }
 
 // CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options. If the server
-// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again.
+// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again, or its task
+// is waited for again.
 func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	var task stages.Task
+	if call.Task != nil {
+		task = *call.Task
+	}
+	call.Task = &task // a task of the first try is in it
 	result, err := p.callTool(ctx, call)
 	if err != nil && p.SignIn(ctx, call.Asker, err) {
 		return p.callTool(ctx, call)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -108,13 +109,17 @@ type doorman struct {
 func newDoorman(t *testing.T) *doorman {
 	t.Helper()
 	d := &doorman{refresh: "refresh-0", seen: map[string]int{}}
-	s := handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+	return d.guard(handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
 		if d.call != nil {
 			d.call(w)
 			return
 		}
 		respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
-	})
+	}))
+}
+
+// guard puts the doorman before what a server serves.
+func (d *doorman) guard(s *httptest.Server) *doorman {
 	inner := s.Config.Handler
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
