@@ -2,8 +2,10 @@ package gateway_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,5 +67,33 @@ func TestRegroupedSubscriptions(t *testing.T) {
 				t.Errorf("%d updates came after the groups had changed", n-last)
 			}
 		})
+	}
+}
+
+// TestAnswersInGroup: a question that was asked in a group is answered there. The same caller gets nothing of that call elsewhere.
+func TestAnswersInGroup(t *testing.T) {
+	source := &memberSource{
+		servers: []upstream.Server{{Name: "shop", Dial: mcptest.New().Dial, Version: "1"}},
+		groups:  []upstream.Group{{Name: "dev", Servers: []string{"shop"}}},
+	}
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}})
+	if err := pool.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Options{Upstream: pool, Watch: &curious{}})
+	t.Cleanup(func() { g.Close(context.Background()) })
+	all := newStateless(g, "ann")
+	dev := *all
+	dev.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = "/mcp/dev"
+		all.h.ServeHTTP(w, r)
+	})
+	plan := asks(nameForm)
+	a := dev.call(t, plan, "")
+	if got := all.call(t, plan, a.answers(t, accepted)); !refusal(got) {
+		t.Errorf("outside the group: got %+v", got)
+	}
+	if got := dev.call(t, plan, a.answers(t, accepted)); !strings.Contains(got.text(), "Ann") {
+		t.Errorf("in the group: got %+v", got)
 	}
 }
