@@ -113,7 +113,7 @@ func TestExposedList(t *testing.T) {
 		want   []string
 		form   map[string]string
 	}{
-		{"all", nil, nil, []string{"delete_item", "full", "get_item", "list_orders", "odd", "picture", "slow"}, map[string]string{
+		{"all", nil, nil, []string{"delete_item", "full", "get_item", "list_orders", "odd", "picture", "slow", "task"}, map[string]string{
 			"shop__full": `{"_meta":{"vendor/y":{"z":1.5}},"annotations":{"idempotentHint":false,"readOnlyHint":true},"description":"Line.\nNext\\u202e.\\a","inputSchema":{"properties":{"key":{"type":"string"},"n":{"type":"integer"}},"required":["n"],"type":"object"},"name":"shop__full","outputSchema":{"properties":{"a":{"type":"integer"}},"type":"object"},"title":"Full\\x1b[31m"}`,
 			"shop__odd":  `{"annotations":{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false},"inputSchema":{"type":"object"},"name":"shop__odd"}`,
 		}},
@@ -136,7 +136,7 @@ func TestExposedList(t *testing.T) {
 					"picture": override("allowed", "", nil), // no rename opens what a pattern closes
 					"full":    override("mine", "Mine.", &no), "odd": override("", "", &yes), "slow": override("list_orders", "", nil), "nothing": override("x", "", nil),
 				}
-			}, nil, []string{"delete_item", "list_orders", "mine", "odd"}, map[string]string{
+			}, nil, []string{"delete_item", "list_orders", "mine", "odd", "task"}, map[string]string{
 				"shop__mine": `"annotations":{"idempotentHint":false,"readOnlyHint":false},"description":"Mine.`,
 				"shop__odd":  `"readOnlyHint":true`,
 			},
@@ -293,7 +293,7 @@ var results = []struct{ name, result, want string }{
 	{"no UTF-8", "{\"content\":[{\"type\":\"text\",\"text\":\"a\xffb\"}]}", "{\"content\":[{\"type\":\"text\",\"text\":\"a\ufffdb\"}]}"},
 	{"of the connection", `{"content":[],"resultType":"complete","ttlMs":5,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}`, `{"content":[]}`},
 	{"secret", `{"content":[{"type":"text","text":"bad key s3cr\u0065t-word"}],"isError":true}`, `{"content":[{"type":"text","text":"bad key ***"}],"isError":true}`},
-	{"task", `{"task":{"taskId":"x"}}`, `error: answered with a task`},
+	{"task", `{"task":{"taskId":"x"}}`, `error: cannot be waited for`},
 	{"question", `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Who?"}}}}`, `error: Who?`},
 	{"broken", `{"content":[5]}`, `error: a block is 5`},
 	{"no list", `{"content":{}}`, `error: it is not a list`},
