@@ -22,6 +22,7 @@ type taskTools struct {
 	*world
 	fault func(x string, waits int) error // of the nth wait for the task of a call; nil: none
 	long  string                          // at the end of each handle
+	same  bool                            // equal calls get the same task
 
 	mu    sync.Mutex // guards what follows
 	calls map[string]int
@@ -114,6 +115,9 @@ func (w *taskTools) start(ctx context.Context, args string) (handle string, err 
 		return "", ctx.Err()
 	}
 	handle = fmt.Sprintf("task %d%s", len(w.order), w.long)
+	if w.same {
+		handle = "task of " + x
+	}
 	w.order = append(w.order, handle)
 	w.tasks[handle] = task{x, time.Now().Add(10 * time.Second)}
 	return handle, nil
@@ -303,6 +307,19 @@ func TestTaskUnkept(t *testing.T) {
 			k.store.Close()
 		})
 	}
+}
+
+// TestTaskShared: two equal calls that the server answers with one task are both waited for.
+func TestTaskShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, tools := newTaskTools(t)
+		tools.same = true
+		out, err := k.runFor(t, "["+list("[1,1,2,1]")+","+strings.Replace(makeEach, `cy":2`, `cy":4`, 1)+"]", 10, 5*time.Second, false)
+		if err != nil || out != "[1,\n1,\n2,\n1]\n" || tools.made() != 4 {
+			t.Errorf("got %v, %q after %d calls", err, out, tools.made())
+		}
+		k.store.Close()
+	})
 }
 
 // TestTaskRoom: tasks that the log of a run has no room for are not waited for again, and their tools are not called again.
