@@ -150,7 +150,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	defer notify.stop(ctx)
 	call := stages.Call{
 		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true,
-		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() {},
+		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
 	}
 	if follow := notify.follow(); follow != nil {
 		call.Progress = func(p stages.ToolProgress) { follow(stages.Progress{Place: "1", Tool: p}) }
@@ -160,14 +160,14 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 		defer end()
 		hold, release := stages.HoldEffect(ctx, outlast, &call)
 		defer release()
-		ctx = hold
+		unsend := call.Unsent
+		ctx, call.Unsent = hold, func() { c.sent = false; unsend() }
 	}
-	may, not := call.Sent, call.Unsent
+	may := call.Sent
 	call.Sent = func() bool {
 		c.sent = may()
 		return c.sent
 	}
-	call.Unsent = func() { c.sent = false; not() }
 	result, err := tools.CallTool(ctx, call)
 	return result, err
 }

@@ -83,7 +83,7 @@ func (l *effectLog) addTask(t *keptTask) error {
 
 // dropTask removes a task from the list, if it is there.
 func (l *effectLog) dropTask(e pastEffect) {
-	for range l.tasks.remove(e.Key, e.Task) {
+	if l.tasks.remove(e) {
 		l.r.release(e.size())
 	}
 }
@@ -102,18 +102,21 @@ func (l *taskList) add(t *keptTask) {
 	l.byKey[t.Key] = append(l.byKey[t.Key], t)
 }
 
-// remove removes a task, and returns how many entries it had.
-func (l *taskList) remove(key, task string) int {
+// remove removes the task of an item, and reports whether it was there. A server may answer equal calls with one task.
+func (l *taskList) remove(e pastEffect) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := len(l.byKey[key])
-	left := slices.DeleteFunc(l.byKey[key], func(t *keptTask) bool { return t.Task == task })
-	if len(left) > 0 {
-		l.byKey[key] = left
-	} else {
-		delete(l.byKey, key)
+	all := l.byKey[e.Key]
+	i := slices.IndexFunc(all, func(t *keptTask) bool { return t.Task == e.Task && t.Each == e.Each && t.Item == e.Item })
+	switch {
+	case i < 0:
+		return false
+	case len(all) == 1:
+		delete(l.byKey, e.Key)
+	default:
+		l.byKey[e.Key] = slices.Delete(all, i, i+1)
 	}
-	return all - len(left)
+	return true
 }
 
 // unfinished returns the task of an earlier call that is equal to one that is about to be made, and that nobody waits for; nil if

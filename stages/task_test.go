@@ -21,6 +21,8 @@ import (
 type taskTools struct {
 	*world
 	fault func(x string, waits int) error // of the nth wait for the task of a call; nil: none
+	long  string                          // at the end of each handle
+	same  bool                            // equal calls get the same task
 
 	mu    sync.Mutex // guards what follows
 	calls map[string]int
@@ -112,7 +114,10 @@ func (w *taskTools) start(ctx context.Context, args string) (handle string, err 
 		w.cut++
 		return "", ctx.Err()
 	}
-	handle = fmt.Sprintf("task %d", len(w.order))
+	handle = fmt.Sprintf("task %d%s", len(w.order), w.long)
+	if w.same {
+		handle = "task of " + x
+	}
 	w.order = append(w.order, handle)
 	w.tasks[handle] = task{x, time.Now().Add(10 * time.Second)}
 	return handle, nil
@@ -302,6 +307,46 @@ func TestTaskUnkept(t *testing.T) {
 			k.store.Close()
 		})
 	}
+}
+
+// TestTaskShared: two equal calls that the server answers with one task are both waited for.
+func TestTaskShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, tools := newTaskTools(t)
+		tools.same = true
+		out, err := k.runFor(t, "["+list("[1,1,2,1]")+","+strings.Replace(makeEach, `cy":2`, `cy":4`, 1)+"]", 10, 5*time.Second, false)
+		if err != nil || out != "[1,\n1,\n2,\n1]\n" || tools.made() != 4 {
+			t.Errorf("got %v, %q after %d calls", err, out, tools.made())
+		}
+		k.store.Close()
+	})
+}
+
+// TestTaskRoom: tasks that the log of a run has no room for are not waited for again, and their tools are not called again.
+func TestTaskRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, tools := newTaskTools(t)
+		tools.long = strings.Repeat("x", 1<<20)
+		items := make([]string, 20)
+		for i := range items {
+			items[i] = fmt.Sprint(i)
+		}
+		each := strings.Replace(makeEach, `"concurrency":2`, `"concurrency":20,"on_error":"skip"`, 1)
+		p, errs := k.compile(t, "["+list("["+strings.Join(items, ",")+"]")+","+each+"]")
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		report, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Timeout: 5 * time.Second})
+		if e, ok := err.(*stages.Error); !ok || e.Code != stages.Timeout || !e.Resume {
+			t.Fatalf("got %v", err)
+		}
+		out, again, err := k.run(t, resume(report.Run))
+		done := strings.Count(out, "\n")
+		if err != nil || done < 10 || done == len(items) || again.Stages[len(again.Stages)-1].Failed == 0 || tools.made() != len(items) {
+			t.Errorf("got %v, %d of %d items done after %d calls", err, done, len(items), tools.made())
+		}
+		k.store.Close()
+	})
 }
 
 // TestTaskReadTwice: to wait for the task of a tool that only reads changes nothing, so that a run can be continued more than once.
