@@ -42,7 +42,9 @@ type typedResult struct {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (r typedResult) MarshalJSON() ([]byte, error) { return json.Marshal(wireResult(r.CallToolResult, r.modern)) }
+func (r typedResult) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireResult(r.CallToolResult, r.modern))
+}
 
 // callExposed calls a tool of a server. An error that an agent can act on becomes a result with isError.
 func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {

@@ -443,8 +443,31 @@ func (h *effectHold) limit() {
 	if h.task && timeIsUp(h.cause) {
 		h.close(h.cause)
 	} else if at, limited := h.around.Deadline(); limited {
-		h.stops = append(h.stops, time.AfterFunc(time.Until(at), h.late).Stop)
+		h.wait(at)
 	}
+}
+
+// wait closes the context at the deadline of the one around, which moves while somebody is asked. The caller has mu.
+func (h *effectHold) wait(at time.Time) {
+	h.stops = append(h.stops, time.AfterFunc(time.Until(at), func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		switch at, _ := h.around.Deadline(); {
+		case h.over:
+		case time.Until(at) > 0:
+			h.wait(later(at))
+		default:
+			h.close(h.cause)
+		}
+	}).Stop)
+}
+
+// later is a time, or soon if that is now: a deadline that moves is not asked for all the time.
+func later(at time.Time) time.Time {
+	if soon := time.Now().Add(100 * time.Millisecond); at.Before(soon) {
+		return soon
+	}
+	return at
 }
 
 // letGo notes that the call has become a task. A nil hold holds nothing.

@@ -85,6 +85,7 @@ func signedOut(err error) (all []demand) {
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
 	a, first := p.asked.join(d.server)
 	if !first {
+		defer still(asker)()
 		select {
 		case <-a.done:
 			return a.signedIn
@@ -148,10 +149,17 @@ func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) err
 		_ = wait(ended) // it ends the sign-in
 		return err
 	}
-	if asker.Still != nil {
-		defer asker.Still()()
-	}
+	defer still(asker)()
 	return wait(ctx)
+}
+
+// still makes the clocks of an asker stand still, if it has any, until goOn is called. The call itself has none meanwhile: it is made
+// again after the sign-in, with its whole time.
+func still(asker *stages.Asker) (goOn func()) {
+	if asker.Still == nil {
+		return func() {}
+	}
+	return asker.Still()
 }
 
 // invite asks the caller to open a page.
