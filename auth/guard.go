@@ -70,7 +70,8 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, inside http.Handle
 		return
 	}
 	ctx := r.Context()
-	if r.Method == http.MethodGet && !identity.Expires.IsZero() {
+	lasts := r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
+	if lasts && !identity.Expires.IsZero() {
 		// A stream has no end of its own, and its token is checked only at the begin.
 		limited, cancel := context.WithDeadline(ctx, identity.Expires.Add(Skew))
 		defer cancel()

@@ -121,7 +121,11 @@ func (route *route) read(r *http.Request) (any, error) {
 	body := route.body()
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(body); err != nil {
+	err = decoder.Decode(body)
+	if err == nil && decoder.More() {
+		err = errors.New("something follows it")
+	}
+	if err != nil {
 		return nil, failed(http.StatusBadRequest, "docs/control.md has the members", "the body is not the JSON object of %s: %v", route.path, err)
 	}
 	return body, nil

@@ -118,6 +118,7 @@ func TestBodies(t *testing.T) {
 		"none":          {"/v1/logins/begin", ``, 400, "is not the JSON object of /v1/logins/begin"},
 		"another type":  {"/v1/logins/begin", `[]`, 400, "is not the JSON object"},
 		"another field": {"/v1/logins/begin", `{"serve":"box"}`, 400, `unknown field`},
+		"two objects":   {"/v1/logins/begin", `{"server":"box"} {"server":"other"}`, 400, "something follows it"},
 		"too long":      {"/v1/logins/begin", `{"server":"` + strings.Repeat("x", 200<<10) + `"}`, 413, "more than 128 KiB"},
 		"not wanted":    {"/v1/reload", `{}`, 413, "takes no body"},
 	} {

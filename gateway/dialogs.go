@@ -73,7 +73,7 @@ func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool 
 // start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.
 func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (*dialog, error) {
 	d := &dialog{
-		id: rand.Text(), of: bindingOf(req), room: g.o.Memory.Lease(),
+		id: rand.Text(), of: g.bindingOf(req), room: g.o.Memory.Lease(),
 		news: make(chan struct{}, 1), done: make(chan struct{}), open: map[string]*openQuestion{},
 	}
 	d.kept, d.drop = context.WithCancel(context.WithoutCancel(ctx))
@@ -216,7 +216,7 @@ func (s *dialogs) take(id string, round uint32, of binding) *dialog {
 
 // rejoin gives the client's answers to its call, and answers with what the call comes to.
 func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	of := bindingOf(req)
+	of := g.bindingOf(req)
 	t, ok := g.dialogs.seal.open(req.Params.RequestState, of)
 	if !ok {
 		return nil, noDialog()
@@ -230,15 +230,15 @@ func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 	return g.follow(ctx, req, d)
 }
 
-// A binding is what a dialog belongs to: a caller, and a tool with its arguments.
+// A binding is what a dialog belongs to: a caller, and a tool with its groups and arguments.
 type binding struct{ caller, call string }
 
 // bindingOf returns the binding of a call. A client may write the same arguments with other white space.
-func bindingOf(req *mcp.CallToolRequest) binding {
+func (g *Gateway) bindingOf(req *mcp.CallToolRequest) binding {
 	var args bytes.Buffer
 	if json.Compact(&args, req.Params.Arguments) != nil { // there are none
 		args.Reset()
 	}
 	sum := sha256.Sum256(args.Bytes())
-	return binding{strings.Join([]string{originOfCall(req.Extra).key, callerOf(req.Extra)}, "\x00"), req.Params.Name + "\x00" + string(sum[:])}
+	return binding{strings.Join([]string{originOfCall(req.Extra).key, callerOf(req.Extra)}, "\x00"), strings.Join([]string{req.Params.Name, g.runsName(req.Extra), string(sum[:])}, "\x00")}
 }

@@ -182,13 +182,14 @@ type exactResponse struct {
 // MarshalJSON implements [json.Marshaler].
 func (r exactResponse) MarshalJSON() ([]byte, error) { return r.text, nil }
 
-// knows reports whether the front has the tool, or may have the resource. A URI with escapes goes to the SDK.
+// knows reports whether the front has the tool, or may have the tool or the resource. A name with escapes goes to the SDK.
 func (f *front) knows(c *Call) bool {
+	plain, ok := plainID(json.RawMessage(`"`+c.params.Name+`"`)), f.exposes
 	if c.method == toolsCall {
-		return f.handlers[c.params.Name] != nil || f.exposes != nil && f.exposes(c.params.Name)
+		return f.handlers[c.params.Name] != nil || plain && ok
 	}
-	_, _, ok := upstream.SplitURI(c.params.Name)
-	return ok && plainID(json.RawMessage(`"`+c.params.Name+`"`))
+	_, _, ok = upstream.SplitURI(c.params.Name)
+	return ok && plain
 }
 
 // readMeta reads the _meta of a call, and reports whether the call is still ordinary.

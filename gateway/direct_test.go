@@ -145,7 +145,16 @@ type bothWays struct {
 	session string
 }
 
-func newBothWays(t testing.TB) *bothWays {
+// groupedStatic has servers in groups.
+type groupedStatic struct {
+	upstream.Static
+	groups []upstream.Group
+}
+
+func (s groupedStatic) Groups() []upstream.Group { return s.groups }
+
+// newBothWays serves only the first of some groups, if there are any.
+func newBothWays(t testing.TB, groups ...upstream.Group) *bothWays {
 	t.Helper()
 	shop := mcptest.New(
 		mcptest.Tool{Name: "say", ReadOnly: true, Text: "a <b> & \"c\" \u2028 \\ é 日本 \x01"},
@@ -157,8 +166,13 @@ func newBothWays(t testing.TB) *bothWays {
 	shop.MCP().AddResource(&mcp.Resource{URI: "doc://x", Name: "x"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Meta: mcp.Meta{"a": 1}, Contents: []*mcp.ResourceContents{{URI: "doc://x", Text: "a <b> & \u2028 \x01 é", Meta: mcp.Meta{"b": 2}}}}, nil
 	})
-	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{Name: "shop", Dial: shop.Dial, Expose: []string{"*"}}}}})
-	g := New(Options{Upstream: pool, Version: "test"})
+	servers := upstream.Static{{Name: "shop", Dial: shop.Dial, Expose: []string{"*"}}, {Name: "bank", Dial: shop.Dial, Expose: []string{"*"}}}
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{groupedStatic{servers, groups}}})
+	o := Options{Upstream: pool, Version: "test"}
+	if groups != nil {
+		o.Group = groups[0].Name
+	}
+	g := New(o)
 	pool.AwaitExposed(t.Context(), true)
 	t.Cleanup(func() { g.Close(context.Background()) })
 	b := &bothWays{Gateway: g}
@@ -234,10 +248,11 @@ var changes = []struct {
 	{"an exposed tool", exposes("say"), true},
 	{"an exposed tool with blocks", exposes("picture"), true},
 	{"an exposed tool that fails", exposes("fail"), true},
-	{"an exposed tool, not known", exposes("nothing"), false},
+	{"an exposed tool, not known", exposes("nothing"), true},
+	{"an exposed tool in escapes", exposes("s\\u0061y"), false},
 	{"an exposed tool with more", func(p post) post {
 		return exposes("say")(p).replace(`"arguments"`, `"requestState":"x","arguments"`)
-	}, false},
+	}, true},
 	{"id empty", func(p post) post { return p.replace(`"id":7`, `"id":""`) }, true},
 	{"id beyond 2^53", func(p post) post { return p.replace(`"id":7`, `"id":9007199254740993`) }, true},
 	{"id below -2^53", func(p post) post { return p.replace(`"id":7`, `"id":-9007199254740995`) }, true},
@@ -277,7 +292,7 @@ var changes = []struct {
 	{"params null", func(p post) post { return p.replace(p.params(), `null`) }, false},
 	{"params an array", func(p post) post { return p.replace(p.params(), `[]`) }, false},
 	{"no params", func(p post) post { return p.replace(`,"params":`+p.params(), ``) }, false},
-	{"tool unknown", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"name":"exec"`).asked("exec") }, false},
+	{"tool unknown", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"name":"exec"`).asked("exec") }, true},
 	{"name a number", func(p post) post { return p.replace(`"name":"execute_pipeline"`, `"name":5`) }, false},
 	{"no name", func(p post) post { return p.replace(`"name":"execute_pipeline",`, ``) }, false},
 	{"a batch", func(p post) post { p.body = "[" + p.body + "]"; return p }, false},
@@ -343,6 +358,36 @@ func TestDirectSame(t *testing.T) {
 				}
 				b.same(t, tt.change(call), direct)
 			})
+		}
+	}
+}
+
+// TestDirectSameInGroup: both ways have the same servers, and the same names in a group of one.
+func TestDirectSameInGroup(t *testing.T) {
+	for group, servers := range map[string][]string{"one": {"shop"}, "pattern": {"sh*"}} {
+		b := newBothWays(t, upstream.Group{Name: group, Servers: servers})
+		for era, call := range b.calls() {
+			for name, tt := range map[string]struct {
+				post   post
+				direct bool
+				found  bool
+			}{
+				"an exposed tool":                 {exposes("say")(call), true, group == "pattern"},
+				"the exposed tool of another":     {exposes("say")(call).replace(`shop__`, `bank__`).asked("bank__say"), true, false},
+				"a name of the server":            {exposes("say")(call).replace(`shop__`, ``).asked("say"), true, group == "one"},
+				"a resource":                      {reads("mcsh://servers/shop/doc://x")(call), true, true},
+				"an original":                     {reads("doc://x")(call), false, true},
+				"a resource of another":           {reads("mcsh://servers/bank/doc://x")(call), true, false},
+				"a tool of another in a pipeline": {call.replace(`"shop"`, `"bank"`), true, true},
+			} {
+				t.Run(group+" "+era+" "+name, func(t *testing.T) {
+					b.same(t, tt.post, tt.direct)
+					e := exchange(t, http.HandlerFunc(b.serveMCP), tt.post.request(t.Context()))
+					if m, _ := e.Message.(map[string]any); (m["result"] != nil) != tt.found {
+						t.Errorf("got %v", e.Message)
+					}
+				})
+			}
 		}
 	}
 }

@@ -30,7 +30,8 @@ type exposed struct {
 // An exposedTable holds the names for one generation of the lists. It does not change.
 type exposedTable struct {
 	generation uint64
-	list       []namedTool // by server, in the server's order
+	tools      []upstream.ExposedTool // by server, in the server's order
+	list       []namedTool            // those that have a name
 	byName     map[string]upstream.ExposedTool
 	collisions []string
 }
@@ -45,10 +46,38 @@ func newExposed(pool *upstream.Pool, rule NameRule, log *zap.Logger) *exposed {
 	return &exposed{pool: pool, rule: rule, log: log, own: ToolNames(), noted: map[string]bool{}}
 }
 
-// has reports whether a tool of a server has a name. Over HTTP it is asked for every call.
-func (x *exposed) has(name string) bool {
-	_, ok := x.current().byName[name]
-	return ok
+// shown lists the tools that a view shows. Where it can show one server only, they have the names that this server gives them,
+// by which its apps call them.
+func (x *exposed) shown(v *upstream.View) []namedTool {
+	t := x.current()
+	only := v.Only()
+	switch {
+	case v == nil:
+		return t.list
+	case only == "":
+		return slices.DeleteFunc(slices.Clone(t.list), func(one namedTool) bool { return !v.Sees(one.Server) })
+	}
+	var list []namedTool
+	for _, tool := range t.tools {
+		if tool.Server == only && !slices.Contains(x.own, tool.Name) {
+			list = append(list, namedTool{tool, tool.Name})
+		}
+	}
+	return list
+}
+
+// find returns the tool that has a name in a view.
+func (x *exposed) find(v *upstream.View, name string) (upstream.ExposedTool, bool) {
+	t := x.current()
+	if only := v.Only(); only != "" {
+		at := slices.IndexFunc(t.tools, func(tool upstream.ExposedTool) bool { return tool.Server == only && tool.Name == name })
+		if at < 0 {
+			return upstream.ExposedTool{}, false
+		}
+		return t.tools[at], true
+	}
+	tool, ok := t.byName[name]
+	return tool, ok && v.Sees(tool.Server)
 }
 
 // current returns the table for the lists as they are known now.
@@ -73,7 +102,7 @@ func (x *exposed) current() *exposedTable {
 // named makes a table. Of several tools with one name, the one keeps it that has it in the old table, or else the first. So no
 // server takes a name from another one while the gateway runs.
 func (x *exposed) named(tools []upstream.ExposedTool, old *exposedTable) *exposedTable {
-	t := &exposedTable{byName: map[string]upstream.ExposedTool{}}
+	t := &exposedTable{tools: tools, byName: map[string]upstream.ExposedTool{}}
 	names := make([]string, len(tools))
 	for i, tool := range tools {
 		names[i] = x.rule.name(tool.Server, tool.Name)

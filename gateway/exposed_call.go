@@ -101,14 +101,15 @@ func (e madeError) Unwrap() error { return e.error }
 // findExposed returns the tool of a server that has a name for clients. A client may know a name from an earlier process, whose
 // list was not kept: then the lists that are not known yet are read first.
 func (g *Gateway) findExposed(ctx context.Context, name string) (upstream.ExposedTool, error) {
-	t, ok := g.exposed.current().byName[name]
+	v := upstream.ViewOf(ctx)
+	t, ok := g.exposed.find(v, name)
 	if !ok {
 		ctx, cancel := context.WithTimeout(ctx, listWait)
 		defer cancel()
 		g.o.Upstream.AwaitExposed(ctx, true)
-		t, ok = g.exposed.current().byName[name]
+		t, ok = g.exposed.find(v, name)
 	}
-	if !ok || !upstream.ViewOf(ctx).Sees(t.Server) {
+	if !ok {
 		return t, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", shownUpTo(name, mostKept))}
 	}
 	if flaw := t.Flaw(ctx); flaw != "" {
@@ -150,7 +151,8 @@ func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
 	err = c.explain(bound, clock, err)
 	ended(err)
 	c.log(trace, len(result.Data), err)
-	return upstream.Contents{Server: c.tool.Server, Result: result.Data, Memory: result.Memory}, err
+	verbatim := upstream.ViewOf(ctx).Only() != ""
+	return upstream.Contents{Server: c.tool.Server, Result: result.Data, Memory: result.Memory, Verbatim: verbatim}, err
 }
 
 // call checks the arguments and calls the tool. A call with effects that was sent goes on for the grace after its client has gone.
@@ -175,7 +177,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	defer notify.stop(ctx)
 	call := stages.Call{
 		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true, Asker: c.asker,
-		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
+		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() {},
 	}
 	if follow := notify.follow(); follow != nil {
 		call.Progress = func(p stages.ToolProgress) { follow(stages.Progress{Place: "1", Tool: p}) }
@@ -183,15 +185,16 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	if !c.reading {
 		outlast, end := c.g.outlasting(ctx)
 		defer end()
-		hold, send, unsend, release := stages.HoldEffect(ctx, outlast)
+		hold, release := stages.HoldEffect(ctx, outlast, &call)
 		defer release()
-		ctx, call.Sent, call.Unsent = hold, send, func() { c.sent = false; unsend() }
+		ctx = hold
 	}
-	may := call.Sent
+	may, not := call.Sent, call.Unsent
 	call.Sent = func() bool {
 		c.sent = may()
 		return c.sent
 	}
+	call.Unsent = func() { c.sent = false; not() }
 	return tools.CallTool(ctx, call)
 }
 

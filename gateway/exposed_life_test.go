@@ -3,12 +3,14 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
+	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
@@ -60,4 +62,25 @@ func TestExposedGrace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExposedTask: a task that does not end is cancelled when the time of a run is up.
+func TestExposedTask(t *testing.T) {
+	t.Parallel()
+	s := &mcptest.Tasks{Working: 1 << 30}
+	server := s.Serve(t)
+	server.Expose = []string{"*"}
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{server}}})
+	g := New(Options{Upstream: pool, Version: "test", Limits: stages.Limits{Run: 10 * time.Second}})
+	t.Cleanup(func() { g.Close(context.Background()) })
+	pool.AwaitExposed(t.Context(), true)
+	res, err := g.callExposed(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "tasks__work"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := json.Marshal(res)
+	if err != nil || !strings.Contains(string(said), "TIMEOUT") || !strings.Contains(string(said), "it was sent") {
+		t.Errorf("got %s, %v", said, err)
+	}
+	s.Await(t, "tasks/cancel", 1)
 }

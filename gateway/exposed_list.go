@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,10 +22,7 @@ func (g *Gateway) toolsChanged() {
 
 // listTools lists the tools of the gateway, and those of servers that clients call by names of their own.
 func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	list := g.exposed.current().list
-	if v := upstream.ViewOf(ctx); v != nil {
-		list = slices.DeleteFunc(slices.Clone(list), func(t namedTool) bool { return !v.Sees(t.Server) })
-	}
+	list := g.exposed.shown(upstream.ViewOf(ctx))
 	if len(list) == 0 {
 		return next(ctx, "tools/list", req)
 	}
@@ -47,7 +43,7 @@ func (g *Gateway) listTools(ctx context.Context, req mcp.Request, next mcp.Metho
 
 // exposedForm is a tool as clients see it, or nil if they cannot have it.
 func exposedForm(ctx context.Context, t namedTool) json.RawMessage {
-	if t.Flaw(ctx) != "" {
+	if t.Held() || t.Flaw(ctx) != "" {
 		return nil
 	}
 	d := t.Details(ctx)
@@ -60,7 +56,7 @@ func exposedForm(ctx context.Context, t namedTool) json.RawMessage {
 		Annotations  map[string]any  `json:"annotations,omitempty"`
 		Meta         json.RawMessage `json:"_meta,omitempty"`
 	}{
-		t.as, Plain(d.Title, false), Plain(d.Description, true), t.InputSchema(ctx), t.OutputSchema(ctx), exposedHints(d), exposedMeta(t.Raw()),
+		t.as, Plain(d.Title, false), Plain(d.Description, true), t.InputSchema(ctx), t.OutputSchema(ctx), exposedHints(d), exposedMeta(ctx, t.Raw()),
 	})
 	if err != nil || json.Unmarshal(form, new(mcp.Tool)) != nil { // clients would refuse the whole list
 		return nil
@@ -87,17 +83,18 @@ func exposedHints(d *upstream.CatalogTool) map[string]any {
 	return hints
 }
 
-// exposedMeta is the metadata of a tool, without that of the connection to its server and without that of a user interface, whose
-// URIs mean nothing here.
-func exposedMeta(raw json.RawMessage) json.RawMessage {
+// exposedMeta is the metadata of a tool, without that of the connection to its server and, unless the view can show no other
+// server, without that of MCP Apps.
+func exposedMeta(ctx context.Context, raw json.RawMessage) json.RawMessage {
 	var tool struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
 	if json.Unmarshal(raw, &tool) != nil {
 		return nil
 	}
+	apps := upstream.ViewOf(ctx).Only() != ""
 	maps.DeleteFunc(tool.Meta, func(name string, _ json.RawMessage) bool {
-		return name == "ui" || strings.HasPrefix(name, "ui/") || strings.HasPrefix(name, "io.modelcontextprotocol/")
+		return !apps && upstream.IsApp(name) || strings.HasPrefix(name, "io.modelcontextprotocol/")
 	})
 	if len(tool.Meta) == 0 {
 		return nil

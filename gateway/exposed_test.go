@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
 // own are the tools of the gateway itself, in the order of its lists.
@@ -113,7 +114,7 @@ func TestExposedList(t *testing.T) {
 		want   []string
 		form   map[string]string
 	}{
-		{"all", nil, nil, []string{"delete_item", "full", "get_item", "list_orders", "odd", "picture", "slow"}, map[string]string{
+		{"all", nil, nil, []string{"delete_item", "full", "get_item", "list_orders", "odd", "picture", "slow", "task"}, map[string]string{
 			"shop__full": `{"_meta":{"vendor/y":{"z":1.5}},"annotations":{"idempotentHint":false,"readOnlyHint":true},"description":"Line.\nNext\\u202e.\\a","inputSchema":{"properties":{"key":{"type":"string"},"n":{"type":"integer"}},"required":["n"],"type":"object"},"name":"shop__full","outputSchema":{"properties":{"a":{"type":"integer"}},"type":"object"},"title":"Full\\x1b[31m"}`,
 			"shop__odd":  `{"annotations":{"destructiveHint":true,"idempotentHint":false,"readOnlyHint":false},"inputSchema":{"type":"object"},"name":"shop__odd"}`,
 		}},
@@ -136,7 +137,7 @@ func TestExposedList(t *testing.T) {
 					"picture": override("allowed", "", nil), // no rename opens what a pattern closes
 					"full":    override("mine", "Mine.", &no), "odd": override("", "", &yes), "slow": override("list_orders", "", nil), "nothing": override("x", "", nil),
 				}
-			}, nil, []string{"delete_item", "list_orders", "mine", "odd"}, map[string]string{
+			}, nil, []string{"delete_item", "list_orders", "mine", "odd", "task"}, map[string]string{
 				"shop__mine": `"annotations":{"idempotentHint":false,"readOnlyHint":false},"description":"Mine.`,
 				"shop__odd":  `"readOnlyHint":true`,
 			},
@@ -275,6 +276,44 @@ func TestNameIsKept(t *testing.T) {
 	}
 }
 
+// TestExposedHeld: clients see and call a tool that is held back only after the operator has accepted it.
+func TestExposedHeld(t *testing.T) {
+	shop := mcptest.New(mcptest.Tool{Name: "first", Text: "x"})
+	dir, err := state.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var options *gateway.Options
+	g := exposing(t, upstream.Static{{Name: "shop", Dial: shop.Dial}}, func(po *upstream.Options, o *gateway.Options) {
+		po.Pin, po.State, options = true, dir, o
+	})
+	pool, agent := options.Upstream, connect(t, g, newClient())
+	lists := func(want ...string) {
+		t.Helper()
+		if got := namesOf(exposedTo(t, agent)); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	lists("shop__first")
+	shop.Add(mcptest.Tool{Name: "second", Text: "y"})
+	var waiting []upstream.Pending
+	within(t, "the new tool is noticed", func() bool {
+		waiting, err = pool.Pending(t.Context(), "shop")
+		return err == nil && len(waiting) == 1
+	})
+	lists("shop__first")
+	if text := called(t, agent, "shop__second", nil); !strings.Contains(text, "DENIED") || !strings.Contains(text, "held back") {
+		t.Errorf("got %q", text)
+	}
+	if missed, err := pool.Accept(t.Context(), "shop", waiting); err != nil || len(missed) > 0 {
+		t.Fatal(missed, err)
+	}
+	lists("shop__first", "shop__second")
+	if text := called(t, agent, "shop__second", nil); text != "y" {
+		t.Errorf("got %q", text)
+	}
+}
+
 // results are whole results of tools, and what clients get of them.
 var results = []struct{ name, result, want string }{
 	{"text", `{"content":[{"type":"text","text":"a <b> & 日本","annotations":{"audience":["user"]}}]}`, ``},
@@ -293,7 +332,7 @@ var results = []struct{ name, result, want string }{
 	{"no UTF-8", "{\"content\":[{\"type\":\"text\",\"text\":\"a\xffb\"}]}", "{\"content\":[{\"type\":\"text\",\"text\":\"a\ufffdb\"}]}"},
 	{"of the connection", `{"content":[],"resultType":"complete","ttlMs":5,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x","version":"1"}}}`, `{"content":[]}`},
 	{"secret", `{"content":[{"type":"text","text":"bad key s3cr\u0065t-word"}],"isError":true}`, `{"content":[{"type":"text","text":"bad key ***"}],"isError":true}`},
-	{"task", `{"task":{"taskId":"x"}}`, `error: answered with a task`},
+	{"task", `{"task":{"taskId":"x"}}`, `error: cannot be waited for`},
 	{"question", `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"Who?"}}}}`, `error: Who?`},
 	{"broken", `{"content":[5]}`, `error: a block is 5`},
 	{"no list", `{"content":{}}`, `error: it is not a list`},

@@ -154,7 +154,7 @@ func (g *Gateway) relayServers() {
 	g.server.AddSendingMiddleware(g.notices.send)
 	g.o.Upstream.OnOffers(g.offersChanged)
 	g.exposed = newExposed(g.o.Upstream, g.o.Names, g.o.Log)
-	g.exposes = g.exposed.has
+	g.exposes = true
 	g.handle = g.guarded(g.callAny)
 	g.o.Upstream.OnTools(g.toolsChanged)
 	g.reads = g.guarded(func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {

@@ -37,11 +37,11 @@ const canary = "canary"
 func member(name string) *mcptest.Upstream {
 	say := func(map[string]any) (string, error) { return "said by " + name, nil }
 	list := []mcptest.Tool{
-		{Name: "lookup", ReadOnly: true, Do: say},
+		{Name: "lookup", ReadOnly: true, Do: say, Extra: `"_meta":{"ui":{"resourceUri":"ui://x"},"UI/x":1,"kept":1}`},
 		{Name: name + "_tool", ReadOnly: true, Do: say},
 		{Name: "link", ReadOnly: true, Raw: func(context.Context, json.RawMessage) (string, error) {
 			return `{"content":[{"type":"resource_link","uri":"ui://` + name + `","name":"d","_meta":{"ui":{"resourceUri":"ui://x"},"kept":1}},` +
-				`{"type":"resource","resource":{"uri":"doc://shared","text":"x","_meta":{"UI":{"csp":{}},"kept":1}}}]}`, nil
+				`{"type":"resource","resource":{"uri":"doc://shared","text":"x","_meta":{"UI":{"csp":{}},"kept":1}}}],"_meta":{"ui":{},"kept":1}}`, nil
 		}},
 	}
 	if strings.Contains(name, canary) {
@@ -124,6 +124,12 @@ type grouped struct {
 
 func newGrouped(t *testing.T, o gateway.Options) *grouped {
 	t.Helper()
+	return newGroupedOver(t, o, upstream.Options{})
+}
+
+// newGroupedOver is newGrouped with options of its pool.
+func newGroupedOver(t *testing.T, o gateway.Options, po upstream.Options) *grouped {
+	t.Helper()
 	g := &grouped{source: &memberSource{groups: allGroups()}, members: map[string]*mcptest.Upstream{}}
 	for _, name := range []string{"alpha", "beta", canary + "-1", canary + "-2"} {
 		g.members[name] = member(name)
@@ -132,7 +138,8 @@ func newGrouped(t *testing.T, o gateway.Options) *grouped {
 	g.source.servers = append(g.source.servers, upstream.Server{Name: canary + "-broken", Version: "1", Dial: func(context.Context) (mcp.Transport, error) {
 		return nil, errors.New(canary + " is dead")
 	}})
-	g.pool = mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{g.source}})
+	po.Sources, po.Expose = []upstream.Source{g.source}, []string{"*/*"}
+	g.pool = mcptest.NewPool(t, po)
 	g.pool.Catalog(t.Context())
 	awaitOffers(t, g.pool, upstream.Prompts, 4)
 	g.kept = runs.New(runs.Options{Dir: t.TempDir(), TTL: time.Hour, Head: 1 << 20, Output: 1 << 20, Total: 1 << 24})
@@ -373,6 +380,14 @@ var probes = []struct {
 	name string
 	ask  func(ctx context.Context, agent *mcp.ClientSession, foreign, run string) (any, error)
 }{
+	{"the tools of clients", func(ctx context.Context, agent *mcp.ClientSession, _, _ string) (any, error) {
+		return agent.ListTools(ctx, nil)
+	}},
+	{"an exposed tool", tool("FOREIGN__lookup", `{}`)},
+	{"an exposed tool that is misspelt", tool("FOREIGN__lookupp", `{}`)},
+	{"an exposed tool by its original", tool("hidden", `{}`)},
+	{"the news of a resource", subscribe("mcsh://servers/FOREIGN/doc://shared")},
+	{"the news of an original", subscribe("doc://only")},
 	{"all tools", tool("list_all_tools", `{}`)},
 	{"a search", tool("list_all_tools", `{"query":"FOREIGN hidden lookup"}`)},
 	{"a server", tool("list_all_tools", `{"server":["FOREIGN","FOREIG","alpha"]}`)},
@@ -424,7 +439,8 @@ var probes = []struct {
 
 func tool(name, args string) func(context.Context, *mcp.ClientSession, string, string) (any, error) {
 	return func(ctx context.Context, agent *mcp.ClientSession, foreign, _ string) (any, error) {
-		return agent.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(strings.ReplaceAll(args, "FOREIGN", foreign))})
+		named := strings.NewReplacer("FOREIGN", foreign)
+		return agent.CallTool(ctx, &mcp.CallToolParams{Name: named.Replace(name), Arguments: json.RawMessage(named.Replace(args))})
 	}
 }
 
@@ -435,6 +451,12 @@ func run(pipeline string) func(context.Context, *mcp.ClientSession, string, stri
 func read(uri string) func(context.Context, *mcp.ClientSession, string, string) (any, error) {
 	return func(ctx context.Context, agent *mcp.ClientSession, foreign, _ string) (any, error) {
 		return agent.ReadResource(ctx, &mcp.ReadResourceParams{URI: strings.ReplaceAll(strings.ReplaceAll(uri, "%46OREIGN", "%"+fmt.Sprintf("%x", foreign[0])+foreign[1:]), "FOREIGN", foreign)})
+	}
+}
+
+func subscribe(uri string) func(context.Context, *mcp.ClientSession, string, string) (any, error) {
+	return func(ctx context.Context, agent *mcp.ClientSession, foreign, _ string) (any, error) {
+		return nil, agent.Subscribe(ctx, &mcp.SubscribeParams{URI: strings.ReplaceAll(uri, "FOREIGN", foreign)})
 	}
 }
 
@@ -463,8 +485,16 @@ func probed(ctx context.Context, agent *mcp.ClientSession, i int, foreign, run s
 // TestGroupsHideServers: no reply to a caller has the name of a server outside its groups, and the reply about such a server
 // is that about one that is not there. A caller who may see it has other replies, so that the probes can fail.
 func TestGroupsHideServers(t *testing.T) {
-	g := newGrouped(t, gateway.Options{})
+	g := newGroupedOver(t, gateway.Options{}, upstream.Options{Pin: true})
 	url, callers := everyone(t, g, false)
+	g.members[canary+"-1"].Add(mcptest.Tool{Name: canary + "_new", Text: "x"})
+	root, _, err := visit(url+"/mcp", callers["root"], eras[1])(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "the new tool is held back", func() bool {
+		return strings.Contains(called(t, root, "list_all_tools", map[string]any{}), canary+"_new")
+	})
 	both, _, err := visit(url+"/mcp/ops", callers["both"], eras[0])(t)
 	if err != nil {
 		t.Fatal(err)
@@ -658,12 +688,16 @@ func TestGroupOfOne(t *testing.T) {
 			`doc://shared {"kept":1,"ui":{"csp":"of alpha"},"ui/resourceUri":"ui://x"} alpha has it {"kept":1,"ui":{"csp":"of alpha"},"ui/resourceUri":"ui://x"}`,
 			"alpha reviews doc://shared",
 			`ui://alpha {"kept":1,"ui":{"resourceUri":"ui://x"}}`, `doc://shared {"UI":{"csp":{}},"kept":1}`,
+			"alpha_tool {}", "link {}", `lookup {"UI/x":1,"kept":1,"ui":{"resourceUri":"ui://x"}}`, `called {"kept":1,"ui":{}}`,
+			`ui://alpha {"kept":1,"ui":{"resourceUri":"ui://x"}}`, `doc://shared {"UI":{"csp":{}},"kept":1}`,
 		},
 		"/mcp/dev": {
 			`mcsh://servers/alpha/doc://shared {"kept":1}`, `mcsh://servers/alpha/ui://alpha {"kept":1}`, `mcsh://servers/beta/doc://shared {"kept":1}`,
 			`mcsh://servers/beta/ui://beta {"kept":1}`, "mcsh://servers/alpha/item://alpha/{id}", "mcsh://servers/beta/item://beta/{id}", "alpha__review", "beta__review",
 			`mcsh://servers/alpha/doc://shared {"kept":1} alpha has it {"kept":1}`,
 			"alpha reviews mcsh://servers/alpha/doc://shared",
+			`mcsh://servers/alpha/ui://alpha {"kept":1}`, `mcsh://servers/alpha/doc://shared {"kept":1}`,
+			"alpha__alpha_tool {}", "alpha__link {}", `alpha__lookup {"kept":1}`, "beta__beta_tool {}", "beta__link {}", `beta__lookup {"kept":1}`, `called {"kept":1}`,
 			`mcsh://servers/alpha/ui://alpha {"kept":1}`, `mcsh://servers/alpha/doc://shared {"kept":1}`,
 		},
 	} {
@@ -723,63 +757,87 @@ func whatAgentGets(t *testing.T, agent *mcp.ClientSession) (got []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range res.Content {
-		switch c := c.(type) {
-		case *mcp.ResourceLink:
-			got = append(got, c.URI+" "+meta(c.Meta))
-		case *mcp.EmbeddedResource:
-			got = append(got, c.Resource.URI+" "+meta(c.Resource.Meta))
+	blocks := func(list []mcp.Content) {
+		for _, c := range list {
+			switch c := c.(type) {
+			case *mcp.ResourceLink:
+				got = append(got, c.URI+" "+meta(c.Meta))
+			case *mcp.EmbeddedResource:
+				got = append(got, c.Resource.URI+" "+meta(c.Resource.Meta))
+			}
 		}
 	}
+	blocks(res.Content)
+	link := ""
+	for _, tool := range exposedTo(t, agent) {
+		got = append(got, tool.Name+" "+meta(tool.Meta))
+		if link == "" && strings.HasSuffix(tool.Name, "link") {
+			link = tool.Name
+		}
+	}
+	if res, err = agent.CallTool(t.Context(), &mcp.CallToolParams{Name: link}); err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, "called "+meta(res.Meta))
+	blocks(res.Content)
 	return got
 }
 
 // TestGroupNotices: a client hears of changed lists of its own servers, and not of others.
 func TestGroupNotices(t *testing.T) {
 	for _, era := range eras {
-		t.Run(era, func(t *testing.T) {
-			g := newGrouped(t, gateway.Options{})
-			server := httptest.NewServer(g.gateway.Handler())
-			t.Cleanup(server.Close)
-			heard := map[string]chan string{}
-			for _, path := range []string{"/mcp/ops", "/mcp/dev"} {
-				news := make(chan string, 100)
-				heard[path] = news
-				agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
-					PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { news <- path },
-				}).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + path}, &mcp.ClientSessionOptions{ProtocolVersion: era})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { agent.Close() })
-				called(t, agent, "list_all_tools", map[string]any{})
-			}
-			add := func(name, prompt string) {
-				g.members[name].MCP().AddPrompt(&mcp.Prompt{Name: prompt}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-					return &mcp.GetPromptResult{}, nil
-				})
-			}
-			wait := func(path string) {
-				t.Helper()
-				select {
-				case <-heard[path]:
-				case <-time.After(time.Minute):
-					t.Fatalf("no news at %s", path)
-				}
-			}
-			for round := range 3 { // news of the first rounds have come everywhere before the last one has
-				add(canary+"-1", fmt.Sprint("first", round))
-				wait("/mcp/ops")
-			}
-			if n := len(heard["/mcp/dev"]); n > 0 {
-				t.Errorf("%d news of others at /mcp/dev", n)
-			}
-			add("beta", "second")
-			wait("/mcp/dev")
-			if names := promptsOf(t, g, "dev"); !slices.Contains(names, "second") || slices.Contains(names, "first0") {
-				t.Errorf("got %q", names)
-			}
+		t.Run(era, func(t *testing.T) { testGroupNotices(t, era, false) })
+		t.Run(era+" tools", func(t *testing.T) { testGroupNotices(t, era, true) })
+	}
+}
+
+func testGroupNotices(t *testing.T, era string, tools bool) {
+	g := newGrouped(t, gateway.Options{})
+	server := httptest.NewServer(g.gateway.Handler())
+	t.Cleanup(server.Close)
+	heard := map[string]chan string{}
+	for _, path := range []string{"/mcp/ops", "/mcp/dev"} {
+		news := make(chan string, 100)
+		heard[path] = news
+		o := &mcp.ClientOptions{PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) { news <- path }}
+		if tools {
+			o = &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { news <- path }}
+		}
+		agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, o).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL + path}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { agent.Close() })
+		called(t, agent, "list_all_tools", map[string]any{})
+	}
+	add := func(name, prompt string) {
+		if tools {
+			g.members[name].Add(mcptest.Tool{Name: prompt, Text: "x"})
+			return
+		}
+		g.members[name].MCP().AddPrompt(&mcp.Prompt{Name: prompt}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{}, nil
 		})
+	}
+	wait := func(path string) {
+		t.Helper()
+		select {
+		case <-heard[path]:
+		case <-time.After(time.Minute):
+			t.Fatalf("no news at %s", path)
+		}
+	}
+	for round := range 3 { // news of the first rounds have come everywhere before the last one has
+		add(canary+"-1", fmt.Sprint("first", round))
+		wait("/mcp/ops")
+	}
+	if n := len(heard["/mcp/dev"]); n > 0 {
+		t.Errorf("%d news of others at /mcp/dev", n)
+	}
+	add("beta", "second")
+	wait("/mcp/dev")
+	if names := promptsOf(t, g, "dev"); !tools && (!slices.Contains(names, "second") || slices.Contains(names, "first0")) {
+		t.Errorf("got %q", names)
 	}
 }
 

@@ -71,7 +71,7 @@ type front struct {
 	http           HTTPOptions
 	self           *mcp.Implementation                             // in answers without the SDK
 	handlers       map[string]mcp.ToolHandler                      // by tool
-	exposes        func(name string) bool                          // whether handle calls a tool of a server by this name; nil: none
+	exposes        bool                                            // handle also answers calls of tools by other names
 	handle         mcp.MethodHandler                               // calls a tool
 	listens        listenHandler                                   // answers subscriptions/listen; nil: the SDK does
 	listening      *calls                                          // such requests

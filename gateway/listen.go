@@ -55,7 +55,7 @@ func (g *Gateway) listen(ctx context.Context, c *Call, send func([]byte) error) 
 		defer g.sessions.close(p)
 	}
 	news := make(chan struct{}, 1)
-	u, err := g.subscriptions.listener(from, c.lists(g.o.capabilities()), func() {
+	u, err := g.subscriptions.listener(from, g.seesAt(c.extra), c.lists(g.o.capabilities()), func() {
 		select {
 		case news <- struct{}{}:
 		default:
@@ -124,8 +124,8 @@ func (c *Call) lists(has *mcp.ServerCapabilities) map[string]bool {
 }
 
 // listener adds a request of the newer protocol.
-func (s *subscriptions) listener(from origin, lists map[string]bool, wake func()) (*subscriber, error) {
-	u := s.newSubscriber(from)
+func (s *subscriptions) listener(from origin, sees func(server string) bool, lists map[string]bool, wake func()) (*subscriber, error) {
+	u := s.newSubscriber(from, sees)
 	u.wake = wake
 	s.mu.Lock()
 	defer s.mu.Unlock()

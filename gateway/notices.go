@@ -3,18 +3,21 @@ package gateway
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/upstream"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// listKinds are the notifications that a list has changed, with what is listed.
+// listKinds are the notifications that a list has changed, with what servers offer that is listed. Tools are listed by [exposed].
 var listKinds = map[string][]upstream.Kind{
-	"notifications/resources/list_changed": {upstream.Resources, upstream.Templates},
-	"notifications/prompts/list_changed":   {upstream.Prompts},
+	rpc.ResourcesChanged: {upstream.Resources, upstream.Templates},
+	rpc.PromptsChanged:   {upstream.Prompts},
+	rpc.ToolsChanged:     {},
 }
 
 // A listener is a session, or a stream of the stateless protocol, that sees some servers only.
@@ -118,6 +121,14 @@ func (l *listener) changed(notification string, now [sha256.Size]byte) bool {
 func (n *notices) digest(ctx context.Context, l *listener, notification string) (sum [sha256.Size]byte) {
 	ctx = n.g.inView(ctx, l.extra)
 	hash := sha256.New()
+	if notification == rpc.ToolsChanged {
+		for _, t := range n.g.exposed.shown(upstream.ViewOf(ctx)) {
+			if !t.Held() {
+				d := t.Details(ctx)
+				fmt.Fprintf(hash, "%s\x00%s\x00%s\x00%s\x00%v\x00", t.Server, t.as, t.Raw(), d.Description, d.ReadOnly)
+			}
+		}
+	}
 	for _, kind := range listKinds[notification] {
 		for _, offer := range n.g.o.Upstream.Offers(ctx, kind) {
 			hash.Write([]byte(offer.Server))

@@ -50,13 +50,21 @@ type subscriber struct {
 	in   *subscriptions
 	from origin
 	room *memory.Lease
+	sees func(server string) bool // whether the client may still know of a server
 
 	uris   map[string]func() // what ends each, by the URI as the client has written it; nil while it begins; guarded by in.mu
 	closed bool              // guarded by in.mu
 }
 
-func (s *subscriptions) newSubscriber(from origin) *subscriber {
-	return &subscriber{in: s, from: from, room: s.room.Lease(), uris: map[string]func(){}}
+func (s *subscriptions) newSubscriber(from origin, sees func(server string) bool) *subscriber {
+	return &subscriber{in: s, from: from, room: s.room.Lease(), sees: sees, uris: map[string]func(){}}
+}
+
+// seesAt returns a function that reports whether the sender of a request may still know of a server: groups change.
+func (g *Gateway) seesAt(extra *mcp.RequestExtra) func(server string) bool {
+	return func(server string) bool {
+		return upstream.ViewOf(g.inView(context.Background(), extra)).Sees(server)
+	}
 }
 
 // take counts one more subscription of an origin. s.mu is held.
@@ -116,7 +124,13 @@ func (u *subscriber) subscribe(ctx context.Context, uri string) (server string, 
 	if has, err := u.begin(uri); has || err != nil {
 		return "", err
 	}
-	server, end, err := u.in.pool.Subscribe(ctx, uri, func() { u.put(notice{rpc.ResourceUpdated, uri}) })
+	server, end, err := u.in.pool.Subscribe(ctx, uri, func(server string) {
+		if u.sees(server) {
+			u.put(notice{rpc.ResourceUpdated, uri})
+		} else {
+			u.unsubscribe(uri)
+		}
+	})
 	u.in.mu.Lock()
 	_, wanted := u.uris[uri]
 	if wanted && err == nil {
@@ -208,7 +222,7 @@ func (g *Gateway) subscriberOf(ss *mcp.ServerSession, extra *mcp.RequestExtra) *
 	defer s.mu.Unlock()
 	u := s.older[ss]
 	if u == nil {
-		u = s.newSubscriber(originOfCall(extra))
+		u = s.newSubscriber(originOfCall(extra), g.seesAt(extra))
 		u.wake = (&courier{u: u, session: ss, life: n.life}).start
 		s.older[ss] = u
 		g.sessions.lasting(n)

@@ -163,7 +163,7 @@ func TestSubscriptionErrors(t *testing.T) {
 		"mcsh://servers/plain/doc://1":     "-32602: the server does not report changes of its resources",
 		"mcsh://servers/nobody/doc://1":    "-32602: there is no server \"nobody\"",
 		"doc://nowhere":                    "-32602: resource \"doc://nowhere\" not found",
-		"":                                 "-32602: resource \"\" not found",
+		"":                                 "-32602: the URI is empty",
 	} {
 		err := agent.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri})
 		if got := resourceText(nil, err); !strings.HasPrefix(got, want) {
@@ -248,7 +248,7 @@ func TestListen(t *testing.T) {
 		}
 	}
 	same(nextEvent(t, in), `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+meta+
-		`,"notifications":{"resourcesListChanged":true,"resourceSubscriptions":["doc://1","doc://2"]}}}`)
+		`,"notifications":{"resourcesListChanged":true,"toolsListChanged":true,"resourceSubscriptions":["doc://1","doc://2"]}}}`)
 	w.live.Touch("doc://2")
 	same(nextEvent(t, in), `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{`+meta+`,"uri":"doc://2"}}`)
 	w.live.MCP().AddResource(&mcp.Resource{URI: "doc://3", Name: "3"}, nil)
@@ -265,7 +265,7 @@ func TestListen(t *testing.T) {
 // TestListenForNothing: a request that gets nothing ends at once.
 func TestListenForNothing(t *testing.T) {
 	w := newWatched(t)
-	in := bufio.NewReader(w.listen(t, t.Context(), "one", listenBody("5", `{"toolsListChanged":true}`)).Body)
+	in := bufio.NewReader(w.listen(t, t.Context(), "one", listenBody("5", `{}`)).Body)
 	if got := nextEvent(t, in); !strings.Contains(got, `"notifications":{}`) {
 		t.Errorf("the acknowledgement is %s", got)
 	}

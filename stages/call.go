@@ -103,7 +103,11 @@ func (c *caller) call(ctx context.Context, args json.RawMessage) (o outcome) {
 		return outcome{err: context.Cause(ctx)}
 	}
 	if t := c.r.effects.unfinished(ctx, c, args); t != nil {
-		o = c.send(ctx, args, t.Key, t)
+		key := t.Key
+		if c.info.ReadOnly {
+			key = "" // it is no effect
+		}
+		o = c.send(ctx, args, key, t)
 		if !c.info.ReadOnly || !errors.Is(o.err, ErrNoTask) {
 			return o
 		}
@@ -124,7 +128,7 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 	s := &sending{caller: c, stage: ctx, ctx: ctx, args: args, key: key, task: t, again: t != nil, outcome: outcome{err: errNoReturn}}
 	if !c.info.ReadOnly {
 		var release func()
-		s.hold, release = holdEffects(ctx, c.r.outer, itemOf(ctx).held(), true)
+		s.hold, release = holdEffects(ctx, c.r.outer, c.r.clock, itemOf(ctx).held(), true)
 		defer release()
 		s.ctx = s.hold.ctx
 	}

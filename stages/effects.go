@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 )
 
 // effectsName is the output of a run that lists its effects, one JSON object a line.
@@ -48,7 +50,7 @@ type effectLog struct {
 	out     io.Writer  // nil until the first; guarded by mu, as is everything below
 	end     func(string)
 	caused  bool  // this run has changed something, or may have
-	results int64 // bytes of results that are kept
+	results int64 // bytes of results and tasks
 }
 
 // newEffectLog returns the log of a run of steps. The effects of the runs from which it goes on become its own, so that
@@ -121,7 +123,7 @@ func (l *effectLog) inherit(run string, resumed *resumption, changing bool) erro
 		if !changing || resumed != nil && e.Place != "" && e.Place.top() <= resumed.from {
 			continue // nothing can repeat it
 		}
-		if err := l.r.hold(int64(len(e.Key) + len(e.Result) + effectSize)); err != nil {
+		if err := l.r.hold(e.size()); err != nil {
 			return err
 		}
 		l.earlier[e.Key] = append(l.earlier[e.Key], e)
@@ -238,8 +240,11 @@ func (l *effectLog) write(e pastEffect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.create()
-	if l.results += int64(len(e.Result)); l.results > maxResults {
-		e.Kept, e.Result = false, nil
+	if l.results += int64(len(e.Result) + len(e.Task) + len(e.Of)); l.results > maxResults {
+		if e.Task != "" {
+			return
+		}
+		e.Kept, e.Result, e.Of = false, nil, ""
 	}
 	line, err := json.Marshal(e)
 	if err != nil { // it has no values that JSON lacks
@@ -249,7 +254,7 @@ func (l *effectLog) write(e pastEffect) {
 	_, _ = l.out.Write(append(line, '\n')) // it does not fail
 }
 
-// maxResults bounds the results in the log of a run, so that they leave room for the effects in the output that holds it.
+// maxResults bounds the results and tasks in the log of a run, so that they leave room for the effects in the output that holds it.
 const maxResults = 16 << 20
 
 // create begins the output of the log. The caller has mu.
@@ -355,6 +360,7 @@ type effectHold struct {
 	ctx    context.Context
 	around context.Context
 	caller context.Context // of the run
+	clock  *pausing.Clock  // of the run
 	item   *effectHold     // of the item around; nil: none
 	call   bool            // it is that of a call
 
@@ -368,8 +374,8 @@ type effectHold struct {
 }
 
 // holdEffects returns the hold of a call or an attempt, and what is called at its end.
-func holdEffects(around, caller context.Context, item *effectHold, call bool) (h *effectHold, release func()) {
-	h = &effectHold{around: around, caller: caller, item: item, call: call}
+func holdEffects(around, caller context.Context, clock *pausing.Clock, item *effectHold, call bool) (h *effectHold, release func()) {
+	h = &effectHold{around: around, caller: caller, clock: clock, item: item, call: call}
 	h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(around))
 	if !call {
 		h.ctx = lasting{h.ctx, around}
@@ -388,10 +394,12 @@ func holdEffects(around, caller context.Context, item *effectHold, call bool) (h
 }
 
 // HoldEffect returns the context of one call that may change something, outside a run. Until the call is sent, it ends with
-// around; from then on with caller. send and unsend are for [Call.Sent] and [Call.Unsent]; release frees it after the call.
-func HoldEffect(around, caller context.Context) (ctx context.Context, send func() bool, unsend, release func()) {
-	h, release := holdEffects(around, caller, nil, true)
-	return h.ctx, h.send, h.unsend, release
+// around; from then on with caller, or, once its tool has answered with a task, with the time of around as well. It sets Sent,
+// Unsent and Task of the call; release frees the context after the call.
+func HoldEffect(around, caller context.Context, c *Call) (ctx context.Context, release func()) {
+	h, release := holdEffects(around, caller, nil, nil, true)
+	c.Sent, c.Unsent, c.Task = h.send, h.unsend, &Task{Keep: func(string) { h.letGo() }}
+	return h.ctx, release
 }
 
 // lasting is a context that has the deadline of another.
@@ -443,31 +451,9 @@ func (h *effectHold) limit() {
 	if h.task && timeIsUp(h.cause) {
 		h.close(h.cause)
 	} else if at, limited := h.around.Deadline(); limited {
-		h.wait(at)
+		ends, cancel := h.clock.WithTimeout(context.Background(), time.Until(at), nil)
+		h.stops = append(h.stops, context.AfterFunc(ends, h.late), func() bool { cancel(); return true })
 	}
-}
-
-// wait closes the context at the deadline of the one around, which moves while somebody is asked. The caller has mu.
-func (h *effectHold) wait(at time.Time) {
-	h.stops = append(h.stops, time.AfterFunc(time.Until(at), func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		switch at, _ := h.around.Deadline(); {
-		case h.over:
-		case time.Until(at) > 0:
-			h.wait(later(at))
-		default:
-			h.close(h.cause)
-		}
-	}).Stop)
-}
-
-// later is a time, or soon if that is now: a deadline that moves is not asked for all the time.
-func later(at time.Time) time.Time {
-	if soon := time.Now().Add(100 * time.Millisecond); at.Before(soon) {
-		return soon
-	}
-	return at
 }
 
 // letGo notes that the call has become a task. A nil hold holds nothing.

@@ -102,12 +102,3 @@ func Instructions(re *syntax.Regexp, limit int) int { return instructions(re, li
 func ItemError(err error, n int) error {
 	return (&item{number: n, of: &each{forEach: &forEach{}}}).failure(err)
 }
-
-// HoldTask returns the context of a call that has become a task within around, and what makes the stages around it fail.
-func HoldTask(around context.Context) (ctx context.Context, fail, release func()) {
-	inner, cancel := context.WithCancelCause(around)
-	h, release := holdEffects(inner, context.WithoutCancel(around), nil, true)
-	h.send()
-	h.letGo()
-	return h.ctx, func() { cancel(errBroken) }, release
-}

@@ -125,7 +125,7 @@ func (e *each) try(ctx context.Context, it *item) (err error) {
 // once runs the stages once.
 func (e *each) once(ctx context.Context, it *item) error {
 	if e.effect == Changes {
-		hold, release := holdEffects(ctx, e.r.outer, it.around.held(), false)
+		hold, release := holdEffects(ctx, e.r.outer, e.r.clock, it.around.held(), false)
 		defer release()
 		it.hold, ctx = hold, hold.ctx
 	}

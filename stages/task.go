@@ -65,12 +65,32 @@ func (l *effectLog) inheritTask(e pastEffect, resumed *resumption) error {
 		return nil
 	}
 	l.write(e)
-	l.tasks.remove(e.Key, e.Task)
+	l.dropTask(e)
 	if e.Over || e.Place.top() <= resumed.from {
 		return nil
 	}
-	l.tasks.add(&keptTask{pastEffect: e})
-	return l.r.hold(int64(len(e.Key) + len(e.Task) + effectSize))
+	return l.addTask(&keptTask{pastEffect: e})
+}
+
+// addTask adds a task to the list, if the run may hold it in memory.
+func (l *effectLog) addTask(t *keptTask) error {
+	if err := l.r.hold(t.size()); err != nil {
+		return err
+	}
+	l.tasks.add(t)
+	return nil
+}
+
+// dropTask removes a task from the list, if it is there.
+func (l *effectLog) dropTask(e pastEffect) {
+	for range l.tasks.remove(e.Key, e.Task) {
+		l.r.release(e.size())
+	}
+}
+
+// size is what an effect or a task takes in memory.
+func (e *pastEffect) size() int64 {
+	return int64(len(e.Key) + len(e.Task) + len(e.Result) + effectSize)
 }
 
 func (l *taskList) add(t *keptTask) {
@@ -82,15 +102,18 @@ func (l *taskList) add(t *keptTask) {
 	l.byKey[t.Key] = append(l.byKey[t.Key], t)
 }
 
-func (l *taskList) remove(key, task string) {
+// remove removes a task, and returns how many entries it had.
+func (l *taskList) remove(key, task string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	all := len(l.byKey[key])
 	left := slices.DeleteFunc(l.byKey[key], func(t *keptTask) bool { return t.Task == task })
-	if len(left) == 0 {
+	if len(left) > 0 {
+		l.byKey[key] = left
+	} else {
 		delete(l.byKey, key)
-		return
 	}
-	l.byKey[key] = left
+	return all - len(left)
 }
 
 // unfinished returns the task of an earlier call that is equal to one that is about to be made, and that nobody waits for; nil if
@@ -145,8 +168,8 @@ func (s *sending) keep(handle string) {
 			Key: callEffect(s.info.Server, s.info.Name, s.args), Place: s.m.step.place, Task: handle,
 		}}
 		s.task.Each, s.task.Item = itemOf(s.stage).kept()
-		log.tasks.add(s.task)
-		log.add(s.stage, s.task.pastEffect)
+		_ = log.addTask(s.task) // without room only whoever continues the run finds it
+		log.write(s.task.pastEffect)
 	}
 	s.hold.letGo()
 }
@@ -188,7 +211,7 @@ func (s *sending) endTask(failed *Error) {
 	}
 	log, over := s.r.effects, failed != nil && !goesOn[failed.Code]
 	if over || s.err == nil {
-		log.tasks.remove(s.task.Key, s.task.Task)
+		log.dropTask(s.task.pastEffect)
 	}
 	if over {
 		e := s.task.pastEffect

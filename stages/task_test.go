@@ -2,6 +2,7 @@ package stages_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -299,6 +300,93 @@ func TestTaskUnkept(t *testing.T) {
 				t.Errorf("%s: got %v after %s, and %d tasks live", name, err, time.Since(began), len(tools.tasks))
 			}
 			k.store.Close()
+		})
+	}
+}
+
+// TestTaskReadTwice: to wait for the task of a tool that only reads changes nothing, so that a run can be continued more than once.
+func TestTaskReadTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, tools := newTaskTools(t)
+		e := k.failed(t, `[{"type":"tool","server":"demo","name":"ask","args":{"x":7},"timeout":3}]`)
+		time.Sleep(10 * time.Second)
+		for range 2 {
+			if out, _, err := k.run(t, resume(e.Run)); err != nil || out != "7" || tools.made() != 1 {
+				t.Errorf("got %v, %q after %d calls", err, out, tools.made())
+			}
+		}
+		k.store.Close()
+	})
+}
+
+// askedTasks are tools that ask something four seconds after they have answered with a task.
+type askedTasks struct{ *taskTools }
+
+func (a askedTasks) CallTool(ctx context.Context, c stages.Call) (stages.Result, error) {
+	own, keep := *c.Task, c.Task.Keep
+	own.Keep = func(handle string) {
+		keep(handle)
+		go func() {
+			time.Sleep(4 * time.Second)
+			_, _ = c.Asker.Ask(ctx, stages.Question{}) // nobody answers
+		}()
+	}
+	c.Task = &own
+	return a.taskTools.CallTool(ctx, c)
+}
+
+// TestTaskAsked: the task of an item that finishes after the failure of another one has the time of the run, which stands still
+// while the task asks something.
+func TestTaskAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, tools := newTaskTools(t)
+		k.deps.Tools = askedTasks{tools}
+		tools.fault = func(x string, _ int) error {
+			if x == "2" {
+				return stages.Errorf(stages.ToolError, "", "out of ink")
+			}
+			return nil
+		}
+		p, errs := k.compile(t, `[`+list("[1,2]")+`,`+makeEach+`]`)
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		asker := &stages.Asker{Form: true, Ask: func(ctx context.Context, _ stages.Question) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		_, err := p.Run(t.Context(), nil, io.Discard, stages.RunOptions{Timeout: 6 * time.Second, Asker: asker})
+		if e, ok := err.(*stages.Error); !ok || e.Code != stages.ToolError || e.Item != 2 || e.Done != 1 {
+			t.Errorf("got %+v", err)
+		}
+		k.store.Close()
+	})
+}
+
+// TestHoldEffect: a call outside a run that was sent outlasts what is around it, but not once its tool has answered with a task.
+func TestHoldEffect(t *testing.T) {
+	for _, tt := range []struct {
+		sent, task bool
+		want       time.Duration
+	}{{false, false, time.Second}, {true, false, time.Hour}, {true, true, time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			around, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			caller, end := context.WithTimeout(t.Context(), time.Hour)
+			defer end()
+			var c stages.Call
+			ctx, release := stages.HoldEffect(around, caller, &c)
+			defer release()
+			if tt.sent && !c.Sent() {
+				t.Error("the call may not be sent")
+			}
+			if tt.task {
+				c.Task.Keep("")
+			}
+			if <-ctx.Done(); time.Since(begun) != tt.want {
+				t.Errorf("sent %v, a task %v: it ends after %s", tt.sent, tt.task, time.Since(begun))
+			}
 		})
 	}
 }

@@ -23,9 +23,9 @@ var (
 
 // An asking is what a server asks in the middle of one call, while it is made on one session.
 type asking struct {
-	conn *serverConn
-	call stages.Call
-	turn *turn
+	conn      *serverConn
+	call      stages.Call
+	exclusive *exclusive
 
 	ctx     context.Context // of the call on session
 	session *session
@@ -45,9 +45,9 @@ func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMess
 
 // ask answers a question of the older era. ctx ends when the server does not want the answer any more.
 func (a *asking) ask(ctx context.Context, q rpc.Question) (json.RawMessage, error) {
-	if q.Vague {
-		a.turn.hold()
-		a.conn.kin.vague.Store(true)
+	if q.Unnamed {
+		a.exclusive.take()
+		a.conn.shared.unnamed.Store(true)
 	}
 	both, cancel := context.WithCancel(a.ctx)
 	defer cancel()

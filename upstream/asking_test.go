@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -573,5 +574,60 @@ func TestAside(t *testing.T) {
 			askTwice(t, p, "aside", true)
 			askTwice(t, p, "ask", true)
 		})
+	}
+}
+
+// TestOneStandingStream: servers allow one standing stream a session. Questions and updates of resources share it, and it lasts
+// while either needs it.
+func TestOneStandingStream(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "both", Version: "1"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	})
+	s.AddResource(&mcp.Resource{URI: "x:r", Name: "r"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{}, nil
+	})
+	s.AddTool(&mcp.Tool{Name: "aside", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r, err := req.Session.Elicit(context.Background(), form("who?"))
+		if err != nil {
+			return nil, err
+		}
+		return says("%v", r.Content["name"]), nil
+	})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	var streams atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			streams.Add(1)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Protocol: upstream.OnlyOlder, Dial: upstream.HTTP(upstream.Endpoint{URL: web.URL})})
+	asked := func() {
+		t.Helper()
+		res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "aside", Asker: (&person{}).asker("Ada")})
+		if err != nil || string(res.Data) != "Ada" {
+			t.Errorf("got %q, %v", res.Data, err)
+		}
+	}
+	asked()
+	var r reports
+	for range 2 {
+		_, cancel, err := p.Subscribe(t.Context(), "mcsh://servers/s/x:r", r.of("r"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked()
+		before := r.count("r")
+		if err := s.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "x:r"}); err != nil {
+			t.Fatal(err)
+		}
+		r.await(t, "r", before)
+		cancel()
+		asked()
+	}
+	if n := streams.Load(); n != 1 {
+		t.Errorf("there were %d standing streams", n)
 	}
 }

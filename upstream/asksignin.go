@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -41,6 +42,7 @@ type askedPeople struct {
 type asked struct {
 	done     chan struct{}
 	signedIn bool      // after done
+	lost     bool      // after done: its call has ended before the person had answered
 	ended    time.Time // after done
 }
 
@@ -63,7 +65,21 @@ type demand struct {
 	scopes []string
 }
 
-// signedOut returns the demands in an error, which may be joined of several, each server once.
+// A begunCall is the cause of the error of a call that the server may have begun: it is not made again after a sign-in.
+type begunCall struct{ error }
+
+func (b begunCall) Unwrap() error { return b.error }
+
+// begun gives the error of a call that the server may have begun that cause.
+func begun(err error) error {
+	if e, ok := errors.AsType[*stages.Error](err); ok && e.Err != nil {
+		e.Err = begunCall{e.Err}
+	}
+	return err
+}
+
+// signedOut returns the demands in an error, which may be joined of several, each server once. The error of a call that the server
+// may have begun has none.
 func signedOut(err error) (all []demand) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -75,28 +91,40 @@ func signedOut(err error) (all []demand) {
 		}
 		return all
 	}
+	if _, did := errors.AsType[begunCall](err); did {
+		return nil
+	}
 	if server, scopes, ok := remote.SignedOut(err); ok {
 		return []demand{{server, scopes}}
 	}
 	return nil
 }
 
-// signInTo asks for one server, or waits for the answer to the same question.
+// signInTo asks for one server, or waits for the answer to the same question. If the call that has asked ends without an answer, one
+// of those that wait asks.
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
-	a, first := p.asked.join(d.server)
-	if !first {
-		defer still(asker)()
+	defer still(asker)()
+	for ctx.Err() == nil {
+		a, first := p.asked.join(d.server)
+		if first {
+			p.answer(ctx, asker, d, a)
+		}
 		select {
 		case <-a.done:
-			return a.signedIn
+			if !a.lost {
+				return a.signedIn
+			}
 		case <-ctx.Done():
-			return false
 		}
 	}
+	return false
+}
+
+// answer asks for one server and keeps the answer in a.
+func (p *Pool) answer(ctx context.Context, asker *stages.Asker, d demand, a *asked) {
 	defer close(a.done)
-	a.signedIn = p.askPerson(ctx, asker, d) == nil
-	a.ended = time.Now()
-	return a.signedIn
+	err := p.askPerson(ctx, asker, d)
+	a.signedIn, a.lost, a.ended = err == nil, err != nil && ctx.Err() != nil, time.Now()
 }
 
 // join returns the question for a server, and reports whether it is a new one.
@@ -120,6 +148,9 @@ func (a *asked) counts() bool {
 	case <-a.done:
 	default:
 		return true
+	}
+	if a.lost {
+		return false
 	}
 	if a.signedIn {
 		return time.Since(a.ended) < acceptedPause
@@ -149,7 +180,6 @@ func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) err
 		_ = wait(ended) // it ends the sign-in
 		return err
 	}
-	defer still(asker)()
 	return wait(ctx)
 }
 
@@ -167,7 +197,7 @@ func (p *Pool) invite(ctx context.Context, asker *stages.Asker, server, page str
 	answer, err := asker.Ask(ctx, stages.Question{
 		Server: server, Method: "elicitation/create", Own: true, Params: json.RawMessage(texts.JSON(map[string]string{
 			"mode": "url", "elicitationId": rand.Text(), "url": page,
-			"message": fmt.Sprintf("The server %q wants you to sign in. Open the page of mcsh to do so; the call then goes on.", server),
+			"message": fmt.Sprintf("The server %q wants you to sign in. Open the sign-in page of mcsh; the call then goes on.", server),
 		})),
 	})
 	if err != nil {

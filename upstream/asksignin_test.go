@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 )
@@ -102,6 +105,110 @@ func TestAskSignIn(t *testing.T) {
 			calls.Wait()
 			if n := int(asked.Load()); n != c.asked || signIns.begun.Load() != signIns.ended.Load() || still.Load() != 0 {
 				t.Errorf("the person was asked %d times, want %d; %d sign-ins begun, %d ended", n, c.asked, signIns.begun.Load(), signIns.ended.Load())
+			}
+		})
+	}
+}
+
+// TestAskLost: a call that ends before the person has answered does not answer for another one, which asks itself then.
+func TestAskLost(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	ctx, cancel := context.WithCancel(t.Context())
+	open := make(chan struct{})
+	first := &stages.Asker{URL: true, Ask: func(ctx context.Context, _ stages.Question) (json.RawMessage, error) {
+		close(open)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}}
+	second := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		if _, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "one", Asker: first}); err == nil {
+			t.Error("the call that has ended works")
+		}
+	})
+	<-open
+	calls.Go(func() {
+		if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: second}); err != nil {
+			t.Error(err)
+		}
+	})
+	cancel() // before or after the second call waits
+	calls.Wait()
+	if signIns.begun.Load() != 2 || signIns.ended.Load() != 2 {
+		t.Errorf("%d sign-ins begun, %d ended", signIns.begun.Load(), signIns.ended.Load())
+	}
+}
+
+// TestAskBegun: a call that the server has begun is not made again, although a sign-in could help to get its answer.
+func TestAskBegun(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	calls := 0
+	d.call = func(w http.ResponseWriter) { // an answer in parts, whose second one nobody may read
+		calls++
+		d.good = ""
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, "id: 1\nretry: 1\ndata:\n\n")
+	}
+	login := d.login("access-token-of-person")
+	login.RefreshToken = ""
+	kept.put(t, login)
+	d.set("access-token-of-person", "")
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	_, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker})
+	wantError(t, err, stages.ServerUnavailable, "which may have taken effect", "")
+	if calls != 1 || signIns.begun.Load() != 0 {
+		t.Errorf("%d calls, %d sign-ins begun", calls, signIns.begun.Load())
+	}
+}
+
+// TestAskTask: the wait for a task goes on after a sign-in, and the tool is not called again.
+func TestAskTask(t *testing.T) {
+	t.Parallel()
+	for form, newer := range taskForms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			d, kept := newDoorman(t), newLogins(t)
+			tasks := &mcptest.Tasks{Newer: newer, Working: 1, Members: `,"pollInterval":1,"pollIntervalMs":1`}
+			tasks.Reply = func(r mcptest.TaskRequest) string {
+				if r.Method == "tools/call" {
+					d.good = "" // it holds d.mu
+				}
+				return ""
+			}
+			tasks.Serve(t)
+			d.other = tasks
+			login := d.login("access-token-of-old")
+			login.RefreshToken = ""
+			kept.put(t, login)
+			d.set("access-token-of-old", "")
+			signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+			close(signIns.opened)
+			e := d.endpoint(kept)
+			p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+			asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+				return json.RawMessage(`{"action":"accept"}`), nil
+			}}
+			res, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "work", Args: json.RawMessage(`{"n":1}`), Asker: asker})
+			if err == nil {
+				defer res.Memory.Close()
+			}
+			if got := string(res.Data); err != nil || got != taskResult || len(tasks.Requests("tools/call")) != 1 || signIns.begun.Load() != 1 {
+				t.Errorf("got %q, %v, after %d calls and %d sign-ins", got, err, len(tasks.Requests("tools/call")), signIns.begun.Load())
 			}
 		})
 	}

@@ -29,8 +29,9 @@ type query struct {
 	stages.Call        // Name is that of the tool or prompt, or the URI of the resource
 	noun        string // tool, resource, template or prompt
 	send        func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure)
-	turn        *turn // set where the query has a slot
-	aboutTask   bool  // it is about a task: no rate bounds it, and its result asks nothing
+	exclusive   *exclusive     // set where the query has a slot
+	clock       *pausing.Clock // of a longer piece of work; nil: it has one of its own
+	aboutTask   bool           // it is about a task: no rate bounds it, and its result asks nothing
 }
 
 // label names the subject of a query in messages.
@@ -52,17 +53,18 @@ func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error
 	return sc.ask(ctx, c)
 }
 
-// enter takes the turn of a query, where calls take turns, and one of the server's slots. leave gives them back.
+// enter waits until a query may be the only one, where calls are made one by one, and for one of the server's slots. leave gives
+// them back.
 func (sc *serverConn) enter(ctx context.Context, c *query) (leave func(), err error) {
-	c.turn = &turn{conn: sc}
-	if err := c.turn.await(ctx); err != nil {
+	c.exclusive = &exclusive{conn: sc}
+	if err := c.exclusive.await(ctx); err != nil {
 		return nil, fmt.Errorf("waiting to call %s: %w", c.label(sc.server.Name), err)
 	}
 	if err := sc.takeSlot(ctx, *c); err != nil {
-		c.turn.leave()
+		c.exclusive.leave()
 		return nil, err
 	}
-	leave = func() { <-sc.slots; c.turn.leave() }
+	leave = func() { <-sc.slots; c.exclusive.leave() }
 	if sc.isReplaced() {
 		leave()
 		return nil, errReplaced
@@ -106,6 +108,7 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
 	if c.aboutTask {
 		raw, failure = sc.callOnce(ctx, s, c)
+		sc.pace.end(noEpoch, failure) // a wait that the server asks for counts for the others
 		return raw, failure, nil
 	}
 	epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
@@ -123,6 +126,9 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 	case sc.slots <- struct{}{}:
 		return nil
 	default:
+	}
+	if err := sc.pace.hopeless(ctx); err != nil {
+		return err
 	}
 	over := func() {}
 	if c.Waits != nil {
@@ -155,15 +161,18 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 		left = allowed == nil || allowed()
 		return left
 	}
-	clock := pausing.New()
+	clock := c.clock
+	if clock == nil {
+		clock = clockOf(c.Call)
+	}
 	inner, cancel := clock.WithTimeout(ctx, c.Timeout, errCallTimeout)
 	defer cancel()
 	stop := context.AfterFunc(sc.life, cancel)
 	defer stop()
-	a := &asking{conn: sc, call: c.Call, turn: c.turn, ctx: inner, session: s, clock: clock}
+	a := &asking{conn: sc, call: c.Call, exclusive: c.exclusive, ctx: inner, session: s, clock: clock}
 	raw, failure := a.rounds(inner, s, c)
 	if failure != nil {
-		if failure.Sent && inner.Err() != nil && sc.oneByOne() {
+		if failure.Sent && inner.Err() != nil && !c.aboutTask && sc.oneByOne() {
 			sc.discard(s) // the server may still ask about this call, in the middle of the next
 		}
 		if left && !failure.Sent && c.Unsent != nil {
@@ -177,6 +186,14 @@ func (sc *serverConn) callOnce(ctx context.Context, s *session, c query) (json.R
 		sc.noteOutcome(s, failure)
 	}
 	return raw, failure
+}
+
+// clockOf is the clock of a call, which stands still while the caller is asked; nil where nobody can be.
+func clockOf(c stages.Call) *pausing.Clock {
+	if c.Asker == nil {
+		return nil
+	}
+	return pausing.New()
 }
 
 // noteOutcome updates the state of the connection after a call.
@@ -253,10 +270,11 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	}
 	e := unavailable(sc.server.Name, s.transport, failure.Err)
 	e.RetryAfter = max(e.RetryAfter, failure.RetryAfter)
-	if failure.Sent {
-		e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
+	if !failure.Sent {
+		return e
 	}
-	return e
+	e.Msg = fmt.Sprintf("calling %s%s: %s", what, choose(c.Reading, "", ", which may have taken effect"), e.Msg)
+	return begun(e)
 }
 
 // isFull reports whether the process had no memory left for a result.

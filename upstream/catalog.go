@@ -200,7 +200,9 @@ func (c *catalog) replace(list *toolList, err error) {
 	}
 	old := cmp.Or(c.list, c.saved())
 	c.list, c.timedOut = list, false
-	c.conn.toolsChanged(old, list)
+	if c.conn.isFirst() { // clients see its tools
+		c.conn.toolsChanged(old, list)
+	}
 	c.conn.probe(list)
 }
 

@@ -30,8 +30,8 @@ func TestQuestionStopsClock(t *testing.T) {
 			ctx, cancel := k.WithTimeout(t.Context(), time.Minute, errCallTimeout)
 			defer cancel()
 			sc := newServerConn(&Server{Name: "s"}, p)
-			turn := &turn{conn: sc}
-			a := &asking{conn: sc, turn: turn, ctx: ctx, session: &session{transport: mute{}}, clock: k, call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+			x := &exclusive{conn: sc}
+			a := &asking{conn: sc, exclusive: x, ctx: ctx, session: &session{transport: mute{}}, clock: k, call: stages.Call{Asker: &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
 				time.Sleep(time.Hour)
 				return json.RawMessage(`{"action":"decline"}`), nil
 			}}}}
@@ -39,7 +39,7 @@ func TestQuestionStopsClock(t *testing.T) {
 			if string(got) != `{"action":"decline"}` || err != nil || ctx.Err() != nil {
 				t.Errorf("%s: got %s, %v, the call: %v", name, got, err, context.Cause(ctx))
 			}
-			turn.leave()
+			x.leave()
 			<-ctx.Done()
 			if context.Cause(ctx) != errCallTimeout {
 				t.Errorf("%s: ended with %v", name, context.Cause(ctx))

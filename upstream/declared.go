@@ -11,7 +11,11 @@ import (
 )
 
 // declared is what a session tells its server about its client: whom the server can ask what.
-type declared struct{ form, url, sampling bool }
+type declared struct {
+	Form     bool `json:"form,omitempty"`
+	URL      bool `json:"url,omitempty"`
+	Sampling bool `json:"sampling,omitempty"`
+}
 
 func declaredBy(a *stages.Asker) declared {
 	if a == nil {
@@ -28,8 +32,13 @@ func ForCaller(ctx context.Context, a *stages.Asker) context.Context {
 	return context.WithValue(ctx, callerKey{}, declaredBy(a))
 }
 
-// forCall is [ForCaller] for a call that has an Asker.
+// forCall is [ForCaller] for a call that has an Asker. A task is known where it was begun, whoever waits for it now.
 func forCall(ctx context.Context, c stages.Call) context.Context {
+	if c.Task != nil && c.Task.Handle != "" {
+		if d := declaredFor(c.Task.Handle); d != nil {
+			return context.WithValue(ctx, callerKey{}, *d)
+		}
+	}
 	if c.Asker == nil {
 		return ctx
 	}
@@ -39,16 +48,16 @@ func forCall(ctx context.Context, c stages.Call) context.Context {
 // capabilities are those for the handshake of the older era.
 func (d declared) capabilities(roots bool) *mcp.ClientCapabilities {
 	c := &mcp.ClientCapabilities{}
-	if d.form || d.url {
+	if d.Form || d.URL {
 		c.Elicitation = &mcp.ElicitationCapabilities{}
 	}
-	if d.form {
+	if d.Form {
 		c.Elicitation.Form = &mcp.FormElicitationCapabilities{}
 	}
-	if d.url {
+	if d.URL {
 		c.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 	}
-	if d.sampling {
+	if d.Sampling {
 		c.Sampling = &mcp.SamplingCapabilities{}
 	}
 	if roots {
@@ -66,7 +75,7 @@ func (d declared) meta(roots bool) map[string]any {
 		set  bool
 		in   map[string]any
 		name string
-	}{{d.form, modes, "form"}, {d.url, modes, "url"}, {d.sampling, c, "sampling"}, {roots, c, "roots"}} {
+	}{{d.Form, modes, "form"}, {d.URL, modes, "url"}, {d.Sampling, c, "sampling"}, {roots, c, "roots"}} {
 		if m.set {
 			m.in[m.name] = none{}
 		}

@@ -197,5 +197,7 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 		}
 		return nil, err
 	}
-	return newSession(sdk, t, d.impl, d.role.Roots), nil
+	s := newSession(sdk, t, d.impl, d.role.Roots)
+	s.answers = d.role.Asked
+	return s, nil
 }

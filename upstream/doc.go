@@ -17,15 +17,16 @@
 //   - Lists of resources and prompts are read on sessions that tools have started. Nothing waits for them: a server may be
 //     slow, and a client asks for these lists at its start.
 //   - A question of a server reaches only the caller of the call in whose middle it was asked. In the older era many questions
-//     name no call; they count only where one call is in flight. A wrong guess would show one caller the words of another.
+//     name no call; they count only where one call is in flight. A wrong guess would show one caller the words of another. A task
+//     is in flight as long as somebody waits for it; its questions name it, or come while nothing else is open.
 //   - In the older era a session declares once what its client can be asked, and callers share sessions. So there is one
 //     connection (serverConn) for each set of declared capabilities, with a session and a list of tools of its own, and everything
-//     else shared (kin). The first one has the set of the caller who needs it first, so a gateway with one client starts one process
+//     else shared (type shared). The first one has the set of the caller who needs it first, so a gateway with one client starts one process
 //     of each server. The newer era declares it in each request: there the first connection is the only one.
 //   - A call whose context carries no caller ([ForCaller]) uses the first connection, whatever that declares: background work
 //     starts no second process.
 //   - Of servers that ask where no call is named, a call that ended without an answer ends its session: a late question
-//     must not meet the next call.
+//     must not come to the next call.
 //   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there. Without
 //     it they would wait for an answer in vain, which is worse than a client that declares nothing.
 //   - Tools are pinned by a hash of all that a server lists of them, except _meta and icons, which no agent reads. The first list

@@ -33,6 +33,16 @@ func (o *Options) exposedBy(s *Server) globs {
 	return compileGlobs(list)
 }
 
+// exposeFlags returns the patterns of [Options.Expose] that are for this server alone, without its name.
+func (sc *serverConn) exposeFlags() (tools []string) {
+	for _, pattern := range sc.pool.options.Expose {
+		if tool, ok := strings.CutPrefix(pattern, sc.server.Name+"/"); ok {
+			tools = append(tools, tool)
+		}
+	}
+	return tools
+}
+
 // ExposeWithoutServer returns the patterns of [Options.Expose] that no server fits.
 func (p *Pool) ExposeWithoutServer(ctx context.Context) []string {
 	servers := p.Servers(ctx)
@@ -119,24 +129,24 @@ func (p *Pool) serversChanged() {
 
 // readExposed starts reading the lists of exposed tools that are not known.
 func (p *Pool) readExposed() {
-	for _, sc := range p.unknownExposed() {
+	for _, sc := range unknownExposed(p.connections()) {
 		sc.tools.mu.Lock()
 		sc.tools.begin()
 		sc.tools.mu.Unlock()
 	}
 }
 
-// unknownExposed are the servers of exposed tools whose lists are not known.
-func (p *Pool) unknownExposed() []*serverConn {
-	return slices.DeleteFunc(p.connections(), func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
+// unknownExposed are those of some servers that have exposed tools and whose lists are not known.
+func unknownExposed(servers []*serverConn) []*serverConn {
+	return slices.DeleteFunc(servers, func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
 }
 
-// AwaitExposed waits until the lists of all exposed tools are known, or cannot be read: also of servers outside this process, or
-// only of those within, which answer at once.
+// AwaitExposed waits until the lists of the exposed tools that the view of ctx shows are known, or cannot be read: also of servers
+// outside this process, or only of those within, which answer at once.
 func (p *Pool) AwaitExposed(ctx context.Context, outside bool) {
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var wg sync.WaitGroup
-	for _, sc := range p.unknownExposed() {
+	for _, sc := range unknownExposed(p.shown(ctx)) {
 		if !outside && !sc.server.InProcess {
 			continue
 		}
@@ -173,6 +183,16 @@ func (e ExposedTool) Raw() json.RawMessage { return e.tool.raw }
 
 // Details describes the tool.
 func (e ExposedTool) Details(ctx context.Context) *CatalogTool { return e.tool.details(ctx) }
+
+// Held reports whether the tool is held back until somebody accepts it. It is not for lists then, and a call is refused.
+func (e ExposedTool) Held() bool {
+	pins := e.tool.from.pins
+	held := pins.refusal(e.tool) != ""
+	if held {
+		pins.awaitAccept()
+	}
+	return held
+}
 
 // Flaw says why clients cannot have the tool by a name of its own, or is empty.
 func (e ExposedTool) Flaw(ctx context.Context) string { return e.tool.exposedFlaw(ctx) }

@@ -113,6 +113,18 @@ func TestExposedFollow(t *testing.T) {
 	})
 }
 
+// TestExposeWithoutTool: a pattern that is for one server and fits no tool of it is in its note.
+func TestExposeWithoutTool(t *testing.T) {
+	p := mcptest.NewPool(t, upstream.Options{
+		Expose:  []string{"s/a", "s/nope", "s/no*", "*/x", "t/y"},
+		Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: mcptest.New(mcptest.Tool{Name: "a"}).Dial}}},
+	})
+	const want = `the pattern "nope" of --expose matches no tool; the pattern "no*" of --expose matches no tool`
+	if got := p.Catalog(t.Context(), "s")[0].Note; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestOverrides: agents use the operator's name of a tool, and patterns the server's.
 func TestOverrides(t *testing.T) {
 	name := func(s string) upstream.Override { return upstream.Override{Name: &s} }

@@ -16,7 +16,7 @@ import (
 
 // A feed is what brings the updates of resources on one session. The older protocol has a request for each resource, and over HTTP a
 // standing stream; the newer one has requests that last, for one resource each with a program, and for many over HTTP, where each
-// takes a connection. All of it is open only while somebody is subscribed.
+// takes a connection. All of it is open only while somebody is subscribed, but for a standing stream on which the server may ask.
 type feed struct {
 	s    *session
 	life context.Context // of the session
@@ -28,7 +28,8 @@ type feed struct {
 	mu       sync.Mutex      // guards what follows
 	uris     map[string]bool // of the resources whose updates come
 	opening  int             // requests to subscribe
-	standing *standing       // nil: none is needed
+	standing *standing       // nil: there is none
+	kept     bool            // the standing stream lasts as long as the session
 	batches  []*batch
 }
 
@@ -200,12 +201,19 @@ func (f *feed) stream(life context.Context, t *remote.Transport, st *standing) {
 	}
 }
 
+// keepStanding makes the standing stream last as long as the session, once it is open: the server may ask on it.
+func (f *feed) keepStanding() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = true
+}
+
 // rest ends the standing stream if nobody needs it.
 func (f *feed) rest() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.s.touch()
-	if f.opening+len(f.uris) == 0 && f.standing != nil {
+	if f.opening+len(f.uris) == 0 && f.standing != nil && !f.kept {
 		f.standing.end()
 		f.standing = nil
 	}

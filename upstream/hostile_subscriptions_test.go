@@ -89,7 +89,7 @@ func TestHostileSubscriptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := runtime.NumGoroutine()
-			if _, _, err := p.Subscribe(t.Context(), "mcsh://servers/s/doc://1", func() {}); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, _, err := p.Subscribe(t.Context(), "mcsh://servers/s/doc://1", func(string) {}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 			eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+4 })
@@ -168,7 +168,7 @@ func TestOneOfMany(t *testing.T) {
 					uri += "/refused"
 				}
 				all.Go(func() {
-					_, cancel, err := p.Subscribe(t.Context(), uri, func() {})
+					_, cancel, err := p.Subscribe(t.Context(), uri, func(string) {})
 					if err != nil {
 						failed.Add(1)
 						return

@@ -201,7 +201,7 @@ func (sc *serverConn) unmatchedPatterns(list *toolList) []string {
 	for _, patterns := range []struct {
 		key  string
 		list []string
-	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}, {"expose", sc.server.Expose}} {
+	}{{"tools.allow", sc.server.Allow}, {"tools.deny", sc.server.Deny}, {"readOnly", sc.server.ReadOnly}, {"expose", sc.server.Expose}, {"--expose", sc.exposeFlags()}} {
 		for _, p := range patterns.list {
 			one := compileGlobs([]string{p})
 			if !slices.ContainsFunc(list.tools, func(t *tool) bool { return one.match(t.original) }) {

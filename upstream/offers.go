@@ -175,15 +175,15 @@ func (o *offers) get(ctx context.Context) (*offerLists, error) {
 
 // refresh fetches the lists in the background if they are out of date and there is a session.
 func (o *offers) refresh() {
-	now := o.conn.state()
-	if !now.alive() || now.resting {
+	s := o.conn.running()
+	if s == nil {
 		return
 	}
 	o.mu.Lock()
 	due := o.outdated()
 	o.mu.Unlock()
 	if due {
-		o.begin(now.session)
+		o.begin(s)
 	}
 }
 
@@ -194,6 +194,17 @@ func (o *offers) outdated() bool {
 		return o.tried.IsZero() || since > freshForMiss
 	default:
 		return since > o.lists.ttl
+	}
+}
+
+// started fetches the lists on a session that has begun. One for other callers than those of the first connection may list
+// something else: it counts only as long as nothing is known.
+func (o *offers) started(s *session) {
+	o.mu.Lock()
+	known := o.lists != nil
+	o.mu.Unlock()
+	if !known || s.feed.conn.isFirst() {
+		o.begin(s)
 	}
 }
 
@@ -516,6 +527,10 @@ func (sc *serverConn) note(n rpc.News) {
 	case rpc.ToolsChanged:
 		sc.tools.invalidate()
 		sc.tools.follow()
+		if first := sc.shared.first; first != sc {
+			first.tools.invalidate()
+			first.tools.follow()
+		}
 	case rpc.ResourcesChanged, rpc.PromptsChanged:
 		sc.offers.invalidate()
 		if n.Method == rpc.ResourcesChanged {

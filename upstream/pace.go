@@ -16,6 +16,8 @@ const (
 
 	// rampPause is how long a query waits at most for the answer to an earlier one, after the server has asked to wait.
 	rampPause = time.Second
+
+	noEpoch = -1 // of a query that the pace has not held back
 )
 
 // A pace says when a query may go to a server, for all runs and callers together and in the order in which they come:

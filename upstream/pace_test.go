@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -135,6 +136,78 @@ func TestWaitsForSlot(t *testing.T) {
 			t.Errorf("%v; reported %q", err, whys)
 		}
 	})
+}
+
+// TestRetryAfterAndSlots: a query that has no time to wait is refused at once also if others that wait have all slots, and any
+// Retry-After, of a year or of each answer, holds back the others for ten minutes at most.
+func TestRetryAfterAndSlots(t *testing.T) {
+	u := mcptest.New(mcptest.Tool{Name: "a"})
+	server := u.HTTP(t, nil)
+	next := server.Config.Handler
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || !strings.Contains(peek(r), `"tools/call"`) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Retry-After", "31536000")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	p := staticPool(t, upstream.Options{}, upstream.Server{Name: "s", Concurrency: 1, Dial: upstream.HTTP(upstream.Endpoint{URL: server.URL})})
+	if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "a"}); err == nil {
+		t.Fatal("the first call has a result")
+	}
+	patient, cancel := context.WithCancel(t.Context())
+	waits, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = p.CallTool(patient, stages.Call{Server: "s", Name: "a", Waits: func(string) func() { close(waits); return func() {} }})
+	}()
+	<-waits
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	_, err := p.CallTool(ctx, stages.Call{Server: "s", Name: "a"})
+	if e, ok := errors.AsType[*stages.Error](err); !ok || e.Code != stages.ServerUnavailable || !strings.Contains(e.Msg, "has asked all callers to wait 10m0s") {
+		t.Errorf("got %v", err)
+	}
+	cancel()
+	<-over
+}
+
+// TestRetryAfterOfTask: a server that answers a request about a task with Retry-After is not called meanwhile.
+func TestRetryAfterOfTask(t *testing.T) {
+	s, asked := &mcptest.Tasks{Working: 1}, make(chan struct{}, 1)
+	server := s.Serve(t)
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(peek(r), `"tasks/get"`) {
+			s.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(served.Close)
+	server.Dial = upstream.HTTP(upstream.Endpoint{URL: served.URL})
+	p := staticPool(t, upstream.Options{}, server)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_, _ = callTask(ctx, p, stages.Call{})
+	}()
+	<-asked
+	eventually(t, "others wait", func() bool {
+		short, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		_, err := callTask(short, p, stages.Call{Name: "look"})
+		return err != nil && strings.Contains(err.Error(), "has asked all callers to wait 10m0s")
+	})
+	cancel()
+	<-over
 }
 
 // rated is a pool with a server that notes the calls that it gets.

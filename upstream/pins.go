@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -41,7 +42,8 @@ type pins struct {
 	hold bool       // tools that are not trusted are neither offered nor called
 	look bool       // nothing is written
 
-	updating sync.Mutex // held while the file is read or written; taken before mu
+	awaiting atomic.Bool // a goroutine of awaitAccept runs
+	updating sync.Mutex  // held while the file is read or written; taken before mu
 
 	mu       sync.Mutex // guards what follows
 	known    *state.Pins
@@ -61,12 +63,12 @@ func newPins(sc *serverConn) *pins {
 	return &pins{conn: sc, dir: cmp.Or(o.Look, o.State), hold: o.Pin, look: o.Look != nil, reported: map[string]string{}}
 }
 
-// pinName is the name of a tool in the file.
-func pinName(tool string) string {
-	if len(tool) <= maxPinName {
-		return tool
+// pinName is the name of a tool in the file. It comes from the server's own: another name in the configuration is no change.
+func pinName(t *tool) string {
+	if len(t.original) <= maxPinName {
+		return t.original
 	}
-	sum := sha256.Sum256([]byte(tool))
+	sum := sha256.Sum256([]byte(t.original))
 	return "#" + hex.EncodeToString(sum[:])
 }
 
@@ -93,7 +95,7 @@ func (p *pins) upToDate(list *toolList) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.known != nil && p.err == nil && len(p.known.Waiting) == 0 && time.Since(p.written) < keepAgain && (p.known.Strict || !p.hold) &&
-		!slices.ContainsFunc(list.tools, func(t *tool) bool { return p.known.Trusted[pinName(t.Name)].Hash != t.pin() })
+		!slices.ContainsFunc(list.tools, func(t *tool) bool { return p.known.Trusted[pinName(t)].Hash != t.pin() })
 }
 
 // update changes the pins where they are kept, and returns them without the definitions.
@@ -105,9 +107,7 @@ func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 	}
 	switch {
 	case p.dir == nil:
-		p.mu.Lock()
-		all := p.known
-		p.mu.Unlock()
+		all := p.last()
 		if all == nil {
 			all = &state.Pins{First: true, Trusted: map[string]state.Pin{}, Waiting: map[string]state.Pin{}}
 		}
@@ -123,6 +123,13 @@ func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 	return known, file, err
 }
 
+// last are the pins as they were last read or written, or nil.
+func (p *pins) last() *state.Pins {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.known
+}
+
 func withoutDefinitions(p *state.Pins) *state.Pins {
 	less := *p
 	less.Trusted, less.Waiting = maps.Clone(p.Trusted), maps.Clone(p.Waiting)
@@ -136,6 +143,9 @@ func withoutDefinitions(p *state.Pins) *state.Pins {
 
 // compare changes pins by a list, and reports whether that is to be written.
 func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
+	if last := p.last(); known.First && last != nil && !last.First { // the file is gone: that makes nothing trusted
+		*known, changed = *withoutDefinitions(last), true
+	}
 	if known.First && len(list.tools) == 0 {
 		return false
 	}
@@ -157,7 +167,7 @@ func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
 	trusting := known.First || !p.hold && !known.Strict && len(known.Trusted) > 0
 	here := map[string]bool{}
 	for _, t := range list.tools {
-		name := pinName(t.Name)
+		name := pinName(t)
 		here[name] = true
 		old, is := known.Trusted[name]
 		_, waits := known.Waiting[name]
@@ -182,12 +192,14 @@ func (p *pins) lastWritten() time.Time {
 	return p.written
 }
 
-// dropGone forgets tools that wait and are gone. Trusted ones stay known, unless there are too many.
+// dropGone forgets tools that are gone, where there are too many. Others stay known: the server may list more tools for the clients
+// of another gateway.
 func dropGone(known *state.Pins, here map[string]bool, most int) (changed bool) {
 	before := len(known.Waiting) + len(known.Trusted)
-	maps.DeleteFunc(known.Waiting, func(name string, _ state.Pin) bool { return !here[name] })
-	if len(known.Trusted) > most {
-		maps.DeleteFunc(known.Trusted, func(name string, _ state.Pin) bool { return !here[name] })
+	for _, pins := range []map[string]state.Pin{known.Trusted, known.Waiting} {
+		if len(pins) > most {
+			maps.DeleteFunc(pins, func(name string, _ state.Pin) bool { return !here[name] })
+		}
 	}
 	return len(known.Waiting)+len(known.Trusted) < before
 }
@@ -206,7 +218,7 @@ func (p *pins) verdict(t *tool) string {
 	if p.known == nil || p.known.First {
 		return choose(p.err != nil, pinUnknown, "")
 	}
-	switch pin, ok := p.known.Trusted[pinName(t.Name)]; {
+	switch pin, ok := p.known.Trusted[pinName(t)]; {
 	case !ok:
 		return pinNew
 	case pin.Hash != t.pin():
@@ -253,10 +265,37 @@ func (p *pins) load(again bool) {
 	}
 }
 
+// acceptPause is how often a gateway looks whether tools have been accepted that are missing in the lists of clients.
+const acceptPause = 2 * time.Second
+
+// awaitAccept tells clients once that their lists are out of date, when the pins have changed.
+func (p *pins) awaitAccept() {
+	p.mu.Lock()
+	file := p.file
+	p.mu.Unlock()
+	if p.dir == nil || !p.conn.exposes() || !p.awaiting.CompareAndSwap(false, true) {
+		return
+	}
+	started := p.conn.pool.goroutines.start(func() {
+		for same := true; same; same = p.dir.SamePins(p.conn.key(), file) {
+			select {
+			case <-time.After(acceptPause):
+			case <-p.conn.life.Done():
+				return
+			}
+		}
+		p.awaiting.Store(false)
+		(*p.conn.pool.onTools.Load())()
+	})
+	if !started {
+		p.awaiting.Store(false)
+	}
+}
+
 // heldBack is the error of a plan or call with a tool that is held back.
 func (t *tool) heldBack(why string) error {
 	server := t.from.server
-	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(server, t.Name)
+	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(server, t.original)
 	if why == pinUnknown {
 		hint = "the operator makes the state directory readable and writable: list_all_tools says what is wrong with it"
 	}
@@ -282,7 +321,7 @@ func (p *pins) untrusted(list *toolList) (changed, new []*tool) {
 
 // report reports tools that are not trusted, once.
 func (p *pins) report(list *toolList) {
-	f := p.conn.pool.options.OnTools
+	f := p.conn.pool.options.OnUntrusted
 	if f == nil {
 		return
 	}
@@ -308,7 +347,7 @@ func (p *pins) unreported(tools []*tool, more *int) (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range tools {
-		if name := pinName(t.Name); p.reported[name] == t.pin() {
+		if name := pinName(t); p.reported[name] == t.pin() {
 			continue
 		} else if len(p.reported) >= 2*p.conn.pool.options.Tools {
 			p.reported = map[string]string{} // a server with ever new names
@@ -324,7 +363,7 @@ func (p *pins) unreported(tools []*tool, more *int) (names []string) {
 	return names
 }
 
-func shortName(t *tool) string { return fmt.Sprintf("%.60q", t.Name) }
+func shortName(t *tool) string { return fmt.Sprintf("%.60q", t.original) }
 
 // note says which tools of a list are not trusted, and what to do.
 func (p *pins) note(list *toolList) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -29,7 +30,7 @@ type pinned struct {
 func pin(t *testing.T, dir string, hold bool, servers ...upstream.Server) *pinned {
 	t.Helper()
 	p := &pinned{}
-	o := upstream.Options{Pin: hold, Sources: []upstream.Source{upstream.Static(servers)}, Refresh: true, OnTools: func(c upstream.ToolsChange) {
+	o := upstream.Options{Pin: hold, Sources: []upstream.Source{upstream.Static(servers)}, Refresh: true, OnUntrusted: func(c upstream.ToolsChange) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.changes = append(p.changes, c)
@@ -137,6 +138,77 @@ func TestPins(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPinsOfRenamed: names of the operator are no change, for a tool that is trusted or not, and what is accepted has the server's name.
+func TestPinsOfRenamed(t *testing.T) {
+	dir := t.TempDir()
+	name := func(s string) upstream.Override { return upstream.Override{Name: &s} }
+	a, b, changed := mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"}, mcptest.Tool{Name: "b", Description: "other"}
+	for i, test := range []struct {
+		tools         []mcptest.Tool
+		overrides     map[string]upstream.Override
+		offered, note string
+	}{
+		{[]mcptest.Tool{a, b}, nil, "a b", ""},
+		{[]mcptest.Tool{a, b}, map[string]upstream.Override{"a": name("b"), "b": name("c")}, "b c", ""},
+		{[]mcptest.Tool{a, changed}, map[string]upstream.Override{"b": name("c")}, "a", `held back until mcsh tools accept s: changed "b"`},
+		{[]mcptest.Tool{a, changed}, nil, "a", `held back until mcsh tools accept s: changed "b"`},
+	} {
+		p := pin(t, dir, true, upstream.Server{Name: "s", Dial: mcptest.New(test.tools...).Dial, Overrides: test.overrides})
+		if names, note := p.offered(t, "s"); names != test.offered || note != test.note {
+			t.Errorf("start %d: offers %q with the note %q, want %q with %q", i, names, note, test.offered, test.note)
+		}
+	}
+	if got := pin(t, dir, true, upstream.Server{Name: "s", Dial: mcptest.New(a, changed).Dial}).accept(t, "s"); got != "b(false)" {
+		t.Errorf("accepted %q", got)
+	}
+}
+
+// TestPinsOfTwoLists: the server lists more tools for the clients of one gateway than for those of another. What is new there waits
+// until it is accepted, also after the shorter list.
+func TestPinsOfTwoLists(t *testing.T) {
+	dir := t.TempDir()
+	server := func(tools ...mcptest.Tool) upstream.Server {
+		return upstream.Server{Name: "s", Dial: mcptest.New(tools...).Dial}
+	}
+	a, b := mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"}
+	short, long := pin(t, dir, true, server(a)), pin(t, dir, true, server(a, b))
+	for _, p := range []*pinned{short, long, pin(t, dir, true, server(a))} {
+		if names, _ := p.offered(t, "s"); names != "a" {
+			t.Errorf("offers %q", names)
+		}
+	}
+	if got := short.accept(t, "s"); got != "b(true)" {
+		t.Errorf("accepted %q", got)
+	}
+	if names, note := long.offered(t, "s"); names != "a b" || note != "" {
+		t.Errorf("offers %q, %q", names, note)
+	}
+}
+
+// TestPinsGrow: a server with other tools in each list does not fill its file.
+func TestPinsGrow(t *testing.T) {
+	dir, err := state.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := mcptest.New(mcptest.Tool{Name: "first"})
+	p := mcptest.NewPool(t, upstream.Options{State: dir, Pin: true, Tools: 10, Refresh: true, ListTTL: time.Nanosecond, Sources: []upstream.Source{upstream.Static{{Name: "s", Dial: u.Dial}}}})
+	for i := range 30 {
+		p.Catalog(t.Context(), "s")
+		name := fmt.Sprint("t", i)
+		u.Add(mcptest.Tool{Name: name})
+		eventually(t, name+" to wait", func() bool {
+			p.Catalog(t.Context(), "s")
+			waiting, err := p.Pending(t.Context(), "s")
+			if err != nil || len(waiting) > 11 {
+				t.Fatalf("%d wait, %v", len(waiting), err)
+			}
+			return slices.ContainsFunc(waiting, func(w upstream.Pending) bool { return w.Tool == name })
+		})
+		u.MCP().RemoveTools(name)
 	}
 }
 
@@ -267,6 +339,26 @@ func TestPinsFail(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPinsRemoved: while a gateway runs, a file that is removed makes nothing trusted, and comes back.
+func TestPinsRemoved(t *testing.T) {
+	dir, u := t.TempDir(), mcptest.New(mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"})
+	server := upstream.Server{Name: "s", Dial: u.Dial}
+	p := pin(t, dir, true, server)
+	p.offered(t, "s")
+	files, _ := filepath.Glob(filepath.Join(dir, "pins-*.json"))
+	if len(files) != 1 {
+		t.Fatalf("the files are %v", files)
+	}
+	if err := os.Remove(files[0]); err != nil {
+		t.Fatal(err)
+	}
+	u.Add(mcptest.Tool{Name: "a", Description: "other"})
+	eventually(t, "the change", func() bool { names, _ := p.offered(t, "s"); return names == "b" })
+	if names, _ := pin(t, dir, true, server).offered(t, "s"); names != "b" {
+		t.Errorf("after it, another gateway offers %q", names)
 	}
 }
 

@@ -68,9 +68,9 @@ type Options struct {
 	// needs State; without, what was listed first is known in memory only, and a restart trusts everything again.
 	Pin bool
 
-	// OnTools is called when tools of a server are found that are new or have changed, once for each change. It must not call
+	// OnUntrusted is called when tools of a server are found that are new or have changed, once for each change. It must not call
 	// the pool. Nil: nobody wants to know.
-	OnTools func(ToolsChange)
+	OnUntrusted func(ToolsChange)
 
 	// Look has the pins that tools are compared with, and nothing is written there; nil: those of State, which are changed. The
 	// pool closes it.
@@ -356,8 +356,14 @@ func (p *Pool) shown(ctx context.Context) []*serverConn {
 }
 
 // CallTool implements [stages.Tools]. A timeout of zero is that of the server, or else that of the pool's options. If the server
-// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again.
+// refuses the call because nobody has signed in, and the caller's person does so meanwhile, the call is made again, or its task
+// is waited for again.
 func (p *Pool) CallTool(ctx context.Context, call stages.Call) (stages.Result, error) {
+	var task stages.Task
+	if call.Task != nil {
+		task = *call.Task
+	}
+	call.Task = &task // a task of the first try is in it
 	result, err := p.callTool(ctx, call)
 	if err != nil && p.SignIn(ctx, call.Asker, err) {
 		return p.callTool(ctx, call)

@@ -42,14 +42,14 @@ func wrongQuestion(why string) error {
 // checkQuestion refuses a question that is not valid, or of a kind that its caller has not declared.
 func checkQuestion(d declared, method string, params json.RawMessage) error {
 	switch {
+	case method != rpc.Elicitation && (method != rpc.Sampling || !d.Sampling):
+		return errDeclined
 	case len(params) > rpc.MaxQuestion:
 		return wrongQuestion("it is too long")
 	case len(params) == 0 || params[0] != '{' || !json.Valid(params):
 		return wrongQuestion("its parameters are not a JSON object")
-	case method == rpc.Sampling && d.sampling:
+	case method == rpc.Sampling:
 		return nil
-	case method != rpc.Elicitation:
-		return errDeclined
 	}
 	var q elicitation
 	if json.Unmarshal(params, &q) != nil {
@@ -73,7 +73,7 @@ func (q *elicitation) mode() string {
 // modes check the elicitations of each mode.
 var modes = map[string]func(*elicitation, declared) error{
 	"form": func(q *elicitation, d declared) error {
-		if !d.form {
+		if !d.Form {
 			return errDeclined
 		}
 		if q.RequestedSchema == nil || q.RequestedSchema.Type != "object" {
@@ -87,7 +87,7 @@ var modes = map[string]func(*elicitation, declared) error{
 		return nil
 	},
 	"url": func(q *elicitation, d declared) error {
-		if !d.url {
+		if !d.URL {
 			return errDeclined
 		}
 		if plainAddress(q.URL) == "" {

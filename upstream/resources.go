@@ -108,10 +108,18 @@ func (p *Pool) Read(ctx context.Context, call stages.Call) (Contents, error) {
 		if call.Server, call.Name, err = p.Owner(ctx, call.Name); err != nil {
 			return Contents{}, err
 		}
-	} else if server, original, ok := SplitURI(call.Name); ok && server == call.Server {
-		call.Name = original
+	} else {
+		call.Name = originalOf(call.Server, call.Name)
 	}
 	return p.ask(ctx, Resources, call, "resources/read", []byte(`"uri":`), []byte(texts.JSON(call.Name)))
+}
+
+// originalOf is the original of a URI of a server, in either form.
+func originalOf(server, uri string) string {
+	if named, original, ok := SplitURI(uri); ok && named == server {
+		return original
+	}
+	return uri
 }
 
 // Prompt gets a prompt of a server: call.Name, with call.Args.

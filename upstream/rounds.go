@@ -88,7 +88,7 @@ func (a *asking) asked(raw json.RawMessage) (*inputRequired, error) {
 
 // canAnswer reports whether questions with a method may be answered.
 func canAnswer(roots bool, d declared, method string) bool {
-	return method == methodRoots && roots || method == rpc.Elicitation && (d.form || d.url) || method == rpc.Sampling && d.sampling
+	return method == methodRoots && roots || method == rpc.Elicitation && (d.Form || d.URL) || method == rpc.Sampling && d.Sampling
 }
 
 // readInputRequired reads a result that asks something; nil: it asks nothing, or is not valid, which shows elsewhere.
@@ -106,15 +106,21 @@ func readInputRequired(raw json.RawMessage) (*inputRequired, error) {
 			return nil, wrongInput("its requestState is no text of at most %d bytes", maxState)
 		}
 	}
-	if isNull(r.InputRequests) {
-		return in, nil
+	in.requests, err = readInputRequests(r.InputRequests)
+	return in, err
+}
+
+// readInputRequests reads the questions of a result or of a task.
+func readInputRequests(raw json.RawMessage) (list []inputRequest, err error) {
+	if isNull(raw) {
+		return nil, nil
 	}
 	seen := map[string]bool{}
-	if !rpc.Members(r.InputRequests, func(key, value []byte) {
+	if !json.Valid(raw) || !rpc.Members(raw, func(key, value []byte) {
 		q, wrong := readInputRequest(key, value)
 		switch name := rpc.Name(key); {
 		case err != nil:
-		case len(in.requests) == maxAtOnce:
+		case len(list) == maxAtOnce:
 			err = wrongInput("it asks more than %d things at once", maxAtOnce)
 		case wrong != nil:
 			err = wrong
@@ -122,12 +128,12 @@ func readInputRequired(raw json.RawMessage) (*inputRequired, error) {
 			err = wrongInput("two questions have the same name")
 		default:
 			seen[name] = true
-			in.requests = append(in.requests, q)
+			list = append(list, q)
 		}
 	}) {
-		return nil, wrongInput("its inputRequests are not an object")
+		return nil, wrongInput("its inputRequests are not a valid object")
 	}
-	return in, err
+	return list, err
 }
 
 func readInputRequest(key, value []byte) (q inputRequest, err error) {
@@ -167,12 +173,7 @@ func (a *asking) shed(times int) error {
 	if times > maxShedding {
 		return stages.Errorf(stages.ToolError, "try again later", "the server is busy: it has sent the call back %d times", times)
 	}
-	select {
-	case <-time.After(sheddingWait << times):
-		return nil
-	case <-a.ctx.Done():
-		return a.ctx.Err()
-	}
+	return pauseFor(a.ctx, sheddingWait<<times)
 }
 
 // fulfil asks everything that a result asks, at the same time, and notes the answers for the next round.
@@ -207,7 +208,7 @@ func (a *asking) fulfil(ctx context.Context, in *inputRequired) error {
 
 // input answers one question of a result. A person who does not answer has cancelled it; for others there is no such answer.
 func (a *asking) input(ctx context.Context, q inputRequest) (json.RawMessage, error) {
-	if q.method == methodRoots {
+	if q.method == methodRoots && a.session.roots != nil {
 		return a.session.roots, nil
 	}
 	answer, err := a.answer(ctx, q.method, bytes.Clone(q.params))

@@ -43,8 +43,8 @@ type serverConn struct {
 
 	needed atomic.Bool // a plan waits for it to start
 
-	kin       *kin
-	turns     chan struct{} // full while a call has its turn
+	shared    *shared
+	exclusive chan struct{} // full while a call is the only one in flight
 	streams   atomic.Bool   // the last session has a stream for each call
 	inResults atomic.Bool   // the server of the last session asks in results
 
@@ -78,11 +78,11 @@ type start struct {
 
 func newServerConn(origin *Server, p *Pool) *serverConn {
 	sc := newConn(origin, p, p.life)
-	sc.kin = &kin{first: sc, others: map[declared]*serverConn{}}
+	sc.shared = &shared{first: sc, others: map[declared]*serverConn{}}
 	return sc
 }
 
-// newConn makes a connection without its kin. It ends with life.
+// newConn makes a connection without what it shares with others. It ends with life.
 func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	s, o := *origin, p.options
 	if s.Concurrency <= 0 {
@@ -92,7 +92,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	sc := &serverConn{
 		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly), exposed: o.exposedBy(&s),
 		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
-		turns: make(chan struct{}, 1), logs: logLimiter(),
+		exclusive: make(chan struct{}, 1), logs: logLimiter(),
 	}
 	sc.login = sync.OnceValue(func() string { login, _ := sc.server.loginOf(); return login })
 	sc.life, sc.end = context.WithCancel(life)
@@ -208,7 +208,7 @@ func (sc *serverConn) closedError() error {
 // begin starts the server after a wait. sc.mu is held.
 func (sc *serverConn) begin(wait time.Duration) *start {
 	era, dial := sc.era, sc.dialer
-	sc.kin.claim(sc)
+	sc.shared.claim(sc)
 	dial.declared, dial.role.Asked = sc.declared, sc.declared != declared{}
 	sc.start, sc.resting = &start{begun: time.Now()}, false
 	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
@@ -223,8 +223,8 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 		}
 		s.feed.conn = sc
 		sc.pool.goroutines.run(func() { sc.watch(s) })
-		sc.stand(s)
-		sc.offers.begin(s)
+		sc.keepStanding(s)
+		sc.offers.started(s)
 		return s, nil
 	}, &sc.mu, func(s *session, err error) { sc.finish(s, era, err) })
 	return sc.start

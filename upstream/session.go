@@ -35,6 +35,10 @@ type rawTransport interface {
 	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
 	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
 
+	// Hold makes questions about a task come to its Ask, until release is called: over says that the server does not work on it
+	// any more. It may be called again.
+	Hold(task *rpc.Request) (release func(over bool))
+
 	Traits() rpc.Traits
 
 	// Abort ends the connection by force, if there is one.
@@ -52,6 +56,7 @@ type session struct {
 	meta      map[string]any  // members of _meta that every request needs
 	roots     json.RawMessage // the result of roots/list, nil if there are none
 	gateway   bool            // the server is a gateway like this one
+	answers   bool            // it has declared that questions are answered
 	started   time.Time
 	tokens    atomic.Int64  // of progress: the last one
 	calls     atomic.Int32  // in flight
@@ -228,9 +233,15 @@ func (t *tool) query(c stages.Call, lease *memory.Lease) query {
 	}}
 }
 
+// empty gives back what a lease has.
+func empty(lease *memory.Lease) { _ = lease.Grow(-lease.Used()) } // it does not fail
+
 func (s *session) call(ctx context.Context, c stages.Call, a *asking, t *tool, lease *memory.Lease) (json.RawMessage, *rpc.Failure) {
-	_ = lease.Grow(-lease.Used()) // of the answer before, which asked something
-	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease, Ask: a.ask}
+	empty(lease) // of the answer before, which asked something
+	r := &rpc.Request{Method: "tools/call", Name: t.original, BeforeSend: c.Sent, Lease: lease}
+	if s.answers {
+		r.Ask = a.ask
+	}
 	name, err := json.Marshal(t.original)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}

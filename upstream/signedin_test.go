@@ -2,8 +2,10 @@ package upstream_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -100,12 +102,24 @@ type doorman struct {
 	lacks   string // a scope that every call lacks
 	tokens  int    // requests for tokens
 	seen    map[string]int
+	call    func(w http.ResponseWriter) // answers a call of a tool; it holds mu; nil: the server by hand does
+	other   http.Handler                // in the place of the server by hand; it holds mu
 }
 
 func newDoorman(t *testing.T) *doorman {
 	t.Helper()
 	d := &doorman{refresh: "refresh-0", seen: map[string]int{}}
-	s := handMade(t, nil)
+	return d.guard(handMade(t, func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		if d.call != nil {
+			d.call(w)
+			return
+		}
+		respond(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, legacyAnswers["tools/call"]))
+	}))
+}
+
+// guard puts the doorman before what a server serves.
+func (d *doorman) guard(s *httptest.Server) *doorman {
 	inner := s.Config.Handler
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
@@ -126,6 +140,10 @@ func newDoorman(t *testing.T) *doorman {
 			return
 		}
 		d.seen[given]++
+		if d.other != nil {
+			d.other.ServeHTTP(w, r)
+			return
+		}
 		inner.ServeHTTP(w, r)
 	})
 	d.url = s.URL

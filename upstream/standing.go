@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -9,49 +8,50 @@ import (
 )
 
 const (
-	standWait  = 5 * time.Second // for a standing stream to open before the first call
-	standPause = time.Second     // before it is opened again, and twice as long each time up to standRest
-	standRest  = time.Minute
+	standingWait  = 5 * time.Second // for a standing stream to open before the first call
+	standingPause = time.Second     // before it is opened again, and twice as long each time up to standingRest
+	standingRest  = time.Minute     // a stream that lasted so long was no failure
 )
 
-// stand opens the standing stream of a session whose server may ask on it, as many do, and waits a moment until it is open. The
-// stream lasts as long as the session. A server without one asks elsewhere.
-func (sc *serverConn) stand(s *session) {
+// keepStanding opens the standing stream of a session whose server may ask on it, as many do, and waits a moment until it is open.
+// The stream lasts as long as the session, and brings updates of resources too. A server without one asks elsewhere.
+func (sc *serverConn) keepStanding(s *session) {
 	t, ok := s.transport.(*remote.Transport)
-	if !ok || s.stateless() || sc.declares() == (declared{}) && s.roots == nil {
+	if !ok || s.stateless() || !s.answers && s.roots == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(sc.life)
+	s.feed.keepStanding()
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
-	started := sc.pool.goroutines.start(func() {
-		defer cancel()
-		defer open()
-		for pause := standPause; ; pause = min(2*pause, standRest) {
-			failure := t.Listen(ctx, s.version, open)
-			if ctx.Err() != nil || isAnswer(failure) || failure.Lost {
-				return
-			}
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
-		}
-	})
-	if !started {
-		cancel()
+	if !s.feed.start(func() { defer open(); s.feed.standOn(t, open) }) {
 		return
 	}
-	sc.pool.goroutines.run(func() {
-		select {
-		case <-s.ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
 	select {
 	case <-opened:
-	case <-time.After(standWait):
-	case <-ctx.Done():
+	case <-time.After(standingWait):
+	case <-s.feed.life.Done():
+	}
+}
+
+// standOn opens the standing stream again and again. It calls opened when the stream is open.
+func (f *feed) standOn(t *remote.Transport, opened func()) {
+	for pause := standingPause; f.life.Err() == nil; pause = min(2*pause, standingRest) {
+		begun := time.Now()
+		st, failure := f.stand(f.life, t)
+		if failure == nil {
+			opened()
+			<-st.over
+			failure = st.failure
+		}
+		if isAnswer(failure) || failure.Lost {
+			return
+		}
+		if time.Since(begun) > standingRest {
+			pause = standingPause
+		}
+		select {
+		case <-time.After(pause):
+		case <-f.life.Done():
+		}
 	}
 }

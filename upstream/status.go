@@ -20,7 +20,7 @@ type ServerStatus struct {
 func (p *Pool) Statuses() []ServerStatus {
 	list := []ServerStatus{}
 	for _, sc := range p.connections() {
-		list = append(list, sc.serverStatus())
+		list = append(list, sc.usedStatus())
 	}
 	return list
 }
@@ -59,6 +59,20 @@ func (sc *serverConn) serverStatus() ServerStatus {
 		s.Status, s.Code = StatusFailed, stages.ServerUnavailable
 	default:
 		s.Status = StatusIdle
+	}
+	return s
+}
+
+// usedStatus is the status of the connection, or of one for other callers if it is not in use itself.
+func (sc *serverConn) usedStatus() ServerStatus {
+	s := sc.serverStatus()
+	if s.Status != StatusIdle && s.Status != StatusResting {
+		return s
+	}
+	for _, other := range sc.variants() {
+		if o := other.serverStatus(); o.Status != StatusIdle && (s.Status == StatusIdle || o.Status != StatusResting) {
+			s = o
+		}
 	}
 	return s
 }

@@ -57,18 +57,23 @@ type subscription struct {
 }
 
 // A subscriber is called when the resource may have changed.
-type subscriber struct{ updated func() }
+type subscriber struct{ updated func(server string) }
 
 func newSubscriptions(p *Pool) *subscriptions {
 	return &subscriptions{pool: p, of: map[string]*watchedServer{}}
 }
 
-// Subscribe makes the pool call updated when a resource may have changed, in a goroutine that it must not block, until cancel is
-// called. The URI has either form. The first subscription starts the server, and the server goes on while there is any.
-func (p *Pool) Subscribe(ctx context.Context, uri string, updated func()) (server string, cancel func(), err error) {
-	server, original, err := p.Owner(ctx, uri)
-	if err != nil {
-		return "", nil, err
+// Subscribe makes the pool call updated with the server when a resource may have changed, in a goroutine that it must not block,
+// until cancel is called. The URI has either form; where the view of ctx can show one server only, it is of that one. The first
+// subscription starts the server, and the server goes on while there is any. The caller of Subscribe asks in updated whether its
+// view still shows the server.
+func (p *Pool) Subscribe(ctx context.Context, uri string, updated func(server string)) (server string, cancel func(), err error) {
+	server = ViewOf(ctx).Only()
+	original := originalOf(server, uri)
+	if server == "" {
+		if server, original, err = p.Owner(ctx, uri); err != nil {
+			return "", nil, err
+		}
 	}
 	sc, err := p.conn(ctx, server)
 	if err == nil {
@@ -394,7 +399,7 @@ func (b *subscriptions) report(sub *subscription) {
 		b.mu.Unlock()
 		for _, one := range all {
 			if b.pool.life.Err() == nil {
-				one.updated()
+				one.updated(sub.server)
 			}
 		}
 	})

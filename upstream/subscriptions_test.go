@@ -22,8 +22,8 @@ type reports struct {
 	n  map[string]int
 }
 
-func (r *reports) of(name string) func() {
-	return func() {
+func (r *reports) of(name string) func(string) {
+	return func(string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.n == nil {
@@ -193,7 +193,7 @@ func TestSubscribeRefused(t *testing.T) {
 		"mcsh://servers/resources/doc://1":   `there is no server "resources"`,
 		"doc://nowhere":                      "no server lists it",
 	} {
-		if _, _, err := p.Subscribe(t.Context(), uri, func() {}); err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		if _, _, err := p.Subscribe(t.Context(), uri, func(string) {}); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: got %v, want %q", uri, err, want)
 		}
 	}

@@ -117,6 +117,11 @@ func readInterval(value []byte) time.Duration {
 	return time.Duration(max(float64(leastPoll), min(ms*float64(time.Millisecond), float64(mostPoll))))
 }
 
+// over reports whether the task has ended.
+func (t *task) over() bool {
+	return t.status == "completed" || t.status == "failed" || t.status == "cancelled"
+}
+
 // pause is how long to wait before a task is asked for again, after n requests.
 func (t *task) pause(n int) time.Duration {
 	if t.interval > 0 {
@@ -130,14 +135,23 @@ type taskHandle struct {
 	ID     string `json:"id"`
 	Inline bool   `json:"inline,omitempty"`
 	Server string `json:"server,omitempty"` // its identity: an id may be all that one needs to read the result
+
+	Declared *declared `json:"declared,omitempty"` // by the session that it was begun on
 }
 
-func (t *task) handle(server string) string {
-	text, err := json.Marshal(taskHandle{t.id, t.inline, server})
+func (t *task) handle(server string, by declared) string {
+	text, err := json.Marshal(taskHandle{t.id, t.inline, server, &by})
 	if err != nil {
 		panic("upstream: internal error: " + err.Error()) // text can always be encoded
 	}
 	return string(text)
+}
+
+// declaredFor is what the session has declared that a task was begun on, nil if that is not known.
+func declaredFor(handle string) *declared {
+	var h taskHandle
+	_ = json.Unmarshal([]byte(handle), &h) // taskOf reports the error
+	return h.Declared
 }
 
 // errOtherServer is the error of a task whose server has another address or command by now.

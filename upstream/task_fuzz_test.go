@@ -22,14 +22,13 @@ func FuzzTask(f *testing.F) {
 			if p := task.pause(3); p < leastPoll || p > mostPoll {
 				t.Errorf("the interval is %s", p)
 			}
-			w := &waiting{sc: &serverConn{server: Server{Name: "s"}}, task: task}
-			inputs, err := w.inputs()
-			if err == nil && len(inputs) > maxOpenInputs {
-				t.Errorf("there are %d inputs", len(inputs))
+			questions, err := readInputRequests(task.requests)
+			if len(questions) > maxAtOnce {
+				t.Errorf("there are %d questions", len(questions))
 			}
-			for _, in := range inputs {
-				if err == nil && !json.Valid([]byte(`"`+in.key+`"`)) {
-					t.Errorf("the name of an input is %q", in.key)
+			for _, q := range questions {
+				if err == nil && !json.Valid([]byte(`"`+string(q.key)+`"`)) {
+					t.Errorf("the name of a question is %q", q.key)
 				}
 			}
 		}
@@ -43,7 +42,7 @@ func FuzzTask(f *testing.F) {
 				t.Errorf("the id is %q", started.task.id)
 			}
 		}
-		again, err := taskOf(started.task.handle("s"), "s")
+		again, err := taskOf(started.task.handle("s", declared{}), "s")
 		if err != nil || again.id != started.task.id || again.inline != started.task.inline {
 			t.Errorf("%+v became %+v, %v", started.task, again, err)
 		}

@@ -2,6 +2,7 @@ package upstream_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,5 +72,32 @@ func TestTaskEverything(t *testing.T) {
 	out, report, err := run("[" + stages.ResumeStage(report.Run) + "]")
 	if err != nil || !strings.Contains(out, "# Research Report: tides") || tools.calls.Load() != 1 {
 		t.Errorf("got %v, %.200q after %d calls, report %+v", err, out, tools.calls.Load(), report)
+	}
+}
+
+// TestTaskEverythingAsks: a task of server-everything asks in the middle of its work, over each transport, and the answer is in its
+// result.
+func TestTaskEverythingAsks(t *testing.T) {
+	for name, dial := range everythingServers(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := dial(t)
+			s.Name, s.Protocol = "e", upstream.OnlyOlder
+			p := staticPool(t, upstream.Options{}, s)
+			var asked []stages.Question
+			who := &stages.Asker{Form: true, Ask: func(_ context.Context, q stages.Question) (json.RawMessage, error) {
+				asked = append(asked, q)
+				return json.RawMessage(`{"action":"accept","content":{"interpretation":"snake"}}`), nil
+			}}
+			res, err := p.CallTool(t.Context(), stages.Call{
+				Server: "e", Name: "simulate-research-query", Item: "7", Args: json.RawMessage(`{"topic":"python","ambiguous":true}`), Asker: who,
+			})
+			if err != nil || !strings.Contains(string(res.Data), "# Research Report: python (snake)") {
+				t.Errorf("got %.300s, %v", res.Data, err)
+			}
+			if len(asked) != 1 || asked[0].Tool != "simulate-research-query" || asked[0].Item != "7" {
+				t.Errorf("asked %+v", asked)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -158,18 +159,20 @@ func TestTaskFaults(t *testing.T) {
 		{"failed with a result", "older", both(at("tasks/get", 1, `{"taskId":"t-1","status":"failed"}`), at("tasks/result", 1, `{"isError":true,"content":[{"type":"text","text":"out of ink"}]}`)), "out of ink", false},
 		{"cancelled by the server", "both", at("tasks/get", 1, `{"taskId":"t-1","status":"cancelled","statusMessage":"no time"}`), `was cancelled: "no time"`, false},
 		{"forgotten", "both", at("tasks/get", 1, failing(-32602, "Task has expired")), `"Task has expired"`, false},
-		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, false},
-		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 inputs at a time", true},
+		{"no such method", "both", at("tasks/get", 0, failing(-32601, "tasks/get?")), `does not serve requests for it: "tasks/get?"`, true},
+		{"too many questions", "newer", at("tasks/get", 1, many(17)), "more than 16 things at once", true},
 		{"questions without end", "newer", func(r mcptest.TaskRequest) string {
 			if r.Method == "tasks/get" {
 				return strings.ReplaceAll(many(16), `"q`, fmt.Sprintf(`"q%d-`, r.N))
 			}
 			return ""
-		}, "more than 100 inputs", true},
-		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "name has 1048576 bytes", true},
-		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not valid", true},
-		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "not valid: 5", true},
-		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "nobody can be asked", true},
+		}, "more than 32 questions", true},
+		{"a question with a long name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", long)), "a question has no method, or more than 65536 bytes", true},
+		{"a question with a broken name", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "q0", `\u12`)), "not a valid object", true},
+		{"questions that refuse answers", "newer", both(at("tasks/get", 1, many(1)), at("tasks/update", 1, failing(-32603, "no updates"))), "no updates", true},
+		{"a list of questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":[1]}`), "not a valid object", true},
+		{"a question that is none", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","inputRequests":{"a":5}}`), "a question has no method", true},
+		{"a question that nobody answers", "newer", at("tasks/get", 1, strings.ReplaceAll(many(1), "elicitation/create", "sampling/createMessage")), "got no answer", true},
 		{"questions of the older form", "older", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required"}`), "", false},
 		{"no questions", "newer", at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1}`), "", false},
 	} {
@@ -278,7 +281,8 @@ func TestTaskTime(t *testing.T) {
 // refusal. The time of the call stands still meanwhile.
 func TestTaskQuestions(t *testing.T) {
 	const asks = `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{` +
-		`"a":{"method":"elicitation/create","params":{"message":"Which?"}},"b\u0022":{"method":"elicitation/create","params":{"mode":"url"}}}}`
+		`"a":{"method":"elicitation/create","params":{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}},` +
+		`"b\u0022":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}}}}`
 	reply := func(r mcptest.TaskRequest) string {
 		if r.Method == "tasks/get" && r.N <= 3 {
 			return asks
@@ -334,6 +338,135 @@ func TestTaskQuestions(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
+}
+
+// TestTaskFirstQuestions: the time in which a call asks something before it answers with a task counts for neither.
+func TestTaskFirstQuestions(t *testing.T) {
+	t.Parallel()
+	const limit = 10 * time.Second
+	s := &mcptest.Tasks{Newer: true, Working: 2, Reply: at("tools/call", 1,
+		`{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"requestedSchema":{"type":"object"}}}}}`)}
+	slow := &stages.Asker{Form: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		time.Sleep(limit + time.Second)
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	got, err := callTask(t.Context(), staticPool(t, upstream.Options{}, s.Serve(t)), stages.Call{Asker: slow, Timeout: limit, Limited: true})
+	if err != nil || got != taskResult {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestTaskWrongQuestions: a question of a task is checked as that of any call, and shows no secret of the configuration.
+func TestTaskWrongQuestions(t *testing.T) {
+	s := &mcptest.Tasks{Newer: true, Reply: at("tasks/get", 1, `{"taskId":"t-1","status":"input_required","pollIntervalMs":1,"inputRequests":{`+
+		`"a":{"method":"elicitation/create","params":{"mode":"url","url":"javascript:alert(1)"}},`+
+		`"b":{"method":"elicitation/create","params":{"message":"`+strings.Repeat("x", 63<<10)+`","requestedSchema":{"type":"object","properties":{"p":{"type":"object"}}}}},`+
+		`"c":{"method":"elicitation/create","params":{"message":"is it hunter2-hunter2?","requestedSchema":{"type":"object"}}}}}`)}
+	server := s.Serve(t)
+	server.Secrets = []string{"hunter2-hunter2"}
+	var mu sync.Mutex
+	var asked []string
+	asker := &stages.Asker{Form: true, URL: true, Ask: func(_ context.Context, q stages.Question) (json.RawMessage, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, string(q.Params))
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	if got, err := callTask(t.Context(), staticPool(t, upstream.Options{}, server), stages.Call{Asker: asker}); err != nil || got != taskResult {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	if len(asked) != 1 || strings.Contains(asked[0], "hunter2") {
+		t.Errorf("asked %q", asked)
+	}
+	if said := string(s.Requests("tasks/update")[0].Params.Inputs); said != `{"a":{"action":"cancel"},"b":{"action":"cancel"},"c":{"action":"accept"}}` {
+		t.Errorf("the answers are %s", said)
+	}
+}
+
+// TestTaskSignIn: where somebody signs in while a task is waited for, the call goes on with that task.
+func TestTaskSignIn(t *testing.T) {
+	s, kept := &mcptest.Tasks{Working: 1}, newLogins(t)
+	s.Serve(t)
+	served := httptest.NewUnstartedServer(s)
+	served.Start()
+	t.Cleanup(served.Close)
+	d := (&doorman{refresh: "refresh-0", seen: map[string]int{}}).guard(served)
+	s.Reply = func(r mcptest.TaskRequest) string {
+		if r.Method == "tools/call" {
+			d.lacks = "files:write" // the doorman waits for this reply
+		}
+		return ""
+	}
+	d.set("access-token-of-old", "")
+	kept.put(t, d.login("access-token-of-old"))
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	close(signIns.opened)
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	res, err := p.CallTool(t.Context(), stages.Call{
+		Server: "s", Name: "work", Asker: asker, Task: &stages.Task{Keep: func(string) {}, Lasts: func() bool { return true }},
+	})
+	if err != nil || string(res.Data) != "done: {}" || len(s.Requests("tools/call")) != 1 || signIns.begun.Load() != 1 {
+		t.Errorf("got %q, %v after %d calls and %d sign-ins", res.Data, err, len(s.Requests("tools/call")), signIns.begun.Load())
+	}
+}
+
+// TestTaskWhole: a client that calls a tool by a name of its own gets the result of the task as the server has written it.
+func TestTaskWhole(t *testing.T) {
+	for form, newer := range taskForms {
+		t.Run(form, func(t *testing.T) {
+			s := &mcptest.Tasks{Newer: newer, Working: 2}
+			p := staticPool(t, upstream.Options{}, s.Serve(t))
+			got, err := callTask(t.Context(), p, stages.Call{Whole: true})
+			if want := `{"content":[{"type":"text","text":"done: {\"n\":1}"}]}`; err != nil || got != want {
+				t.Errorf("got %s, %v", got, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s.Reply = func(r mcptest.TaskRequest) string {
+				if r.Method == "tasks/get" {
+					cancel()
+				}
+				return ""
+			}
+			if _, err := callTask(ctx, p, stages.Call{Whole: true}); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			s.Await(t, "tasks/cancel", 1)
+		})
+	}
+}
+
+// TestTaskHolds: nothing of what a server says of a task is held until the next request for it.
+func TestTaskHolds(t *testing.T) {
+	t.Parallel()
+	for form, newer := range taskForms {
+		t.Run(form, func(t *testing.T) {
+			more := `,"statusMessage":"busy","pollInterval":60000,"pollIntervalMs":60000,"x":"` + strings.Repeat("x", 8<<20) + `"`
+			s := &mcptest.Tasks{Newer: newer, Working: 1, Members: more}
+			share := memory.New(1<<30).Share("results", 1<<30)
+			p := staticPool(t, upstream.Options{Results: share}, s.Serve(t))
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			read := make(chan int64, 1)
+			call := stages.Call{Progress: func(stages.ToolProgress) { read <- share.Used() }}
+			all.Go(func() { _, _ = callTask(ctx, p, call) }) // it ends with ctx
+			if n := <-read; n < 8<<20 {
+				t.Errorf("the answer counts as %d bytes", n)
+			}
+			for limit := time.Now().Add(time.Minute); share.Used() > 4<<20; time.Sleep(time.Millisecond) {
+				if time.Now().After(limit) {
+					t.Errorf("%d bytes are held", share.Used())
+					break
+				}
+			}
+			cancel()
+			all.Wait()
+		})
+	}
 }
 
 // TestTaskHandles: what is kept of a task does not go to a server with another address.

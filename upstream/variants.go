@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/mcsh-dev/mcsh/upstream/remote"
@@ -16,17 +18,17 @@ const (
 	NeverAsks               // nothing is declared to it, so all callers share one session
 )
 
-// A kin is what the connections to one server share. Those beside the first one are for callers who declare something else:
+// A shared is what the connections to one server share. Those beside the first one are for callers who declare something else:
 // in the older era a session declares it once.
-type kin struct {
+type shared struct {
 	first   *serverConn              // the first connection
 	others  map[declared]*serverConn // guarded by the mu of first
 	claimed bool                     // first declares something for good; guarded by its mu
-	vague   atomic.Bool              // the server has asked something that named no call
+	unnamed atomic.Bool              // the server has asked something that named no call
 }
 
 // claim notes that a connection begins to declare something. sc.mu is held.
-func (k *kin) claim(sc *serverConn) {
+func (k *shared) claim(sc *serverConn) {
 	if k.first == sc {
 		k.claimed = true
 	}
@@ -40,16 +42,16 @@ func (sc *serverConn) variant(ctx context.Context) *serverConn {
 	}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if !sc.kin.claimed {
-		sc.kin.claimed, sc.declared = true, d
+	if !sc.shared.claimed {
+		sc.shared.claimed, sc.declared = true, d
 	}
 	if sc.declared == d || sc.era == eraNew {
 		return sc
 	}
-	v := sc.kin.others[d]
+	v := sc.shared.others[d]
 	if v == nil {
 		v = sc.another(d)
-		sc.kin.others[d] = v
+		sc.shared.others[d] = v
 	}
 	return v
 }
@@ -58,7 +60,7 @@ func (sc *serverConn) variant(ctx context.Context) *serverConn {
 // Until it knows its tools, it lists those of the first one. sc.mu is held.
 func (sc *serverConn) another(d declared) *serverConn {
 	v := newConn(sc.origin, sc.pool, sc.life)
-	v.kin, v.declared, v.era = sc.kin, d, sc.era
+	v.shared, v.declared, v.era = sc.shared, d, sc.era
 	v.slots, v.pace, v.pins, v.replaced, v.offers, v.shapes = sc.slots, sc.pace, sc.pins, sc.replaced, sc.offers, sc.shapes
 	v.tools.saved = func() *toolList {
 		sc.tools.mu.Lock()
@@ -72,6 +74,23 @@ func (sc *serverConn) another(d declared) *serverConn {
 	return v
 }
 
+// variants are the connections beside the first one, which sc is.
+func (sc *serverConn) variants() []*serverConn {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return slices.Collect(maps.Values(sc.shared.others))
+}
+
+// running is a session of the first connection, which sc is, or else of another one; nil: none runs.
+func (sc *serverConn) running() *session {
+	for _, c := range append([]*serverConn{sc}, sc.variants()...) {
+		if now := c.state(); now.alive() && !now.resting {
+			return now.session
+		}
+	}
+	return nil
+}
+
 // declares is what the sessions of a connection declare, or nothing as long as that is open.
 func (sc *serverConn) declares() declared {
 	sc.mu.Lock()
@@ -80,14 +99,14 @@ func (sc *serverConn) declares() declared {
 }
 
 // isFirst reports whether a connection is the one that keeps what is known of the server.
-func (sc *serverConn) isFirst() bool { return sc.kin.first == sc }
+func (sc *serverConn) isFirst() bool { return sc.shared.first == sc }
 
-// oneByOne reports whether calls take turns, because the server asks and its questions would name none of several.
+// oneByOne reports whether calls are made one by one, because the server asks and its questions would name none of several.
 func (sc *serverConn) oneByOne() bool {
 	if sc.inResults.Load() || sc.declares() == (declared{}) {
 		return false
 	}
-	return sc.kin.vague.Load() || sc.server.Asks == Asks && !sc.streams.Load()
+	return sc.shared.unnamed.Load() || sc.server.Asks == Asks && !sc.streams.Load()
 }
 
 // noteHow notes how the server of a session asks: in its results, on the stream of each call, or anywhere.
@@ -100,7 +119,7 @@ func (sc *serverConn) noteHow(s *session) {
 // noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The session may be one on
 // which that will never be certain again: the next call gets another.
 func (sc *serverConn) noteUnnamed() {
-	if sc.kin.vague.Swap(true) {
+	if sc.shared.unnamed.Swap(true) {
 		return
 	}
 	if s := sc.state().session; s != nil && !s.stateless() {

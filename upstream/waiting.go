@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -28,55 +29,68 @@ const (
 type waiting struct {
 	sc    *serverConn
 	call  stages.Call
-	lease *memory.Lease // of the result
-	turn  *turn
+	lease *memory.Lease  // of the result
+	clock *pausing.Clock // of the call and of all requests about the task
 	task  *task
-	on    *session // that has answered last; it is held until the end of the wait
+	on    *session // used last; it is held until the end of the wait
 	polls int
 
-	polled *memory.Lease // of what the server has said of the task last
-	clock  *time.Timer   // ends the wait
-	until  time.Time     // when it does
-	asked  map[string]bool
+	polled *memory.Lease   // of what the server has said of the task last
+	asked  map[string]bool // names of questions
+
+	exclusive *exclusive      // of the call
+	life      context.Context // of the wait
+	held      *rpc.Request    // stands for a task of the older form where the server may ask about it, or nil
+	letGo     func(over bool) // of held
 }
 
-// resultOfCall calls a tool, and waits for the task that it answers with.
-func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (stages.Result, error) {
-	w := &waiting{sc: sc, call: call, lease: lease}
+// resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for without
+// a call.
+func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
+	w := &waiting{sc: sc, call: call, lease: lease, clock: clockOf(call)}
 	q := w.query(t)
 	leave, err := sc.enter(ctx, &q)
 	if err != nil {
-		return stages.Result{}, err
+		return res, err
 	}
 	defer leave()
-	w.turn = q.turn
+	defer w.use(nil)
+	w.exclusive = q.exclusive
 	begun := time.Now()
-	if call.Task != nil && call.Task.Handle != "" {
+	if call.Task.Handle != "" {
 		if w.task, err = taskOf(call.Task.Handle, sc.server.Identity); err != nil {
-			return stages.Result{}, w.gone("%w", err)
+			return res, w.gone("%w", err)
 		}
-	} else {
-		raw, err := sc.ask(ctx, q)
-		if err != nil {
-			return stages.Result{}, err
-		}
-		res, err := w.result(ctx, raw, t)
-		started, ok := err.(answeredTask)
-		if !ok {
-			return res, err
-		}
-		w.task = started.task
-		if call.Task != nil && call.Task.Keep != nil {
-			call.Task.Keep(w.task.handle(sc.server.Identity))
-		}
+	} else if res, err = w.first(ctx, q, t); w.task == nil {
+		return res, err
 	}
-	raw, err := w.wait(ctx, begun)
+	limited, cancel := w.clock.WithTimeout(ctx, w.limit()-time.Since(begun)+w.clock.Stood(), errCallTimeout)
+	defer cancel()
+	defer context.AfterFunc(sc.life, cancel)()
+	raw, err := w.wait(ctx, limited)
+	if err != nil {
+		return stages.Result{}, err
+	}
+	res, err = w.result(ctx, raw, t)
+	if _, ok := err.(answeredTask); ok {
+		return stages.Result{}, toolFault("the result of the task is a task again")
+	}
+	return res, err
+}
+
+// first calls the tool. If that answers with a task, the task is kept before anything else.
+func (w *waiting) first(ctx context.Context, q query, t *tool) (stages.Result, error) {
+	raw, err := w.sc.ask(ctx, q)
 	if err != nil {
 		return stages.Result{}, err
 	}
 	res, err := w.result(ctx, raw, t)
-	if _, ok := err.(answeredTask); ok {
-		return res, stages.Errorf(stages.ToolError, "report it to the makers of the server", "the result of the task is a task again")
+	if started, ok := err.(answeredTask); ok {
+		w.task = started.task
+		w.call.Task.Handle = w.task.handle(w.sc.server.Identity, w.sc.declares())
+		if w.call.Task.Keep != nil {
+			w.call.Task.Keep(w.call.Task.Handle)
+		}
 	}
 	return res, err
 }
@@ -89,12 +103,13 @@ func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *tool) (sta
 	return w.sc.result(ctx, raw, t, w.lease)
 }
 
-// query calls the tool, and notes the session that the call was sent on.
+// query calls the tool.
 func (w *waiting) query(t *tool) query {
 	q := t.query(w.call, w.lease)
 	send := q.send
+	q.clock = w.clock
 	q.send = func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
-		w.on = s
+		w.use(s)
 		return send(ctx, s, c, a)
 	}
 	return q
@@ -108,41 +123,28 @@ func (w *waiting) limit() time.Duration {
 	return cmp.Or(w.sc.server.Timeout, longestWait)
 }
 
-// wait waits for the task and returns the result of the call. A task that has not ended when the wait does is cancelled, unless
-// it is kept.
-func (w *waiting) wait(ctx context.Context, begun time.Time) (json.RawMessage, error) {
-	if s := w.on; s != nil {
-		w.on = nil
-		w.use(s)
-	}
-	defer w.use(nil)
+// wait waits for the task within the time of limited, and returns the result of the call. A task that goes on after the wait is
+// cancelled, unless somebody may wait for it again.
+func (w *waiting) wait(ctx, limited context.Context) (json.RawMessage, error) {
 	defer func() { w.polled.Close() }()
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(w.sc.life, func() { cancel(w.sc.life.Err()) })()
-	w.until = begun.Add(w.limit())
-	w.clock = time.AfterFunc(time.Until(w.until), func() { cancel(errCallTimeout) })
-	defer w.clock.Stop()
-	raw, err := w.outcome(inner)
-	if err == nil {
-		return raw, nil
-	}
-	what := w.label()
-	abandoned, lasting := errors.As(err, new(abandonedTask)), w.call.Task != nil && w.call.Task.Lasts != nil
+	w.life = limited
+	w.hold()
+	raw, err := w.outcome(limited)
+	lasting := w.call.Task.Lasts != nil
 	switch {
+	case err == nil:
+		return raw, nil
 	case ctx.Err() != nil:
-		err = fmt.Errorf("waiting for %s: %w", what, ctx.Err())
-	case errors.Is(context.Cause(inner), errCallTimeout):
-		err = stages.Errorf(stages.Timeout, "", "%s did not end within %s", what, w.limit())
-	case inner.Err() != nil:
+		err = fmt.Errorf("waiting for %s: %w", w.label(), ctx.Err())
+	case errors.Is(context.Cause(limited), errCallTimeout):
+		err = stages.Errorf(stages.Timeout, "", "%s did not end within %s", w.label(), w.limit())
+	case limited.Err() != nil:
 		err, lasting = w.sc.closedError(), false
-	case !passes(err):
-		if abandoned {
-			w.cancel()
-		}
-		return nil, err
+	default:
+		lasting = lasting && asError(err).Code != stages.ToolError // the server does not keep to the protocol
 	}
-	if !lasting || !w.call.Task.Lasts() {
+	ended := w.task.over() || errors.Is(err, stages.ErrNoTask)
+	if !ended && (!lasting || !w.call.Task.Lasts()) {
 		w.cancel()
 	}
 	return nil, err
@@ -163,6 +165,7 @@ func (w *waiting) use(s *session) {
 		w.on.release()
 	}
 	w.on = s
+	w.hold()
 }
 
 // taskSteps are what each status of a task makes us do before it is asked for again. A step with a result or an error is the
@@ -184,7 +187,7 @@ func (w *waiting) outcome(ctx context.Context) (json.RawMessage, error) {
 	for {
 		step := steps[w.task.status]
 		if step == nil {
-			return nil, abandon("%s has a status that is not known: %s", w.label(), texts.Quote(texts.Cut(w.task.status, 40)))
+			return nil, toolFault("%s has a status that is not known: %s", w.label(), texts.Quote(texts.Cut(w.task.status, 40)))
 		}
 		if raw, err := step(w, ctx); raw != nil || err != nil {
 			return raw, err
@@ -198,12 +201,16 @@ func (w *waiting) outcome(ctx context.Context) (json.RawMessage, error) {
 // look asks for a task at once: an earlier call has waited for it.
 func (w *waiting) look(context.Context) (json.RawMessage, error) {
 	if w.polls > 0 {
-		return nil, abandon("%s has no status", w.label())
+		return nil, toolFault("%s has no status", w.label())
 	}
 	return nil, nil
 }
 
+// sleep waits for the time of the next request. Meanwhile nothing of the last answer is held: it may be large.
 func (w *waiting) sleep(ctx context.Context) (json.RawMessage, error) {
+	w.polled.Close()
+	w.task.result, w.task.failure, w.task.requests = nil, nil, nil
+	empty(w.lease)
 	return nil, pauseFor(ctx, w.task.pause(w.polls))
 }
 
@@ -264,20 +271,19 @@ func (w *waiting) fetch(ctx context.Context, limit time.Duration) (json.RawMessa
 
 // poll asks how the task is.
 func (w *waiting) poll(ctx context.Context) error {
-	lease := w.sc.pool.options.Results.Lease()
 	w.polled.Close()
-	w.polled = lease
+	w.polled = w.sc.pool.options.Results.Lease()
 	w.polls++
-	raw, err := w.request(ctx, "tasks/get", requestLimit, lease)
+	raw, err := w.request(ctx, "tasks/get", requestLimit, w.polled)
 	if err != nil {
 		return w.pollError(err)
 	}
 	t, err := readTask(raw)
 	switch {
 	case err != nil:
-		return abandon("the server says something about %s that is not valid: %w", w.label(), err)
+		return toolFault("the server says something about %s that is not valid: %w", w.label(), err)
 	case t.id != "" && t.id != w.task.id:
-		return abandon("the server was asked for %s, and has answered with another one", w.label())
+		return toolFault("the server was asked for %s, and has answered with another one", w.label())
 	}
 	before := w.task.words
 	t.id, t.inline, w.task = w.task.id, w.task.inline, t
@@ -328,7 +334,7 @@ func (w *waiting) request(ctx context.Context, method string, limit time.Duratio
 		e.Answered = false // that a request about a task was not served says nothing of the call
 		wire := wireError(e)
 		troubled := method == "tasks/get" && wire != nil && wire.Code == jsonrpc.CodeInternalError // not the task but the server
-		if bad == maxBadPolls || !passes(e) && !troubled {
+		if bad == maxBadPolls || !passes(e) && !troubled || len(signedOut(e)) > 0 {
 			return nil, e
 		}
 		wait := max(w.task.interval, min(firstBackoff<<bad, slowPoll), min(max(e.Backoff, e.RetryAfter), mostPoll))
@@ -344,31 +350,29 @@ func (w *waiting) about(method string, limit time.Duration, lease *memory.Lease,
 	if given := w.sc.server.Timeout; given > 0 && limit == requestLimit {
 		c.Timeout = min(given, limit)
 	}
-	return query{Call: c, noun: "task of tool", aboutTask: true, turn: w.turn, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+	return query{Call: c, noun: "task of tool", aboutTask: true, exclusive: w.exclusive, clock: w.clock, send: func(ctx context.Context, s *session, c stages.Call, _ *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return s.askTask(ctx, a, w.task.id, method, c.Trace, lease, members...)
+		return s.askTask(ctx, w.held, w.task.id, method, c.Trace, lease, members...)
 	}}
 }
 
-// askTask makes a request about a task. members are added to its parameters.
-func (s *session) askTask(ctx context.Context, a *asking, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
+// askTask makes a request about a task, for which held stands, if it is not nil. members are added to its parameters.
+func (s *session) askTask(ctx context.Context, held *rpc.Request, id, method string, trace stages.Trace, lease *memory.Lease, members ...[]byte) (json.RawMessage, *rpc.Failure) {
+	empty(lease) // of an answer that came in part
 	quoted, err := json.Marshal(id)
 	if err != nil {
 		return nil, &rpc.Failure{Err: err}
 	}
 	r := &rpc.Request{
-		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace),
+		Method: method, Name: id, Lease: lease, Headers: withTrace(nil, trace), About: held,
 		Params: s.params(trace, 0, append([][]byte{[]byte(`"taskId":`), quoted}, members...)...),
-	}
-	if a != nil {
-		r.Ask = a.ask
 	}
 	return s.request(ctx, r)
 }
 
 // cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
 func (w *waiting) cancel() {
-	s, id, trace := w.on, w.task.id, w.call.Trace
+	s, id, trace, letGo := w.on, w.task.id, w.call.Trace, w.letGo
 	if s == nil || s.dead() {
 		return
 	}
@@ -377,7 +381,14 @@ func (w *waiting) cancel() {
 		defer s.release()
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
-		_, _ = s.askTask(ctx, nil, id, "tasks/cancel", trace, nil) // it may have ended by now
+		_, failure := s.askTask(ctx, nil, id, "tasks/cancel", trace, nil)
+		over := failure == nil || isAnswer(failure) // it may have ended by now
+		if letGo != nil {
+			letGo(over)
+		}
+		if !over && w.sc.oneByOne() {
+			w.sc.discard(s) // the server may still ask about the task, in the middle of a call
+		}
 	})
 }
 
@@ -391,17 +402,6 @@ func passes(err error) bool {
 func wireError(err error) *jsonrpc.Error {
 	wire, _ := errors.AsType[*jsonrpc.Error](err)
 	return wire
-}
-
-// An abandonedTask is the cause of the error of a task that cannot be waited for: the server does not keep to the protocol.
-type abandonedTask struct{ error }
-
-func (e abandonedTask) Unwrap() error { return e.error }
-
-func abandon(format string, args ...any) *stages.Error {
-	e := toolFault(format, args...)
-	e.Err = abandonedTask{errors.New(e.Msg)}
-	return e
 }
 
 // toolFault is the error of a server that answers as no server should.

@@ -48,7 +48,7 @@ type File struct {
 
 	grouped bool // an entry has had groups; guarded by mu
 
-	known map[Entry]bool // without their ends and groups: the valid ones whose end is not reported yet; guarded by mu
+	known map[Entry]bool // without their ends: the valid ones whose end is not reported yet; guarded by mu
 }
 
 // A reading is the result of one reading of the file.
@@ -194,7 +194,7 @@ func (f *File) take(r reading) string {
 	}
 	f.entries = r.entries
 	f.grouped = f.grouped || Grouped(r.entries)
-	maps.Copy(f.known, valid(r.entries, time.Now())) // their end is reported even if the next reading comes before the report
+	maps.Copy(f.known, valid(r.entries, f.grouped, time.Now())) // their end is reported even if the next reading comes before the report
 	readable := r.info.Mode().Perm()&othersRead != 0
 	switch {
 	case readable && (was.info == nil || was.info.Mode().Perm()&othersRead == 0):
@@ -210,24 +210,27 @@ func Grouped(entries []Entry) bool {
 	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Groups != "" })
 }
 
-// valid returns the entries that have not ended, without their ends and groups: a different end in the future does not matter,
-// and sessions follow other groups.
-func valid(entries []Entry, now time.Time) map[Entry]bool {
+// valid returns the entries that have not ended, without their ends: a different end in the future does not matter. Other groups
+// do: what was begun with the old ones ends. They also change for entries without groups when the file gets its first groups.
+func valid(entries []Entry, grouped bool, now time.Time) map[Entry]bool {
 	set := map[Entry]bool{}
 	for _, e := range entries {
 		if !e.Ended(now) {
-			e.Expires, e.Groups = time.Time{}, ""
+			e.Expires = time.Time{}
+			if e.Groups == "" && grouped {
+				e.Groups = "-" // none; no entry has it
+			}
 			set[e] = true
 		}
 	}
 	return set
 }
 
-// endings returns the identities with a token that was removed or has expired since the last call.
+// endings returns the identities with a token that was removed, has expired or has other groups since the last call.
 func (f *File) endings(now time.Time) (ids []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	still := valid(f.entries, now)
+	still := valid(f.entries, f.grouped, now)
 	for e := range f.known {
 		if !still[e] {
 			ids = append(ids, identity(e.Name))

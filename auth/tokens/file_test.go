@@ -233,35 +233,38 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestGroups: a caller has the groups of the latest reading, and its sessions live on when they change. A file that has had
-// groups limits all callers, also when no line has groups any more.
+// TestGroups: a caller has the groups of the latest reading, and what it began with others ends, also when the groups of others
+// limit it. A file that has had groups limits all callers, also when no line has groups any more.
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		token, alice := made(t, "alice", time.Time{})
-		f := follow(t, alice)
+		_, bob := made(t, "bob", time.Time{})
+		f := follow(t, alice, bob)
 		for _, test := range []struct {
 			groups  string
 			want    []string
 			all     bool
 			limited bool // callers without groups
+			ended   int
 		}{
-			{"", nil, false, false},
-			{"dev,ops", []string{"dev", "ops"}, false, true},
-			{"*", nil, true, true},
-			{"", nil, false, true},
+			{"", nil, false, false, 0},
+			{"dev,ops", []string{"dev", "ops"}, false, true, 2},
+			{"dev,ops", []string{"dev", "ops"}, false, true, 0},
+			{"*", nil, true, true, 1},
+			{"", nil, false, true, 1},
 		} {
+			f.ended = nil
 			alice.Groups = test.groups
-			f.write(alice)
+			f.write(alice, bob)
 			identity, err := f.Verify(t.Context(), token)
 			if err != nil || !slices.Equal(identity.Groups, test.want) || identity.All != test.all || f.Grouped() != test.limited {
 				t.Errorf("%q: got %+v, %v, limited %v", test.groups, identity, err, f.Grouped())
 			}
+			time.Sleep(2 * pause)
 			synctest.Wait()
-		}
-		time.Sleep(2 * pause)
-		synctest.Wait()
-		if len(f.ended) > 0 {
-			t.Errorf("ended are %q", f.ended)
+			if len(f.ended) != test.ended {
+				t.Errorf("%q: ended are %q, want %d", test.groups, f.ended, test.ended)
+			}
 		}
 	})
 }

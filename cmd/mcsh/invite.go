@@ -30,7 +30,7 @@ func (p *program) person(ctx context.Context, o *loginOptions, target *signin.Ta
 	if err != nil {
 		return logins.Login{}, errors.Join(err, listener.Close())
 	}
-	p.invite(o, invitation{issuer: target.Issuer, address: attempt.URL, warning: target.MixUp()})
+	p.invite(o, invitation{issuer: target.Issuer, address: attempt.URL, warning: target.Warning()})
 	address, err := p.inBrowser(ctx, o, listener, attempt.Answers)
 	if err != nil {
 		return logins.Login{}, err
@@ -48,7 +48,7 @@ func portError(port int, err error) error {
 
 func (p *program) onDevice(ctx context.Context, target *signin.Target) (logins.Login, error) {
 	return target.Device(ctx, func(address, code string) {
-		p.showInvitation(invitation{issuer: target.Issuer, address: address, code: code})
+		p.showInvitation(invitation{issuer: target.Issuer, address: address, code: code, warning: target.Moved()})
 	})
 }
 

@@ -83,7 +83,6 @@ func (p *program) requireStore(s settings) (*logins.Store, error) {
 
 // configured returns the servers of all sources, the first of each name, and the mistakes of the configuration.
 func (p *program) configured(ctx context.Context, s settings) ([]upstream.Server, error) {
-	_ = p.addCommands(ctx, &s) // it opens the configuration files, whose sources report a mistake
 	list, err := p.openSources(s)
 	if err != nil {
 		return nil, err

@@ -61,9 +61,13 @@ func (p *program) loginInGateway(ctx context.Context, o *loginOptions, server st
 	if err := p.reportLogin(login, func(text string) { fmt.Fprintln(p.stderr, text) }); err != nil {
 		return err
 	}
+	login.Stored = ofGateway + login.Stored
 	p.sayPlace(login, "the gateway")
 	return nil
 }
+
+// ofGateway begins the place of tokens that are not on this machine, maybe.
+const ofGateway = "the gateway's "
 
 // withGateway begins a sign-in in a gateway and waits for its end.
 func (p *program) withGateway(ctx context.Context, o *loginOptions, client *control.Client, r control.LoginRequest) (control.Login, error) {
@@ -120,8 +124,8 @@ func (f *passed) on(address string) bool {
 		return false
 	}
 	login, err := f.client.FinishLogin(f.ctx, f.id, address)
-	if e, ok := errors.AsType[*control.Error](err); ok && e.Status == http.StatusConflict {
-		return false // it is not the right one
+	if e, ok := errors.AsType[*control.Error](err); ok && (e.Status == http.StatusConflict || e.Status == http.StatusRequestEntityTooLarge) {
+		return false // it is not the right one: any page can send the browser here
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

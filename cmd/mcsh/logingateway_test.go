@@ -64,6 +64,7 @@ func TestLoginGateway(t *testing.T) {
 	in(exitUsage, "--config is for sign-ins without --gateway", "login", "box", "--config", "mcp.json")
 	in(exitFailed, "the scopes cannot be asked for", "login", "box", "--scope", "a b")
 	in(0, "signed in to box; scopes: read; the access token ends at", "login", "box")
+	in(0, "the tokens are in the gateway's /", "logins")
 	for i, call := range calls {
 		if text := call(); !strings.Contains(text, "hello") || strings.Contains(text, "mcsh login") {
 			t.Errorf("gateway %d, after the sign-in: %s", i, text)
@@ -81,7 +82,8 @@ func TestLoginGateway(t *testing.T) {
 	p.run(exitUnreachable, "no gateway of this user has the id", "login", "box", "--gateway", "none")
 }
 
-// TestLoginGatewayPasted: the browser is elsewhere, and the person brings the address; another one does not end the sign-in.
+// TestLoginGatewayPasted: the browser is elsewhere, and the person brings the address; another one does not end the sign-in, also if
+// a page sends the browser to one that is too long for the gateway.
 func TestLoginGatewayPasted(t *testing.T) {
 	s := newAuthorizationServer(t)
 	s.device = true
@@ -92,7 +94,15 @@ func TestLoginGatewayPasted(t *testing.T) {
 	defer pasted.Close()
 	screen := &watched{seen: make(chan string, 1), last: "paste that address here.\n"}
 	alongside(t, func() {
-		right := redirected(t, addressIn(screen.next(t)))
+		address := addressIn(screen.next(t))
+		if at, err := url.Parse(address); err != nil {
+			t.Error(err)
+		} else if resp, err := http.Get(at.Query().Get("redirect_uri") + "?state=" + strings.Repeat(`"`, 100<<10)); err != nil || resp.StatusCode != http.StatusNotFound {
+			t.Errorf("a long address: %v, %v", resp, err)
+		} else {
+			resp.Body.Close()
+		}
+		right := redirected(t, address)
 		pasted.Write([]byte("nonsense\n" + strings.Replace(right, "state=", "state=x", 1) + "\n" + right + "\n"))
 	})
 	status := run(t.Context(), []string{"login", "box", "--no-browser", "--gateway", id}, paste, io.Discard, screen, p.env)

@@ -32,7 +32,7 @@ var loginCauses = []loginCause{
 	{refusedWith("invalid_grant"), "the code from the issuer was used, or came too late; %s begins again"},
 	{refusedWith("server_error", "temporarily_unavailable"), "the issuer has a problem: try %s later"},
 	{isType[*signin.Refusal], "ask the operator of the issuer; %s begins again"},
-	{isType[*pending.StoreError], "nobody had to sign in for this; %s begins again after that"},
+	{isType[*pending.StoreError], "correct that; %s begins again"},
 	{tooLate, "open the address in a browser and sign in there; --wait gives more time, and --no-browser or --device is for a browser elsewhere"},
 	{isError(syscall.EADDRINUSE), "end the other command, or change oauth.callbackPort and the registered address"},
 	{isError(pending.ErrMany), "finish one of them, or wait until they end"},

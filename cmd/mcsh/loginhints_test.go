@@ -33,7 +33,7 @@ func TestLoginHints(t *testing.T) {
 		{&signin.Refusal{Code: "invalid_grant"}, "came too late; mcsh login 'a b' begins again"},
 		{&signin.Refusal{Code: "server_error"}, "try mcsh login 'a b' later"},
 		{&signin.Refusal{Code: "anything"}, "ask the operator of the issuer"},
-		{&pending.StoreError{Err: errors.New("full")}, "nobody had to sign in"},
+		{&pending.StoreError{Err: errors.New("full")}, "correct that"},
 		{nobody(time.Minute), "--wait gives more time"},
 		{syscall.EADDRINUSE, "end the other command"},
 		{pending.ErrMany, "wait until they end"},

@@ -33,7 +33,7 @@ func (p *program) addPins(s settings, dir *state.Dir, o *upstream.Options) (err 
 	if value != "on" && value != "off" {
 		return configError("on holds back tools that are new or have changed; off, or nothing, does not", fmt.Errorf("%s=%s: want on or off", pinVariable, texts.Fit(value, 40)))
 	}
-	o.Pin, o.OnTools = s.pin || value == "on", s.tools
+	o.Pin, o.OnUntrusted = s.pin || value == "on", s.tools
 	if s.look || o.Pin && !s.keeps {
 		o.Look, err = p.lookAtState(s)
 		return err
@@ -129,6 +129,9 @@ func (p *program) acceptTools(ctx context.Context, pool *upstream.Pool, names []
 	}
 	switch {
 	case n == 0 && p.json:
+		return nil
+	case n == 0 && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "/") }):
+		p.print(nil, "none of these waits; without the name of a tool, all tools of a server that wait are shown\n")
 		return nil
 	case n == 0:
 		p.print(nil, "nothing waits: no tool is new or has changed, as far as the gateways with this state directory have seen\n")

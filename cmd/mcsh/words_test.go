@@ -17,7 +17,7 @@ import (
 )
 
 // prose are words after the name of the program that say something of it.
-var prose = []string{"and", "calls", "checks", "has", "is", "runs"}
+var prose = []string{"and", "calls", "checks", "has", "is", "registers", "runs"}
 
 var (
 	inText = regexp.MustCompile(`\bmcsh ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?`)

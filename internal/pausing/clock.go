@@ -12,7 +12,9 @@ import (
 type Clock struct {
 	mu      sync.Mutex
 	pauses  int               // in progress; guarded by mu, as is everything below
-	running map[*timeout]bool // contexts that have not ended
+	since   time.Time         // when the first of them began
+	stood   time.Duration     // in all pauses that have ended
+	running map[*timeout]bool // contexts that have not been cancelled
 }
 
 // New returns a clock that runs.
@@ -26,6 +28,7 @@ func (c *Clock) Pause() (resume func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses++; c.pauses == 1 {
+		c.since = time.Now()
 		for t := range c.running {
 			t.stop()
 		}
@@ -37,10 +40,21 @@ func (c *Clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses--; c.pauses == 0 {
+		c.stood += time.Since(c.since)
 		for t := range c.running {
 			t.start()
 		}
 	}
+}
+
+// Stood is how long the clock has stood still, in pauses that have ended.
+func (c *Clock) Stood() time.Duration {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stood
 }
 
 // WithTimeout returns a context that ends with ctx, or with cause after d on the clock. Its deadline moves while the clock stands
@@ -62,14 +76,13 @@ func (c *Clock) WithTimeout(ctx context.Context, d time.Duration, cause error) (
 	if c.running[t] = true; c.pauses > 0 {
 		t.stop()
 	}
-	end := func() {
+	return t, func() {
+		cancel(nil)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		t.timer.Stop()
 		delete(c.running, t)
 	}
-	context.AfterFunc(inner, end)
-	return t, func() { end(); cancel(nil) }
 }
 
 // A timeout is a context that ends after some time on a clock.

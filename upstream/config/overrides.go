@@ -1,9 +1,7 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,11 +31,16 @@ func (e *entry) readExpose(value json.RawMessage) (err error) {
 const maxToolName = 128
 
 // readOverrides reads what the operator says about tools in place of the server, by the names that the server has for them.
-func (e *entry) readOverrides(value json.RawMessage) (err error) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&e.Overrides); err != nil || isNull(value) {
-		return fmt.Errorf(`want {"TOOL": {"name": string, "description": string, "readOnly": boolean}}: %s`, overrideMistake(err, value))
+func (e *entry) readOverrides(value json.RawMessage) error {
+	all, err := decode[map[string]json.RawMessage](value, `{"TOOL": {"name": string, "description": string, "readOnly": boolean}}`)
+	if err != nil {
+		return err
+	}
+	e.Overrides = map[string]upstream.Override{}
+	for _, tool := range slices.Sorted(maps.Keys(all)) {
+		if e.Overrides[tool], err = decodeStrict[upstream.Override](all[tool], "name", "description", "readOnly"); err != nil {
+			return fmt.Errorf("%q: %w", tool, err)
+		}
 	}
 	renamed := map[string]string{} // by the new name
 	for _, tool := range slices.Sorted(maps.Keys(e.Overrides)) {
@@ -55,15 +58,4 @@ func (e *entry) readOverrides(value json.RawMessage) (err error) {
 		renamed[*o.Name] = tool
 	}
 	return nil
-}
-
-// overrideMistake says what is wrong, without the value.
-func overrideMistake(err error, value json.RawMessage) string {
-	if err == nil || value[0] != '{' {
-		return "got " + kindOf(value)
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Sprintf("%s is a %s", wrong.Field, wrong.Value)
-	}
-	return strings.TrimPrefix(err.Error(), "json: ")
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,10 +133,12 @@ func decodeStrict[T any](value json.RawMessage, known ...string) (v T, err error
 			return v, unknownKey(key, known)
 		}
 	}
-	if err := json.Unmarshal(value, &v); err != nil {
-		return v, fmt.Errorf("a member of it has the wrong type")
+	err = json.Unmarshal(value, &v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		member, _, _ := strings.Cut(wrong.Field, ".")
+		return v, fmt.Errorf("%s cannot be %s", member, kindOf(all[member]))
 	}
-	return v, nil
+	return v, err
 }
 
 func unknownKey(key string, known []string) error {

@@ -6,8 +6,9 @@
 //
 //   - Whoever opens the page must be whoever was asked. The address of a page is a secret of 256 bits. Its button binds the
 //     sign-in to the browser with a cookie, once: another browser that has the address, or the address of the issuer, comes to a
-//     redirected address that counts only with the cookie. So nobody signs in for somebody else, and a stolen redirected address
-//     is worth nothing (RFC 9700).
+//     redirected address that counts only with the cookie. So an address of the issuer that somebody sends to a person, and a
+//     stolen redirected address, are worth nothing (RFC 9700). Nothing but its words stops a person who gets the address of the
+//     page itself from somebody: only those who may control the gateway can begin one.
 //   - A page changes nothing before its button is pressed: programs that look at links in messages do not use it up, and a page
 //     of somebody else cannot press it.
 //   - Every address that is not right gets the same answer, whatever is wrong about it.

@@ -23,7 +23,7 @@ func (p *SignIns) Here(ctx context.Context, server signin.Server) (address strin
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := p.begin(ctx, server, way{listener.URI, strings.TrimSuffix(listener.URI, callbackPath) + startPath})
+	s, err := p.begin(ctx, server, way{listener.URI, strings.TrimSuffix(listener.URI, callbackPath) + startPath, false})
 	if err != nil {
 		return "", nil, errors.Join(err, listener.Close())
 	}

@@ -20,7 +20,7 @@ func (e *StoreError) Error() string { return e.Err.Error() }
 func (e *StoreError) Unwrap() error { return e.Err }
 
 // Find finds where to sign in to a server. It asks also for the scopes that the issuer has granted before. A store that cannot be
-// read or written says so now, before a person has signed in.
+// read or written says so now, before a person has signed in. An issuer that is not that of the last sign-in is noted in the target.
 func Find(ctx context.Context, store *logins.Store, server signin.Server) (*signin.Target, error) {
 	before, err := store.Of(server.Name, "")
 	if err == nil {
@@ -33,7 +33,11 @@ func Find(ctx context.Context, store *logins.Store, server signin.Server) (*sign
 	if err != nil {
 		return nil, fmt.Errorf("finding where to sign in: %w", err)
 	}
+	var last logins.Login
 	for _, l := range before {
+		if signin.Covers(l.Resource, server.URL) && l.Made.After(last.Made) {
+			last = l
+		}
 		if l.Issuer != target.Issuer || l.Resource != target.Resource {
 			continue
 		}
@@ -42,6 +46,9 @@ func Find(ctx context.Context, store *logins.Store, server signin.Server) (*sign
 				target.Scopes = append(target.Scopes, scope)
 			}
 		}
+	}
+	if last.Issuer != "" && !signin.SameIssuer(last.Issuer, target.Issuer) {
+		target.Earlier = last.Issuer
 	}
 	return target, nil
 }

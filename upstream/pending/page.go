@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"html/template"
 	"net/http"
-	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -38,6 +37,8 @@ type view struct {
 
 	// Of the page with the button.
 	ID, Server, Host, Issuer, Warning string
+
+	Shared bool // others use the sign-in, too
 }
 
 // nothing is the answer to every address that is not right: it says nothing to a stranger.
@@ -103,7 +104,7 @@ func (p *SignIns) showStart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	show(w, http.StatusOK, view{
-		Title: "Sign in to " + s.Server, ID: s.ID, Server: s.Server, Host: s.host, Issuer: s.issuerHost(), Warning: s.Warning,
+		Title: "Sign in to " + s.Server, ID: s.ID, Server: s.Server, Host: s.host, Issuer: s.issuerHost(), Warning: s.Warning, Shared: s.shared,
 	})
 }
 
@@ -157,11 +158,19 @@ func (p *SignIns) withState(state string) *SignIn {
 	return nil
 }
 
-// cookie names the cookie of a sign-in: one browser may have several.
+// cookie names the cookie of a sign-in: one browser may have several. With https, browsers take it from no other host of the domain:
+// whoever has begun a sign-in could put the cookie of their browser into that of somebody else.
 func (s *SignIn) cookie() string {
 	sum := sha256.Sum256([]byte(s.ID))
-	return "mcsh-" + hex.EncodeToString(sum[:8])
+	name := "mcsh-" + hex.EncodeToString(sum[:8])
+	if s.secure() {
+		name = "__Host-" + name
+	}
+	return name
 }
+
+// secure reports whether browsers reach the page by https.
+func (s *SignIn) secure() bool { return strings.HasPrefix(s.Address, "https://") }
 
 // bound reports whether a request comes from the browser that the sign-in is bound to.
 func (s *SignIn) bound(r *http.Request) bool {
@@ -191,10 +200,9 @@ func (s *SignIn) bind(w http.ResponseWriter, r *http.Request) bool {
 	if !free {
 		return s.bound(r)
 	}
-	at, _ := url.Parse(s.Address) // it is ours
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookie(), Value: value, Path: strings.TrimSuffix(at.Path, startPath) + "/", MaxAge: int(lifetime.Seconds()),
-		HttpOnly: true, Secure: at.Scheme == "https", SameSite: http.SameSiteLaxMode, // the issuer sends the browser back
+		Name: s.cookie(), Value: value, Path: "/", MaxAge: int(lifetime.Seconds()), HttpOnly: true, Secure: s.secure(),
+		SameSite: http.SameSiteLaxMode, // the issuer sends the browser back
 	})
 	return true
 }

@@ -102,6 +102,7 @@ type SignIn struct {
 	server  signin.Server
 	attempt *signin.Attempt // nil: on another device
 	paged   bool            // the address is that of our page
+	shared  bool            // others than the person use the sign-in, too
 	life    context.Context // ends with the sign-in
 	cancel  context.CancelFunc
 
@@ -125,6 +126,7 @@ func secret() string {
 type way struct {
 	redirect string // address that the issuer sends it to
 	page     string // of ours, that it begins at; empty: it begins at the issuer
+	shared   bool   // others than the person use the sign-in, too
 }
 
 // Begin begins a sign-in. The caller waits for the browser at redirect, an address of its own machine, and brings the redirected
@@ -140,7 +142,7 @@ func (p *SignIns) Begin(ctx context.Context, server signin.Server, redirect stri
 	case p.o.Public == "" || server.CallbackPort != 0:
 		return nil, ErrListen
 	}
-	return p.begin(ctx, server, way{p.o.Public + callbackPath, p.o.Public + startPath})
+	return p.begin(ctx, server, way{p.o.Public + callbackPath, p.o.Public + startPath, true})
 }
 
 // checkRedirect accepts addresses of the caller's machine only: a code goes nowhere else.
@@ -160,14 +162,14 @@ func (p *SignIns) begin(ctx context.Context, server signin.Server, w way) (*Sign
 	}
 	target, err := Find(ctx, p.o.Store, server)
 	if err == nil {
-		s.Issuer, s.Warning = target.Issuer, target.MixUp()
+		s.Issuer, s.Warning = target.Issuer, target.Warning()
 		s.attempt, err = target.Begin(ctx, w.redirect)
 	}
 	if err != nil {
 		p.forget(s)
 		return nil, err
 	}
-	s.Address, s.paged = s.attempt.URL, w.page != ""
+	s.Address, s.paged, s.shared = s.attempt.URL, w.page != "", w.shared
 	if s.paged {
 		s.Address = w.page + "?" + url.Values{idField: {s.ID}}.Encode()
 	}
@@ -186,9 +188,9 @@ func (p *SignIns) Device(ctx context.Context, server signin.Server) (*SignIn, er
 		p.forget(s)
 		return nil, err
 	}
-	s.Issuer = target.Issuer
+	s.Issuer, s.Warning = target.Issuer, target.Moved()
 	shown := make(chan struct{})
-	p.run(func() {
+	began := p.run(func() {
 		login, err := target.Device(s.life, func(address, code string) {
 			s.Address, s.Code = address, code
 			close(shown)
@@ -198,16 +200,17 @@ func (p *SignIns) Device(ctx context.Context, server signin.Server) (*SignIn, er
 		}
 		s.finish(login, err)
 	})
+	if !began {
+		p.forget(s)
+		return nil, errClosing
+	}
 	select {
 	case <-shown:
 		p.publish(s)
 		return s, nil
-	case <-s.done:
+	case <-s.done: // also after the end of its life
 		p.forget(s)
 		return nil, s.err
-	case <-s.life.Done():
-		p.forget(s)
-		return nil, context.Cause(s.life)
 	case <-ctx.Done():
 		p.forget(s)
 		return nil, context.Cause(ctx)

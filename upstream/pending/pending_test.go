@@ -61,6 +61,11 @@ func newIssuer(t *testing.T) *issuer {
 		http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+query.Encode(), http.StatusFound)
 	})
 	mux.HandleFunc("/device", func(w http.ResponseWriter, _ *http.Request) {
+		if i.refuse {
+			w.WriteHeader(http.StatusBadRequest)
+			answer(w, map[string]any{"error": "access_denied"})
+			return
+		}
 		answer(w, map[string]any{"device_code": "d", "user_code": "ABCD", "verification_uri": i.URL + "/enter", "expires_in": 600, "interval": 1})
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, _ *http.Request) {
@@ -191,7 +196,7 @@ func TestPage(t *testing.T) {
 	}
 	status, page, header := b.get(s.Address)
 	host := strings.TrimPrefix(i.URL, "http://")
-	for _, want := range []string{"box&lt;b&gt;", "at <b>" + host + "</b>", "Go on to " + host, "just asked for this yourself"} {
+	for _, want := range []string{"box&lt;b&gt;", "at <b>" + host + "</b>", "Go on to " + host, "just asked for this yourself", "All who may use the gateway"} {
 		if status != http.StatusOK || !strings.Contains(page, want) {
 			t.Errorf("%d, want %q in %s", status, want, page)
 		}
@@ -352,6 +357,94 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestDeviceRefused: whoever begins a sign-in on another device has the reason why the issuer refuses it.
+func TestDeviceRefused(t *testing.T) {
+	i := newIssuer(t)
+	i.refuse = true
+	g := newGateway(t, pending.Options{})
+	for range 20 { // an end of the sign-in was a matter of luck
+		if _, err := g.Device(t.Context(), i.server("box")); err == nil || !strings.Contains(err.Error(), "access_denied") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	g.Close()
+	if _, err := g.Device(t.Context(), i.server("box")); err == nil {
+		t.Error("a closed gateway begins a sign-in")
+	}
+}
+
+// TestCookie: only the host of the pages can give a browser their cookie, where that is possible.
+func TestCookie(t *testing.T) {
+	i := newIssuer(t)
+	for public, secure := range map[string]bool{
+		"https://mcp.example/oauth": true, "https://mcp.example/team/oauth": true, "http://127.0.0.1:8808/oauth": false,
+	} {
+		g := newGateway(t, pending.Options{})
+		pages := pending.New(pending.Options{Store: g.store, Public: public})
+		defer pages.Close()
+		s, err := pages.Begin(t.Context(), i.server("box"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := httptest.NewRequest(http.MethodPost, public+"/start", strings.NewReader("login="+s.ID))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		got := httptest.NewRecorder()
+		pages.ServeHTTP(got, req)
+		cookies := got.Result().Cookies()
+		if len(cookies) != 1 || got.Header().Get("Referrer-Policy") != "no-referrer" {
+			t.Fatalf("%s: %d %v", public, got.Code, got.Header())
+		}
+		c := cookies[0]
+		if strings.HasPrefix(c.Name, "__Host-") != secure || c.Secure != secure || c.Path != "/" || c.Domain != "" || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+			t.Errorf("%s: the cookie is %s", public, c)
+		}
+	}
+}
+
+// TestMoved: people hear that a server names another issuer than at the last sign-in, in a browser and on another device.
+func TestMoved(t *testing.T) {
+	i := newIssuer(t)
+	old := func(resource, issuer string, age time.Duration) logins.Login {
+		return logins.Login{Key: logins.Key{Server: "box", Resource: resource, Issuer: issuer}, Made: time.Now().Add(-age), AccessToken: "a"}
+	}
+	for name, c := range map[string]struct {
+		before []logins.Login
+		issuer string // of the configuration
+		warns  bool
+	}{
+		"the first":            {},
+		"the same issuer":      {before: []logins.Login{old(i.URL+"/mcp", i.URL+"/", time.Hour)}},
+		"another issuer":       {before: []logins.Login{old(i.URL+"/mcp", "https://old.example", time.Hour)}, warns: true},
+		"another one long ago": {before: []logins.Login{old(i.URL+"/mcp", i.URL, time.Hour), old(i.URL+"/mcp", "https://old.example", 2*time.Hour)}},
+		"another one since":    {before: []logins.Login{old(i.URL+"/mcp", i.URL, time.Hour), old(i.URL+"/mcp", "https://old.example", time.Minute)}, warns: true},
+		"of another server":    {before: []logins.Login{old("https://other.example/mcp", "https://old.example", time.Hour)}},
+		"chosen":               {before: []logins.Login{old(i.URL+"/mcp", "https://old.example", time.Hour)}, issuer: i.URL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, pending.Options{})
+			for _, l := range c.before {
+				if err := g.store.Put(t.Context(), l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			server := i.server("box")
+			server.Issuer = c.issuer
+			begun, err := g.Begin(t.Context(), server, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = "the last sign-in was at https://old.example"
+			if _, page, _ := newBrowser(t).get(begun.Address); strings.Contains(page, want) != c.warns || strings.Contains(begun.Warning, want) != c.warns {
+				t.Errorf("the warning is %q, want one: %t; %s", begun.Warning, c.warns, page)
+			}
+			begun, err = g.Device(t.Context(), server)
+			if err != nil || strings.Contains(begun.Warning, want) != c.warns {
+				t.Errorf("on another device: %v, %v", begun, err)
+			}
+		})
+	}
+}
+
 // TestRestart: a gateway that was started again knows nothing of the sign-ins before, and begins new ones.
 func TestRestart(t *testing.T) {
 	i := newIssuer(t)
@@ -476,6 +569,9 @@ func TestHere(t *testing.T) {
 	g := newGateway(t, pending.Options{})
 	for name, sign := range map[string]func(address string){
 		"page": func(address string) {
+			if _, page, _ := newBrowser(t).get(address); strings.Contains(page, "All who may use") || !strings.Contains(page, "just asked for this yourself") {
+				t.Errorf("the page is %s", page)
+			}
 			if status, page, _ := newBrowser(t).press(address); status != http.StatusOK || !strings.Contains(page, "signed in") {
 				t.Errorf("%d %s", status, page)
 			}

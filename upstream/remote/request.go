@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -43,14 +45,15 @@ type call struct {
 
 // Request makes a request and returns its undecoded result.
 func (t *Transport) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
-	t.flights.begin(r)
-	result, f := t.request(ctx, r)
-	t.flights.end(r, f)
+	c := &call{t: t, r: r, id: t.next.Add(1)}
+	t.replies.InFlight.Begin(r)
+	result, f := t.request(ctx, c)
+	t.replies.InFlight.End(r, c.id, f == nil || !f.Sent || errors.As(f.Err, new(*jsonrpc.Error)))
 	return result, f
 }
 
-func (t *Transport) request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
-	c := &call{t: t, r: r, id: t.next.Add(1)}
+func (t *Transport) request(ctx context.Context, c *call) (json.RawMessage, *rpc.Failure) {
+	r := c.r
 	t.awaitDrain(ctx)
 	if !r.MaySend() {
 		<-ctx.Done() // BeforeSend refuses only when ctx ends
@@ -321,11 +324,11 @@ func (c *call) events(ctx context.Context, body io.Reader, at *resumePoint) (res
 // handleUnasked handles messages of the server that answer no request. They came on the stream of r, which is the request in
 // whose middle the server asks; a standing stream is of none.
 func (t *Transport) handleUnasked(e rpc.Envelope, r *rpc.Request) {
-	version, of := r.Version, rpc.Origin{Request: r}
+	version, came := r.Version, r
 	if r.Method == standingStream {
-		of = rpc.Origin{Request: t.flights.asking(), Vague: true}
+		came = nil
 	}
-	if t.replies.Take(e, of, func(msg []byte) { t.post(msg, version, rpc.AnswerWait) }) {
+	if t.replies.Take(e, came, func(msg []byte) { t.post(msg, version, rpc.AnswerWait) }) {
 		return
 	}
 	if e.Method != nil && e.IsNews() && t.noted != nil {

@@ -32,7 +32,6 @@ type Transport struct {
 	next      atomic.Int64
 	notifying sync.WaitGroup // notifications being sent
 	replies   rpc.Replies
-	flights   flights
 	life      context.Context
 	end       context.CancelFunc
 }
@@ -82,6 +81,11 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 func (t *Transport) Prepare(noted func(rpc.News), _ *memory.Share, max int) {
 	t.noted = noted
 	t.client.max.Store(int64(max))
+}
+
+// Hold notes that somebody waits for a task, as [rpc.InFlight.Hold].
+func (t *Transport) Hold(task *rpc.Request) (release func(over bool)) {
+	return t.replies.InFlight.Hold(task)
 }
 
 // Play sets what we do for the server. It is called before Connect.

@@ -90,10 +90,15 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	wire.Prepare(t.share, t.max)
 	t.conn = &Conn{
 		wire: wire, onJunk: t.OnJunk, noted: t.noted, limiter: UnaskedLimiter(),
-		next: FirstID, pending: map[int64]pendingRequest{}, left: map[int64]bool{}, done: make(chan struct{}),
+		next: FirstID, pending: map[int64]pendingRequest{}, done: make(chan struct{}),
 	}
 	t.conn.replies.Role = t.role
 	return t.conn, nil
+}
+
+// Hold notes that somebody waits for a task, as [InFlight.Hold].
+func (t *Transport) Hold(task *Request) (release func(over bool)) {
+	return t.conn.replies.InFlight.Hold(task)
 }
 
 // Request makes a request on the connection that Connect has made.
@@ -143,8 +148,7 @@ type Conn struct {
 	mu      sync.Mutex // guards what follows
 	next    int64
 	pending map[int64]pendingRequest
-	left    map[int64]bool // requests that wait for no response any more, and in whose middle the server may still ask
-	ended   error          // why no more responses will come
+	ended   error // why no more responses will come
 }
 
 var _ mcp.Connection = (*Conn)(nil)
@@ -244,6 +248,7 @@ func (c *Conn) deliver(id int64, a response) bool {
 	w, ok := c.pending[id]
 	if ok {
 		delete(c.pending, id)
+		c.replies.InFlight.End(w.request, id, true)
 		if w.request.Lease != nil {
 			w.request.Lease.Adopt(c.wire.Lease())
 		}
@@ -269,7 +274,7 @@ func (c *Conn) handle(line []byte) jsonrpc.Message {
 	c.limiter.take(MessageCost(len(line)))
 	switch {
 	case ours:
-		c.settle(id) // its request was cancelled
+		c.replies.InFlight.Settle(id) // its request was cancelled
 		return nil
 	case e.Method != nil: // the SDK would queue these without bound
 		c.handleUnasked(e)
@@ -303,12 +308,8 @@ func broken(id int64, why error) jsonrpc.Message {
 
 // handleUnasked handles requests and notifications of the server.
 func (c *Conn) handleUnasked(e Envelope) {
-	of := Origin{Vague: true}
-	if e.ID != nil {
-		of.Request = c.asking()
-	}
 	switch {
-	case c.replies.Take(e, of, c.answer):
+	case c.replies.Take(e, nil, c.answer):
 	case e.IsNews() && c.noted != nil:
 		c.noted(e.News())
 	case e.IsAcknowledgement():
@@ -367,10 +368,11 @@ func (c *Conn) request(ctx context.Context, r *Request) (json.RawMessage, *Failu
 	id := c.next
 	c.next++
 	c.pending[id] = pendingRequest{w, r}
+	c.replies.InFlight.Begin(r)
 	c.mu.Unlock()
 	if !r.MaySend() {
 		c.abandon(id)
-		c.settle(id)
+		c.replies.InFlight.Settle(id)
 		<-ctx.Done() // BeforeSend refuses only when ctx ends
 		return nil, &Failure{Err: ctx.Err()}
 	}
@@ -378,7 +380,7 @@ func (c *Conn) request(ctx context.Context, r *Request) (json.RawMessage, *Failu
 		c.abandon(id)
 		f := &Failure{Err: err, Sent: !errors.Is(err, ErrNotSent), Lost: ctx.Err() == nil || c.isClosed()}
 		if !f.Sent {
-			c.settle(id)
+			c.replies.InFlight.Settle(id)
 		}
 		if f.Sent && !f.Lost {
 			c.cancel(id)
@@ -417,8 +419,8 @@ func (c *Conn) abandon(id int64) bool {
 	defer c.mu.Unlock()
 	w, pending := c.pending[id]
 	delete(c.pending, id)
-	if pending && w.request.Ask != nil && len(c.left) < maxLeft {
-		c.left[id] = true
+	if pending {
+		c.replies.InFlight.End(w.request, id, false)
 	}
 	return pending
 }

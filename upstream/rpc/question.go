@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 )
@@ -19,14 +20,41 @@ type Question struct {
 	Method string
 	Params json.RawMessage
 
-	// Vague says that the question named no request: it belongs to the only one in whose middle the server can have asked.
-	Vague bool
+	// Unnamed says that the question named no request: it belongs to the only one in whose middle the server can have asked.
+	Unnamed bool
 }
 
-// An Origin is the request in whose middle a server asks, nil if that is not certain. Vague says that its question named none.
-type Origin struct {
-	Request *Request
-	Vague   bool
+// relatedTask is the id of the task that a question names, or empty.
+func relatedTask(params []byte) string {
+	var p struct {
+		Meta struct {
+			Task struct {
+				ID string `json:"taskId"`
+			} `json:"io.modelcontextprotocol/related-task"`
+		} `json:"_meta"`
+	}
+	if len(params) > MaxQuestion || !bytes.Contains(params, []byte("related-task")) || json.Unmarshal(params, &p) != nil {
+		return ""
+	}
+	return p.Meta.Task.ID
+}
+
+// asker is the request or task in whose middle a server asks, nil if that is not certain. came is the request on whose stream the
+// question came, if it came on one. named says that the question leaves no doubt, though nobody may wait for the answer.
+func (r *Replies) asker(params []byte, came *Request) (of *Request, named bool) {
+	id := relatedTask(params)
+	if id != "" {
+		of = r.InFlight.ofTask(id)
+	}
+	switch {
+	case of != nil:
+		return of, true
+	case came != nil:
+		return came.asker(), true
+	case id != "":
+		return nil, true
+	}
+	return r.InFlight.only(), false
 }
 
 // The methods of questions.

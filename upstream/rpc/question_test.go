@@ -279,3 +279,68 @@ func TestQuestionAtTheEnd(t *testing.T) {
 	}
 	q.answer <- nil // its goroutine ends
 }
+
+// TestTaskQuestions: a question that names a task, or is asked while somebody waits for one, belongs to that task, and one that names
+// a task for which nobody waits belongs to nobody. A task that nobody waits for, and that goes on, makes others uncertain.
+func TestTaskQuestions(t *testing.T) {
+	const of = `{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":"who?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"%s"}}}}`
+	p := newPeer(t, true)
+	asked := make(chan string, 100)
+	task := func(id string) *rpc.Request {
+		return &rpc.Request{Task: id, Ask: func(context.Context, rpc.Question) (json.RawMessage, error) {
+			asked <- id
+			return json.RawMessage(`{"action":"accept"}`), nil
+		}}
+	}
+	expect := func(why, action string, unnamed bool) {
+		t.Helper()
+		if m := p.next(); string(m.Result) != `{"action":"`+action+`"}` {
+			t.Errorf("%s: got %+v, want %s", why, m, action)
+		}
+		if got := len(p.unnamed) > 0; got != unnamed {
+			t.Errorf("%s: the session is uncertain: %v", why, got)
+		}
+		for len(p.unnamed) > 0 {
+			<-p.unnamed
+		}
+	}
+	one := task("one")
+	release := p.client.Hold(one)
+	p.send(ask, "1", "who?")
+	expect("the only task", "accept", false)
+	id, _, done := p.request(t.Context())
+	p.send(of, "2", "one")
+	expect("beside a call", "accept", false)
+	p.send(of, "3", "two")
+	expect("another task", "cancel", false)
+	p.send(ask, "4", "who?")
+	expect("no name, beside a call", "cancel", true)
+	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+	<-done
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = p.client.Request(t.Context(), &rpc.Request{Method: "tasks/get", About: one})
+	}()
+	id = string(p.next().ID)
+	p.send(ask, "5", "who?")
+	expect("in the middle of a request about the task", "accept", false)
+	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+	<-ended
+	release(false)
+	id, others, done := p.request(t.Context())
+	p.send(ask, "6", "who?")
+	expect("a task that goes on", "cancel", true)
+	again := p.client.Hold(task("one"))
+	p.send(of, "7", "one")
+	expect("it is waited for again", "accept", false)
+	again(false)
+	again(true)
+	p.send(ask, "8", "who?")
+	(<-others).answer <- nil
+	expect("the task has ended", "accept", false)
+	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+	if err := <-done; err != nil || len(asked) != 4 {
+		t.Errorf("got %v, and %d questions about the task", err, len(asked))
+	}
+}

@@ -21,8 +21,8 @@ const (
 type Role struct {
 	Roots json.RawMessage // the result of roots/list; nil: it is refused
 
-	// Asked says that the client has declared that it answers questions. A question that belongs to no request is then
-	// declined, and Unnamed is called, which must not block; else all questions are refused.
+	// Asked says that the client has declared that it answers questions. A question that may belong to several requests, or to
+	// none, is then declined, and Unnamed is called, which must not block; else all questions are refused.
 	Asked   bool
 	Unnamed func()
 
@@ -34,7 +34,8 @@ type Role struct {
 // Replies answers requests of a server: ping, roots/list, questions, and an error for everything else. Replies are sent in
 // the background. A server that does not read them gets no more, so that they cannot pile up here.
 type Replies struct {
-	Role Role // set before the first request
+	Role     Role // set before the first request
+	InFlight InFlight
 
 	inFlight atomic.Int32
 
@@ -48,8 +49,8 @@ const (
 	refusal = `"error":{"code":-32601,"message":"this client does not do that"}`
 )
 
-// Send answers a request, in a goroutine of its own. of is the request of ours that it belongs to.
-func (r *Replies) Send(request Envelope, of Origin, send func(msg []byte)) {
+// Send answers a request, in a goroutine of its own. came is the request of ours on whose stream it came, nil if on none.
+func (r *Replies) Send(request Envelope, came *Request, send func(msg []byte)) {
 	if len(request.ID) > maxRequestID {
 		return
 	}
@@ -61,16 +62,22 @@ func (r *Replies) Send(request Envelope, of Origin, send func(msg []byte)) {
 		r.reply(request.ID, `"result":`+string(r.Role.Roots), send)
 	case !IsQuestion(method) || !r.Role.Asked:
 		r.reply(request.ID, refusal, send)
-	case of.Request == nil || of.Request.Ask == nil:
-		if r.Role.Unnamed != nil {
-			r.Role.Unnamed()
-		}
-		r.reply(request.ID, declined(method), send)
-	case len(request.Params) > MaxQuestion || !of.Request.admit():
-		r.reply(request.ID, declined(method), send)
 	default:
-		r.ask(string(request.ID), Question{method, bytes.Clone(request.Params), of.Vague}, of.Request, send)
+		r.question(method, request, came, send)
 	}
+}
+
+// question asks the caller of the request or task in whose middle the server asks, or declines.
+func (r *Replies) question(method string, request Envelope, came *Request, send func(msg []byte)) {
+	of, named := r.asker(request.Params, came)
+	if of == nil && !named && r.Role.Unnamed != nil {
+		r.Role.Unnamed()
+	}
+	if of == nil || len(request.Params) > MaxQuestion || !of.admit() {
+		r.reply(request.ID, declined(method), send)
+		return
+	}
+	r.ask(string(request.ID), Question{method, bytes.Clone(request.Params), !named}, of, send)
 }
 
 // reply sends a reply.
@@ -139,14 +146,14 @@ func (r *Replies) Cancel(params []byte) {
 // maxCancelled bounds the parameters of notifications/cancelled that are read, in bytes.
 const maxCancelled = 64 << 10
 
-// Take handles what a server sends beside answers: of is the request of ours that it came with. It
+// Take handles what a server sends beside answers: came is the request of ours on whose stream it came, nil if on none. It
 // reports whether it was a request or one of the notifications that Replies handles.
-func (r *Replies) Take(e Envelope, of Origin, send func(msg []byte)) bool {
+func (r *Replies) Take(e Envelope, came *Request, send func(msg []byte)) bool {
 	switch {
 	case e.Method == nil:
 		return false
 	case e.ID != nil:
-		r.Send(e, of, send)
+		r.Send(e, came, send)
 	case string(e.Method) == `"notifications/cancelled"`:
 		r.Cancel(e.Params)
 	case string(e.Method) == `"notifications/message"`:

@@ -77,6 +77,13 @@ type Request struct {
 	// declines it. It is called in goroutines of its own, and must be set for all requests in whose middle servers may ask.
 	Ask       func(ctx context.Context, q Question) (json.RawMessage, error)
 	questions atomic.Int32 // so far
+
+	// Task is the id of the task that the request stands for: it is never sent, but given to [InFlight.Hold].
+	Task string
+
+	// About is the task that the request is about: what the server asks in its middle, it asks about the task. Nil: none.
+	About *Request
+
 	// Acknowledged is called with the URIs of the resources whose changes the server will report, for a request of the method
 	// [Listen]. It must not block. Nil: nobody waits for that.
 	Acknowledged func(uris []string)

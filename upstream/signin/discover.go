@@ -21,6 +21,7 @@ type Target struct {
 	Issuer   string   // of the authorization server
 	Resource string   // what the server calls itself
 	Scopes   []string // that the sign-in asks for
+	Earlier  string   // issuer of the last sign-in to the server, if it was another one
 
 	server Server
 	issuer *issuer

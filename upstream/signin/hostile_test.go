@@ -456,7 +456,7 @@ func TestMixUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			warning := target.MixUp()
+			warning := target.Warning()
 			if (warning != "") != c.warns || c.warns && (!strings.Contains(warning, "https://accounts.example") || !strings.Contains(warning, f.URL)) {
 				t.Errorf("the warning is %q, want one: %t", warning, c.warns)
 			}

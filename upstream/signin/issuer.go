@@ -98,10 +98,25 @@ func (i *issuer) check(c *http.Client, name string) error {
 	return nil
 }
 
-// MixUp says what a person should know before a sign-in in a browser; empty: nothing. The answer may be that of another issuer
-// if it does not name its own: metadata of a hostile one could send the person to an honest one, and the code to itself. Many
-// honest issuers have two hosts, so this is no error, and no question if the operator has chosen the issuer.
-func (t *Target) MixUp() string {
+// Moved says what a person should know before a sign-in if the server has named another issuer before; empty: nothing. There is no
+// question if the operator has chosen the issuer.
+func (t *Target) Moved() string {
+	if t.Earlier == "" || t.server.pinned() {
+		return ""
+	}
+	return fmt.Sprintf("the last sign-in was at %s, and the server now names %s: go on only if you know why",
+		texts.Cut(t.Earlier, maxWords), texts.Cut(t.Issuer, maxWords))
+}
+
+// Warning says what a person should know before a sign-in in a browser; empty: nothing.
+func (t *Target) Warning() string {
+	return strings.Join(slices.DeleteFunc([]string{t.Moved(), t.mixUp()}, func(text string) bool { return text == "" }), "; ")
+}
+
+// mixUp warns of an answer that may be that of another issuer, because it does not name its own: metadata of a hostile one could
+// send the person to an honest one, and the code to itself. Many honest issuers have two hosts, so this is no error, and no question
+// if the operator has chosen the issuer.
+func (t *Target) mixUp() string {
 	people, err1 := url.Parse(t.issuer.AuthorizationEndpoint)
 	tokens, err2 := url.Parse(t.issuer.TokenEndpoint)
 	if err1 != nil || err2 != nil || t.issuer.AuthorizationEndpoint == "" || origin(people) == origin(tokens) ||

@@ -1,0 +1,109 @@
+package rpc
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// maxLeft is how many requests are remembered that ended without a response. With so many, no question is attributed any
+// more.
+const maxLeft = 1 << 10
+
+// InFlight are the requests of a session in whose middle the server may ask, and the tasks that somebody waits for. Most questions
+// over one connection name no request: there must be only one then, and none that has ended without a response, since the server
+// may still be working on it.
+type InFlight struct {
+	mu   sync.Mutex
+	open map[*Request]int // of which, and of requests about which, so many have not ended
+	left map[any]bool     // ids that ended without a response; those of tasks are texts
+}
+
+// asker is the request or task in whose middle the server asks, if it asks in the middle of r; nil: nobody answers.
+func (r *Request) asker() *Request {
+	if r.About != nil {
+		return r.About
+	}
+	if r.Ask == nil {
+		return nil
+	}
+	return r
+}
+
+// Begin notes that a request begins.
+func (f *InFlight) Begin(r *Request) {
+	if r = r.asker(); r == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open, f.left = map[*Request]int{}, map[any]bool{}
+	}
+	f.open[r]++
+}
+
+// End notes that a request has ended. over says that the server has answered it, or has never seen it: it does not ask about it
+// any more.
+func (f *InFlight) End(r *Request, id any, over bool) {
+	asker := r.asker()
+	if asker == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open[asker]--; f.open[asker] <= 0 {
+		delete(f.open, asker)
+	}
+	if !over && r.About == nil && len(f.left) < maxLeft {
+		f.left[id] = true
+	}
+}
+
+// Settle forgets a request that has ended without a response: the server has answered it after all, or has never seen it.
+func (f *InFlight) Settle(id any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.left) < maxLeft {
+		delete(f.left, id)
+	}
+}
+
+// Hold notes that somebody waits for a task. release ends that; over says that the server does not work on the task any more, which
+// may also be known later: release may be called again.
+func (f *InFlight) Hold(task *Request) (release func(over bool)) {
+	f.Settle(task.Task)
+	f.Begin(task)
+	var released atomic.Bool
+	return func(over bool) {
+		if !released.Swap(true) {
+			f.End(task, task.Task, over)
+		} else if over {
+			f.Settle(task.Task)
+		}
+	}
+}
+
+// ofTask is the task with an id, if somebody waits for it.
+func (f *InFlight) ofTask(id string) *Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for r := range f.open {
+		if r.Task == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// only is the only request in whose middle the server can ask now, nil if that is not certain.
+func (f *InFlight) only() *Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.open) != 1 || len(f.left) > 0 {
+		return nil
+	}
+	for r := range f.open {
+		return r
+	}
+	return nil
+}
