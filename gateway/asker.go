@@ -13,6 +13,7 @@ import (
 	"github.com/mcsh-dev/mcsh/gateway/forms"
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // DefaultAskTimeout is how long one call may wait for its client's answers, all together.
@@ -43,24 +44,54 @@ type asking struct {
 // errUnanswered is the end of a question that nobody has answered.
 var errUnanswered = errors.New("nobody has answered the question")
 
-// asker returns what asks the client of a call on behalf of servers; nil if it takes no questions. ctx is that of the tool's
-// handler.
-func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.Asker {
-	a := &stages.Asker{Patience: g.o.AskTimeout}
-	d, _ := ctx.Value(dialogKey{}).(*dialog)
-	able := d.abilities(req)
-	if able == nil || g.o.AskTimeout <= 0 {
+// ableKey is the context key of what the client of a request can answer: a [stages.Asker] without functions.
+type ableKey struct{}
+
+// forClient returns the context of a request with what its client can answer. Servers learn that, too.
+func (g *Gateway) forClient(ctx context.Context, req mcp.Request) context.Context {
+	if g.o.Upstream == nil {
+		return ctx
+	}
+	able := g.able(req)
+	ctx = upstream.ForCaller(ctx, able)
+	if able == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, ableKey{}, able)
+}
+
+// able returns what the client of a request can answer: in the stateless era it says so with each request. nil: nothing.
+func (g *Gateway) able(req mcp.Request) *stages.Asker {
+	r, ok := req.(interface {
+		ClientCapabilities() *mcp.ClientCapabilities
+	})
+	if !ok || g.o.AskTimeout <= 0 {
 		return nil
 	}
-	if e := able.Elicitation; e != nil {
+	c := r.ClientCapabilities()
+	if c == nil {
+		return nil
+	}
+	a := &stages.Asker{Patience: g.o.AskTimeout, Sampling: g.o.Sampling && samples(c)}
+	if e := c.Elicitation; e != nil {
 		a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
 	}
-	a.Sampling = g.o.Sampling && samples(able)
-	put, atOnce := g.wayTo(ctx, req)
-	if put == nil || !a.Form && !a.URL && !a.Sampling {
+	if !a.Form && !a.URL && !a.Sampling {
 		return nil
 	}
-	return newAsking(ctx, g.calls.shut, a, put, atOnce)
+	return a
+}
+
+// asker returns what asks the client of a call on behalf of servers; nil if it takes no questions. ctx is that of the tool's
+// handler. A call has one: each has a patience of its own.
+func (g *Gateway) asker(ctx context.Context, req *mcp.CallToolRequest) *stages.Asker {
+	able, _ := ctx.Value(ableKey{}).(*stages.Asker)
+	put, atOnce := g.wayTo(ctx, req)
+	if able == nil || put == nil {
+		return nil
+	}
+	a := *able
+	return newAsking(ctx, g.calls.shut, &a, put, atOnce)
 }
 
 // newAsking completes an asker.
@@ -104,30 +135,6 @@ func (g *Gateway) wayTo(ctx context.Context, req *mcp.CallToolRequest) (put putt
 		return func(ctx context.Context, q inquiry) (json.RawMessage, error) { return putSDK(ctx, s, q) }, 1
 	}
 	return nil, 0
-}
-
-// abilities returns what the client of a call has declared. A dialog, which may be nil, knows it already.
-func (d *dialog) abilities(req *mcp.CallToolRequest) *mcp.ClientCapabilities {
-	if d != nil {
-		return d.able
-	}
-	return abilities(req)
-}
-
-// abilities returns what the client of a call has declared: of the stateless era with each call.
-func abilities(req *mcp.CallToolRequest) *mcp.ClientCapabilities {
-	if declared := req.Params.Meta[mcp.MetaKeyClientCapabilities]; declared != nil {
-		var c mcp.ClientCapabilities
-		text, err := json.Marshal(declared)
-		if err != nil || json.Unmarshal(text, &c) != nil {
-			return nil
-		}
-		return &c
-	}
-	if req.Session == nil || req.Session.InitializeParams() == nil {
-		return nil
-	}
-	return req.Session.InitializeParams().Capabilities
 }
 
 // ask puts a question to the client. It ends with ctx, with the patience, and when the gateway closes.

@@ -27,16 +27,17 @@ type dialogKey struct{}
 type dialog struct {
 	id   string
 	of   binding
-	able *mcp.ClientCapabilities // of the client
+	kept context.Context         // ends when the client has the result, or will not get it
+	drop context.CancelFunc      // of kept
 	end  context.CancelCauseFunc // of the call
 	news chan struct{}           // holds one: a question has opened
 	done chan struct{}           // closed when the call has ended
-	room *memory.Lease           // of the arguments and the result, while no request is attached
+	room *memory.Lease           // of the arguments and the result, while no request is attached; closed with kept
 
 	late  *time.Timer // ends the wait for the client; guarded by dialogs.mu, as is until
 	until time.Time
 
-	result *mcp.CallToolResult // after done, as is err
+	result mcp.Result // after done, as is err
 	err    error
 
 	mu    sync.Mutex

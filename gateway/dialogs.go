@@ -39,22 +39,25 @@ func noDialog() error {
 		"no call of yours waits for these answers: it has ended, has these answers already, or had other arguments")
 }
 
+// A conversation is a call of a tool that may ask its client. The context of the call ends with the call, and kept when the client
+// has the result, or will not get it.
+type conversation func(ctx, kept context.Context) (mcp.Result, error)
+
 // converse runs a call that may ask its client. If the client is of the stateless era, a question ends the reply, and the call goes
 // on until the client calls again.
-func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slots, call mcp.ToolHandler) (*mcp.CallToolResult, error) {
+func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (mcp.Result, error) {
 	if req.Params.RequestState != "" {
 		return g.rejoin(ctx, req)
 	}
-	able := abilities(req)
-	if s != g.runs || able == nil || able.Elicitation == nil && !samples(able) || !g.stateless(ctx, req) {
-		ctx, end, err := g.begin(ctx, s, req.Extra)
+	if s != g.runs || ctx.Value(ableKey{}) == nil || !g.stateless(ctx, req) {
+		inner, end, err := g.begin(ctx, s, req.Extra)
 		if err != nil {
 			return nil, err
 		}
 		defer end()
-		return call(ctx, req)
+		return call(inner, ctx)
 	}
-	d, err := g.start(ctx, req, able, s, call)
+	d, err := g.start(ctx, req, s, call)
 	if err != nil {
 		return nil, err
 	}
@@ -68,19 +71,21 @@ func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool 
 }
 
 // start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.
-func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, able *mcp.ClientCapabilities, s *slots, call mcp.ToolHandler) (*dialog, error) {
+func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (*dialog, error) {
 	d := &dialog{
-		id: rand.Text(), of: g.bindingOf(req), able: able, room: g.o.Memory.Lease(),
+		id: rand.Text(), of: g.bindingOf(req), room: g.o.Memory.Lease(),
 		news: make(chan struct{}, 1), done: make(chan struct{}), open: map[string]*openQuestion{},
 	}
-	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.kept, d.drop = context.WithCancel(context.WithoutCancel(ctx))
+	own, cancel := context.WithCancelCause(d.kept)
 	d.end = cancel
 	own = context.WithValue(context.WithValue(own, dialogKey{}, d), senderKey{}, progressSender(d.progress))
 	own, end, err := g.begin(own, s, req.Extra)
 	if err != nil {
-		cancel(nil)
+		d.drop()
 		return nil, err
 	}
+	context.AfterFunc(d.kept, d.room.Close)
 	left := func() bool { return true }
 	if life := g.sessions.lifeOf(req.Session); life != nil {
 		left = context.AfterFunc(life, func() { cancel(context.Cause(life)) })
@@ -96,13 +101,13 @@ func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, able *mcp
 				d.result, d.err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 			}
 		}()
-		d.result, d.err = call(own, req)
+		d.result, d.err = call(own, d.kept)
 	}()
 	return d, nil
 }
 
 // follow answers a request with what its call comes to, or with the questions that are open.
-func (g *Gateway) follow(ctx context.Context, req *mcp.CallToolRequest, d *dialog) (*mcp.CallToolResult, error) {
+func (g *Gateway) follow(ctx context.Context, req *mcp.CallToolRequest, d *dialog) (mcp.Result, error) {
 	detach := d.attach(ctx, req)
 	for {
 		select {
@@ -127,7 +132,7 @@ func (g *Gateway) follow(ctx context.Context, req *mcp.CallToolRequest, d *dialo
 		}
 		if d.over() {
 			detach()
-			d.room.Close()
+			context.AfterFunc(ctx, d.drop) // it ends when the answer is written
 			return d.result, d.err
 		}
 	}
@@ -160,7 +165,7 @@ func (g *Gateway) park(d *dialog, req *mcp.CallToolRequest) (state string, ok bo
 	d.late = time.AfterFunc(stateLife, func() { // the call has ended long before
 		if g.dialogs.take(d.id, round, d.of) != nil {
 			d.end(errUnanswered)
-			d.room.Close()
+			d.drop()
 		}
 	})
 	d.until = time.Now().Add(stateLife)
@@ -187,7 +192,7 @@ func (s *dialogs) room(caller string, all, most int) bool {
 		return false
 	}
 	s.remove(ended)
-	ended.room.Close()
+	ended.drop()
 	return true
 }
 
@@ -210,7 +215,7 @@ func (s *dialogs) take(id string, round uint32, of binding) *dialog {
 }
 
 // rejoin gives the client's answers to its call, and answers with what the call comes to.
-func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (g *Gateway) rejoin(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
 	of := g.bindingOf(req)
 	t, ok := g.dialogs.seal.open(req.Params.RequestState, of)
 	if !ok {

@@ -309,14 +309,20 @@ func encoded(message any) ([]byte, error) {
 }
 
 func (c *Call) result(r *mcp.CallToolResult) *rpc.Result {
+	written := wireResult(r, c.marked)
+	written.Meta = c.meta(r.Meta)
+	return written
+}
+
+// wireResult returns a result as it is written: for the stateless era with a type.
+func wireResult(r *mcp.CallToolResult, modern bool) *rpc.Result {
 	written := rpc.ResultOf(r)
 	switch {
-	case c.marked && r.InputRequests != nil:
+	case modern && r.InputRequests != nil:
 		written.Type, written.Requests, written.State, written.Content = "input_required", r.InputRequests, r.RequestState, nil
-	case c.marked:
+	case modern:
 		written.Type = "complete"
 	}
-	written.Meta = c.meta(r.Meta)
 	return written
 }
 

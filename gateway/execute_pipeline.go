@@ -29,16 +29,16 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	deps := g.deps
 	deps.Runs, deps.Caller, deps.CheckOnly = g.runsOf(req.Extra), callerOf(req.Extra), call.Mode == schemas.ModeCheck
 	deps.Owner, deps.WorkersOf = originOfCall(req.Extra).owner(), workersOf(req.Extra)
-	begun := time.Now()
+	begun, asker := time.Now(), g.asker(ctx, req)
 	notify := newNotifier(ctx, req)
 	defer notify.stop(ctx)
 	compile := func(ctx context.Context) (*stages.Pipeline, []*stages.Error) {
 		return stages.Compile(ctx, json.RawMessage(call.Pipeline), deps)
 	}
-	pipeline, errs, late := CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx, compile)
-	if call.Mode == schemas.ModeRun && g.signIn(ctx, req, errs) {
+	pipeline, errs, late := CallTime{Timeout: seconds(call.Timeout), Begun: begun, Limits: deps.Limits}.Check(ctx, compile)
+	if call.Mode == schemas.ModeRun && g.signIn(ctx, asker, errs) {
 		begun = time.Now() // the person's time does not count
-		pipeline, errs, late = CallTime{seconds(call.Timeout), begun, deps.Limits}.Check(ctx, compile)
+		pipeline, errs, late = CallTime{Timeout: seconds(call.Timeout), Begun: begun, Limits: deps.Limits}.Check(ctx, compile)
 	}
 	switch {
 	case late != nil:
@@ -50,7 +50,7 @@ func (g *Gateway) executePipeline(ctx context.Context, req *mcp.CallToolRequest)
 	case call.Mode == schemas.ModeCheck:
 		return textResult(planText(pipeline.Plan(), call.MaxOutput)), nil
 	}
-	return g.run(ctx, req, pipeline, call, begun, notify)
+	return g.run(ctx, req, pipeline, call, begun, notify, asker)
 }
 
 // longest returns the operator's limit for the time of a run.
@@ -89,7 +89,7 @@ func (g *Gateway) checkBudget(n int) wrongCall {
 }
 
 // run runs a compiled pipeline and returns the reply.
-func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier) (*mcp.CallToolResult, error) {
+func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.Pipeline, call schemas.Call, begun time.Time, notify *notifier, asker *stages.Asker) (*mcp.CallToolResult, error) {
 	out := newReply(call.MaxOutput, func(r io.Reader, o preview.Options) (preview.Result, error) {
 		o.Check = p.RunsJQ(ctx)
 		return preview.Preview(ctx, r, o)
@@ -108,7 +108,7 @@ func (g *Gateway) run(ctx context.Context, req *mcp.CallToolRequest, p *stages.P
 		Progress: notify.follow(),
 		Forgets:  g.calls.closing,
 		Trace:    traceOf(req.Params.Meta, req.Extra),
-		Asker:    g.asker(ctx, req),
+		Asker:    asker,
 		DryRun:   call.Mode == schemas.ModeDryRun,
 	})
 	report, err := p.Run(ctx, nil, out, options)

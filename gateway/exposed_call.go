@@ -28,7 +28,22 @@ func (g *Gateway) relayCall(ctx context.Context, req mcp.Request, next mcp.Metho
 	if g.handlers[req.(*mcp.CallToolRequest).Params.Name] != nil {
 		return next(ctx, toolsCall, req)
 	}
-	return g.callExposed(ctx, req.(*mcp.CallToolRequest))
+	result, err := g.callExposed(ctx, req.(*mcp.CallToolRequest))
+	if own, ok := result.(*mcp.CallToolResult); ok && err == nil {
+		return typedResult{CallToolResult: own, modern: isModern(req)}, nil
+	}
+	return result, err
+}
+
+// A typedResult is a result of a call with the resultType that the SDK sets for tools of its own only.
+type typedResult struct {
+	*mcp.CallToolResult
+	modern bool // the client speaks the stateless protocol
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r typedResult) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireResult(r.CallToolResult, r.modern))
 }
 
 // callExposed calls a tool of a server. An error that an agent can act on becomes a result with isError.
@@ -45,38 +60,43 @@ func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mc
 	return failure(errorText(Plain(shown(name), false), err, g.defaultOutput())), nil
 }
 
-func (g *Gateway) tryExposed(ctx context.Context, req *mcp.CallToolRequest) (result mcp.Result, err error) {
-	refused := func(err error) (mcp.Result, error) {
+// tryExposed makes the call, or goes on with one that has asked its client.
+func (g *Gateway) tryExposed(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
+	fault := argumentsFault(req.Params.Arguments)
+	if fault == nil {
+		_, fault = upstream.Hops(req.Params.Meta)
+	}
+	if fault != nil {
+		g.o.Watch.Refused(req.Params.Name, fault)
+		return nil, fault
+	}
+	result, err := g.converse(ctx, req, g.runs, func(ctx, kept context.Context) (mcp.Result, error) {
+		t, err := g.findExposed(ctx, req.Params.Name)
+		if err != nil {
+			return nil, err
+		}
+		call := exposedCall{g: g, req: req, tool: t, request: newRequest(), begun: time.Now(), asker: g.asker(ctx, req)}
+		contents, err := call.run(ctx)
+		if contents.Result == nil {
+			return nil, madeError{err}
+		}
+		r, err := outwardResult(kept, req, contents)
+		if err != nil {
+			return nil, madeError{err}
+		}
+		r.fresh = true
+		return r, nil
+	})
+	if _, made := err.(madeError); err != nil && !made {
 		g.o.Watch.Refused(req.Params.Name, err)
-		return nil, err
 	}
-	if fault := argumentsFault(req.Params.Arguments); fault != nil {
-		return refused(fault)
-	}
-	if _, err := upstream.Hops(req.Params.Meta); err != nil {
-		return refused(err)
-	}
-	inner, end, err := g.begin(ctx, g.runs, req.Extra)
-	if err != nil {
-		return refused(err)
-	}
-	defer end()
-	t, err := g.findExposed(inner, req.Params.Name)
-	if err != nil {
-		return refused(err)
-	}
-	call := exposedCall{g: g, req: req, tool: t, request: newRequest(), begun: time.Now()}
-	contents, err := call.run(inner)
-	if contents.Result == nil {
-		return nil, err
-	}
-	r, err := outwardResult(ctx, req, contents)
-	if err != nil {
-		return nil, err
-	}
-	r.fresh = true
-	return r, nil
+	return result, err
 }
+
+// A madeError is the error of a call that was made. Others are refusals.
+type madeError struct{ error }
+
+func (e madeError) Unwrap() error { return e.error }
 
 // findExposed returns the tool of a server that has a name for clients. A client may know a name from an earlier process, whose
 // list was not kept: then the lists that are not known yet are read first.
@@ -110,7 +130,8 @@ type exposedCall struct {
 	tool    upstream.ExposedTool
 	request string // its name in logs
 	begun   time.Time
-	sent    bool // the call has left
+	asker   *stages.Asker // of the client; nil: it takes no questions
+	sent    bool          // the call has left
 	reading bool
 }
 
@@ -119,10 +140,13 @@ func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
 	g := c.g
 	remove := g.running.add(Running{Request: c.request, Caller: g.callerName(c.req.Extra), Started: c.begun, Stages: 1})
 	defer remove()
-	clock := CallTime{g.longest(), c.begun, g.o.Limits}
+	clock := CallTime{Timeout: g.longest(), Begun: c.begun, Limits: g.o.Limits, Clock: c.asker.Clock()}
 	bound, stop := clock.Bound(ctx)
 	defer stop()
 	bound, trace, ended := g.o.Watch.Call(bound, c.request, sessionOf(c.req), c.req.Params.Name, traceOf(c.req.Params.Meta, c.req.Extra))
+	asker, over := c.asker.InCall(clock.Clock)
+	defer over()
+	c.asker = asker
 	result, err := c.call(bound, trace)
 	err = c.explain(bound, clock, err)
 	ended(err)
@@ -135,6 +159,9 @@ func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
 func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Result, error) {
 	tools := c.g.deps.Tools
 	info, err := tools.Tool(ctx, c.tool.Server, c.tool.Name)
+	if err != nil && c.g.o.Upstream.SignIn(ctx, c.asker, err) {
+		info, err = tools.Tool(ctx, c.tool.Server, c.tool.Name)
+	}
 	if err != nil {
 		return stages.Result{}, err
 	}
@@ -149,7 +176,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 	notify := startNotifier(ctx, c.req, true)
 	defer notify.stop(ctx)
 	call := stages.Call{
-		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true,
+		Server: info.Server, Name: info.Name, Args: args, Reading: c.reading, Trace: trace, Whole: true, Asker: c.asker,
 		Sent: func() bool { return ctx.Err() == nil }, Unsent: func() { c.sent = false },
 	}
 	if follow := notify.follow(); follow != nil {
@@ -168,8 +195,7 @@ func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Resu
 		c.sent = may()
 		return c.sent
 	}
-	result, err := tools.CallTool(ctx, call)
-	return result, err
+	return tools.CallTool(ctx, call)
 }
 
 // explain gives the failure of a call a code. Of an effect that took too long it says what became of it.

@@ -240,14 +240,19 @@ func (g *Gateway) call(ctx context.Context, t tool, req *mcp.CallToolRequest) (*
 	if _, err := upstream.Hops(req.Params.Meta); err != nil {
 		return nil, err
 	}
-	return g.converse(ctx, req, t.slots, t.call)
+	result, err := g.converse(ctx, req, t.slots, func(ctx, _ context.Context) (mcp.Result, error) {
+		result, err := t.call(ctx, req)
+		return result, err
+	})
+	own, _ := result.(*mcp.CallToolResult)
+	return own, err
 }
 
 // defaultOutput returns the reply budget of a call without max_output, in characters.
 func (g *Gateway) defaultOutput() int { return min(schemas.DefaultOutput, g.o.MaxOutput) }
 
-// guarded recovers from panics, shows a request only the servers that it may use, and refuses methods of undeclared
-// capabilities, which the SDK would answer with empty lists.
+// guarded recovers from panics, shows a request only the servers that it may use, tells them what its client can answer, and refuses
+// methods of undeclared capabilities, which the SDK would answer with empty lists.
 func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -261,7 +266,7 @@ func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %s", method)}
 			}
 		}
-		return next(g.inView(ctx, req.GetExtra()), method, req)
+		return next(g.forClient(g.inView(ctx, req.GetExtra()), req), method, req)
 	}
 }
 

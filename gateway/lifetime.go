@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -77,12 +78,16 @@ var errSpent = fmt.Errorf("the time of the call is up: %w", context.Canceled)
 type CallTime struct {
 	Timeout time.Duration
 	Begun   time.Time
-	Limits  stages.Limits // of the operator, for the error
+	Limits  stages.Limits  // of the operator, for the error
+	Clock   *pausing.Clock // on which the time passes; nil: it never stands still
 }
 
-// Bound returns a context that ends with the timeout. It sets no deadline, because upstream takes a deadline that passes for
-// a server that hangs.
+// Bound returns a context that ends with the timeout. Its error is not that of a deadline, because upstream takes a deadline that
+// passes for a server that hangs.
 func (c CallTime) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Clock != nil {
+		return c.Clock.WithTimeout(ctx, c.Timeout-time.Since(c.Begun), errSpent)
+	}
 	bound, spend := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.Timeout-time.Since(c.Begun), func() { spend(errSpent) })
 	return bound, func() { timer.Stop(); spend(nil) }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
 // signIn asks the caller's person to sign in to the servers that a plan has failed for, and reports whether somebody has.
-func (g *Gateway) signIn(ctx context.Context, req *mcp.CallToolRequest, errs []*stages.Error) bool {
+func (g *Gateway) signIn(ctx context.Context, asker *stages.Asker, errs []*stages.Error) bool {
 	if len(errs) == 0 || g.o.Upstream == nil {
 		return false
 	}
@@ -18,5 +16,5 @@ func (g *Gateway) signIn(ctx context.Context, req *mcp.CallToolRequest, errs []*
 	for _, err := range errs {
 		all = append(all, err)
 	}
-	return g.o.Upstream.SignIn(ctx, g.asker(ctx, req), errors.Join(all...))
+	return g.o.Upstream.SignIn(ctx, asker, errors.Join(all...))
 }

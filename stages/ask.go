@@ -40,14 +40,15 @@ type Question struct {
 // errCallOver is the answer to a question whose call has ended.
 var errCallOver = errors.New("the call has ended: nobody answers its questions")
 
-// asking returns the asker of one call, and what is called when the call has ended. The run's clock stands still while a question
-// is open.
-func (r *Run) asking() (a *Asker, over func()) {
-	if r.asker == nil {
+// InCall returns the asker of one call, and what is called when the call has ended: then questions are refused. The clock of the
+// call's run stands still while a question is open. For nil there is none.
+func (a *Asker) InCall(clock *pausing.Clock) (own *Asker, over func()) {
+	if a == nil {
 		return nil, func() {}
 	}
 	call, end := context.WithCancelCause(context.Background())
-	own := *r.asker
+	copied := *a
+	own = &copied
 	own.Ask = func(ctx context.Context, q Question) (json.RawMessage, error) {
 		if call.Err() != nil {
 			return nil, errCallOver
@@ -55,19 +56,19 @@ func (r *Run) asking() (a *Asker, over func()) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(call, func() { cancel(errCallOver) })()
-		defer r.clock.Pause()()
-		return r.asker.Ask(ctx, q)
+		defer clock.Pause()()
+		return a.Ask(ctx, q)
 	}
 	own.Still = func() func() {
-		goOn := r.clock.Pause()
+		goOn := clock.Pause()
 		late := time.AfterFunc(own.Patience, goOn)
 		return func() { late.Stop(); goOn() }
 	}
-	return &own, func() { end(errCallOver) }
+	return own, func() { end(errCallOver) }
 }
 
-// newClock returns the clock of a run: one that can stand still, if somebody can be asked.
-func newClock(a *Asker) *pausing.Clock {
+// Clock returns a clock for a run. It can stand still if somebody can be asked.
+func (a *Asker) Clock() *pausing.Clock {
 	if a == nil {
 		return nil
 	}

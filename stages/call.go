@@ -137,7 +137,7 @@ func (c *caller) send(ctx context.Context, args json.RawMessage, key string, t *
 		s.err = context.Cause(ctx)
 		return o
 	}
-	asker, over := c.r.asking()
+	asker, over := c.r.asker.InCall(c.r.clock)
 	defer over()
 	s.result, s.err = c.r.deps.Tools.CallTool(s.ctx, Call{
 		Server: c.info.Server, Name: c.info.Name, Args: args, Timeout: c.m.step.clock.given, Limited: c.limited,

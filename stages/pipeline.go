@@ -85,7 +85,7 @@ func (p *Pipeline) Run(ctx context.Context, in io.Reader, out io.Writer, o RunOp
 	if o.Outlast != nil {
 		outer = o.Outlast
 	}
-	clock := newClock(o.Asker)
+	clock := o.Asker.Clock()
 	ctx, cancel := clock.WithTimeout(ctx, timeout-o.Spent, errTimeout)
 	defer cancel()
 	r := &Run{

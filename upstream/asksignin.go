@@ -103,6 +103,7 @@ func signedOut(err error) (all []demand) {
 // signInTo asks for one server, or waits for the answer to the same question. If the call that has asked ends without an answer, one
 // of those that wait asks.
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
+	defer still(asker)()
 	for ctx.Err() == nil {
 		a, first := p.asked.join(d.server)
 		if first {
@@ -179,10 +180,16 @@ func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) err
 		_ = wait(ended) // it ends the sign-in
 		return err
 	}
-	if asker.Still != nil {
-		defer asker.Still()()
-	}
 	return wait(ctx)
+}
+
+// still makes the clocks of an asker stand still, if it has any, until goOn is called. The call itself has none meanwhile: it is made
+// again after the sign-in, with its whole time.
+func still(asker *stages.Asker) (goOn func()) {
+	if asker.Still == nil {
+		return func() {}
+	}
+	return asker.Still()
 }
 
 // invite asks the caller to open a page.

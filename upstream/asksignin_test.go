@@ -262,6 +262,33 @@ func TestAskScopes(t *testing.T) {
 	}
 }
 
+// TestAskStandsStill: a call that waits for the sign-in of another one has clocks that stand still, too.
+func TestAskStandsStill(t *testing.T) {
+	t.Parallel()
+	d, kept := newDoorman(t), newLogins(t)
+	signIns := &pages{d: d, kept: kept, opened: make(chan struct{})}
+	e := d.endpoint(kept)
+	p := staticPool(t, upstream.Options{SignIns: signIns}, upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e})
+	var still [2]atomic.Int32
+	var all sync.WaitGroup
+	for i := range still {
+		asker := &stages.Asker{URL: true, Ask: func(context.Context, stages.Question) (json.RawMessage, error) {
+			return json.RawMessage(`{"action":"accept"}`), nil
+		}, Still: func() func() { still[i].Add(1); return func() { still[i].Add(-1) } }}
+		all.Go(func() {
+			if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "one", Asker: asker}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "the clocks of both calls stand still", func() bool { return still[0].Load() == 1 && still[1].Load() == 1 })
+	close(signIns.opened)
+	all.Wait()
+	if still[0].Load() != 0 || still[1].Load() != 0 {
+		t.Error("a clock stands still after the sign-in")
+	}
+}
+
 // TestAskEnds: the end of the call ends the wait for the person, and the sign-in.
 func TestAskEnds(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	served "github.com/mcsh-dev/mcsh/gateway"
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // curious are tools that ask in the middle of each call, and return the answer.
@@ -85,6 +88,24 @@ func TestAsks(t *testing.T) {
 		Output: `[{"action":"accept","content":{"name":"a"}},` + "\n" + `{"action":"accept","content":{"name":"b"}}]`,
 		Asked:  []string{said(1, "a"), said(2, "b")},
 	}
+	for name, client := range askingClients() {
+		t.Run(name, func(t *testing.T) {
+			got := answered(t, client.argv(t), server.URL+"/mcp", pipeline)
+			want.Version = client.version
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// An askingClient is a real client that answers questions.
+type askingClient struct {
+	argv    func(t *testing.T) []string
+	version string // empty: the client does not say
+}
+
+func askingClients() map[string]askingClient {
 	python := func(mode string) func(t *testing.T) []string {
 		return func(t *testing.T) []string { return []string{pythonPath(t), "asks.py", mode} }
 	}
@@ -94,21 +115,36 @@ func TestAsks(t *testing.T) {
 			return []string{"node", ownScript(t, "asks.mjs"), part, era}
 		}
 	}
-	for name, client := range map[string]struct {
-		argv    func(t *testing.T) []string
-		version string // empty: the client does not say
-	}{
+	return map[string]askingClient{
 		"TypeScript 1":            {node("sdk", "legacy"), ""},
 		"TypeScript 2 2025-11-25": {node("client", "legacy"), versions[0]},
 		"TypeScript 2 2026-07-28": {node("client", "auto"), versions[1]},
 		"Python 2025-11-25":       {python("legacy"), versions[0]},
 		"Python 2026-07-28":       {python("auto"), versions[1]},
-	} {
+	}
+}
+
+// TestAsksReal: a real server asks real clients of both eras through the gateway, and gets the roots of its entry.
+func TestAsksReal(t *testing.T) {
+	t.Parallel()
+	const name = "@modelcontextprotocol/server-everything"
+	script := filepath.Join(nodeDir(t, name), name, "dist", "index.js")
+	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{
+		Name: "e", Roots: []string{"file:///srv/a%20b"},
+		Dial: upstream.Stdio(upstream.Command{Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv}),
+	}}}})
+	g := served.New(served.Options{Upstream: pool})
+	server := httptest.NewServer(served.WithDeadlines(g.Handler()))
+	t.Cleanup(func() { g.Close(context.Background()); server.Close() })
+	const question, pipeline = "Please provide inputs for the following fields:", `[{"type":"parallel","branches":{"asks":[{"type":"tool","server":"e","name":"trigger-elicitation-request"}],"roots":[{"type":"tool","server":"e","name":"get-roots-list"}]}}]`
+	for name, client := range askingClients() {
 		t.Run(name, func(t *testing.T) {
 			got := answered(t, client.argv(t), server.URL+"/mcp", pipeline)
-			want.Version = client.version
-			if d := cmp.Diff(want, got); d != "" {
-				t.Error(d)
+			if !strings.Contains(got.Output, "- Name: "+question) || !strings.Contains(got.Output, "file:///srv/a%20b") || got.Version != client.version {
+				t.Errorf("got %+v", got)
+			}
+			if len(got.Asked) != 1 || !strings.HasPrefix(got.Asked[0], `The server "e" asks for input in a call of its tool "trigger-elicitation-request"`) {
+				t.Errorf("the client has seen %q", got.Asked)
 			}
 		})
 	}
