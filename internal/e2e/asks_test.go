@@ -130,7 +130,7 @@ func TestAsksReal(t *testing.T) {
 	const name = "@modelcontextprotocol/server-everything"
 	script := filepath.Join(nodeDir(t, name), name, "dist", "index.js")
 	pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{upstream.Static{{
-		Name: "e", Roots: []string{"file:///srv/a%20b"},
+		Name: "e", Asks: upstream.Asks, Roots: []string{"file:///srv/a%20b"}, // one call at a time: its questions name none
 		Dial: upstream.Stdio(upstream.Command{Name: "node", Args: []string{script, "stdio"}, Lookup: os.LookupEnv}),
 	}}}})
 	g := served.New(served.Options{Upstream: pool})
