@@ -194,7 +194,7 @@ func TestStdioDirectSame(t *testing.T) {
 		"one shot":                     {call, strings.Replace(call, "7", "8", 1), 1},
 		"without sessions, malformed":  {discover, strings.Replace(modern, "clientCapabilities", "x", 1), 0},
 		"progress":                     {handshake, strings.Replace(progress, "quick", "nothing", 1), 1},
-		"an unknown tool":              {handshake, strings.Replace(call, "execute_pipeline", "x", 1), 0},
+		"an unknown tool":              {handshake, strings.Replace(call, "execute_pipeline", "x", 1), 1},
 		"id that is no number":         {handshake, pipelineCall("7.5", "quick"), 0},
 		"a batch":                      {handshake, "[" + call + "]", 0},
 		"a tool that is not there":     {handshake, pipelineCall("7", "x"), 1},
