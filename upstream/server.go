@@ -48,7 +48,7 @@ type Server struct {
 	Protocol Protocol
 
 	Asks  Asking   // whether it asks its callers something
-	Roots []string // URIs of the directories that it may use, as it is told when it asks for them; empty: it may not ask
+	Roots []string // URIs of the directories that it may use: the answer when it asks for them; empty: it may not ask
 
 	ReadOnly []string // globs of tools that the operator declares read-only, whatever the server says
 	Allow    []string // globs of tools that may be called; empty: all

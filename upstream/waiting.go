@@ -22,7 +22,7 @@ const (
 	requestLimit = time.Minute      // for the answer to a request about a task, if the server has no shorter timeout
 	inputLimit   = 10 * time.Minute // for that to a request during which the server asks; it is made again
 	maxBadPolls  = 10               // requests in a row that may fail
-	cancelLimit  = 2 * time.Second  // for a server to hear that a task is cancelled
+	cancelLimit  = 2 * time.Second  // for the request that cancels a task
 )
 
 // A waiting is the wait for a task. It holds the slot of its call.
