@@ -85,7 +85,6 @@ func (p *program) serve(ctx context.Context, s settings, l listenFlags, c contro
 	}
 	defer func() { err = errors.Join(err, parts.close()) }()
 	logins.servers = parts.upstream
-	p.noteLogins(s)
 	secrets.Store(parts.upstream)
 	mon, err := p.newMonitor(ctx, ob, l, parts, kept, log)
 	if err != nil {
