@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,8 +344,9 @@ var results = []struct{ name, result, want string }{
 // TestExposedResults: the result of a server comes to clients of both eras as the server has written it, over HTTP and over other
 // transports, but for what belongs to the connection, what clients could not read, and the URIs.
 func TestExposedResults(t *testing.T) {
-	answer := ""
-	server := mcptest.New(mcptest.Tool{Name: "say", Raw: func(context.Context, json.RawMessage) (string, error) { return answer, nil }}).HTTP(t, nil)
+	var answer atomic.Value // a string; requests about a former call may still come
+	answer.Store("")
+	server := mcptest.New(mcptest.Tool{Name: "say", Raw: func(context.Context, json.RawMessage) (string, error) { return answer.Load().(string), nil }}).HTTP(t, nil)
 	raw := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // its answers are bytes
 		var q struct {
 			ID     json.RawMessage
@@ -356,7 +358,7 @@ func TestExposedResults(t *testing.T) {
 		}
 		result := map[string]string{
 			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`,
-			"tools/list": `{"tools":[{"name":"say","inputSchema":{"type":"object"}}]}`, "tools/call": answer,
+			"tools/list": `{"tools":[{"name":"say","inputSchema":{"type":"object"}}]}`, "tools/call": answer.Load().(string),
 		}[q.Method]
 		w.Header().Set("Content-Type", "application/json")
 		if result == "" {
@@ -373,10 +375,10 @@ func TestExposedResults(t *testing.T) {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
 			for _, id := range []string{`7`, `"\u0061"`} { // the second one is read by the SDK
 				t.Run(test.name+" "+version+" "+id, func(t *testing.T) {
-					answer = test.result
+					answer.Store(test.result)
 					want := test.want
 					if want == "" {
-						want = answer
+						want = test.result
 					}
 					got := newAgent(t, h, version).exposed(t, id, "shop__say", `{}`)
 					if part, failed := strings.CutPrefix(want, "error: "); failed {
