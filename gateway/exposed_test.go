@@ -344,7 +344,7 @@ var results = []struct{ name, result, want string }{
 // TestExposedResults: the result of a server comes to clients of both eras as the server has written it, over HTTP and over other
 // transports, but for what belongs to the connection, what clients could not read, and the URIs.
 func TestExposedResults(t *testing.T) {
-	var answer atomic.Value
+	var answer atomic.Value // a string; requests about a former call may still come
 	answer.Store("")
 	raw := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // its answers are bytes
 		var q struct {

@@ -19,6 +19,7 @@ func (p *Pool) latest(sc *serverConn) *serverConn {
 	next, replaced := p.replace(sc)
 	if replaced {
 		p.offersChanged()
+		p.serversChanged()
 	}
 	return next
 }
@@ -34,8 +35,11 @@ func (p *Pool) replace(sc *serverConn) (now *serverConn, replaced bool) {
 		return now, false
 	}
 	now = newServerConn(sc.origin, p)
+	now.pins.take(sc.pins)
 	p.conns[sc.server.Name] = now
+	p.generation.Add(1)
 	sc.drain()
+	p.subscriptions.replaced(sc)
 	return now, true
 }
 

@@ -63,6 +63,19 @@ func newPins(sc *serverConn) *pins {
 	return &pins{conn: sc, dir: cmp.Or(o.Look, o.State), hold: o.Pin, look: o.Look != nil, reported: map[string]string{}}
 }
 
+// key names the server over restarts, whoever has signed in: another sign-in makes no tool trusted.
+func (p *pins) key() state.Key { return p.conn.server.key() }
+
+// take makes the pins those of the former connection to the same server, as they are known.
+func (p *pins) take(former *pins) {
+	if p == nil || former == nil {
+		return
+	}
+	former.mu.Lock()
+	defer former.mu.Unlock()
+	p.known, p.file, p.written = former.known, former.file, former.written
+}
+
 // pinName is the name of a tool in the file. It comes from the server's own: another name in the configuration is no change.
 func pinName(t *tool) string {
 	if len(t.original) <= maxPinName {
@@ -114,11 +127,11 @@ func (p *pins) update(change func(*state.Pins) bool) (known *state.Pins, file *s
 		keep(withoutDefinitions(all))
 	case p.look:
 		var all *state.Pins
-		if all, file, err = p.dir.Pins(p.conn.key()); err == nil {
+		if all, file, err = p.dir.Pins(p.key()); err == nil {
 			keep(all)
 		}
 	default:
-		file, err = p.dir.UpdatePins(p.conn.life, p.conn.key(), keep)
+		file, err = p.dir.UpdatePins(p.conn.life, p.key(), keep)
 	}
 	return known, file, err
 }
@@ -248,12 +261,12 @@ func (p *pins) load(again bool) {
 	p.mu.Lock()
 	known, file, failed := p.known, p.file, p.err != nil
 	p.mu.Unlock()
-	if (known != nil || failed) && !again || known != nil && p.dir.SamePins(p.conn.key(), file) {
+	if (known != nil || failed) && !again || known != nil && p.dir.SamePins(p.key(), file) {
 		return
 	}
 	p.updating.Lock()
 	defer p.updating.Unlock()
-	all, file, err := p.dir.Pins(p.conn.key())
+	all, file, err := p.dir.Pins(p.key())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
@@ -277,7 +290,7 @@ func (p *pins) awaitAccept() {
 		return
 	}
 	started := p.conn.pool.goroutines.start(func() {
-		for same := true; same; same = p.dir.SamePins(p.conn.key(), file) {
+		for same := true; same; same = p.dir.SamePins(p.key(), file) {
 			select {
 			case <-time.After(acceptPause):
 			case <-p.conn.life.Done():
@@ -437,7 +450,7 @@ func (p *Pool) Pending(ctx context.Context, server string) ([]Pending, error) {
 	if err != nil || sc.pins == nil || sc.pins.dir == nil {
 		return nil, err
 	}
-	all, _, err := sc.pins.dir.Pins(sc.key())
+	all, _, err := sc.pins.dir.Pins(sc.pins.key())
 	if err != nil {
 		return nil, err
 	}
@@ -456,7 +469,7 @@ func (p *Pool) Accept(ctx context.Context, server string, tools []Pending) (miss
 	if err != nil || sc.pins == nil || sc.pins.dir == nil {
 		return tools, err
 	}
-	_, err = sc.pins.dir.UpdatePins(ctx, sc.key(), func(all *state.Pins) (changed bool) {
+	_, err = sc.pins.dir.UpdatePins(ctx, sc.pins.key(), func(all *state.Pins) (changed bool) {
 		for _, t := range tools {
 			switch {
 			case all.Waiting[t.Tool].Hash == t.Hash:

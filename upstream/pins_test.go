@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 	"github.com/mcsh-dev/mcsh/internal/parttest"
@@ -366,6 +367,46 @@ func overwrite(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPinsOfSignIns: a new sign-in, of any account, makes no changed tool trusted: neither in a gateway that runs nor in a later
+// one. Accepted tools stay accepted.
+func TestPinsOfSignIns(t *testing.T) {
+	t.Parallel()
+	other := mcptest.Tool{Name: "a", Description: "other"}
+	address := accountServers(t, map[string]*mcp.Server{
+		"alice": mcptest.New(mcptest.Tool{Name: "a"}).MCP(), "again": mcptest.New(other).MCP(), "bob": mcptest.New(other).MCP(),
+	})
+	for name, dir := range map[string]string{"directory": t.TempDir(), "memory": ""} {
+		t.Run(name, func(t *testing.T) {
+			kept, now := newLogins(t), time.Now()
+			e := upstream.Endpoint{URL: address + "/mcp", Name: "s", Logins: kept}
+			server := upstream.Server{Name: "s", Dial: upstream.HTTP(e), Endpoint: &e}
+			p := pin(t, dir, true, server)
+			for i, login := range []struct{ account, offered string }{{"alice", "a"}, {"again", ""}, {"again", ""}, {"bob", ""}} {
+				kept.put(t, loginAt(address, "/mcp", "token-of-"+login.account, now.Add(time.Duration(i)*time.Minute)))
+				if names, note := p.offered(t, "s"); names != login.offered {
+					t.Errorf("sign-in %d: offers %q with the note %q", i, names, note)
+				}
+				if _, err := p.CallTool(t.Context(), stages.Call{Server: "s", Name: "a"}); (err == nil) != (login.offered != "") {
+					t.Errorf("sign-in %d: calling a tool: %v", i, err)
+				}
+			}
+			if dir == "" {
+				return
+			}
+			if names, _ := pin(t, dir, true, server).offered(t, "s"); names != "" {
+				t.Errorf("a later gateway offers %q", names)
+			}
+			if got := pin(t, dir, false, upstream.Server{Name: "s", Dial: mcptest.New().Dial}).accept(t, "s"); got != "a(false)" {
+				t.Errorf("accepted %q", got)
+			}
+			kept.put(t, loginAt(address, "/mcp", "token-of-again", now.Add(time.Hour)))
+			if names, note := p.offered(t, "s"); names != "a" || note != "" {
+				t.Errorf("what is accepted: offers %q, %q", names, note)
+			}
+		})
 	}
 }
 

@@ -111,9 +111,12 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	return sc
 }
 
+// key names the server over restarts, whoever has signed in.
+func (s *Server) key() state.Key { return state.Key{Server: s.Name, Identity: s.Identity} }
+
 // key names the server, as its account sees it, over restarts.
 func (sc *serverConn) key() state.Key {
-	k := state.Key{Server: sc.server.Name, Identity: sc.server.Identity}
+	k := sc.server.key()
 	if login := sc.login(); login != "" {
 		k.Identity += "\x00" + login
 	}
