@@ -26,6 +26,7 @@ import (
 
 var askingChildren = map[string]func(){
 	"interviewer": func() { _ = interviewer().Run(context.Background(), &mcp.StdioTransport{}) },
+	"blunt":       blunt,
 }
 
 // form is a question with a text.

@@ -44,7 +44,8 @@ type dialer struct {
 	declared declared // by the session
 	role     rpc.Role
 
-	onTransport func(mcp.Transport) // called with every transport before it is tried
+	onTransport func(mcp.Transport)              // called with every transport before it is tried
+	unnamed     func(on rawTransport, left bool) // called as Unnamed of a role
 }
 
 // attempts lists the protocol versions to try, in their order.
@@ -176,7 +177,9 @@ func (d *dialer) try(ctx context.Context, t rawTransport, version string, limit 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	t.Prepare(d.noted, d.memory, d.message)
-	t.Play(d.role)
+	role := d.role
+	role.Unnamed = func(left bool) { d.unnamed(t, left) }
+	t.Play(role)
 	options := &mcp.ClientOptions{
 		Capabilities:   d.declared.capabilities(d.role.Roots != nil),
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},

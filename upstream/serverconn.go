@@ -105,8 +105,8 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	sc.dialer = dialer{
 		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
 		queue: &p.queue, needed: sc.needed.Load, noted: sc.note, memory: o.Results,
-		message: messageMax(o.ResultMax), onTransport: sc.noteTransport,
-		role: rpc.Role{Roots: rootsResult(s.Roots), Unnamed: sc.noteUnnamed, Log: sc.noteLog},
+		message: messageMax(o.ResultMax), onTransport: sc.noteTransport, unnamed: sc.noteUnnamed,
+		role: rpc.Role{Roots: rootsResult(s.Roots), Log: sc.noteLog},
 	}
 	return sc
 }

@@ -35,9 +35,8 @@ type rawTransport interface {
 	// Request makes a request on the connection that Connect has made, and returns its undecoded result.
 	Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure)
 
-	// Hold makes questions about a task come to its Ask, until release is called: over says that the server does not work on it
-	// any more. It may be called again.
-	Hold(task *rpc.Request) (release func(over bool))
+	// Hold makes questions about a task come to its Ask, until release is called.
+	Hold(task *rpc.Request) (release func())
 
 	Traits() rpc.Traits
 

@@ -56,7 +56,7 @@ func (w *waiting) asking(ctx context.Context) *asking {
 // task of the newer form, whose questions are in what the server says of it.
 func (w *waiting) hold() {
 	if w.held != nil {
-		w.letGo(w.task.over())
+		w.letGo()
 		w.held, w.letGo = nil, nil
 	}
 	if w.task != nil && !w.task.inline && w.on != nil && w.on.answers {

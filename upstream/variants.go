@@ -116,13 +116,12 @@ func (sc *serverConn) noteHow(s *session) {
 	sc.inResults.Store(s.stateless())
 }
 
-// noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The session may be one on
-// which that will never be certain again: the next call gets another.
-func (sc *serverConn) noteUnnamed() {
-	if sc.shared.unnamed.Swap(true) {
-		return
-	}
-	if s := sc.state().session; s != nil && !s.stateless() {
+// noteUnnamed is called when the server has asked and it is not certain in the middle of which call. The next call gets another
+// session the first time, because calls are not made one by one on this one, and whenever a call that has left makes everything
+// on it uncertain.
+func (sc *serverConn) noteUnnamed(on rawTransport, left bool) {
+	first := !sc.shared.unnamed.Swap(true)
+	if s := sc.state().session; (first || left) && s != nil && s.transport == on && !s.stateless() {
 		sc.discard(s)
 	}
 }

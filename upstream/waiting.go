@@ -41,7 +41,7 @@ type waiting struct {
 	exclusive *exclusive      // of the call
 	life      context.Context // of the wait
 	held      *rpc.Request    // stands for a task of the older form where the server may ask about it, or nil
-	letGo     func(over bool) // of held
+	letGo     func()          // of held
 }
 
 // resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for without
@@ -375,7 +375,7 @@ func (s *session) askTask(ctx context.Context, held *rpc.Request, id, method str
 
 // cancel tells the server that nobody waits for the task any more, in the background. The session is held until it has heard.
 func (w *waiting) cancel() {
-	s, id, trace, letGo := w.on, w.task.id, w.call.Trace, w.letGo
+	s, id, trace := w.on, w.task.id, w.call.Trace
 	if s == nil || s.dead() {
 		return
 	}
@@ -385,11 +385,8 @@ func (w *waiting) cancel() {
 		ctx, stop := context.WithTimeout(context.Background(), cancelLimit)
 		defer stop()
 		_, failure := s.askTask(ctx, nil, id, "tasks/cancel", trace, nil)
-		over := failure == nil || isAnswer(failure) // it may have ended by now
-		if letGo != nil {
-			letGo(over)
-		}
-		if !over && w.sc.oneByOne() {
+		heard := failure == nil || isAnswer(failure) // it may have ended by now
+		if !heard && w.sc.oneByOne() {
 			w.sc.discard(s) // the server may still ask about the task, in the middle of a call
 		}
 	})

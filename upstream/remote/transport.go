@@ -84,7 +84,7 @@ func (t *Transport) Prepare(noted func(rpc.News), _ *memory.Share, max int) {
 }
 
 // Hold notes that somebody waits for a task, as [rpc.InFlight.Hold].
-func (t *Transport) Hold(task *rpc.Request) (release func(over bool)) {
+func (t *Transport) Hold(task *rpc.Request) (release func()) {
 	return t.replies.InFlight.Hold(task)
 }
 

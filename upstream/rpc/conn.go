@@ -97,7 +97,7 @@ func (t *Transport) Connect(ctx context.Context) (mcp.Connection, error) {
 }
 
 // Hold notes that somebody waits for a task, as [InFlight.Hold].
-func (t *Transport) Hold(task *Request) (release func(over bool)) {
+func (t *Transport) Hold(task *Request) (release func()) {
 	return t.conn.replies.InFlight.Hold(task)
 }
 

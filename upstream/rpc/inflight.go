@@ -1,9 +1,6 @@
 package rpc
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // maxLeft is how many requests are remembered that ended without a response. With so many, no question is attributed any
 // more.
@@ -11,11 +8,11 @@ const maxLeft = 1 << 10
 
 // InFlight are the requests of a session in whose middle the server may ask, and the tasks that somebody waits for. Most questions
 // over one connection name no request: there must be only one then, and none that has ended without a response, since the server
-// may still be working on it.
+// may still be working on it. A task that nobody waits for makes nothing uncertain: the protocol demands that its questions name it.
 type InFlight struct {
 	mu   sync.Mutex
 	open map[*Request]int // of which, and of requests about which, so many have not ended
-	left map[any]bool     // ids that ended without a response; those of tasks are texts
+	left map[int64]bool   // ids that ended without a response
 }
 
 // asker is the request or task in whose middle the server asks, if it asks in the middle of r; nil: nobody answers.
@@ -37,30 +34,35 @@ func (f *InFlight) Begin(r *Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.open == nil {
-		f.open, f.left = map[*Request]int{}, map[any]bool{}
+		f.open, f.left = map[*Request]int{}, map[int64]bool{}
 	}
 	f.open[r]++
 }
 
 // End notes that a request has ended. over says that the server has answered it, or has never seen it: it does not ask about it
 // any more.
-func (f *InFlight) End(r *Request, id any, over bool) {
+func (f *InFlight) End(r *Request, id int64, over bool) {
 	asker := r.asker()
 	if asker == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.open[asker]--; f.open[asker] <= 0 {
-		delete(f.open, asker)
-	}
+	f.leave(asker)
 	if !over && r.About == nil && len(f.left) < maxLeft {
 		f.left[id] = true
 	}
 }
 
+// leave notes the end of one request of a kind. f.mu is held.
+func (f *InFlight) leave(asker *Request) {
+	if f.open[asker]--; f.open[asker] <= 0 {
+		delete(f.open, asker)
+	}
+}
+
 // Settle forgets a request that has ended without a response: the server has answered it after all, or has never seen it.
-func (f *InFlight) Settle(id any) {
+func (f *InFlight) Settle(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.left) < maxLeft {
@@ -68,19 +70,14 @@ func (f *InFlight) Settle(id any) {
 	}
 }
 
-// Hold notes that somebody waits for a task. release ends that; over says that the server does not work on the task any more, which
-// may also be known later: release may be called again.
-func (f *InFlight) Hold(task *Request) (release func(over bool)) {
-	f.Settle(task.Task)
+// Hold notes that somebody waits for a task. release ends that.
+func (f *InFlight) Hold(task *Request) (release func()) {
 	f.Begin(task)
-	var released atomic.Bool
-	return func(over bool) {
-		if !released.Swap(true) {
-			f.End(task, task.Task, over)
-		} else if over {
-			f.Settle(task.Task)
-		}
-	}
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.leave(task)
+	})
 }
 
 // ofTask is the task with an id, if somebody waits for it.
@@ -106,4 +103,11 @@ func (f *InFlight) only() *Request {
 		return r
 	}
 	return nil
+}
+
+// hasLeft reports whether a request has ended without a response. Then nothing is certain until the server answers it.
+func (f *InFlight) hasLeft() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.left) > 0
 }

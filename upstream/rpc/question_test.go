@@ -21,7 +21,7 @@ type peer struct {
 	far     net.Conn
 	in      *json.Decoder
 	client  *rpc.Transport
-	unnamed chan struct{}
+	unnamed chan bool // whether a request has ended without an answer
 	logged  chan string
 }
 
@@ -36,12 +36,12 @@ type wireMessage struct {
 func newPeer(t *testing.T, asked bool) *peer {
 	t.Helper()
 	near, far := net.Pipe()
-	p := &peer{t: t, far: far, in: json.NewDecoder(far), unnamed: make(chan struct{}, 100), logged: make(chan string, 100)}
+	p := &peer{t: t, far: far, in: json.NewDecoder(far), unnamed: make(chan bool, 100), logged: make(chan string, 100)}
 	p.client = &rpc.Transport{Open: func(context.Context) (rpc.Wire, error) {
 		return rpc.NewLine(near, near, rpc.LineOptions{Close: near.Close}), nil
 	}}
 	p.client.Play(rpc.Role{
-		Asked: asked, Unnamed: func() { p.unnamed <- struct{}{} }, Log: func(params []byte) { p.logged <- string(params) },
+		Asked: asked, Unnamed: func(left bool) { p.unnamed <- left }, Log: func(params []byte) { p.logged <- string(params) },
 		Roots: json.RawMessage(`{"roots":[]}`),
 	})
 	conn, err := p.client.Connect(t.Context())
@@ -149,23 +149,25 @@ func TestQuestionOfOneRequest(t *testing.T) {
 // declined, and nobody sees it.
 func TestUnnamedQuestions(t *testing.T) {
 	p := newPeer(t, true)
-	declined := func(why string) {
+	declined := func(why string, left bool) {
 		t.Helper()
 		p.send(ask, "1", "who?")
 		if m := p.next(); string(m.Result) != `{"action":"cancel"}` {
 			t.Errorf("%s: got %+v", why, m)
 		}
-		<-p.unnamed
+		if got := <-p.unnamed; got != left {
+			t.Errorf("%s: a request has ended without an answer: %v", why, got)
+		}
 		p.send(`{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{}}`)
 		if m := p.next(); m.Error == nil || m.Error.Code != -1 {
 			t.Errorf("%s: got %+v", why, m)
 		}
 		<-p.unnamed
 	}
-	declined("none in flight")
+	declined("none in flight", false)
 	first, in, done1 := p.request(t.Context())
 	second, asked2, done2 := p.request(t.Context())
-	declined("two in flight")
+	declined("two in flight", false)
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, first)
 	<-done1
 	p.send(ask, "3", "now it is certain")
@@ -183,7 +185,7 @@ func TestUnnamedQuestions(t *testing.T) {
 		t.Fatalf("got %+v", m)
 	}
 	fourth, asked4, done4 := p.request(t.Context())
-	declined("one has ended without an answer")
+	declined("one has ended without an answer", true)
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, gone)
 	p.send(ask, "5", "it is answered now")
 	q = <-asked4
@@ -281,7 +283,8 @@ func TestQuestionAtTheEnd(t *testing.T) {
 }
 
 // TestTaskQuestions: a question that names a task, or is asked while somebody waits for one, belongs to that task, and one that names
-// a task for which nobody waits belongs to nobody. A task that nobody waits for, and that goes on, makes others uncertain.
+// a task for which nobody waits belongs to nobody. A task that nobody waits for
+// makes no other question uncertain, though it goes on.
 func TestTaskQuestions(t *testing.T) {
 	const of = `{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":"who?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"%s"}}}}`
 	p := newPeer(t, true)
@@ -327,18 +330,18 @@ func TestTaskQuestions(t *testing.T) {
 	expect("in the middle of a request about the task", "accept", false)
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 	<-ended
-	release(false)
+	release()
+	release()
 	id, others, done := p.request(t.Context())
 	p.send(ask, "6", "who?")
-	expect("a task that goes on", "cancel", true)
-	again := p.client.Hold(task("one"))
-	p.send(of, "7", "one")
-	expect("it is waited for again", "accept", false)
-	again(false)
-	again(true)
-	p.send(ask, "8", "who?")
 	(<-others).answer <- nil
-	expect("the task has ended", "accept", false)
+	expect("a task that goes on", "accept", false)
+	p.send(of, "7", "one")
+	expect("nobody waits for it", "cancel", false)
+	again := p.client.Hold(task("one"))
+	p.send(of, "8", "one")
+	expect("it is waited for again", "accept", false)
+	again()
 	p.send(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
 	if err := <-done; err != nil || len(asked) != 4 {
 		t.Errorf("got %v, and %d questions about the task", err, len(asked))
