@@ -58,8 +58,14 @@ func (a askReply) text() string {
 // call runs a pipeline; more are members of the parameters.
 func (s *stateless) call(t testing.TB, pipeline, more string) askReply {
 	t.Helper()
+	return s.callMeta(t, pipeline, "", more)
+}
+
+// callMeta is call with more members of _meta.
+func (s *stateless) callMeta(t testing.TB, pipeline, meta, more string) askReply {
+	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}},`+
+		`"_meta":{`+meta+`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}},`+
 		`"name":"execute_pipeline","arguments":{"pipeline":`+pipeline+`}`+more+`}}`))
 	for name, value := range map[string]string{
 		"Content-Type": s.kind, "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",

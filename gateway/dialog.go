@@ -1,15 +1,19 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/upstream"
 )
 
 // Questions that open within calmWait of each other go to the client together, and none waits longer than calmMost: clients answer
@@ -25,14 +29,16 @@ type dialogKey struct{}
 // A dialog is a call of a client of the stateless era that can be asked. A question ends the reply to the client, and the call goes
 // on without a request until the client calls again with the answers.
 type dialog struct {
-	id   string
-	of   binding
-	kept context.Context         // ends when the client has the result, or will not get it
-	drop context.CancelFunc      // of kept
-	end  context.CancelCauseFunc // of the call
-	news chan struct{}           // holds one: a question has opened
-	done chan struct{}           // closed when the call has ended
-	room *memory.Lease           // of the arguments and the result, while no request is attached; closed with kept
+	id     string
+	of     binding
+	caller string                  // as in callerOf
+	size   int64                   // bytes of what its call keeps of the message
+	kept   context.Context         // ends when the client has the result, or will not get it
+	drop   context.CancelFunc      // of kept
+	end    context.CancelCauseFunc // of the call
+	news   chan struct{}           // holds one: a question has opened
+	done   chan struct{}           // closed when the call has ended
+	room   *memory.Lease           // of size and the result, while no request is attached; closed with kept
 
 	late  *time.Timer // ends the wait for the client; guarded by dialogs.mu, as is until
 	until time.Time
@@ -54,6 +60,39 @@ type dialog struct {
 type openQuestion struct {
 	request mcp.InputRequest
 	answer  chan json.RawMessage // holds one
+}
+
+// lighten reduces a request to what its call needs after the reply, when the memory of the message counts no more. It returns the
+// bytes that are left.
+func lighten(ctx context.Context, req *mcp.CallToolRequest) (size int64) {
+	size, _ = ctx.Value(lengthKey{}).(int64)
+	if c, ok := ctx.Value(callKey{}).(*Call); ok {
+		c.id = bytes.Clone(c.id) // a part of the message
+		size += int64(len(c.id))
+	}
+	p := req.Params
+	p.Arguments, p.InputResponses = bytes.Clone(p.Arguments), nil
+	maps.DeleteFunc(p.Meta, func(name string, _ any) bool { return !lastingMeta[name] })
+	size += int64(len(p.Arguments))
+	for name, value := range p.Meta {
+		switch v := value.(type) {
+		case string:
+			p.Meta[name] = strings.Clone(v)
+			size += int64(len(v))
+		case float64:
+		default:
+			delete(p.Meta, name)
+		}
+	}
+	if req.Extra != nil {
+		size += sizeOf(req.Extra.Header)
+	}
+	return size
+}
+
+// lastingMeta are the members of metadata that a call needs all the time.
+var lastingMeta = map[string]bool{
+	"progressToken": true, "traceparent": true, "tracestate": true, "baggage": true, upstream.HopsKey: true, mcp.MetaKeyProtocolVersion: true,
 }
 
 // put adds a question to those that are open, and waits for the answer.
@@ -94,7 +133,7 @@ func (d *dialog) attach(ctx context.Context, req *mcp.CallToolRequest) (detach f
 	stop := context.AfterFunc(ctx, func() { d.end(context.Cause(ctx)) })
 	return func() bool {
 		d.sending.Lock()
-		d.send = nil
+		d.token, d.send = nil, nil
 		d.sending.Unlock()
 		return stop()
 	}

@@ -73,7 +73,7 @@ func (g *Gateway) stateless(ctx context.Context, req *mcp.CallToolRequest) bool 
 // start starts a call whose context does not end with the request, but with the session, the gateway and the caller's access.
 func (g *Gateway) start(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (*dialog, error) {
 	d := &dialog{
-		id: rand.Text(), of: g.bindingOf(req), room: g.o.Memory.Lease(),
+		id: rand.Text(), of: g.bindingOf(req), caller: callerOf(req.Extra), size: lighten(ctx, req), room: g.o.Memory.Lease(),
 		news: make(chan struct{}, 1), done: make(chan struct{}), open: map[string]*openQuestion{},
 	}
 	d.kept, d.drop = context.WithCancel(context.WithoutCancel(ctx))
@@ -120,7 +120,7 @@ func (g *Gateway) follow(ctx context.Context, req *mcp.CallToolRequest, d *dialo
 			if len(requests) == 0 || ctx.Err() != nil {
 				continue
 			}
-			state, ok := g.park(d, req)
+			state, ok := g.park(d, req.Extra)
 			if !ok {
 				d.refuse()
 				continue
@@ -149,15 +149,15 @@ func (d *dialog) over() bool {
 
 // park leaves a dialog without a request, and returns the state with which the client joins it. It reports false if too many are
 // without one, or if there is no memory for what they keep.
-func (g *Gateway) park(d *dialog, req *mcp.CallToolRequest) (state string, ok bool) {
+func (g *Gateway) park(d *dialog, extra *mcp.RequestExtra) (state string, ok bool) {
 	g.dialogs.mu.Lock()
 	defer g.dialogs.mu.Unlock()
 	all, own := max(1, g.o.Runs/parkedShare), g.o.CallerRuns
-	if originOfCall(req.Extra).local {
+	if originOfCall(extra).local {
 		own = all
 	}
 	if !g.dialogs.room(d.of.caller, all, own) ||
-		d.room.Grow(int64(len(req.Params.Arguments))+int64(4*g.o.MaxOutput)-d.room.Used()) != nil {
+		d.room.Grow(d.size+int64(4*g.o.MaxOutput)-d.room.Used()) != nil {
 		return "", false
 	}
 	d.round++
@@ -173,20 +173,26 @@ func (g *Gateway) park(d *dialog, req *mcp.CallToolRequest) (state string, ok bo
 	return g.dialogs.seal.close(ticket{d.id, round, d.until}, d.of), true
 }
 
-// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended. The caller has s.mu.
+// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended: one of the caller, or else
+// one of anybody where all have too many. The caller has s.mu.
 func (s *dialogs) room(caller string, all, most int) bool {
-	own, ended := 0, (*dialog)(nil)
+	own := 0
+	var ended, others *dialog
 	for _, d := range s.parked {
-		if d.of.caller != caller {
-			continue
+		oldest := &others
+		if d.of.caller == caller {
+			own++
+			oldest = &ended
 		}
-		own++
-		if d.over() && (ended == nil || d.until.Before(ended.until)) {
-			ended = d
+		if d.over() && (*oldest == nil || d.until.Before((*oldest).until)) {
+			*oldest = d
 		}
 	}
 	if own < most && len(s.parked) < all {
 		return true
+	}
+	if ended == nil && own < most {
+		ended = others
 	}
 	if ended == nil {
 		return false
@@ -194,6 +200,18 @@ func (s *dialogs) room(caller string, all, most int) bool {
 	s.remove(ended)
 	ended.drop()
 	return true
+}
+
+// end ends the dialogs without a request that some callers have, and gives back their memory.
+func (s *dialogs) end(has func(caller string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.parked {
+		if has(d.caller) {
+			s.remove(d)
+			d.drop() // ends its call, too
+		}
+	}
 }
 
 // remove removes a dialog. The caller has s.mu.

@@ -53,8 +53,8 @@ func (g *Gateway) callExposed(ctx context.Context, req *mcp.CallToolRequest) (mc
 	if err == nil {
 		return result, nil
 	}
-	if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return nil, wire
+	if own, ok := err.(*jsonrpc.Error); ok { // made here: one of a server is within another error, with secrets that its text has not
+		return nil, own
 	}
 	g.logInternal(asError(err))
 	return failure(errorText(Plain(shown(name), false), err, g.defaultOutput())), nil

@@ -149,7 +149,7 @@ func New(o Options) *Gateway {
 
 // relayServers answers requests about what servers offer.
 func (g *Gateway) relayServers() {
-	g.notices = &notices{g: g, listeners: map[*mcp.ServerSession]*listener{}}
+	g.notices = &notices{g: g, listeners: map[*mcp.ServerSession][]*listener{}}
 	g.server.AddReceivingMiddleware(g.notices.receive)
 	g.server.AddSendingMiddleware(g.notices.send)
 	g.o.Upstream.OnOffers(g.offersChanged)
@@ -175,6 +175,20 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 		c.Prompts, c.Completions = &mcp.PromptCapabilities{ListChanged: true}, &mcp.CompletionCapabilities{}
 	}
 	return c
+}
+
+// EndUser cancels the calls of an identity that has lost access, with those that wait for its answers, and closes its sessions. Its
+// kept runs stay as long as those of others: the same identity may return.
+func (g *Gateway) EndUser(user string) {
+	g.front.EndUser(user)
+	g.dialogs.end(func(caller string) bool { return caller == callerUser+user })
+}
+
+// Close refuses new calls, waits for calls in flight until ctx is done, cancels the others and closes all sessions. Results that
+// no client has fetched are lost. It may be called more than once. The error counts calls that do not end after their cancellation.
+func (g *Gateway) Close(ctx context.Context) error {
+	defer g.dialogs.end(func(string) bool { return true })
+	return g.front.Close(ctx)
 }
 
 // Server returns the MCP server, for a transport.

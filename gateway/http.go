@@ -168,9 +168,12 @@ func (f *front) post(w http.ResponseWriter, r *http.Request, n *session, open bo
 			return refused
 		}
 	}
-	f.sdk(r).ServeHTTP(w, r)
+	f.sdk(r).ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), lengthKey{}, int64(len(m.data)))))
 	return nil
 }
+
+// lengthKey is the context key of the bytes of a message that the SDK reads. It keeps them as long as the call.
+type lengthKey struct{}
 
 // begin opens a session for the first message of a client.
 func (f *front) begin(w http.ResponseWriter, r *http.Request, m *message) *refusal {

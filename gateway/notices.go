@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,7 +34,7 @@ type notices struct {
 	g *Gateway
 
 	mu        sync.Mutex
-	listeners map[*mcp.ServerSession]*listener // guarded by mu
+	listeners map[*mcp.ServerSession][]*listener // the last one counts; guarded by mu
 }
 
 // receive is middleware. It registers the listeners that see some servers only.
@@ -51,9 +52,9 @@ func (n *notices) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		n.register(ss, l)
 		res, err := next(ctx, method, req)
 		if stream || err != nil {
-			n.forget(ss)
+			n.forget(ss, l)
 		} else {
-			go func() { ss.Wait(); n.forget(ss) }() // ends with the session
+			go func() { ss.Wait(); n.forget(ss, l) }() // ends with the session
 		}
 		return res, err
 	}
@@ -82,13 +83,27 @@ func (n *notices) wants(ctx context.Context, l *listener, notification string) b
 func (n *notices) register(ss *mcp.ServerSession, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listeners[ss] = l
+	n.listeners[ss] = append(n.listeners[ss], l)
 }
 
-func (n *notices) forget(ss *mcp.ServerSession) {
+// forget removes a listener. One of a stream may leave that of its session, or another stream's.
+func (n *notices) forget(ss *mcp.ServerSession, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.listeners, ss)
+	left := slices.DeleteFunc(n.listeners[ss], func(other *listener) bool { return other == l })
+	if n.listeners[ss] = left; len(left) == 0 {
+		delete(n.listeners, ss)
+	}
+}
+
+// last returns the listener that counts; nil: there is none.
+func (n *notices) last(ss *mcp.ServerSession) *listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if of := n.listeners[ss]; len(of) > 0 {
+		return of[len(of)-1]
+	}
+	return nil
 }
 
 // send is middleware. It drops the news of lists that have not changed for their receiver.
@@ -98,10 +113,7 @@ func (n *notices) send(next mcp.MethodHandler) mcp.MethodHandler {
 		if listKinds[method] == nil || ss == nil {
 			return next(ctx, method, req)
 		}
-		n.mu.Lock()
-		l := n.listeners[ss]
-		n.mu.Unlock()
-		if !n.wants(ctx, l, method) {
+		if !n.wants(ctx, n.last(ss), method) {
 			return nil, nil
 		}
 		return next(ctx, method, req)

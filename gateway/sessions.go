@@ -276,12 +276,17 @@ func kept(r *http.Request, m *message) int64 {
 	if n > 0 && m.data[0] != '{' {
 		n *= 8
 	}
-	for name, values := range r.Header {
+	return max(0, n+sizeOf(r.Header)-longInitialize)
+}
+
+// sizeOf returns the bytes of headers.
+func sizeOf(h http.Header) (n int64) {
+	for name, values := range h {
 		for _, v := range values {
 			n += int64(len(name) + len(v))
 		}
 	}
-	return max(0, n-longInitialize)
+	return n
 }
 
 // keeps charges the session for its longest message so far, beside its initialize: the SDK connects the session with the context

@@ -44,7 +44,7 @@ func (s *session) paramsWith(own map[string]any, trace stages.Trace, token int64
 		meta[name] = text
 	}
 	if s.gateway {
-		meta[hopsKey] = trace.Hops + 1
+		meta[HopsKey] = trace.Hops + 1
 	}
 	parts := append([][]byte{[]byte("{")}, members...)
 	if len(meta) > 0 {

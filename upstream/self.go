@@ -27,15 +27,15 @@ func gatewayBehind(session *mcp.ClientSession) string {
 	return instance
 }
 
-// hopsKey is the member of _meta in which gateways count hops. Other servers do not get it.
-const hopsKey = gatewayKey + "-hops"
+// HopsKey is the member of _meta in which gateways count hops. Servers that are no gateways do not get it.
+const HopsKey = gatewayKey + "-hops"
 
 // maxHops is how many gateways a call may pass. A call through more of them goes in a circle.
 const maxHops = 8
 
 // Hops reads from the _meta of a request how many gateways it has passed. The error says that there are too many.
 func Hops(meta map[string]any) (int, error) {
-	n, _ := meta[hopsKey].(float64) // other types do not come from a gateway
+	n, _ := meta[HopsKey].(float64) // other types do not come from a gateway
 	if n >= maxHops {
 		return 0, stages.OverLimit("hops", "call the tools of servers, not of gateways; the operator can take the gateway out of its own servers",
 			"the call has gone through %d gateways, which may call each other in a circle", maxHops)
