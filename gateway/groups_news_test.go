@@ -27,6 +27,9 @@ func TestRegroupedSubscriptions(t *testing.T) {
 				groups:  []upstream.Group{{Name: "solo", Servers: []string{"live"}}, {Name: "dev", Servers: []string{"live", "other"}}},
 			}
 			pool := mcptest.NewPool(t, upstream.Options{Sources: []upstream.Source{source}})
+			if err := pool.Load(t.Context()); err != nil { // until then there are no groups
+				t.Fatal(err)
+			}
 			g := gateway.New(gateway.Options{Upstream: pool})
 			t.Cleanup(func() { g.Close(context.Background()) })
 			server := httptest.NewServer(g.Handler())
