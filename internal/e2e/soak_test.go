@@ -89,7 +89,8 @@ func TestSoak(t *testing.T) {
 		first.processes = max(first.processes, r.processes) // a slow machine may have been still starting one
 		first.scratch = max(first.scratch, r.scratch)
 	}
-	// The Go runtime gives memory back late and threads never.
+	last.memory = min(last.memory, rests[soakRounds-2].memory)
+	// The Go runtime gives memory back late, so that one measurement may be high, and threads never.
 	if last.memory > first.memory+first.memory/4+16 || last.threads > 2*first.threads || last.files > first.files+2 ||
 		last.processes > first.processes || last.scratch > first.scratch || goroutines > 100 {
 		t.Errorf("it holds more and more")
