@@ -101,8 +101,8 @@ func (a askReply) answers(t testing.TB, answer string) string {
 
 const accepted = `{"action":"accept","content":{"name":"Ann","n":9007199254740993}}`
 
-// TestAnswers: the answers of a client reach the call that they belong to once, as the client has written them. Others do not, and
-// the gateway does not say why.
+// TestAnswers: the answers of a client reach the call that they belong to once, as the client has written them. Others do not,
+// and the gateway does not say why.
 func TestAnswers(t *testing.T) {
 	const right = `{"action":"accept","content":{"n":9007199254740993,"name":"Ann"}}`
 	plan := asks(nameForm)
@@ -212,8 +212,8 @@ func idle(t testing.TB, g *gateway.Gateway) {
 	}
 }
 
-// TestLateAnswers: a call whose client does not come back in time goes on as if its question were refused. The client can still have
-// the result, once.
+// TestLateAnswers: a call whose client does not come back in time goes on as if its question were refused. The client can still
+// have the result, once.
 func TestLateAnswers(t *testing.T) {
 	g := curiousGateway(t, gateway.Options{AskTimeout: 300 * time.Millisecond})
 	ann, plan := newStateless(g, "ann"), asks(nameForm)
@@ -298,7 +298,8 @@ func TestOpenMost(t *testing.T) {
 	}
 }
 
-// TestSessionEnds: a call that waits for its client ends with the client's session, and a question that nobody answers is cancelled.
+// TestSessionEnds: a call that waits for its client ends with the client's session, and a question that nobody answers is
+// cancelled.
 func TestSessionEnds(t *testing.T) {
 	for _, way := range []string{"2025-11-25 HTTP", "2025-11-25 HTTP, the SDK", "2025-11-25 stdio", "2026-07-28 stdio"} {
 		t.Run(way, func(t *testing.T) {

@@ -324,7 +324,8 @@ func TestAsksModels(t *testing.T) {
 	}
 }
 
-// TestAsksApart: two callers with eight calls of eight items each see only their own questions, and each item gets its own answer.
+// TestAsksApart: two callers with eight calls of eight items each see only their own questions, and each item gets its own
+// answer.
 func TestAsksApart(t *testing.T) {
 	const calls, items = 8, 8
 	for era, connect := range ways {

@@ -103,8 +103,8 @@ func newAsking(call, shut context.Context, a *stages.Asker, put putting, atOnce 
 	return a
 }
 
-// AskPerson returns what asks the person at this terminal. fill shows a question, and returns the answers to its form, which is nil
-// for a page to open; its error is a refusal.
+// AskPerson returns what asks the person at this terminal. fill shows a question, and returns the answers to its form, which is
+// nil for a page to open; its error is a refusal.
 func AskPerson(ctx context.Context, patience time.Duration, fill func(ctx context.Context, q *mcp.ElicitParams, form *forms.Form) (json.RawMessage, error)) *stages.Asker {
 	put := func(ctx context.Context, q inquiry) (json.RawMessage, error) {
 		params, ok := q.request.(*mcp.ElicitParams)

@@ -74,8 +74,8 @@ func hostHTTP(stateless bool) func(t testing.TB) dialing {
 	}
 }
 
-// TestAsksThrough: two callers with eight calls each, of pipelines and of a tool by its own name, see only their own questions, whatever
-// the eras of the clients and of the server are.
+// TestAsksThrough: two callers with eight calls each, of pipelines and of a tool by its own name, see only their own questions,
+// whatever the eras of the clients and of the server are.
 func TestAsksThrough(t *testing.T) {
 	const calls = 8
 	for name, server := range map[string]func(t testing.TB) upstream.Server{

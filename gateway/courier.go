@@ -85,7 +85,8 @@ func (c *courier) send(n notice) error {
 // noticeKey is the context key of the notice that is sent.
 type noticeKey struct{}
 
-// sendNotices is middleware. The SDK cannot send to one session that a resource has changed: it sends progress, which becomes that here.
+// sendNotices is middleware. The SDK cannot send to one session that a resource has changed: it sends progress, which becomes
+// that here.
 func sendNotices(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		n, ours := ctx.Value(noticeKey{}).(notice)

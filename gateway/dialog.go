@@ -16,8 +16,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// Questions that open within calmWait of each other go to the client together, and none waits longer than calmMost: clients answer
-// a call a few times only.
+// Questions that open within calmWait of each other go to the client together, and none waits longer than calmMost: clients
+// answer a call a few times only.
 const (
 	calmWait = 150 * time.Millisecond
 	calmMost = time.Second
@@ -26,8 +26,8 @@ const (
 // dialogKey is the context key of the [dialog] that a tool's handler runs for.
 type dialogKey struct{}
 
-// A dialog is a call of a client of the stateless era that can be asked. A question ends the reply to the client, and the call goes
-// on without a request until the client calls again with the answers.
+// A dialog is a call of a client of the stateless era that can be asked. A question ends the reply to the client, and the call
+// goes on without a request until the client calls again with the answers.
 type dialog struct {
 	id     string
 	of     binding

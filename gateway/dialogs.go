@@ -39,12 +39,12 @@ func noDialog() error {
 		"no call of yours waits for these answers: it has ended, has these answers already, or had other arguments")
 }
 
-// A conversation is a call of a tool that may ask its client. The context of the call ends with the call, and kept when the client
-// has the result, or will not get it.
+// A conversation is a call of a tool that may ask its client. The context of the call ends with the call, and kept when the
+// client has the result, or will not get it.
 type conversation func(ctx, kept context.Context) (mcp.Result, error)
 
-// converse runs a call that may ask its client. If the client is of the stateless era, a question ends the reply, and the call goes
-// on until the client calls again.
+// converse runs a call that may ask its client. If the client is of the stateless era, a question ends the reply, and the call
+// goes on until the client calls again.
 func (g *Gateway) converse(ctx context.Context, req *mcp.CallToolRequest, s *slots, call conversation) (mcp.Result, error) {
 	if req.Params.RequestState != "" {
 		return g.rejoin(ctx, req)
@@ -173,8 +173,8 @@ func (g *Gateway) park(d *dialog, extra *mcp.RequestExtra) (state string, ok boo
 	return g.dialogs.seal.close(ticket{d.id, round, d.until}, d.of), true
 }
 
-// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended: one of the caller, or else
-// one of anybody where all have too many. The caller has s.mu.
+// room makes room for one more dialog of a caller, if need be by removing the oldest one that has ended: one of the caller, or
+// else one of anybody where all have too many. The caller has s.mu.
 func (s *dialogs) room(caller string, all, most int) bool {
 	own := 0
 	var ended, others *dialog

@@ -26,8 +26,8 @@ const (
 	resourcesRead   = "resources/read"
 )
 
-// A Call is an ordinary call of a tool, the reading of a server's resource, or a request subscriptions/listen, answered without the SDK at a fraction of its
-// cost. A message is a Call only if the SDK would read it in the same way.
+// A Call is an ordinary call of a tool, the reading of a server's resource, or a request subscriptions/listen, answered without
+// the SDK at a fraction of its cost. A message is a Call only if the SDK would read it in the same way.
 type Call struct {
 	front  *front
 	method string

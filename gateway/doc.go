@@ -25,8 +25,9 @@
 //   - The reply previews a long output while it streams. Nothing is spooled for it, and its memory is the budget.
 //   - Resources, prompts and completion of servers are answered in a middleware, as JSON of the server with changed URIs:
 //     the SDK keeps one list for all clients and decodes what it passes on. It still sends the notifications.
-//   - Subscriptions of both eras are counted and delivered here, each client by itself: the SDK sends an update to one client after
-//     another, so one that does not read would hold up all. It also ends the list_changed of a session with any of its listens.
+//   - Subscriptions of both eras are counted and delivered here, each client by itself: the SDK sends an update to one client
+//     after another, so one that does not read would hold up all. It also ends the list_changed of a session with any of its
+//     listens.
 //   - A page of an output is in the query of its URI, because MCP reads whole resources. It ends between two
 //     characters, and `_meta` names the next one, so the text stays byte-exact.
 package gateway

@@ -155,7 +155,8 @@ func (c *exposedCall) run(ctx context.Context) (upstream.Contents, error) {
 	return upstream.Contents{Server: c.tool.Server, Result: result.Data, Memory: result.Memory, Verbatim: verbatim}, err
 }
 
-// call checks the arguments and calls the tool. A call with effects that was sent goes on for the grace after its client has gone.
+// call checks the arguments and calls the tool. A call with effects that was sent goes on for the grace after its client has
+// gone.
 func (c *exposedCall) call(ctx context.Context, trace stages.Trace) (stages.Result, error) {
 	tools := c.g.deps.Tools
 	info, err := tools.Tool(ctx, c.tool.Server, c.tool.Name)

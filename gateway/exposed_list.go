@@ -12,8 +12,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// toolsChanged notifies clients that the list of tools has changed. The SDK sends notifications only for tools of its own, and one
-// that is replaced by itself is such a change.
+// toolsChanged notifies clients that the list of tools has changed. The SDK sends notifications only for tools of its own, and
+// one that is replaced by itself is such a change.
 func (g *Gateway) toolsChanged() {
 	first := g.own[0]
 	g.server.AddTool(first.tool(), g.handlers[first.name])

@@ -15,8 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
-// TestExposedPins: a tool that is held back is in no list of clients and no call reaches it. When another process accepts it, clients
-// hear that their list has changed, and have it.
+// TestExposedPins: a tool that is held back is in no list of clients and no call reaches it. When another process accepts it,
+// clients hear that their list has changed, and have it.
 func TestExposedPins(t *testing.T) {
 	dir := t.TempDir()
 	shop := mcptest.New(mcptest.Tool{Name: "a", Text: "x"}, mcptest.Tool{Name: "b", Text: "y"})

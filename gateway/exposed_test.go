@@ -181,8 +181,8 @@ func TestExposedList(t *testing.T) {
 	}
 }
 
-// TestExposedNames: two tools never have the same name. The error at load and the list say which they are, and a tool that has a name
-// keeps it.
+// TestExposedNames: two tools never have the same name. The error at load and the list say which they are, and a tool that has a
+// name keeps it.
 func TestExposedNames(t *testing.T) {
 	server := func(name string, tools ...string) upstream.Server {
 		u := mcptest.New()

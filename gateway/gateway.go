@@ -177,15 +177,16 @@ func (o Options) capabilities() *mcp.ServerCapabilities {
 	return c
 }
 
-// EndUser cancels the calls of an identity that has lost access, with those that wait for its answers, and closes its sessions. Its
-// kept runs stay as long as those of others: the same identity may return.
+// EndUser cancels the calls of an identity that has lost access, with those that wait for its answers, and closes its sessions.
+// Its kept runs stay as long as those of others: the same identity may return.
 func (g *Gateway) EndUser(user string) {
 	g.front.EndUser(user)
 	g.dialogs.end(func(caller string) bool { return caller == callerUser+user })
 }
 
 // Close refuses new calls, waits for calls in flight until ctx is done, cancels the others and closes all sessions. Results that
-// no client has fetched are lost. It may be called more than once. The error counts calls that do not end after their cancellation.
+// no client has fetched are lost. It may be called more than once. The error counts calls that do not end after their
+// cancellation.
 func (g *Gateway) Close(ctx context.Context) error {
 	defer g.dialogs.end(func(string) bool { return true })
 	return g.front.Close(ctx)
@@ -265,8 +266,8 @@ func (g *Gateway) call(ctx context.Context, t tool, req *mcp.CallToolRequest) (*
 // defaultOutput returns the reply budget of a call without max_output, in characters.
 func (g *Gateway) defaultOutput() int { return min(schemas.DefaultOutput, g.o.MaxOutput) }
 
-// guarded recovers from panics, shows a request only the servers that it may use, tells them what its client can answer, and refuses
-// methods of undeclared capabilities, which the SDK would answer with empty lists.
+// guarded recovers from panics, shows a request only the servers that it may use, tells them what its client can answer, and
+// refuses methods of undeclared capabilities, which the SDK would answer with empty lists.
 func (g *Gateway) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {

@@ -15,8 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestRegroupedSubscriptions: a client hears of a resource as long as its group has the server, and then its subscription with the
-// server ends. In a group of one server it subscribes by the original URI, whatever that looks like.
+// TestRegroupedSubscriptions: a client hears of a resource as long as its group has the server, and then its subscription with
+// the server ends. In a group of one server it subscribes by the original URI, whatever that looks like.
 func TestRegroupedSubscriptions(t *testing.T) {
 	const odd = "mcsh://servers/other/doc://1"
 	for _, era := range eras {
@@ -73,7 +73,8 @@ func TestRegroupedSubscriptions(t *testing.T) {
 	}
 }
 
-// TestAnswersInGroup: a question that was asked in a group is answered there. The same caller gets nothing of that call elsewhere.
+// TestAnswersInGroup: a question that was asked in a group is answered there. The same caller gets nothing of that call
+// elsewhere.
 func TestAnswersInGroup(t *testing.T) {
 	source := &memberSource{
 		servers: []upstream.Server{{Name: "shop", Dial: mcptest.New().Dial, Version: "1"}},

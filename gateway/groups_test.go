@@ -849,7 +849,8 @@ func promptsOf(t *testing.T, g *grouped, group string) (names []string) {
 	return names
 }
 
-// TestWrongConfigurationInView: a mistake in the configuration, which may name other servers, is not shown to a caller of a group.
+// TestWrongConfigurationInView: a mistake in the configuration, which may name other servers, is not shown to a caller of a
+// group.
 func TestWrongConfigurationInView(t *testing.T) {
 	g := newGrouped(t, gateway.Options{})
 	url, callers := everyone(t, g, false)

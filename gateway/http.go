@@ -51,8 +51,8 @@ func (o HTTPOptions) withDefaults() HTTPOptions {
 	return o
 }
 
-// Handler serves /mcp and /mcp/GROUP, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines], with
-// whatever checks requests before it.
+// Handler serves /mcp and /mcp/GROUP, for clients of both protocol eras on one URL, and /healthz. It belongs in [WithDeadlines],
+// with whatever checks requests before it.
 func (f *front) Handler() http.Handler {
 	mux := http.NewServeMux()
 	endpoint := http.NewCrossOriginProtection().Handler(http.HandlerFunc(f.serveMCP))

@@ -111,7 +111,8 @@ func pause(ctx context.Context, news <-chan struct{}) bool {
 	}
 }
 
-// lists reduces what the client wants to what the gateway reports, and returns which lists are wanted, by the methods of their changes.
+// lists reduces what the client wants to what the gateway reports, and returns which lists are wanted, by the methods of their
+// changes.
 func (c *Call) lists(has *mcp.ServerCapabilities) map[string]bool {
 	w := c.wants
 	w.ToolsListChanged = w.ToolsListChanged && has.Tools != nil && has.Tools.ListChanged
@@ -158,8 +159,8 @@ func (s *subscriptions) changed(methods ...string) {
 	}
 }
 
-// subscribeAll subscribes to the resources that the client wants. It is an error only if nothing else is wanted and none can be had: the
-// client learns from the acknowledgement what it gets.
+// subscribeAll subscribes to the resources that the client wants. It is an error only if nothing else is wanted and none can be
+// had: the client learns from the acknowledgement what it gets.
 func (g *Gateway) subscribeAll(ctx context.Context, c *Call, u *subscriber) (accepted mcp.NotificationSubscriptions, err error) {
 	accepted = *c.wants
 	accepted.ResourceSubscriptions = nil

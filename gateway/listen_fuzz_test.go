@@ -8,7 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// FuzzListen: any bytes are read without a panic, and what counts as a request that lasts is one of the newer era, whose wishes can be read.
+// FuzzListen: any bytes are read without a panic, and what counts as a request that lasts is one of the newer era, whose wishes
+// can be read.
 func FuzzListen(f *testing.F) {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	for _, params := range []string{

@@ -13,7 +13,8 @@ func (n notice) params() map[string]any {
 	return map[string]any{"uri": n.uri}
 }
 
-// A mailbox keeps the notices that a client has not got yet, each once: however often something changes, the client learns it once.
+// A mailbox keeps the notices that a client has not got yet, each once: however often something changes, the client learns it
+// once.
 type mailbox struct {
 	wake func() // called after each put; it must not block
 

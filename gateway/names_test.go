@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzNames: a rule that is accepted gives names that clients take, the same for the same tool, and with a separator other ones for
-// other tools.
+// FuzzNames: a rule that is accepted gives names that clients take, the same for the same tool, and with a separator other ones
+// for other tools.
 func FuzzNames(f *testing.F) {
 	for _, rule := range []string{DefaultNames, "{tool}", "{server}-{tool}", "{tool}__{server}", "x{server}{tool}y", "{server}_a_{tool}"} {
 		for _, parts := range [][4]string{{"a", "b", "a_", "b"}, {"a__b", "c", "a", "b__c"}, {"a b", "c", "a_b", "c"}, {"a_a", "x", "a", "a_x"}, {"{tool}", "{server}", "é", "\xff"}} {

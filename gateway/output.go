@@ -31,8 +31,8 @@ const (
 // outputMethods are the protocol's methods to read outputs.
 var outputMethods = []string{"resources/read", "resources/list", "resources/templates/list"}
 
-// runsOf returns the runs of a caller, in the groups of the request. Over HTTP without authentication all callers share them: a run's id cannot be guessed
-// and gives access to it, also after the end of its session.
+// runsOf returns the runs of a caller, in the groups of the request. Over HTTP without authentication all callers share them: a
+// run's id cannot be guessed and gives access to it, also after the end of its session.
 func (g *Gateway) runsOf(extra *mcp.RequestExtra) stages.Runs {
 	if g.o.Kept == nil {
 		return nil

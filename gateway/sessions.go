@@ -126,7 +126,8 @@ func trim(p *mcp.InitializeParams) {
 	}
 }
 
-// register returns the session of ss. A new one belongs to the caller and the path of its first request, which has extra over HTTP.
+// register returns the session of ss. A new one belongs to the caller and the path of its first request, which has extra over
+// HTTP.
 func (s *sessions) register(ss *mcp.ServerSession, extra *mcp.RequestExtra) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// TestSubscribedSessions: a session whose client waits for updates on its stream is not idle; the timeout counts again without the stream.
+// TestSubscribedSessions: a session whose client waits for updates on its stream is not idle; the timeout counts again without
+// the stream.
 func TestSubscribedSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := mcptest.NewLive("doc://1")

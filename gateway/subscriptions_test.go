@@ -116,8 +116,8 @@ func (w *watched) subscribed(t *testing.T, want ...string) {
 	within(t, fmt.Sprintf("the server has the subscriptions %q", want), func() bool { return slices.Equal(w.live.Subscribed(), want) })
 }
 
-// TestSubscriptions: clients of both eras get the updates of what they have subscribed to, by the URI that they have written, and share
-// one subscription with the server, which ends with the last of theirs.
+// TestSubscriptions: clients of both eras get the updates of what they have subscribed to, by the URI that they have written, and
+// share one subscription with the server, which ends with the last of theirs.
 func TestSubscriptions(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
@@ -230,8 +230,8 @@ func nextEvent(t *testing.T, in *bufio.Reader) string {
 	}
 }
 
-// TestListen: a request of the newer era is acknowledged first, with what the client gets; each notification names the request; at the end of
-// the gateway comes the answer.
+// TestListen: a request of the newer era is acknowledged first, with what the client gets; each notification names the request;
+// at the end of the gateway comes the answer.
 func TestListen(t *testing.T) {
 	w := newWatched(t)
 	in := bufio.NewReader(w.listen(t, t.Context(), "one", listenBody(`"a"`,

@@ -51,8 +51,8 @@ func (w *Watch) Run(ctx context.Context, request, session string, o stages.RunOp
 	}
 }
 
-// Call observes the begin of a client's call of a server's tool by a name of its own, as a run; the returned function observes its
-// end.
+// Call observes the begin of a client's call of a server's tool by a name of its own, as a run; the returned function observes
+// its end.
 func (w *Watch) Call(ctx context.Context, request, session, name string, t stages.Trace) (context.Context, stages.Trace, func(error)) {
 	const mode = "call"
 	m, begun := w.Metrics, time.Now()

@@ -24,7 +24,8 @@ type Asker struct {
 	// Patience bounds how long clocks stand still at a time by Still.
 	Patience time.Duration
 
-	// Still makes the clocks stand still without a question until goOn is called: somebody signs in on a page. In a Call it is set.
+	// Still makes the clocks stand still without a question until goOn is called: somebody signs in on a page. In a Call it is
+	// set.
 	Still func() (goOn func())
 }
 

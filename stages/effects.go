@@ -254,7 +254,8 @@ func (l *effectLog) write(e pastEffect) {
 	_, _ = l.out.Write(append(line, '\n')) // it does not fail
 }
 
-// maxResults bounds the results and tasks in the log of a run, so that they leave room for the effects in the output that holds it.
+// maxResults bounds the results and tasks in the log of a run, so that they leave room for the effects in the output that holds
+// it.
 const maxResults = 16 << 20
 
 // create begins the output of the log. The caller has mu.

@@ -187,8 +187,8 @@ func (s *sending) goOn() bool {
 	return true
 }
 
-// lasts reports whether the task goes on when the call does not wait for it any more: whoever continues the run waits for it. With
-// the run's caller it ends. If another stage has failed or has read enough, the task of a tool that only reads ends as well.
+// lasts reports whether the task goes on when the call does not wait for it any more: whoever continues the run waits for it.
+// With the run's caller it ends. If another stage has failed or has read enough, the task of a tool that only reads ends as well.
 func (s *sending) lasts() bool {
 	if s.r.effects == nil || s.r.caller.Err() != nil {
 		return false

@@ -349,7 +349,8 @@ func TestTaskRoom(t *testing.T) {
 	})
 }
 
-// TestTaskReadTwice: to wait for the task of a tool that only reads changes nothing, so that a run can be continued more than once.
+// TestTaskReadTwice: to wait for the task of a tool that only reads changes nothing, so that a run can be continued more than
+// once.
 func TestTaskReadTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, tools := newTaskTools(t)

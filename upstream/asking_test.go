@@ -562,7 +562,8 @@ func TestCloseEndsQuestions(t *testing.T) {
 	}
 }
 
-// TestAside: a server that asks on no call's stream is understood too, once it is known; until then, what is not certain is declined.
+// TestAside: a server that asks on no call's stream is understood too, once it is known; until then, what is not certain is
+// declined.
 func TestAside(t *testing.T) {
 	for _, m := range media() {
 		if m.newer {

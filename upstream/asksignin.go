@@ -26,13 +26,14 @@ type SignIns interface {
 const (
 	signInWait = 10 * time.Minute // for a person
 
-	// After its end an answer counts for those who were refused before it, and a refusal for all: not each item of a for_each asks.
+	// After its end an answer counts for those who were refused before it, and a refusal for all: not each item of a for_each
+	// asks.
 	acceptedPause = 10 * time.Second
 	refusedPause  = time.Minute
 )
 
-// askedPeople are the questions to sign in, by server. [Options.SignIns] says that all callers are one person, so all of them wait
-// for one answer.
+// askedPeople are the questions to sign in, by server. [Options.SignIns] says that all callers are one person, so all of them
+// wait for one answer.
 type askedPeople struct {
 	mu  sync.Mutex
 	all map[string]*asked // guarded by mu
@@ -78,8 +79,8 @@ func begun(err error) error {
 	return err
 }
 
-// signedOut returns the demands in an error, which may be joined of several, each server once. The error of a call that the server
-// may have begun has none.
+// signedOut returns the demands in an error, which may be joined of several, each server once. The error of a call that the
+// server may have begun has none.
 func signedOut(err error) (all []demand) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range joined.Unwrap() {
@@ -100,8 +101,8 @@ func signedOut(err error) (all []demand) {
 	return nil
 }
 
-// signInTo asks for one server, or waits for the answer to the same question. If the call that has asked ends without an answer, one
-// of those that wait asks.
+// signInTo asks for one server, or waits for the answer to the same question. If the call that has asked ends without an answer,
+// one of those that wait asks.
 func (p *Pool) signInTo(ctx context.Context, asker *stages.Asker, d demand) bool {
 	defer still(asker)()
 	for ctx.Err() == nil {
@@ -183,8 +184,8 @@ func (p *Pool) askPerson(ctx context.Context, asker *stages.Asker, d demand) err
 	return wait(ctx)
 }
 
-// still makes the clocks of an asker stand still, if it has any, until goOn is called. The call itself has none meanwhile: it is made
-// again after the sign-in, with its whole time.
+// still makes the clocks of an asker stand still, if it has any, until goOn is called. The call itself has none meanwhile: it is
+// made again after the sign-in, with its whole time.
 func still(asker *stages.Asker) (goOn func()) {
 	if asker.Still == nil {
 		return func() {}

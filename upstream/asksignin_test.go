@@ -49,7 +49,8 @@ func (p *pages) Begin(_ context.Context, e upstream.Endpoint, scopes []string) (
 	}, nil
 }
 
-// TestAskSignIn: a call that nobody has signed in for goes on after its caller's person has, and else has the error with the command.
+// TestAskSignIn: a call that nobody has signed in for goes on after its caller's person has, and else has the error with the
+// command.
 func TestAskSignIn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

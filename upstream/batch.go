@@ -19,8 +19,8 @@ const (
 	batchBytes = 32 << 10 // of the URIs; servers bound a message
 )
 
-// A batch is the resources of one request subscriptions/listen. If the set changes, another request takes the place of that one, which
-// goes on until the server has acknowledged the new one: no update is missed.
+// A batch is the resources of one request subscriptions/listen. If the set changes, another request takes the place of that one,
+// which goes on until the server has acknowledged the new one: no update is missed.
 type batch struct {
 	f       *feed
 	wake    chan struct{}                // the set has changed; holds at most one
@@ -131,8 +131,8 @@ func (b *batch) run() {
 	}
 }
 
-// next returns the URIs for the next request, and those of them that are new, of which there are at most so many. If there are none, the
-// batch is over.
+// next returns the URIs for the next request, and those of them that are new, of which there are at most so many. If there are
+// none, the batch is over.
 func (b *batch) next(most int) (uris, joining []string) {
 	b.f.mu.Lock()
 	defer b.f.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 // unpinned are the members of a tool that may change as they like: no agent reads them, and no decision depends on them.
 var unpinned = map[string]bool{"_meta": true, "icons": true}
 
-// maxSorted is how many levels of a tool's JSON are sorted, so that the time is bounded. Deeper members have an order that counts.
+// maxSorted is how many levels of a tool's JSON are sorted, so that the time is bounded. Deeper members have an order that
+// counts.
 const maxSorted = 32
 
 // definitionOf is what counts of a tool: its JSON without what is [unpinned], with sorted members. Some servers write members in

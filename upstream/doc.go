@@ -20,15 +20,16 @@
 //     name no call; they count only where one call is in flight. A wrong guess would show one caller the words of another. A task
 //     is in flight as long as somebody waits for it; its questions name it, or come while nothing else is open.
 //   - In the older era a session declares once what its client can be asked, and callers share sessions. So there is one
-//     connection (serverConn) for each set of declared capabilities, with a session and a list of tools of its own, and everything
-//     else shared (type shared). The first one has the set of the caller who needs it first, so a gateway with one client starts one process
-//     of each server. The newer era declares it in each request: there the first connection is the only one.
+//     connection (serverConn) for each set of declared capabilities, with a session and a list of tools of its own, and
+//     everything else shared (type shared). The first one has the set of the caller who needs it first, so a gateway with one
+//     client starts one process of each server. The newer era declares it in each request: there the first connection is the only
+//     one.
 //   - A call whose context carries no caller ([ForCaller]) uses the first connection, whatever that declares: background work
 //     starts no second process.
 //   - Of servers that ask where no call is named, a call that ended without an answer ends its session: a late question
 //     must not come to the next call.
-//   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there. Without
-//     it they would wait for an answer in vain, which is worse than a client that declares nothing.
+//   - A session over streamable HTTP that has declared something keeps its standing stream open, since many servers ask there.
+//     Without it they would wait for an answer in vain, which is worse than a client that declares nothing.
 //   - Tools are pinned by a hash of all that a server lists of them, except _meta and icons, which no agent reads. The first list
 //     that has tools is trusted, under the server's name and identity. Without Options.Pin new tools are trusted when they are
 //     seen, so that only changes are reported; where any gateway of the directory holds back, none trusts for the others.
@@ -38,13 +39,13 @@
 //     first minute or hour, or spaces the few of a small pipeline evenly over it.
 //   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
 //     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
-//   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program there is
-//     one for each resource, because the go-sdk's server forgets the resources of two requests of a session together.
+//   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program
+//     there is one for each resource, because the go-sdk's server forgets the resources of two requests of a session together.
 //   - The server "resources" has no code of its own for calls: the pool answers them, so a result of 64 MiB is not copied
 //     through a session in memory.
-//   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of all.
-//     Whatever finds or names a server for a request asks conn or shown, which ask the view. A context without a view
-//     shows all servers: those of the operator and of the pool's own work have none.
+//   - What one request may know of is a [View] in its context, not another pool: sessions, lists and kept shapes are those of
+//     all. Whatever finds or names a server for a request asks conn or shown, which ask the view. A context without a view shows
+//     all servers: those of the operator and of the pool's own work have none.
 //   - A group has one server only if it names that server. A pattern that happens to match one may match two tomorrow,
 //     and URIs would change their form.
 //   - The package imports schemas: input schemas are compiled where tools are known, and injecting them would add a

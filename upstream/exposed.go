@@ -141,8 +141,8 @@ func unknownExposed(servers []*serverConn) []*serverConn {
 	return slices.DeleteFunc(servers, func(sc *serverConn) bool { return !sc.exposes() || sc.tools.latest() != nil })
 }
 
-// AwaitExposed waits until the lists of the exposed tools that the view of ctx shows are known, or cannot be read: also of servers
-// outside this process, or only of those within, which answer at once.
+// AwaitExposed waits until the lists of the exposed tools that the view of ctx shows are known, or cannot be read: also of
+// servers outside this process, or only of those within, which answer at once.
 func (p *Pool) AwaitExposed(ctx context.Context, outside bool) {
 	_ = p.Load(ctx) // the caller of Load reports its error
 	var wg sync.WaitGroup

@@ -75,8 +75,8 @@ func TestExposedStarts(t *testing.T) {
 	}
 }
 
-// TestExposedFollow: a change of a list is read and reported soon, and a server that reports changes all the time is not asked all
-// the time.
+// TestExposedFollow: a change of a list is read and reported soon, and a server that reports changes all the time is not asked
+// all the time.
 func TestExposedFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mcptest.New(mcptest.Tool{Name: "a", Text: "x"})

@@ -14,9 +14,10 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// A feed is what brings the updates of resources on one session. The older protocol has a request for each resource, and over HTTP a
-// standing stream; the newer one has requests that last, for one resource each with a program, and for many over HTTP, where each
-// takes a connection. All of it is open only while somebody is subscribed, but for a standing stream on which the server may ask.
+// A feed is what brings the updates of resources on one session. The older protocol has a request for each resource, and over
+// HTTP a standing stream; the newer one has requests that last, for one resource each with a program, and for many over HTTP,
+// where each takes a connection. All of it is open only while somebody is subscribed, but for a standing stream on which the
+// server may ask.
 type feed struct {
 	s    *session
 	life context.Context // of the session

@@ -15,8 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// TestHold: when one query is asked to wait, no other goes before, and then they do not come together: one at a time at first, more
-// with each answer, and one a second where answers take longer.
+// TestHold: when one query is asked to wait, no other goes before, and then they do not come together: one at a time at first,
+// more with each answer, and one a second where answers take longer.
 func TestHold(t *testing.T) {
 	ms := func(list ...int) (times []time.Duration) {
 		for _, n := range list {
@@ -71,8 +71,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHeld: a query whose time ends before the server wants another is refused at once, one that waits ends with its context or its
-// server, and an answer to a query from before the wait does not end it.
+// TestHeld: a query whose time ends before the server wants another is refused at once, one that waits ends with its context or
+// its server, and an answer to a query from before the wait does not end it.
 func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, begun := newPace(Server{Name: "s", Concurrency: 4}), time.Now()

@@ -18,8 +18,8 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream"
 )
 
-// carrying serves a [mcptest.Live] over HTTP, of the newer era or the older one. What carries updates, subscriptions/listen or the standing
-// stream, is answered by a function of the test instead, unless that is nil.
+// carrying serves a [mcptest.Live] over HTTP, of the newer era or the older one. What carries updates, subscriptions/listen or
+// the standing stream, is answered by a function of the test instead, unless that is nil.
 func carrying(t *testing.T, live *mcptest.Live, newer bool, limit time.Duration, answer http.HandlerFunc) *upstream.Pool {
 	t.Helper()
 	real := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return live.MCP() }, &mcp.StreamableHTTPOptions{Stateless: newer})
@@ -61,7 +61,8 @@ func acknowledging(uris string) string {
 	return `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":ID},"notifications":{"resourceSubscriptions":[` + uris + `]}}}`
 }
 
-// TestHostileSubscriptions: a server whose stream is not as it should be costs an error within the time of a call, and nothing stays open.
+// TestHostileSubscriptions: a server whose stream is not as it should be costs an error within the time of a call, and nothing
+// stays open.
 func TestHostileSubscriptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		newer  bool
@@ -192,8 +193,8 @@ func TestOneOfMany(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsOfReplacedServers: a server that takes the place of another gets its subscriptions, and so does one that returns, if the
-// operator still allows them.
+// TestSubscriptionsOfReplacedServers: a server that takes the place of another gets its subscriptions, and so does one that
+// returns, if the operator still allows them.
 func TestSubscriptionsOfReplacedServers(t *testing.T) {
 	first, second := mcptest.NewLive("doc://1"), mcptest.NewLive("doc://1")
 	server := func(version string, live *mcptest.Live, deny ...string) upstream.Server {

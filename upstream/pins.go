@@ -35,7 +35,8 @@ type ToolsChange struct {
 	Err          error // why the pins of the server cannot be read or written; nil: they can
 }
 
-// pins compare the tools of one server with those that are trusted: what the first list had, and what somebody has accepted since.
+// pins compare the tools of one server with those that are trusted: what the first list had, and what somebody has accepted
+// since.
 type pins struct {
 	conn *serverConn
 	dir  *state.Dir // nil: in memory only
@@ -205,8 +206,8 @@ func (p *pins) lastWritten() time.Time {
 	return p.written
 }
 
-// dropGone forgets tools that are gone, where there are too many. Others stay known: the server may list more tools for the clients
-// of another gateway.
+// dropGone forgets tools that are gone, where there are too many. Others stay known: the server may list more tools for the
+// clients of another gateway.
 func dropGone(known *state.Pins, here map[string]bool, most int) (changed bool) {
 	before := len(known.Waiting) + len(known.Trusted)
 	for _, pins := range []map[string]state.Pin{known.Trusted, known.Waiting} {

@@ -142,7 +142,8 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestPinsOfRenamed: names of the operator are no change, for a tool that is trusted or not, and what is accepted has the server's name.
+// TestPinsOfRenamed: names of the operator are no change, for a tool that is trusted or not, and what is accepted has the
+// server's name.
 func TestPinsOfRenamed(t *testing.T) {
 	dir := t.TempDir()
 	name := func(s string) upstream.Override { return upstream.Override{Name: &s} }
@@ -167,8 +168,8 @@ func TestPinsOfRenamed(t *testing.T) {
 	}
 }
 
-// TestPinsOfTwoLists: the server lists more tools for the clients of one gateway than for those of another. What is new there waits
-// until it is accepted, also after the shorter list.
+// TestPinsOfTwoLists: the server lists more tools for the clients of one gateway than for those of another. What is new there
+// waits until it is accepted, also after the shorter list.
 func TestPinsOfTwoLists(t *testing.T) {
 	dir := t.TempDir()
 	server := func(tools ...mcptest.Tool) upstream.Server {
@@ -224,7 +225,8 @@ func TestPinnedServer(t *testing.T) {
 	}
 }
 
-// TestAcceptedWhileRunning: two gateways that run take what a third process accepts, without a restart. Each reports a change once.
+// TestAcceptedWhileRunning: two gateways that run take what a third process accepts, without a restart. Each reports a change
+// once.
 func TestAcceptedWhileRunning(t *testing.T) {
 	dir, u := t.TempDir(), mcptest.New(mcptest.Tool{Name: "a"})
 	server := upstream.Server{Name: "s", Dial: u.Dial}
@@ -259,7 +261,8 @@ func TestAcceptedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestAcceptRaces: many processes accept and list at once, and nothing is lost. One that has seen an older version accepts nothing.
+// TestAcceptRaces: many processes accept and list at once, and nothing is lost. One that has seen an older version accepts
+// nothing.
 func TestAcceptRaces(t *testing.T) {
 	dir := t.TempDir()
 	pin(t, dir, true, upstream.Server{Name: "s", Dial: mcptest.New(mcptest.Tool{Name: "t"}).Dial}).offered(t, "s")

@@ -56,8 +56,8 @@ type Options struct {
 	Results  *memory.Share  // memory for results; nil: unbounded
 	Catalogs *memory.Share  // memory for tool lists; nil: unbounded
 
-	// SignIns begins sign-ins of the person of this machine, whose client can show an address. It is set only where all callers are
-	// that person; nil: errors name the command that signs in.
+	// SignIns begins sign-ins of the person of this machine, whose client can show an address. It is set only where all callers
+	// are that person; nil: errors name the command that signs in.
 	SignIns SignIns
 
 	// State keeps tool lists and the shapes of results over restarts; nil: they are kept in memory only. The pool closes

@@ -218,8 +218,8 @@ func rootOf(err error) error {
 // maxProbes is how many tools of one list are probed.
 const maxProbes = 50
 
-// probe calls, in the background and one after another, each tool of a list that only reads, needs no argument, has
-// no known shape and is no task, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
+// probe calls, in the background and one after another, each tool of a list that only reads, needs no argument, has no known
+// shape and is no task, if the operator asks for that. A tool that fails is probed again only after its schema has changed.
 func (sc *serverConn) probe(list *toolList) {
 	if !sc.server.Probe || !sc.isFirst() {
 		return

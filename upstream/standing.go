@@ -13,8 +13,8 @@ const (
 	standingRest  = time.Minute     // a stream that lasted so long was no failure
 )
 
-// keepStanding opens the standing stream of a session whose server may ask on it, as many do, and waits a moment until it is open.
-// The stream lasts as long as the session, and brings updates of resources too. A server without one asks elsewhere.
+// keepStanding opens the standing stream of a session whose server may ask on it, as many do, and waits a moment until it is
+// open. The stream lasts as long as the session, and brings updates of resources too. A server without one asks elsewhere.
 func (sc *serverConn) keepStanding(s *session) {
 	t, ok := s.transport.(*remote.Transport)
 	if !ok || s.stateless() || !s.answers && s.roots == nil {

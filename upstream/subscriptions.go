@@ -25,8 +25,9 @@ const (
 	updateParents = 16              // URIs above an updated one, with and without a slash at the end, that are looked for
 )
 
-// subscriptions are those of all callers, by server and original. All who subscribe to one resource share one subscription with its
-// server. It outlasts the session: a new session gets it again, and so does a server that takes the place of another, or returns.
+// subscriptions are those of all callers, by server and original. All who subscribe to one resource share one subscription with
+// its server. It outlasts the session: a new session gets it again, and so does a server that takes the place of another, or
+// returns.
 type subscriptions struct {
 	pool *Pool
 

@@ -65,8 +65,8 @@ func touch(t *testing.T, p *upstream.Pool, uri string) {
 	}
 }
 
-// TestSubscribe: with a server of each era and transport, subscribers of a resource get its updates, share one subscription with the
-// server, and leave none behind.
+// TestSubscribe: with a server of each era and transport, subscribers of a resource get its updates, share one subscription with
+// the server, and leave none behind.
 func TestSubscribe(t *testing.T) {
 	for name, s := range liveServers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsOutlastTheSession: after the end of a program, a new one starts with the same subscriptions, and everybody gets an
-// update, since one may have been missed. An unused program with a subscription is not ended.
+// TestSubscriptionsOutlastTheSession: after the end of a program, a new one starts with the same subscriptions, and everybody
+// gets an update, since one may have been missed. An unused program with a subscription is not ended.
 func TestSubscriptionsOutlastTheSession(t *testing.T) {
 	for name, protocol := range map[string]upstream.Protocol{"newer": upstream.AnyProtocol, "older": upstream.OnlyOlder} {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// FuzzTask reads what servers say of tasks: whatever that is, an id can be sent, an interval is within its bounds, and what is kept
-// of a task stands for the same task.
+// FuzzTask reads what servers say of tasks: whatever that is, an id can be sent, an interval is within its bounds, and what is
+// kept of a task stands for the same task.
 func FuzzTask(f *testing.F) {
 	for _, seed := range []string{
 		`{"taskId":"t","status":"working","pollInterval":1000,"statusMessage":"half"}`,

@@ -75,8 +75,8 @@ func TestTaskEverything(t *testing.T) {
 	}
 }
 
-// TestTaskEverythingAsks: a task of server-everything asks in the middle of its work, over each transport, and the answer is in its
-// result.
+// TestTaskEverythingAsks: a task of server-everything asks in the middle of its work, over each transport, and the answer is in
+// its result.
 func TestTaskEverythingAsks(t *testing.T) {
 	for name, dial := range everythingServers(t) {
 		t.Run(name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func (w *waiting) asking(ctx context.Context) *asking {
 	return &asking{conn: w.sc, call: w.call, exclusive: w.exclusive, ctx: ctx, session: w.on, clock: w.clock}
 }
 
-// hold makes questions about the task on the session come to the caller, also between two requests about it. It does nothing for a
-// task of the newer form, whose questions are in what the server says of it.
+// hold makes questions about the task on the session come to the caller, also between two requests about it. It does nothing for
+// a task of the newer form, whose questions are in what the server says of it.
 func (w *waiting) hold() {
 	if w.held != nil {
 		w.letGo()

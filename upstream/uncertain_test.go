@@ -24,8 +24,8 @@ type bluntLine struct {
 	}
 }
 
-// blunt is a server of the older era whose questions name nothing. Its tool ask asks, hang says that it runs and never ends, and work
-// is a task that ends after the next question.
+// blunt is a server of the older era whose questions name nothing. Its tool ask asks, hang says that it runs and never ends, and
+// work is a task that ends after the next question.
 func blunt() {
 	var asking json.RawMessage // the id of the call
 	task := `"taskId":"t","ttl":null,"pollInterval":1,"status":"%s"`
@@ -108,8 +108,8 @@ func TestAskBesideLeftTask(t *testing.T) {
 	}
 }
 
-// TestAskAfterLeftCall: where a call was cancelled and the server has not answered it, one question is declined. The next call gets
-// another session, though callers of another kind have been asked before.
+// TestAskAfterLeftCall: where a call was cancelled and the server has not answered it, one question is declined. The next call
+// gets another session, though callers of another kind have been asked before.
 func TestAskAfterLeftCall(t *testing.T) {
 	t.Parallel()
 	p, ask := bluntPool(t)

@@ -119,8 +119,8 @@ func TestVariantsShareSlots(t *testing.T) {
 	}
 }
 
-// TestVariantOffers: what a server offers beside tools is what it lists on its first session, and those of other callers do not change
-// that.
+// TestVariantOffers: what a server offers beside tools is what it lists on its first session, and those of other callers do not
+// change that.
 func TestVariantOffers(t *testing.T) {
 	t.Parallel()
 	s := interviewer()

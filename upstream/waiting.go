@@ -44,8 +44,8 @@ type waiting struct {
 	letGo     func()          // of held
 }
 
-// resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for without
-// a call.
+// resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for
+// without a call.
 func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
 	if call.Task == nil { // a call of the pool's own
 		call.Task = new(stages.Task)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/signintest"
 )
 
-// TestLoginAsked: a client that can show addresses is asked to open the page of a sign-in, and its call goes on after that; a client
-// that refuses has the error with the command.
+// TestLoginAsked: a client that can show addresses is asked to open the page of a sign-in, and its call goes on after that; a
+// client that refuses has the error with the command.
 func TestLoginAsked(t *testing.T) {
 	for name, c := range map[string]struct{ version, action, want string }{
 		"older era":            {"2025-11-25", "accept", "hello"},

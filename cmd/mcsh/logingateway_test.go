@@ -82,8 +82,8 @@ func TestLoginGateway(t *testing.T) {
 	p.run(exitUnreachable, "no gateway of this user has the id", "login", "box", "--gateway", "none")
 }
 
-// TestLoginGatewayPasted: the browser is elsewhere, and the person brings the address; another one does not end the sign-in, also if
-// a page sends the browser to one that is too long for the gateway.
+// TestLoginGatewayPasted: the browser is elsewhere, and the person brings the address; another one does not end the sign-in, also
+// if a page sends the browser to one that is too long for the gateway.
 func TestLoginGatewayPasted(t *testing.T) {
 	s := newAuthorizationServer(t)
 	s.device = true

@@ -84,8 +84,8 @@ func (p *program) signedOut(l control.Logout) error {
 // errNobodySignedIn is the error of a logout without logins.
 var errNobodySignedIn = errors.New("nobody has signed in to any server")
 
-// endLogins signs out of a server, or of all if it is empty, and reports each login that has ended. All are deleted before an issuer
-// is asked.
+// endLogins signs out of a server, or of all if it is empty, and reports each login that has ended. All are deleted before an
+// issuer is asked.
 func endLogins(ctx context.Context, store *logins.Store, servers []upstream.Server, server string, report func(control.Logout) error) error {
 	all, err := store.All()
 	if err != nil {
@@ -140,8 +140,8 @@ func revoke(ctx context.Context, servers []upstream.Server, l logins.Login) cont
 	return out
 }
 
-// revoker is the server of a login as it is configured. For one that is not, only public addresses are asked: the login is a record
-// in a file, and names any.
+// revoker is the server of a login as it is configured. For one that is not, only public addresses are asked: the login is a
+// record in a file, and names any.
 func revoker(servers []upstream.Server, l logins.Login) signin.Server {
 	for _, s := range servers {
 		if s.Name != l.Server || s.Endpoint == nil || !signin.Covers(l.Resource, s.Endpoint.URL) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestServePins: a server says something else of a tool at its next start. A gateway holds the tool back and logs it once, and while
-// it runs takes what another process accepts.
+// TestServePins: a server says something else of a tool at its next start. A gateway holds the tool back and logs it once, and
+// while it runs takes what another process accepts.
 func TestServePins(t *testing.T) {
 	t.Parallel() // it waits
 	archive, err := txtar.ParseFile("testdata/pins.txtar")

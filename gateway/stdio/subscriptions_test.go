@@ -12,8 +12,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/mcptest"
 )
 
-// TestStdioSubscriptions: a client of each era gets updates on its one stream, several requests of the newer one do not disturb each
-// other, and the end of the input ends them.
+// TestStdioSubscriptions: a client of each era gets updates on its one stream, several requests of the newer one do not disturb
+// each other, and the end of the input ends them.
 func TestStdioSubscriptions(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {

@@ -85,8 +85,8 @@ func scriptExposed(argv func(t *testing.T) []string) func(*testing.T, string) ex
 	}
 }
 
-// TestExposedTools: clients of both eras call the tools of a real server beside those of the gateway, check its structured content
-// against its schemas, and get its progress.
+// TestExposedTools: clients of both eras call the tools of a real server beside those of the gateway, check its structured
+// content against its schemas, and get its progress.
 func TestExposedTools(t *testing.T) {
 	t.Parallel()
 	every := nodeServer(t, everything)

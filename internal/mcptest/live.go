@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Live is a server with resources whose updates clients may subscribe to, except those whose URIs end with "refused". Its tools do
-// the same as its methods, for clients: touch {"uri"}, and subscribed.
+// A Live is a server with resources whose updates clients may subscribe to, except those whose URIs end with "refused". Its tools
+// do the same as its methods, for clients: touch {"uri"}, and subscribed.
 type Live struct {
 	*Upstream
 

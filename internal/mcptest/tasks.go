@@ -21,8 +21,8 @@ type Tasks struct {
 	Working  int    // requests for a task that find it working, before it completes
 	Members  string // more members of each task, such as `,"statusMessage":"half"`; empty: an interval of 1 ms
 
-	// Reply answers a request in place of the server, if the text is not empty: with a result, with an error (`"error":{...}`), or
-	// not at all ([Drop]). It may be nil, and may be called concurrently.
+	// Reply answers a request in place of the server, if the text is not empty: with a result, with an error (`"error":{...}`),
+	// or not at all ([Drop]). It may be nil, and may be called concurrently.
 	Reply func(TaskRequest) string
 
 	mu    sync.Mutex // guards what follows

@@ -10,6 +10,6 @@
 //
 // A refresh token that can be used once is lost if the process dies between the issuer's answer and the rename of the file. No
 // order of steps avoids that. The store keeps the time short: it writes the file before the refresh, so that a full disk or a
-// lost key shows while the old token counts, and the end of the caller does not end a refresh. If the file still cannot be written
-// after the answer, the process uses the fresh login and goes on trying to write it, at the latest when the store closes.
+// lost key shows while the old token counts, and the end of the caller does not end a refresh. If the file still cannot be
+// written after the answer, the process uses the fresh login and goes on trying to write it, at the latest when the store closes.
 package logins

@@ -75,7 +75,8 @@ func (k *keys) keep(id string, key []byte) {
 }
 
 // choose returns the header and the key for the next content of a file. A file without logins has no key, so that a lost one
-// stops nobody. A key file counts for each other file. Otherwise the file stays as it is, or gets a new key in the keyring, or none.
+// stops nobody. A key file counts for each other file. Otherwise the file stays as it is, or gets a new key in the keyring, or
+// none.
 func (k *keys) choose(ctx context.Context, now *header, empty, some bool) (header, []byte, error) {
 	switch {
 	case !some:

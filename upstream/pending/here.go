@@ -15,9 +15,9 @@ import (
 // lookPause is the time between two looks whether somebody has signed in elsewhere.
 const lookPause = time.Second
 
-// Here begins a sign-in on a page of this machine, which is served until the sign-in ends. It returns the address of the page, and
-// a function that waits until somebody has signed in to the server, there or elsewhere, and ends the sign-in. The caller calls it
-// once, also with a context that has ended.
+// Here begins a sign-in on a page of this machine, which is served until the sign-in ends. It returns the address of the page,
+// and a function that waits until somebody has signed in to the server, there or elsewhere, and ends the sign-in. The caller
+// calls it once, also with a context that has ended.
 func (p *SignIns) Here(ctx context.Context, server signin.Server) (address string, wait func(context.Context) error, err error) {
 	listener, err := browser.Listen(server.CallbackPort)
 	if err != nil {

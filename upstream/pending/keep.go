@@ -20,7 +20,8 @@ func (e *StoreError) Error() string { return e.Err.Error() }
 func (e *StoreError) Unwrap() error { return e.Err }
 
 // Find finds where to sign in to a server. It asks also for the scopes that the issuer has granted before. A store that cannot be
-// read or written says so now, before a person has signed in. An issuer that is not that of the last sign-in is noted in the target.
+// read or written says so now, before a person has signed in. An issuer that is not that of the last sign-in is noted in the
+// target.
 func Find(ctx context.Context, store *logins.Store, server signin.Server) (*signin.Target, error) {
 	before, err := store.Of(server.Name, "")
 	if err == nil {
@@ -53,8 +54,8 @@ func Find(ctx context.Context, store *logins.Store, server signin.Server) (*sign
 	return target, nil
 }
 
-// Keep keeps a new login. If it cannot, it makes the issuer revoke the tokens, which nobody has. The end of ctx stops neither: the
-// person's consent cannot be used again.
+// Keep keeps a new login. If it cannot, it makes the issuer revoke the tokens, which nobody has. The end of ctx stops neither:
+// the person's consent cannot be used again.
 func Keep(ctx context.Context, store *logins.Store, server signin.Server, login logins.Login) error {
 	err := store.Put(context.WithoutCancel(ctx), login)
 	if err == nil {

@@ -158,8 +158,8 @@ func (p *SignIns) withState(state string) *SignIn {
 	return nil
 }
 
-// cookie names the cookie of a sign-in: one browser may have several. With https, browsers take it from no other host of the domain:
-// whoever has begun a sign-in could put the cookie of their browser into that of somebody else.
+// cookie names the cookie of a sign-in: one browser may have several. With https, browsers take it from no other host of the
+// domain: whoever has begun a sign-in could put the cookie of their browser into that of somebody else.
 func (s *SignIn) cookie() string {
 	sum := sha256.Sum256([]byte(s.ID))
 	name := "mcsh-" + hex.EncodeToString(sum[:8])

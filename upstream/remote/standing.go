@@ -17,8 +17,9 @@ import (
 // standingStream stands for a method where there is no request.
 const standingStream = "the standing stream"
 
-// Listen reads the standing stream of a session of the older protocol, on which the server sends what nobody has asked for, until ctx
-// or the stream ends. It calls opened when the server has begun the stream. A stream whose events have ids is resumed without a loss.
+// Listen reads the standing stream of a session of the older protocol, on which the server sends what nobody has asked for, until
+// ctx or the stream ends. It calls opened when the server has begun the stream. A stream whose events have ids is resumed without
+// a loss.
 func (t *Transport) Listen(ctx context.Context, version string, opened func()) *rpc.Failure {
 	c := &call{t: t, r: &rpc.Request{Method: standingStream, Version: version}, id: t.next.Add(1)}
 	ctx = context.WithValue(ctx, rawKey{}, true)

@@ -6,9 +6,10 @@ import "sync"
 // more.
 const maxLeft = 1 << 10
 
-// InFlight are the requests of a session in whose middle the server may ask, and the tasks that somebody waits for. Most questions
-// over one connection name no request: there must be only one then, and none that has ended without a response, since the server
-// may still be working on it. A task that nobody waits for makes nothing uncertain: the protocol demands that its questions name it.
+// InFlight are the requests of a session in whose middle the server may ask, and the tasks that somebody waits for. Most
+// questions over one connection name no request: there must be only one then, and none that has ended without a response, since
+// the server may still be working on it. A task that nobody waits for makes nothing uncertain: the protocol demands that its
+// questions name it.
 type InFlight struct {
 	mu   sync.Mutex
 	open map[*Request]int // of which, and of requests about which, so many have not ended

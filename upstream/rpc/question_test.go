@@ -145,8 +145,8 @@ func TestQuestionOfOneRequest(t *testing.T) {
 	}
 }
 
-// TestUnnamedQuestions: a question that may belong to more than one request, to none, or to one that has ended without an answer, is
-// declined, and nobody sees it.
+// TestUnnamedQuestions: a question that may belong to more than one request, to none, or to one that has ended without an answer,
+// is declined, and nobody sees it.
 func TestUnnamedQuestions(t *testing.T) {
 	p := newPeer(t, true)
 	declined := func(why string, left bool) {
@@ -198,7 +198,8 @@ func TestUnnamedQuestions(t *testing.T) {
 	}
 }
 
-// TestCancelledQuestion: a question that the server cancels, or whose request has ended, gets no answer; the same id twice is one question.
+// TestCancelledQuestion: a question that the server cancels, or whose request has ended, gets no answer; the same id twice is one
+// question.
 func TestCancelledQuestion(t *testing.T) {
 	p := newPeer(t, true)
 	id, asked, done := p.request(t.Context())
@@ -282,9 +283,9 @@ func TestQuestionAtTheEnd(t *testing.T) {
 	q.answer <- nil // its goroutine ends
 }
 
-// TestTaskQuestions: a question that names a task, or is asked while somebody waits for one, belongs to that task, and one that names
-// a task for which nobody waits belongs to nobody. A task that nobody waits for
-// makes no other question uncertain, though it goes on.
+// TestTaskQuestions: a question that names a task, or is asked while somebody waits for one, belongs to that task, and one that
+// names a task for which nobody waits belongs to nobody. A task that nobody waits for makes no other question uncertain, though
+// it goes on.
 func TestTaskQuestions(t *testing.T) {
 	const of = `{"jsonrpc":"2.0","id":%s,"method":"elicitation/create","params":{"message":"who?","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"%s"}}}}`
 	p := newPeer(t, true)

@@ -98,8 +98,8 @@ func (i *issuer) check(c *http.Client, name string) error {
 	return nil
 }
 
-// Moved says what a person should know before a sign-in if the server has named another issuer before; empty: nothing. There is no
-// question if the operator has chosen the issuer.
+// Moved says what a person should know before a sign-in if the server has named another issuer before; empty: nothing. There is
+// no question if the operator has chosen the issuer.
 func (t *Target) Moved() string {
 	if t.Earlier == "" || t.server.pinned() {
 		return ""
@@ -114,8 +114,8 @@ func (t *Target) Warning() string {
 }
 
 // mixUp warns of an answer that may be that of another issuer, because it does not name its own: metadata of a hostile one could
-// send the person to an honest one, and the code to itself. Many honest issuers have two hosts, so this is no error, and no question
-// if the operator has chosen the issuer.
+// send the person to an honest one, and the code to itself. Many honest issuers have two hosts, so this is no error, and no
+// question if the operator has chosen the issuer.
 func (t *Target) mixUp() string {
 	people, err1 := url.Parse(t.issuer.AuthorizationEndpoint)
 	tokens, err2 := url.Parse(t.issuer.TokenEndpoint)

@@ -71,7 +71,8 @@ func (d *Dir) SamePins(k Key, f *PinsFile) bool {
 	return os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size()
 }
 
-// UpdatePins changes the pins of a server; no other process changes them meanwhile. change reports whether they are to be written.
+// UpdatePins changes the pins of a server; no other process changes them meanwhile. change reports whether they are to be
+// written.
 func (d *Dir) UpdatePins(ctx context.Context, k Key, change func(*Pins) bool) (*PinsFile, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another process has locked them for more than %v", lockWait))
 	defer cancel()
