@@ -331,32 +331,47 @@ func TestAsksApart(t *testing.T) {
 	for era, connect := range ways {
 		t.Run(era, func(t *testing.T) {
 			g := curiousGateway(t, gateway.Options{CallerRuns: 2 * calls})
-			var all sync.WaitGroup
-			people := map[string]*person{}
-			for _, caller := range []string{"ann", "bob"} {
-				p := &person{answer: func(q *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-					_, own, _ := strings.Cut(q.Message, "  | ")
-					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": own}}, nil
-				}}
-				people[caller] = p
-				s := connect(t, g, p.client())
-				for call := range calls {
-					all.Go(func() { askEach(t, s, fmt.Sprintf("%s %d", caller, call), items) })
-				}
-			}
-			all.Wait()
+			people := twoCallers(t, g, connect, calls, items, func(s *mcp.ClientSession, name string, _ int) { askEach(t, s, name, items) })
 			for caller, p := range people {
 				for _, q := range p.seen {
-					if !strings.Contains(q.Message, "  | "+caller+" ") || !strings.Contains(q.Message, "(item ") {
+					if !strings.Contains(q.Message, "(item ") {
 						t.Errorf("%s has seen %s", caller, q.Message)
 					}
-				}
-				if len(p.seen) != calls*items {
-					t.Errorf("%s has seen %d questions", caller, len(p.seen))
 				}
 			}
 		})
 	}
+}
+
+// twoCallers make calls at the same time, in whose middle a server asks each so many questions. The clients answer with the server's
+// own words. Each sees the questions of its own calls, which begin with its name, and no others.
+func twoCallers(t *testing.T, g *gateway.Gateway, connect way, calls, each int, call func(s *mcp.ClientSession, name string, n int)) map[string]*person {
+	t.Helper()
+	var all sync.WaitGroup
+	people := map[string]*person{}
+	for _, caller := range []string{"ann", "bob"} {
+		p := &person{answer: func(q *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+			_, own, _ := strings.Cut(q.Message, "  | ")
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": own}}, nil
+		}}
+		people[caller] = p
+		s := connect(t, g, p.client())
+		for n := range calls {
+			all.Go(func() { call(s, fmt.Sprintf("%s %d", caller, n), n) })
+		}
+	}
+	all.Wait()
+	for caller, p := range people {
+		for _, q := range p.seen {
+			if !strings.Contains(q.Message, "  | "+caller+" ") {
+				t.Errorf("%s has seen %s", caller, q.Message)
+			}
+		}
+		if len(p.seen) != calls*each {
+			t.Errorf("%s has seen %d questions", caller, len(p.seen))
+		}
+	}
+	return people
 }
 
 // askEach runs a pipeline whose items ask, and compares the answers.

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -89,30 +88,7 @@ func TestAsksThrough(t *testing.T) {
 			for era, connect := range ways {
 				t.Run(era, func(t *testing.T) {
 					g := exposing(t, upstream.Static{server(t)}, func(_ *upstream.Options, o *gateway.Options) { o.CallerRuns = 2 * calls })
-					var all sync.WaitGroup
-					people := map[string]*person{}
-					for _, caller := range []string{"ann", "bob"} {
-						p := &person{answer: func(q *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-							_, own, _ := strings.Cut(q.Message, "  | ")
-							return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": own}}, nil
-						}}
-						people[caller] = p
-						s := connect(t, g, p.client())
-						for call := range calls {
-							all.Go(func() { askThrough(t, s, fmt.Sprintf("%s %d", caller, call), call%2 == 0) })
-						}
-					}
-					all.Wait()
-					for caller, p := range people {
-						for _, q := range p.seen {
-							if !strings.Contains(q.Message, "  | "+caller+" ") {
-								t.Errorf("%s has seen %s", caller, q.Message)
-							}
-						}
-						if len(p.seen) != calls {
-							t.Errorf("%s has seen %d questions", caller, len(p.seen))
-						}
-					}
+					twoCallers(t, g, connect, calls, 1, func(s *mcp.ClientSession, name string, n int) { askThrough(t, s, name, n%2 == 0) })
 				})
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -73,18 +72,7 @@ func TestExposedPins(t *testing.T) {
 	if missed, err := accepting.Accept(t.Context(), "shop", waiting); err != nil || missed != nil {
 		t.Fatalf("missed %v, %v", missed, err)
 	}
-	for end := time.Now().Add(time.Minute); ; {
-		select {
-		case <-heard:
-		case <-time.After(time.Minute):
-			t.Fatal("no news")
-		}
-		if got := namesOf(exposedTo(t, agent)); slices.Equal(got, []string{"shop__buy", "shop__b"}) {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("the list is %q", got)
-		}
-	}
+	awaitExposed(t, agent, heard, "shop__buy", "shop__b")
 	if text := called(t, agent, "shop__buy", nil); text != "x" {
 		t.Errorf("got %q", text)
 	}

@@ -602,18 +602,7 @@ func TestExposedChange(t *testing.T) {
 			defer agent.Close()
 			exposedTo(t, agent)
 			shop.Add(mcptest.Tool{Name: "second", Text: "y"})
-			for end := time.Now().Add(time.Minute); ; {
-				select {
-				case <-heard:
-				case <-time.After(time.Minute):
-					t.Fatal("no news")
-				}
-				if got := namesOf(exposedTo(t, agent)); slices.Equal(got, []string{"shop__first", "shop__second"}) {
-					break
-				} else if time.Now().After(end) {
-					t.Fatalf("the list is %q", got)
-				}
-			}
+			awaitExposed(t, agent, heard, "shop__first", "shop__second")
 			if text := called(t, agent, "shop__second", nil); text != "y" {
 				t.Errorf("got %q", text)
 			}
@@ -657,5 +646,22 @@ func TestHostileExposed(t *testing.T) {
 	}
 	if text := called(t, agent, "list_all_tools", map[string]any{"server": "evil"}); !strings.Contains(text, `only pipelines can call `) {
 		t.Errorf("the list has no note: %.600s", text)
+	}
+}
+
+// awaitExposed waits until the list of a client has these names. Each notification makes it look again.
+func awaitExposed(t *testing.T, agent *mcp.ClientSession, heard <-chan struct{}, names ...string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		select {
+		case <-heard:
+		case <-time.After(time.Minute):
+			t.Fatal("no news")
+		}
+		if got := namesOf(exposedTo(t, agent)); slices.Equal(got, names) {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("the list is %q", got)
+		}
 	}
 }
