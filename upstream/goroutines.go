@@ -1,6 +1,10 @@
 package upstream
 
-import "sync"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // goroutines are those of a pool. After close, none is started.
 type goroutines struct {
@@ -58,4 +62,14 @@ func launch[T any](g *goroutines, closed error, work func() (T, error), mu *sync
 		close(f.done)
 	}
 	return f
+}
+
+// pauseFor waits. Its error is that of ctx, if that ends first.
+func pauseFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

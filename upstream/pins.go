@@ -292,9 +292,7 @@ func (p *pins) awaitAccept() {
 	}
 	started := p.conn.pool.goroutines.start(func() {
 		for same := true; same; same = p.dir.SamePins(p.key(), file) {
-			select {
-			case <-time.After(acceptPause):
-			case <-p.conn.life.Done():
+			if pauseFor(p.conn.life, acceptPause) != nil {
 				return
 			}
 		}

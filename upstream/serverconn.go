@@ -215,10 +215,7 @@ func (sc *serverConn) begin(wait time.Duration) *start {
 	dial.declared, dial.role.Asked = sc.declared, sc.declared != declared{}
 	sc.start, sc.resting = &start{begun: time.Now()}, false
 	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
-		select {
-		case <-time.After(wait):
-		case <-sc.life.Done():
-		}
+		_ = pauseFor(sc.life, wait) // after its end, connect fails
 		s, found, t, err := dial.connect(sc.life, era)
 		era = found
 		if err != nil {

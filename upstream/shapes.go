@@ -69,10 +69,7 @@ func (s *shapes) saveSoon() {
 		return
 	}
 	s.conn.pool.goroutines.run(func() {
-		select {
-		case <-time.After(shapeDelay):
-		case <-s.conn.pool.life.Done():
-		}
+		_ = pauseFor(s.conn.pool.life, shapeDelay) // at the end they are saved at once
 		s.save()
 	})
 }

@@ -49,9 +49,6 @@ func (f *feed) standOn(t *remote.Transport, opened func()) {
 		if time.Since(begun) > standingRest {
 			pause = standingPause
 		}
-		select {
-		case <-time.After(pause):
-		case <-f.life.Done():
-		}
+		_ = pauseFor(f.life, pause) // the loop looks at its end
 	}
 }

@@ -314,9 +314,7 @@ func (b *subscriptions) renewAll(server string, w *watchedServer) {
 		wait := w.wait
 		w.wait, w.renewed = max(firstRenewal, min(2*w.wait, lastRenewal)), time.Now()
 		b.mu.Unlock()
-		select {
-		case <-time.After(wait/2 + rand.N(wait/2+time.Millisecond)):
-		case <-b.pool.life.Done():
+		if pauseFor(b.pool.life, wait/2+rand.N(wait/2+time.Millisecond)) != nil {
 			return
 		}
 		due := b.toRenew(server, w)

@@ -217,15 +217,6 @@ func (w *waiting) sleep(ctx context.Context) (json.RawMessage, error) {
 	return nil, pauseFor(ctx, w.task.pause(w.polls))
 }
 
-func pauseFor(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // completed returns the result.
 func (w *waiting) completed(ctx context.Context) (json.RawMessage, error) {
 	if !w.task.inline {

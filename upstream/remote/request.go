@@ -257,10 +257,7 @@ func (c *call) stream(ctx context.Context, resp *http.Response) (json.RawMessage
 		if found || at.last == "" || ctx.Err() != nil || c.r.Version >= statelessVersion || resumes == maxResumes {
 			return result, err
 		}
-		select {
-		case <-time.After(cmp.Or(at.retry, resumeWait<<resumes/2)):
-		case <-ctx.Done():
-		}
+		pause(ctx, cmp.Or(at.retry, resumeWait<<resumes/2))
 		req, rerr := c.t.newRequest(ctx, http.MethodGet, nil, c.r.Version)
 		if rerr != nil {
 			return nil, rerr
