@@ -26,8 +26,8 @@ var groupNames = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // ValidGroup reports whether a group of servers may have a name.
 func ValidGroup(name string) bool { return groupNames().MatchString(name) }
 
-// A Grouper is a [Verifier] that limits callers to groups. If one does, callers without groups may use no server, whoever has
-// verified them.
+// A Grouper is a [Verifier] that limits callers to groups. If one does, callers without groups may use no server, with
+// any verifier.
 type Grouper interface {
 	// Grouped reports whether any caller has groups. Once true it stays so.
 	Grouped() bool

@@ -31,7 +31,7 @@ type interview struct {
 	begin func() // called before the first question, and later ones
 }
 
-// asker returns what asks the person at the terminal; nil: standard input or standard error is none.
+// asker returns an asker for the person at the terminal; nil: standard input or standard error is none.
 func (p *program) asker(ctx context.Context, s *screen) *stages.Asker {
 	if !isTerminal(p.stdin) || !p.stderr.terminal {
 		return nil
