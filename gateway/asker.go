@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -60,24 +61,41 @@ func (g *Gateway) forClient(ctx context.Context, req mcp.Request) context.Contex
 	return context.WithValue(ctx, ableKey{}, able)
 }
 
-// able returns what the client of a request can answer: in the stateless era it says so with each request. nil: nothing.
+// able returns what the client of a request can answer; nil: nothing.
 func (g *Gateway) able(req mcp.Request) *stages.Asker {
+	if g.o.AskTimeout <= 0 {
+		return nil
+	}
+	a := abilities(req)
+	a.Patience, a.Sampling = g.o.AskTimeout, a.Sampling && g.o.Sampling
+	if !a.Form && !a.URL && !a.Sampling {
+		return nil
+	}
+	return &a
+}
+
+// abilities reads the capabilities of a client. In the stateless era each request has them, and the SDK decodes them with every
+// look: a tenth of the time of a small call.
+func abilities(req mcp.Request) (a stages.Asker) {
+	if p := req.GetParams(); p != nil && !reflect.ValueOf(p).IsNil() {
+		if c, ok := p.GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any); ok {
+			modes, elicits := c["elicitation"].(map[string]any)
+			a.Sampling, a.URL = c["sampling"] != nil, modes["url"] != nil
+			a.Form = elicits && (modes["form"] != nil || !a.URL)
+			return a
+		}
+	}
 	r, ok := req.(interface {
 		ClientCapabilities() *mcp.ClientCapabilities
 	})
-	if !ok || g.o.AskTimeout <= 0 {
-		return nil
+	if !ok {
+		return a
 	}
-	c := r.ClientCapabilities()
-	if c == nil {
-		return nil
-	}
-	a := &stages.Asker{Patience: g.o.AskTimeout, Sampling: g.o.Sampling && samples(c)}
-	if e := c.Elicitation; e != nil {
-		a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
-	}
-	if !a.Form && !a.URL && !a.Sampling {
-		return nil
+	if c := r.ClientCapabilities(); c != nil {
+		a.Sampling = samples(c)
+		if e := c.Elicitation; e != nil {
+			a.Form, a.URL = e.Form != nil || e.URL == nil, e.URL != nil
+		}
 	}
 	return a
 }

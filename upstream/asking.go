@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -36,11 +34,11 @@ type asking struct {
 // params are the parameters of a request of the call: with what its caller has declared, where each request says that, and
 // with the answers to what the server has asked in the last round.
 func (a *asking) params(s *session, token int64, members ...[]byte) json.RawMessage {
-	var own map[string]any
+	capabilities := s.capabilities
 	if s.stateless() && a.call.Asker != nil {
-		own = map[string]any{mcp.MetaKeyClientCapabilities: declaredBy(a.call.Asker).meta(s.roots != nil)}
+		capabilities = declaredBy(a.call.Asker).meta(s.roots != nil)
 	}
-	return s.paramsWith(own, a.call.Trace, token, append(members, a.answers...)...)
+	return s.paramsWith(capabilities, a.call.Trace, token, append(members, a.answers...)...)
 }
 
 // ask answers a question of the older era. ctx ends when the server does not want the answer any more.

@@ -131,7 +131,7 @@ func TestArgumentsAreCopiedOnce(t *testing.T) {
 	args := []byte(`{"a":"` + strings.Repeat("x", size) + `"}`)
 	for name, s := range map[string]*session{
 		"older era": {transport: unsent{}},
-		"newer era": {transport: unsent{}, version: newVersion, meta: requestMeta(newVersion, nil)},
+		"newer era": {transport: unsent{}, version: newVersion, meta: requestMeta(newVersion, nil), capabilities: declared{}.meta(false)},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

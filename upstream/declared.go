@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
@@ -66,8 +67,8 @@ func (d declared) capabilities(roots bool) *mcp.ClientCapabilities {
 	return c
 }
 
-// meta are those in the requests of the newer era.
-func (d declared) meta(roots bool) map[string]any {
+// meta is the JSON of those in the requests of the newer era.
+func (d declared) meta(roots bool) string {
 	type none struct{}
 	c := map[string]any{"extensions": map[string]any{tasksExtension: none{}}}
 	modes := map[string]any{}
@@ -83,5 +84,5 @@ func (d declared) meta(roots bool) map[string]any {
 	if len(modes) > 0 {
 		c["elicitation"] = modes
 	}
-	return c
+	return texts.JSON(c)
 }

@@ -2,25 +2,30 @@ package upstream
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 )
 
-// requestMeta is what every request of the newer era says about this client. The words of agents about themselves are not
-// passed on to servers.
-func requestMeta(version string, impl *mcp.Implementation) map[string]any {
-	return map[string]any{
-		mcp.MetaKeyProtocolVersion:    version,
-		mcp.MetaKeyClientInfo:         impl,
-		mcp.MetaKeyClientCapabilities: declared{}.meta(false),
+// requestMeta is what every request of the newer era says about this client beside its capabilities: members of _meta. The words
+// of agents about themselves are not passed on to servers.
+func requestMeta(version string, impl *mcp.Implementation) []byte {
+	return withMember(withMember(nil, mcp.MetaKeyProtocolVersion, texts.JSON(version)), mcp.MetaKeyClientInfo, texts.JSON(impl))
+}
+
+// withMember appends a member to those of a JSON object.
+func withMember(members []byte, name, value string) []byte {
+	if len(members) > 0 {
+		members = append(members, ',')
 	}
+	return slices.Concat(members, []byte(`"`), []byte(name), []byte(`":`), []byte(value))
 }
 
 // tasksExtension is the extension of the newer protocol by which tools answer with tasks.
@@ -29,55 +34,54 @@ const tasksExtension = "io.modelcontextprotocol/tasks"
 // params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.
 func (s *session) params(trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
-	return s.paramsWith(nil, trace, token, members...)
+	return s.paramsWith(s.capabilities, trace, token, members...)
 }
 
-// paramsWith is params with other members of _meta for this request.
-func (s *session) paramsWith(own map[string]any, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
-	meta := map[string]any{}
-	maps.Copy(meta, s.meta)
-	maps.Copy(meta, own)
-	if token > 0 {
-		meta["progressToken"] = token
+// paramsWith is params with capabilities for this request.
+func (s *session) paramsWith(capabilities string, trace stages.Trace, token int64, members ...[]byte) json.RawMessage {
+	meta := s.meta
+	if capabilities != "" {
+		meta = withMember(meta, mcp.MetaKeyClientCapabilities, capabilities)
 	}
-	for name, text := range traceFields(trace) {
-		meta[name] = text
+	if token > 0 {
+		meta = withMember(meta, "progressToken", strconv.FormatInt(token, 10))
+	}
+	for _, f := range traceFields(trace) {
+		meta = withMember(meta, f.name, texts.JSON(f.text))
 	}
 	if s.gateway {
-		meta[HopsKey] = trace.Hops + 1
+		meta = withMember(meta, HopsKey, strconv.Itoa(trace.Hops+1))
 	}
 	parts := append([][]byte{[]byte("{")}, members...)
 	if len(meta) > 0 {
-		encoded, err := json.Marshal(meta)
-		if err != nil {
-			panic("upstream: internal error: " + err.Error()) // text and numbers can always be encoded
-		}
 		if len(members) > 0 {
 			parts = append(parts, []byte(","))
 		}
-		parts = append(parts, []byte(`"_meta":`), encoded)
+		parts = append(parts, []byte(`"_meta":{`), meta, []byte("}"))
 	}
 	return slices.Concat(append(parts, []byte("}"))...)
 }
 
+// A traceField is a field of a trace as requests have it.
+type traceField struct{ name, text string }
+
 // traceFields are the fields of a trace that are not empty.
-func traceFields(trace stages.Trace) map[string]string {
-	fields := map[string]string{"traceparent": trace.Parent, "tracestate": trace.State, "baggage": trace.Baggage}
-	maps.DeleteFunc(fields, func(_, text string) bool { return text == "" })
-	return fields
+func traceFields(trace stages.Trace) []traceField {
+	fields := []traceField{{"traceparent", trace.Parent}, {"tracestate", trace.State}, {"baggage", trace.Baggage}}
+	return slices.DeleteFunc(fields, func(f traceField) bool { return f.text == "" })
 }
 
 // withTrace adds the headers of a trace, for proxies that do not read messages. Agents write the values: those that no
 // header can hold are left out.
 func withTrace(headers map[string]string, trace stages.Trace) map[string]string {
-	for name, text := range traceFields(trace) {
-		if !httpguts.ValidHeaderFieldValue(text) {
+	for _, f := range traceFields(trace) {
+		if !httpguts.ValidHeaderFieldValue(f.text) {
 			continue
 		}
 		if headers == nil {
 			headers = map[string]string{}
 		}
-		headers[http.CanonicalHeaderKey(name)] = text
+		headers[http.CanonicalHeaderKey(f.name)] = f.text
 	}
 	return headers
 }

@@ -49,22 +49,23 @@ type rawTransport interface {
 
 // A session is one session with a server.
 type session struct {
-	sdk       *mcp.ClientSession
-	transport rawTransport
-	version   string          // of the protocol
-	meta      map[string]any  // members of _meta that every request needs
-	roots     json.RawMessage // the result of roots/list, nil if there are none
-	gateway   bool            // the server is a gateway like this one
-	answers   bool            // it has declared that questions are answered
-	started   time.Time
-	tokens    atomic.Int64  // of progress: the last one
-	calls     atomic.Int32  // in flight
-	used      atomic.Int64  // when the last call ended, in nanoseconds since the epoch
-	rested    atomic.Bool   // ended because it was unused
-	checking  atomic.Bool   // a ping is under way
-	feed      *feed         // of updates of resources
-	ended     chan struct{} // closed when the session is over
-	err       error         // why it ended, once ended is closed
+	sdk          *mcp.ClientSession
+	transport    rawTransport
+	version      string          // of the protocol
+	meta         []byte          // members of _meta that every request needs
+	capabilities string          // of this client, for callers that cannot be asked; empty: _meta has none
+	roots        json.RawMessage // the result of roots/list, nil if there are none
+	gateway      bool            // the server is a gateway like this one
+	answers      bool            // it has declared that questions are answered
+	started      time.Time
+	tokens       atomic.Int64  // of progress: the last one
+	calls        atomic.Int32  // in flight
+	used         atomic.Int64  // when the last call ended, in nanoseconds since the epoch
+	rested       atomic.Bool   // ended because it was unused
+	checking     atomic.Bool   // a ping is under way
+	feed         *feed         // of updates of resources
+	ended        chan struct{} // closed when the session is over
+	err          error         // why it ended, once ended is closed
 }
 
 func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation, roots json.RawMessage) *session {
@@ -75,10 +76,7 @@ func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation
 	s.used.Store(s.started.UnixNano())
 	s.feed = newFeed(s)
 	if s.stateless() {
-		s.meta = requestMeta(s.version, impl)
-		if roots != nil {
-			s.meta[mcp.MetaKeyClientCapabilities] = declared{}.meta(true)
-		}
+		s.meta, s.capabilities = requestMeta(s.version, impl), declared{}.meta(roots != nil)
 	}
 	return s
 }

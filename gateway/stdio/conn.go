@@ -34,6 +34,8 @@ type conn struct {
 
 	unanswered *semaphore.Weighted // the weights of unanswered requests: at the bound the reader stops
 	direct     *semaphore.Weighted // requests that are answered without the SDK
+	calls      chan func()         // taken by goroutines of earlier calls
+	resting    *semaphore.Weighted // such goroutines
 
 	line   []byte // the buffer of lines
 	begun  bool   // the first message has come
@@ -71,6 +73,10 @@ const (
 	maxWeight     = 64 << 20 // of the requests together, in bytes
 )
 
+// maxResting is how many goroutines wait for the next call. A new one spends a sixth of the time of a small call on the growth of
+// its stack.
+const maxResting = 8
+
 // weight returns the share of a request in maxWeight, so that there are at most maxUnanswered.
 func weight(bytes int) int64 { return int64(max(bytes, maxWeight/maxUnanswered)) }
 
@@ -78,6 +84,7 @@ func newConn(life context.Context, end context.CancelCauseFunc, o Options) *conn
 	c := &conn{
 		in: bufio.NewReaderSize(o.In, 64<<10), out: o.Out, take: o.Direct, answered: o.Answered, life: life, end: end,
 		unanswered: semaphore.NewWeighted(maxWeight), direct: semaphore.NewWeighted(maxUnanswered),
+		calls: make(chan func()), resting: semaphore.NewWeighted(maxResting),
 		parsed: make(chan parsed), asked: map[any]int64{}, cancelled: map[any]bool{},
 	}
 	c.open, c.close = context.WithCancel(context.Background())

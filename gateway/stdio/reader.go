@@ -128,7 +128,7 @@ func (c *conn) admit(bytes int) int64 {
 func (c *conn) start(call *gateway.Call, bytes int) {
 	weight := c.admit(bytes)
 	counted := c.direct.TryAcquire(1) // fails only after the end of life
-	go func() {
+	run := func() {
 		defer c.unanswered.Release(weight)
 		if call.Lasts() { // until its client ends
 			defer context.AfterFunc(c.input, call.Close)()
@@ -137,7 +137,28 @@ func (c *conn) start(call *gateway.Call, bytes int) {
 			defer c.direct.Release(1)
 		}
 		c.answer(call)
-	}()
+	}
+	select {
+	case c.calls <- run:
+	default:
+		go c.work(run)
+	}
+}
+
+// work runs a call, and then others that come while it waits.
+func (c *conn) work(run func()) {
+	for {
+		run()
+		if !c.resting.TryAcquire(1) {
+			return
+		}
+		select {
+		case run = <-c.calls:
+			c.resting.Release(1)
+		case <-c.open.Done():
+			return
+		}
+	}
 }
 
 // answer answers an ordinary call.
