@@ -54,9 +54,9 @@ func NewMetrics(b Build, p Probes) *Metrics {
 		return factory.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
 	}
 	m.runsStarted = counter("mcsh_runs_started_total", "Pipelines that began to run, and calls of tools by names of their own, by mode: run, dry_run or call.", "mode")
-	m.runsFinished = counter("mcsh_runs_finished_total", "Pipelines and such calls that ended, by mode and code: OK, or that of the error.", "mode", "code")
-	m.runsActive = gauge("mcsh_runs_active", "Pipelines and such calls that are running.")
-	m.runTime = histogram("mcsh_run_duration_seconds", "How long pipelines and such calls ran, by mode.", runBuckets, "mode")
+	m.runsFinished = counter("mcsh_runs_finished_total", "Pipelines and calls of exposed tools that ended, by mode and code: OK, or that of the error.", "mode", "code")
+	m.runsActive = gauge("mcsh_runs_active", "Pipelines and calls of exposed tools that are running.")
+	m.runTime = histogram("mcsh_run_duration_seconds", "How long pipelines and calls of exposed tools ran, by mode.", runBuckets, "mode")
 	m.refused = counter("mcsh_calls_refused_total", "Calls of the gateway's own tools that were refused before anything ran, by tool and code.", "tool", "code")
 	m.stages = counter("mcsh_stages_total", "Stages of pipelines that ended, nested ones included, by type.", "type")
 	m.bytesIn = counter("mcsh_stage_input_bytes_total", "Bytes that stages read, by type of stage.", "type")
