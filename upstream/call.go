@@ -14,6 +14,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/pausing"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -43,7 +44,7 @@ func (q *query) label(server string) string {
 const maxNamed = 200
 
 // call makes a query and returns its raw result, within one of the server's slots. Its time begins when it is sent: it does not
-// count the wait for a slot, for a start or for its [pace].
+// count the wait for a slot, for a start or for its [pace.Pace].
 func (sc *serverConn) call(ctx context.Context, c query) (json.RawMessage, error) {
 	leave, err := sc.enter(ctx, &c)
 	if err != nil {
@@ -67,7 +68,7 @@ func (sc *serverConn) enter(ctx context.Context, c *query) (leave func(), err er
 	leave = func() { <-sc.slots; c.exclusive.leave() }
 	if sc.isReplaced() {
 		leave()
-		return nil, errReplaced
+		return nil, pace.ErrReplaced
 	}
 	return leave, nil
 }
@@ -108,15 +109,15 @@ func (sc *serverConn) ask(ctx context.Context, c query) (json.RawMessage, error)
 func (sc *serverConn) paced(ctx context.Context, s *session, c query) (raw json.RawMessage, failure *rpc.Failure, err error) {
 	if c.aboutTask {
 		raw, failure = sc.callOnce(ctx, s, c)
-		sc.pace.end(noEpoch, failure) // a wait that the server asks for counts for the others
+		sc.pace.End(pace.NoEpoch, failure) // a wait that the server asks for counts for the others
 		return raw, failure, nil
 	}
-	epoch, err := sc.pace.begin(ctx, sc.replaced, c.Waits)
+	epoch, err := sc.pace.Begin(ctx, sc.replaced, c.Waits)
 	if err != nil {
 		return nil, nil, err
 	}
 	raw, failure = sc.callOnce(ctx, s, c)
-	sc.pace.end(epoch, failure)
+	sc.pace.End(epoch, failure)
 	return raw, failure, nil
 }
 
@@ -127,7 +128,7 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 		return nil
 	default:
 	}
-	if err := sc.pace.hopeless(ctx); err != nil {
+	if err := sc.pace.Hopeless(ctx); err != nil {
 		return err
 	}
 	over := func() {}
@@ -140,7 +141,7 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 		return nil
 	case <-sc.replaced:
 		over()
-		return errReplaced
+		return pace.ErrReplaced
 	case <-ctx.Done():
 		return fmt.Errorf("calling %s: %s: %w", c.label(sc.server.Name), sc.slotWait(), ctx.Err())
 	}
@@ -148,8 +149,8 @@ func (sc *serverConn) takeSlot(ctx context.Context, c query) error {
 
 // slotWait says what queries without a place wait for: those that have one may wait themselves.
 func (sc *serverConn) slotWait() string {
-	if _, free := sc.pace.free(); !free {
-		return sc.pace.why()
+	if _, free := sc.pace.Free(); !free {
+		return sc.pace.Why()
 	}
 	return fmt.Sprintf("waiting for another call of server %q to end (concurrency %d)", sc.server.Name, cap(sc.slots))
 }

@@ -35,8 +35,6 @@
 //     seen, so that only changes are reported; where any gateway of the directory holds back, none trusts for the others.
 //     Pins are read again when a tool is not trusted, so that gateways see what another process accepts, without a message.
 //     What fails is not trusted: a damaged file is one that trusts no tool.
-//   - The rate of a server is a window, and its own code: the bucket of x/time/rate lets twice as many requests through in the
-//     first minute or hour, or spaces the few of a small pipeline evenly over it.
 //   - A subscription to a resource belongs to the pool and outlasts the session, so that callers need not notice when a server
 //     starts again. After a gap everybody gets an update: to read once too often is better than to miss a change.
 //   - A request subscriptions/listen is made anew before the old one ends, so that nothing is missed in between. With a program

@@ -20,6 +20,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -389,7 +390,7 @@ func (p *Pool) callTool(ctx context.Context, call stages.Call) (stages.Result, e
 			return stages.Result{}, err
 		}
 		res, err := sc.callTool(ctx, t, call)
-		if !errors.Is(err, errReplaced) {
+		if !errors.Is(err, pace.ErrReplaced) {
 			return res, sc.hideError(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -175,7 +176,7 @@ func (p *Pool) ask(ctx context.Context, kind Kind, call stages.Call, method stri
 		if err == nil {
 			return Contents{sc.server.Name, raw, lease, ViewOf(ctx).Only() != ""}, nil
 		}
-		if lease.Close(); !errors.Is(err, errReplaced) {
+		if lease.Close(); !errors.Is(err, pace.ErrReplaced) {
 			return Contents{Server: sc.server.Name}, sc.hideError(err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/inprocess"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/stdio"
 
@@ -43,7 +45,7 @@ type Server struct {
 	Timeout      time.Duration // one tool call; 0: the pool's
 	StartTimeout time.Duration // a start; 0: the pool's
 	Concurrency  int           // calls in flight; 0: the pool's
-	Rate         Rate          // of calls and of requests for resources and prompts, of all callers together
+	Rate         pace.Rate     // of calls and of requests for resources and prompts, of all callers together
 
 	Protocol Protocol
 
@@ -230,6 +232,11 @@ type (
 
 // Stdio reaches a program: see [stdio.Dial].
 func Stdio(c Command) func(context.Context) (mcp.Transport, error) { return stdio.Dial(c) }
+
+// InProcess reaches a server in this process: see [inprocess.Dial].
+func InProcess(s *mcp.Server, handlers map[string]mcp.ToolHandler, begin func() (end func() error)) func(context.Context) (mcp.Transport, error) {
+	return inprocess.Dial(s, handlers, begin)
+}
 
 // HTTP reaches a server over HTTP: see [remote.Dial].
 func HTTP(e Endpoint) func(context.Context) (mcp.Transport, error) { return remote.Dial(e) }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,7 +34,7 @@ type serverConn struct {
 	life   context.Context // ends with the pool, or when the server is replaced
 	end    context.CancelFunc
 	slots  chan struct{} // one per call in flight
-	pace   *pace
+	pace   *pace.Pace
 	tools  *catalog
 	pins   *pins // nil: its tools are always trusted
 	shapes *shapes
@@ -91,12 +92,12 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
 		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly), exposed: o.exposedBy(&s),
-		slots: make(chan struct{}, s.Concurrency), pace: newPace(s), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
+		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 		exclusive: make(chan struct{}, 1), logs: logLimiter(),
 	}
 	sc.login = sync.OnceValue(func() string { login, _ := sc.server.loginOf(); return login })
 	sc.life, sc.end = context.WithCancel(life)
-	sc.pace.closed = sc.life.Done()
+	sc.pace = pace.New(s.Name, s.Rate, s.Concurrency, sc.life.Done())
 	sc.tools, sc.pins = newCatalog(sc), newPins(sc)
 	context.AfterFunc(sc.life, sc.tools.lease.Close)
 	sc.offers = newOffers(sc)
@@ -317,9 +318,6 @@ func (sc *serverConn) detach(s *session) bool {
 	sc.current = nil
 	return true
 }
-
-// errReplaced is the error of a call to a server that the source has replaced or removed. The call has not been sent.
-var errReplaced = errors.New("the server has been replaced")
 
 // is reports whether s describes the server of this connection.
 func (sc *serverConn) is(s *Server) bool {

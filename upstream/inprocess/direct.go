@@ -1,4 +1,4 @@
-package upstream
+package inprocess
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ type direct struct {
 	share    *memory.Share // that results count in
 	max      int           // bytes of one
 
-	beginning func() (end func() error) // see [InProcess]
+	beginning func() (end func() error) // see [Dial]
 
 	session *mcp.ServerSession // set by begin
 	life    context.Context    // ends with the connection
@@ -33,7 +33,7 @@ type direct struct {
 	calls sync.WaitGroup // running; none is added once ended
 }
 
-// Prepare implements rawTransport.
+// Prepare implements the transport of package upstream.
 func (t *direct) Prepare(noted func(rpc.News), share *memory.Share, max int) {
 	t.share, t.max = share, cmp.Or(max, rpc.DefaultMax)
 	t.Transport.Prepare(noted, share, max)
@@ -75,7 +75,7 @@ type outcome struct {
 	cut    bool // the call was cancelled before its end
 }
 
-// Request implements rawTransport. It returns when ctx ends, even if the tool does not.
+// Request implements the transport of package upstream. It returns when ctx ends, even if the tool does not.
 func (t *direct) Request(ctx context.Context, r *rpc.Request) (json.RawMessage, *rpc.Failure) {
 	handler := t.handlers[r.Name]
 	if handler == nil || r.Method != "tools/call" {

@@ -1,4 +1,4 @@
-package upstream
+package inprocess
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// InProcess reaches a server in this process, over a pipe in memory. Results may have any size up to the limit of a
-// message. A tool that panics fails its call only: for that InProcess adds a middleware to s, so it is called once per
+// Dial reaches a server in this process, over a pipe in memory. Results may have any size up to the limit of a
+// message. A tool that panics fails its call only: for that Dial adds a middleware to s, so it is called once per
 // server, before the server is used. Calls of handlers, by the names of tools, do not go over the pipe: an answer of the SDK's
 // costs many times as much. They must answer as the server does, recover from panics, and read only the session and the
 // arguments of a request. There may be none.
 //
 // begin is called when a session begins, and what it returns when the session has ended, after its calls. It may be nil.
-func InProcess(s *mcp.Server, handlers map[string]mcp.ToolHandler, begin func() (end func() error)) func(context.Context) (mcp.Transport, error) {
+func Dial(s *mcp.Server, handlers map[string]mcp.ToolHandler, begin func() (end func() error)) func(context.Context) (mcp.Transport, error) {
 	s.AddReceivingMiddleware(recoverPanic)
 	return func(context.Context) (mcp.Transport, error) {
 		t := &direct{handlers: handlers, beginning: begin}

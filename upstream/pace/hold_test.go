@@ -1,4 +1,4 @@
-package upstream
+package pace
 
 import (
 	"context"
@@ -38,17 +38,17 @@ func TestHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, begun := newPace(Server{Name: "s", Rate: test.rate, Concurrency: 64}), time.Now()
-				epoch, err := p.begin(t.Context(), nil, nil)
+				p, begun := New("s", test.rate, 64, nil), time.Now()
+				epoch, err := p.Begin(t.Context(), nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				p.end(epoch, &rpc.Failure{Err: errors.New("429"), RetryAfter: test.asked})
+				p.End(epoch, &rpc.Failure{Err: errors.New("429"), RetryAfter: test.asked})
 				var mu sync.Mutex // guards went
 				var went []time.Duration
 				for range 8 {
 					go func() {
-						epoch, err := p.begin(t.Context(), nil, nil)
+						epoch, err := p.Begin(t.Context(), nil, nil)
 						if err != nil {
 							t.Error(err)
 						}
@@ -56,7 +56,7 @@ func TestHold(t *testing.T) {
 						went = append(went, time.Since(begun))
 						mu.Unlock()
 						time.Sleep(test.takes)
-						p.end(epoch, nil)
+						p.End(epoch, nil)
 					}()
 				}
 				time.Sleep(time.Hour)
@@ -75,20 +75,20 @@ func TestHold(t *testing.T) {
 // its server, and an answer to a query from before the wait does not end it.
 func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, begun := newPace(Server{Name: "s", Concurrency: 4}), time.Now()
-		early, _ := p.begin(t.Context(), nil, nil)
-		p.end(early, &rpc.Failure{Err: errors.New("429"), RetryAfter: time.Minute})
-		p.end(early, nil)
+		p, begun := New("s", Rate{}, 4, nil), time.Now()
+		early, _ := p.Begin(t.Context(), nil, nil)
+		p.End(early, &rpc.Failure{Err: errors.New("429"), RetryAfter: time.Minute})
+		p.End(early, nil)
 		short, cancel := context.WithTimeout(t.Context(), 59*time.Second)
 		defer cancel()
 		var e *stages.Error
-		if _, err := p.begin(short, nil, nil); !errors.As(err, &e) || e.Code != stages.ServerUnavailable || e.RetryAfter != time.Minute {
+		if _, err := p.Begin(short, nil, nil); !errors.As(err, &e) || e.Code != stages.ServerUnavailable || e.RetryAfter != time.Minute {
 			t.Errorf("too short a time: %v", err)
 		}
 		replaced, failed := make(chan struct{}), make(chan error, 2)
 		given, giveUp := context.WithCancel(t.Context())
 		go func() {
-			_, err := p.begin(given, nil, nil)
+			_, err := p.Begin(given, nil, nil)
 			failed <- err
 		}()
 		synctest.Wait()
@@ -97,18 +97,18 @@ func TestHeld(t *testing.T) {
 			t.Errorf("given up: %v", err)
 		}
 		go func() {
-			_, err := p.begin(t.Context(), replaced, nil)
+			_, err := p.Begin(t.Context(), replaced, nil)
 			failed <- err
 		}()
 		synctest.Wait()
 		close(replaced)
-		if err := <-failed; !errors.Is(err, errReplaced) {
+		if err := <-failed; !errors.Is(err, ErrReplaced) {
 			t.Errorf("replaced: %v", err)
 		}
 		if time.Since(begun) != 0 {
 			t.Errorf("somebody has waited for %v", time.Since(begun))
 		}
-		if _, err := p.begin(t.Context(), nil, nil); err != nil || time.Since(begun) != time.Minute {
+		if _, err := p.Begin(t.Context(), nil, nil); err != nil || time.Since(begun) != time.Minute {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 	})

@@ -1,7 +1,8 @@
-package upstream
+package pace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,22 +18,25 @@ const (
 	// rampPause is how long a query waits at most for the answer to an earlier one, after the server has asked to wait.
 	rampPause = time.Second
 
-	noEpoch = -1 // of a query that the pace has not held back
+	NoEpoch = -1 // of a query that the pace has not held back
 )
 
-// A pace says when a query may go to a server, for all runs and callers together and in the order in which they come:
+// ErrReplaced is the error of a query to a server that the source has replaced or removed. The query has not been sent.
+var ErrReplaced = errors.New("the server has been replaced")
+
+// A Pace says when a query may go to a server, for all runs and callers together and in the order in which they come:
 //
 //   - No more than the rate of the server. This is a window that slides, not a bucket of tokens: a bucket lets twice the
 //     rate through in its first unit, or else spaces the few calls of a small pipeline evenly over an hour.
 //   - None while the server has asked to wait (Retry-After). One whose time ends before is refused at once.
 //   - After such a wait one at a time at first, and another one with every query that ends without a new wait, or every
 //     [rampPause], so that those that have waited do not come together.
-type pace struct {
+type Pace struct {
 	server string
 	rate   Rate
-	most   int             // queries in flight
-	turn   chan struct{}   // held by the query that goes next
-	closed <-chan struct{} // with the connection; nil: never
+	most   int           // queries in flight
+	turn   chan struct{} // held by the query that goes next
+	closed <-chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	sent   []time.Time
@@ -46,34 +50,35 @@ type pace struct {
 	news   chan struct{} // closed when a query has ended or the server has asked to wait
 }
 
-func newPace(s Server) *pace {
-	return &pace{server: s.Name, rate: s.Rate, most: s.Concurrency, turn: make(chan struct{}, 1), news: make(chan struct{})}
+// New makes the pace of a server. At most so many of its queries are in flight. closed ends all waits; nil: nothing does.
+func New(server string, rate Rate, most int, closed <-chan struct{}) *Pace {
+	return &Pace{server: server, rate: rate, most: most, closed: closed, turn: make(chan struct{}, 1), news: make(chan struct{})}
 }
 
-// begin waits until a query may go, and returns its epoch for end. A wait is reported to waits, if that is not nil; the function
+// Begin waits until a query may go, and returns its epoch for end. A wait is reported to waits, if that is not nil; the function
 // that waits returns is called at the end of the wait, unless ctx has ended it.
-func (p *pace) begin(ctx context.Context, replaced <-chan struct{}, waits func(why string) (over func())) (epoch int, err error) {
-	if epoch, free := p.free(); free {
+func (p *Pace) Begin(ctx context.Context, replaced <-chan struct{}, waits func(why string) (over func())) (epoch int, err error) {
+	if epoch, free := p.Free(); free {
 		return epoch, nil
 	}
 	if waits != nil {
-		over := waits(p.why())
+		over := waits(p.Why())
 		defer func() {
 			if err == nil || ctx.Err() == nil {
 				over()
 			}
 		}()
 	}
-	if err := p.hopeless(ctx); err != nil {
+	if err := p.Hopeless(ctx); err != nil {
 		return 0, err
 	}
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-replaced:
-		return 0, errReplaced
+		return 0, ErrReplaced
 	case <-p.closed:
-		return 0, errReplaced // the next try finds that out
+		return 0, ErrReplaced // the next try finds that out
 	case <-ctx.Done():
 		return 0, p.ended(ctx)
 	}
@@ -81,9 +86,9 @@ func (p *pace) begin(ctx context.Context, replaced <-chan struct{}, waits func(w
 }
 
 // await waits for all but the turn.
-func (p *pace) await(ctx context.Context, replaced <-chan struct{}) (epoch int, err error) {
+func (p *Pace) await(ctx context.Context, replaced <-chan struct{}) (epoch int, err error) {
 	for {
-		if err := p.hopeless(ctx); err != nil {
+		if err := p.Hopeless(ctx); err != nil {
 			return 0, err
 		}
 		epoch, wait, news := p.next(time.Now())
@@ -95,9 +100,9 @@ func (p *pace) await(ctx context.Context, replaced <-chan struct{}) (epoch int, 
 		case <-timer.C:
 		case <-news:
 		case <-replaced:
-			err = errReplaced
+			err = ErrReplaced
 		case <-p.closed:
-			err = errReplaced
+			err = ErrReplaced
 		case <-ctx.Done():
 			err = p.ended(ctx)
 		}
@@ -108,8 +113,8 @@ func (p *pace) await(ctx context.Context, replaced <-chan struct{}) (epoch int, 
 	}
 }
 
-// free reports whether nothing holds queries back. Then they need no turn.
-func (p *pace) free() (epoch int, free bool) {
+// Free reports whether nothing holds queries back. Then they need no turn.
+func (p *Pace) Free() (epoch int, free bool) {
 	if p.rate.N > 0 {
 		return 0, false
 	}
@@ -119,7 +124,7 @@ func (p *pace) free() (epoch int, free bool) {
 }
 
 // next notes a query that goes now, or returns how long it waits at most, and what ends that early.
-func (p *pace) next(now time.Time) (epoch int, wait time.Duration, news <-chan struct{}) {
+func (p *Pace) next(now time.Time) (epoch int, wait time.Duration, news <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wait = max(p.until.Sub(now), p.rateWait(now))
@@ -134,7 +139,7 @@ func (p *pace) next(now time.Time) (epoch int, wait time.Duration, news <-chan s
 }
 
 // rateWait is how long the rate holds a query back. p.mu is held.
-func (p *pace) rateWait(now time.Time) time.Duration {
+func (p *Pace) rateWait(now time.Time) time.Duration {
 	if p.rate.N == 0 || len(p.sent) < p.rate.N {
 		return 0
 	}
@@ -142,7 +147,7 @@ func (p *pace) rateWait(now time.Time) time.Duration {
 }
 
 // note notes that a query goes. p.mu is held.
-func (p *pace) note(now time.Time) {
+func (p *Pace) note(now time.Time) {
 	if p.window > 0 {
 		p.flying++
 		p.last = now
@@ -157,8 +162,8 @@ func (p *pace) note(now time.Time) {
 	}
 }
 
-// end notes the end of a query.
-func (p *pace) end(epoch int, failure *rpc.Failure) {
+// End notes the end of a query.
+func (p *Pace) End(epoch int, failure *rpc.Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch asks := failure != nil && failure.RetryAfter > 0; {
@@ -177,7 +182,7 @@ func (p *pace) end(epoch int, failure *rpc.Failure) {
 }
 
 // hold makes queries wait. p.mu is held.
-func (p *pace) hold(now time.Time, wait time.Duration) {
+func (p *Pace) hold(now time.Time, wait time.Duration) {
 	if until := now.Add(wait); until.After(p.until) {
 		p.until, p.asked = until, wait
 	}
@@ -185,8 +190,8 @@ func (p *pace) hold(now time.Time, wait time.Duration) {
 	p.window, p.flying, p.last = 1, 0, time.Time{}
 }
 
-// hopeless refuses a query whose time ends before the server wants to be asked again.
-func (p *pace) hopeless(ctx context.Context) error {
+// Hopeless refuses a query whose time ends before the server wants to be asked again.
+func (p *Pace) Hopeless(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	p.mu.Lock()
 	until, asked := p.until, p.asked
@@ -201,8 +206,8 @@ func (p *pace) hopeless(ctx context.Context) error {
 	return e
 }
 
-// why says what queries wait for.
-func (p *pace) why() string {
+// Why says what queries wait for.
+func (p *Pace) Why() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -214,4 +219,4 @@ func (p *pace) why() string {
 	return fmt.Sprintf("waiting for server %q", p.server) // the wait is just over
 }
 
-func (p *pace) ended(ctx context.Context) error { return fmt.Errorf("%s: %w", p.why(), ctx.Err()) }
+func (p *Pace) ended(ctx context.Context) error { return fmt.Errorf("%s: %w", p.Why(), ctx.Err()) }
