@@ -15,6 +15,8 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
@@ -39,6 +41,9 @@ type query struct {
 func (q *query) label(server string) string {
 	return fmt.Sprintf("%s %q of server %q", q.noun, texts.Cut(q.Name, maxNamed), server)
 }
+
+// toolLabel names a tool in messages. Names may hold spaces and parentheses.
+func toolLabel(server, tool string) string { return fmt.Sprintf("tool %q of server %q", tool, server) }
 
 // maxNamed is how much of a name a message has, in bytes.
 const maxNamed = 200
@@ -255,9 +260,9 @@ func (sc *serverConn) callFailure(ctx context.Context, s *session, c query, fail
 	case errors.Is(failure, errCallTimeout):
 		return stages.Errorf(stages.Timeout, "ask the "+c.noun+" for less", "the %s did not answer within %s", c.noun, c.Timeout)
 	case isFull(failure):
-		return noMemory(what, failure.Err)
+		return results.NoMemory(what, failure.Err)
 	case errors.Is(failure, rpc.ErrTooLarge):
-		return stages.OverLimit("result", moreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
+		return stages.OverLimit("result", results.MoreResult, "%s: %w for results of up to %d bytes", what, cleanError{text, failure.Err}, sc.pool.options.ResultMax)
 	case errors.Is(failure, rpc.ErrBroken):
 		return stages.Errorf(stages.ToolError, choose(c.Reading, "", "the call may have taken effect; ")+"report it to the makers of the server", "%s: %w", what, cleanError{text, failure.Err})
 	case sc.life.Err() != nil:
@@ -300,7 +305,7 @@ var rpcHints = map[int64]string{
 // notRun are the protocol errors by which a server says that the tool did not run.
 var notRun = map[int64]bool{
 	jsonrpc.CodeParseError: true, jsonrpc.CodeInvalidRequest: true, jsonrpc.CodeMethodNotFound: true, jsonrpc.CodeInvalidParams: true,
-	codeOpenFirst: true,
+	questions.CodeOpenFirst: true,
 }
 
 // rpcError returns a protocol error as the failure of the tool: servers use such errors for tools that failed, not only
@@ -317,14 +322,14 @@ func (sc *serverConn) rpcError(s *session, noun string, failure *rpc.Failure) er
 	if more := rpc.ErrorText(wire.Data); more != "" && !strings.Contains(words, more) {
 		words += ": " + more
 	}
-	e := toolError(hideIn(s.transport, words))
+	e := results.ToolError(hideIn(s.transport, words))
 	if noun == nounTool {
 		e.Hint = rpcHints[wire.Code]
 	} else {
 		e.Err = wire
 	}
-	if wire.Code == codeOpenFirst {
-		e.Hint, e.Err = openFirst(wire.Data), wire
+	if wire.Code == questions.CodeOpenFirst {
+		e.Hint, e.Err = questions.OpenFirstHint(wire.Data), wire
 	}
 	e.Answered, e.RetryAfter = notRun[wire.Code], failure.RetryAfter
 	return e

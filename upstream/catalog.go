@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // The defaults of [Options.Tools] and [Options.ToolList].
@@ -239,7 +240,7 @@ func (list *toolList) addPage(raw json.RawMessage, old *toolList) (next string, 
 	if page.TTL > 0 {
 		list.ttl = min(maxTTL, max(minTTL, time.Duration(page.TTL)*time.Millisecond))
 	}
-	if isNull(page.Tools) {
+	if rpc.IsNull(page.Tools) {
 		page.Tools = json.RawMessage("[]")
 	}
 	dec := json.NewDecoder(bytes.NewReader(page.Tools))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
@@ -14,7 +13,7 @@ import (
 // OutputSchema is the schema of the tool's results, or nil where there is none that clients can read.
 func (e ExposedTool) OutputSchema(ctx context.Context) json.RawMessage {
 	t := e.tool
-	if isNull(t.OutputSchema) || objectSchema(t.OutputSchema) != nil {
+	if rpc.IsNull(t.OutputSchema) || objectSchema(t.OutputSchema) != nil {
 		return nil
 	}
 	if _, note := t.from.cache.Check(t.OutputSchema)(ctx, json.RawMessage("{}"), true); note != "" {
@@ -35,7 +34,7 @@ func (e ExposedTool) InputSchema(ctx context.Context) json.RawMessage {
 
 // objectSchema refuses a schema that strict clients do not read: they then refuse the whole list. Missing ones are fine.
 func objectSchema(schema json.RawMessage) error {
-	if isNull(schema) {
+	if rpc.IsNull(schema) {
 		return nil
 	}
 	var s struct {
@@ -60,39 +59,19 @@ func objectSchema(schema json.RawMessage) error {
 // typed is a schema of objects that says so: clients demand the type, which some servers leave out.
 func typed(schema json.RawMessage) json.RawMessage {
 	const object = `"type":"object"`
-	rest := mapped(schema, func(name string, value []byte) []byte {
+	rest := rpc.Edit(schema, func(name string, value []byte) []byte {
 		return choose(strings.EqualFold(name, "type"), nil, value)
 	})
-	if len(rest) <= len("{}") {
-		return json.RawMessage("{" + object + "}")
-	}
-	return slices.Concat([]byte("{"+object+","), rest[1:])
+	return rpc.Prepend(rest, object)
 }
 
 // withoutHeaders takes x-mcp-header out of the properties of a schema.
 func withoutHeaders(schema json.RawMessage) json.RawMessage {
-	return changed(schema, "properties", func(properties []byte) []byte {
-		return mapped(properties, func(_ string, property []byte) []byte {
-			return withoutHeaders(mapped(property, func(name string, value []byte) []byte {
+	return rpc.EditMember(schema, "properties", func(properties []byte) []byte {
+		return rpc.Edit(properties, func(_ string, property []byte) []byte {
+			return withoutHeaders(rpc.Edit(property, func(name string, value []byte) []byte {
 				return choose(name == "x-mcp-header", nil, value)
 			}))
 		})
 	})
-}
-
-// mapped returns a JSON object with changed values; nil leaves a member out. Anything else stays as it is.
-func mapped(object []byte, change func(name string, value []byte) []byte) []byte {
-	out := []byte("{")
-	if !rpc.Members(object, func(name, value []byte) {
-		if value = change(rpc.Name(name), value); value == nil {
-			return
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(append(append(out, '"'), name...), `":`...), value...)
-	}) {
-		return object
-	}
-	return append(out, '}')
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mcsh-dev/mcsh/internal/exactjson"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // wireTool is a tool as MCP writes it. Members that are not needed here are not decoded, so they cannot be malformed.
@@ -62,7 +63,7 @@ func doubt(why string) hints { return hints{annotated: true, doubt: why} }
 // readHints reads annotations. Contradictory ones do not count: readOnlyHint counts if destructiveHint is absent, null
 // or false.
 func readHints(raw json.RawMessage) (h hints, title string) {
-	if isNull(raw) {
+	if rpc.IsNull(raw) {
 		return hints{}, ""
 	}
 	members, err := exactjson.Members(raw, hintNames)
@@ -75,7 +76,7 @@ func readHints(raw json.RawMessage) (h hints, title string) {
 			*field, h.annotated = value == "true", true
 		}
 	}
-	if destructive := members["destructiveHint"]; h.readOnly && !isNull(destructive) && string(destructive) != "false" {
+	if destructive := members["destructiveHint"]; h.readOnly && !rpc.IsNull(destructive) && string(destructive) != "false" {
 		return doubt("its annotations readOnlyHint and destructiveHint contradict each other"), title
 	}
 	return h, title

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 )
 
 // requestMeta is what every request of the newer era says about this client. The words of agents about themselves are not
@@ -19,12 +20,9 @@ func requestMeta(version string, impl *mcp.Implementation) map[string]any {
 	return map[string]any{
 		mcp.MetaKeyProtocolVersion:    version,
 		mcp.MetaKeyClientInfo:         impl,
-		mcp.MetaKeyClientCapabilities: declared{}.meta(false),
+		mcp.MetaKeyClientCapabilities: questions.Declared{}.Meta(false),
 	}
 }
-
-// tasksExtension is the extension of the newer protocol by which tools answer with tasks.
-const tasksExtension = "io.modelcontextprotocol/tasks"
 
 // params makes the parameters of a request of their members, as written in parts, and _meta, if that is needed. A token
 // of 0 asks for no progress. The parts are copied once: the memory that arguments count as has no room for more.

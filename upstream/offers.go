@@ -341,7 +341,7 @@ func (l *offerLists) addPage(kind Kind, raw json.RawMessage, sc *serverConn) (ne
 		}
 	})
 	limits, full := &sc.pool.options, false
-	if !isNull(list) && !rpc.Elements(list, func(one []byte) {
+	if !rpc.IsNull(list) && !rpc.Elements(list, func(one []byte) {
 		switch {
 		case full:
 		case len(l.of[kind])+len(l.refused[kind]) >= limits.Tools:
@@ -377,7 +377,7 @@ func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 		named = named || string(name) == "name"
 	})
 	if !named { // clients refuse a whole list for that
-		raw = withName(raw, key)
+		raw = rpc.Prepend(raw, `"name":`+texts.JSON(key))
 	}
 	if _, twice := l.index[kind][key]; twice || !validKey(key) || json.Unmarshal(raw, kinds[kind].typed()) != nil {
 		return
@@ -388,16 +388,6 @@ func (l *offerLists) add(kind Kind, raw json.RawMessage, sc *serverConn) {
 	}
 	l.index[kind][key] = len(l.of[kind])
 	l.of[kind] = append(l.of[kind], Offer{sc.server.Name, key, compacted(raw)})
-}
-
-// withName adds a name to an offer without one, which is an object.
-func withName(raw json.RawMessage, name string) json.RawMessage {
-	rest := bytes.TrimSpace(raw[bytes.IndexByte(raw, '{')+1:])
-	comma := ","
-	if rest[0] == '}' {
-		comma = ""
-	}
-	return slices.Concat([]byte(`{"name":`+texts.JSON(name)+comma), rest)
 }
 
 // validKey reports whether a key may be passed on: it is text of one line, and not too long.

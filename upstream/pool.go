@@ -21,6 +21,7 @@ import (
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/state"
 )
 
@@ -427,24 +428,31 @@ func (sc *serverConn) callTool(ctx context.Context, t *tool, call stages.Call) (
 	return res, nil
 }
 
+// tooLarge is the error of a result of so many bytes, or nil.
+func (sc *serverConn) tooLarge(t *tool, size int64) error {
+	if most := sc.pool.options.ResultMax; size > most {
+		return stages.OverLimit("result", results.MoreResult, "%s returned %d bytes, more than the limit of %d", toolLabel(sc.server.Name, t.Name), size, most)
+	}
+	return nil
+}
+
 // result makes pipeline data of the result of a call.
 func (sc *serverConn) result(ctx context.Context, raw json.RawMessage, t *tool, lease *memory.Lease) (stages.Result, error) {
-	res, err := resultOf(raw, t.wrapped)
+	res, err := results.Of(raw, t.wrapped)
 	if err != nil {
 		return res, err
 	}
 	size := int64(len(res.Data))
-	if size > sc.pool.options.ResultMax {
-		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d",
-			toolLabel(sc.server.Name, t.Name), size, sc.pool.options.ResultMax)
+	if err := sc.tooLarge(t, size); err != nil {
+		return res, err
 	}
 	if more := size - lease.Used(); more > 0 { // it is not part of the message
 		if err := lease.Grow(more); err != nil {
-			return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
+			return res, results.NoMemory(toolLabel(sc.server.Name, t.Name), err)
 		}
 	}
 	if err := outwardBlocks(ctx, res.Blocks, sc.server.Name, lease); err != nil {
-		return res, noMemory(toolLabel(sc.server.Name, t.Name), err)
+		return res, results.NoMemory(toolLabel(sc.server.Name, t.Name), err)
 	}
 	res.Memory = lease
 	return res, nil
@@ -455,17 +463,6 @@ func (sc *serverConn) result(ctx context.Context, raw json.RawMessage, t *tool, 
 func messageMax(result int64) int {
 	const besides = 1 << 20
 	return int(3*min(result, (math.MaxInt-besides)/3) + besides)
-}
-
-// Hints at a result that is too large.
-const (
-	askForLess = "ask the tool for less: a page, a filter, fewer fields"
-	moreResult = askForLess + "; the operator can raise the limit with --limit result=SIZE"
-)
-
-// noMemory is the error of a result that does not fit in the memory of the process.
-func noMemory(what string, err error) *stages.Error {
-	return stages.OverLimit("memory", "try again when less is running, or "+askForLess, "%s: %w", what, err)
 }
 
 // aboutArguments matches the errors of tools that got wrong arguments.

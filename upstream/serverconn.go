@@ -10,11 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Waits between the starts of a server that fails: they double, with jitter, so that servers that failed together do not
@@ -57,10 +59,10 @@ type serverConn struct {
 	replaced chan struct{} // closed when another server or login is in its place, or none
 	login    func() string // what requests are made with, when it was first asked for; "": none
 
-	mu       sync.Mutex // guards what follows; not held while waiting
-	current  *session   // nil before the first start
-	start    *start     // under way, or nil
-	declared declared   // by its sessions, for good from the first one on
+	mu       sync.Mutex         // guards what follows; not held while waiting
+	current  *session           // nil before the first start
+	start    *start             // under way, or nil
+	declared questions.Declared // by its sessions, for good from the first one on
 	era      era
 	failures int
 	retryAt  time.Time
@@ -79,7 +81,7 @@ type start struct {
 
 func newServerConn(origin *Server, p *Pool) *serverConn {
 	sc := newConn(origin, p, p.life)
-	sc.shared = &shared{first: sc, others: map[declared]*serverConn{}}
+	sc.shared = &shared{first: sc, others: map[questions.Declared]*serverConn{}}
 	return sc
 }
 
@@ -107,7 +109,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 		dial: s.Dial, impl: &mcp.Implementation{Name: "mcsh", Version: o.ClientVersion}, allowed: s.Protocol, limit: s.StartTimeout, probe: o.ProbeTimeout,
 		queue: &p.queue, needed: sc.needed.Load, noted: sc.note, memory: o.Results,
 		message: messageMax(o.ResultMax), onTransport: sc.noteTransport, unnamed: sc.noteUnnamed,
-		role: rpc.Role{Roots: rootsResult(s.Roots), Log: sc.noteLog},
+		role: rpc.Role{Roots: questions.Roots(s.Roots), Log: sc.noteLog},
 	}
 	return sc
 }
@@ -213,7 +215,7 @@ func (sc *serverConn) closedError() error {
 func (sc *serverConn) begin(wait time.Duration) *start {
 	era, dial := sc.era, sc.dialer
 	sc.shared.claim(sc)
-	dial.declared, dial.role.Asked = sc.declared, sc.declared != declared{}
+	dial.declared, dial.role.Asked = sc.declared, sc.declared != questions.Declared{}
 	sc.start, sc.resting = &start{begun: time.Now()}, false
 	sc.start.flight = launch(&sc.pool.goroutines, sc.closedError(), func() (*session, error) {
 		_ = pauseFor(sc.life, wait) // after its end, connect fails

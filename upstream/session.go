@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/remote"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
@@ -77,7 +78,7 @@ func newSession(sdk *mcp.ClientSession, p rawTransport, impl *mcp.Implementation
 	if s.stateless() {
 		s.meta = requestMeta(s.version, impl)
 		if roots != nil {
-			s.meta[mcp.MetaKeyClientCapabilities] = declared{}.meta(true)
+			s.meta[mcp.MetaKeyClientCapabilities] = questions.Declared{}.Meta(true)
 		}
 	}
 	return s

@@ -13,6 +13,8 @@ import (
 	"github.com/mcsh-dev/mcsh/preview/shape"
 	"github.com/mcsh-dev/mcsh/schemas"
 	"github.com/mcsh-dev/mcsh/stages"
+	"github.com/mcsh-dev/mcsh/upstream/results"
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // A CatalogTool is one tool of a server as the server describes it. The schemas are the bytes that the server sent.
@@ -124,7 +126,7 @@ func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
 	raw = compacted(raw)
 	t := &tool{
 		wireTool: w, original: original, raw: raw, readOnly: readOnly, duplicated: duplicated, from: r,
-		wrapped: wrapsResult(w.OutputSchema), refused: r.policy.refusal(original, readOnly, w.hints.doubt),
+		wrapped: results.WrapsResult(w.OutputSchema), refused: r.policy.refusal(original, readOnly, w.hints.doubt),
 	}
 	var execution struct {
 		TaskSupport string `json:"taskSupport"`
@@ -236,7 +238,7 @@ func (t *tool) vocabulary(common func(word string) bool) func(word string) bool 
 }
 
 func orNil(raw json.RawMessage) json.RawMessage {
-	if isNull(raw) {
+	if rpc.IsNull(raw) {
 		return nil
 	}
 	return raw

@@ -1,4 +1,4 @@
-package upstream
+package questions
 
 import (
 	"encoding/json"
@@ -39,8 +39,8 @@ func wrongQuestion(why string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the question is not valid: " + why}
 }
 
-// checkQuestion refuses a question that is not valid, or of a kind that its caller has not declared.
-func checkQuestion(d declared, method string, params json.RawMessage) error {
+// Check refuses a question that is not valid, or of a kind that its caller has not declared.
+func Check(d Declared, method string, params json.RawMessage) error {
 	switch {
 	case method != rpc.Elicitation && (method != rpc.Sampling || !d.Sampling):
 		return errDeclined
@@ -71,8 +71,8 @@ func (q *elicitation) mode() string {
 }
 
 // modes check the elicitations of each mode.
-var modes = map[string]func(*elicitation, declared) error{
-	"form": func(q *elicitation, d declared) error {
+var modes = map[string]func(*elicitation, Declared) error{
+	"form": func(q *elicitation, d Declared) error {
 		if !d.Form {
 			return errDeclined
 		}
@@ -86,7 +86,7 @@ var modes = map[string]func(*elicitation, declared) error{
 		}
 		return nil
 	},
-	"url": func(q *elicitation, d declared) error {
+	"url": func(q *elicitation, d Declared) error {
 		if !d.URL {
 			return errDeclined
 		}

@@ -1,4 +1,4 @@
-package upstream
+package results
 
 import (
 	"bytes"
@@ -37,13 +37,13 @@ func TestResults(t *testing.T) {
 			}
 			var got strings.Builder
 			for _, c := range cases {
-				res, err := resultOf(c.Result, c.Wrapped)
+				res, err := Of(c.Result, c.Wrapped)
 				fmt.Fprintf(&got, "-- %s: %s --\n", c.Name, c.Why)
 				var e *stages.Error
-				var started answeredTask
+				var started Started
 				switch {
 				case errors.As(err, &started):
-					fmt.Fprintf(&got, "task %s, %s, every %s\n", started.task.id, started.task.status, started.task.interval)
+					fmt.Fprintf(&got, "task %s, %s, every %s\n", started.Task.ID, started.Task.Status, started.Task.interval)
 				case errors.As(err, &e):
 					fmt.Fprintf(&got, "error %s: %s\nhint: %s\n", e.Code, e.Msg, e.Hint)
 				case err != nil:
@@ -96,9 +96,9 @@ func FuzzResult(f *testing.F) {
 	f.Add([]byte(`{"isError":true,"content":[{"type":"text","text":"{\"error\":{\"error\":{}}}"}]}`), false)
 	f.Add([]byte(`{"inputRequests":{"a":null}}`), false)
 	f.Fuzz(func(t *testing.T, raw []byte, wrapped bool) {
-		res, err := resultOf(bytes.Clone(raw), wrapped)
+		res, err := Of(bytes.Clone(raw), wrapped)
 		var e *stages.Error
-		if err != nil && !errors.As(err, new(answeredTask)) && (!errors.As(err, &e) || e.Msg == "") {
+		if err != nil && !errors.As(err, new(Started)) && (!errors.As(err, &e) || e.Msg == "") {
 			t.Errorf("error %v has no words", err)
 		}
 		if len(res.Spans) <= 1 && res.Kind == stages.Values && !json.Valid(res.Data) {
@@ -116,7 +116,7 @@ func FuzzResult(f *testing.F) {
 
 // TestNullResult: a result that is null is no empty result.
 func TestNullResult(t *testing.T) {
-	if res, err := resultOf(json.RawMessage(" null "), false); err == nil {
+	if res, err := Of(json.RawMessage(" null "), false); err == nil {
 		t.Errorf("got %q, want an error", res.Data)
 	}
 }

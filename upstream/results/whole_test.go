@@ -1,4 +1,4 @@
-package upstream
+package results
 
 import (
 	"encoding/json"

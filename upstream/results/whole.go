@@ -1,9 +1,9 @@
-package upstream
+package results
 
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
+	"errors"
 
 	"github.com/mcsh-dev/mcsh/internal/memory"
 	"github.com/mcsh-dev/mcsh/internal/texts"
@@ -11,19 +11,15 @@ import (
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
-// whole returns the result of a call as the server has written it, if a client can read it. That of a tool that failed comes
-// with its error, and without the secrets of the configuration.
-func (sc *serverConn) whole(raw json.RawMessage, t *tool, lease *memory.Lease) (res stages.Result, err error) {
-	label := toolLabel(sc.server.Name, t.Name)
-	if size, most := int64(len(raw)), sc.pool.options.ResultMax; size > most {
-		return res, stages.OverLimit("result", moreResult, "%s returned %d bytes, more than the limit of %d", label, size, most)
-	}
+// Whole returns the result of a call as the server has written it, if a client can read it. That of a tool that failed comes
+// with its error, and without what hide hides.
+func Whole(raw json.RawMessage, label string, lease *memory.Lease, hide func(string) string) (res stages.Result, err error) {
 	r, err := decodeResult(raw)
 	if err == nil && r.IsError {
 		if full := lease.Grow(2 * int64(len(raw))); full != nil {
-			return res, noMemory(label, full)
+			return res, NoMemory(label, full)
 		}
-		raw = hideStrings(raw, sc.hide)
+		raw = hideStrings(raw, hide)
 		r, err = decodeResult(bytes.Clone(raw)) // the text of the error is read in place
 	}
 	if err != nil {
@@ -37,27 +33,28 @@ func (sc *serverConn) whole(raw json.RawMessage, t *tool, lease *memory.Lease) (
 	if failed != nil && !r.IsError {
 		return res, failed
 	}
-	if raw = withContent(raw, blocks); !hasList(raw, "content") {
-		return res, invalid("content", errLists)
+	if raw = withContent(raw, blocks); !rpc.HasList(raw, "content") {
+		return res, invalid("content", errors.New("it is not a list"))
 	}
 	return stages.Result{Data: raw, Memory: lease}, failed
 }
 
 // withContent is a result with a list of its content, which clients demand. Some servers leave it out, or send a bare string.
 func withContent(raw json.RawMessage, blocks []block) json.RawMessage {
-	if hasList(raw, "content") {
+	if rpc.HasList(raw, "content") {
 		return raw
 	}
 	var list [][]byte
 	for _, b := range blocks {
 		list = append(list, b.raw)
 	}
-	content := slices.Concat([]byte("["), bytes.Join(list, []byte(",")), []byte("]"))
-	rest := mapped(raw, func(name string, value []byte) []byte { return choose(name == "content", nil, value) })
-	if len(rest) > len("{}") {
-		content = append(content, ',')
-	}
-	return slices.Concat([]byte(`{"content":`), content, rest[1:])
+	rest := rpc.Edit(raw, func(name string, value []byte) []byte {
+		if name == "content" {
+			return nil
+		}
+		return value
+	})
+	return rpc.Prepend(rest, `"content":[`+string(bytes.Join(list, []byte(",")))+"]")
 }
 
 // hideStrings hides secrets in all strings of JSON.

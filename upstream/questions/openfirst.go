@@ -1,20 +1,20 @@
-package upstream
+package questions
 
 import (
 	"encoding/json"
 	"strings"
 )
 
-// codeOpenFirst is the protocol error of a server that wants its caller to open addresses in a browser before the call.
-const codeOpenFirst = -32042
+// CodeOpenFirst is the protocol error of a server that wants its caller to open addresses in a browser before the call.
+const CodeOpenFirst = -32042
 
 const (
 	maxOpenFirst = 3        // addresses that a hint names
 	maxOpenData  = 64 << 10 // bytes of the data of the error that are read
 )
 
-// openFirst is the hint for an error with [codeOpenFirst] and its data.
-func openFirst(data json.RawMessage) string {
+// OpenFirstHint is the hint for an error with [CodeOpenFirst] and its data.
+func OpenFirstHint(data json.RawMessage) string {
 	var asked struct {
 		Elicitations []struct {
 			URL string `json:"url"`

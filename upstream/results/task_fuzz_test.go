@@ -1,9 +1,11 @@
-package upstream
+package results
 
 import (
 	"encoding/json"
 	"testing"
 	"unicode"
+
+	"github.com/mcsh-dev/mcsh/upstream/questions"
 )
 
 // FuzzTask reads what servers say of tasks: whatever that is, an id can be sent, an interval is within its bounds, and what is
@@ -18,33 +20,33 @@ func FuzzTask(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if task, err := readTask(raw); err == nil {
-			if p := task.pause(3); p < leastPoll || p > mostPoll {
+		if task, err := ReadTask(raw); err == nil {
+			if p := task.Pause(3); p < leastPoll || p > mostPoll {
 				t.Errorf("the interval is %s", p)
 			}
-			questions, err := readInputRequests(task.requests)
+			questions, err := ReadInputRequests(task.Requests)
 			if len(questions) > maxAtOnce {
 				t.Errorf("there are %d questions", len(questions))
 			}
 			for _, q := range questions {
-				if err == nil && !json.Valid([]byte(`"`+string(q.key)+`"`)) {
-					t.Errorf("the name of a question is %q", q.key)
+				if err == nil && !json.Valid([]byte(`"`+string(q.Key)+`"`)) {
+					t.Errorf("the name of a question is %q", q.Key)
 				}
 			}
 		}
-		_, err := resultOf(raw, false)
-		started, ok := err.(answeredTask)
+		_, err := Of(raw, false)
+		started, ok := err.(Started)
 		if !ok {
 			return
 		}
-		for _, c := range started.task.id {
+		for _, c := range started.Task.ID {
 			if unicode.IsControl(c) {
-				t.Errorf("the id is %q", started.task.id)
+				t.Errorf("the id is %q", started.Task.ID)
 			}
 		}
-		again, err := taskOf(started.task.handle("s", declared{}), "s")
-		if err != nil || again.id != started.task.id || again.inline != started.task.inline {
-			t.Errorf("%+v became %+v, %v", started.task, again, err)
+		again, err := TaskOf(started.Task.Handle("s", questions.Declared{}), "s")
+		if err != nil || again.ID != started.Task.ID || again.Inline != started.Task.Inline {
+			t.Errorf("%+v became %+v, %v", started.Task, again, err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package upstream
+package questions
 
 import (
 	"encoding/json"
@@ -6,11 +6,11 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 )
 
-// methodRoots asks for the directories that a server may use.
-const methodRoots = "roots/list"
+// MethodRoots asks for the directories that a server may use.
+const MethodRoots = "roots/list"
 
-// rootsResult is the result of roots/list with URIs, nil without any.
-func rootsResult(uris []string) json.RawMessage {
+// Roots is the result of roots/list with URIs, nil without any.
+func Roots(uris []string) json.RawMessage {
 	if len(uris) == 0 {
 		return nil
 	}

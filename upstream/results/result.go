@@ -1,4 +1,4 @@
-package upstream
+package results
 
 import (
 	"bytes"
@@ -21,6 +21,17 @@ const (
 	maxBlocks    = 100_000   // content blocks of one result: each takes 20 times the memory of its three bytes
 )
 
+// Hints at a result that is too large.
+const (
+	askForLess = "ask the tool for less: a page, a filter, fewer fields"
+	MoreResult = askForLess + "; the operator can raise the limit with --limit result=SIZE"
+)
+
+// NoMemory is the error of a result that does not fit in the memory of the process.
+func NoMemory(what string, err error) *stages.Error {
+	return stages.OverLimit("memory", "try again when less is running, or "+askForLess, "%s: %w", what, err)
+}
+
 // callResult is the result of tools/call, decoded only as far as the rules for results need.
 type callResult struct {
 	Content           json.RawMessage
@@ -39,9 +50,9 @@ func (b block) isText() bool { return b.quoted != nil }
 
 func (b block) text() string { return rpc.Text(b.quoted) }
 
-// resultOf turns the raw result of a call into pipeline data, which may use its memory. wrapped says that the tool's
+// Of turns the raw result of a call into pipeline data, which may use its memory. wrapped says that the tool's
 // output schema declares its structured content to be a mere wrapper. The error is an *Error with the tool's own text.
-func resultOf(raw json.RawMessage, wrapped bool) (stages.Result, error) {
+func Of(raw json.RawMessage, wrapped bool) (stages.Result, error) {
 	r, err := decodeResult(raw)
 	if err != nil {
 		return stages.Result{}, invalid("a result", err)
@@ -67,10 +78,8 @@ func invalid(what string, err error) error {
 	if errors.Is(err, errManyBlocks) {
 		return stages.Errorf(stages.LimitExceeded, askForLess, "%w", err)
 	}
-	return stages.Errorf(stages.ToolError, "report it to the makers of the server", "the server sent %s that is not valid: %w", what, err)
+	return Fault("the server sent %s that is not valid: %w", what, err)
 }
-
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // decodeResult finds the members of a result. They share its memory: a result may have many megabytes.
 func decodeResult(raw json.RawMessage) (r callResult, err error) {
@@ -111,7 +120,7 @@ var errManyBlocks = fmt.Errorf("the result has more than %d content blocks, whic
 
 // decodeBlocks reads the content blocks. Some servers send null or a bare string instead of a list.
 func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
-	if isNull(content) {
+	if rpc.IsNull(content) {
 		return nil, nil
 	}
 	if content[0] == '"' {
@@ -148,7 +157,7 @@ func decodeBlocks(content json.RawMessage) (blocks []block, err error) {
 }
 
 // refusal is the error of a result without data: the tool failed, or asks for something that a pipeline cannot give, or
-// has answered with a task, an [answeredTask].
+// has answered with a task, an [Started].
 func (r *callResult) refusal(raw json.RawMessage, blocks []block) error {
 	asks, inputs := r.requestedInputs()
 	switch {
@@ -156,11 +165,11 @@ func (r *callResult) refusal(raw json.RawMessage, blocks []block) error {
 		return stages.Errorf(stages.ToolError, askElsewhere,
 			"the tool asks for input from a person (%s), which a pipeline cannot give", inputs)
 	case r.ResultType == "task":
-		return startedTask(raw, true)
-	case !isNull(r.Task) && len(blocks) == 0 && isNull(r.StructuredContent):
-		return startedTask(r.Task, false)
+		return started(raw, true)
+	case !rpc.IsNull(r.Task) && len(blocks) == 0 && rpc.IsNull(r.StructuredContent):
+		return started(r.Task, false)
 	case r.IsError:
-		e := toolError(r.errorText(blocks))
+		e := ToolError(r.errorText(blocks))
 		e.Answered = true
 		return e
 	}
@@ -205,7 +214,7 @@ func (r *callResult) errorText(blocks []block) string {
 		}
 	}
 	text := strings.Join(texts, "\n")
-	if text == "" && !isNull(r.StructuredContent) {
+	if text == "" && !rpc.IsNull(r.StructuredContent) {
 		text = string(r.StructuredContent[:min(len(r.StructuredContent), maxErrorRead)])
 	}
 	if words := rpc.ErrorText([]byte(text)); words != "" {
@@ -214,25 +223,30 @@ func (r *callResult) errorText(blocks []block) string {
 	return text
 }
 
-// toolError makes one form of error of the four in which servers report that a tool failed: isError with a text, with
+// ToolError makes one form of error of the four in which servers report that a tool failed: isError with a text, with
 // the text of a protocol error, or with JSON, and a protocol error.
-func toolError(words string) *stages.Error {
+func ToolError(words string) *stages.Error {
 	if strings.TrimSpace(words) == "" {
 		return stages.Errorf(stages.ToolError, "", "the tool failed without a reason")
 	}
 	return &stages.Error{Code: stages.ToolError, Msg: texts.Cut(words, maxErrorText), Foreign: true}
 }
 
+// Fault is the error of a server that answers as no server should.
+func Fault(format string, args ...any) *stages.Error {
+	return stages.Errorf(stages.ToolError, "report it to the makers of the server", format, args...)
+}
+
 // data applies the rules in their order.
 func (r *callResult) data(blocks []block, wrapped bool) stages.Result {
-	if !isNull(r.StructuredContent) {
+	if !rpc.IsNull(r.StructuredContent) {
 		inner, ok := unwrap(r.StructuredContent, blocks, wrapped)
 		switch {
 		case !ok:
 			return stages.Result{Data: r.StructuredContent, Kind: stages.Values}
 		case inner[0] == '"':
 			return stages.Result{Data: rpc.Unquote(inner)}
-		case isNull(inner):
+		case rpc.IsNull(inner):
 			return stages.Result{None: true}
 		}
 		return stages.Result{Data: inner, Kind: stages.Values}
@@ -311,8 +325,8 @@ func oneLine(b []byte) []byte {
 	return out.Bytes()
 }
 
-// wrapsResult reports whether an output schema marks structured content as a mere wrapper, as FastMCP does.
-func wrapsResult(outputSchema json.RawMessage) bool {
+// WrapsResult reports whether an output schema marks structured content as a mere wrapper, as FastMCP does.
+func WrapsResult(outputSchema json.RawMessage) bool {
 	if !bytes.Contains(outputSchema, []byte("x-fastmcp-wrap-result")) {
 		return false
 	}
@@ -321,6 +335,3 @@ func wrapsResult(outputSchema json.RawMessage) bool {
 	}
 	return json.Unmarshal(outputSchema, &s) == nil && s.Wrap
 }
-
-// toolLabel names a tool in messages. Names may hold spaces and parentheses.
-func toolLabel(server, tool string) string { return fmt.Sprintf("tool %q of server %q", tool, server) }
