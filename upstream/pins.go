@@ -16,6 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/internal/texts"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 const (
@@ -78,16 +79,16 @@ func (p *pins) take(former *pins) {
 }
 
 // pinName is the name of a tool in the file. It comes from the server's own: another name in the configuration is no change.
-func pinName(t *tool) string {
-	if len(t.original) <= maxPinName {
-		return t.original
+func pinName(t *toollist.Tool) string {
+	if len(t.Original) <= maxPinName {
+		return t.Original
 	}
-	sum := sha256.Sum256([]byte(t.original))
+	sum := sha256.Sum256([]byte(t.Original))
 	return "#" + hex.EncodeToString(sum[:])
 }
 
 // check compares a list that the server has sent, and trusts what may be trusted at first sight.
-func (p *pins) check(list *toolList) {
+func (p *pins) check(list *toollist.List) {
 	if p == nil {
 		return
 	}
@@ -105,11 +106,11 @@ func (p *pins) check(list *toolList) {
 }
 
 // upToDate reports whether a list has nothing that is not trusted, and its file has been used lately.
-func (p *pins) upToDate(list *toolList) bool {
+func (p *pins) upToDate(list *toollist.List) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.known != nil && p.err == nil && len(p.known.Waiting) == 0 && time.Since(p.written) < keepAgain && (p.known.Strict || !p.hold) &&
-		!slices.ContainsFunc(list.tools, func(t *tool) bool { return p.known.Trusted[pinName(t)].Hash != t.pin() })
+		!slices.ContainsFunc(list.Tools, func(t *toollist.Tool) bool { return p.known.Trusted[pinName(t)].Hash != t.Pin() })
 }
 
 // update changes the pins where they are kept, and returns them without the definitions.
@@ -156,11 +157,11 @@ func withoutDefinitions(p *state.Pins) *state.Pins {
 }
 
 // compare changes pins by a list, and reports whether that is to be written.
-func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
+func (p *pins) compare(known *state.Pins, list *toollist.List) (changed bool) {
 	if last := p.last(); known.First && last != nil && !last.First { // the file is gone: that makes nothing trusted
 		*known, changed = *withoutDefinitions(last), true
 	}
-	if known.First && len(list.tools) == 0 {
+	if known.First && len(list.Tools) == 0 {
 		return false
 	}
 	room := maxDefinitions
@@ -169,9 +170,9 @@ func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
 			room -= len(pin.Definition)
 		}
 	}
-	pinOf := func(t *tool) state.Pin {
-		pin := state.Pin{Hash: t.pin()}
-		if d := definitionOf(t.raw); p.dir != nil && len(d) <= min(maxDefinition, room) {
+	pinOf := func(t *toollist.Tool) state.Pin {
+		pin := state.Pin{Hash: t.Pin()}
+		if d := t.Definition(); p.dir != nil && len(d) <= min(maxDefinition, room) {
 			pin.Definition = d
 			room -= len(d)
 		}
@@ -180,18 +181,18 @@ func (p *pins) compare(known *state.Pins, list *toolList) (changed bool) {
 	// Where some gateway holds tools back, none trusts new ones, nor any after the pins were damaged: these trust no tool.
 	trusting := known.First || !p.hold && !known.Strict && len(known.Trusted) > 0
 	here := map[string]bool{}
-	for _, t := range list.tools {
+	for _, t := range list.Tools {
 		name := pinName(t)
 		here[name] = true
 		old, is := known.Trusted[name]
 		_, waits := known.Waiting[name]
 		switch {
-		case is && old.Hash == t.pin():
+		case is && old.Hash == t.Pin():
 			changed = changed || waits
 			delete(known.Waiting, name)
 		case !is && !waits && trusting:
 			known.Trusted[name], changed = pinOf(t), true
-		case known.Waiting[name].Hash != t.pin():
+		case known.Waiting[name].Hash != t.Pin():
 			known.Waiting[name], changed = pinOf(t), true
 		}
 	}
@@ -226,7 +227,7 @@ const (
 )
 
 // verdict says why a tool is not trusted, or is empty. Before the first list everything is.
-func (p *pins) verdict(t *tool) string {
+func (p *pins) verdict(t *toollist.Tool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.known == nil || p.known.First {
@@ -235,14 +236,14 @@ func (p *pins) verdict(t *tool) string {
 	switch pin, ok := p.known.Trusted[pinName(t)]; {
 	case !ok:
 		return pinNew
-	case pin.Hash != t.pin():
+	case pin.Hash != t.Pin():
 		return pinChanged
 	}
 	return ""
 }
 
-// refusal says why a tool is held back, or is empty.
-func (p *pins) refusal(t *tool) string {
+// Refusal says why a tool is held back, or is empty.
+func (p *pins) Refusal(t *toollist.Tool) string {
 	if p == nil || !p.hold {
 		return ""
 	}
@@ -305,9 +306,8 @@ func (p *pins) awaitAccept() {
 }
 
 // heldBack is the error of a plan or call with a tool that is held back.
-func (t *tool) heldBack(why string) error {
-	server := t.from.server
-	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(server, t.original)
+func heldBack(server string, t *toollist.Tool, why string) error {
+	hint := "use another tool; the operator looks at it and accepts it with " + AcceptCommand(server, t.Original)
 	if why == pinUnknown {
 		hint = "the operator makes the state directory readable and writable: list_all_tools says what is wrong with it"
 	}
@@ -315,9 +315,9 @@ func (t *tool) heldBack(why string) error {
 }
 
 // untrusted are the tools of a list that are not trusted, without those that are refused anyway.
-func (p *pins) untrusted(list *toolList) (changed, new []*tool) {
-	for _, t := range list.tools {
-		if t.refused != "" {
+func (p *pins) untrusted(list *toollist.List) (changed, new []*toollist.Tool) {
+	for _, t := range list.Tools {
+		if t.Refused != "" {
 			continue
 		}
 		switch p.verdict(t) {
@@ -332,7 +332,7 @@ func (p *pins) untrusted(list *toolList) (changed, new []*tool) {
 }
 
 // report reports tools that are not trusted, once.
-func (p *pins) report(list *toolList) {
+func (p *pins) report(list *toollist.List) {
 	f := p.conn.pool.options.OnUntrusted
 	if f == nil {
 		return
@@ -355,16 +355,16 @@ func (p *pins) report(list *toolList) {
 }
 
 // unreported are the names of tools that have not been reported as they are.
-func (p *pins) unreported(tools []*tool, more *int) (names []string) {
+func (p *pins) unreported(tools []*toollist.Tool, more *int) (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range tools {
-		if name := pinName(t); p.reported[name] == t.pin() {
+		if name := pinName(t); p.reported[name] == t.Pin() {
 			continue
 		} else if len(p.reported) >= 2*p.conn.pool.options.Tools {
 			p.reported = map[string]string{} // a server with ever new names
 		} else {
-			p.reported[name] = t.pin()
+			p.reported[name] = t.Pin()
 		}
 		if len(names) < maxReported {
 			names = append(names, p.conn.hide(shortName(t)))
@@ -375,10 +375,10 @@ func (p *pins) unreported(tools []*tool, more *int) (names []string) {
 	return names
 }
 
-func shortName(t *tool) string { return fmt.Sprintf("%.60q", t.original) }
+func shortName(t *toollist.Tool) string { return fmt.Sprintf("%.60q", t.Original) }
 
 // note says which tools of a list are not trusted, and what to do.
-func (p *pins) note(list *toolList) string {
+func (p *pins) note(list *toollist.List) string {
 	if p == nil {
 		return ""
 	}
@@ -394,7 +394,7 @@ func (p *pins) note(list *toolList) string {
 	var parts []string
 	for _, kind := range []struct {
 		word  string
-		tools []*tool
+		tools []*toollist.Tool
 	}{{"changed", changed}, {"new", new}} {
 		if len(kind.tools) > 0 {
 			parts = append(parts, kind.word+" "+namesOf(kind.tools))
@@ -413,7 +413,7 @@ func (p *pins) note(list *toolList) string {
 }
 
 // namesOf names the first of some tools.
-func namesOf(tools []*tool) string {
+func namesOf(tools []*toollist.Tool) string {
 	var names []string
 	for _, t := range tools[:min(len(tools), maxNoted)] {
 		names = append(names, shortName(t))

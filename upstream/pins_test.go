@@ -18,6 +18,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // A pinned is a gateway that compares tools with those in a directory.
@@ -146,16 +147,16 @@ func TestPins(t *testing.T) {
 // server's name.
 func TestPinsOfRenamed(t *testing.T) {
 	dir := t.TempDir()
-	name := func(s string) upstream.Override { return upstream.Override{Name: &s} }
+	name := func(s string) toollist.Override { return toollist.Override{Name: &s} }
 	a, b, changed := mcptest.Tool{Name: "a"}, mcptest.Tool{Name: "b"}, mcptest.Tool{Name: "b", Description: "other"}
 	for i, test := range []struct {
 		tools         []mcptest.Tool
-		overrides     map[string]upstream.Override
+		overrides     map[string]toollist.Override
 		offered, note string
 	}{
 		{[]mcptest.Tool{a, b}, nil, "a b", ""},
-		{[]mcptest.Tool{a, b}, map[string]upstream.Override{"a": name("b"), "b": name("c")}, "b c", ""},
-		{[]mcptest.Tool{a, changed}, map[string]upstream.Override{"b": name("c")}, "a", `held back until mcsh tools accept s: changed "b"`},
+		{[]mcptest.Tool{a, b}, map[string]toollist.Override{"a": name("b"), "b": name("c")}, "b c", ""},
+		{[]mcptest.Tool{a, changed}, map[string]toollist.Override{"b": name("c")}, "a", `held back until mcsh tools accept s: changed "b"`},
 		{[]mcptest.Tool{a, changed}, nil, "a", `held back until mcsh tools accept s: changed "b"`},
 	} {
 		p := pin(t, dir, true, upstream.Server{Name: "s", Dial: mcptest.New(test.tools...).Dial, Overrides: test.overrides})

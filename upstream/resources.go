@@ -169,7 +169,7 @@ func (sc *serverConn) mayAsk(kind Kind, q query) error {
 		return stages.Errorf(stages.InvalidArguments, "give it as the server lists it",
 			"the name of the %s is empty, has control characters, or has more than %d bytes: %q", q.noun, maxKey, texts.Cut(q.Name, maxNamed))
 	}
-	if why := sc.policy.refusalOf(kind, q.Name); why != "" {
+	if why := sc.filters.refusal(kind, q.Name); why != "" {
 		return stages.Errorf(stages.Denied, "use another one, or ask the operator", "%s may not be used: %s", q.label(sc.server.Name), why)
 	}
 	return nil

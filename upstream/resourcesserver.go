@@ -126,7 +126,7 @@ func (p *Pool) answerList(ctx context.Context, call stages.Call) (stages.Result,
 		if i > 0 {
 			out.WriteString(",\n")
 		}
-		others := rpc.Edit(offer.Raw, func(name string, value []byte) []byte { return choose(name == "server", nil, value) })
+		others := rpc.Without(offer.Raw, func(name string) bool { return name == "server" })
 		out.Write(rpc.Prepend(others, `"server":`+texts.JSON(offer.Server)))
 	}
 	out.WriteByte(']')

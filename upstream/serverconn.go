@@ -12,11 +12,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcsh-dev/mcsh/internal/globs"
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/pace"
 	"github.com/mcsh-dev/mcsh/upstream/questions"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
 	"github.com/mcsh-dev/mcsh/upstream/state"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 // Waits between the starts of a server that fails: they double, with jitter, so that servers that failed together do not
@@ -29,20 +31,20 @@ const (
 
 // A serverConn is one server with its current session, which starts when it is first needed.
 type serverConn struct {
-	pool   *Pool
-	server Server
-	policy policy
-	dialer dialer
-	life   context.Context // ends with the pool, or when the server is replaced
-	end    context.CancelFunc
-	slots  chan struct{} // one per call in flight
-	pace   *pace.Pace
-	tools  *catalog
-	pins   *pins // nil: its tools are always trusted
-	shapes *shapes
-	offers *offers
+	pool    *Pool
+	server  Server
+	filters filters // of its resources and prompts
+	dialer  dialer
+	life    context.Context // ends with the pool, or when the server is replaced
+	end     context.CancelFunc
+	slots   chan struct{} // one per call in flight
+	pace    *pace.Pace
+	tools   *catalog
+	pins    *pins // nil: its tools are always trusted
+	shapes  *shapes
+	offers  *offers
 
-	exposed globs // of tools that clients call by names of their own
+	exposed globs.List // of tools that clients call by names of their own
 
 	needed atomic.Bool // a plan waits for it to start
 
@@ -93,7 +95,7 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 	}
 	s.StartTimeout = cmp.Or(s.StartTimeout, o.StartTimeout)
 	sc := &serverConn{
-		pool: p, server: s, origin: origin, policy: newPolicy(s, o.ReadOnly), exposed: o.exposedBy(&s),
+		pool: p, server: s, origin: origin, filters: newFilters(s), exposed: o.exposedBy(&s),
 		slots: make(chan struct{}, s.Concurrency), secrets: rpc.NewHider(s.Secrets), replaced: make(chan struct{}),
 		exclusive: make(chan struct{}, 1), logs: logLimiter(),
 	}
@@ -112,6 +114,18 @@ func newConn(origin *Server, p *Pool, life context.Context) *serverConn {
 		role: rpc.Role{Roots: questions.Roots(s.Roots), Log: sc.noteLog},
 	}
 	return sc
+}
+
+// reader makes a reader of a list of the server's tools.
+func (sc *serverConn) reader() *toollist.Reader {
+	s, o := &sc.server, &sc.pool.options
+	return &toollist.Reader{
+		Server: s.Name, Cache: o.Schemas, Allowance: o.Schemas.Limits().Allowance(), Tools: o.Tools, Bytes: o.ToolList, Trust: sc.pins,
+		Policy: toollist.Policy{
+			ReadOnly: globs.Compile(s.ReadOnly...), Allow: globs.Compile(s.Allow...), Deny: globs.Compile(s.Deny...),
+			OnlyReading: o.ReadOnly, Fixed: s.With, Overrides: s.Overrides,
+		},
+	}
 }
 
 // key names the server over restarts, whoever has signed in.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcsh-dev/mcsh/stages"
 	"github.com/mcsh-dev/mcsh/upstream/results"
 	"github.com/mcsh-dev/mcsh/upstream/rpc"
+	"github.com/mcsh-dev/mcsh/upstream/toollist"
 )
 
 const (
@@ -47,7 +48,7 @@ type waiting struct {
 
 // resultOfCall calls a tool, and waits for the task that it answers with. A task that an earlier call has kept is waited for
 // without a call.
-func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
+func (sc *serverConn) resultOfCall(ctx context.Context, t *toollist.Tool, call stages.Call, lease *memory.Lease) (res stages.Result, err error) {
 	if call.Task == nil { // a call of the pool's own
 		call.Task = new(stages.Task)
 	}
@@ -83,7 +84,7 @@ func (sc *serverConn) resultOfCall(ctx context.Context, t *tool, call stages.Cal
 }
 
 // first calls the tool. If that answers with a task, the task is kept before anything else.
-func (w *waiting) first(ctx context.Context, q query, t *tool) (stages.Result, error) {
+func (w *waiting) first(ctx context.Context, q query, t *toollist.Tool) (stages.Result, error) {
 	raw, err := w.sc.ask(ctx, q)
 	if err != nil {
 		return stages.Result{}, err
@@ -100,7 +101,7 @@ func (w *waiting) first(ctx context.Context, q query, t *tool) (stages.Result, e
 }
 
 // result returns the result as the caller wants it.
-func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *tool) (stages.Result, error) {
+func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *toollist.Tool) (stages.Result, error) {
 	if w.call.Whole {
 		if err := w.sc.tooLarge(t, int64(len(raw))); err != nil {
 			return stages.Result{}, err
@@ -111,15 +112,11 @@ func (w *waiting) result(ctx context.Context, raw json.RawMessage, t *tool) (sta
 }
 
 // query calls the tool.
-func (w *waiting) query(t *tool) query {
-	q := t.query(w.call, w.lease)
-	send := q.send
-	q.clock = w.clock
-	q.send = func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
+func (w *waiting) query(t *toollist.Tool) query {
+	return query{Call: w.call, noun: nounTool, clock: w.clock, send: func(ctx context.Context, s *session, c stages.Call, a *asking) (json.RawMessage, *rpc.Failure) {
 		w.use(s)
-		return send(ctx, s, c, a)
-	}
-	return q
+		return s.call(ctx, c, a, t, w.lease)
+	}}
 }
 
 // limit is the longest time from the call to the result.

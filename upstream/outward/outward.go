@@ -74,13 +74,7 @@ func Named(object []byte, member string, name func(value []byte) []byte) []byte 
 // WithoutApp returns metadata, a JSON object, without the members of MCP Apps. Anything else stays as it is.
 func WithoutApp(meta []byte) []byte {
 	found := false
-	less := rpc.Edit(meta, func(name string, value []byte) []byte {
-		if IsApp(name) {
-			found = true
-			return nil
-		}
-		return value
-	})
+	less := rpc.Without(meta, func(name string) bool { found = found || IsApp(name); return IsApp(name) })
 	if !found {
 		return meta
 	}

@@ -48,12 +48,7 @@ func withContent(raw json.RawMessage, blocks []block) json.RawMessage {
 	for _, b := range blocks {
 		list = append(list, b.raw)
 	}
-	rest := rpc.Edit(raw, func(name string, value []byte) []byte {
-		if name == "content" {
-			return nil
-		}
-		return value
-	})
+	rest := rpc.Without(raw, func(name string) bool { return name == "content" })
 	return rpc.Prepend(rest, `"content":[`+string(bytes.Join(list, []byte(",")))+"]")
 }
 

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -21,6 +22,16 @@ func Edit(object []byte, change func(name string, value []byte) []byte) []byte {
 		return object
 	}
 	return append(out, '}')
+}
+
+// Without returns a JSON object without some members. Anything else stays as it is.
+func Without(object []byte, drop func(name string) bool) []byte {
+	return Edit(object, func(name string, value []byte) []byte {
+		if drop(name) {
+			return nil
+		}
+		return value
+	})
 }
 
 // EditMember returns a JSON object with another value of a member. Other spellings of the name, which some readers take for it,
@@ -57,13 +68,27 @@ func EditElements(array []byte, change func(one []byte) []byte) []byte {
 	return append(out, ']')
 }
 
-// Prepend returns a JSON object with a member, as it is written, before the others. Nothing counts as an object without members.
-func Prepend(object []byte, member string) []byte {
-	rest := []byte("}")
-	if object = bytes.TrimSpace(object); len(object) > 0 {
-		rest = bytes.TrimSpace(object[1:])
+// Compact is valid JSON without white space and with the escapes of encoding/json, so that a saved list and the
+// server's own compare as equal, however the server writes its JSON.
+func Compact(raw json.RawMessage) json.RawMessage {
+	b, err := json.Marshal(raw)
+	if err != nil {
+		return raw // not valid JSON: cannot be, since the tool was read
 	}
-	if rest[0] != '}' {
+	return b
+}
+
+// Prepend returns a JSON object with a member, as it is written, before the others. Nothing counts as an object without members;
+// anything else stays as it is.
+func Prepend(object []byte, member string) []byte {
+	if object = bytes.TrimSpace(object); len(object) == 0 {
+		object = []byte("{}")
+	}
+	if object[0] != '{' {
+		return object
+	}
+	rest := bytes.TrimSpace(object[1:])
+	if !bytes.HasPrefix(rest, []byte("}")) {
 		member += ","
 	}
 	return slices.Concat([]byte("{"+member), rest)

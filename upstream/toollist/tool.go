@@ -1,6 +1,7 @@
-package upstream
+package toollist
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -55,22 +56,22 @@ func (c *CatalogTool) Unchecked(ctx context.Context) string {
 	return note
 }
 
-// tool is a tool of a list, with what calling it needs.
-type tool struct {
+// Tool is a tool of a list, with what calling it needs.
+type Tool struct {
 	wireTool
-	original   string          // its name at the server
+	Original   string          // its name at the server
 	raw        json.RawMessage // as listed, without its spacing, to see whether it has changed
-	wrapped    bool            // its structured content is a mere wrapper
-	readOnly   bool            // annotated so, or declared by the operator
+	Wrapped    bool            // its structured content is a mere wrapper
+	ReadOnly   bool            // annotated so, or declared by the operator
 	duplicated bool            // the list has another tool of its name
-	refused    string          // why the policy neither lists nor calls it, or empty; see refusal
-	asTask     bool            // in the older protocol it can only be called as a task
+	Refused    string          // why the policy neither lists nor calls it, or empty; see refusal
+	AsTask     bool            // in the older protocol it can only be called as a task
 
-	schema string        // a hash of its schemas, for which its shape is learned
-	pin    func() string // its fingerprint; made once
-	from   *reader
+	Schema string        // a hash of its schemas, for which its shape is learned
+	Pin    func() string // its fingerprint; made once
+	from   *Reader
 
-	declared func() *shape.Result // the shape in its output schema, or nil; read once
+	Declared func() *shape.Result // the shape in its output schema, or nil; read once
 	words    func() map[string]bool
 	headers  func() []headerArgument
 
@@ -80,33 +81,49 @@ type tool struct {
 	fixed     fixed   // for every call, once the tool has been described
 }
 
-// A reader reads the tools of one list. Its work is bounded for all of them together, in steps of [schemas.Steps].
-type reader struct {
-	server    string
-	policy    policy
-	cache     *schemas.Cache
-	allowance *schemas.Allowance
-	limits    *Options // Tools and ToolList
-	pins      *pins
+// A Reader reads the tools of one list. Its work is bounded for all of them together, in steps of [schemas.Steps].
+type Reader struct {
+	Server    string
+	Policy    Policy
+	Cache     *schemas.Cache
+	Allowance *schemas.Allowance // of the cache's limits
+	Tools     int                // that are read
+	Bytes     int64              // of the list that are read
+	Trust     trust
 }
 
-// refusal says why the tool may not be called, or is empty.
-func (t *tool) refusal() string { return cmp.Or(t.refused, t.from.pins.refusal(t)) }
+// A trust says which tools are trusted.
+type trust interface {
+	// Refusal says why a tool is held back, or is empty. It may be called concurrently.
+	Refusal(*Tool) string
+}
+
+// Refusal says why the tool may not be called, or is empty.
+func (t *Tool) Refusal() string { return cmp.Or(t.Refused, t.from.Trust.Refusal(t)) }
 
 const (
 	maxName        = 1 << 10  // bytes of a tool's name
 	maxDescription = 64 << 10 // bytes of its description that are shown
+
+	MaxListed = 128 << 10 // bytes of what a list for clients says about one thing
 )
 
-func newReader(sc *serverConn) *reader {
-	return &reader{sc.server.Name, sc.policy, sc.pool.options.Schemas, sc.pool.options.Schemas.Limits().Allowance(), &sc.pool.options, sc.pins}
+// Same reports whether two tools are the same for everybody.
+func (t *Tool) Same(other *Tool) bool {
+	return t == other || bytes.Equal(t.raw, other.raw) && t.duplicated == other.duplicated
 }
 
-// steps returns the steps for reading one tool.
-func (r *reader) steps(ctx context.Context) *schemas.Steps { return r.allowance.Steps(ctx) }
+// Definition is what counts of the tool where it is compared with another time.
+func (t *Tool) Definition() json.RawMessage { return definitionOf(t.raw) }
 
-// parse reads one tool of a list; duplicated says that another tool of the list has its name.
-func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
+// Raw is the tool as its server lists it.
+func (t *Tool) Raw() json.RawMessage { return t.raw }
+
+// steps returns the steps for reading one tool.
+func (r *Reader) steps(ctx context.Context) *schemas.Steps { return r.Allowance.Steps(ctx) }
+
+// Parse reads one tool of a list; duplicated says that another tool of the list has its name.
+func (r *Reader) Parse(raw json.RawMessage, duplicated bool) (*Tool, error) {
 	w, err := readTool(raw)
 	switch {
 	case err != nil:
@@ -117,52 +134,52 @@ func (r *reader) parse(raw json.RawMessage, duplicated bool) (*tool, error) {
 	if duplicated {
 		w.hints = doubt("the server lists two tools of this name")
 	}
-	override := r.policy.overrides[w.Name]
+	override := r.Policy.Overrides[w.Name]
 	original := override.apply(&w)
-	readOnly := w.hints.readOnly || override.ReadOnly == nil && r.policy.readOnly.match(original)
+	readOnly := w.hints.readOnly || override.ReadOnly == nil && r.Policy.ReadOnly.Match(original)
 	if readOnly {
 		w.hints.doubt = "" // the operator knows the tool
 	}
-	raw = compacted(raw)
-	t := &tool{
-		wireTool: w, original: original, raw: raw, readOnly: readOnly, duplicated: duplicated, from: r,
-		wrapped: results.WrapsResult(w.OutputSchema), refused: r.policy.refusal(original, readOnly, w.hints.doubt),
+	raw = rpc.Compact(raw)
+	t := &Tool{
+		wireTool: w, Original: original, raw: raw, ReadOnly: readOnly, duplicated: duplicated, from: r,
+		Wrapped: results.WrapsResult(w.output), Refused: r.Policy.refusal(original, readOnly, w.hints.doubt),
 	}
 	var execution struct {
 		TaskSupport string `json:"taskSupport"`
 	}
-	t.asTask = json.Unmarshal(w.Execution, &execution) == nil && execution.TaskSupport == "required"
-	t.schema = hashOf(w.InputSchema, w.OutputSchema)
-	t.pin = sync.OnceValue(func() string { return fingerprint(raw, duplicated) })
-	t.declared = sync.OnceValue(func() *shape.Result {
+	t.AsTask = json.Unmarshal(w.execution, &execution) == nil && execution.TaskSupport == "required"
+	t.Schema = hashOf(w.input, w.output)
+	t.Pin = sync.OnceValue(func() string { return fingerprint(raw, duplicated) })
+	t.Declared = sync.OnceValue(func() *shape.Result {
 		steps := r.steps(context.Background())
-		defer r.allowance.Charge(steps)
-		return schemas.ResultShape(steps, w.OutputSchema)
+		defer r.Allowance.Charge(steps)
+		return schemas.ResultShape(steps, w.output)
 	})
 	t.words = sync.OnceValue(func() map[string]bool { return wordsOf(raw) })
 	t.headers = sync.OnceValue(t.headerArguments)
 	return t, nil
 }
 
-// details describes the tool, once. When ctx ends first, the description is incomplete, and the next call makes it
+// Details describes the tool, once. When ctx ends first, the description is incomplete, and the next call makes it
 // again.
-func (t *tool) details(ctx context.Context) *CatalogTool {
+func (t *Tool) Details(ctx context.Context) *CatalogTool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.described != nil {
 		return t.described
 	}
-	f, shown, hidden := t.from.policy.fixed.in(ctx, t.from, t.InputSchema)
+	f, shown, hidden := t.from.Policy.Fixed.in(ctx, t.from, t.input)
 	steps := t.from.steps(ctx)
-	defer t.from.allowance.Charge(steps)
+	defer t.from.Allowance.Charge(steps)
 	said, err := schemas.Describe(steps, t.Name, shown)
 	err = cmp.Or(hidden, err)
 	c := &CatalogTool{
-		Name: t.Name, Original: t.original, Title: t.Title, Description: t.description(),
-		InputSchema: orNil(shown), OutputSchema: orNil(t.OutputSchema), Annotations: orNil(t.Annotations),
-		ReadOnly: t.readOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
+		Name: t.Name, Original: t.Original, Title: t.Title, Description: t.description(),
+		InputSchema: orNil(shown), OutputSchema: orNil(t.output), Annotations: orNil(t.annotations),
+		ReadOnly: t.ReadOnly, Doubt: t.hints.doubt, Long: said.Long, Brief: said.Brief,
 		Tool: stages.Tool{
-			Server: t.from.server, Name: t.Name, Annotated: t.hints.annotated || t.readOnly, ReadOnly: t.readOnly,
+			Server: t.from.Server, Name: t.Name, Annotated: t.hints.annotated || t.ReadOnly, ReadOnly: t.ReadOnly,
 			Idempotent: t.hints.idempotent, Signature: said.Signature, Input: said.Input,
 		},
 	}
@@ -172,18 +189,18 @@ func (t *tool) details(ctx context.Context) *CatalogTool {
 			return nil, "arguments not checked here: " + c.Flaw
 		}
 	} else {
-		c.Tool.Input.Check = t.from.cache.Check(shown)
+		c.Tool.Input.Check = t.from.Cache.Check(shown)
 	}
-	f.apply(ctx, c, t.from.cache.Check(t.InputSchema))
+	f.apply(ctx, c, t.from.Cache.Check(t.input))
 	if ctx.Err() == nil {
 		t.described, t.fixed = c, f
 	}
 	return c
 }
 
-// fixedArguments returns the fixed arguments of every call. It fails only if ctx ends before the tool is described.
-func (t *tool) fixedArguments(ctx context.Context) (fixed, error) {
-	t.details(ctx)
+// FixedArguments returns the fixed arguments of every call. It fails only if ctx ends before the tool is described.
+func (t *Tool) FixedArguments(ctx context.Context) (fixed, error) {
+	t.Details(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.described == nil {
@@ -193,7 +210,7 @@ func (t *tool) fixedArguments(ctx context.Context) (fixed, error) {
 }
 
 // description is the server's description of the tool, cut to its limit.
-func (t *tool) description() string {
+func (t *Tool) description() string {
 	text := t.Description
 	if len(text) <= maxDescription {
 		return text
@@ -201,21 +218,11 @@ func (t *tool) description() string {
 	return strings.ToValidUTF8(text[:maxDescription], "") + fmt.Sprintf(" [cut: %d bytes in all]", len(text))
 }
 
-// compacted is valid JSON without white space and with the escapes of encoding/json, so that a saved list and the
-// server's own compare as equal, however the server writes its JSON.
-func compacted(raw json.RawMessage) json.RawMessage {
-	b, err := json.Marshal(raw)
-	if err != nil {
-		return raw // not valid JSON: cannot be, since the tool was read
-	}
-	return b
-}
-
 // hashOf is a hash of some JSON, whatever its spacing.
 func hashOf(parts ...json.RawMessage) string {
 	h := sha256.New()
 	for _, part := range parts {
-		_, _ = h.Write(compacted(part)) // never fails
+		_, _ = h.Write(rpc.Compact(part)) // never fails
 		_, _ = h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
@@ -232,8 +239,8 @@ func wordsOf(raw json.RawMessage) map[string]bool {
 	return words
 }
 
-// vocabulary reports which words may be names of fields in the tool's results: common ones and those of the tool.
-func (t *tool) vocabulary(common func(word string) bool) func(word string) bool {
+// Vocabulary reports which words may be names of fields in the tool's results: common ones and those of the tool.
+func (t *Tool) Vocabulary(common func(word string) bool) func(word string) bool {
 	return func(word string) bool { return common(word) || t.words()[word] }
 }
 

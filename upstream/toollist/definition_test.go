@@ -1,10 +1,12 @@
-package upstream
+package toollist
 
 import (
 	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/mcsh-dev/mcsh/upstream/rpc"
 )
 
 // TestFingerprint: what counts of a tool, and what does not.
@@ -34,7 +36,7 @@ func TestFingerprint(t *testing.T) {
 		if other == tool || !json.Valid([]byte(other)) {
 			t.Errorf("%s: the case is wrong: %s", name, other)
 		}
-		if same := fingerprint(compacted([]byte(tool)), false) == fingerprint(compacted([]byte(other)), false); same != test.same {
+		if same := fingerprint(rpc.Compact([]byte(tool)), false) == fingerprint(rpc.Compact([]byte(other)), false); same != test.same {
 			t.Errorf("%s: the same %v, want %v: %s", name, same, test.same, definitionOf([]byte(other)))
 		}
 	}
@@ -51,7 +53,7 @@ func FuzzDefinition(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		raw = compacted(raw)
+		raw = rpc.Compact(raw)
 		d := definitionOf(raw)
 		if again := definitionOf(d); string(again) != string(d) || len(d) > len(raw) {
 			t.Fatalf("%s becomes %s and then %s", raw, d, again)

@@ -1,4 +1,4 @@
-package upstream
+package toollist
 
 import (
 	"context"
@@ -11,25 +11,59 @@ import (
 )
 
 // OutputSchema is the schema of the tool's results, or nil where there is none that clients can read.
-func (e ExposedTool) OutputSchema(ctx context.Context) json.RawMessage {
-	t := e.tool
-	if rpc.IsNull(t.OutputSchema) || objectSchema(t.OutputSchema) != nil {
+func (t *Tool) OutputSchema(ctx context.Context) json.RawMessage {
+	if rpc.IsNull(t.output) || objectSchema(t.output) != nil {
 		return nil
 	}
-	if _, note := t.from.cache.Check(t.OutputSchema)(ctx, json.RawMessage("{}"), true); note != "" {
+	if _, note := t.from.Cache.Check(t.output)(ctx, json.RawMessage("{}"), true); note != "" {
 		return nil
 	}
-	return typed(t.OutputSchema)
+	return typed(t.output)
 }
 
 // InputSchema is the schema of the tool's arguments as clients read it: without those of the operator, and without the wish
 // for headers, which go to the server only.
-func (e ExposedTool) InputSchema(ctx context.Context) json.RawMessage {
-	schema := e.tool.details(ctx).InputSchema
-	if len(e.tool.headers()) > 0 {
+func (t *Tool) InputSchema(ctx context.Context) json.RawMessage {
+	schema := t.Details(ctx).InputSchema
+	if len(t.headers()) > 0 {
 		schema = withoutHeaders(schema)
 	}
 	return typed(schema)
+}
+
+// Flaw says why clients cannot have the tool by a name of its own, or is empty. It is found once. When ctx ends first, the next call
+// looks again.
+func (t *Tool) Flaw(ctx context.Context) string {
+	t.mu.Lock()
+	known := t.flaw
+	t.mu.Unlock()
+	if known != nil {
+		return *known
+	}
+	flaw := t.findFlaw(ctx)
+	if ctx.Err() == nil {
+		t.mu.Lock()
+		t.flaw = &flaw
+		t.mu.Unlock()
+	}
+	return flaw
+}
+
+func (t *Tool) findFlaw(ctx context.Context) string {
+	d := t.Details(ctx)
+	if size := len(t.raw); size > MaxListed {
+		return fmt.Sprintf("it takes %d bytes, more than the %d that a list for clients may have for one tool", size, MaxListed)
+	}
+	if d.Denied != "" {
+		return "it cannot be called: " + d.Denied
+	}
+	if why := d.Unchecked(ctx); why != "" {
+		return "its input schema: " + why
+	}
+	if err := objectSchema(d.InputSchema); err != nil {
+		return "its input schema: " + err.Error()
+	}
+	return ""
 }
 
 // objectSchema refuses a schema that strict clients do not read: they then refuse the whole list. Missing ones are fine.
@@ -58,20 +92,14 @@ func objectSchema(schema json.RawMessage) error {
 
 // typed is a schema of objects that says so: clients demand the type, which some servers leave out.
 func typed(schema json.RawMessage) json.RawMessage {
-	const object = `"type":"object"`
-	rest := rpc.Edit(schema, func(name string, value []byte) []byte {
-		return choose(strings.EqualFold(name, "type"), nil, value)
-	})
-	return rpc.Prepend(rest, object)
+	return rpc.Prepend(rpc.Without(schema, func(name string) bool { return strings.EqualFold(name, "type") }), `"type":"object"`)
 }
 
 // withoutHeaders takes x-mcp-header out of the properties of a schema.
 func withoutHeaders(schema json.RawMessage) json.RawMessage {
 	return rpc.EditMember(schema, "properties", func(properties []byte) []byte {
 		return rpc.Edit(properties, func(_ string, property []byte) []byte {
-			return withoutHeaders(rpc.Edit(property, func(name string, value []byte) []byte {
-				return choose(name == "x-mcp-header", nil, value)
-			}))
+			return withoutHeaders(rpc.Without(property, func(name string) bool { return name == "x-mcp-header" }))
 		})
 	})
 }

@@ -1,4 +1,4 @@
-package upstream
+package toollist
 
 import (
 	"bytes"

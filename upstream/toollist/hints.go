@@ -1,4 +1,4 @@
-package upstream
+package toollist
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 
 // wireTool is a tool as MCP writes it. Members that are not needed here are not decoded, so they cannot be malformed.
 type wireTool struct {
-	Name, Title, Description                          string
-	InputSchema, OutputSchema, Annotations, Execution json.RawMessage
+	Name, Title, Description              string
+	input, output, annotations, execution json.RawMessage // schemas are of arguments and of results
 
 	hints hints
 }
@@ -31,9 +31,9 @@ func readTool(raw json.RawMessage) (w wireTool, err error) {
 	if err := json.Unmarshal(members["name"], &w.Name); err != nil || w.Name == "" {
 		return w, errors.New("it has no name")
 	}
-	w.InputSchema, w.OutputSchema, w.Execution = members["inputSchema"], members["outputSchema"], members["execution"]
-	w.Annotations = members["annotations"]
-	w.hints, w.Title = readHints(w.Annotations)
+	w.input, w.output, w.execution = members["inputSchema"], members["outputSchema"], members["execution"]
+	w.annotations = members["annotations"]
+	w.hints, w.Title = readHints(w.annotations)
 	if title := text(members["title"]); title != "" {
 		w.Title = title
 	}

@@ -1,4 +1,4 @@
-package upstream
+package toollist
 
 import (
 	"bytes"
@@ -26,12 +26,12 @@ type headerArgument struct {
 }
 
 // headerArguments are those of a tool; there are none for most.
-func (t *tool) headerArguments() []headerArgument {
+func (t *Tool) headerArguments() []headerArgument {
 	if !bytes.Contains(t.raw, []byte(`"x-mcp-header"`)) {
 		return nil
 	}
 	var schema any
-	_ = json.Unmarshal(t.InputSchema, &schema) // no schema wants no headers
+	_ = json.Unmarshal(t.input, &schema) // no schema wants no headers
 	return headersIn(schema, nil)
 }
 
@@ -53,8 +53,8 @@ func headersIn(schema any, path []string) (found []headerArgument) {
 	return found
 }
 
-// headersOf returns the headers for arguments. It is nil for most tools.
-func (t *tool) headersOf(args json.RawMessage) map[string]string {
+// HeadersOf returns the headers for arguments. It is nil for most tools.
+func (t *Tool) HeadersOf(args json.RawMessage) map[string]string {
 	if len(t.headers()) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func addHeaders(found map[string]string, in []headerArgument, depth int, value j
 }
 
 // checkHeaders refuses a tool that wants impossible or repeated headers: the protocol forbids to call it.
-func (t *tool) checkHeaders() error {
+func (t *Tool) checkHeaders() error {
 	what := fmt.Sprintf("%q is left out: ", t.Name)
 	seen := map[string]bool{}
 	for _, a := range t.headers() {

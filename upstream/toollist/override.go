@@ -1,4 +1,4 @@
-package upstream
+package toollist
 
 // An Override is what the operator says about a tool in place of its server. A nil member stays as the server has it.
 type Override struct {
@@ -23,17 +23,4 @@ func (o Override) apply(w *wireTool) (original string) {
 }
 
 // renamed reports whether the operator has given the tool another name.
-func (t *tool) renamed() bool { return t.Name != t.original }
-
-// yield settles that a renamed tool has the name of another one, and reports whether t is to be left out: it is the renamed one.
-func (list *toolList) yield(first, t *tool) bool {
-	out := t
-	if first.renamed() && !t.renamed() {
-		out = first
-		delete(list.byName, first.Name)
-		list.drop(first)
-	}
-	list.yielded = append(list.yielded, out.original)
-	list.flaw("%.100q is left out: its override names it %.100q, which another tool of the server is called", out.original, out.Name)
-	return out == t
-}
+func (t *Tool) renamed() bool { return t.Name != t.Original }

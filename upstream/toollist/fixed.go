@@ -1,4 +1,4 @@
-package upstream
+package toollist
 
 import (
 	"bytes"
@@ -18,13 +18,13 @@ type fixed map[string]json.RawMessage
 
 // in returns the fixed arguments that a tool takes, and its input schema without them: no schema if that fails, since
 // agents must not see them. A tool that takes only declared arguments gets no others: it would refuse every call.
-func (f fixed) in(ctx context.Context, r *reader, schema json.RawMessage) (fixed, json.RawMessage, error) {
+func (f fixed) in(ctx context.Context, r *Reader, schema json.RawMessage) (fixed, json.RawMessage, error) {
 	if len(f) == 0 || len(schema) == 0 {
 		return f, schema, nil
 	}
 	steps := r.steps(ctx)
 	said, _ := schemas.Describe(steps, "", schema) // the part that can be read is enough
-	r.allowance.Charge(steps)
+	r.Allowance.Charge(steps)
 	takes := fixed{}
 	for name, value := range f {
 		if !said.Input.Closed || slices.Contains(said.Input.Properties, name) {
@@ -32,7 +32,7 @@ func (f fixed) in(ctx context.Context, r *reader, schema json.RawMessage) (fixed
 		}
 	}
 	steps = r.steps(ctx)
-	defer r.allowance.Charge(steps)
+	defer r.Allowance.Charge(steps)
 	shown, err := schemas.Without(steps, schema, takes.names())
 	if err != nil {
 		return takes, nil, fmt.Errorf("taking the fixed arguments out of the input schema: %w", err)
@@ -53,7 +53,7 @@ func (f fixed) apply(ctx context.Context, c *CatalogTool, check checkFunc) {
 	}
 	c.Tool.Input.Fixed = f.names()
 	c.Tool.Input.Check = func(ctx context.Context, args json.RawMessage, partial bool) ([]string, string) {
-		whole, err := f.into(args)
+		whole, err := f.Into(args)
 		if err != nil {
 			return []string{err.Msg}, ""
 		}
@@ -71,7 +71,7 @@ type checkFunc func(ctx context.Context, args json.RawMessage, partial bool) (wr
 func (f fixed) object() json.RawMessage {
 	b, err := json.Marshal(map[string]json.RawMessage(f))
 	if err != nil {
-		panic("upstream: internal error: " + err.Error()) // the configuration was JSON
+		panic("toollist: internal error: " + err.Error()) // the configuration was JSON
 	}
 	return b
 }
@@ -86,8 +86,8 @@ func has(given map[string]json.RawMessage, name string) bool {
 	return false
 }
 
-// into adds the fixed arguments to those of a call, whose bytes stay as they are. Arguments that repeat one are refused.
-func (f fixed) into(args json.RawMessage) (json.RawMessage, *stages.Error) {
+// Into adds the fixed arguments to those of a call, whose bytes stay as they are. Arguments that repeat one are refused.
+func (f fixed) Into(args json.RawMessage) (json.RawMessage, *stages.Error) {
 	if len(f) == 0 {
 		return args, nil
 	}
